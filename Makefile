@@ -1,0 +1,39 @@
+# `make demo` and `make test` work on a fresh Linux machine with Python 3.11 to 3.13 and a C++ compiler.
+# TORCH chooses the build of PyTorch: `make demo TORCH=torch==2.13.0`.
+PYTHON ?= python3
+TORCH ?= torch
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test test-all check lint types imports clean
+
+demo: $(STAMP)
+	$(BIN)/harness run --provider recorded --suite core --workload small --run demo
+
+test: check
+	$(BIN)/pytest -q -m "not slow"
+
+test-all: check
+	$(BIN)/pytest -q
+
+check: lint types imports
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+imports: $(STAMP)
+	$(BIN)/lint-imports
+
+$(STAMP): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -c "import torch" 2>/dev/null || $(BIN)/pip install --quiet "$(TORCH)"
+	$(BIN)/pip install --quiet --editable ".[dev]"
+	touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,66 @@
+"""What is to be made faster: problems, their workloads and the accuracy they ask for. Plain data, no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Literal
+
+WorkloadName = Literal["full", "small"]
+SizeValue = int | float | bool | str | tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """One set of shapes: `overrides` replaces module-level sizes of the problem file. `full` has none."""
+
+    name: WorkloadName
+    overrides: tuple[tuple[str, SizeValue], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.name == "full" and self.overrides:
+            raise ValueError("the full workload is the problem file as written: it takes no overrides")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tolerance:
+    """How far a candidate may be from the float64 truth.
+
+    A value passes when its error is at most `factor` times the honest reference's own error, or below the floor
+    `atol + rtol * |truth|`. `None` means the default of the output's dtype (see `harness.judge.compare`).
+    """
+
+    factor: float = 8.0
+    atol: float | None = None
+    rtol: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.factor < 1.0:
+            raise ValueError(f"tolerance factor must be at least 1, got {self.factor}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One reference file. `source` is its exact text; `digest` names this version of it."""
+
+    name: str
+    suite: str
+    source: str
+    workloads: tuple[Workload, ...] = (Workload(name="full"),)
+    tolerance: Tolerance = field(default_factory=Tolerance)
+    tags: tuple[str, ...] = ()
+    distributions: tuple[str, ...] = ("as_given",)
+    allow_tf32: bool = False
+    summary: str = ""
+
+    def __post_init__(self) -> None:
+        names = [workload.name for workload in self.workloads]
+        if "full" not in names or len(set(names)) != len(names):
+            raise ValueError(f"problem {self.name} needs exactly one full workload, got {names}")
+
+    @property
+    def digest(self) -> str:
+        return sha256(self.source.encode()).hexdigest()[:16]
+
+    def workload(self, name: WorkloadName) -> Workload | None:
+        return next((workload for workload in self.workloads if workload.name == name), None)
