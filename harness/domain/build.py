@@ -10,20 +10,22 @@ BuildStatus = Literal["built", "cached", "failed", "timeout", "refused"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildRequest:
-    """One captured `load_inline` or `load` call, after torch's own argument rules were applied.
+    """One captured `load_inline` or `load` call, as plain text: a file that the candidate passed by path was read
+    by the worker.
 
-    `functions` maps the exported name to its docstring. Sources are texts: a file that the candidate wrote itself
-    and passed to `load` has been read by the worker.
+    `load_inline` fills `cpp_sources`, `cuda_sources` and `functions` (exported name, docstring); `load` fills
+    `files` (file name, text). `headers` are files the candidate wrote below one of its own include paths.
     """
 
     name: str
-    cpp_sources: tuple[str, ...]
+    cpp_sources: tuple[str, ...] = ()
     cuda_sources: tuple[str, ...] = ()
     functions: tuple[tuple[str, str], ...] | None = None
+    files: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()
     extra_cflags: tuple[str, ...] = ()
     extra_cuda_cflags: tuple[str, ...] = ()
     extra_ldflags: tuple[str, ...] = ()
-    extra_headers: tuple[tuple[str, str], ...] = ()
     with_cuda: bool = False
     no_implicit_headers: bool = False
     is_python_module: bool = True

@@ -1,0 +1,28 @@
+"""The line between judge and worker: framed JSON with file descriptors, and the layout of tensors in shared memory.
+
+Both ends import this and nothing else of each other. Whatever the judge receives is checked before it is used:
+the other end is hostile. No torch here.
+"""
+
+from harness.wire.channel import Channel, make_pair
+from harness.wire.layout import (
+    ITEM_BYTES,
+    Region,
+    TensorSpec,
+    flatten_value,
+    place_contiguous,
+    rebuild_value,
+    storage_bytes,
+)
+
+__all__ = [
+    "ITEM_BYTES",
+    "Channel",
+    "Region",
+    "TensorSpec",
+    "flatten_value",
+    "make_pair",
+    "place_contiguous",
+    "rebuild_value",
+    "storage_bytes",
+]

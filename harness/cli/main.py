@@ -1,0 +1,94 @@
+"""The command line: registers the commands, reads settings, and turns errors into messages and exit codes.
+
+Exit codes: 0 fine, 1 the work found something bad, 2 wrong usage, 3 the harness failed, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import harness
+from harness.cli.settings import map_defaults, read_settings
+from harness.domain import HarnessError, UsageError
+
+USAGE_EXIT_CODE = 2
+FAILURE_EXIT_CODE = 3
+INTERRUPTED_EXIT_CODE = 130
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"harness {harness.__version__}")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Measure how well language models write fast kernels.
+
+    generate asks a model, evaluate judges what it wrote, leaderboard ranks; run does all three.
+    Settings: flags, then HARNESS_* variables, then harness.toml in the working folder.
+    """
+
+
+def build_app() -> typer.Typer:
+    """All commands, in the order in which a newcomer meets them."""
+    app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+    app.callback()(_root)
+    return app
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point of the `harness` script: runs one command and exits."""
+    sys.exit(run_command(sys.argv[1:] if arguments is None else arguments))
+
+
+def run_command(arguments: list[str]) -> int:
+    """Runs one command line and returns its exit code; every HarnessError ends as one message on stderr."""
+    try:
+        command = typer.main.get_command(build_app())
+        defaults = map_defaults(read_settings(Path.cwd()), _options_by_command(command))
+        command.main(args=arguments, prog_name="harness", default_map=_nest_defaults(command, defaults))
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    except UsageError as error:
+        return _complain(f"harness: {error}", USAGE_EXIT_CODE)
+    except HarnessError as error:
+        return _complain(f"harness failed: {error}", FAILURE_EXIT_CODE)
+    except KeyboardInterrupt:
+        return _complain("harness: interrupted; everything finished before is kept", INTERRUPTED_EXIT_CODE)
+    return 0
+
+
+def _complain(message: str, exit_code: int) -> int:
+    typer.echo(message, err=True)
+    return exit_code
+
+
+def _options_by_command(group: Any) -> dict[str, set[str]]:
+    """Parameter names of each command; a group of commands counts with all that its commands take."""
+    names = {}
+    for name, command in group.commands.items():
+        parts = [command, *getattr(command, "commands", {}).values()]
+        names[name] = {parameter.name for part in parts for parameter in part.params}
+    return names
+
+
+def _nest_defaults(group: Any, defaults: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The same defaults in the shape that the option parser wants: one level deeper for a group of commands."""
+    nested: dict[str, Any] = {}
+    for name, command in group.commands.items():
+        inner = getattr(command, "commands", None)
+        nested[name] = {sub: defaults[name] for sub in inner} if inner else defaults[name]
+    return nested
+
+
+if __name__ == "__main__":
+    main()

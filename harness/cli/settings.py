@@ -1,0 +1,53 @@
+"""Where settings come from: flags, then `HARNESS_*` variables, then `harness.toml` in the working folder, then
+defaults. The option parser knows the first two and the last; this module reads the third for it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from harness.domain import UsageError
+
+SETTINGS_FILE = "harness.toml"
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """The settings file of a folder as written; {} where there is none. Raises UsageError if it is not TOML."""
+    path = folder / SETTINGS_FILE
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not valid TOML: {error}") from error
+
+
+def map_defaults(settings: dict[str, Any], options: dict[str, set[str]]) -> dict[str, dict[str, Any]]:
+    """Settings as defaults per command. A top-level key goes to every command that has such an option, a table
+    to the command of its name. `options` maps each command to its parameter names.
+
+    Raises UsageError for a key that no command knows: a setting that silently does nothing is worse than none.
+    """
+    known = set().union(*options.values())
+    defaults: dict[str, dict[str, Any]] = {command: {} for command in options}
+    for key, value in settings.items():
+        name = key.replace("-", "_")
+        if isinstance(value, dict):
+            _check_known(value, options.get(key, set()), where=f"[{key}]")
+        else:
+            _check_known([key], known, where="the top level")
+            for command in options:
+                if name in options[command]:
+                    defaults[command].setdefault(name, value)
+    for command, table in settings.items():
+        if isinstance(table, dict):
+            defaults[command].update({key.replace("-", "_"): value for key, value in table.items()})
+    return defaults
+
+
+def _check_known(keys: Iterable[str], known: set[str], *, where: str) -> None:
+    unknown = [key for key in keys if key.replace("-", "_") not in known]
+    if unknown:
+        raise UsageError(f"{SETTINGS_FILE}: {where} has {', '.join(sorted(unknown))}, which no option is called")

@@ -1,0 +1,120 @@
+"""Framed JSON messages, with file descriptors, over a Unix stream socket.
+
+A frame is an 8-byte header (body length, number of descriptors; both big-endian 32 bits) and a JSON object in
+UTF-8. Every receive has a deadline and a size limit; anything else than a well-formed object is a WireError.
+Never pickle. The message *meaning* is checked by whoever asked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from harness.domain import WireError, WorkerLost, WorkerTimeout
+
+_HEADER = struct.Struct(">II")
+MAX_BODY_BYTES = 64 * 1024 * 1024
+MAX_DESCRIPTORS = 8
+
+Message = dict[str, Any]
+
+
+class Channel:
+    """One end of a line. Not thread-safe: one conversation at a time."""
+
+    def __init__(self, end: socket.socket, *, max_body_bytes: int = MAX_BODY_BYTES) -> None:
+        self._socket = end
+        self._max_body_bytes = max_body_bytes
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def send(self, message: Message, descriptors: Sequence[int] = (), *, timeout_s: float | None = None) -> None:
+        """Sends one message. Raises WorkerLost if the other end is gone, WorkerTimeout if it does not read."""
+        body = json.dumps(message, separators=(",", ":")).encode()
+        self._socket.settimeout(timeout_s)
+        frame = _HEADER.pack(len(body), len(descriptors)) + body
+        try:
+            # The first send carries the descriptors; the kernel may take only a part of a long frame.
+            sent = socket.send_fds(self._socket, [frame], list(descriptors)) if descriptors else 0
+            self._socket.sendall(frame[sent:])
+        except TimeoutError as error:
+            raise WorkerTimeout(f"the other end did not read a message within {timeout_s} s") from error
+        except OSError as error:
+            raise WorkerLost(f"the line was closed while sending: {error}") from error
+
+    def receive(self, *, timeout_s: float | None = None) -> tuple[Message, list[int]]:
+        """The next message and its descriptors (owned by the caller).
+
+        Raises WorkerLost at the end of the line, WorkerTimeout past the deadline, WireError on a broken frame.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        header, descriptors = self._read_header(deadline)
+        try:
+            length, announced = _HEADER.unpack(header)
+            if length > self._max_body_bytes:
+                raise WireError(f"a message of {length} bytes was announced, at most {self._max_body_bytes} are taken")
+            if announced != len(descriptors):
+                raise WireError(f"{announced} descriptors were announced and {len(descriptors)} came")
+            return _parse(self._read(length, deadline)), descriptors
+        except BaseException:
+            for descriptor in descriptors:
+                os.close(descriptor)
+            raise
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _read_header(self, deadline: float | None) -> tuple[bytes, list[int]]:
+        self._wait(deadline)
+        try:
+            data, descriptors, _, _ = socket.recv_fds(self._socket, _HEADER.size, MAX_DESCRIPTORS)
+        except TimeoutError as error:
+            raise WorkerTimeout("no answer within the time limit") from error
+        except OSError as error:
+            raise WorkerLost(f"the line broke: {error}") from error
+        if not data:
+            raise WorkerLost("the other end closed the line")
+        return data + self._read(_HEADER.size - len(data), deadline), list(descriptors)
+
+    def _read(self, length: int, deadline: float | None) -> bytes:
+        parts = []
+        while length > 0:
+            self._wait(deadline)
+            try:
+                part = self._socket.recv(min(length, 1 << 20))
+            except TimeoutError as error:
+                raise WorkerTimeout("half a message came within the time limit") from error
+            except OSError as error:
+                raise WorkerLost(f"the line broke: {error}") from error
+            if not part:
+                raise WorkerLost("the other end closed the line in the middle of a message")
+            parts.append(part)
+            length -= len(part)
+        return b"".join(parts)
+
+    def _wait(self, deadline: float | None) -> None:
+        if deadline is None:
+            self._socket.settimeout(None)
+            return
+        self._socket.settimeout(max(deadline - time.monotonic(), 1e-6))
+
+
+def _parse(body: bytes) -> Message:
+    try:
+        message = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise WireError(f"a message is not JSON: {error}") from error
+    if not isinstance(message, dict) or not isinstance(message.get("kind"), str):
+        raise WireError("a message is not an object with a kind")
+    return message
+
+
+def make_pair() -> tuple[socket.socket, socket.socket]:
+    """Two connected ends; they are inherited by no program started later."""
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -1,0 +1,168 @@
+"""How values with tensors in them cross the line: a JSON tree whose tensor leaves point into shared memory.
+
+A tree node is {"t": i} (tensor i), {"list": [...]}, {"tuple": [...]}, {"dict": [[key, node], ...]} or {"v": scalar}.
+Reading a tree that the other end sent checks every part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from harness.domain import WireError
+
+ITEM_BYTES = {
+    "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1, "float8_e5m2": 1,
+    "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1, "complex64": 8, "complex128": 16,
+}  # fmt: skip
+ALIGNMENT_BYTES = 256
+MAX_TENSORS = 4096
+MAX_DIMENSIONS = 64
+MAX_DEPTH = 32
+
+Tree = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """A stretch of shared memory, in bytes from its start."""
+
+    offset: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorSpec:
+    """A tensor in shared memory: `offset` in bytes, `shape` and `stride` in elements."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int = 0
+
+    def to_json(self) -> list[Any]:
+        return [self.dtype, list(self.shape), list(self.stride), self.offset]
+
+    @classmethod
+    def from_json(cls, value: object) -> TensorSpec:
+        """Raises WireError for anything but [dtype, shape, stride, offset] with whole, non-negative numbers."""
+        if not isinstance(value, list) or len(value) != 4 or not isinstance(value[0], str):
+            raise WireError("a tensor description is not [dtype, shape, stride, offset]")
+        dtype, shape, stride, offset = value
+        spec = cls(dtype=dtype, shape=_sizes(shape), stride=_sizes(stride), offset=_sizes([offset])[0])
+        if len(spec.shape) != len(spec.stride):
+            raise WireError(f"a tensor has {len(spec.shape)} sizes and {len(spec.stride)} strides")
+        return spec
+
+
+def _sizes(value: object) -> tuple[int, ...]:
+    if not isinstance(value, list) or len(value) > MAX_DIMENSIONS:
+        raise WireError("sizes are not a short list")
+    if any(type(size) is not int or not 0 <= size < 1 << 48 for size in value):
+        raise WireError(f"sizes are not whole and non-negative: {value!r}"[:200])
+    return tuple(value)
+
+
+def storage_bytes(spec: TensorSpec) -> int:
+    """Bytes from the first to the last element, at least 0. Raises WireError for a dtype that cannot cross."""
+    if spec.dtype not in ITEM_BYTES:
+        raise WireError(f"tensors of dtype {spec.dtype} cannot cross the line; known: {', '.join(ITEM_BYTES)}")
+    if prod(spec.shape) == 0:
+        return 0
+    reach = sum((size - 1) * step for size, step in zip(spec.shape, spec.stride, strict=True))
+    return (reach + 1) * ITEM_BYTES[spec.dtype]
+
+
+def place_contiguous(specs: Sequence[TensorSpec], start: int = 0) -> tuple[tuple[TensorSpec, ...], int]:
+    """The same tensors, packed row-major one after another from `start`; also the end offset."""
+    placed = []
+    offset = start
+    for spec in specs:
+        packed = TensorSpec(dtype=spec.dtype, shape=spec.shape, stride=row_major_stride(spec.shape), offset=offset)
+        placed.append(packed)
+        offset = align(offset + storage_bytes(packed))
+    return tuple(placed), offset
+
+
+def place_strided(specs: Sequence[TensorSpec], start: int = 0) -> tuple[tuple[TensorSpec, ...], int]:
+    """The same tensors with their own strides, one after another from `start`; also the end offset."""
+    placed = []
+    offset = start
+    for spec in specs:
+        placed.append(TensorSpec(dtype=spec.dtype, shape=spec.shape, stride=spec.stride, offset=offset))
+        offset = align(offset + storage_bytes(spec))
+    return tuple(placed), offset
+
+
+def row_major_stride(shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides of a contiguous tensor, in elements; size-0 dimensions count as 1, as in torch."""
+    strides = []
+    step = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+def align(offset: int) -> int:
+    return -(-offset // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+
+
+def flatten_value(value: object, is_tensor: Callable[[object], bool], depth: int = 0) -> tuple[Tree, list[Any]]:
+    """A tree and its tensors in order. Raises WireError for a type that cannot cross, naming it."""
+    if depth > MAX_DEPTH:
+        raise WireError(f"a value is nested deeper than {MAX_DEPTH}")
+    tensors: list[Any] = []
+
+    def add(item: object) -> Tree:
+        tree, inner = flatten_value(item, is_tensor, depth + 1)
+        shifted = _shift(tree, len(tensors))
+        tensors.extend(inner)
+        return shifted
+
+    if is_tensor(value):
+        return {"t": 0}, [value]
+    if isinstance(value, (list, tuple)):
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        return {kind: [add(item) for item in value]}, tensors
+    if isinstance(value, dict):
+        return {"dict": [[str(key), add(item)] for key, item in value.items()]}, tensors
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return {"v": value}, []
+    raise WireError(f"a value of type {type(value).__name__} cannot cross the line")
+
+
+def _shift(tree: Tree, by: int) -> Tree:
+    (kind, value), *_ = tree.items()
+    if kind == "t":
+        return {"t": value + by}
+    if kind in ("list", "tuple"):
+        return {kind: [_shift(item, by) for item in value]}
+    if kind == "dict":
+        return {"dict": [[key, _shift(item, by)] for key, item in value]}
+    return tree
+
+
+def rebuild_value(tree: object, tensors: Sequence[Any], depth: int = 0) -> Any:
+    """The value of a tree. Raises WireError for a tree that is not one of ours."""
+    if depth > MAX_DEPTH or not isinstance(tree, dict) or len(tree) != 1:
+        raise WireError("a value tree is malformed or too deep")
+    ((kind, value),) = tree.items()
+    if kind == "v" and (value is None or isinstance(value, (bool, int, float, str))):
+        return value
+    if kind == "t" and type(value) is int and 0 <= value < len(tensors):
+        return tensors[value]
+    if kind in ("list", "tuple") and isinstance(value, list):
+        items = [rebuild_value(item, tensors, depth + 1) for item in value]
+        return tuple(items) if kind == "tuple" else items
+    if kind == "dict" and isinstance(value, list):
+        return {_key(pair): rebuild_value(pair[1], tensors, depth + 1) for pair in value}
+    raise WireError(f"a value tree has an unknown node {kind!r}"[:200])
+
+
+def _key(pair: object) -> str:
+    if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
+        raise WireError("a dict in a value tree is not a list of [key, value]")
+    return pair[0]
