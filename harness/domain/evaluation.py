@@ -178,3 +178,9 @@ class Evaluation:
         if self.outcome is not Outcome.CORRECT or self.timing is None:
             return None
         return None if self.timing.verdict in ("unreliable", "unconfirmed") else self.timing.speedup
+
+    @property
+    def hardware(self) -> str:
+        """The chip it was judged on: the environment's `gpu` entry on a CUDA device, else its `cpu` entry."""
+        key = "gpu" if self.subject.device.startswith("cuda") else "cpu"
+        return dict(self.environment).get(key, "")

@@ -1,0 +1,133 @@
+"""Evaluations as the rows of `results/harness.db`, and back without loss.
+
+Does not touch a database. The JSON of a whole evaluation is what is read back; the columns beside it are copies made
+to be filtered and sorted. Blocks are written column by column, which is a third of the size of one object per block.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import asdict, fields
+from hashlib import sha256
+from typing import Any
+
+from harness.domain import (
+    Block,
+    BuildSummary,
+    Correctness,
+    Evaluation,
+    Finding,
+    Outcome,
+    Subject,
+    Timing,
+    Trial,
+)
+
+_BLOCK_FIELDS = tuple(field.name for field in fields(Block))
+_SLOT_FIELDS = ("run", "problem", "sample", "turn", "candidate_digest", "suite", "device", "workload", "baseline")
+
+
+def encode_evaluation(evaluation: Evaluation) -> str:
+    """The evaluation as JSON, without its environment and build log, which the store keeps apart."""
+    record = asdict(evaluation)
+    del record["environment"]
+    if record["build"] is not None:
+        del record["build"]["log"]
+    if evaluation.timing is not None:
+        blocks = evaluation.timing.blocks
+        record["timing"]["blocks"] = {name: [getattr(block, name) for block in blocks] for name in _BLOCK_FIELDS}
+    return json.dumps(record, separators=(",", ":"))
+
+
+def decode_evaluation(text: str, *, environment: str, build_log: str) -> Evaluation:
+    """The inverse of `encode_evaluation` and `encode_environment`. Raises KeyError, TypeError or ValueError for a
+    text that is no evaluation."""
+    record = json.loads(text)
+    record["subject"] = Subject(**record["subject"])
+    record["outcome"] = Outcome(record["outcome"])
+    record["findings"] = tuple(Finding(**finding) for finding in record["findings"])
+    record["correctness"] = _decode_correctness(record["correctness"])
+    record["timing"] = _decode_timing(record["timing"])
+    record["build"] = _decode_build(record["build"], build_log)
+    record["environment"] = _decode_pairs(json.loads(environment))
+    record["phases_s"] = _decode_pairs(record["phases_s"])
+    return Evaluation(**record)
+
+
+def encode_environment(environment: tuple[tuple[str, str], ...]) -> tuple[str, str]:
+    """(digest, JSON) of the environment: thousands of evaluations share one."""
+    text = json.dumps(environment)
+    return sha256(text.encode()).hexdigest()[:16], text
+
+
+def encode_columns(evaluation: Evaluation) -> dict[str, str | int | float | None]:
+    """What is filtered, sorted and listed, by column name. Text is made storable: a lone surrogate becomes `?`."""
+    subject, timing = evaluation.subject, evaluation.timing
+    environment = dict(evaluation.environment)
+    columns: dict[str, str | int | float | None] = asdict(subject)
+    columns |= {
+        "slot": slot_of(subject),
+        "candidate": columns.pop("candidate_digest"),
+        "outcome": evaluation.outcome.value,
+        "speedup": evaluation.speedup,
+        "speedup_low": timing.speedup_low if timing else None,
+        "speedup_high": timing.speedup_high if timing else None,
+        "verdict": timing.verdict if timing else None,
+        "baseline_us": timing.baseline_us if timing else None,
+        "candidate_us": timing.candidate_us if timing else None,
+        "message": evaluation.message,
+        "findings": "; ".join(f"{finding.severity}: {finding.check}" for finding in evaluation.findings),
+        "duration_s": evaluation.duration_s,
+        "started_at": evaluation.started_at,
+        "confinement": evaluation.confinement,
+        "harness_version": environment.get("harness", ""),
+        "torch": environment.get("torch", ""),
+        "hardware": evaluation.hardware,
+    }
+    return {name: _storable(value) for name, value in columns.items()}
+
+
+def slot_of(subject: Subject) -> str:
+    """Names what a later evaluation of the same thing replaces in listings: the subject, whatever version its problem
+    had. Model, prompt and language follow from the run."""
+    text = json.dumps([getattr(subject, name) for name in _SLOT_FIELDS])
+    return sha256(text.encode()).hexdigest()[:16]
+
+
+def compress_text(text: str) -> bytes:
+    """Text as compressed bytes; lone surrogates survive."""
+    return zlib.compress(text.encode("utf-8", "surrogatepass"))
+
+
+def decompress_text(data: bytes) -> str:
+    """The inverse of `compress_text`. Raises zlib.error or UnicodeDecodeError for damaged data."""
+    return zlib.decompress(data).decode("utf-8", "surrogatepass")
+
+
+def _storable(value: str | int | float | None) -> str | int | float | None:
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+def _decode_correctness(record: dict[str, Any] | None) -> Correctness | None:
+    if record is None:
+        return None
+    return Correctness(**record | {"trials": tuple(Trial(**trial) for trial in record["trials"])})
+
+
+def _decode_timing(record: dict[str, Any] | None) -> Timing | None:
+    if record is None:
+        return None
+    rows = zip(*(record["blocks"][name] for name in _BLOCK_FIELDS), strict=True)
+    blocks = tuple(Block(**dict(zip(_BLOCK_FIELDS, row, strict=True))) for row in rows)
+    return Timing(**record | {"blocks": blocks})
+
+
+def _decode_build(record: dict[str, Any] | None, log: str) -> BuildSummary | None:
+    if record is None:
+        return None
+    return BuildSummary(**record | {"keys": tuple(record["keys"]), "log": log})
+
+
+def _decode_pairs(pairs: list[list[Any]]) -> tuple[tuple[str, Any], ...]:
+    return tuple((name, value) for name, value in pairs)

@@ -1,0 +1,202 @@
+"""`results/harness.db`: every evaluation ever made, kept for good.
+
+Records evaluations, finds the one that need not be made twice, and reads them back whole (`get`, `load_all`) or as
+flat rows (`rows`). Does not rank, print or write CSV files. Every sqlite3 error leaves as a StoreError.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Any, Self
+
+from harness import __version__
+from harness.domain import Evaluation, StoreError, Subject
+from harness.store.encode import (
+    compress_text,
+    decode_evaluation,
+    decompress_text,
+    encode_columns,
+    encode_environment,
+    encode_evaluation,
+    slot_of,
+)
+from harness.store.schema import connect_reader, connect_writer
+from harness.store.schema_rows import ResultFilter, ResultRow, build_query, order_by
+
+__all__ = ["DATABASE_NAME", "ResultFilter", "ResultRow", "ResultStore", "StoredEvaluation"]
+
+DATABASE_NAME = "harness.db"
+EVERYTHING = ResultFilter()
+
+_WHOLE = (
+    "e.id, d.evaluation, v.entries, l.log FROM evaluations e JOIN details d ON d.evaluation_id = e.id "
+    "JOIN environments v ON v.digest = d.environment LEFT JOIN build_logs l ON l.evaluation_id = e.id"
+)
+_FLAT = ", ".join(f"e.{name}" for name in ResultRow._fields) + " FROM evaluations e"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredEvaluation:
+    """An evaluation and the number under which it is stored: small, stable, what `harness show` takes."""
+
+    id: int
+    evaluation: Evaluation
+
+
+class ResultStore:
+    """The results of one folder. Several processes may hold it open for writing at once; each commit waits its turn.
+
+    Threads may share one store. A process must not use a store that it inherited through a fork.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self.path = path
+        self._connection = connection
+        self._lock = Lock()
+
+    @classmethod
+    def open(cls, results_dir: Path, *, read_only: bool = False) -> Self:
+        """Opens `results_dir/harness.db`, creating both unless `read_only`. A read-only store of a folder without
+        results is empty. Raises StoreError for a foreign, corrupt or newer file, or a folder that cannot be made."""
+        path = results_dir / DATABASE_NAME
+        with _store_errors(path, "open"):
+            if read_only:
+                return cls(connect_reader(path, __version__), path)
+            results_dir.mkdir(parents=True, exist_ok=True)
+            return cls(connect_writer(path, __version__), path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def record(self, evaluation: Evaluation, source: str | None = None) -> int:
+        """Commits one evaluation, with the candidate's source text if given, and returns its id. When this returns
+        the evaluation is on disk; when it raises StoreError nothing of it is, and all that was stored still is."""
+        return self.record_all([(evaluation, source)])[0]
+
+    def record_all(self, evaluations: Iterable[tuple[Evaluation, str | None]]) -> tuple[int, ...]:
+        """Commits many (evaluation, source) pairs in one transaction: all of them or, with a StoreError, none."""
+        with self._transaction():
+            return tuple(self._insert(evaluation, source) for evaluation, source in evaluations)
+
+    def find(self, subject: Subject) -> StoredEvaluation | None:
+        """The latest evaluation of the same candidate text on the same version of the problem, device, workload and
+        baseline, for the same run, sample and turn. It may be a `harness_error`: the caller decides whether to retry.
+        """
+        return self._read_one("e.slot = ? AND e.problem_digest = ?", (slot_of(subject), subject.problem_digest))
+
+    def get(self, evaluation_id: int) -> StoredEvaluation | None:
+        """The evaluation with this id."""
+        return self._read_one("e.id = ?", (evaluation_id,))
+
+    def load_all(self, where: ResultFilter = EVERYTHING, *, history: bool = False) -> Iterator[StoredEvaluation]:
+        """Whole evaluations in the order they were made: the latest of each slot, or all with `history`."""
+        query, values = build_query(_WHOLE, where, history=history, order="e.id")
+        for row in self._read(query, values):
+            yield self._decode(*row)
+
+    def rows(
+        self, where: ResultFilter = EVERYTHING, *, sort: str = "id", limit: int | None = None, history: bool = False
+    ) -> Iterator[ResultRow]:
+        """Flat rows sorted by a column of ResultRow (`-speedup` for descending). Raises UsageError for another name."""
+        query, values = build_query(_FLAT, where, history=history, order=order_by(sort))
+        for row in self._read(f"{query} LIMIT ?", (*values, -1 if limit is None else limit)):
+            yield ResultRow._make(row)
+
+    def count(self) -> int:
+        """How many evaluations are stored, older ones included."""
+        return int(next(self._read("SELECT count(*) FROM evaluations", ()))[0])
+
+    def source(self, candidate_digest: str) -> str | None:
+        """The candidate's source text, if it was recorded."""
+        rows = self._read("SELECT source FROM candidates WHERE digest = ?", (candidate_digest,))
+        return next((decompress_text(row[0]) for row in rows), None)
+
+    def _insert(self, evaluation: Evaluation, source: str | None) -> int:
+        columns = encode_columns(evaluation)
+        marks = ", ".join("?" * len(columns))
+        execute = self._connection.execute
+        cursor = execute(f"INSERT INTO evaluations ({', '.join(columns)}) VALUES ({marks})", tuple(columns.values()))
+        evaluation_id = int(cursor.lastrowid or 0)
+        digest, entries = encode_environment(evaluation.environment)
+        execute("INSERT OR IGNORE INTO environments VALUES (?, ?)", (digest, entries))
+        execute("INSERT INTO details VALUES (?, ?, ?)", (evaluation_id, digest, encode_evaluation(evaluation)))
+        if evaluation.build is not None and evaluation.build.log:
+            execute("INSERT INTO build_logs VALUES (?, ?)", (evaluation_id, compress_text(evaluation.build.log)))
+        if source is not None and evaluation.subject.candidate_digest:
+            candidate = (evaluation.subject.candidate_digest, compress_text(source))
+            execute("INSERT OR IGNORE INTO candidates VALUES (?, ?)", candidate)
+        return evaluation_id
+
+    def _read_one(self, condition: str, values: tuple[str | int, ...]) -> StoredEvaluation | None:
+        query = f"SELECT {_WHOLE} WHERE {condition} ORDER BY e.id DESC LIMIT 1"
+        return next((self._decode(*row) for row in self._read(query, values)), None)
+
+    def _read(self, query: str, values: tuple[str | int, ...]) -> Iterator[Any]:
+        with _store_errors(self.path, "read"):
+            yield from self._connection.execute(query, values)
+
+    def _decode(self, evaluation_id: int, text: str, environment: str, log: bytes | None) -> StoredEvaluation:
+        try:
+            build_log = "" if log is None else decompress_text(log)
+            evaluation = decode_evaluation(text, environment=environment, build_log=build_log)
+        except (KeyError, TypeError, ValueError, zlib.error) as error:
+            raise StoreError(
+                f"{self.path}: evaluation {evaluation_id} is damaged or of another version ({error!r}); "
+                "the other rows are not affected: evaluate its candidate again with --again"
+            ) from error
+        return StoredEvaluation(id=evaluation_id, evaluation=evaluation)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._lock, _store_errors(self.path, "write"):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                # SQLite has often rolled back by itself when a disk is full; the first error is the one to tell.
+                with suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+                raise
+
+
+@contextmanager
+def _store_errors(path: Path, action: str) -> Iterator[None]:
+    """Turns what SQLite and the file system raise into a StoreError that names the file and what to do."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        advice = _advice_for(str(error))
+        raise StoreError(f"cannot {action} {path}: {error}; {advice}. What was stored before is still there") from error
+    except sqlite3.DatabaseError as error:
+        raise StoreError(
+            f"cannot {action} {path}: {error}. It is damaged or not an SQLite file: "
+            "move it away (or restore a copy), or choose another folder with --results-dir"
+        ) from error
+    except OSError as error:
+        raise StoreError(f"cannot {action} {path}: {error}; choose another folder with --results-dir") from error
+
+
+def _advice_for(message: str) -> str:
+    if "full" in message or "disk I/O" in message:
+        return "make room on that disk and run the same command again"
+    if "locked" in message:
+        return "another process has held it for long: end that one, or wait, and run the same command again"
+    if "readonly" in message or "unable to open" in message:
+        return "check the permissions of the file and its folder, or choose another with --results-dir"
+    return "check the file and its disk"

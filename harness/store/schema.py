@@ -1,0 +1,163 @@
+"""The tables of `results/harness.db` and the check that a file is ours and of a version we read.
+
+Does not know what an evaluation is: `encode.py` turns evaluations into rows, `results.py` reads and writes them.
+
+What is filtered or sorted is a column of `evaluations`. The whole evaluation is kept as JSON in `details`, apart, so
+that a listing of 100,000 rows never reads past it. Texts that repeat (environments, sources) are kept once.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from pathlib import Path
+
+from harness.domain import StoreError
+
+SCHEMA_VERSION = 1
+APPLICATION_ID = 0x68726E73  # "hrns": tells our file from any other SQLite file
+BUSY_TIMEOUT_S = 30.0
+
+_TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE environments (digest TEXT PRIMARY KEY, entries TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE candidates (digest TEXT PRIMARY KEY, source BLOB NOT NULL);
+CREATE TABLE evaluations (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    slot TEXT NOT NULL,
+    problem_digest TEXT NOT NULL,
+    run TEXT NOT NULL, problem TEXT NOT NULL, sample INTEGER NOT NULL, turn INTEGER NOT NULL,
+    suite TEXT NOT NULL, model TEXT NOT NULL, prompt TEXT NOT NULL, language TEXT NOT NULL,
+    device TEXT NOT NULL, workload TEXT NOT NULL, outcome TEXT NOT NULL,
+    speedup REAL, speedup_low REAL, speedup_high REAL, verdict TEXT,
+    baseline TEXT NOT NULL, baseline_us REAL, candidate_us REAL,
+    message TEXT NOT NULL, findings TEXT NOT NULL, candidate TEXT NOT NULL,
+    duration_s REAL NOT NULL, started_at TEXT NOT NULL, confinement TEXT NOT NULL,
+    harness_version TEXT NOT NULL, torch TEXT NOT NULL, hardware TEXT NOT NULL
+);
+CREATE TABLE details (
+    evaluation_id INTEGER PRIMARY KEY REFERENCES evaluations (id),
+    environment TEXT NOT NULL REFERENCES environments (digest),
+    evaluation TEXT NOT NULL
+);
+CREATE TABLE build_logs (evaluation_id INTEGER PRIMARY KEY REFERENCES evaluations (id), log BLOB NOT NULL);
+CREATE INDEX evaluations_by_slot ON evaluations (slot, problem_digest);
+CREATE INDEX evaluations_by_sample ON evaluations (run, problem, sample, turn);
+"""
+
+
+def connect_writer(path: Path, harness_version: str) -> sqlite3.Connection:
+    """Opens the database for writing and creates its tables in a new file. Raises StoreError or sqlite3.Error.
+
+    In WAL mode a commit is whole or absent after kill -9. `synchronous=FULL` also waits for the disk at every
+    commit, so that power loss takes nothing either: a few milliseconds, next to an evaluation of seconds.
+    """
+    connection = _connect(f"{path.absolute().as_uri()}?mode=rwc")
+    try:
+        if not _is_new(connection):
+            check_schema(connection, path, harness_version)
+        _enable_wal(connection)
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA foreign_keys=ON")
+        _create_tables(connection, harness_version)
+        check_schema(connection, path, harness_version)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def connect_reader(path: Path, harness_version: str) -> sqlite3.Connection:
+    """Opens the database for reading only; a file that is not there (or still empty) reads as an empty store and is
+    not created. Raises StoreError or sqlite3.Error."""
+    if not path.exists() or path.stat().st_size == 0:
+        connection = _connect(":memory:")
+        _create_tables(connection, harness_version)
+        return connection
+    connection = _connect(f"{path.absolute().as_uri()}?{_reading_mode(path)}")
+    try:
+        check_schema(connection, path, harness_version)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def check_schema(connection: sqlite3.Connection, path: Path, harness_version: str) -> None:
+    """Raises StoreError unless the open database is ours and of a schema that this version reads."""
+    if _read_pragma(connection, "application_id") != APPLICATION_ID:
+        raise StoreError(
+            f"{path} is an SQLite file, but not one that harness wrote; "
+            "move it away or choose another folder with --results-dir"
+        )
+    version = _read_pragma(connection, "user_version")
+    if version != SCHEMA_VERSION:
+        raise StoreError(
+            f"{path} was written by harness {_read_writer(connection)} in schema {version}; "
+            f"this harness {harness_version} reads schema {SCHEMA_VERSION}: "
+            "upgrade harness, or choose another folder with --results-dir"
+        )
+
+
+def _connect(address: str) -> sqlite3.Connection:
+    # Transactions are begun by hand (isolation_level=None): the module's implicit ones also begin deferred, and a
+    # deferred one that turns into a writer fails at once instead of waiting for its turn.
+    return sqlite3.connect(address, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+
+
+def _reading_mode(path: Path) -> str:
+    """Read-only access needs the lock file beside a WAL database. Where it cannot be made (another user's folder, a
+    read-only disk) and no writer has left a log, the file cannot change either and is read as it lies."""
+    beside = [path.with_name(f"{path.name}-{part}") for part in ("wal", "shm")]
+    fixed = not os.access(path.parent, os.W_OK) and not any(file.exists() for file in beside)
+    return "mode=ro&immutable=1" if fixed else "mode=ro"
+
+
+def _is_new(connection: sqlite3.Connection) -> bool:
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    return tables == 0 and _read_pragma(connection, "application_id") == 0
+
+
+def _enable_wal(connection: sqlite3.Connection) -> None:
+    """SQLite does not wait its busy timeout for this one statement, so two that create one file at once must retry.
+    Where WAL is not to be had (some network disks) SQLite keeps its rollback journal, which is as safe but slower."""
+    deadline = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+def _create_tables(connection: sqlite3.Connection, harness_version: str) -> None:
+    """Creates everything in one transaction, unless another process was first."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if _is_new(connection):
+            for statement in filter(str.strip, _TABLES.split(";")):
+                connection.execute(statement)
+            connection.execute("INSERT INTO meta VALUES ('created_by', ?)", (harness_version,))
+            connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _read_pragma(connection: sqlite3.Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _read_writer(connection: sqlite3.Connection) -> str:
+    """The version that created the file; a later schema may have dropped the entry."""
+    try:
+        row = connection.execute("SELECT value FROM meta WHERE key = 'created_by'").fetchone()
+    except sqlite3.OperationalError:
+        return "(unknown version)"
+    return str(row[0]) if row else "(unknown version)"

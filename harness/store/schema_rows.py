@@ -1,0 +1,86 @@
+"""What a listing of stored evaluations asks for and gets: filters, the flat row, and their SQL.
+
+Does not run the SQL; `results.py` does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+from harness.domain import UsageError
+
+
+class ResultRow(NamedTuple):
+    """One evaluation as a flat row, straight from the database: no JSON is decoded for it, which is what makes
+    100,000 of them fast (and why it is a NamedTuple). `candidate` is the candidate's digest, "" when no code was
+    found; `speedup` is the ranked one, None unless the candidate is correct and its time was confirmed."""
+
+    id: int
+    run: str
+    problem: str
+    sample: int
+    turn: int
+    suite: str
+    model: str
+    prompt: str
+    language: str
+    device: str
+    workload: str
+    outcome: str
+    speedup: float | None
+    speedup_low: float | None
+    speedup_high: float | None
+    verdict: str | None
+    baseline: str
+    baseline_us: float | None
+    candidate_us: float | None
+    message: str
+    findings: str
+    candidate: str
+    duration_s: float
+    started_at: str
+    confinement: str
+    harness_version: str
+    torch: str
+    hardware: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultFilter:
+    """Which evaluations: every field that is not None must match. Texts may hold the wildcards `*` and `?`."""
+
+    run: str | None = None
+    problem: str | None = None
+    sample: int | None = None
+    turn: int | None = None
+    suite: str | None = None
+    model: str | None = None
+    outcome: str | None = None
+    device: str | None = None
+    workload: str | None = None
+
+
+def build_query(columns: str, where: ResultFilter, *, history: bool, order: str) -> tuple[str, tuple[str | int, ...]]:
+    """(SQL, values) that selects `columns` of the evaluations that match; without `history` only the latest of each
+    slot."""
+    wanted = [(field.name, getattr(where, field.name)) for field in fields(where)]
+    given = [(name, value) for name, value in wanted if value is not None]
+    conditions = [f"e.{name} {'GLOB' if _has_wildcard(value) else '='} ?" for name, value in given]
+    if not history:
+        conditions.append("e.id IN (SELECT max(id) FROM evaluations GROUP BY slot)")
+    text = f"SELECT {columns} WHERE {' AND '.join(conditions) or 'TRUE'} ORDER BY {order}"
+    return text, tuple(value for _, value in given)
+
+
+def order_by(sort: str) -> str:
+    """The ORDER BY terms for a column name, descending when it is prefixed with `-`; rows without a value come last.
+    Raises UsageError for a name that is no column."""
+    name = sort.removeprefix("-")
+    if name not in ResultRow._fields:
+        raise UsageError(f"cannot sort by {name!r}; choose one of {', '.join(ResultRow._fields)}")
+    return f"e.{name} {'DESC' if sort.startswith('-') else 'ASC'} NULLS LAST, e.id"
+
+
+def _has_wildcard(value: str | int) -> bool:
+    return isinstance(value, str) and any(sign in value for sign in "*?")
