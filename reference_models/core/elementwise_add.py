@@ -1,0 +1,29 @@
+"""Sum of two tensors, element by element."""
+
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, a, b):
+        return a + b
+
+
+rows = 16384
+columns = 4096
+
+
+def get_inputs():
+    return [torch.randn(rows, columns), torch.randn(rows, columns)]
+
+
+def get_init_inputs():
+    return []
+
+
+SMALL = {"rows": 1021, "columns": 1031}
+TAGS = ("elementwise",)
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros", "integers")

@@ -1,0 +1,35 @@
+"""Matrix product with a weight (no bias of its own), then a bias vector and ReLU."""
+
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self, in_features, out_features, bias_shape):
+        super().__init__()
+        self.gemm = nn.Linear(in_features, out_features, bias=False)
+        self.bias = nn.Parameter(torch.randn(bias_shape))
+
+    def forward(self, x):
+        x = self.gemm(x)
+        x = x + self.bias
+        return torch.relu(x)
+
+
+batch_size = 1024
+in_features = 8192
+out_features = 8192
+bias_shape = (out_features,)
+
+
+def get_inputs():
+    return [torch.rand(batch_size, in_features)]
+
+
+def get_init_inputs():
+    return [in_features, out_features, bias_shape]
+
+
+SMALL = {"batch_size": 37, "in_features": 517, "out_features": 389}
+TAGS = ("matmul", "fusion")
+DISTRIBUTIONS = ("as_given", "normal", "large", "alternating", "zeros")
