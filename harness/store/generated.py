@@ -1,0 +1,338 @@
+"""Reads and writes `generated/`: what models were asked, what they answered, and the candidates found in it.
+
+    generated/<run>/manifest.json                  the settings of the run (`RunManifest`)
+    generated/<run>/<problem>/<sample>/            one draw, <sample> counts from 0
+        prompt.md          the exact text that was sent
+        completion.md      the exact text that came back; no such file when the endpoint sent no content
+        completion.json    the rest: reasoning, finish_reason, usage, latency_s, model, response_id
+        candidate.py       the program found in the text; no such file when there is none
+        provenance.json    what it was drawn for and with, the extraction rule, digests, time, version
+    generated/<run>/<problem>/<sample>/turn-<n>/   the same files for the n-th repair step of that sample
+
+A sample is written into a hidden folder beside the problems and moved to its place in one step, so a folder that is
+there is complete, whenever the process was killed. A sample that is there is never written again.
+
+A *recording* is a folder that the `recorded` provider replays. Every run folder is one. A hand-made recording needs
+only the completions:
+
+    recordings/<name>/<problem>/<sample>/completion.md     the answer, as the model wrote it
+    recordings/<name>/<problem>/<sample>/completion.json   optional: the fields above; without it they are unknown
+    recordings/<name>/manifest.json                        optional: {"model": "the name shown in the leaderboard"}
+
+A recording with answers in several languages holds one such tree per language:
+`recordings/<name>/cpp/<problem>/<sample>/completion.md` and `recordings/<name>/cuda/...`; a manifest.json lies beside
+the problems or one folder up. A sample whose model sent no content has only a completion.json.
+
+This module stores and finds; it asks no model and looks for no code.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, fields, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from harness.domain import (
+    Candidate,
+    Completion,
+    Prompt,
+    RunManifest,
+    Sample,
+    SampleKey,
+    StoreError,
+    Usage,
+    UsageError,
+)
+
+MANIFEST = "manifest.json"
+COMPLETION_TEXT = "completion.md"
+COMPLETION_REST = "completion.json"
+CANDIDATE = "candidate.py"
+PROMPT = "prompt.md"
+PROVENANCE = "provenance.json"
+
+_SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+=@,-]{0,199}")
+_PARTIAL = ".partial-"
+# What may change when a run is issued again: more samples, more problems, an endpoint that moved.
+_MAY_DIFFER = {"samples", "problems", "created_at", "harness_version", "base_url"}
+
+
+def check_name(kind: str, name: str) -> str:
+    """`name` if it can be one folder of a path on any file system; `kind` is for the message ("run", "problem")."""
+    if _SAFE_NAME.fullmatch(name):
+        return name
+    raise UsageError(
+        f"{kind} name {name!r} cannot be a folder name: use letters, digits and _ . + = @ , - (at most 200 of them), "
+        "and begin with a letter, a digit or _"
+    )
+
+
+def locate_run(generated_dir: Path, run: str) -> Path:
+    return generated_dir / check_name("run", run)
+
+
+def locate_sample(run_dir: Path, key: SampleKey) -> Path:
+    folder = run_dir / check_name("problem", key.problem) / str(key.sample)
+    return folder / f"turn-{key.turn}" if key.turn else folder
+
+
+def list_runs(generated_dir: Path) -> tuple[str, ...]:
+    """The names of all runs, sorted."""
+    return tuple(sorted(path.parent.name for path in generated_dir.glob(f"*/{MANIFEST}")))
+
+
+def find_run(generated_dir: Path, run: str) -> Path:
+    """The folder of an existing run. Unknown: UsageError with the nearest name."""
+    run_dir = locate_run(generated_dir, run)
+    if (run_dir / MANIFEST).is_file():
+        return run_dir
+    runs = list_runs(generated_dir)
+    near = get_close_matches(run, runs, n=1, cutoff=0.4)
+    hint = f"did you mean {near[0]}?" if near else f"runs there: {', '.join(runs[:10]) or 'none'}"
+    raise UsageError(f"no run {run!r} in {generated_dir}: {hint}")
+
+
+def read_manifest(run_dir: Path) -> RunManifest:
+    """The manifest of a run. StoreError when it is missing or not what this version writes."""
+    path = run_dir / MANIFEST
+    record = _read_json(path)
+    try:
+        return RunManifest(**{**record, "problems": tuple(record["problems"])})
+    except (TypeError, KeyError) as error:
+        raise StoreError(
+            f"{path} is not a run manifest ({error}): generate the run again under another name"
+        ) from error
+
+
+def write_manifest(run_dir: Path, manifest: RunManifest) -> RunManifest:
+    """Stores the manifest, or joins it with the stored one; returns what is stored now.
+
+    A run can be issued again with more samples or more problems. Anything else that differs is a UsageError.
+    """
+    check_name("run", run_dir.name)
+    path = run_dir / MANIFEST
+    if path.exists():
+        manifest = _join_manifests(read_manifest(run_dir), manifest, path)
+    with _storing(path):
+        run_dir.mkdir(parents=True, exist_ok=True)
+        _replace_file(path, _to_json(asdict(manifest)))
+    return manifest
+
+
+def _join_manifests(stored: RunManifest, asked: RunManifest, path: Path) -> RunManifest:
+    differing = [
+        f"{field.name}: {getattr(stored, field.name)!r} there, {getattr(asked, field.name)!r} asked"
+        for field in fields(RunManifest)
+        if field.name not in _MAY_DIFFER and getattr(stored, field.name) != getattr(asked, field.name)
+    ]
+    if differing:
+        raise UsageError(
+            f"run {stored.run!r} was made with other settings ({'; '.join(differing)}), see {path}: "
+            "repeat those settings to continue it, or choose another --run name"
+        )
+    problems = (*stored.problems, *(name for name in asked.problems if name not in stored.problems))
+    return replace(stored, samples=max(stored.samples, asked.samples), problems=problems, base_url=asked.base_url)
+
+
+@contextmanager
+def hold_run(run_dir: Path) -> Iterator[None]:
+    """Keeps other processes from generating into the same run, and clears what a killed one left half-written.
+
+    The lock belongs to the process and ends with it, however it ends.
+    """
+    with _storing(run_dir):
+        run_dir.mkdir(parents=True, exist_ok=True)
+        lock = (run_dir / ".lock").open("w")
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UsageError(
+                f"another process is generating run {run_dir.name!r} in {run_dir.parent}: "
+                "wait for it, or choose another --run name"
+            ) from error
+        for left in run_dir.glob(f"{_PARTIAL}*"):
+            shutil.rmtree(left, ignore_errors=True)
+        yield
+
+
+def has_sample(run_dir: Path, key: SampleKey) -> bool:
+    return (locate_sample(run_dir, key) / PROVENANCE).is_file()
+
+
+def write_sample(
+    run_dir: Path,
+    *,
+    key: SampleKey,
+    prompt: Prompt,
+    completion: Completion,
+    candidate: Candidate | None,
+    provenance: dict[str, object],
+) -> Path:
+    """Stores one draw whole, or not at all; returns its folder. A sample that is already there is kept as it is.
+
+    `provenance` is what the caller knows beyond key, prompt and candidate: model, suite, time and such.
+    """
+    folder = locate_sample(run_dir, key)
+    if has_sample(run_dir, key):
+        return folder
+    record = {**_describe(key, prompt, candidate), **provenance}
+    files = {PROMPT: prompt.text.encode("utf-8", "surrogatepass"), COMPLETION_REST: _describe_completion(completion)}
+    if completion.text is not None:
+        files[COMPLETION_TEXT] = completion.text.encode("utf-8", "surrogatepass")
+    if candidate is not None:
+        files[CANDIDATE] = candidate.source.encode()
+    files[PROVENANCE] = _to_json(record)
+    with _storing(folder):
+        _write_folder(run_dir, folder, files)
+    return folder
+
+
+def _describe(key: SampleKey, prompt: Prompt, candidate: Candidate | None) -> dict[str, object]:
+    return {
+        **asdict(key),
+        "prompt": prompt.name,
+        "prompt_digest": prompt.digest,
+        "language": prompt.language,
+        "rule": candidate.rule if candidate else None,
+        "candidate_digest": candidate.digest if candidate else None,
+    }
+
+
+def _describe_completion(completion: Completion) -> bytes:
+    record = asdict(completion)
+    del record["text"]
+    return _to_json(record)
+
+
+def _write_folder(run_dir: Path, folder: Path, files: dict[str, bytes]) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=_PARTIAL, dir=run_dir))
+    try:
+        partial.chmod(0o755)  # mkdtemp's 0o700 would hide the sample from colleagues
+        for name, content in files.items():
+            _write_through(partial / name, content)
+        partial.rename(folder)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    _sync_folder(folder.parent)
+
+
+def read_completion(folder: Path) -> Completion | None:
+    """The completion stored in a sample's folder; None when there is none."""
+    text_path, rest_path = folder / COMPLETION_TEXT, folder / COMPLETION_REST
+    if not text_path.is_file() and not rest_path.is_file():
+        return None
+    rest = _read_json(rest_path) if rest_path.is_file() else {}
+    text = _read_bytes(text_path).decode("utf-8", "surrogatepass") if text_path.is_file() else None
+    try:
+        return Completion(**{**rest, "text": text, "usage": Usage(**rest.get("usage", {}))})
+    except TypeError as error:
+        raise StoreError(
+            f"{rest_path} is not a stored completion ({error}): remove {folder} to draw it again"
+        ) from error
+
+
+def load_samples(run_dir: Path) -> list[Sample]:
+    """All complete samples of a run, ordered by problem, sample and turn."""
+    manifest = read_manifest(run_dir)
+    samples = [_read_sample(path.parent, manifest) for path in _find_provenances(run_dir)]
+    return sorted(samples, key=lambda sample: (sample.key.problem, sample.key.sample, sample.key.turn))
+
+
+def _find_provenances(run_dir: Path) -> Iterator[Path]:
+    for pattern in (f"*/*/{PROVENANCE}", f"*/*/turn-*/{PROVENANCE}"):
+        yield from (path for path in run_dir.glob(pattern) if not path.relative_to(run_dir).parts[0].startswith("."))
+
+
+def _read_sample(folder: Path, manifest: RunManifest) -> Sample:
+    record = _read_json(folder / PROVENANCE)
+    try:
+        key = SampleKey(
+            run=manifest.run, problem=record["problem"], sample=int(record["sample"]), turn=int(record["turn"])
+        )
+        candidate = _read_candidate(folder, record)
+        return Sample(
+            key=key,
+            model=record.get("model", manifest.model),
+            prompt=record["prompt"],
+            suite=record.get("suite", manifest.suite),
+            language=record["language"],
+            completion=read_completion(folder),
+            candidate=candidate,
+        )
+    except (KeyError, ValueError, TypeError) as error:
+        raise StoreError(
+            f"{folder / PROVENANCE} is damaged ({error!r}): remove {folder} and generate it again"
+        ) from error
+
+
+def _read_candidate(folder: Path, record: dict[str, Any]) -> Candidate | None:
+    if record["rule"] is None:
+        return None
+    source = _read_bytes(folder / CANDIDATE).decode()
+    return Candidate(source=source, language=record["language"], rule=record["rule"])
+
+
+@contextmanager
+def _storing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"cannot write {path}: {error.strerror or error}. Everything stored before is complete; "
+            "free some space or correct the permissions, then issue the same command again"
+        ) from error
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        record = json.loads(_read_bytes(path))
+    except ValueError as error:
+        raise StoreError(f"{path} is not JSON ({error}): it was changed by hand, or the disk lost it") from error
+    if not isinstance(record, dict):
+        raise StoreError(f"{path} holds a {type(record).__name__}, expected a JSON object")
+    return record
+
+
+def _to_json(record: dict[str, Any]) -> bytes:
+    return (json.dumps(record, indent=1) + "\n").encode()
+
+
+def _replace_file(path: Path, content: bytes) -> None:
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    _write_through(partial, content)
+    partial.replace(path)
+    _sync_folder(path.parent)
+
+
+def _write_through(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
