@@ -1,0 +1,269 @@
+"""Decides whether a candidate's outputs are right: structure, shape and dtype exactly, values within a tolerance.
+
+Every element must pass; there is no allowed share of wrong ones. With T the float64 truth, R the honest reference in
+its own dtype and C the candidate, an element passes when
+
+    |C - T| <= max(factor * E, atol + rtol * M)
+
+M, the local magnitude, is |T| of the element itself, or the mean |T| of the `BLOCK` neighbouring elements where that is
+larger: a sum that cancels to nearly nothing has an error of the size of its terms. (A small share of the output's mean
+|T| counts too, for regions where the truth is zero throughout, as after a ReLU.)
+
+E bounds the reference's own error by two envelopes, of which the smaller counts: its largest error, and its largest
+error relative to M. One element where the reference happens to be exact, or happens to be bad, therefore does not set
+the measure: neither for elements of another size nor for its neighbours.
+
+The floors (`FLOORS`) are several times what a float32 sum of 10,000 terms loses in the worst order, and several times
+below what a single rounding to the next smaller dtype costs. Integers and booleans are exact. Where the truth, rounded
+to the output's dtype, is infinite or NaN, the candidate must be the same; a NaN where it is finite always fails.
+Strides do not decide: a channels-last result is a right result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.domain import Outcome, Tolerance, Trial
+from harness.judge.truth import FlatOutputs, Truth, TruthLeaf
+
+BLOCK = 1024
+CHUNK = BLOCK * 4096  # elements taken to float64 at a time
+LEAF_MEAN_SHARE = 1 / 32
+SMALLEST = 1e-300
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """What is allowed whatever the reference's own error: `atol + rtol * magnitude`."""
+
+    atol: float
+    rtol: float
+
+
+FLOORS = {
+    torch.float64: Floor(2.3e-308, 1e-11),
+    torch.float32: Floor(1.2e-38, 1e-4),
+    torch.float16: Floor(1.2e-7, 2e-3),
+    torch.bfloat16: Floor(1.2e-38, 1.6e-2),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeafVerdict:
+    """The comparison of one output tensor. `worst_ratio` is error / allowed, infinite where nothing is allowed."""
+
+    mismatched: int
+    elements: int
+    max_abs_error: float
+    reference_max_abs_error: float
+    worst_ratio: float
+    message: str = ""
+
+
+def judge_outputs(
+    truth: Truth, outputs: FlatOutputs, tolerance: Tolerance, distribution: str
+) -> tuple[Outcome | None, Trial]:
+    """None and a passed trial, or what is wrong and a failed one. Outputs may lie on another device than the truth."""
+    refusal = _compare_form(truth, outputs)
+    if refusal is not None:
+        outcome, message = refusal
+        return outcome, Trial(distribution=distribution, passed=False, message=message)
+    verdicts = [
+        judge_leaf(leaf, tensor, tolerance, truth_is_reference=truth.kind == "reference")
+        for leaf, tensor in zip(truth.leaves, outputs.tensors, strict=True)
+    ]
+    trial = _summarise(verdicts, distribution)
+    return (None if trial.passed else Outcome.WRONG_VALUE), trial
+
+
+def judge_leaf(leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, *, truth_is_reference: bool) -> LeafVerdict:
+    """Compares the values of one output; shapes and dtypes are equal already."""
+    dtype = leaf.reference.dtype
+    if dtype.is_complex:
+        parts = TruthLeaf(
+            name=leaf.name, reference=torch.view_as_real(leaf.reference), exact=torch.view_as_real(leaf.exact)
+        )
+        return judge_leaf(parts, torch.view_as_real(candidate), tolerance, truth_is_reference=truth_is_reference)
+    if not dtype.is_floating_point:
+        return _judge_exact(leaf, candidate)
+    return _judge_floating(leaf, candidate, tolerance, 1.0 if truth_is_reference else LEAF_MEAN_SHARE)
+
+
+def _compare_form(truth: Truth, outputs: FlatOutputs) -> tuple[Outcome, str] | None:
+    if outputs.tree != truth.tree or len(outputs.tensors) != len(truth.leaves):
+        message = f"expected {describe_tree(truth.tree)}, found {describe_tree(outputs.tree)}"
+        return Outcome.WRONG_SHAPE, message
+    for leaf, tensor in zip(truth.leaves, outputs.tensors, strict=True):
+        if tensor.shape != leaf.reference.shape:
+            expected, found = tuple(leaf.reference.shape), tuple(tensor.shape)
+            return Outcome.WRONG_SHAPE, f"{leaf.name}: expected shape {expected}, found {found}"
+    for leaf, tensor in zip(truth.leaves, outputs.tensors, strict=True):
+        if tensor.dtype != leaf.reference.dtype:
+            return Outcome.WRONG_DTYPE, f"{leaf.name}: expected {leaf.reference.dtype}, found {tensor.dtype}"
+    return None
+
+
+def describe_tree(tree: dict[str, Any]) -> str:
+    """The nesting of an output in words: `tuple of (tensor, tensor)`."""
+    ((kind, value),) = tree.items()
+    if kind == "t":
+        return "tensor"
+    if kind == "v":
+        return repr(value)
+    items = [f"{item[0]}: {describe_tree(item[1])}" if kind == "dict" else describe_tree(item) for item in value]
+    return f"{kind} of ({', '.join(items)})"
+
+
+def _judge_exact(leaf: TruthLeaf, candidate: Tensor) -> LeafVerdict:
+    """Integers and booleans: equal to what the reference gives, in its own dtype or computed in float64."""
+    candidate = candidate.to(leaf.reference.device)
+    wrong = ((candidate != leaf.reference) & (candidate != leaf.exact)).reshape(-1)
+    mismatched = int(wrong.sum())
+    at = int(wrong.to(torch.uint8).argmax()) if mismatched else None
+    error = (candidate.double() - leaf.reference.double()).abs().max() if mismatched else 0.0
+    return LeafVerdict(
+        mismatched=mismatched,
+        elements=candidate.numel(),
+        max_abs_error=float(error),
+        reference_max_abs_error=0.0,
+        worst_ratio=math.inf if mismatched else 0.0,
+        message="" if at is None else _describe_worst(leaf, candidate, at, mismatched),
+    )
+
+
+def _judge_floating(leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, leaf_mean_share: float) -> LeafVerdict:
+    if candidate.numel() == 0:
+        return LeafVerdict(mismatched=0, elements=0, max_abs_error=0.0, reference_max_abs_error=0.0, worst_ratio=0.0)
+    scale = _measure_reference(leaf, leaf_mean_share)
+    floor = _choose_floor(leaf.reference.dtype, tolerance)
+    rows = []
+    for first, (exact, own, found) in _chunks(leaf.exact, leaf.reference, candidate):
+        rounded = exact.to(leaf.reference.dtype).double()
+        magnitude = scale.magnitude_of(exact, first)
+        envelope = torch.minimum(scale.largest_error, scale.largest_relative_error * magnitude)
+        allowed = torch.maximum(tolerance.factor * envelope, floor.atol + floor.rtol * magnitude)
+        error = torch.where(rounded.isfinite(), (found - exact).abs(), 0.0)
+        ratio = _rate_special(rounded, own, found, error / allowed.clamp_min(SMALLEST))
+        worst, at = ratio.reshape(-1).max(dim=0)
+        rows.append(torch.stack([worst, (at + first).double(), (ratio > 1.0).sum().double(), error.max()]))
+    return _read_verdict(leaf, candidate, torch.stack(rows).tolist(), float(scale.largest_error))
+
+
+def _rate_special(rounded: Tensor, own: Tensor, found: Tensor, ratio: Tensor) -> Tensor:
+    """`ratio`, with NaN and infinity decided: 0 where they are what is expected, infinite where not."""
+    same = (found == rounded) | (found.isnan() & rounded.isnan())
+    ratio = torch.where(rounded.isfinite(), ratio.nan_to_num(nan=math.inf, posinf=math.inf), math.inf)
+    # The reference may overflow on its way where the truth does not: a candidate that does so too is as good.
+    overflowed = own.isinf() & (found == own)
+    return torch.where((same & ~rounded.isfinite()) | overflowed, 0.0, ratio)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """How large an output is around each of its blocks, and how far the reference is from the truth."""
+
+    block_magnitudes: Tensor
+    largest_error: Tensor
+    largest_relative_error: Tensor
+
+    def magnitude_of(self, exact: Tensor, first: int) -> Tensor:
+        """M for a chunk of shape (blocks, BLOCK) that begins at element `first`. Infinity and NaN have none."""
+        block = first // BLOCK
+        around = self.block_magnitudes[block : block + exact.shape[0], None]
+        return torch.maximum(exact.nan_to_num(0.0, 0.0, 0.0).abs(), around)
+
+
+def _measure_reference(leaf: TruthLeaf, leaf_mean_share: float) -> _Scale:
+    none = torch.zeros((), dtype=torch.float64, device=leaf.exact.device)
+    scale = _Scale(_block_magnitudes(leaf.exact, leaf_mean_share), none, none)
+    largest, relative = none, none
+    for first, (exact, own) in _chunks(leaf.exact, leaf.reference):
+        error = torch.where(exact.isfinite() & own.isfinite(), (own - exact).abs(), 0.0)
+        largest = torch.maximum(largest, error.max())
+        relative = torch.maximum(relative, (error / scale.magnitude_of(exact, first).clamp_min(SMALLEST)).max())
+    return _Scale(scale.block_magnitudes, largest, relative)
+
+
+def _block_magnitudes(exact: Tensor, leaf_mean_share: float) -> Tensor:
+    """The mean |T| of each block, at least a share of the mean over the whole output."""
+    sums = torch.cat([chunk.nan_to_num(0.0, 0.0, 0.0).abs().sum(dim=1) for _, (chunk,) in _chunks(exact)])
+    least = sums.sum() / exact.numel() * leaf_mean_share
+    sizes = torch.full_like(sums, BLOCK)
+    short = exact.numel() % BLOCK
+    if short:
+        sizes[-1] = short
+    if short and len(sums) > 1:  # too few to tell a magnitude: the last block shares the one before it
+        sums[-1] += sums[-2]
+        sizes[-1] += BLOCK
+    return torch.maximum(sums / sizes, least)
+
+
+def _chunks(*tensors: Tensor) -> Iterator[tuple[int, tuple[Tensor, ...]]]:
+    """The same stretch of each tensor in float64 as (blocks, BLOCK), with the index of its first element.
+
+    The last block is filled up with zeros, which always pass.
+    """
+    device = tensors[0].device
+    flat = [tensor.reshape(-1) for tensor in tensors]
+    for first in range(0, flat[0].numel(), CHUNK):
+        yield first, tuple(_to_blocks(tensor[first : first + CHUNK].to(device).double()) for tensor in flat)
+
+
+def _to_blocks(values: Tensor) -> Tensor:
+    missing = -values.numel() % BLOCK
+    return torch.nn.functional.pad(values, (0, missing)).view(-1, BLOCK)
+
+
+def _choose_floor(dtype: torch.dtype, tolerance: Tolerance) -> Floor:
+    default = FLOORS.get(dtype) or Floor(torch.finfo(dtype).tiny, 4 * torch.finfo(dtype).eps)
+    return Floor(
+        atol=default.atol if tolerance.atol is None else tolerance.atol,
+        rtol=default.rtol if tolerance.rtol is None else tolerance.rtol,
+    )
+
+
+def _read_verdict(leaf: TruthLeaf, candidate: Tensor, rows: list[list[float]], reference_error: float) -> LeafVerdict:
+    """`rows` holds per chunk: worst ratio, where it is, number of elements that fail, largest error."""
+    worst, at, _, _ = max(rows, key=lambda row: row[0])
+    mismatched = int(sum(row[2] for row in rows))
+    errors = [row[3] for row in rows]
+    return LeafVerdict(
+        mismatched=mismatched,
+        elements=candidate.numel(),
+        max_abs_error=math.nan if any(map(math.isnan, errors)) else max(errors),
+        reference_max_abs_error=reference_error,
+        worst_ratio=worst,
+        message=_describe_worst(leaf, candidate, int(at), mismatched) if mismatched else "",
+    )
+
+
+def _describe_worst(leaf: TruthLeaf, candidate: Tensor, at: int, mismatched: int) -> str:
+    index = [int(part) for part in torch.unravel_index(torch.tensor(at), leaf.exact.shape)]
+    expected, found = leaf.exact.reshape(-1)[at].item(), candidate.reshape(-1)[at].item()
+    share = f"{mismatched} of {candidate.numel()} elements wrong"
+    return f"{leaf.name}: {share}; at {index} expected {expected:.9g}, found {found:.9g}"
+
+
+def _summarise(verdicts: list[LeafVerdict], distribution: str) -> Trial:
+    mismatched = sum(verdict.mismatched for verdict in verdicts)
+    return Trial(
+        distribution=distribution,
+        passed=mismatched == 0,
+        max_abs_error=_largest([verdict.max_abs_error for verdict in verdicts]),
+        reference_max_abs_error=_largest([verdict.reference_max_abs_error for verdict in verdicts]),
+        worst_ratio=_largest([verdict.worst_ratio for verdict in verdicts]),
+        mismatched=mismatched,
+        elements=sum(verdict.elements for verdict in verdicts),
+        message="; ".join(verdict.message for verdict in verdicts if verdict.message),
+    )
+
+
+def _largest(numbers: list[float]) -> float | None:
+    """None where a number is infinite or NaN: such a record says no more than that."""
+    return max(numbers) if all(map(math.isfinite, numbers)) else None

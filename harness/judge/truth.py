@@ -1,0 +1,183 @@
+"""What the outputs should be: the reference's own outputs and, where it fits, float64 truth on the same inputs.
+
+Truth is the same module with the same weights, computed in float64. Where the module refuses float64, or memory does
+not suffice, the reference's own outputs are the truth, and `Truth.kind` says so. Comparing is the part of
+`harness.judge.compare`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from harness.domain import ProblemError, WireError
+from harness.problems.load import LoadedProblem
+from harness.wire import flatten_value
+
+# Inputs, weights and outputs are counted; what a module holds in between is not known, and assumed to be as much again.
+INTERMEDIATES = 2.0
+USABLE_MEMORY_SHARE = 0.6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlatOutputs:
+    """What a `forward` returned: its tensors in order, and how they were nested (a tree as in `harness.wire`)."""
+
+    tree: dict[str, Any]
+    tensors: tuple[Tensor, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TruthLeaf:
+    """One output tensor. `reference` is what the reference computes in its own dtype; `exact` the float64 truth of a
+    floating output (or the reference again), and for integer outputs what the float64 run gave."""
+
+    name: str
+    reference: Tensor
+    exact: Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truth:
+    """The expected outputs of one call. `note` says why `kind` is not float64."""
+
+    kind: Literal["float64", "reference"]
+    tree: dict[str, Any]
+    leaves: tuple[TruthLeaf, ...]
+    note: str = ""
+
+    @property
+    def reference_outputs(self) -> FlatOutputs:
+        return FlatOutputs(tree=self.tree, tensors=tuple(leaf.reference for leaf in self.leaves))
+
+
+def compute_truth(
+    loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], max_bytes: int | None = None
+) -> Truth:
+    """Runs the reference once in its own dtype and, if that needs at most `max_bytes`, once in float64.
+
+    `max_bytes` defaults to a share of the memory that is free on the inputs' device. Raises ProblemError when the
+    reference itself fails or returns something else than tensors.
+    """
+    with torch.no_grad(), float32_precision(loaded.problem.allow_tf32):
+        own = run_reference(loaded, model, inputs)
+        if max_bytes is None:
+            max_bytes = _usable_bytes(own.tensors[0].device)
+        needed_bytes = estimate_float64_bytes(model, inputs, own.tensors)
+        if needed_bytes > max_bytes:
+            return _trust_reference(own, f"float64 needs about {needed_bytes} bytes, {max_bytes} are usable")
+        return _compute_exact(model, inputs, own)
+
+
+def run_reference(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any]) -> FlatOutputs:
+    """One call of the reference, flattened. Raises ProblemError when it fails."""
+    where = f"{loaded.problem.suite}/{loaded.problem.name}.py"
+    try:
+        outputs = flatten_outputs(model(*inputs))
+    except WireError as error:
+        raise ProblemError(f"{where}: forward must return tensors, or nested lists, tuples, dicts: {error}") from error
+    except Exception as error:
+        raise ProblemError(f"{where}: forward raised {type(error).__name__}: {error}") from error
+    if not outputs.tensors:
+        raise ProblemError(f"{where}: forward returned no tensor; return what is to be compared as tensors")
+    return outputs
+
+
+def flatten_outputs(value: Any) -> FlatOutputs:
+    """The tensors of a tensor, tuple, list or dict, nested or not. Raises WireError for anything else."""
+    tree, tensors = flatten_value(value, lambda item: isinstance(item, Tensor))
+    return FlatOutputs(tree=tree, tensors=tuple(tensor.detach() for tensor in tensors))
+
+
+@contextmanager
+def float32_precision(allow_tf32: bool) -> Iterator[None]:
+    """Sets whether float32 products may be computed in TF32 (on GPUs that have it), and restores it."""
+    matmul, cudnn = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    torch.set_float32_matmul_precision("high" if allow_tf32 else "highest")
+    torch.backends.cudnn.allow_tf32 = allow_tf32
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(matmul)
+        torch.backends.cudnn.allow_tf32 = cudnn
+
+
+def map_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    """`value` with every tensor in its lists, tuples and dicts changed."""
+    if isinstance(value, Tensor):
+        return change(value)
+    if isinstance(value, list):
+        return [map_tensors(item, change) for item in value]
+    if isinstance(value, tuple):
+        return tuple(map_tensors(item, change) for item in value)
+    if isinstance(value, dict):
+        return {key: map_tensors(item, change) for key, item in value.items()}
+    return value
+
+
+def estimate_float64_bytes(model: nn.Module, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> int:
+    """Roughly how much a float64 run takes beyond what is there already."""
+    elements = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers(), *outputs))
+
+    def count(tensor: Tensor) -> Tensor:
+        nonlocal elements
+        elements += tensor.numel()
+        return tensor
+
+    map_tensors(tuple(inputs), count)
+    return int(elements * 8 * INTERMEDIATES)
+
+
+def _compute_exact(model: nn.Module, inputs: Sequence[Any], own: FlatOutputs) -> Truth:
+    try:
+        exact = flatten_outputs(copy.deepcopy(model).double()(*map_tensors(tuple(inputs), _to_double)))
+    except (RuntimeError, TypeError, ValueError, WireError) as error:  # among them torch.OutOfMemoryError
+        return _trust_reference(own, f"the reference does not run in float64: {type(error).__name__}: {error}"[:500])
+    if exact.tree != own.tree:
+        return _trust_reference(own, "the reference returns another structure in float64")
+    for ours, theirs in zip(own.tensors, exact.tensors, strict=True):
+        if ours.shape != theirs.shape or theirs.dtype != _float64_dtype(ours.dtype):
+            return _trust_reference(own, f"asked for float64, the reference gave {theirs.dtype} {tuple(theirs.shape)}")
+    return Truth(kind="float64", tree=own.tree, leaves=_pair_leaves(own.tensors, exact.tensors))
+
+
+def _trust_reference(own: FlatOutputs, note: str) -> Truth:
+    return Truth(kind="reference", tree=own.tree, leaves=_pair_leaves(own.tensors, own.tensors), note=note)
+
+
+def _pair_leaves(own: Sequence[Tensor], exact: Sequence[Tensor]) -> tuple[TruthLeaf, ...]:
+    names = ["output"] if len(own) == 1 else [f"output {index}" for index in range(len(own))]
+    return tuple(
+        TruthLeaf(name=name, reference=ours, exact=theirs) for name, ours, theirs in zip(names, own, exact, strict=True)
+    )
+
+
+def _to_double(tensor: Tensor) -> Tensor:
+    return tensor.to(_float64_dtype(tensor.dtype))
+
+
+def _float64_dtype(dtype: torch.dtype) -> torch.dtype:
+    if dtype.is_complex:
+        return torch.complex128
+    return torch.float64 if dtype.is_floating_point else dtype
+
+
+def _usable_bytes(device: torch.device) -> int:
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return int((free + cached) * USABLE_MEMORY_SHARE)
+    return int(_available_host_bytes() * USABLE_MEMORY_SHARE)
+
+
+def _available_host_bytes() -> int:
+    lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    available = next(line for line in lines if line.startswith("MemAvailable:"))
+    return int(available.split()[1]) * 1024
