@@ -1,0 +1,125 @@
+import pytest
+
+from harness.domain import Outcome, UsageError
+from harness.rank.leaderboard import rank_rows
+
+
+@pytest.fixture
+def only_row(evaluation_of):
+    def rank(*evaluations, **options):
+        (row,) = rank_rows(evaluations, **options)
+        return row
+
+    return rank
+
+
+def test_rows_are_sorted_by_fast_1_then_correctness_then_mean_speedup(evaluation_of):
+    evaluations = [
+        evaluation_of("wrong_value", model="hopeless"),
+        evaluation_of("correct", 0.9, model="correct"),
+        evaluation_of("correct", 3.0, model="fastest"),
+        evaluation_of("correct", 2.0, model="fast"),
+        evaluation_of("correct", 2.0, model="half"),
+        evaluation_of("timeout", model="half", problem="mul"),
+        evaluation_of("not_run", model="unknown"),
+    ]
+    ranked = [row.group.model for row in rank_rows(evaluations)]
+    assert ranked == ["fastest", "fast", "half", "correct", "hopeless", "unknown"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model": "b"},
+        {"prompt": "tips"},
+        {"language": "cuda"},
+        {"device": "cuda:0"},
+        {"suite": "other"},
+        {"workload": "small"},
+        {"baseline": "compile"},
+    ],
+)
+def test_what_differs_in_the_group_never_shares_a_row(evaluation_of, change):
+    rows = rank_rows([evaluation_of("correct", 2.0), evaluation_of("wrong_value", **change)])
+    assert sorted(row.fast_p(0.0) for row in rows) == [0.0, 1.0]
+
+
+def test_a_problem_of_the_manifest_without_a_sample_counts_as_not_solved(evaluation_of, only_row):
+    row = only_row(evaluation_of("correct", 2.0), problems_by_run={"demo": ("add", "mul"), "else": ("other",)})
+    assert (row.problems, row.scored, row.fast_p(1.0)) == (2, 2, 0.5)
+
+
+def test_a_problem_of_the_suite_without_a_sample_counts_as_not_solved(evaluation_of, only_row):
+    row = only_row(evaluation_of("correct", 2.0), problems_by_suite={"core": ("add", "mul", "sub", "div")})
+    assert (row.problems, row.fast_p(0.0)) == (4, 0.25)
+
+
+def test_a_harness_error_leaves_the_denominator_but_is_shown(evaluation_of, only_row):
+    row = only_row(evaluation_of("correct", 2.0), evaluation_of("harness_error", problem="mul"))
+    assert (row.problems, row.scored, row.fast_p(0.0)) == (2, 1, 1.0)
+    assert dict(row.outcomes) == {Outcome.CORRECT: 1, Outcome.HARNESS_ERROR: 1}
+
+
+def test_the_latest_evaluation_of_a_sample_speaks_for_it(evaluation_of, only_row):
+    stale = evaluation_of("correct", 5.0, problem_digest="0" * 16)
+    row = only_row(stale, evaluation_of("wrong_value"))
+    assert (row.samples, row.fast_p(0.0)) == (1, 0.0)
+
+
+def test_the_last_turn_of_a_sample_speaks_for_it(evaluation_of, only_row):
+    row = only_row(evaluation_of("correct", 2.0, turn=1), evaluation_of("build_error", turn=0))
+    assert (row.samples, row.fast_p(0.0)) == (1, 1.0)
+
+
+def test_samples_of_several_runs_are_draws_of_their_own(evaluation_of, only_row):
+    row = only_row(evaluation_of("correct", 2.0), evaluation_of("wrong_value", run="again"))
+    assert (row.samples, row.fast_p(0.0), row.runs) == (2, 0.5, ("again", "demo"))
+
+
+def test_a_sample_without_code_counts_on_every_device_its_model_was_judged_on(evaluation_of):
+    nothing = evaluation_of("no_code", problem="mul", device="none")
+    devices = [evaluation_of("correct", 2.0, device=device) for device in ("cpu", "cuda:0")]
+    rows = rank_rows([nothing, *devices])
+    assert [(row.group.device, row.fast_p(0.0)) for row in rows] == [("cpu", 0.5), ("cuda:0", 0.5)]
+
+
+def test_what_was_not_run_here_gives_way_to_its_evaluation_on_a_device(evaluation_of, only_row):
+    row = only_row(evaluation_of("correct", 2.0, device="cuda:0"), evaluation_of("not_run", device="none"))
+    assert (row.group.device, row.samples, row.fast_p(1.0)) == ("cuda:0", 1, 1.0)
+
+
+def test_what_never_reached_any_device_has_a_row_of_its_own(evaluation_of, only_row):
+    row = only_row(evaluation_of("not_run", device="none"))
+    assert (row.group.device, row.scored, row.fast_p(0.0)) == ("none", 0, None)
+
+
+def test_an_unconfirmed_speedup_does_not_rank(evaluation_of, only_row):
+    row = only_row(evaluation_of("correct", 9.0, verdict="unconfirmed"))
+    assert (row.fast_p(0.0), row.fast_p(0.5), row.geometric_mean_speedup, row.timed) == (1.0, 0.0, None, 0)
+
+
+def test_the_mean_speedup_is_over_correct_candidates_only(evaluation_of, only_row):
+    row = only_row(
+        evaluation_of("correct", 4.0), evaluation_of("correct", 1.0, sample=1), evaluation_of("suspect", 99.0, sample=2)
+    )
+    assert (row.geometric_mean_speedup, row.timed) == (pytest.approx(2.0), 2)
+
+
+def test_pass_at_k_is_over_the_samples_of_each_problem(evaluation_of, only_row):
+    row = only_row(evaluation_of("correct", 0.5), evaluation_of("timeout", sample=1), ks=(1, 2))
+    assert [(at.k, at.correct, at.fast_1) for at in row.at_k] == [(1, 0.5, 0.0), (2, 1.0, 0.0)]
+
+
+def test_a_k_above_the_number_of_samples_is_an_error_that_names_the_problem(evaluation_of):
+    with pytest.raises(UsageError, match="@3 needs at least 3 judged samples of every problem; add has 1"):
+        rank_rows([evaluation_of("correct", 2.0)], ks=(3,))
+
+
+def test_a_row_names_the_chips_it_was_judged_on(evaluation_of, only_row):
+    other = evaluation_of("correct", 2.0, sample=1, extra={"environment": (("cpu", "Another CPU"),)})
+    row = only_row(evaluation_of("correct", 2.0), other)
+    assert row.hardware == ("Another CPU", "Example CPU 9000")
+
+
+def test_nothing_gives_no_rows():
+    assert rank_rows([]) == ()
