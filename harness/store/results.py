@@ -123,8 +123,11 @@ class ResultStore:
 
     def source(self, candidate_digest: str) -> str | None:
         """The candidate's source text, if it was recorded."""
-        rows = self._read("SELECT source FROM candidates WHERE digest = ?", (candidate_digest,))
-        return next((decompress_text(row[0]) for row in rows), None)
+        rows = list(self._read("SELECT source FROM candidates WHERE digest = ?", (candidate_digest,)))
+        try:
+            return decompress_text(rows[0][0]) if rows else None
+        except (zlib.error, UnicodeDecodeError) as error:
+            raise StoreError(f"{self.path}: the source of candidate {candidate_digest} is damaged: {error}") from error
 
     def _insert(self, evaluation: Evaluation, source: str | None) -> int:
         columns = encode_columns(evaluation)
