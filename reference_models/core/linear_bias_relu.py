@@ -30,6 +30,6 @@ def get_init_inputs():
     return [in_features, out_features, bias_shape]
 
 
-SMALL = {"batch_size": 37, "in_features": 517, "out_features": 389}
+SMALL = {"batch_size": 61, "in_features": 1031, "out_features": 773}
 TAGS = ("matmul", "fusion")
 DISTRIBUTIONS = ("as_given", "normal", "large", "alternating", "zeros")

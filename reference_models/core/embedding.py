@@ -1,0 +1,31 @@
+"""Rows of a table, looked up by integer indices."""
+
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self, entries, features):
+        super().__init__()
+        self.table = nn.Embedding(entries, features)
+
+    def forward(self, indices):
+        return self.table(indices)
+
+
+batch_size = 64
+sequence_length = 2048
+entries = 131072
+features = 1024
+
+
+def get_inputs():
+    return [torch.randint(0, entries, (batch_size, sequence_length))]
+
+
+def get_init_inputs():
+    return [entries, features]
+
+
+SMALL = {"batch_size": 7, "sequence_length": 293, "entries": 5003, "features": 509}
+TAGS = ("gather",)

@@ -1,0 +1,30 @@
+"""Product of two matrices."""
+
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, a, b):
+        return torch.matmul(a, b)
+
+
+rows = 4096
+inner = 4096
+columns = 4096
+
+
+def get_inputs():
+    return [torch.randn(rows, inner), torch.randn(inner, columns)]
+
+
+def get_init_inputs():
+    return []
+
+
+SMALL = {"rows": 283, "inner": 517, "columns": 311}
+TAGS = ("matmul",)
+DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros", "integers")

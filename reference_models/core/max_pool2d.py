@@ -1,0 +1,34 @@
+"""Maximum over overlapping windows of an image, with padding."""
+
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self, kernel_size, stride, padding):
+        super().__init__()
+        self.pool = nn.MaxPool2d(kernel_size, stride=stride, padding=padding)
+
+    def forward(self, x):
+        return self.pool(x)
+
+
+batch_size = 32
+channels = 64
+height = width = 256
+kernel_size = 3
+stride = 2
+padding = 1
+
+
+def get_inputs():
+    return [torch.randn(batch_size, channels, height, width)]
+
+
+def get_init_inputs():
+    return [kernel_size, stride, padding]
+
+
+SMALL = {"batch_size": 5, "channels": 29, "height": 93, "width": 71}
+TAGS = ("pooling",)
+DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros", "ties")

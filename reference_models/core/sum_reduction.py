@@ -1,0 +1,32 @@
+"""Sum over the middle dimension, which is kept with size 1."""
+
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, x):
+        return torch.sum(x, dim=self.dim, keepdim=True)
+
+
+batch_size = 128
+length = 4096
+features = 256
+dim = 1
+
+
+def get_inputs():
+    return [torch.randn(batch_size, length, features)]
+
+
+def get_init_inputs():
+    return [dim]
+
+
+SMALL = {"batch_size": 23, "length": 519, "features": 131}
+TAGS = ("reduction",)
+DISTRIBUTIONS = ("as_given", "uniform", "large", "alternating", "zeros", "integers")

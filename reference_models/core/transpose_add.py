@@ -1,0 +1,32 @@
+"""The transpose of one batch of matrices plus another batch that arrives transposed, as a strided view."""
+
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, a, b):
+        return a.transpose(1, 2).contiguous() + b
+
+
+batch_size = 16
+rows = 2048
+columns = 2048
+
+
+def get_inputs():
+    a = torch.randn(batch_size, rows, columns)
+    b = torch.randn(columns, batch_size, rows).transpose(0, 1)
+    return [a, b]
+
+
+def get_init_inputs():
+    return []
+
+
+SMALL = {"batch_size": 5, "rows": 419, "columns": 387}
+TAGS = ("layout", "elementwise")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros")
