@@ -30,6 +30,6 @@ def get_init_inputs():
     return [in_channels, out_channels, kernel_size]
 
 
-SMALL = {"batch_size": 3, "in_channels": 7, "out_channels": 27, "height": 43, "width": 39}
+SMALL = {"batch_size": 4, "in_channels": 7, "out_channels": 27, "height": 47, "width": 39}
 TAGS = ("conv", "fusion")
 DISTRIBUTIONS = ("as_given", "normal", "large", "alternating", "zeros")

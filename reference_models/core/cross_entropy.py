@@ -24,6 +24,6 @@ def get_init_inputs():
     return []
 
 
-SMALL = {"batch_size": 701, "classes": 1013}
+SMALL = {"batch_size": 1103, "classes": 1013}
 TAGS = ("loss", "reduction")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros", "ties")

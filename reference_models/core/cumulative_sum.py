@@ -26,6 +26,6 @@ def get_init_inputs():
     return [dim]
 
 
-SMALL = {"batch_size": 127, "length": 4103}
+SMALL = {"batch_size": 151, "length": 4103}
 TAGS = ("scan",)
 DISTRIBUTIONS = ("as_given", "uniform", "large", "alternating", "zeros", "integers")

@@ -24,6 +24,6 @@ def get_init_inputs():
     return []
 
 
-SMALL = {"rows": 1021, "columns": 1031}
+SMALL = {"rows": 1531, "columns": 1511}
 TAGS = ("elementwise",)
 DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros", "integers")

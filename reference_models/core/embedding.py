@@ -27,5 +27,5 @@ def get_init_inputs():
     return [entries, features]
 
 
-SMALL = {"batch_size": 7, "sequence_length": 293, "entries": 5003, "features": 509}
+SMALL = {"batch_size": 11, "sequence_length": 389, "entries": 5003, "features": 509}
 TAGS = ("gather",)

@@ -30,6 +30,6 @@ def get_init_inputs():
     return [channels, eps]
 
 
-SMALL = {"batch_size": 3, "channels": 37, "height": 61, "width": 83}
+SMALL = {"batch_size": 5, "channels": 37, "height": 91, "width": 97}
 TAGS = ("reduction", "normalization")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros")
