@@ -81,6 +81,11 @@ def admit_problem(loaded: LoadedProblem, device: torch.device, seed: int) -> Adm
     return Admission(problem=loaded.problem.name, workload=loaded.workload, checks=checks)
 
 
+def reject_unread(name: str, error: ProblemError) -> Admission:
+    """The admission of a file that could not be read or executed."""
+    return Admission(problem=name, workload="none", checks=(Check(name="loads", passed=False, evidence=str(error)),))
+
+
 def _prepare_case(loaded: LoadedProblem, device: torch.device, seed: int) -> _Case:
     model = loaded.make_model(seed, device)
     inputs = loaded.make_inputs(seed, device)

@@ -15,8 +15,6 @@ Fill = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 
 def redistribute(value: Any, distribution: str, generator: torch.Generator) -> Any:
     """`value` with its floating tensors refilled in place. Nested lists, tuples and dicts are walked."""
-    if distribution == "as_given":
-        return value
     if isinstance(value, torch.Tensor):
         _refill(value, FILLS[distribution], generator)
     elif isinstance(value, list | tuple):

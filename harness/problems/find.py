@@ -32,7 +32,19 @@ REQUIRED_NAMES = ("Model", "get_inputs", "get_init_inputs")
 
 def find_suite(suite_dir: Path) -> tuple[Problem, ...]:
     """Every problem of a suite, sorted by file name. The suite is called like its folder."""
-    return tuple(read_problem(path, suite_dir.name) for path in _list_files(suite_dir))
+    return tuple(read_problem(path, suite_dir.name) for path in list_files(suite_dir))
+
+
+def list_files(suite_dir: Path) -> tuple[Path, ...]:
+    """The problem files of a suite, sorted; those that begin with an underscore are none. UsageError without any."""
+    if not suite_dir.is_dir():
+        siblings = [path.name for path in suite_dir.parent.glob("*") if path.is_dir()]
+        hint = _suggest(suite_dir.name, siblings)
+        raise UsageError(f"no suite {suite_dir.name!r}: there is no folder {suite_dir}.{hint}")
+    paths = sorted(path for path in suite_dir.glob("*.py") if not path.name.startswith("_"))
+    if not paths:
+        raise UsageError(f"no problems in {suite_dir}: expected *.py files with {', '.join(REQUIRED_NAMES)}")
+    return tuple(paths)
 
 
 def find_problem(name_or_path: str, suite_dir: Path) -> Problem:
@@ -89,22 +101,12 @@ def bound_names(statement: ast.stmt) -> frozenset[str]:
     return frozenset(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
 
 
-def _list_files(suite_dir: Path) -> list[Path]:
-    if not suite_dir.is_dir():
-        siblings = [path.name for path in suite_dir.parent.glob("*") if path.is_dir()]
-        raise UsageError(f"no suite in {suite_dir}: there is no such folder.{_suggest(suite_dir.name, siblings)}")
-    paths = sorted(path for path in suite_dir.glob("*.py") if not path.name.startswith("_"))
-    if not paths:
-        raise UsageError(f"no problems in {suite_dir}: expected *.py files with {', '.join(REQUIRED_NAMES)}")
-    return paths
-
-
 def _looks_like_a_name(name_or_path: str) -> bool:
     return "/" not in name_or_path and not name_or_path.endswith(".py")
 
 
 def _describe_unknown(name: str, suite_dir: Path) -> str:
-    names = [path.stem for path in _list_files(suite_dir)]
+    names = [path.stem for path in list_files(suite_dir)]
     return f"no problem {name!r} in suite {suite_dir.name!r} ({suite_dir}).{_suggest(name, names)}"
 
 

@@ -56,8 +56,20 @@ class LoadedProblem:
         with run_user_code(self.problem, "get_inputs()", seed, device), torch.no_grad():
             inputs = _require_sequence(self.module.get_inputs(), self.problem, "get_inputs()")
             inputs = tuple(_move(value, device) for value in inputs)
+            if distribution == "as_given":
+                return inputs
             generator = torch.Generator(device=device).manual_seed(seed)
             return tuple(redistribute(value, distribution, generator) for value in inputs)
+
+    def describe_inputs(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Dtype and shape of each tensor that `get_inputs` gives, found without allocating them; () where the file
+        does more than torch can follow without values."""
+        try:
+            inputs = self.make_inputs(0, torch.device("meta"))
+        except ProblemError:
+            return ()
+        tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
+        return tuple((str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape)) for tensor in tensors)
 
 
 def load_problem(problem: Problem, workload: WorkloadName) -> LoadedProblem:

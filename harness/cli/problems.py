@@ -1,0 +1,222 @@
+"""`harness problems`: lists the problems of a suite, and checks that they are fit to be scored."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from harness.cli.folders import find_folder
+from harness.domain import DeviceError, Problem, ProblemError, UsageError, WorkloadName
+from harness.problems.find import find_problem, list_files, read_problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import torch
+    from rich.table import Table
+
+    from harness.judge.admit import Admission
+
+REJECTED_EXIT_CODE = 1
+CHECK_SEED = 0
+
+problems_app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+
+SuiteOption = Annotated[str, typer.Option(envvar="HARNESS_SUITE", help="Folder of problems in reference_models/.")]
+ProblemsDirOption = Annotated[
+    Path | None,
+    typer.Option(envvar="HARNESS_PROBLEMS_DIR", help="Folder of suites, instead of reference_models/."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", envvar="HARNESS_JSON", help="Print one JSON record.")]
+
+
+@problems_app.callback(invoke_without_command=True)
+def show_problems(context: typer.Context) -> None:
+    """List the problems of a suite, or check that they can be scored.
+
+    Example: harness problems check softmax layer_norm
+    """
+    if context.invoked_subcommand is None:
+        listing = context.command.commands["list"]  # type: ignore[attr-defined]
+        with listing.make_context("list", [], parent=context) as inner:
+            listing.invoke(inner)
+
+
+@problems_app.command("list")
+def list_problems(
+    suite: SuiteOption = "core",
+    problems_dir: ProblemsDirOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List problems with the shapes of their inputs and their tags.
+
+    Example: harness problems list --suite core
+    """
+    suite_dir = find_folder("reference_models", problems_dir, option="--problems-dir") / suite
+    entries = [_describe_file(path, suite) for path in list_files(suite_dir)]
+    if as_json:
+        typer.echo(json.dumps({"suite": suite, "problems": entries}))
+        return
+    _print_table(_make_listing(suite, entries))
+
+
+@problems_app.command("check")
+def check_problems(
+    names: Annotated[list[str] | None, typer.Argument(help="Names, or paths of reference files; default: all.")] = None,
+    suite: SuiteOption = "core",
+    problems_dir: ProblemsDirOption = None,
+    device: Annotated[str, typer.Option(envvar="HARNESS_DEVICE", help="cpu, or cuda:N.")] = "cpu",
+    as_json: JsonOption = False,
+) -> None:
+    """Check that zeros, a constant, the identity, a stale buffer, a coarser number format and a 99 % partial answer all
+    fail each problem, and that its reference passes. Runs the small workload where there is one. Exit code 1 if a
+    problem is rejected.
+
+    Example: harness problems check softmax my_problem.py
+    """
+    suite_dir = find_folder("reference_models", problems_dir, option="--problems-dir") / suite
+    wanted = names or [path.stem for path in list_files(suite_dir)]
+    found = {name: _read_named(name, suite_dir) for name in wanted}
+    admissions = tuple(_admit_with_progress(found, _choose_device(device)))
+    if as_json:
+        typer.echo(json.dumps(_record_check(suite, admissions)))
+    else:
+        _print_table(_make_report(suite, admissions))
+        _print_rejections(admissions)
+    if not all(admission.admitted for admission in admissions):
+        raise typer.Exit(REJECTED_EXIT_CODE)
+
+
+def _describe_file(path: Path, suite: str) -> dict[str, Any]:
+    """The JSON entry of one file; a file that is no problem has an `error` in it."""
+    try:
+        problem = read_problem(path, suite)
+        workloads = [_describe_workload(problem, workload.name) for workload in problem.workloads]
+    except ProblemError as error:
+        return {"name": path.stem, "error": str(error)}
+    return {
+        "name": problem.name,
+        "summary": problem.summary,
+        "tags": list(problem.tags),
+        "distributions": list(problem.distributions),
+        "allow_tf32": problem.allow_tf32,
+        "digest": problem.digest,
+        "workloads": workloads,
+    }
+
+
+def _describe_workload(problem: Problem, workload: WorkloadName) -> dict[str, Any]:
+    from harness.problems.load import load_problem
+
+    inputs = load_problem(problem, workload).describe_inputs()
+    return {"name": workload, "inputs": [{"dtype": dtype, "shape": list(shape)} for dtype, shape in inputs]}
+
+
+def _make_listing(suite: str, entries: list[dict[str, Any]]) -> Table:
+    from rich.table import Table
+
+    table = Table(title=f"suite {suite}: {len(entries)} problems", show_lines=True)
+    table.add_column("problem", no_wrap=True)
+    table.add_column("inputs, full", overflow="fold")
+    table.add_column("small", overflow="fold")
+    table.add_column("tags")
+    for entry in entries:
+        if "error" in entry:
+            table.add_row(entry["name"], f"not a problem: {entry['error']}", "", "")
+            continue
+        shapes = {workload["name"]: _format_inputs(workload["inputs"]) for workload in entry["workloads"]}
+        table.add_row(entry["name"], shapes["full"], shapes.get("small", "none"), "\n".join(entry["tags"]))
+    return table
+
+
+def _format_inputs(inputs: list[dict[str, Any]]) -> str:
+    if not inputs:
+        return "not known before it runs"
+    return "\n".join(_format_input(tensor["dtype"], tensor["shape"]) for tensor in inputs)
+
+
+def _format_input(dtype: str, shape: list[int]) -> str:
+    sizes = "x".join(map(str, shape)) or "scalar"
+    return sizes if dtype == "float32" else f"{sizes} {dtype}"
+
+
+def _read_named(name: str, suite_dir: Path) -> Problem | ProblemError:
+    try:
+        return find_problem(name, suite_dir)
+    except ProblemError as error:
+        return error
+
+
+def _choose_device(name: str) -> torch.device:
+    import torch
+
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise UsageError(f"no device {name!r}: expected cpu or cuda:N") from error
+    if device.type not in ("cpu", "cuda"):
+        raise UsageError(f"no device {name!r}: expected cpu or cuda:N")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise DeviceError(
+            f"{name} was asked for; torch sees {torch.cuda.device_count()} CUDA devices; use --device cpu"
+        )
+    return device
+
+
+def _admit_with_progress(found: dict[str, Problem | ProblemError], device: torch.device) -> Iterator[Admission]:
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    for name in track(found, description="checking", console=console, transient=True):
+        yield _admit(name, found[name], device)
+
+
+def _admit(name: str, problem: Problem | ProblemError, device: torch.device) -> Admission:
+    from harness.judge.admit import admit_problem, reject_unread
+    from harness.problems.load import load_problem
+
+    if isinstance(problem, ProblemError):
+        return reject_unread(name, problem)
+    try:
+        loaded = load_problem(problem, problem.workloads[-1].name)
+    except ProblemError as error:
+        return reject_unread(name, error)
+    return admit_problem(loaded, device, CHECK_SEED)
+
+
+def _record_check(suite: str, admissions: tuple[Admission, ...]) -> dict[str, Any]:
+    problems = [asdict(admission) | {"admitted": admission.admitted} for admission in admissions]
+    return {"suite": suite, "admitted": all(admission.admitted for admission in admissions), "problems": problems}
+
+
+def _make_report(suite: str, admissions: tuple[Admission, ...]) -> Table:
+    from rich.table import Table
+
+    admitted = sum(admission.admitted for admission in admissions)
+    table = Table(title=f"suite {suite}: {admitted} of {len(admissions)} problems admitted")
+    table.add_column("problem", overflow="fold")
+    table.add_column("workload")
+    table.add_column("checks", justify="right")
+    table.add_column("verdict")
+    for admission in admissions:
+        passed = len(admission.checks) - len(admission.failed)
+        verdict = "admitted" if admission.admitted else "rejected"
+        table.add_row(admission.problem, admission.workload, f"{passed}/{len(admission.checks)}", verdict)
+    return table
+
+
+def _print_rejections(admissions: tuple[Admission, ...]) -> None:
+    for admission in admissions:
+        for check in admission.failed:
+            typer.echo(f"{admission.problem}: {check.name}: {check.evidence}")
+
+
+def _print_table(table: Table) -> None:
+    from rich.console import Console
+
+    Console().print(table)
