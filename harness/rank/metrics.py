@@ -19,6 +19,7 @@ from math import exp, fsum, log
 from harness.domain import Outcome, UsageError
 
 FAST_THRESHOLDS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)
+NO_VERDICT = tuple(outcome for outcome in Outcome if not outcome.counts_against_model)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,7 @@ class Draws:
     @property
     def judged(self) -> int:
         """How many samples say something about the model."""
-        return sum(outcome.counts_against_model for outcome in self.outcomes)
+        return len(self.outcomes) - sum(map(self.outcomes.count, NO_VERDICT))
 
     @property
     def scored(self) -> bool:

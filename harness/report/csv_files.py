@@ -1,0 +1,109 @@
+"""`results/evaluations.csv` and `results/leaderboard.csv`: the store's content for spreadsheets and data frames.
+
+The database is the truth; these are rewritten from it, each in one step, and may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.domain import Outcome, StoreError
+from harness.rank.leaderboard import LeaderboardRow
+from harness.report.printable import defuse_formula
+from harness.report.ranking import rank_stored
+from harness.store.results import ResultRow, ResultStore
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EVALUATIONS_CSV = "evaluations.csv"
+LEADERBOARD_CSV = "leaderboard.csv"
+
+
+def write_csvs(store: ResultStore, results_dir: Path, *, generated_dir: Path | None = None) -> tuple[Path, Path]:
+    """Rewrites both files from the latest evaluations and returns their paths. `generated_dir` tells which problems
+    the runs asked for. Raises StoreError when they cannot be written; the old files are then still there."""
+    paths = results_dir / EVALUATIONS_CSV, results_dir / LEADERBOARD_CSV
+    try:
+        # Reading and replacing under one lock: of two commands that end at once the later must not lay an older
+        # listing over the newer one.
+        with _lock_folder(results_dir):
+            rows = list(store.rows())
+            _replace_text(paths[0], format_evaluations(rows))
+            _replace_text(paths[1], format_leaderboard(rank_stored(rows, generated_dir=generated_dir)))
+    except OSError as error:
+        raise StoreError(
+            f"cannot write the CSV files in {results_dir}: {error}; every evaluation is safe in {store.path}: "
+            "make room or mend the permissions, and the next command writes them"
+        ) from error
+    return paths
+
+
+def format_evaluations(rows: Sequence[ResultRow], columns: Sequence[str] = ResultRow._fields) -> str:
+    """CSV text with one line per row; `columns` chooses among the fields of ResultRow."""
+    import pandas as pd
+
+    # Objects as they came from the database: to find a narrower type for each column takes longer than to write it.
+    frame = pd.DataFrame(rows, columns=list(ResultRow._fields), dtype=object)
+    return _format_frame(frame[list(columns)])
+
+
+def format_leaderboard(rows: Sequence[LeaderboardRow]) -> str:
+    """CSV text with one line per group, in order of rank; one column per fast_p and per outcome."""
+    import pandas as pd
+
+    records = [{"rank": rank} | _flatten_row(row) for rank, row in enumerate(rows, start=1)]
+    return _format_frame(pd.DataFrame(records, dtype=object))
+
+
+def _flatten_row(row: LeaderboardRow) -> dict[str, Any]:
+    outcomes = dict(row.outcomes)
+    return {
+        **row.group._asdict(),
+        "problems": row.problems,
+        "scored": row.scored,
+        "samples": row.samples,
+        **{f"fast_{threshold:g}": share for threshold, share in row.fast},
+        **{f"pass@{at.k}": at.correct for at in row.at_k},
+        **{f"fast_1@{at.k}": at.fast_1 for at in row.at_k},
+        "geometric_mean_speedup": row.geometric_mean_speedup,
+        "timed": row.timed,
+        **{outcome.value: outcomes.get(outcome, 0) for outcome in Outcome},
+        "hardware": "; ".join(row.hardware),
+        "runs": "; ".join(row.runs),
+    }
+
+
+def _format_frame(frame: pd.DataFrame) -> str:
+    for name in frame.columns:
+        texts = [value for value in frame[name].unique() if isinstance(value, str)]
+        defused = {text: defuse_formula(text) for text in texts if defuse_formula(text) != text}
+        if defused:
+            frame = frame.assign(**{name: [defused.get(value, value) for value in frame[name]]})
+    return str(frame.to_csv(index=False, lineterminator="\n"))
+
+
+@contextmanager
+def _lock_folder(folder: Path) -> Iterator[None]:
+    with (folder / ".csv.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _replace_text(path: Path, text: str) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    partial = Path(name)
+    try:
+        with open(handle, "w", encoding="utf-8", newline="") as file:  # noqa: PTH123
+            file.write(text)
+            os.fchmod(file.fileno(), 0o644)
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,33 @@
+"""The leaderboard of what is stored: joins the results with the runs' manifests and hands them to `harness.rank`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from operator import attrgetter
+from pathlib import Path
+
+from harness.rank.leaderboard import JudgedSample, LeaderboardRow, rank_samples
+from harness.store.generated import MANIFEST, read_manifest
+from harness.store.results import ResultRow
+
+_ranking_fields = attrgetter(*JudgedSample._fields)
+
+
+def rank_stored(
+    rows: Iterable[ResultRow], *, generated_dir: Path | None, ks: Collection[int] = ()
+) -> tuple[LeaderboardRow, ...]:
+    """Ranks flat rows, given in the order of their ids. A problem that a run's manifest asks for and that has no row
+    counts as not solved; a run without a manifest in `generated_dir` is ranked over the problems it has rows for.
+
+    Raises StoreError for a damaged manifest, UsageError for a k that the samples cannot give.
+    """
+    samples = [JudgedSample._make(_ranking_fields(row)) for row in rows]
+    runs = {sample.run for sample in samples}
+    asked = {} if generated_dir is None else _read_asked_problems(generated_dir, runs)
+    return rank_samples(samples, problems_by_run=asked, ks=ks)
+
+
+def _read_asked_problems(generated_dir: Path, runs: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    # A run's name comes from the database here; an empty or strange one (a candidate given as a file) has no folder.
+    folders = {path.parent.name: path.parent for path in generated_dir.glob(f"*/{MANIFEST}")}
+    return {run: read_manifest(folders[run]).problems for run in runs if run in folders}

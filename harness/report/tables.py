@@ -1,0 +1,204 @@
+"""Evaluations, leaderboards and changes as tables for a terminal of 80 columns or more; the leaderboard as Markdown.
+
+Only builds what `rich` renders; the command line prints it. Every outcome is a word before it is a colour, so that a
+table reads the same without colours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from harness.domain import Outcome
+from harness.rank.leaderboard import GroupKey, LeaderboardRow
+from harness.rank.regression import Change
+from harness.report.printable import make_printable
+from harness.store.results import ResultRow
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+DEFAULT_COLUMNS = ("id", "problem", "sample", "model", "device", "outcome", "speedup")
+NUMBER_COLUMNS = frozenset(
+    ("id", "sample", "turn", "speedup", "speedup_low", "speedup_high", "baseline_us", "candidate_us", "duration_s")
+)
+_KEPT_WHOLE = NUMBER_COLUMNS | {"outcome", "device", "workload", "language", "verdict"}
+OUTCOME_STYLES = {
+    Outcome.CORRECT: "green",
+    Outcome.SUSPECT: "bold magenta",
+    Outcome.NOT_RUN: "dim",
+    Outcome.HARNESS_ERROR: "bold yellow",
+}
+_CHANGE_STYLES = {"broken": "bold red", "slower": "red", "fixed": "green", "faster": "green", "not_comparable": "dim"}
+_MARKDOWN_HEAD = (
+    "Model", "Prompt", "Language", "Device", "Workload", "Problems", "Correct", "fast_1", "fast_2", "Mean speedup"
+)  # fmt: skip
+
+
+def render_evaluations(rows: Iterable[ResultRow], columns: Sequence[str] = DEFAULT_COLUMNS) -> Table:
+    """One line per row; `columns` are fields of ResultRow."""
+    table = _make_table()
+    for name in columns:
+        _add_column(table, name, is_number=name in NUMBER_COLUMNS, whole=name in _KEPT_WHOLE)
+    for row in rows:
+        table.add_row(*(_cell(name, getattr(row, name)) for name in columns))
+    return table
+
+
+def render_leaderboard(rows: Sequence[LeaderboardRow]) -> RenderableType:
+    """One table for each suite, workload, language, device and baseline: only rows within one may be compared."""
+    from rich.console import Group
+    from rich.text import Text
+
+    parts: list[RenderableType] = []
+    for section, members in groupby(sorted(rows, key=lambda row: _section(row.group)), lambda row: _section(row.group)):
+        parts.extend([_render_section(section, list(members)), ""])
+    legend = (
+        "correct, fast_p: share of all problems with a correct candidate, and with one more than p times as fast as "
+        "the baseline; speedup: geometric mean over the timed correct candidates (how many)."
+    )
+    return Group(*parts, Text(legend, style="dim"))
+
+
+def render_leaderboard_markdown(rows: Sequence[LeaderboardRow]) -> str:
+    """The leaderboard as a Markdown table, for a README."""
+    lines = ["| " + " | ".join(_MARKDOWN_HEAD) + " |", "| " + " | ".join("---" for _ in _MARKDOWN_HEAD) + " |"]
+    for row in rows:
+        group = row.group
+        cells = (
+            group.model,
+            group.prompt,
+            group.language,
+            group.device,
+            group.workload,
+            _format_problems(row),
+            *(_format_share(row.fast_p(threshold)) for threshold in (0.0, 1.0, 2.0)),
+            _format_mean(row),
+        )
+        lines.append("| " + " | ".join(_escape_markdown(cell) for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def render_changes(changes: Iterable[Change]) -> Table:
+    """One line per candidate that was evaluated again: what it was, what it is, and why that is a change."""
+    table = _make_table()
+    for name in ("change", "candidate", "before", "after"):
+        _add_column(table, name, whole=name != "candidate")
+    _add_column(table, "why")
+    for change in changes:
+        subject = change.subject
+        turn = f"/turn-{subject.turn}" if subject.turn else ""
+        table.add_row(
+            style_text(change.kind, _CHANGE_STYLES.get(change.kind, "")),
+            style_text(f"{subject.run}/{subject.problem}/{subject.sample}{turn}"),
+            _format_verdict(change.before, change.before_speedup),
+            _format_verdict(change.after, change.after_speedup),
+            style_text(change.reason or (f"x{change.ratio:.2f}" if change.ratio else "")),
+        )
+    return table
+
+
+def style_outcome(outcome: str) -> Text:
+    """The outcome's word in its colour."""
+    return style_text(outcome, OUTCOME_STYLES.get(Outcome(outcome), "red"))
+
+
+def style_text(text: str, style: str = "") -> Text:
+    """Text from anywhere, safe to print: nothing in it is taken for markup or reaches the terminal as a control."""
+    from rich.text import Text
+
+    return Text(make_printable(text), style=style)
+
+
+def format_time_us(time_us: float) -> str:
+    """A time in the unit that suits it: `950 ns`, `12.3 us`, `4.56 ms`, `1.2 s`."""
+    for limit, factor, unit in ((1.0, 1e3, "ns"), (1e3, 1.0, "us"), (1e6, 1e-3, "ms")):
+        if time_us < limit:
+            return f"{time_us * factor:.3g} {unit}"
+    return f"{time_us * 1e-6:,.3f} s"
+
+
+def format_speedup(speedup: float | None) -> str:
+    return "-" if speedup is None else f"{speedup:.2f}x"
+
+
+def _section(group: GroupKey) -> tuple[str, str, str, str, str]:
+    return group.suite, group.workload, group.language, group.device, group.baseline
+
+
+def _render_section(section: tuple[str, str, str, str, str], rows: list[LeaderboardRow]) -> Table:
+    suite, workload, language, device, baseline = section
+    where = "not judged on a device" if device == "none" else f"on {device} against {baseline}"
+    table = _make_table(title=f"{suite}, {workload} workload: {language} {where}")
+    _add_column(table, "#", is_number=True, whole=True)
+    _add_column(table, "model")
+    _add_column(table, "prompt")
+    ks = [at.k for at in rows[0].at_k]
+    for name in ("correct", *(f"fast_{threshold:g}" for threshold in (1.0, 2.0)), *(f"pass@{k}" for k in ks)):
+        _add_column(table, name, is_number=True, whole=True)
+    _add_column(table, "speedup", is_number=True, whole=True)
+    _add_column(table, "problems", is_number=True, whole=True)
+    for rank, row in enumerate(rows, start=1):
+        shares = [row.fast_p(0.0), row.fast_p(1.0), row.fast_p(2.0), *(at.correct for at in row.at_k)]
+        cells = (str(rank), row.group.model, row.group.prompt, *map(_format_share, shares), _format_mean(row))
+        table.add_row(*(style_text(cell) for cell in cells), style_text(_format_problems(row)))
+    chips = sorted({chip for row in rows for chip in row.hardware})
+    table.caption = style_text("; ".join(chips), "dim") if chips else None
+    return table
+
+
+def _make_table(title: str | None = None) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    heading = None if title is None else style_text(title, "bold")
+    return Table(box=box.SIMPLE_HEAD, title=heading, title_justify="left", caption_justify="left", pad_edge=False)
+
+
+def _add_column(table: Table, name: str, *, is_number: bool = False, whole: bool = False) -> None:
+    """`whole` columns keep their width; the others give way, with an ellipsis, when the terminal is narrow."""
+    table.add_column(
+        name,
+        justify="right" if is_number else "left",
+        no_wrap=True,
+        overflow="ellipsis",
+        min_width=len(name) if whole else 5,
+    )
+
+
+def _cell(name: str, value: str | float | None) -> Text:
+    if name == "outcome":
+        return style_outcome(str(value))
+    if value is None:
+        return style_text("-", "dim")
+    if name.startswith("speedup"):
+        return style_text(f"{value:.2f}x")
+    if isinstance(value, float):
+        return style_text(format_time_us(value) if name.endswith("_us") else f"{value:.2f}")
+    return style_text(str(value).replace("\n", " "))
+
+
+def _format_share(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f}%"
+
+
+def _format_mean(row: LeaderboardRow) -> str:
+    if row.geometric_mean_speedup is None:
+        return "-"
+    return f"{format_speedup(row.geometric_mean_speedup)} ({row.timed})"
+
+
+def _format_problems(row: LeaderboardRow) -> str:
+    return str(row.problems) if row.scored == row.problems else f"{row.scored} of {row.problems}"
+
+
+def _format_verdict(outcome: Outcome, speedup: float | None) -> Text:
+    text = style_outcome(outcome.value)
+    return text if speedup is None else text.append(f" {format_speedup(speedup)}")
+
+
+def _escape_markdown(cell: str) -> str:
+    return make_printable(cell).replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
