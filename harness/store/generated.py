@@ -113,6 +113,11 @@ def read_manifest(run_dir: Path) -> RunManifest:
         ) from error
 
 
+def read_manifest_field(folder: Path, field: str, *, default: object) -> object:
+    """One field of a manifest that may be hand-made and hold little else."""
+    return _read_json(folder / MANIFEST).get(field, default)
+
+
 def write_manifest(run_dir: Path, manifest: RunManifest) -> RunManifest:
     """Stores the manifest, or joins it with the stored one; returns what is stored now.
 

@@ -1,0 +1,74 @@
+"""What a prompt may say about this machine's software and CPU, found without importing torch (that takes seconds)."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+UNKNOWN = "not stated"
+_SIMD = ("avx512f", "avx2", "avx", "sse4_2", "asimd")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostFacts:
+    """Versions and CPU, as text; what could not be found reads "not stated"."""
+
+    python: str = UNKNOWN
+    torch: str = UNKNOWN
+    cuda: str = UNKNOWN
+    compiler: str = UNKNOWN
+    cpu: str = UNKNOWN
+    cores: str = UNKNOWN
+    simd: str = UNKNOWN
+
+
+def read_host_facts(cpu_info: Path = Path("/proc/cpuinfo")) -> HostFacts:
+    """The facts of the machine that runs this."""
+    torch_version, cuda_version = _read_torch_versions()
+    cpu = cpu_info.read_text(errors="replace") if cpu_info.is_file() else ""
+    return HostFacts(
+        python=platform.python_version(),
+        torch=torch_version,
+        cuda=cuda_version,
+        compiler=_read_compiler(os.environ.get("CXX", "g++")),
+        cpu=_find(r"^model name\s*:\s*(.+)$", cpu),
+        cores=str(len(os.sched_getaffinity(0))),
+        simd=_read_simd(cpu),
+    )
+
+
+def _read_torch_versions() -> tuple[str, str]:
+    """PyTorch's version and the CUDA version it was built for."""
+    try:
+        torch = distribution("torch")
+    except PackageNotFoundError:
+        return UNKNOWN, UNKNOWN
+    path = Path(str(torch.locate_file("torch/version.py")))
+    text = path.read_text(errors="replace") if path.is_file() else ""
+    return torch.version, _find(r"^cuda\b[^=]*=\s*'([^']+)'", text)
+
+
+def _read_compiler(command: str) -> str:
+    if shutil.which(command) is None:
+        return UNKNOWN
+    try:
+        answer = subprocess.run([command, "--version"], capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return UNKNOWN
+    return answer.stdout.split("\n", 1)[0].strip() or UNKNOWN
+
+
+def _read_simd(cpu: str) -> str:
+    flags = _find(r"^(?:flags|Features)\s*:\s*(.+)$", cpu).split()
+    return next((name for name in _SIMD if name in flags), UNKNOWN)
+
+
+def _find(pattern: str, text: str) -> str:
+    match = re.search(pattern, text, re.MULTILINE)
+    return match[1].strip() if match else UNKNOWN

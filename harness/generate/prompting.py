@@ -1,0 +1,107 @@
+"""Renders prompts from the jinja2 templates in `prompts/`.
+
+A prompt is a folder with `cuda.jinja` and/or `cpp.jinja`. `--prompt` takes the name of a folder in `prompts/`, or the
+path of any folder; a copied folder still finds the shared pieces of `prompts/` by their names (`_shared/...`).
+
+A template sees: `problem` (name, suite, summary), `reference` (the problem's code, without what only this harness
+reads), `language`, `gpu` (`GpuFacts` or none), `host` (`HostFacts`). A variable that does not exist is an error. A
+problem's text is a value, never a template.
+"""
+
+from __future__ import annotations
+
+import ast
+import traceback
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.domain import LANGUAGES, Language, Problem, Prompt, UsageError
+from harness.generate.gpu_facts import GpuFacts
+from harness.generate.host_facts import HostFacts
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+_HARNESS_SETTINGS = {"SMALL", "TAGS", "ALLOW_TF32", "TOLERANCE", "DISTRIBUTIONS"}
+
+
+def list_prompts(prompts_dir: Path) -> tuple[str, ...]:
+    """The names of the prompts in a folder, sorted."""
+    return tuple(sorted({path.parent.name for path in prompts_dir.glob("*/*.jinja") if path.stem in LANGUAGES}))
+
+
+def render_prompt(
+    problem: Problem, *, prompt: str, language: Language, gpu: GpuFacts | None, host: HostFacts, prompts_dir: Path
+) -> Prompt:
+    """The exact text to send for a problem.
+
+    Raises UsageError for an unknown prompt (with the nearest name), a prompt without that language, a template that
+    is not jinja, and a variable that does not exist (naming template, line and variable).
+    """
+    from jinja2 import TemplateError
+
+    folder = _find_prompt(prompt, prompts_dir)
+    try:
+        template = _load_template(folder, language, prompts_dir)
+        text = template.render(
+            problem=problem, reference=_clean_reference(problem.source), language=language, gpu=gpu, host=host
+        )
+    except TemplateError as error:
+        raise UsageError(_describe_template_error(error, folder / f"{language}.jinja")) from error
+    return Prompt(name=folder.name, problem=problem.name, language=language, text=text)
+
+
+def _find_prompt(prompt: str, prompts_dir: Path) -> Path:
+    folder = prompts_dir / prompt if prompt in list_prompts(prompts_dir) else Path(prompt)
+    if folder.is_dir() and any((folder / f"{language}.jinja").is_file() for language in LANGUAGES):
+        return folder.resolve()
+    known = list_prompts(prompts_dir)
+    near = get_close_matches(prompt, known, n=1, cutoff=0.4)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise UsageError(
+        f"no prompt {prompt!r}: {hint}Known in {prompts_dir}: {', '.join(known) or 'none'}; "
+        "or give the path of a folder with cuda.jinja or cpp.jinja"
+    )
+
+
+@cache
+def _load_template(folder: Path, language: Language, prompts_dir: Path) -> Template:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    name = f"{language}.jinja"
+    if not (folder / name).is_file():
+        raise UsageError(f"prompt {folder.name!r} has no {name} in {folder}: write one, or choose another --language")
+    environment = Environment(
+        loader=FileSystemLoader([folder, prompts_dir]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    return environment.get_template(name)
+
+
+def _describe_template_error(error: Exception, template: Path) -> str:
+    """Names the template at fault: an included one where jinja's own traceback ends in it."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.endswith(".jinja")]
+    line = getattr(error, "lineno", None) or (frames[-1].lineno if frames else None)
+    where = getattr(error, "filename", None) or (frames[-1].filename if frames else str(template))
+    at = f"{where}, line {line}" if line else where
+    return f"prompt template {at}: {error}. A template may use problem, reference, language, gpu and host"
+
+
+def _clean_reference(source: str) -> str:
+    """A problem's text without the module-level settings that are for the harness (SMALL, TOLERANCE, ...)."""
+    lines = source.split("\n")
+    for statement in reversed(ast.parse(source).body):
+        if isinstance(statement, ast.Assign | ast.AnnAssign) and _assigned(statement) & _HARNESS_SETTINGS:
+            del lines[statement.lineno - 1 : statement.end_lineno]
+    return "\n".join(lines).strip("\n") + "\n"
+
+
+def _assigned(statement: ast.Assign | ast.AnnAssign) -> set[str]:
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    return {target.id for target in targets if isinstance(target, ast.Name)}

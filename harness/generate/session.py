@@ -1,0 +1,172 @@
+"""Draws the samples of a run that are not there yet, many at once, and stores each the moment it arrives.
+
+One sample that fails is noted and the others go on; an endpoint that refuses everybody, or a full disk, ends the
+session. However it ends, what was stored stays, and drawing again asks only for the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from harness.domain import Completion, Prompt, ProviderError, RunManifest, SampleKey
+from harness.generate.extraction import extract_candidate
+from harness.generate.providers import CompletionRequest, Provider
+from harness.generate.retries import EndpointRefused
+from harness.store.generated import has_sample, write_sample
+
+DrawOutcome = Literal["stored", "no_code", "failed"]
+# Storing waits for the disk, not for the processor.
+_WRITERS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a session is to draw. `prompts` holds one prompt per problem; all its samples share it."""
+
+    run_dir: Path
+    manifest: RunManifest
+    prompts: tuple[Prompt, ...]
+    samples: int
+    problem_digests: tuple[tuple[str, str], ...] = ()
+
+    def list_keys(self) -> tuple[SampleKey, ...]:
+        """All samples, the first of every problem before the second of any: an early stop leaves an even picture."""
+        return tuple(
+            SampleKey(run=self.manifest.run, problem=prompt.problem, sample=number)
+            for number in range(self.samples)
+            for prompt in self.prompts
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleFailure:
+    key: SampleKey
+    message: str
+
+
+@dataclass(slots=True, kw_only=True)
+class SessionReport:
+    """What became of every sample of a plan. `without_code` are among the stored."""
+
+    run: str
+    run_dir: Path
+    planned: int
+    already_there: int = 0
+    stored: int = 0
+    without_code: int = 0
+    unrecorded: list[SampleKey] = field(default_factory=list)
+    failed: list[SampleFailure] = field(default_factory=list)
+
+
+def start_report(plan: Plan, provider: Provider) -> tuple[SessionReport, tuple[SampleKey, ...]]:
+    """The report of a session that has not asked yet, and the samples that it will ask for."""
+    keys = plan.list_keys()
+    missing = [key for key in keys if not has_sample(plan.run_dir, key)]
+    report = SessionReport(
+        run=plan.manifest.run, run_dir=plan.run_dir, planned=len(keys), already_there=len(keys) - len(missing)
+    )
+    report.unrecorded = [key for key in missing if not provider.can_answer(key)]
+    skipped = set(report.unrecorded)
+    return report, tuple(key for key in missing if key not in skipped)
+
+
+async def draw_samples(
+    plan: Plan,
+    provider: Provider,
+    report: SessionReport,
+    wanted: tuple[SampleKey, ...],
+    *,
+    concurrency: int,
+    read_clock: Callable[[], str],
+    notify: Callable[[SampleKey, DrawOutcome], None] = lambda key, outcome: None,
+) -> None:
+    """Draws `wanted`, filling `report` as it goes. `read_clock` gives the time to note in each sample's provenance.
+
+    Raises EndpointRefused or StoreError, whichever ended the session early.
+    """
+    prompts = {prompt.problem: prompt for prompt in plan.prompts}
+    queue = iter(wanted)
+    with ThreadPoolExecutor(max_workers=_WRITERS, thread_name_prefix="store") as writers:
+        session = _Session(plan, provider, report, prompts, writers, read_clock, notify)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(concurrency, len(wanted))):
+                    group.create_task(session.work_through(queue))
+        except BaseExceptionGroup as errors:
+            # The others are the cancelled neighbours, or failed the same way at the same time.
+            raise errors.exceptions[0] from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    plan: Plan
+    provider: Provider
+    report: SessionReport
+    prompts: dict[str, Prompt]
+    writers: ThreadPoolExecutor
+    read_clock: Callable[[], str]
+    notify: Callable[[SampleKey, DrawOutcome], None]
+
+    async def work_through(self, queue: Iterator[SampleKey]) -> None:
+        for key in queue:
+            try:
+                outcome = await self.draw(key)
+            except EndpointRefused:
+                raise
+            except ProviderError as error:
+                self.report.failed.append(SampleFailure(key=key, message=str(error)))
+                outcome = "failed"
+            self.notify(key, outcome)
+
+    async def draw(self, key: SampleKey) -> DrawOutcome:
+        manifest, prompt = self.plan.manifest, self.prompts[key.problem]
+        request = CompletionRequest(
+            key=key,
+            prompt=prompt,
+            model=manifest.model,
+            temperature=manifest.temperature,
+            max_tokens=manifest.max_tokens,
+        )
+        completion = await self.provider.complete(request)
+        found = await self.store(key, prompt, completion)
+        return "stored" if found else "no_code"
+
+    async def store(self, key: SampleKey, prompt: Prompt, completion: Completion) -> bool:
+        """Stores a sample, even when the session is cancelled meanwhile: an answer that came was paid for."""
+        candidate = extract_candidate(completion, prompt.language)
+        provenance = self._describe(key)
+
+        def write() -> None:
+            write_sample(
+                self.plan.run_dir,
+                key=key,
+                prompt=prompt,
+                completion=completion,
+                candidate=candidate,
+                provenance=provenance,
+            )
+
+        await asyncio.shield(asyncio.get_running_loop().run_in_executor(self.writers, write))
+        self.report.stored += 1
+        self.report.without_code += candidate is None
+        return candidate is not None
+
+    def _describe(self, key: SampleKey) -> dict[str, object]:
+        manifest = self.plan.manifest
+        return {
+            "suite": manifest.suite,
+            "problem_digest": dict(self.plan.problem_digests).get(key.problem),
+            "model": manifest.model,
+            "provider": manifest.provider,
+            "base_url": manifest.base_url,
+            "temperature": manifest.temperature,
+            "max_tokens": manifest.max_tokens,
+            "gpu": manifest.gpu,
+            "created_at": self.read_clock(),
+            "harness_version": manifest.harness_version,
+        }
