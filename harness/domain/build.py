@@ -26,9 +26,16 @@ class BuildRequest:
     extra_cflags: tuple[str, ...] = ()
     extra_cuda_cflags: tuple[str, ...] = ()
     extra_ldflags: tuple[str, ...] = ()
-    with_cuda: bool = False
+    with_cuda: bool | None = None
     no_implicit_headers: bool = False
+    with_pytorch_error_handling: bool = True
     is_python_module: bool = True
+
+    @property
+    def needs_cuda(self) -> bool:
+        if self.with_cuda is not None:
+            return self.with_cuda
+        return bool(self.cuda_sources) or any(name.endswith((".cu", ".cuh")) for name, _ in self.files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

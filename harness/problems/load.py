@@ -195,3 +195,10 @@ def _describe_failure(problem: Problem, call: str, error: Exception) -> str:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == where]
     line = f", line {frames[-1].lineno}" if frames else ""
     return f"{where}{line}: {call} raised {type(error).__name__}: {error}"
+
+
+def workload_source(loaded: LoadedProblem) -> str:
+    """The problem's program with the sizes of its workload written in: what a baseline process imports."""
+    overrides = dict(chosen.overrides) if (chosen := loaded.problem.workload(loaded.workload)) else {}
+    tree = _override_sizes(parse_source(loaded.problem.source, _where(loaded.problem)), overrides)
+    return ast.unparse(ast.fix_missing_locations(tree))

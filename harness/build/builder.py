@@ -1,0 +1,176 @@
+"""From a build request to a shared library: refuse, look up, compile confined, keep.
+
+The cache is addressed by content: the key covers the request, the compilers, torch and the architecture, and is made
+here, so that no candidate can choose it. Failed builds are kept as well; time-outs and missing tools are not.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from hashlib import sha256
+from pathlib import Path
+from typing import Protocol
+
+from harness.build.flags import refuse_flags
+from harness.build.plan import write_plan
+from harness.build.toolchain import Toolchain, ninja_program
+from harness.domain import BuildRequest, BuildResult, BuildToolError
+
+MAX_LOG_CHARACTERS = 400_000
+COMPILER_MEMORY_KIB = 12 << 20
+LIBRARY, LOG = "library.so", "log.txt"
+
+
+class Wrap(Protocol):
+    """Puts a command behind walls: see `harness.judge.confinement.Confinement.wrap`."""
+
+    def __call__(self, command: Sequence[str], *, readable: Iterable[Path], writable: Iterable[Path]) -> list[str]: ...
+
+
+def default_cache_folder() -> Path:
+    """Where libraries are kept between runs: below XDG_CACHE_HOME, or ~/.cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "harness" / "builds"
+
+
+class Builder:
+    """Thread-safe and safe between processes: identical requests that arrive together are built once."""
+
+    def __init__(
+        self,
+        *,
+        cache: Path,
+        toolchain: Toolchain,
+        wrap: Wrap,
+        readable: Iterable[Path] = (),
+        environment: Callable[[], dict[str, str]],
+        timeout_s: float = 600.0,
+    ) -> None:
+        self._cache = cache
+        self.toolchain = toolchain
+        self._wrap = wrap
+        self._readable = tuple(readable)
+        self._environment = environment
+        self._timeout_s = timeout_s
+
+    def build(self, request: BuildRequest) -> BuildResult:
+        """The library for a request, from the cache or compiled now.
+
+        Raises BuildToolError when this machine lacks what the build needs: that is no verdict on the request.
+        """
+        began_s = time.monotonic()
+        key = self.key(request)
+        refusal = refuse_flags(request)
+        if refusal is not None:
+            return BuildResult(key=key, status="refused", library=None, log=refusal, duration_s=0.0)
+        self._require_tools(request)
+        with self._locked(key):
+            kept = self._look_up(key, began_s)
+            return kept or self._compile(request, key, began_s)
+
+    def key(self, request: BuildRequest) -> str:
+        """Names a build by everything that goes into it."""
+        parts = {"format": 1, "request": asdict(request), "toolchain": asdict(self.toolchain)}
+        return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    def _require_tools(self, request: BuildRequest) -> None:
+        if self.toolchain.compiler_version is None:
+            raise BuildToolError("no C++ compiler was found; install one (for example the package g++) or set CXX")
+        if request.needs_cuda and not self.toolchain.can_build_cuda:
+            lacks = "nvcc" if self.toolchain.nvcc_version is None else "a CUDA build of torch"
+            raise BuildToolError(f"a CUDA extension needs nvcc and a CUDA build of torch; this machine lacks {lacks}")
+
+    def _folder(self, key: str) -> Path:
+        return self._cache / key[:2] / key
+
+    @contextmanager
+    def _locked(self, key: str) -> Iterator[None]:
+        locks = self._cache / "locks"
+        locks.mkdir(parents=True, exist_ok=True)
+        with (locks / key).open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _look_up(self, key: str, began_s: float) -> BuildResult | None:
+        folder = self._folder(key)
+        if not folder.exists():
+            return None
+        os.utime(folder)
+        library = folder / LIBRARY
+        found = library.exists()
+        return BuildResult(
+            key=key,
+            status="cached" if found else "failed",
+            library=str(library) if found else None,
+            log=(folder / LOG).read_text(encoding="utf-8"),
+            duration_s=time.monotonic() - began_s,
+        )
+
+    def _compile(self, request: BuildRequest, key: str, began_s: float) -> BuildResult:
+        with tempfile.TemporaryDirectory(prefix="build-", dir=self._cache, ignore_cleanup_errors=True) as name:
+            work = Path(name) / "work"
+            work.mkdir()
+            write_plan(request, work, self.toolchain.architecture)
+            returncode, log = self._run_ninja(work)
+            if returncode is None:
+                log += f"\nbuild stopped after {self._timeout_s:g} s"
+                return BuildResult(
+                    key=key, status="timeout", library=None, log=log, duration_s=time.monotonic() - began_s
+                )
+            built = work / f"{request.name}.so"
+            library = self._keep(key, Path(name), built if returncode == 0 else None, log)
+        return BuildResult(
+            key=key,
+            status="failed" if library is None else "built",
+            library=None if library is None else str(library),
+            log=log,
+            duration_s=time.monotonic() - began_s,
+        )
+
+    def _run_ninja(self, work: Path) -> tuple[int | None, str]:
+        """Exit code (None: past the time limit, the whole compiler tree killed) and output."""
+        limited = ["/bin/sh", "-c", f'ulimit -v {COMPILER_MEMORY_KIB}; exec "$@"', "sh"]
+        command = [*limited, ninja_program(), "-v", "-j", "2"]
+        readable = [*self._readable, Path(ninja_program()).resolve().parent]
+        wrapped = self._wrap(command, readable=readable, writable=[work])
+        with (work.parent / "output").open("w+b") as output:
+            process = subprocess.Popen(
+                wrapped, cwd=work, env=self._environment(), stdin=subprocess.DEVNULL, stdout=output,
+                stderr=subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+            returncode = _wait(process, self._timeout_s)
+            output.seek(0)
+            text = output.read(MAX_LOG_CHARACTERS).decode(errors="replace")
+        return returncode, text
+
+    def _keep(self, key: str, work: Path, built: Path | None, log: str) -> Path | None:
+        """Moves a finished build into the cache in one step: a half-written one is never seen."""
+        finished = work / "finished"
+        finished.mkdir()
+        (finished / LOG).write_text(log, encoding="utf-8")
+        if built is not None:
+            shutil.move(built, finished / LIBRARY)
+        folder = self._folder(key)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        finished.rename(folder)
+        return folder / LIBRARY if built is not None else None
+
+
+def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> int | None:
+    try:
+        return process.wait(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

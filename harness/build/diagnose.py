@@ -1,0 +1,23 @@
+"""Shortens a compiler's log to what a reader, or a model that repairs its code, needs: the errors with their lines."""
+
+from __future__ import annotations
+
+import re
+
+_ERROR = re.compile(r"(fatal error|error|undefined (reference|symbol)|ld returned|Error:)", re.IGNORECASE)
+_NOISE = re.compile(r"^(FAILED:|ninja: |\[\d+/\d+\]|In file included from|\s+from )|-DTORCH_EXTENSION_NAME")
+CONTEXT_LINES = 3
+
+
+def shorten_log(log: str, *, max_lines: int = 24, max_characters: int = 3000) -> str:
+    """The lines that name errors, each with the source lines below it; the log's end where none is found."""
+    lines = [line for line in log.splitlines() if not _NOISE.search(line)]
+    kept: dict[int, str] = {}
+    for number, line in enumerate(lines):
+        if _ERROR.search(line):
+            for near in range(number, min(number + CONTEXT_LINES, len(lines))):
+                kept[near] = lines[near]
+        if len(kept) >= max_lines:
+            break
+    chosen = list(kept.values()) or lines[-max_lines:]
+    return "\n".join(chosen[:max_lines])[:max_characters].strip()

@@ -1,0 +1,131 @@
+"""What has been found out about one candidate so far, and how that becomes an Evaluation."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from harness.build.diagnose import shorten_log
+from harness.domain import (
+    BuildResult,
+    BuildSummary,
+    Correctness,
+    Evaluation,
+    Finding,
+    Outcome,
+    Subject,
+    Timing,
+)
+from harness.judge.client import CandidateFailure
+
+MAX_MESSAGE_CHARACTERS = 2000
+
+
+@dataclass(slots=True, kw_only=True)
+class Case:
+    """The notes of one evaluation. `seed` is secret until the evaluation ends."""
+
+    seed: int
+    began_s: float = field(default_factory=time.monotonic)
+    started_at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    findings: list[Finding] = field(default_factory=list)
+    builds: list[BuildResult] = field(default_factory=list)
+    correctness: Correctness | None = None
+    timing: Timing | None = None
+    phases_s: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Adds the seconds spent inside to the named phase."""
+        began_s = time.monotonic()
+        try:
+            yield
+        finally:
+            self.phases_s[name] = self.phases_s.get(name, 0.0) + time.monotonic() - began_s
+
+    def draw_seeds(self) -> Iterator[int]:
+        """Endless seeds that all follow from the case's own."""
+        source = random.Random(self.seed)
+        while True:
+            yield source.getrandbits(62)
+
+    def add_build(self, result: BuildResult) -> None:
+        self.builds.append(result)
+        self.phases_s["build"] = self.phases_s.get("build", 0.0) + result.duration_s
+
+    def blame_build(self, failure: CandidateFailure) -> CandidateFailure:
+        """A candidate that fails to load or run after one of its builds failed has failed to build."""
+        build = self._failed_build()
+        if build is None or failure.outcome not in (Outcome.LOAD_ERROR, Outcome.RUNTIME_ERROR):
+            return failure
+        return _build_failure(build)
+
+    def check_builds(self) -> None:
+        """Raises CandidateFailure if nothing that was asked for was built, however well the candidate does without."""
+        build = self._failed_build()
+        if build is None:
+            return
+        if not any(result.library is not None for result in self.builds):
+            raise _build_failure(build)
+        message = "one of the candidate's extensions did not build, and it went on without"
+        evidence = shorten_log(build.log)
+        self.findings.append(Finding(check="build", severity="warning", message=message, evidence=evidence))
+
+    def describe_builds(self) -> str:
+        """What was built, in words."""
+        if not self.builds:
+            return "imported; it asked for no extension"
+        return f"built, linked and loaded {len(self.builds)} extension{'s' if len(self.builds) > 1 else ''}"
+
+    def conclude(
+        self,
+        subject: Subject,
+        outcome: Outcome,
+        message: str,
+        *,
+        environment: tuple[tuple[str, str], ...],
+        confinement: str,
+    ) -> Evaluation:
+        """The evaluation. A time measured for what turned out not to be correct or suspect is left out."""
+        timed = outcome in (Outcome.CORRECT, Outcome.SUSPECT)
+        return Evaluation(
+            subject=subject,
+            outcome=outcome,
+            message=message[:MAX_MESSAGE_CHARACTERS],
+            findings=tuple(self.findings),
+            correctness=self.correctness,
+            timing=self.timing if timed else None,
+            build=self._summarise_builds(),
+            environment=(*environment, ("seed", str(self.seed))),
+            confinement=confinement,
+            seeds_digest=hashlib.sha256(str(self.seed).encode()).hexdigest()[:16],
+            started_at=self.started_at,
+            duration_s=time.monotonic() - self.began_s,
+            phases_s=tuple((name, round(spent_s, 4)) for name, spent_s in self.phases_s.items()),
+        )
+
+    def _failed_build(self) -> BuildResult | None:
+        return next((build for build in self.builds if build.library is None), None)
+
+    def _summarise_builds(self) -> BuildSummary | None:
+        if not self.builds:
+            return None
+        return BuildSummary(
+            keys=tuple(build.key for build in self.builds),
+            cached=all(build.status == "cached" for build in self.builds),
+            duration_s=sum(build.duration_s for build in self.builds),
+            lane=self.builds[0].lane,
+            log="\n".join(build.log for build in self.builds),
+        )
+
+
+def _build_failure(build: BuildResult) -> CandidateFailure:
+    short = shorten_log(build.log)
+    outcome = Outcome.REJECTED if build.status == "refused" else Outcome.BUILD_ERROR
+    finding = Finding(check="build", severity="fatal", message=f"the build {build.status}", evidence=short)
+    return CandidateFailure(outcome, short or f"the build {build.status}", (finding,))

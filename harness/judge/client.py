@@ -1,0 +1,284 @@
+"""The judge's side of the conversation with one worker. Everything that comes back is checked before it is used.
+
+A worker that fails, dies, is late or breaks the protocol raises CandidateFailure, which is the judge's own way to carry
+a verdict up to `harness.judge.evaluate`; it never leaves this room.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.domain import (
+    BuildRequest,
+    BuildResult,
+    Finding,
+    HarnessError,
+    Outcome,
+    WireError,
+    WorkerLost,
+    WorkerTimeout,
+)
+from harness.judge.devices import SharedArena
+from harness.judge.requests import parse_build_request
+from harness.judge.supervisor import WorkerProcess
+from harness.wire import Region, TensorSpec, flatten_value, storage_bytes
+from harness.wire.layout import place_strided
+
+AnswerBuild = Callable[[BuildRequest], BuildResult]
+
+
+class CandidateFailure(Exception):
+    """The candidate's evaluation ends here, with this outcome."""
+
+    def __init__(self, outcome: Outcome, message: str, findings: tuple[Finding, ...] = ()) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+        self.message = message
+        self.findings = findings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedInputs:
+    """The arguments of a call as they lie in shared memory, and the judge's own copies of the tensors."""
+
+    tree: dict[str, Any]
+    specs: tuple[TensorSpec, ...]
+    tensors: tuple[Tensor, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Returned:
+    """A worker's answer to one call. `claim_us` is its own time, `judge_us` the judge's, exchange included."""
+
+    tree: dict[str, Any]
+    specs: tuple[TensorSpec, ...]
+    strides: tuple[tuple[int, ...], ...]
+    devices: tuple[str, ...]
+    claim_us: float
+    judge_us: float
+
+
+class WorkerClient:
+    """Commands to one worker. Without `answer_build` the program is our own: its failures are HarnessErrors."""
+
+    def __init__(self, worker: WorkerProcess, arena: SharedArena, answer_build: AnswerBuild | None) -> None:
+        self._worker = worker
+        self._arena = arena
+        self._answer_build = answer_build
+
+    def start(self, source: str, entry: str, *, device: str, threads: int, allow_tf32: bool, timeout_s: float) -> None:
+        """Imports a program, which may ask for builds. Raises CandidateFailure (load_error, ...)."""
+        message = {
+            "kind": "start", "source": source, "entry": entry, "device": device, "threads": threads,
+            "allow_tf32": allow_tf32, "size_bytes": self._arena.size_bytes,
+        }  # fmt: skip
+        self._ask(message, "ready", Outcome.LOAD_ERROR, timeout_s, (self._arena.descriptor,))
+
+    def construct(
+        self, seed: int, init_inputs: Sequence[Any], *, compiled: bool, timeout_s: float
+    ) -> dict[str, TensorSpec]:
+        """Builds the module under a seed; its state dict's names with shapes and dtypes."""
+        placed = self.place(tuple(init_inputs))
+        message = {"kind": "construct", "seed": seed, "compiled": compiled, **_value_message(placed)}
+        answer = self._ask(message, "constructed", Outcome.LOAD_ERROR, timeout_s)
+        return {str(name): TensorSpec.from_json(spec) for name, spec in _pairs(answer.get("state"))}
+
+    def read_state(self, names: Sequence[str], expected: Sequence[TensorSpec], *, timeout_s: float) -> list[Tensor]:
+        """The tensors of those names, as the arena's views: copy what is to be kept."""
+        message = {"kind": "dump_state", "names": list(names), "offset": 0, "size_bytes": self._arena.size_bytes}
+        answer = self._ask(message, "dumped", Outcome.RUNTIME_ERROR, timeout_s)
+        specs = [TensorSpec.from_json(spec) for spec in _list(answer.get("specs"))]
+        if [(spec.dtype, spec.shape) for spec in specs] != [(spec.dtype, spec.shape) for spec in expected]:
+            raise _protocol_failure("the state that was sent is not the state that was announced")
+        return [self._arena.view(spec) for spec in specs]
+
+    def write_state(self, state: dict[str, Tensor], *, timeout_s: float) -> None:
+        placed = self.place(tuple(state.values()))
+        entries = [[name, spec.to_json()] for name, spec in zip(state, placed.specs, strict=True)]
+        self._ask({"kind": "load_state", "entries": entries}, "loaded", Outcome.RUNTIME_ERROR, timeout_s)
+
+    def place(self, value: Any) -> PlacedInputs:
+        """Writes the tensors of a value to the beginning of the arena, with their own strides."""
+        tree, tensors = flatten_value(value, torch.is_tensor)
+        specs, _ = place_strided([describe(tensor) for tensor in tensors])
+        for spec, tensor in zip(specs, tensors, strict=True):
+            self._storage_bytes(spec).copy_(flat_bytes(tensor))
+        return PlacedInputs(tree=tree, specs=specs, tensors=tuple(tensors))
+
+    def inputs_unchanged(self, placed: PlacedInputs) -> bool:
+        """Whether the arena still holds, bit for bit, what `place` wrote."""
+        pairs = zip(placed.specs, placed.tensors, strict=True)
+        return all(torch.equal(self._storage_bytes(spec), flat_bytes(tensor)) for spec, tensor in pairs)
+
+    def call(self, placed: PlacedInputs, output: Region, *, timeout_s: float) -> Returned:
+        """One call of the module. The clock runs from before the command is sent until the answer is read."""
+        message = {"kind": "call", **_value_message(placed), "offset": output.offset, "size_bytes": output.size_bytes}
+        began_ns = time.perf_counter_ns()
+        answer = self._ask(message, "returned", Outcome.RUNTIME_ERROR, timeout_s)
+        judge_us = (time.perf_counter_ns() - began_ns) / 1e3
+        claim_ns = answer.get("claim_ns")
+        if type(claim_ns) is not int or claim_ns <= 0 or not isinstance(answer.get("tree"), dict):
+            raise _protocol_failure("an answer has no time or no structure")
+        return Returned(tree=answer["tree"], claim_us=claim_ns / 1e3, judge_us=judge_us, **_parse_outputs(answer))
+
+    def recopy(self, output: Region, *, earlier: bool, timeout_s: float) -> None:
+        """Has the outputs of the last call, or the one before, copied to the arena again."""
+        message = {"kind": "recopy", "earlier": earlier, "offset": output.offset, "size_bytes": output.size_bytes}
+        self._ask(message, "recopied", Outcome.RUNTIME_ERROR, timeout_s)
+
+    def collect_garbage(self, *, timeout_s: float) -> None:
+        self._ask({"kind": "collect"}, "collected", Outcome.RUNTIME_ERROR, timeout_s)
+
+    def _storage_bytes(self, spec: TensorSpec) -> Tensor:
+        return self._arena.bytes_view(spec.offset, storage_bytes(spec))
+
+    def _ask(
+        self,
+        message: dict[str, Any],
+        expected: str,
+        failure: Outcome,
+        timeout_s: float,
+        descriptors: tuple[int, ...] = (),
+    ) -> dict[str, Any]:
+        try:
+            return self._converse(message, expected, failure, timeout_s, descriptors)
+        except CandidateFailure as error:
+            if self._answer_build is None:
+                raise HarnessError(f"the baseline failed: {error.message}") from error
+            raise
+
+    def _converse(
+        self, message: dict[str, Any], expected: str, failure: Outcome, timeout_s: float, descriptors: tuple[int, ...]
+    ) -> dict[str, Any]:
+        line = self._worker.line
+        try:
+            line.send(message, descriptors, timeout_s=timeout_s)
+            answer = self._await_answer(timeout_s)
+        except WorkerTimeout as error:
+            self._worker.end()
+            raise CandidateFailure(Outcome.TIMEOUT, f"no answer to {message['kind']} within {timeout_s:g} s") from error
+        except WorkerLost as error:
+            raise self._explain_loss(str(message["kind"]), failure) from error
+        except WireError as error:
+            raise _protocol_failure(str(error)) from error
+        if answer["kind"] == "failed":
+            raise _explain_failure(answer, failure)
+        if answer["kind"] != expected:
+            raise _protocol_failure(f"expected the answer {expected!r}, found {answer['kind']!r}")
+        return answer
+
+    def _await_answer(self, timeout_s: float) -> dict[str, Any]:
+        """The next answer that is not a build request; time spent building is the judge's, not the candidate's."""
+        remaining_s = timeout_s
+        while True:
+            began_s = time.monotonic()
+            answer, descriptors = self._worker.line.receive(timeout_s=remaining_s)
+            for descriptor in descriptors:
+                os.close(descriptor)
+            if answer["kind"] != "build":
+                return answer
+            remaining_s = max(remaining_s - (time.monotonic() - began_s), 1.0)
+            self._build(answer)
+
+    def _build(self, message: dict[str, Any]) -> None:
+        if self._answer_build is None:
+            raise HarnessError("the baseline asked for an extension to be built; a reference is plain PyTorch")
+        result = self._answer_build(parse_build_request(message.get("request")))
+        line = self._worker.line
+        if result.library is None:
+            line.send({"kind": "built", "ok": False, "log": result.log[-20000:]}, timeout_s=30.0)
+            return
+        descriptor = _copy_to_memory(result.library)
+        try:
+            line.send({"kind": "built", "ok": True, "log": ""}, (descriptor,), timeout_s=30.0)
+        finally:
+            os.close(descriptor)
+
+    def _explain_loss(self, command: str, failure: Outcome) -> CandidateFailure:
+        status = self._worker.end()
+        printed = self._worker.printed().strip()
+        words = f"; it printed: {printed[-1500:]}" if printed else ""
+        if status is not None and status > 128:
+            name = (
+                signal.Signals(status - 128).name if status - 128 in list(signal.Signals) else f"signal {status - 128}"
+            )
+            outcome = Outcome.OUT_OF_MEMORY if name == "SIGKILL" else failure
+            return CandidateFailure(outcome, f"the process was ended by {name} during {command}{words}")
+        return CandidateFailure(failure, f"the process exited with code {status} during {command}{words}")
+
+
+def _copy_to_memory(path: str) -> int:
+    """A descriptor of a copy: through one of the file itself a worker of the same user could change the cache."""
+    descriptor = os.memfd_create("harness-library")
+    with open(path, "rb") as library, os.fdopen(os.dup(descriptor), "wb") as copy:  # noqa: PTH123 - one line of both
+        shutil.copyfileobj(library, copy)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _signal_name(number: int) -> str:
+    return signal.Signals(number).name if number in list(signal.Signals) else f"signal {number}"
+
+
+def describe(tensor: Tensor) -> TensorSpec:
+    """Shape, dtype and strides of one of the judge's own tensors."""
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    return TensorSpec(dtype=dtype, shape=tuple(tensor.shape), stride=tuple(tensor.stride()))
+
+
+def flat_bytes(tensor: Tensor) -> Tensor:
+    """The bytes of a strided tensor from its first to its last element, as uint8 without a copy."""
+    size = storage_bytes(describe(tensor)) // tensor.element_size()
+    return tensor.as_strided((size,), (1,)).view(torch.uint8)
+
+
+def _value_message(placed: PlacedInputs) -> dict[str, Any]:
+    return {"tree": placed.tree, "specs": [spec.to_json() for spec in placed.specs]}
+
+
+def _parse_outputs(answer: dict[str, Any]) -> dict[str, Any]:
+    specs, strides, devices = [], [], []
+    for entry in _list(answer.get("specs")):
+        if not isinstance(entry, list) or len(entry) != 3 or not isinstance(entry[2], str):
+            raise _protocol_failure("an output is not described as [tensor, strides, device]")
+        specs.append(TensorSpec.from_json(entry[0]))
+        strides.append(tuple(entry[1]) if isinstance(entry[1], list) else ())
+        devices.append(entry[2][:40])
+    return {"specs": tuple(specs), "strides": tuple(strides), "devices": tuple(devices)}
+
+
+def _list(value: object) -> list[Any]:
+    if not isinstance(value, list) or len(value) > 4096:
+        raise _protocol_failure("a list is missing or too long")
+    return value
+
+
+def _pairs(value: object) -> list[tuple[Any, Any]]:
+    pairs = _list(value)
+    if any(not isinstance(pair, list) or len(pair) != 2 for pair in pairs):
+        raise _protocol_failure("a list does not hold pairs")
+    return [(pair[0], pair[1]) for pair in pairs]
+
+
+def _protocol_failure(message: str) -> CandidateFailure:
+    """The worker program is ours: when it breaks the protocol, something in its process changed it."""
+    finding = Finding(check="protocol", severity="fatal", message=message)
+    return CandidateFailure(Outcome.SUSPECT, f"the worker broke the protocol: {message}", (finding,))
+
+
+def _explain_failure(answer: dict[str, Any], failure: Outcome) -> CandidateFailure:
+    outcome = Outcome.OUT_OF_MEMORY if answer.get("out_of_memory") is True else failure
+    message = f"{answer.get('error')}: {answer.get('message')}"[:4000]
+    finding = Finding(
+        check="exception", severity="fatal", message=message[:500], evidence=str(answer.get("traceback"))[:8000]
+    )
+    return CandidateFailure(outcome, message, (finding,))

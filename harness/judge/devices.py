@@ -1,0 +1,144 @@
+"""The devices that candidates are judged on, as the judge sees them: shared memory, synchronisation, cache flushing."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import re
+from math import prod
+from pathlib import Path
+
+import torch
+
+from harness.domain import DeviceError, Language
+from harness.wire import TensorSpec, device_memory, storage_bytes
+
+MINIMUM_CACHE_BYTES = 32 << 20
+
+
+class SharedArena:
+    """Memory that the judge and one worker both map. `descriptor` is what the worker gets; close it when done."""
+
+    def __init__(self, size_bytes: int, device: torch.device) -> None:
+        self._device = device
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)  # makes the primary context current
+            index = device.index or 0
+            self._address, self.descriptor, self.size_bytes = device_memory.allocate_shareable(size_bytes, index)
+        else:
+            self.size_bytes = -(-size_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
+            self.descriptor = os.memfd_create("harness-arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            os.ftruncate(self.descriptor, self.size_bytes)
+            self._mapped = mmap.mmap(self.descriptor, self.size_bytes)
+            self._keep_size()
+
+    def _keep_size(self) -> None:
+        """Seals the size: a worker that shrank the file would crash the judge at its next access."""
+        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
+
+    def bytes_view(self, offset: int, size_bytes: int) -> torch.Tensor:
+        """A stretch as uint8 on the device. The caller has checked that it lies inside."""
+        if offset + size_bytes > self.size_bytes:
+            raise DeviceError(f"bytes {offset} to {offset + size_bytes} lie outside an arena of {self.size_bytes}")
+        if size_bytes == 0:
+            return torch.empty(0, dtype=torch.uint8, device=self._device)
+        if self._device.type == "cuda":
+            holder = device_memory.DeviceBytes(self._address + offset, size_bytes)
+            return torch.as_tensor(holder, device=self._device)
+        return torch.frombuffer(self._mapped, dtype=torch.uint8, count=size_bytes, offset=offset)
+
+    def view(self, spec: TensorSpec) -> torch.Tensor:
+        """The tensor at `spec`, sharing the memory."""
+        dtype = getattr(torch, spec.dtype)
+        if prod(spec.shape) == 0:
+            return torch.empty_strided(spec.shape, spec.stride, dtype=dtype, device=self._device)
+        flat = self.bytes_view(spec.offset, storage_bytes(spec)).view(dtype)
+        return flat.as_strided(spec.shape, spec.stride)
+
+    def close(self) -> None:
+        if self._device.type == "cuda":
+            device_memory.free(self._address, self.size_bytes, self.descriptor)
+        else:
+            os.close(self.descriptor)  # the mapping itself goes when the last tensor over it does
+
+    def __enter__(self) -> SharedArena:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class JudgeDevice:
+    """One device: where inputs are made, the truth computed and the cache flushed. `name` is "cpu" or "cuda:N"."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.torch_device = torch.device(name)
+        self._flush_buffer: torch.Tensor | None = None
+
+    @property
+    def is_cuda(self) -> bool:
+        return self.torch_device.type == "cuda"
+
+    def allocate(self, size_bytes: int) -> SharedArena:
+        return SharedArena(size_bytes, self.torch_device)
+
+    def synchronize(self) -> None:
+        if self.is_cuda:
+            torch.cuda.synchronize(self.torch_device)
+
+    def flush_cache(self) -> None:
+        """Writes twice the last-level cache, so that the next call finds its data in memory."""
+        if self._flush_buffer is None:
+            elements = 2 * self.cache_bytes() // 4
+            self._flush_buffer = torch.zeros(elements, dtype=torch.float32, device=self.torch_device)
+        self._flush_buffer.add_(1.0)
+
+    def cache_bytes(self) -> int:
+        if self.is_cuda:
+            return max(int(torch.cuda.get_device_properties(self.torch_device).L2_cache_size), MINIMUM_CACHE_BYTES)
+        return max(_last_level_cache_bytes(), MINIMUM_CACHE_BYTES)
+
+    def free_bytes(self) -> int:
+        if self.is_cuda:
+            return int(torch.cuda.mem_get_info(self.torch_device)[0])
+        return available_memory_bytes()
+
+
+def open_device(wanted: str, language: Language) -> JudgeDevice | None:
+    """The device for a language: `auto` takes a GPU for cuda and the CPU for cpp. None: this machine has none for it.
+
+    Raises DeviceError if a device was named that is not here or cannot run the language.
+    """
+    if wanted == "auto":
+        wanted = "cuda:0" if language == "cuda" else "cpu"
+        if language == "cuda" and not torch.cuda.is_available():
+            return None
+    kind = wanted.split(":")[0]
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", wanted):
+        raise DeviceError(f"no device is called {wanted!r}; expected auto, cpu or cuda:N")
+    if (kind == "cpu") != (language == "cpp"):
+        return None
+    if kind == "cuda":
+        wanted = wanted if ":" in wanted else "cuda:0"
+        count = torch.cuda.device_count()
+        if int(wanted.split(":")[1]) >= count:
+            raise DeviceError(f"{wanted} was asked for, but this machine has {count} usable GPUs")
+    return JudgeDevice(wanted)
+
+
+def available_memory_bytes() -> int:
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    raise DeviceError("/proc/meminfo has no MemAvailable line: this kernel is too old")
+
+
+def _last_level_cache_bytes() -> int:
+    sizes = [0]
+    for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
+        text = path.read_text().strip()
+        sizes.append(int(text[:-1]) * {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}[text[-1]])
+    return max(sizes)

@@ -1,0 +1,60 @@
+"""What a measurement was made on: versions, device, driver, clocks. Facts for the record; decides nothing."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from pathlib import Path
+
+import torch
+
+import harness
+from harness.build import Toolchain
+from harness.judge.devices import JudgeDevice
+from harness.judge.reference import usable_threads
+
+
+def describe_environment(toolchain: Toolchain, device: JudgeDevice | None) -> tuple[tuple[str, str], ...]:
+    """Names and values as texts, in a fixed order; what does not apply is left out."""
+    facts = {
+        "harness": harness.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "torch_cuda": torch.version.cuda,
+        "compiler": toolchain.compiler_version,
+        "nvcc": toolchain.nvcc_version,
+        "architecture": toolchain.architecture,
+        "os": f"{platform.system()} {platform.release()}",
+        "cpu": cpu_name(),
+        "threads": str(usable_threads()),
+    }
+    if device is not None and device.is_cuda:
+        facts |= describe_gpu(device)
+    return tuple((name, value) for name, value in facts.items() if value is not None)
+
+
+def describe_gpu(device: JudgeDevice) -> dict[str, str | None]:
+    """The GPU's name, memory, driver and current clocks (MHz), as NVML has them."""
+    import pynvml
+
+    pynvml.nvmlInit()
+    try:
+        uuid = str(torch.cuda.get_device_properties(device.torch_device).uuid)
+        handle = pynvml.nvmlDeviceGetHandleByUUID(uuid if uuid.startswith("GPU-") else f"GPU-{uuid}")
+        clock = pynvml.nvmlDeviceGetClockInfo
+        return {
+            "gpu": str(pynvml.nvmlDeviceGetName(handle)),
+            "driver": str(pynvml.nvmlSystemGetDriverVersion()),
+            "gpu_memory_bytes": str(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
+            "sm_clock_mhz": str(clock(handle, pynvml.NVML_CLOCK_SM)),
+            "memory_clock_mhz": str(clock(handle, pynvml.NVML_CLOCK_MEM)),
+        }
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def cpu_name() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor() or sys.platform

@@ -1,0 +1,222 @@
+"""Judges one candidate: screen, build, weights, correctness, timing; one Evaluation whatever happens.
+
+A failing candidate is an outcome. What is our own or the machine's fault becomes `harness_error` or `not_run`, which
+never count against a model.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import torch
+
+from harness.build import Builder
+from harness.domain import (
+    BuildRequest,
+    BuildResult,
+    BuildToolError,
+    Candidate,
+    Evaluation,
+    HarnessError,
+    Outcome,
+    Problem,
+    Subject,
+    WorkloadName,
+)
+from harness.judge.case import Case
+from harness.judge.client import AnswerBuild, CandidateFailure
+from harness.judge.correctness import check_correctness
+from harness.judge.devices import JudgeDevice, available_memory_bytes
+from harness.judge.environment import describe_environment
+from harness.judge.reference import ENTRY, Reference, prepare_reference, usable_threads
+from harness.judge.screen import find_syntax_error, screen_source
+from harness.judge.session import Footprint, ModelSession, TimeLimits, open_session
+from harness.judge.supervisor import Forkserver, WorkerLimits
+from harness.judge.timing import PairedTimer, TimingPlan
+from harness.judge.truth import FlatOutputs
+from harness.problems.load import LoadedProblem, load_problem, workload_source
+
+CANDIDATE_ENTRY = "ModelNew"
+MAX_WORKER_MEMORY_BYTES = 16 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSettings:
+    """How candidates are judged. `measure_time` False stops after correctness."""
+
+    limits: TimeLimits = field(default_factory=TimeLimits)
+    plan: TimingPlan = field(default_factory=TimingPlan)
+    measure_time: bool = True
+
+
+class Judge:
+    """Judges candidates on one device, one after another. `device` None: this machine has none for them.
+
+    `prebuild` may be called from several threads at once, `evaluate` too where nothing is timed.
+    """
+
+    def __init__(
+        self, *, device: JudgeDevice | None, builder: Builder, forkserver: Forkserver, settings: JudgeSettings
+    ) -> None:
+        self._device = device
+        self._builder = builder
+        self._forkserver = forkserver
+        self._settings = settings
+        self._environment = describe_environment(builder.toolchain, device)
+
+    def evaluate(self, subject: Subject, problem: Problem, candidate: Candidate | None) -> Evaluation:
+        """The verdict. Raises only what must stop everything, such as KeyboardInterrupt."""
+        case = Case(seed=secrets.randbits(62))
+        try:
+            self._judge(case, problem, subject, candidate)
+            outcome, message = Outcome.CORRECT, ""
+        except CandidateFailure as failure:
+            case.findings += failure.findings
+            outcome, message = failure.outcome, failure.message
+        except BuildToolError as error:
+            outcome, message = Outcome.NOT_RUN, str(error)
+        except torch.OutOfMemoryError as error:
+            outcome, message = Outcome.HARNESS_ERROR, f"the judge ran out of device memory: {error}"
+        except HarnessError as error:
+            outcome, message = Outcome.HARNESS_ERROR, str(error)
+        return case.conclude(
+            subject, outcome, message, environment=self._environment, confinement=self._forkserver.level
+        )
+
+    def prebuild(self, problem: Problem, workload: WorkloadName, candidate: Candidate) -> list[BuildResult]:
+        """Imports and constructs the candidate once, so that what it builds is in the cache. No verdict."""
+        case = Case(seed=0)
+        if find_syntax_error(candidate.source) is None:
+            try:
+                self._load_only(case, load_problem(problem, workload), candidate)
+            except (CandidateFailure, HarnessError):
+                return case.builds  # met again, and recorded, when the candidate is judged
+        return case.builds
+
+    def _judge(self, case: Case, problem: Problem, subject: Subject, candidate: Candidate | None) -> None:
+        if candidate is None:
+            raise CandidateFailure(Outcome.NO_CODE, "no program that defines ModelNew was found in the answer")
+        syntax_error = find_syntax_error(candidate.source)
+        if syntax_error is not None:
+            raise CandidateFailure(Outcome.LOAD_ERROR, syntax_error)
+        case.findings += screen_source(candidate.source)
+        loaded = load_problem(problem, subject.workload)
+        if self._device is None:
+            self._load_only(case, loaded, candidate)
+            reason = f"this machine has no device for language {subject.language}"
+            raise CandidateFailure(Outcome.NOT_RUN, f"{case.describe_builds()}, but {reason}")
+        with self._open_candidate(case, loaded, self._device, candidate) as (session, reference, seeds):
+            self._check(case, session, reference, seeds)
+            if self._settings.measure_time:
+                with case.phase("timing"):
+                    self._time(case, session, reference, subject.baseline, seeds)
+
+    @contextmanager
+    def _open_candidate(
+        self, case: Case, loaded: LoadedProblem, device: JudgeDevice, candidate: Candidate
+    ) -> Iterator[tuple[ModelSession, Reference, Iterator[int]]]:
+        """The candidate in a worker, beside the judge's own reference."""
+        seeds = case.draw_seeds()
+        with case.phase("reference"):
+            reference = prepare_reference(loaded, device, next(seeds), next(seeds))
+        try:
+            with self._open(candidate.source, CANDIDATE_ENTRY, reference, self._answer_builds(case)) as session:
+                yield session, reference, seeds
+        except CandidateFailure as failure:
+            raise case.blame_build(failure) from failure
+        case.check_builds()
+
+    def _check(self, case: Case, session: ModelSession, reference: Reference, seeds: Iterator[int]) -> None:
+        with case.phase("load"):
+            session.construct(reference.seed, reference.loaded.init_inputs)
+            weights = session.match_weights(reference.state)
+        with case.phase("correctness"):
+            result = check_correctness(session, reference, seeds, weights)
+        case.correctness = result.correctness
+        case.findings += result.findings
+        if result.outcome is not None:
+            raise CandidateFailure(result.outcome, result.message)
+
+    def _time(
+        self, case: Case, session: ModelSession, reference: Reference, baseline: str, seeds: Iterator[int]
+    ) -> None:
+        with self._open(workload_source(reference.loaded), ENTRY, reference, None) as opponent:
+            opponent.construct(reference.seed, reference.loaded.init_inputs, compiled=baseline == "compile")
+            opponent.match_weights(reference.state)
+            timer = PairedTimer(
+                baseline=opponent, candidate=session, reference=reference, plan=self._settings.plan, seed=next(seeds)
+            )
+            result = timer.measure(baseline, seeds)
+        case.timing = result.timing
+        case.findings += result.findings
+        if result.outcome is not None:
+            raise CandidateFailure(result.outcome, result.message)
+
+    @contextmanager
+    def _open(
+        self, source: str, entry: str, reference: Reference, answer_build: AnswerBuild | None
+    ) -> Iterator[ModelSession]:
+        with open_session(
+            forkserver=self._forkserver,
+            device=reference.device,
+            footprint=reference.footprint,
+            source=source,
+            entry=entry,
+            answer_build=answer_build,
+            worker_limits=_worker_limits(reference.device, reference.footprint),
+            limits=self._settings.limits,
+            threads=usable_threads(),
+            allow_tf32=reference.loaded.problem.allow_tf32,
+        ) as session:
+            yield session
+
+    def _load_only(self, case: Case, loaded: LoadedProblem, candidate: Candidate) -> None:
+        """Imports and constructs the candidate without a device, building what it asks for.
+
+        A construction that fails may only lack its device, so it is a verdict only when a build failed before it.
+        """
+        stand_in = JudgeDevice("cpu")
+        nothing = Footprint.measure((), FlatOutputs(tree={"v": None}, tensors=()), {})
+        try:
+            with open_session(
+                forkserver=self._forkserver,
+                device=stand_in,
+                footprint=nothing,
+                source=candidate.source,
+                entry=CANDIDATE_ENTRY,
+                answer_build=self._answer_builds(case),
+                worker_limits=_worker_limits(stand_in, nothing),
+                limits=self._settings.limits,
+                threads=1,
+                allow_tf32=False,
+            ) as session:
+                self._construct_without_device(case, session, loaded)
+        except CandidateFailure as failure:
+            raise case.blame_build(failure) from failure
+        case.check_builds()
+
+    def _construct_without_device(self, case: Case, session: ModelSession, loaded: LoadedProblem) -> None:
+        try:
+            session.construct(case.seed, loaded.init_inputs)
+        except CandidateFailure as failure:
+            if case.blame_build(failure) is not failure:
+                raise
+
+    def _answer_builds(self, case: Case) -> AnswerBuild:
+        def answer(request: BuildRequest) -> BuildResult:
+            result = self._builder.build(request)
+            case.add_build(result)
+            return result
+
+        return answer
+
+
+def _worker_limits(device: JudgeDevice, footprint: Footprint) -> WorkerLimits:
+    """Memory for a worker on the CPU; a CUDA context reserves more address space than any limit would allow."""
+    if device.is_cuda:
+        return WorkerLimits(memory_bytes=None)
+    usable = min(MAX_WORKER_MEMORY_BYTES, int(available_memory_bytes() * 0.6))
+    return WorkerLimits(memory_bytes=usable + footprint.arena_bytes)

@@ -1,0 +1,74 @@
+"""Reads a build request that a worker sent. Every part is checked: the other end is hostile."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from harness.domain import BuildRequest, WireError
+
+MAX_SOURCE_CHARACTERS = 32 * 1024 * 1024
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+_FILE_NAME = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./+-]{0,199}")
+
+
+def parse_build_request(value: object) -> BuildRequest:
+    """Raises WireError for anything that our recorder would not have sent."""
+    if not isinstance(value, dict):
+        raise WireError("a build request is not an object")
+    functions = value.get("functions")
+    request = BuildRequest(
+        name=_matching(value.get("name"), _NAME, "an extension's name"),
+        cpp_sources=_texts(value, "cpp_sources"),
+        cuda_sources=_texts(value, "cuda_sources"),
+        functions=None if functions is None else _text_pairs(functions),
+        files=_files(value, "files"),
+        headers=_files(value, "headers"),
+        extra_cflags=_texts(value, "extra_cflags"),
+        extra_cuda_cflags=_texts(value, "extra_cuda_cflags"),
+        extra_ldflags=_texts(value, "extra_ldflags"),
+        with_cuda=_flag(value, "with_cuda", None),
+        no_implicit_headers=bool(_flag(value, "no_implicit_headers", False)),
+        with_pytorch_error_handling=bool(_flag(value, "with_pytorch_error_handling", True)),
+        is_python_module=bool(_flag(value, "is_python_module", True)),
+    )
+    texts = (*request.cpp_sources, *request.cuda_sources, *(text for _, text in (*request.files, *request.headers)))
+    if sum(len(text) for text in texts) > MAX_SOURCE_CHARACTERS:
+        raise WireError(f"the sources of one extension exceed {MAX_SOURCE_CHARACTERS} characters")
+    return request
+
+
+def _matching(value: object, pattern: re.Pattern[str], what: str) -> str:
+    if not isinstance(value, str) or not pattern.fullmatch(value):
+        raise WireError(f"{what} is not usable: {value!r}"[:300])
+    return value
+
+
+def _texts(value: dict[str, Any], key: str) -> tuple[str, ...]:
+    texts = value.get(key, [])
+    if not isinstance(texts, list) or any(not isinstance(text, str) for text in texts):
+        raise WireError(f"{key} is not a list of texts")
+    return tuple(texts)
+
+
+def _text_pairs(value: object) -> tuple[tuple[str, str], ...]:
+    if not isinstance(value, list):
+        raise WireError("a list of pairs is missing")
+    pairs = []
+    for pair in value:
+        if not isinstance(pair, list) or len(pair) != 2 or any(not isinstance(text, str) for text in pair):
+            raise WireError("a pair of texts is not a pair of texts")
+        pairs.append((pair[0], pair[1]))
+    return tuple(pairs)
+
+
+def _files(value: dict[str, Any], key: str) -> tuple[tuple[str, str], ...]:
+    pairs = _text_pairs(value.get(key, []))
+    return tuple((_matching(name, _FILE_NAME, "a file's name"), text) for name, text in pairs)
+
+
+def _flag(value: dict[str, Any], key: str, default: bool | None) -> bool | None:
+    flag = value.get(key, default)
+    if flag is not None and not isinstance(flag, bool):
+        raise WireError(f"{key} is not true or false")
+    return flag

@@ -1,0 +1,154 @@
+"""One model in one worker: its shared memory, its weights, and single calls whose outputs the judge has in hand.
+
+The same for candidate and baseline: whatever is measured between the two is measured through the same program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from harness.judge.client import AnswerBuild, PlacedInputs, Returned, WorkerClient, describe
+from harness.judge.devices import JudgeDevice, SharedArena
+from harness.judge.supervisor import Forkserver, WorkerLimits
+from harness.judge.truth import FlatOutputs
+from harness.wire import Region, TensorSpec, flatten_value, place_contiguous
+from harness.wire.layout import align, place_strided
+
+POISON = 0xFF  # NaN in every floating format, -1 in every signed integer
+Weights = Literal["identical", "loaded", "unmatched", "none"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeLimits:
+    """Seconds that a worker may take for each step; building is not counted."""
+
+    start_s: float = 120.0
+    construct_s: float = 120.0
+    call_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Footprint:
+    """Where inputs, expected outputs and weights of a problem lie in an arena, and how large it must be."""
+
+    tree: dict[str, Any]
+    output_specs: tuple[TensorSpec, ...]
+    output: Region
+    arena_bytes: int
+
+    @classmethod
+    def measure(cls, inputs: Sequence[Any], outputs: FlatOutputs, state: dict[str, Tensor]) -> Footprint:
+        input_tensors = flatten_value(tuple(inputs), torch.is_tensor)[1]
+        _, inputs_end = place_strided([describe(tensor) for tensor in input_tensors])
+        specs, end = place_contiguous([describe(tensor) for tensor in outputs.tensors], align(inputs_end))
+        start = specs[0].offset if specs else align(inputs_end)
+        _, state_end = place_strided([describe(tensor) for tensor in state.values()])
+        region = Region(offset=start, size_bytes=end - start)
+        return cls(tree=outputs.tree, output_specs=specs, output=region, arena_bytes=max(end, state_end, 1 << 16))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One call: what the judge found in the poisoned output buffers right after the answer, and both clocks."""
+
+    outputs: FlatOutputs
+    returned: Returned
+    inputs_unchanged: bool
+
+
+class ModelSession:
+    """A constructed module in a worker. Get one from `open_session`."""
+
+    def __init__(self, client: WorkerClient, arena: SharedArena, footprint: Footprint, limits: TimeLimits) -> None:
+        self._client = client
+        self._arena = arena
+        self._footprint = footprint
+        self._limits = limits
+        self.state: dict[str, TensorSpec] = {}
+
+    def construct(self, seed: int, init_inputs: Sequence[Any], *, compiled: bool = False) -> None:
+        self.state = self._client.construct(seed, init_inputs, compiled=compiled, timeout_s=self._limits.construct_s)
+
+    def match_weights(self, reference: dict[str, Tensor]) -> Weights:
+        """Makes the module's weights those of the reference, where names, shapes and dtypes allow it."""
+        if not reference:
+            return "none"
+        expected = {name: describe(tensor) for name, tensor in reference.items()}
+        found = {name: (self.state[name].dtype, self.state[name].shape) for name in reference if name in self.state}
+        if found != {name: (spec.dtype, spec.shape) for name, spec in expected.items()}:
+            return "unmatched"
+        own = self._client.read_state(list(reference), list(expected.values()), timeout_s=self._limits.call_s)
+        if all(torch.equal(mine, theirs) for mine, theirs in zip(own, reference.values(), strict=True)):
+            return "identical"
+        self._client.write_state(reference, timeout_s=self._limits.call_s)
+        return "loaded"
+
+    def place(self, inputs: Sequence[Any]) -> PlacedInputs:
+        """Writes the arguments of the next call."""
+        return self._client.place(tuple(inputs))
+
+    def call(self, placed: PlacedInputs, device: JudgeDevice, *, flush: bool = False) -> Run:
+        """Poisons the outputs, optionally flushes the cache, calls, and takes the outputs away at once."""
+        self._output_bytes().fill_(POISON)
+        if flush:
+            device.flush_cache()
+        device.synchronize()
+        returned = self._client.call(placed, self._footprint.output, timeout_s=self._limits.call_s)
+        outputs = self._take_outputs(returned)
+        return Run(outputs=outputs, returned=returned, inputs_unchanged=self._client.inputs_unchanged(placed))
+
+    def copy_again(self, *, earlier: bool) -> tuple[Tensor, ...]:
+        """The last outputs, or those of the call before, as they are now; only after calls with right shapes."""
+        self._output_bytes().fill_(POISON)
+        self._client.recopy(self._footprint.output, earlier=earlier, timeout_s=self._limits.call_s)
+        return tuple(self._arena.view(spec).clone() for spec in self._footprint.output_specs)
+
+    def collect_garbage(self) -> None:
+        self._client.collect_garbage(timeout_s=self._limits.call_s)
+
+    def _output_bytes(self) -> Tensor:
+        region = self._footprint.output
+        return self._arena.bytes_view(region.offset, region.size_bytes)
+
+    def _take_outputs(self, returned: Returned) -> FlatOutputs:
+        """Copies of the outputs where they have the expected form; otherwise only their described shapes."""
+        if returned.tree == self._footprint.tree and returned.specs == self._footprint.output_specs:
+            tensors = tuple(self._arena.view(spec).clone() for spec in self._footprint.output_specs)
+            return FlatOutputs(tree=returned.tree, tensors=tensors)
+        described = tuple(
+            torch.empty(spec.shape, dtype=getattr(torch, spec.dtype, torch.float32), device="meta")
+            for spec in returned.specs
+        )
+        return FlatOutputs(tree=returned.tree, tensors=described)
+
+
+@contextmanager
+def open_session(
+    *,
+    forkserver: Forkserver,
+    device: JudgeDevice,
+    footprint: Footprint,
+    source: str,
+    entry: str,
+    answer_build: AnswerBuild | None,
+    worker_limits: WorkerLimits,
+    limits: TimeLimits,
+    threads: int,
+    allow_tf32: bool,
+) -> Iterator[ModelSession]:
+    """Starts a worker and imports `source` in it; ends the worker and frees the memory afterwards.
+
+    `answer_build` None: the program is our own baseline, which builds nothing.
+    """
+    with device.allocate(footprint.arena_bytes) as arena, forkserver.spawn(worker_limits) as worker:
+        client = WorkerClient(worker, arena, answer_build)
+        client.start(
+            source, entry, device=device.name, threads=threads, allow_tf32=allow_tf32, timeout_s=limits.start_s
+        )
+        yield ModelSession(client, arena, footprint, limits)

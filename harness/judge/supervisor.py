@@ -1,0 +1,213 @@
+"""Starts and ends worker processes: one warm forkserver, one worker per candidate, nothing left behind.
+
+Knows nothing of candidates or problems; `harness.judge.client` holds the conversation.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.domain import HarnessError, WireError, WorkerLost, WorkerTimeout
+from harness.judge.confinement import (
+    Confinement,
+    clean_environment,
+    interpreter_folders,
+    worker_package_files,
+)
+from harness.wire import Channel, make_pair
+
+START_TIMEOUT_S = 120.0
+SPAWN_TIMEOUT_S = 20.0
+KEPT_OUTPUT_BYTES = 8000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerLimits:
+    """Resource limits of one worker. `memory_bytes` None: unlimited address space."""
+
+    memory_bytes: int | None = 8 << 30
+    scratch_bytes: int = 1 << 30
+    processes: int = 512
+    cpu_s: int = 3600
+
+
+class OutputTail:
+    """Reads everything a worker prints, in a thread, and keeps the beginning and the end."""
+
+    def __init__(self) -> None:
+        self._read_end, self.write_end = os.pipe()
+        self._head = b""
+        self._tail = b""
+        self._thread = threading.Thread(target=self._drain, daemon=True)
+        self._thread.start()
+
+    def _drain(self) -> None:
+        with os.fdopen(self._read_end, "rb", buffering=0) as stream:
+            while part := stream.read(1 << 16):
+                room = KEPT_OUTPUT_BYTES - len(self._head)
+                self._head += part[:room]
+                self._tail = (self._tail + part[room:])[-KEPT_OUTPUT_BYTES:]
+
+    def text(self) -> str:
+        """What was printed so far, shortened in the middle."""
+        self._thread.join(timeout=0.2)
+        gap = b"\n[...]\n" if len(self._tail) == KEPT_OUTPUT_BYTES else b""
+        return (self._head + gap + self._tail).decode(errors="replace")
+
+
+class WorkerProcess:
+    """One worker: its line, its printed output, and a sure way to end it."""
+
+    def __init__(self, server: Forkserver, pid: int, line: Channel, output: OutputTail) -> None:
+        self._server = server
+        self._pid = pid
+        self.line = line
+        self._output = output
+        self._status: int | None = None
+        self._ended = False
+
+    def end(self) -> int | None:
+        """Ends the worker and everything it started; its exit status (128 + n: signal n), None if unknown."""
+        if not self._ended:
+            self._ended = True
+            self.line.close()
+            self._status = self._server.kill(self._pid)
+        return self._status
+
+    def printed(self) -> str:
+        return self._output.text()
+
+    def __enter__(self) -> WorkerProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+
+class Forkserver:
+    """The warm parent of all workers of one judge. Started on first use, restarted if it was lost."""
+
+    def __init__(self, confinement: Confinement) -> None:
+        self._confinement = confinement
+        self._process: subprocess.Popen[bytes] | None = None
+        self._line: Channel | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115 - as long-lived as the forkserver
+        self._lock = threading.Lock()
+
+    def spawn(self, limits: WorkerLimits) -> WorkerProcess:
+        """A new worker, ready for commands."""
+        with self._lock:
+            ours, theirs = make_pair()
+            output = OutputTail()
+            try:
+                answer = self._ask(
+                    {"kind": "spawn", "limits": _limits_message(limits), "scratch": self._new_scratch(),
+                     "namespaces": self._confinement.namespaces},
+                    (theirs.fileno(), output.write_end),
+                )  # fmt: skip
+            finally:
+                theirs.close()
+                os.close(output.write_end)
+        worker = WorkerProcess(self, int(answer["pid"]), Channel(ours), output)
+        self._await_first_word(worker)
+        return worker
+
+    def kill(self, pid: int) -> int | None:
+        with self._lock:
+            if self._line is None:
+                return None
+            try:
+                status = self._ask({"kind": "kill", "pid": pid}, ())["status"]
+            except (WorkerLost, WorkerTimeout, WireError):
+                self._stop()  # with it go all its workers
+                return None
+            return None if status is None else int(status)
+
+    def close(self) -> None:
+        with self._lock:
+            self._stop()
+
+    @property
+    def level(self) -> str:
+        """The walls in force, for the record."""
+        outer = "bubblewrap" if self._confinement.bubblewrap else "no bubblewrap"
+        return f"{outer}, {self._inner}"
+
+    _inner = "unknown"
+
+    def _await_first_word(self, worker: WorkerProcess) -> None:
+        try:
+            message, _ = worker.line.receive(timeout_s=SPAWN_TIMEOUT_S)
+        except (WorkerLost, WorkerTimeout, WireError) as error:
+            worker.end()
+            raise HarnessError(f"a worker did not come up ({error}); it printed: {worker.printed()[-500:]}") from error
+        self._inner = f"{message['level']}, rlimits"
+
+    def _new_scratch(self) -> str:
+        """With namespaces every worker mounts its own /tmp; without, each gets a folder of its own."""
+        if self._confinement.namespaces:
+            return "/tmp"
+        if self._folder is None:
+            raise HarnessError("the forkserver has no scratch folder")
+        return tempfile.mkdtemp(dir=self._folder.name)
+
+    def _ask(self, message: dict[str, Any], descriptors: tuple[int, ...]) -> dict[str, Any]:
+        line = self._line or self._start()
+        line.send(message, descriptors, timeout_s=SPAWN_TIMEOUT_S)
+        return line.receive(timeout_s=SPAWN_TIMEOUT_S)[0]
+
+    def _start(self) -> Channel:
+        ours, theirs = make_pair()
+        self._folder = tempfile.TemporaryDirectory(prefix="harness-scratch-", ignore_cleanup_errors=True)
+        command = [sys.executable, "-m", "harness.worker.forkserver", str(theirs.fileno())]
+        wrapped = self._confinement.wrap(command, readable=[*interpreter_folders(), *worker_package_files()])
+        package_root = str(Path(__file__).resolve().parents[2])
+        environment = clean_environment({"PYTHONPATH": package_root})
+        self._process = subprocess.Popen(
+            wrapped, env=environment, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, cwd="/",
+            stdout=subprocess.DEVNULL, stderr=self._words, start_new_session=True,
+        )  # fmt: skip
+        theirs.close()
+        line = Channel(ours)
+        try:
+            line.receive(timeout_s=START_TIMEOUT_S)
+        except (WorkerLost, WorkerTimeout, WireError) as error:
+            raise HarnessError(f"the forkserver did not start: {error}; it said: {self._last_words()}") from error
+        self._line = line
+        return line
+
+    def _last_words(self) -> str:
+        self._words.seek(0)
+        return self._words.read().decode(errors="replace")[-1500:]
+
+    def _stop(self) -> None:
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout=2)
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+
+def _limits_message(limits: WorkerLimits) -> dict[str, Any]:
+    return {
+        "memory_bytes": limits.memory_bytes,
+        "scratch_bytes": limits.scratch_bytes,
+        "processes": limits.processes,
+        "cpu_s": limits.cpu_s,
+    }

@@ -1,0 +1,207 @@
+"""Paired timing: baseline and candidate in two workers, in interleaved blocks, on fresh inputs and a cold cache.
+
+The workers' own times are claims. The judge times every round from outside as well; what its clock adds is calibrated
+on the baseline, which runs through the same program. A claim that the judge's clock does not bear out is `suspect`, and
+one that lies below the clock's resolution is `unconfirmed` and not ranked. Outputs of randomly chosen timed calls are
+judged.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from harness.domain import Block, Finding, Outcome, Timing, TimingVerdict
+from harness.judge.correctness import copy_tensors, judge_run
+from harness.judge.reference import Reference
+from harness.judge.session import ModelSession, Run
+from harness.judge.truth import compute_truth
+from harness.rank.intervals import bootstrap_ratio_interval
+
+CONFIRMATION_SHARE = 0.25  # of a claim: more time than that found beyond it, for sure, makes it false
+DISTURBED_SHARE = 0.5  # of a claim: a clock that scatters by more cannot confirm it
+GROSS = 12.0  # how many times more must be missing when the clock is disturbed
+MINIMUM_RESOLUTION_US = 20.0  # waking a process takes about that, and varies as much
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimingPlan:
+    """How much is measured. The floor of blocks follows from the baseline alone: a candidate cannot lower it."""
+
+    warmup_calls: int = 3
+    min_blocks: int = 20
+    min_blocks_when_slow: int = 5  # for baselines of a second a call or more
+    max_blocks: int = 150
+    budget_s: float = 6.0
+    wanted_half_width: float = 0.01
+    judged_calls: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimingResult:
+    """`outcome` is set when a timed call was wrong or the clocks disagree; then the time does not count."""
+
+    timing: Timing
+    outcome: Outcome | None = None
+    message: str = ""
+    findings: tuple[Finding, ...] = ()
+
+
+class PairedTimer:
+    """Measures one candidate against one baseline; both sessions are constructed and hold the same weights."""
+
+    def __init__(
+        self, *, baseline: ModelSession, candidate: ModelSession, reference: Reference, plan: TimingPlan, seed: int
+    ) -> None:
+        self._baseline = baseline
+        self._candidate = candidate
+        self._reference = reference
+        self._plan = plan
+        self._random = random.Random(seed)
+        self._kept: list[tuple[tuple[Any, ...], Run]] = []
+        self._seen = 0
+
+    def measure(self, name: str, seeds: Iterator[int]) -> TimingResult:
+        """`name` is the baseline's. Runs blocks until the interval is narrow enough or the budget is spent."""
+        baseline_us = self._warm_up(seeds)
+        blocks: list[Block] = []
+        began_s = time.monotonic()
+        while not self._is_enough(blocks, time.monotonic() - began_s, baseline_us):
+            blocks.append(self._measure_block(next(seeds)))
+        timing = summarise_blocks(name, blocks)
+        wrong = self._find_wrong_call()
+        if wrong is None:
+            return confirm_claims(timing)
+        finding = Finding(check="timed_call", severity="fatal", message=wrong)
+        return TimingResult(timing=timing, outcome=Outcome.SUSPECT, message=wrong, findings=(finding,))
+
+    def _warm_up(self, seeds: Iterator[int]) -> float:
+        """Runs both a few times; the baseline's own time, which sizes the blocks."""
+        times = []
+        for _ in range(self._plan.warmup_calls):
+            inputs = self._make_inputs(next(seeds))
+            for session in (self._baseline, self._candidate):
+                run = session.call(session.place(inputs), self._reference.device)
+                if session is self._baseline:
+                    times.append(run.returned.claim_us)
+        for session in (self._baseline, self._candidate):
+            session.collect_garbage()
+        return min(times)
+
+    def _is_enough(self, blocks: list[Block], spent_s: float, baseline_us: float) -> bool:
+        floor = self._plan.min_blocks if baseline_us < 1e6 else self._plan.min_blocks_when_slow
+        if len(blocks) < floor:
+            return False
+        if len(blocks) >= self._plan.max_blocks or spent_s > self._plan.budget_s:
+            return True
+        ratio, low, high = _interval(blocks)
+        return (high - low) / 2 < self._plan.wanted_half_width * ratio
+
+    def _measure_block(self, seed: int) -> Block:
+        """One call of each on the same fresh inputs, in random order."""
+        inputs = self._make_inputs(seed)
+        order = [self._baseline, self._candidate]
+        self._random.shuffle(order)
+        runs = {}
+        for session in order:
+            runs[id(session)] = session.call(session.place(inputs), self._reference.device, flush=True)
+        baseline, candidate = runs[id(self._baseline)], runs[id(self._candidate)]
+        self._keep_some(inputs, candidate)
+        return Block(
+            calls=1,
+            baseline_claim_us=baseline.returned.claim_us,
+            candidate_claim_us=candidate.returned.claim_us,
+            baseline_judge_us=baseline.returned.judge_us,
+            candidate_judge_us=candidate.returned.judge_us,
+        )
+
+    def _keep_some(self, inputs: tuple[Any, ...], run: Run) -> None:
+        """Reservoir sampling: every timed call is as likely to be judged as any other."""
+        self._seen += 1
+        if len(self._kept) < self._plan.judged_calls:
+            self._kept.append((inputs, run))
+            return
+        slot = self._random.randrange(self._seen)
+        if slot < self._plan.judged_calls:
+            self._kept[slot] = (inputs, run)
+
+    def _find_wrong_call(self) -> str | None:
+        """What is wrong with one of the kept calls, if anything is."""
+        for inputs, run in self._kept:
+            truth = compute_truth(self._reference.loaded, self._reference.model, copy_tensors(inputs))
+            outcome, trial = judge_run(run, truth, self._reference, "timed")
+            if outcome is not None:
+                return f"a timed call was wrong although the untimed ones were right: {trial.message}"
+        return None
+
+    def _make_inputs(self, seed: int) -> tuple[Any, ...]:
+        return self._reference.loaded.make_inputs(seed, self._reference.device.torch_device)
+
+
+def summarise_blocks(baseline: str, blocks: list[Block]) -> Timing:
+    """Median times, the median of the paired ratios with its bootstrap interval, and the unconfirmed verdict."""
+    ratio, low, high = _interval(blocks)
+    overheads = [block.baseline_judge_us - block.baseline_claim_us for block in blocks]
+    verdict: TimingVerdict = "faster" if low > 1 else "slower" if high < 1 else "tie"
+    return Timing(
+        baseline=baseline,
+        baseline_us=statistics.median(block.baseline_claim_us for block in blocks),
+        candidate_us=statistics.median(block.candidate_claim_us for block in blocks),
+        speedup=ratio,
+        speedup_low=low,
+        speedup_high=high,
+        verdict=verdict,
+        blocks=tuple(blocks),
+        overhead_us=statistics.median(overheads),
+    )
+
+
+def confirm_claims(timing: Timing) -> TimingResult:
+    """Holds the candidate's claims against the judge's clock, with the exchange calibrated on the baseline.
+
+    Noise is no proof: where the clocks scatter by half a claim or more, only a gross contradiction makes a candidate
+    `suspect`; otherwise its time is `unreliable` (or `unconfirmed`, if it is simply shorter than the clock resolves).
+    """
+    missing_us, resolution_us = compare_clocks(timing.blocks)
+    claim_us = timing.candidate_us
+    disturbed = resolution_us > DISTURBED_SHARE * claim_us
+    certain_us = missing_us - resolution_us
+    if certain_us > max(CONFIRMATION_SHARE * claim_us, MINIMUM_RESOLUTION_US) * (GROSS if disturbed else 1.0):
+        message = (
+            f"the worker claims {claim_us:.0f} us a call, the judge's clock finds {missing_us:.0f} us more "
+            f"than the exchange takes (resolution {resolution_us:.0f} us)"
+        )
+        finding = Finding(check="clock", severity="fatal", message=message)
+        return TimingResult(timing=timing, outcome=Outcome.SUSPECT, message=message, findings=(finding,))
+    if not disturbed:
+        return TimingResult(timing=timing)
+    too_short = resolution_us <= 2 * MINIMUM_RESOLUTION_US
+    message = f"{claim_us:.0f} us a call cannot be confirmed: the judge's clock resolves {resolution_us:.0f} us here"
+    return TimingResult(
+        timing=replace(timing, verdict="unconfirmed" if too_short else "unreliable"),
+        findings=(Finding(check="clock", severity="warning", message=message),),
+    )
+
+
+def compare_clocks(blocks: Sequence[Block]) -> tuple[float, float]:
+    """(how much more the judge's clock finds for the candidate than for the baseline beyond their claims, how finely
+    that can be told), both in microseconds. The second is a 99 % confidence half-width of the first, a median."""
+    excess = [
+        (block.candidate_judge_us - block.candidate_claim_us) - (block.baseline_judge_us - block.baseline_claim_us)
+        for block in blocks
+    ]
+    missing_us = statistics.median(excess)
+    spread = 1.4826 * statistics.median(abs(value - missing_us) for value in excess)
+    standard_error = 1.2533 * spread / math.sqrt(len(excess))
+    return missing_us, max(2.58 * standard_error, MINIMUM_RESOLUTION_US)
+
+
+def _interval(blocks: list[Block]) -> tuple[float, float, float]:
+    baseline = [block.baseline_claim_us for block in blocks]
+    candidate = [block.candidate_claim_us for block in blocks]
+    return bootstrap_ratio_interval(baseline, candidate, seed=len(blocks))

@@ -1,0 +1,145 @@
+"""A warm parent: it has imported torch, holds no device context, and forks one worker per request.
+
+Run as `python -m harness.worker.forkserver DESCRIPTOR`, where the descriptor is the judge's line. It never runs a
+candidate itself. A worker lives in its own session and, where the kernel allows it, in its own namespaces, whose
+first process is a plain waiting parent: when that goes, the kernel ends everything the candidate started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import signal
+import socket
+import sys
+from typing import Any
+
+from harness.domain import WorkerLost
+from harness.wire import Channel
+from harness.worker import confine
+
+
+def serve(judge: Channel) -> None:
+    """Answers spawn and kill requests until the judge closes the line."""
+    children: set[int] = set()
+    judge.send({"kind": "warm"})
+    while True:
+        try:
+            message, descriptors = judge.receive()
+        except WorkerLost:
+            break
+        _reap(children)
+        if message["kind"] == "spawn":
+            _answer_spawn(judge, message, descriptors, children)
+        elif message["kind"] == "kill":
+            judge.send({"kind": "ended", "status": _kill(message["pid"], children)})
+    for pid in list(children):
+        _kill(pid, children)
+
+
+def _answer_spawn(judge: Channel, message: dict[str, Any], descriptors: list[int], children: set[int]) -> None:
+    pid = os.fork()
+    if pid == 0:
+        _start(judge, message, *descriptors)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    children.add(pid)
+    judge.send({"kind": "spawned", "pid": pid})
+
+
+def _start(judge: Channel, message: dict[str, Any], line: int, output: int) -> None:
+    """In the child: becomes the worker, or the parent of its namespaces. Never returns."""
+    status = 70
+    try:
+        judge.close()
+        confine.die_with_parent()
+        os.setsid()
+        confine.redirect_output(output)
+        status = _isolate_and_run(message, line)
+    except BaseException as error:  # noqa: BLE001 - the child must not fall back into the parent's loop
+        with contextlib.suppress(OSError):
+            os.write(2, f"worker could not start: {error!r}\n".encode())
+    finally:
+        os._exit(status)
+
+
+def _isolate_and_run(message: dict[str, Any], line: int) -> int:
+    limits = confine.Limits(**message["limits"])
+    scratch = message["scratch"]
+    if not message["namespaces"] or not confine.enter_namespaces():
+        return _run(line, limits, scratch, "limits")
+    first = os.fork()
+    if first:
+        os.close(line)
+        return _shell_status(os.waitpid(first, 0)[1])
+    confine.die_with_parent()
+    confine.mount_scratch(scratch, limits.scratch_bytes)
+    worker = os.fork()
+    if worker:
+        os.close(line)
+        return _wait_for(worker)
+    confine.die_with_parent()
+    return _run(line, limits, scratch, "namespaces")
+
+
+def _wait_for(worker: int) -> int:
+    """Process 1 of the namespaces: collects orphans until the worker ends."""
+    while True:
+        pid, status = os.wait()
+        if pid == worker:
+            return _shell_status(status)
+
+
+def _shell_status(status: int) -> int:
+    """An exit code that also tells a signal: 128 + its number, as shells have it."""
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+def _run(line: int, limits: confine.Limits, scratch: str, level: str) -> int:
+    from harness.worker.program import run_worker
+
+    os.chdir(scratch)
+    os.environ["HOME"] = os.environ["TMPDIR"] = scratch
+    confine.apply_limits(limits)
+    confine.drop_privileges()
+    run_worker(Channel(socket.socket(fileno=line)), scratch=scratch, level=level)
+    return 0
+
+
+def _reap(children: set[int]) -> None:
+    for pid in list(children):
+        if os.waitpid(pid, os.WNOHANG)[0] == pid:
+            children.discard(pid)
+
+
+def _kill(pid: int, children: set[int]) -> int | None:
+    """Ends a worker with its process group; its exit status, None if it was collected before."""
+    if pid not in children:
+        return None
+    finished, status = os.waitpid(pid, os.WNOHANG)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+    if not finished:
+        status = os.waitpid(pid, 0)[1]
+    children.discard(pid)
+    return _shell_status(status)
+
+
+def main() -> None:
+    confine.drop_root()
+    confine.die_with_parent()  # after the change of user, which would undo it
+    line = Channel(socket.socket(fileno=int(sys.argv[1])))
+    import torch
+    import torch.utils.cpp_extension
+
+    import harness.worker.program  # noqa: F401 - warm
+
+    torch.set_grad_enabled(False)
+    gc.freeze()
+    serve(line)
+
+
+if __name__ == "__main__":
+    main()

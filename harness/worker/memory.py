@@ -1,0 +1,55 @@
+"""The worker's view of the memory it shares with the judge: tensors over it, and copies into it."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Sequence
+from math import prod
+
+import torch
+
+from harness.wire import TensorSpec, device_memory, place_contiguous, storage_bytes
+from harness.wire.layout import row_major_stride
+
+
+class SharedMemory:
+    """Tensors in the judge's memory. On the CPU a mapped file, on a GPU device memory; both come as a descriptor."""
+
+    def __init__(self, descriptor: int, size_bytes: int, device: torch.device) -> None:
+        self._device = device
+        if device.type == "cuda":
+            torch.cuda.set_device(device)
+            torch.cuda.synchronize()  # makes the primary context current
+            self._address = device_memory.map_descriptor(descriptor, size_bytes, device.index or 0)
+        else:
+            self._mapped = mmap.mmap(descriptor, size_bytes)
+        os.close(descriptor)
+
+    def view(self, spec: TensorSpec) -> torch.Tensor:
+        """A tensor that lies in the shared memory, with its own storage object."""
+        dtype = getattr(torch, spec.dtype)
+        if prod(spec.shape) == 0:
+            return torch.empty_strided(spec.shape, spec.stride, dtype=dtype, device=self._device)
+        size_bytes = storage_bytes(spec)
+        if self._device.type == "cuda":
+            holder = device_memory.DeviceBytes(self._address + spec.offset, size_bytes)
+            flat = torch.as_tensor(holder, device=self._device).view(dtype)
+        else:
+            flat = torch.frombuffer(self._mapped, dtype=dtype, count=size_bytes // dtype.itemsize, offset=spec.offset)
+        return flat.as_strided(spec.shape, spec.stride)
+
+    def store(self, tensors: Sequence[torch.Tensor], offset: int, size_bytes: int) -> tuple[TensorSpec, ...]:
+        """Copies tensors one after another to `offset`; what does not fit is described but not copied."""
+        specs, end = place_contiguous([describe(tensor) for tensor in tensors], offset)
+        if end - offset <= size_bytes:
+            for spec, tensor in zip(specs, tensors, strict=True):
+                self.view(spec).copy_(tensor)
+        return specs
+
+
+def describe(tensor: torch.Tensor) -> TensorSpec:
+    """Shape, dtype and strides (row-major where the layout has none, as for sparse tensors)."""
+    shape = tuple(tensor.shape)
+    stride = tuple(tensor.stride()) if tensor.layout is torch.strided else row_major_stride(shape)
+    return TensorSpec(dtype=str(tensor.dtype).removeprefix("torch."), shape=shape, stride=stride)

@@ -1,0 +1,163 @@
+"""What a worker does: answers the judge's commands, one after another, until the line ends.
+
+`start` imports the candidate, `construct` builds its module, `dump_state`/`load_state` move weights, `call` runs it
+once, `recopy` copies the last outputs again. Every answer is a claim; times are this process's own clock.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from harness.domain import WorkerLost
+from harness.wire import Channel, TensorSpec, flatten_value, rebuild_value
+from harness.worker.memory import SharedMemory, describe
+from harness.worker.recorder import Recorder
+
+MODULE_NAME = "candidate"
+MAX_TEXT = 4000
+
+
+def run_worker(judge: Channel, *, scratch: str, level: str) -> None:
+    """Serves one judge; returns when the line ends."""
+    worker = Worker(judge, Path(scratch))
+    judge.send({"kind": "up", "level": level})
+    while True:
+        try:
+            message, descriptors = judge.receive()
+        except WorkerLost:
+            return
+        judge.send(_answer(worker, message, descriptors))
+
+
+def _answer(worker: Worker, message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+    try:
+        answer = getattr(worker, f"do_{message['kind']}")(message, *descriptors)
+    except WorkerLost:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a candidate may raise anything, SystemExit too
+        return _describe_failure(error)
+    return dict(answer)
+
+
+def _describe_failure(error: BaseException) -> dict[str, Any]:
+    text = "".join(traceback.format_exception(error))
+    out_of_memory = isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in text
+    return {
+        "kind": "failed",
+        "error": type(error).__name__,
+        "message": str(error)[:MAX_TEXT],
+        "traceback": text[-MAX_TEXT:],
+        "out_of_memory": out_of_memory,
+    }
+
+
+class Worker:
+    """The state between commands: the candidate's module, the shared memory, the last outputs."""
+
+    def __init__(self, judge: Channel, scratch: Path) -> None:
+        self._recorder = Recorder(judge, scratch)
+        self._scratch = scratch
+        self._outputs: list[torch.Tensor] = []
+        self._earlier: list[torch.Tensor] = []
+
+    def do_start(self, message: dict[str, Any], descriptor: int) -> dict[str, Any]:
+        self._device = torch.device(message["device"])
+        self._memory = SharedMemory(descriptor, message["size_bytes"], self._device)
+        torch.set_num_threads(message["threads"])
+        _set_tf32(message["allow_tf32"])
+        self._recorder.install()
+        module = self._import_source(message["source"])
+        entry = getattr(module, message["entry"], None)
+        if not isinstance(entry, type):
+            raise AttributeError(f"the program defines no class {message['entry']}")
+        self._entry = entry
+        return {"kind": "ready"}
+
+    def do_construct(self, message: dict[str, Any]) -> dict[str, Any]:
+        arguments = self._receive_value(message)
+        torch.manual_seed(message["seed"])
+        with torch.device(self._device):
+            model = self._entry(*arguments)
+        self._model = model.to(self._device).eval()
+        self._model.requires_grad_(False)
+        self._forward = torch.compile(self._model) if message["compiled"] else self._model
+        state = {name: tensor for name, tensor in self._model.state_dict().items() if torch.is_tensor(tensor)}
+        return {"kind": "constructed", "state": [[name, describe(tensor).to_json()] for name, tensor in state.items()]}
+
+    def do_dump_state(self, message: dict[str, Any]) -> dict[str, Any]:
+        state = self._model.state_dict()
+        tensors = [state[name] for name in message["names"]]
+        specs = self._memory.store(tensors, message["offset"], message["size_bytes"])
+        self._synchronize()
+        return {"kind": "dumped", "specs": [spec.to_json() for spec in specs]}
+
+    def do_load_state(self, message: dict[str, Any]) -> dict[str, Any]:
+        state = self._model.state_dict()
+        for name, spec in message["entries"]:
+            state[name].copy_(self._memory.view(TensorSpec.from_json(spec)))
+        self._synchronize()
+        return {"kind": "loaded"}
+
+    def do_call(self, message: dict[str, Any]) -> dict[str, Any]:
+        inputs = self._receive_value(message)
+        with torch.no_grad():
+            self._synchronize()
+            began_ns = time.perf_counter_ns()
+            result = self._forward(*inputs)
+            self._synchronize()
+            claim_ns = time.perf_counter_ns() - began_ns
+        tree, tensors = flatten_value(result, torch.is_tensor)
+        self._earlier, self._outputs = self._outputs, tensors
+        specs = self._copy(self._outputs, message)
+        return {"kind": "returned", "tree": tree, "specs": specs, "claim_ns": claim_ns}
+
+    def do_recopy(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The outputs of the last call, or of the one before it, as they are now."""
+        tensors = self._earlier if message["earlier"] else self._outputs
+        return {"kind": "recopied", "specs": self._copy(tensors, message)}
+
+    def do_collect(self, _: dict[str, Any]) -> dict[str, Any]:
+        """Between blocks, so that the garbage collector does not run inside a timed call."""
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+        return {"kind": "collected"}
+
+    def _copy(self, tensors: list[torch.Tensor], message: dict[str, Any]) -> list[Any]:
+        specs = self._memory.store(tensors, message["offset"], message["size_bytes"])
+        self._synchronize()
+        strides = [list(describe(tensor).stride) for tensor in tensors]
+        devices = [str(tensor.device) for tensor in tensors]
+        return [[spec.to_json(), *rest] for spec, *rest in zip(specs, strides, devices, strict=True)]
+
+    def _receive_value(self, message: dict[str, Any]) -> Any:
+        tensors = [self._memory.view(TensorSpec.from_json(spec)) for spec in message["specs"]]
+        return rebuild_value(message["tree"], tensors)
+
+    def _import_source(self, source: str) -> Any:
+        path = self._scratch / f"{MODULE_NAME}.py"
+        path.write_text(source, encoding="utf-8")
+        spec = importlib.util.spec_from_file_location(MODULE_NAME, path)
+        if spec is None or spec.loader is None:
+            raise ImportError(f"{path} cannot be imported")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[MODULE_NAME] = module
+        spec.loader.exec_module(module)
+        return module
+
+    def _synchronize(self) -> None:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+
+
+def _set_tf32(allowed: bool) -> None:
+    torch.backends.cuda.matmul.allow_tf32 = allowed
+    torch.backends.cudnn.allow_tf32 = allowed
