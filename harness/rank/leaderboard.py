@@ -182,9 +182,13 @@ def _score_group(group: GroupKey, voices: _Voices, asked: Collection[str], ks: C
         geometric_mean_speedup=geometric_mean(speedups),
         timed=len(speedups),
         at_k=tuple(_rank_at_k(draws, k) for k in sorted(ks)),
-        hardware=tuple(sorted({one.hardware for one in voices.values() if one.device == group.device} - {""})),
+        hardware=_list_hardware(voices),
         runs=tuple(sorted({run for run, _, _ in voices})),
     )
+
+
+def _list_hardware(voices: _Voices) -> tuple[str, ...]:
+    return tuple(sorted({one.hardware for one in voices.values() if one.device != NO_DEVICE} - {""}))
 
 
 def _draws_by_problem(voices: _Voices, asked: Collection[str]) -> list[Draws]:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.domain import Outcome, StoreError
-from harness.rank.leaderboard import LeaderboardRow
-from harness.report.printable import defuse_formula
+from harness.rank.leaderboard import GroupKey, LeaderboardRow
+from harness.report.printable import defuse_formula, make_printable
 from harness.report.ranking import rank_stored
 from harness.store.results import ResultRow, ResultStore
 
@@ -59,7 +59,8 @@ def format_leaderboard(rows: Sequence[LeaderboardRow]) -> str:
     import pandas as pd
 
     records = [{"rank": rank} | _flatten_row(row) for rank, row in enumerate(rows, start=1)]
-    return _format_frame(pd.DataFrame(records, dtype=object))
+    header = list(records[0]) if records else ["rank", *GroupKey._fields]
+    return _format_frame(pd.DataFrame(records, columns=header, dtype=object))
 
 
 def _flatten_row(row: LeaderboardRow) -> dict[str, Any]:
@@ -83,9 +84,9 @@ def _flatten_row(row: LeaderboardRow) -> dict[str, Any]:
 def _format_frame(frame: pd.DataFrame) -> str:
     for name in frame.columns:
         texts = [value for value in frame[name].unique() if isinstance(value, str)]
-        defused = {text: defuse_formula(text) for text in texts if defuse_formula(text) != text}
-        if defused:
-            frame = frame.assign(**{name: [defused.get(value, value) for value in frame[name]]})
+        safe = {text: defuse_formula(make_printable(text)) for text in texts}
+        if any(safe[text] != text for text in texts):
+            frame = frame.assign(**{name: [safe.get(value, value) for value in frame[name]]})
     return str(frame.to_csv(index=False, lineterminator="\n"))
 
 

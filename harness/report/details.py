@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness.domain import BuildSummary, Correctness, Evaluation, Finding, SampleKey, Timing
 from harness.report.printable import make_printable
-from harness.report.tables import format_speedup, format_time_us, style_outcome, style_text
+from harness.report.tables import format_speedup, format_time_us, make_table, style_outcome, style_text
 from harness.store.results import StoredEvaluation
 
 if TYPE_CHECKING:
@@ -88,14 +88,14 @@ def _render_finding(finding: Finding) -> Text:
 def _correctness_parts(correctness: Correctness) -> Iterator[RenderableType]:
     yield _heading("Correctness")
     yield style_text(f"against the {correctness.truth} truth; weights: {correctness.weights}")
-    table = _make_table("trial", "inputs", "passed", "max error", "reference's", "of allowed", "mismatched")
+    table = _make_number_table("trial", "inputs", "passed", "max error", "reference", "of allowed", "mismatched")
     for number, trial in enumerate(correctness.trials, start=1):
         table.add_row(
             str(number),
             style_text(trial.distribution),
             style_text("yes", "green") if trial.passed else style_text("NO", "bold red"),
             *map(_format_error, (trial.max_abs_error, trial.reference_max_abs_error, trial.worst_ratio)),
-            f"{trial.mismatched:,} of {trial.elements:,}",
+            f"{trial.mismatched} of {trial.elements}",
         )
     yield table
     messages = [
@@ -113,7 +113,11 @@ def _timing_parts(timing: Timing) -> Iterator[RenderableType]:
         f"{format_speedup(timing.speedup)} [{timing.speedup_low:.2f}, {timing.speedup_high:.2f}], {timing.verdict}"
         f"; exchange {format_time_us(timing.overhead_us)}{floor}"
     )
-    table = _make_table("block", "calls", timing.baseline, "candidate", "ratio", "judge's", "clock")
+    if not timing.blocks:
+        return
+    table = _make_number_table(
+        "block", "calls", timing.baseline, "candidate", "ratio", f"{timing.baseline} (judge)", "candidate (judge)"
+    )
     for number, block in enumerate(timing.blocks, start=1):
         times_us = block.baseline_claim_us, block.candidate_claim_us
         judged_us = block.baseline_judge_us, block.candidate_judge_us
@@ -156,18 +160,17 @@ def _render_facts(facts: list[tuple[str, str]]) -> Table:
 
     table = Table.grid(padding=(0, 2))
     for name, value in facts:
+        if not value:
+            continue
         table.add_row(style_text(name, "dim"), style_text(value))
     return table
 
 
-def _make_table(*columns: str) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+def _make_number_table(*columns: str) -> Table:
+    table = make_table()
     for name in columns:
-        left = name in ("inputs", "passed")
-        table.add_column(style_text(name), justify="left" if left else "right", overflow="fold", no_wrap=not left)
+        is_text = name in ("inputs", "passed")
+        table.add_column(style_text(name), justify="left" if is_text else "right", no_wrap=not is_text)
     return table
 
 

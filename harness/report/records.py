@@ -26,7 +26,8 @@ def evaluation_record(stored: StoredEvaluation) -> dict[str, Any]:
     record["environment"] = dict(evaluation.environment)
     record["phases_s"] = dict(evaluation.phases_s)
     summary = {"outcome": evaluation.outcome.value, "speedup": evaluation.speedup}
-    return {"id": stored.id, **subject, "candidate": candidate, **record, **summary}
+    complete = {"id": stored.id, **subject, "candidate": candidate, **record, **summary}
+    return {key: _make_strict(value) for key, value in complete.items()}
 
 
 def leaderboard_record(row: LeaderboardRow) -> dict[str, Any]:
@@ -48,12 +49,13 @@ def leaderboard_record(row: LeaderboardRow) -> dict[str, Any]:
 
 
 def dump_json(document: Any) -> str:
-    """The document as strict JSON text. JSON has no infinity and no NaN: they become the texts "inf", "-inf" and
-    "nan", since an error that is not a number is just what a reader looks for."""
-    return json.dumps(_make_strict(document), indent=2)
+    """A record, or a list of them, as JSON text."""
+    return json.dumps(document, indent=2, allow_nan=False)
 
 
 def _make_strict(value: Any) -> Any:
+    """JSON has no infinity and no NaN: they become the texts "inf", "-inf" and "nan", since an error that is not a
+    number is just what a reader looks for."""
     if isinstance(value, dict):
         return {key: _make_strict(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-DEFAULT_COLUMNS = ("id", "problem", "sample", "model", "device", "outcome", "speedup")
+DEFAULT_COLUMNS = ("id", "problem", "model", "device", "workload", "outcome", "speedup")
+WIDE_COLUMNS = (
+    "id", "run", "problem", "sample", "model", "device", "workload", "outcome", "speedup", "baseline", "verdict"
+)  # fmt: skip
+WIDE_TERMINAL = 110
 NUMBER_COLUMNS = frozenset(
     ("id", "sample", "turn", "speedup", "speedup_low", "speedup_high", "baseline_us", "candidate_us", "duration_s")
 )
@@ -40,7 +44,7 @@ _MARKDOWN_HEAD = (
 
 def render_evaluations(rows: Iterable[ResultRow], columns: Sequence[str] = DEFAULT_COLUMNS) -> Table:
     """One line per row; `columns` are fields of ResultRow."""
-    table = _make_table()
+    table = make_table()
     for name in columns:
         _add_column(table, name, is_number=name in NUMBER_COLUMNS, whole=name in _KEPT_WHOLE)
     for row in rows:
@@ -84,7 +88,7 @@ def render_leaderboard_markdown(rows: Sequence[LeaderboardRow]) -> str:
 
 def render_changes(changes: Iterable[Change]) -> Table:
     """One line per candidate that was evaluated again: what it was, what it is, and why that is a change."""
-    table = _make_table()
+    table = make_table()
     for name in ("change", "candidate", "before", "after"):
         _add_column(table, name, whole=name != "candidate")
     _add_column(table, "why")
@@ -92,8 +96,8 @@ def render_changes(changes: Iterable[Change]) -> Table:
         subject = change.subject
         turn = f"/turn-{subject.turn}" if subject.turn else ""
         table.add_row(
-            style_text(change.kind, _CHANGE_STYLES.get(change.kind, "")),
-            style_text(f"{subject.run}/{subject.problem}/{subject.sample}{turn}"),
+            _cell_text(change.kind, _CHANGE_STYLES.get(change.kind, "")),
+            _cell_text(f"{subject.run}/{subject.problem}/{subject.sample}{turn}"),
             _format_verdict(change.before, change.before_speedup),
             _format_verdict(change.after, change.after_speedup),
             style_text(change.reason or (f"x{change.ratio:.2f}" if change.ratio else "")),
@@ -132,7 +136,7 @@ def _section(group: GroupKey) -> tuple[str, str, str, str, str]:
 def _render_section(section: tuple[str, str, str, str, str], rows: list[LeaderboardRow]) -> Table:
     suite, workload, language, device, baseline = section
     where = "not judged on a device" if device == "none" else f"on {device} against {baseline}"
-    table = _make_table(title=f"{suite}, {workload} workload: {language} {where}")
+    table = make_table(title=f"{suite}, {workload} workload: {language} {where}")
     _add_column(table, "#", is_number=True, whole=True)
     _add_column(table, "model")
     _add_column(table, "prompt")
@@ -144,41 +148,45 @@ def _render_section(section: tuple[str, str, str, str, str], rows: list[Leaderbo
     for rank, row in enumerate(rows, start=1):
         shares = [row.fast_p(0.0), row.fast_p(1.0), row.fast_p(2.0), *(at.correct for at in row.at_k)]
         cells = (str(rank), row.group.model, row.group.prompt, *map(_format_share, shares), _format_mean(row))
-        table.add_row(*(style_text(cell) for cell in cells), style_text(_format_problems(row)))
+        table.add_row(*(_cell_text(cell) for cell in cells), _cell_text(_format_problems(row)))
     chips = sorted({chip for row in rows for chip in row.hardware})
     table.caption = style_text("; ".join(chips), "dim") if chips else None
     return table
 
 
-def _make_table(title: str | None = None) -> Table:
+def make_table(title: str | None = None) -> Table:
+    """An empty table in the one look that all tables of the report have."""
     from rich import box
     from rich.table import Table
 
-    heading = None if title is None else style_text(title, "bold")
-    return Table(box=box.SIMPLE_HEAD, title=heading, title_justify="left", caption_justify="left", pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
+    table.title = None if title is None else style_text(title, "bold")
+    table.title_justify = table.caption_justify = "left"
+    return table
 
 
 def _add_column(table: Table, name: str, *, is_number: bool = False, whole: bool = False) -> None:
-    """`whole` columns keep their width; the others give way, with an ellipsis, when the terminal is narrow."""
-    table.add_column(
-        name,
-        justify="right" if is_number else "left",
-        no_wrap=True,
-        overflow="ellipsis",
-        min_width=len(name) if whole else 5,
-    )
+    """`whole` columns keep their width; in a narrow terminal the others give way, their cells cut with an ellipsis."""
+    table.add_column(name, justify="right" if is_number else "left", no_wrap=whole, min_width=4, overflow="ellipsis")
 
 
 def _cell(name: str, value: str | float | None) -> Text:
     if name == "outcome":
         return style_outcome(str(value))
     if value is None:
-        return style_text("-", "dim")
+        return _cell_text("-", "dim")
     if name.startswith("speedup"):
-        return style_text(f"{value:.2f}x")
+        return _cell_text(f"{value:.2f}x")
     if isinstance(value, float):
-        return style_text(format_time_us(value) if name.endswith("_us") else f"{value:.2f}")
-    return style_text(str(value).replace("\n", " "))
+        return _cell_text(format_time_us(value) if name.endswith("_us") else f"{value:.2f}")
+    return _cell_text(str(value))
+
+
+def _cell_text(text: str, style: str = "") -> Text:
+    """One line, cut where its column ends."""
+    cell = style_text(text.replace("\n", " "), style)
+    cell.no_wrap, cell.overflow = True, "ellipsis"
+    return cell
 
 
 def _format_share(share: float | None) -> str:

@@ -25,7 +25,7 @@ from harness.domain import (
 )
 
 _BLOCK_FIELDS = tuple(field.name for field in fields(Block))
-_SLOT_FIELDS = ("run", "problem", "sample", "turn", "candidate_digest", "suite", "device", "workload", "baseline")
+_SLOT_FIELDS = tuple(field.name for field in fields(Subject) if field.name != "problem_digest")
 
 
 def encode_evaluation(evaluation: Evaluation) -> str:
@@ -90,7 +90,7 @@ def encode_columns(evaluation: Evaluation) -> dict[str, str | int | float | None
 
 def slot_of(subject: Subject) -> str:
     """Names what a later evaluation of the same thing replaces in listings: the subject, whatever version its problem
-    had. Model, prompt and language follow from the run."""
+    had."""
     text = json.dumps([getattr(subject, name) for name in _SLOT_FIELDS])
     return sha256(text.encode()).hexdigest()[:16]
 

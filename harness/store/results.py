@@ -94,9 +94,9 @@ class ResultStore:
             return tuple(self._insert(evaluation, source) for evaluation, source in evaluations)
 
     def find(self, subject: Subject) -> StoredEvaluation | None:
-        """The latest evaluation of the same candidate text on the same version of the problem, device, workload and
-        baseline, for the same run, sample and turn. It may be a `harness_error`: the caller decides whether to retry.
-        """
+        """The latest evaluation of this subject: the same candidate text on the same version of the problem, device,
+        workload and baseline, for the same run, sample and turn. It may be a `harness_error` or `not_run`: the caller
+        decides whether to try again."""
         return self._read_one("e.slot = ? AND e.problem_digest = ?", (slot_of(subject), subject.problem_digest))
 
     def get(self, evaluation_id: int) -> StoredEvaluation | None:
@@ -117,9 +117,10 @@ class ResultStore:
         for row in self._read(f"{query} LIMIT ?", (*values, -1 if limit is None else limit)):
             yield ResultRow._make(row)
 
-    def count(self) -> int:
-        """How many evaluations are stored, older ones included."""
-        return int(next(self._read("SELECT count(*) FROM evaluations", ()))[0])
+    def count(self, where: ResultFilter = EVERYTHING, *, history: bool = True) -> int:
+        """How many evaluations match; by default older ones are counted too."""
+        query, values = build_query("count(*) FROM evaluations e", where, history=history, order="1")
+        return int(next(self._read(query, values))[0])
 
     def source(self, candidate_digest: str) -> str | None:
         """The candidate's source text, if it was recorded."""

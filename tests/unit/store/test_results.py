@@ -40,6 +40,9 @@ def test_an_evaluation_is_found_again_by_its_subject(store, evaluation_of, subje
     "change",
     [
         {"run": "other"},
+        {"model": "other"},
+        {"prompt": "other"},
+        {"language": "cuda"},
         {"sample": 1},
         {"turn": 1},
         {"problem": "mul"},

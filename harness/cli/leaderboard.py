@@ -1,0 +1,97 @@
+"""`harness leaderboard`: ranks models by what was evaluated. Reads results/ and the manifests in generated/."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli.results import (
+    DEFAULT_GENERATED_DIR,
+    DEFAULT_RESULTS_DIR,
+    AsCsv,
+    AsJson,
+    GeneratedDir,
+    OnlyDevice,
+    OnlyModel,
+    OnlyProblem,
+    OnlyRun,
+    OnlySuite,
+    OnlyWorkload,
+    ResultsDir,
+    check_one_format,
+    explain_no_results,
+)
+
+if TYPE_CHECKING:
+    from harness.rank.leaderboard import LeaderboardRow
+    from harness.store.results import ResultStore
+
+
+def leaderboard(
+    *,
+    only_run: OnlyRun = None,
+    only_model: OnlyModel = None,
+    only_problem: OnlyProblem = None,
+    only_suite: OnlySuite = None,
+    only_device: OnlyDevice = None,
+    only_workload: OnlyWorkload = None,
+    k: Annotated[
+        list[int] | None,
+        typer.Option("-k", min=1, help="Also pass@k, the best of k samples. May be repeated."),
+    ] = None,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
+    as_csv: AsCsv = False,
+    as_json: AsJson = False,
+    results_dir: ResultsDir = DEFAULT_RESULTS_DIR,
+    generated_dir: GeneratedDir = DEFAULT_GENERATED_DIR,
+) -> None:
+    """Rank models: correctness, fast_p and mean speedup, over all problems their runs asked for.
+
+    A problem counts as not solved when a run asked for it and nothing was evaluated. What only the harness or the
+    machine is to blame for (harness_error, not_run) is left out, and the column "problems" says so.
+
+    Example: harness leaderboard --suite core --workload full -k 1 -k 5
+    """
+    from harness.report.ranking import rank_stored
+    from harness.store.results import ResultFilter, ResultStore
+
+    check_one_format(as_csv=as_csv, as_json=as_json)
+    where = ResultFilter(
+        run=only_run,
+        model=only_model,
+        problem=only_problem,
+        suite=only_suite,
+        device=only_device,
+        workload=only_workload,
+    )
+    # With --problem only the problems that match are in question, not all that the run asked for.
+    asked_in = None if only_problem else generated_dir
+    with ResultStore.open(results_dir, read_only=True) as store:
+        rows = rank_stored(store.rows(where), generated_dir=asked_in, ks=sorted(set(k or ())))
+        if as_json or as_csv or as_markdown:
+            typer.echo(_format_rows(rows, as_json=as_json, as_csv=as_csv), nl=False)
+        else:
+            _print_leaderboard(store, rows)
+
+
+def _format_rows(rows: Sequence[LeaderboardRow], *, as_json: bool, as_csv: bool) -> str:
+    from harness.report.csv_files import format_leaderboard
+    from harness.report.records import dump_json, leaderboard_record
+    from harness.report.tables import render_leaderboard_markdown
+
+    if as_json:
+        return dump_json([leaderboard_record(row) for row in rows]) + "\n"
+    return format_leaderboard(rows) if as_csv else render_leaderboard_markdown(rows)
+
+
+def _print_leaderboard(store: ResultStore, rows: Sequence[LeaderboardRow]) -> None:
+    from rich.console import Console
+
+    from harness.report.tables import render_leaderboard
+
+    if rows:
+        Console().print(render_leaderboard(rows))
+    else:
+        typer.echo(explain_no_results(store))

@@ -1,0 +1,178 @@
+"""`harness results`: browse what was evaluated. Reads `results/harness.db`; judges and changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.domain import UsageError
+
+if TYPE_CHECKING:
+    from harness.store.results import ResultFilter, ResultRow, ResultStore
+
+# Filters are flags only, and their parameters are not called `model` or `run`: a HARNESS_MODEL or a `model = ...` in
+# harness.toml that tells `generate` whom to ask must not silently hide the other models here.
+OnlyRun = Annotated[str | None, typer.Option("--run", help="Only this run; * and ? match any text or letter.")]
+OnlyModel = Annotated[str | None, typer.Option("--model", help="Only this model; wildcards as above.")]
+OnlyProblem = Annotated[str | None, typer.Option("--problem", help="Only this problem; wildcards as above.")]
+OnlySuite = Annotated[str | None, typer.Option("--suite", help="Only this suite of problems.")]
+OnlyOutcome = Annotated[str | None, typer.Option("--outcome", help="Only this outcome, e.g. correct, build_error.")]
+OnlyDevice = Annotated[str | None, typer.Option("--device", help="Only this device: cpu, cuda:0, none.")]
+OnlyWorkload = Annotated[str | None, typer.Option("--workload", help="Only this workload: full or small.")]
+ResultsDir = Annotated[
+    Path, typer.Option("--results-dir", envvar="HARNESS_RESULTS_DIR", help="Folder with harness.db.")
+]
+GeneratedDir = Annotated[
+    Path,
+    typer.Option(
+        "--generated-dir", envvar="HARNESS_GENERATED_DIR", help="Folder with the runs; says what each asked for."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
+
+DEFAULT_RESULTS_DIR = Path("results")
+DEFAULT_GENERATED_DIR = Path("generated")
+TERMINAL_LIMIT = 50
+
+
+def results(
+    *,
+    only_run: OnlyRun = None,
+    only_model: OnlyModel = None,
+    only_problem: OnlyProblem = None,
+    only_suite: OnlySuite = None,
+    only_outcome: OnlyOutcome = None,
+    only_device: OnlyDevice = None,
+    only_workload: OnlyWorkload = None,
+    sort: Annotated[
+        str, typer.Option(envvar="HARNESS_SORT", help="Column to sort by; -COLUMN for the largest first.")
+    ] = "id",
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            envvar="HARNESS_LIMIT",
+            help=f"At most so many; 0 for all. [default: {TERMINAL_LIMIT}, all with --csv or --json]",
+            show_default=False,
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(envvar="HARNESS_COLUMNS", help="Columns of the table or CSV, separated by commas; all for all."),
+    ] = None,
+    history: Annotated[
+        bool, typer.Option("--history", envvar="HARNESS_HISTORY", help="Also evaluations that were made again later.")
+    ] = False,
+    as_csv: AsCsv = False,
+    as_json: AsJson = False,
+    results_dir: ResultsDir = DEFAULT_RESULTS_DIR,
+) -> None:
+    """List evaluations: filter, sort, choose columns.
+
+    Example: harness results --model 'gpt*' --outcome correct --sort -speedup --columns id,problem,speedup,verdict
+    """
+    from harness.store.results import ResultFilter, ResultStore
+
+    check_one_format(as_csv=as_csv, as_json=as_json)
+    where = ResultFilter(
+        run=only_run,
+        model=only_model,
+        problem=only_problem,
+        suite=only_suite,
+        outcome=_check_outcome(only_outcome),
+        device=only_device,
+        workload=only_workload,
+    )
+    chosen = _choose_columns(columns)
+    with ResultStore.open(results_dir, read_only=True) as store:
+        if limit is None:
+            limit = 0 if as_csv or as_json else TERMINAL_LIMIT
+        rows = list(store.rows(where, sort=sort, limit=limit or None, history=history))
+        if as_json:
+            _print_json(store, rows)
+        elif as_csv:
+            _print_csv(rows, chosen)
+        else:
+            _print_table(store, rows, chosen, where, history=history)
+
+
+def check_one_format(*, as_csv: bool, as_json: bool) -> None:
+    """Raises UsageError when both machine formats were asked for."""
+    if as_csv and as_json:
+        raise UsageError("--csv and --json exclude each other: choose one")
+
+
+def explain_no_results(store: ResultStore) -> str:
+    """The sentence for a listing that is empty."""
+    if store.count():
+        return f"No evaluation in {store.path} matches; leave out a filter, or list all with `harness results`."
+    return f"No evaluations in {store.path.parent} yet: `harness run --suite core --model MODEL` makes some."
+
+
+def _check_outcome(outcome: str | None) -> str | None:
+    from difflib import get_close_matches
+
+    from harness.domain import Outcome
+
+    names = [known.value for known in Outcome]
+    if outcome is None or outcome in names or any(sign in outcome for sign in "*?"):
+        return outcome
+    near = get_close_matches(outcome, names, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(names)}"
+    raise UsageError(f"no outcome is called {outcome!r}: {hint}")
+
+
+def _choose_columns(columns: str | None) -> tuple[str, ...] | None:
+    from harness.store.results import ResultRow
+
+    if columns is None:
+        return None
+    if columns == "all":
+        return ResultRow._fields
+    chosen = tuple(name.strip() for name in columns.split(","))
+    unknown = [name for name in chosen if name not in ResultRow._fields]
+    if unknown:
+        known = ", ".join(ResultRow._fields)
+        raise UsageError(f"no column is called {', '.join(map(repr, unknown))}; choose among {known}")
+    return chosen
+
+
+def _print_json(store: ResultStore, rows: Sequence[ResultRow]) -> None:
+    from harness.report.records import dump_json, evaluation_record
+
+    found = (store.get(row.id) for row in rows)
+    typer.echo(dump_json([evaluation_record(stored) for stored in found if stored is not None]))
+
+
+def _print_csv(rows: Sequence[ResultRow], columns: Sequence[str] | None) -> None:
+    from harness.report.csv_files import format_evaluations
+    from harness.store.results import ResultRow
+
+    typer.echo(format_evaluations(rows, columns or ResultRow._fields), nl=False)
+
+
+def _print_table(
+    store: ResultStore, rows: Sequence[ResultRow], columns: Sequence[str] | None, where: ResultFilter, *, history: bool
+) -> None:
+    from rich.console import Console
+
+    from harness.report.tables import DEFAULT_COLUMNS, WIDE_COLUMNS, WIDE_TERMINAL, render_evaluations
+
+    if not rows:
+        typer.echo(explain_no_results(store))
+        return
+    console = Console()
+    fitting = WIDE_COLUMNS if console.width >= WIDE_TERMINAL else DEFAULT_COLUMNS
+    table = render_evaluations(rows, columns or fitting)
+    if columns:  # asked for by name: rather wider than the terminal than without one of them
+        console.width = max(console.width, console.measure(table, options=console.options.update(width=10_000)).maximum)
+    console.print(table)
+    matching = store.count(where, history=history)
+    if matching > len(rows):
+        typer.echo(f"{len(rows)} of {matching} evaluations; --limit 0 shows all. `harness show ID` shows one.")
+    else:
+        typer.echo(f"{matching} evaluation{'s' if matching != 1 else ''}. `harness show ID` shows one.")

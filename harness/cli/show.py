@@ -1,0 +1,129 @@
+"""`harness show`: one evaluation in full. Reads results/harness.db, which also keeps the candidate's source and its
+build log, so this works when generated/ is gone."""
+
+from __future__ import annotations
+
+import sys
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli.results import DEFAULT_RESULTS_DIR, AsJson, ResultsDir, explain_no_results
+from harness.domain import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from harness.store.results import ResultFilter, ResultStore, StoredEvaluation
+
+
+def show(
+    evaluation: Annotated[str, typer.Argument(metavar="ID", help="A number, or RUN/PROBLEM/SAMPLE[/turn-N].")],
+    whole_log: Annotated[bool, typer.Option("--log", help="The whole build log, not only its end.")] = False,
+    only_source: Annotated[bool, typer.Option("--source", help="Print only the candidate's source.")] = False,
+    as_json: AsJson = False,
+    results_dir: ResultsDir = DEFAULT_RESULTS_DIR,
+) -> None:
+    """Show one evaluation: source, build log, every trial, finding and timed block.
+
+    Examples: harness show 17
+
+    harness show demo/softmax/0 --source > candidate.py
+    """
+    from harness.store.results import ResultStore
+
+    with ResultStore.open(results_dir, read_only=True) as store:
+        stored = find_evaluation(store, evaluation)
+        source = store.source(stored.evaluation.subject.candidate_digest)
+    if as_json:
+        _print_json(stored, source)
+    elif only_source:
+        _print_source(stored, source)
+    else:
+        _print_details(stored, source, whole_log=whole_log)
+
+
+def find_evaluation(store: ResultStore, name: str) -> StoredEvaluation:
+    """The evaluation with this id, or the latest of this sample. Raises UsageError that names near ones."""
+    stored = store.get(int(name)) if _is_number(name) else _find_sample(store, name)
+    if stored is None:
+        raise UsageError(f"no evaluation {name!r} in {store.path}: {_suggest(store, name)}")
+    return stored
+
+
+def _find_sample(store: ResultStore, name: str) -> StoredEvaluation | None:
+    where = _parse_key(name)
+    if where is None:
+        return None
+    rows = list(store.rows(where, sort="-id"))
+    if len(rows) > 1:
+        others = ", ".join(f"{row.id} ({row.device}, {row.workload}, {row.baseline})" for row in rows[1:])
+        typer.echo(f"Showing {rows[0].id}, the latest; also evaluated: {others}", err=True)
+    return store.get(rows[0].id) if rows else None
+
+
+def _parse_key(name: str) -> ResultFilter | None:
+    """`run/problem/sample` or `run/problem/sample/turn-N` as a filter; None for anything else."""
+    from harness.store.results import ResultFilter
+
+    rest, _, last = name.rpartition("/")
+    turn = "0"
+    if last.startswith("turn-"):
+        turn = last.removeprefix("turn-")
+        rest, _, last = rest.rpartition("/")
+    run, _, problem = rest.rpartition("/")
+    if not (run and problem and _is_number(last) and _is_number(turn)):
+        return None
+    return ResultFilter(run=run, problem=problem, sample=int(last), turn=int(turn))
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and len(text) <= 18  # what a database integer holds
+
+
+def _suggest(store: ResultStore, name: str) -> str:
+    rows = list(store.rows())
+    if not rows:
+        return explain_no_results(store)
+    if _is_number(name):
+        near = sorted(rows, key=lambda row: abs(row.id - int(name)))[:3]
+        return f"the nearest are {', '.join(str(row.id) for row in sorted(near))}"
+    names = {f"{row.run}/{row.problem}/{row.sample}" for row in rows}
+    close = get_close_matches(name, sorted(names), n=3)
+    if close:
+        return f"did you mean {' or '.join(close)}?"
+    return "give a number from `harness results`, or RUN/PROBLEM/SAMPLE"
+
+
+def _print_json(stored: StoredEvaluation, source: str | None) -> None:
+    from harness.report.records import dump_json, evaluation_record
+
+    build = stored.evaluation.build
+    record = evaluation_record(stored) | {"source": source, "build_log": build.log if build else None}
+    typer.echo(dump_json(record))
+
+
+def _print_source(stored: StoredEvaluation, source: str | None) -> None:
+    if source is None:
+        digest = stored.evaluation.subject.candidate_digest
+        why = f"the source of candidate {digest} was not stored" if digest else "no code was found in the completion"
+        raise UsageError(f"evaluation {stored.id} has no source to print: {why}")
+    if sys.stdout.isatty():
+        from harness.report.details import render_source
+
+        _print(render_source(source))
+    else:
+        sys.stdout.buffer.write(source.encode())  # byte for byte, so that it can be redirected into a file
+
+
+def _print_details(stored: StoredEvaluation, source: str | None, *, whole_log: bool) -> None:
+    from harness.report.details import render_details
+
+    _print(render_details(stored, source, whole_log=whole_log))
+
+
+def _print(content: RenderableType) -> None:
+    from rich.console import Console
+
+    Console().print(content)

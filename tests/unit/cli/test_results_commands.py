@@ -1,0 +1,200 @@
+"""The browsing commands, run the way a user runs them: `harness results`, `harness leaderboard`, `harness show`."""
+
+import csv
+import json
+import subprocess
+import sys
+from io import StringIO
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from harness.cli.leaderboard import leaderboard
+from harness.cli.results import results
+from harness.cli.show import show
+from harness.domain import BuildSummary, UsageError
+from harness.store.results import ResultStore
+
+SOURCE = "class ModelNew:\n    pass  # ü\n"
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Runs one command line in an empty working folder; its exceptions pass through."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
+    for command in (results, leaderboard, show):
+        app.command()(command)
+
+    def run_line(*arguments):
+        outcome = CliRunner().invoke(app, arguments, catch_exceptions=False)
+        assert outcome.exit_code == 0, outcome.stderr
+        return outcome
+
+    return run_line
+
+
+@pytest.fixture
+def stored(tmp_path, evaluation_of):
+    build = BuildSummary(
+        keys=("k",), cached=True, duration_s=0.0, lane="plain", log="\n".join(f"line {n}" for n in range(60))
+    )
+    with ResultStore.open(tmp_path / "results") as store:
+        store.record(evaluation_of("correct", 2.0, problem="softmax", extra={"build": build}), SOURCE)
+        store.record(evaluation_of("correct", 3.0, problem="conv", model="model-b", candidate_digest="d" * 16))
+        store.record(evaluation_of("no_code", problem="softmax", sample=1, device="none", candidate_digest=""))
+        store.record(evaluation_of("timeout", problem="softmax", workload="small"), SOURCE)
+
+
+@pytest.mark.parametrize(
+    ("options", "ids"),
+    [
+        ((), [1, 2, 3, 4]),
+        (("--model", "*-b"), [2]),
+        (("--problem", "softmax", "--workload", "full"), [1, 3]),
+        (("--outcome", "correct", "--sort", "-speedup"), [2, 1]),
+        (("--device", "none"), [3]),
+        (("--run", "nothing"), []),
+        (("--limit", "2"), [1, 2]),
+    ],
+)
+def test_results_filters_and_sorts(run, stored, options, ids):
+    assert [record["id"] for record in json.loads(run("results", "--json", *options).stdout)] == ids
+
+
+def test_results_prints_the_same_as_csv(run, stored):
+    lines = list(csv.DictReader(StringIO(run("results", "--csv", "--columns", "id,outcome,speedup").stdout)))
+    assert lines[0] == {"id": "1", "outcome": "correct", "speedup": "2.0"}
+    assert [line["outcome"] for line in lines] == ["correct", "correct", "no_code", "timeout"]
+
+
+def test_results_prints_a_table_that_says_how_many_there_are(run, stored):
+    output = run("results", "--limit", "3").stdout
+    assert "softmax" in output
+    assert "3 of 4 evaluations; --limit 0 shows all." in output
+    assert "4 evaluations." in run("results", "--limit", "0").stdout
+
+
+def test_columns_asked_for_are_all_there_however_narrow_the_terminal(run, stored):
+    header = run("results", "--columns", "all").stdout.splitlines()[0]
+    assert header.split()[:4] == ["id", "run", "problem", "sample"]
+    assert "hardware" in header
+
+
+def test_an_unknown_column_or_outcome_is_an_error_that_helps(run, stored):
+    with pytest.raises(UsageError, match=r"no column is called 'sped'; choose among id, run"):
+        run("results", "--columns", "id,sped")
+    with pytest.raises(UsageError, match=r"no outcome is called 'corect': did you mean correct\?"):
+        run("results", "--outcome", "corect")
+    with pytest.raises(UsageError, match="cannot sort by 'sped'"):
+        run("results", "--sort", "sped")
+    with pytest.raises(UsageError, match="--csv and --json exclude each other"):
+        run("results", "--csv", "--json")
+
+
+def test_without_results_a_sentence_says_how_to_get_some(run, tmp_path):
+    for command in ("results", "leaderboard"):
+        assert "No evaluations in results yet: `harness run" in run(command).stdout
+        assert json.loads(run(command, "--json").stdout) == []
+    assert not (tmp_path / "results").exists()
+
+
+def test_filters_that_match_nothing_say_so(run, stored):
+    assert "matches; leave out a filter" in run("results", "--run", "nothing").stdout
+
+
+def test_settings_for_generate_do_not_hide_results(run, stored, monkeypatch):
+    monkeypatch.setenv("HARNESS_MODEL", "somebody-else")
+    monkeypatch.setenv("HARNESS_RUN", "another")
+    assert len(json.loads(run("results", "--json").stdout)) == 4
+
+
+def test_the_results_folder_comes_from_the_environment(run, stored, monkeypatch, tmp_path):
+    monkeypatch.setenv("HARNESS_RESULTS_DIR", str(tmp_path / "elsewhere"))
+    assert json.loads(run("results", "--json").stdout) == []
+
+
+def test_the_leaderboard_ranks_as_table_json_csv_and_markdown(run, stored):
+    assert "core, full workload: cpp on cpu against eager" in run("leaderboard").stdout
+    options = ("--workload", "full")
+    (first, second) = json.loads(run("leaderboard", "--json", *options).stdout)
+    assert (first["model"], first["correct"]) == ("model-b", 1.0)
+    assert (second["model"], second["correct"], second["samples"]) == ("model-a", 0.5, 2)
+    lines = list(csv.DictReader(StringIO(run("leaderboard", "--csv", *options).stdout)))
+    assert [line["model"] for line in lines] == ["model-b", "model-a"]
+    assert "| model-b | plain | cpp |" in run("leaderboard", "--markdown").stdout
+
+
+def test_pass_at_k_is_added_on_request_and_too_large_a_k_is_an_error(run, stored):
+    (row,) = json.loads(run("leaderboard", "--json", "--model", "model-a", "--workload", "full", "-k", "2").stdout)
+    assert row["at_k"] == [{"k": 2, "correct": 1.0, "fast_1": 1.0}]
+    with pytest.raises(UsageError, match="@3 needs at least 3"):
+        run("leaderboard", "-k", "3")
+
+
+def test_show_prints_source_log_and_verdict(run, stored):
+    output = run("show", "1").stdout
+    for expected in ("class ModelNew:", "(40 lines before these; --log shows all)", "line 59", "2.00x against eager"):
+        assert expected in output
+    assert "line 5\n" in run("show", "1", "--log").stdout
+
+
+def test_show_takes_the_path_of_a_sample_and_names_its_other_evaluations(run, stored):
+    outcome = run("show", "demo/softmax/0", "--json")
+    assert json.loads(outcome.stdout)["id"] == 4
+    assert "also evaluated: 1 (cpu, full, eager)" in outcome.stderr
+
+
+def test_show_gives_the_source_byte_for_byte(run, stored):
+    assert run("show", "4", "--source").stdout_bytes == SOURCE.encode()
+
+
+def test_show_as_json_holds_source_and_log(run, stored):
+    record = json.loads(run("show", "1", "--json").stdout)
+    assert (record["id"], record["outcome"], record["speedup"], record["source"]) == (1, "correct", 2.0, SOURCE)
+    assert record["build_log"].endswith("line 59")
+
+
+def test_show_says_when_there_is_no_source(run, stored):
+    assert "(not stored)" in run("show", "2").stdout
+    with pytest.raises(UsageError, match=r"evaluation 2 has no source to print: .* was not stored"):
+        run("show", "2", "--source")
+    with pytest.raises(UsageError, match="evaluation 3 has no source to print: no code was found"):
+        run("show", "3", "--source")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("7", "the nearest are 2, 3, 4"),
+        ("9" * 40, "give a number from `harness results`, or RUN/PROBLEM/SAMPLE"),
+        ("demo/sofmax/0", "did you mean demo/softmax/0"),
+        ("demo/softmax/0/turn-3", "did you mean demo/softmax/0"),
+        ("-", "give a number"),
+        ("//", "give a number"),
+    ],
+)
+def test_an_unknown_id_names_near_ones(run, stored, name, hint):
+    with pytest.raises(UsageError, match=f"no evaluation '{name}' in .*harness.db: {hint}"):
+        run("show", "--", name)
+
+
+def test_show_without_any_results_says_how_to_get_some(run):
+    with pytest.raises(UsageError, match="No evaluations in results yet"):
+        run("show", "1")
+
+
+@pytest.mark.parametrize("command", ["results", "leaderboard", "show"])
+def test_help_has_an_example(run, command):
+    assert f"harness {command} " in run(command, "--help").stdout
+
+
+def test_importing_the_commands_imports_nothing_heavy():
+    check = (
+        "import sys, harness.cli.results, harness.cli.leaderboard, harness.cli.show\n"
+        "print({'torch', 'pandas', 'numpy', 'scipy', 'openai', 'sqlite3'} & set(sys.modules))"
+    )
+    outcome = subprocess.run([sys.executable, "-c", check], check=True, capture_output=True, text=True)
+    assert outcome.stdout == "set()\n"
