@@ -24,7 +24,7 @@ from typing import Protocol
 from harness.build.flags import refuse_flags
 from harness.build.plan import write_plan
 from harness.build.toolchain import Toolchain, ninja_program
-from harness.domain import BuildRequest, BuildResult, BuildToolError
+from harness.domain import BuildRequest, BuildResult, BuildToolError, HarnessError
 
 MAX_LOG_CHARACTERS = 400_000
 COMPILER_MEMORY_KIB = 12 << 20
@@ -61,6 +61,14 @@ class Builder:
         self._readable = tuple(readable)
         self._environment = environment
         self._timeout_s = timeout_s
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Ends every build under way, from any thread; later ones are refused. What is in the cache stays."""
+        self._stopped = True
+        for process in list(self._running):
+            _end(process)
 
     def build(self, request: BuildRequest) -> BuildResult:
         """The library for a request, from the cache or compiled now.
@@ -147,10 +155,26 @@ class Builder:
                 wrapped, cwd=work, env=self._environment(), stdin=subprocess.DEVNULL, stdout=output,
                 stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
-            returncode = _wait(process, self._timeout_s)
+            returncode = self._wait(process)
             output.seek(0)
             text = output.read(MAX_LOG_CHARACTERS).decode(errors="replace")
         return returncode, text
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> int | None:
+        self._running.add(process)
+        try:
+            if self._stopped:
+                _end(process)
+            returncode = process.wait(timeout=self._timeout_s)
+        except subprocess.TimeoutExpired:
+            returncode = None
+        finally:
+            _end(process)
+            process.wait()
+            self._running.discard(process)
+        if self._stopped:
+            raise HarnessError("the build was stopped because the harness is ending")
+        return returncode
 
     def _keep(self, key: str, work: Path, built: Path | None, log: str) -> Path | None:
         """Moves a finished build into the cache in one step: a half-written one is never seen."""
@@ -165,12 +189,6 @@ class Builder:
         return folder / LIBRARY if built is not None else None
 
 
-def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> int | None:
-    try:
-        return process.wait(timeout=timeout_s)
-    except subprocess.TimeoutExpired:
-        return None
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)

@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from harness.domain import UsageError
-from harness.generate.extraction import find_code
 
 NOTHING_FOUND_EXIT_CODE = 1
 
@@ -28,6 +27,8 @@ def extract(
 
     Example: harness extract generated/my-run/softmax/0/completion.md > candidate.py
     """
+    from harness.generate.extraction import find_code
+
     found = find_code(_read_text(file))
     if json_output:
         typer.echo(json.dumps(asdict(found) if found else None))

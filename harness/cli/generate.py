@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from harness.cli.generation import (
-    GenerateOptions,
-    ProviderName,
-    describe_report,
-    generate_run,
-    print_dry_run,
-    print_notes,
-)
 from harness.domain import Language
-from harness.generate.session import SessionReport
+
+if TYPE_CHECKING:
+    from harness.generate.session import SessionReport
 
 FAILED_EXIT_CODE = 1
+INTERRUPTED_EXIT_CODE = 130
 
 SuiteOption = Annotated[str, typer.Option(envvar="HARNESS_SUITE", help="Suite: a folder of the problems folder.")]
 ProblemOption = Annotated[
@@ -34,7 +29,8 @@ BaseUrlOption = Annotated[
     ),
 ]
 ProviderOption = Annotated[
-    ProviderName, typer.Option(envvar="HARNESS_PROVIDER", help="Ask an endpoint, or replay a recording.")
+    Literal["openai", "recorded"],
+    typer.Option(envvar="HARNESS_PROVIDER", help="Ask an endpoint, or replay a recording."),
 ]
 RecordingOption = Annotated[
     Path | None,
@@ -114,6 +110,8 @@ def generate(
 
     A local server: harness generate --model qwen3 --base-url http://localhost:8000/v1
     """
+    from harness.cli.generation import GenerateOptions, describe_report, generate_run, print_dry_run, print_notes
+
     options = GenerateOptions(
         suite=suite,
         problems=tuple(problem or ()),
@@ -138,7 +136,11 @@ def generate(
     if dry_run:
         print_dry_run(options)
         return
-    report = generate_run(options)
+    try:
+        report = generate_run(options)
+    except KeyboardInterrupt:
+        typer.echo("interrupted: every answer that came is stored; the same command again asks for the rest", err=True)
+        raise typer.Exit(INTERRUPTED_EXIT_CODE) from None
     print_notes(report)
     if json_output:
         typer.echo(json.dumps(describe_report(report)))

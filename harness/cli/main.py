@@ -12,7 +12,17 @@ from typing import Annotated, Any
 import typer
 
 import harness
+from harness.cli.doctor import doctor
+from harness.cli.evaluate import evaluate
+from harness.cli.extract import extract
+from harness.cli.generate import generate
+from harness.cli.leaderboard import leaderboard
+from harness.cli.problems import problems_app
+from harness.cli.regress import regress
+from harness.cli.results import results
+from harness.cli.run import run
 from harness.cli.settings import map_defaults, read_settings
+from harness.cli.show import show
 from harness.domain import HarnessError, UsageError
 
 USAGE_EXIT_CODE = 2
@@ -42,6 +52,9 @@ def build_app() -> typer.Typer:
     """All commands, in the order in which a newcomer meets them."""
     app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback()(_root)
+    app.add_typer(problems_app, name="problems", help="List the problems, or check that they are fit to be scored.")
+    for command in (generate, extract, evaluate, run, results, leaderboard, show, regress, doctor):
+        app.command()(command)
     return app
 
 
@@ -86,7 +99,7 @@ def _nest_defaults(group: Any, defaults: dict[str, dict[str, Any]]) -> dict[str,
     nested: dict[str, Any] = {}
     for name, command in group.commands.items():
         inner = getattr(command, "commands", None)
-        nested[name] = {sub: defaults[name] for sub in inner} if inner else defaults[name]
+        nested[name] = dict.fromkeys(inner, defaults[name]) if inner else defaults[name]
     return nested
 
 

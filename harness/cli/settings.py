@@ -38,8 +38,8 @@ def map_defaults(settings: dict[str, Any], options: dict[str, set[str]]) -> dict
             _check_known(value, options.get(key, set()), where=f"[{key}]")
         else:
             _check_known([key], known, where="the top level")
-            for command in options:
-                if name in options[command]:
+            for command, names in options.items():
+                if name in names:
                     defaults[command].setdefault(name, value)
     for command, table in settings.items():
         if isinstance(table, dict):

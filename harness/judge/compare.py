@@ -22,7 +22,7 @@ Strides do not decide: a channels-last result is a right result.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,8 @@ from harness.judge.truth import FlatOutputs, Truth, TruthLeaf
 
 BLOCK = 1024
 CHUNK = {"cpu": BLOCK * 128, "cuda": BLOCK * 8192}  # elements taken to float64 at a time: in cache, or enough work
-LEAF_MEAN_SHARE = 1 / 32
+LEAF_MEAN_SHARE = 1 / 1024
+ROUNDING_SLACK = 1 + 1e-12  # so that the reference itself is never outside its own envelope
 SMALLEST = 1e-300
 
 
@@ -152,7 +153,7 @@ def _judge_floating(leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, le
         ratio = _rate_special(rounded, own, found, error / allowed.clamp_min(SMALLEST))
         worst, at = ratio.reshape(-1).max(dim=0)
         rows.append(torch.stack([worst, (at + first).double(), (ratio > 1.0).sum().double(), error.max()]))
-    return _read_verdict(leaf, candidate, torch.stack(rows).tolist(), float(scale.largest_error))
+    return _read_verdict(leaf, candidate, torch.stack(rows).tolist(), float(scale.largest_error / ROUNDING_SLACK))
 
 
 def _rate_special(rounded: Tensor, own: Tensor, found: Tensor, ratio: Tensor) -> Tensor:
@@ -187,7 +188,7 @@ def _measure_reference(leaf: TruthLeaf, leaf_mean_share: float) -> _Scale:
         error = torch.where(exact.isfinite() & own.isfinite(), (own - exact).abs(), 0.0)
         largest = torch.maximum(largest, error.max())
         relative = torch.maximum(relative, (error / scale.magnitude_of(exact, first).clamp_min(SMALLEST)).max())
-    return _Scale(scale.block_magnitudes, largest, relative)
+    return _Scale(scale.block_magnitudes, largest * ROUNDING_SLACK, relative * ROUNDING_SLACK)
 
 
 def _block_magnitudes(exact: Tensor, leaf_mean_share: float) -> Tensor:
@@ -245,10 +246,19 @@ def _read_verdict(leaf: TruthLeaf, candidate: Tensor, rows: list[list[float]], r
 
 
 def _describe_worst(leaf: TruthLeaf, candidate: Tensor, at: int, mismatched: int) -> str:
-    index = [int(part) for part in torch.unravel_index(torch.tensor(at), leaf.exact.shape)]
+    index = _unravel(at, leaf.exact.shape)
     expected, found = leaf.exact.reshape(-1)[at].item(), candidate.reshape(-1)[at].item()
     share = f"{mismatched} of {candidate.numel()} elements wrong"
     return f"{leaf.name}: {share}; at {index} expected {expected:.9g}, found {found:.9g}"
+
+
+def _unravel(at: int, shape: Sequence[int]) -> list[int]:
+    """The index of the `at`-th element. (torch.unravel_index imports half a second of symbolic mathematics.)"""
+    index = []
+    for size in reversed(shape):
+        at, part = divmod(at, size)
+        index.append(part)
+    return index[::-1]
 
 
 def _summarise(verdicts: list[LeafVerdict], distribution: str) -> Trial:

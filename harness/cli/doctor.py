@@ -1,0 +1,161 @@
+"""`harness doctor`: what this machine can do, and what each missing part would give."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from harness.build import Toolchain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One part of the machine: what was found, or what its absence means."""
+
+    part: str
+    present: bool
+    found: str
+    without_it: str
+
+
+def doctor(
+    *,
+    arch: Annotated[str | None, typer.Option(envvar="HARNESS_ARCH", help="CUDA architecture to build for.")] = None,
+    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON record on stdout.")] = False,
+) -> None:
+    """Say what this machine can do: compilers, torch, GPUs, confinement.
+
+    Example: harness doctor
+    """
+    checks = examine_machine(arch)
+    if json_output:
+        import json
+
+        typer.echo(json.dumps({check.part: asdict(check) for check in checks}))
+        return
+    _print_table(checks)
+    for line in summarise(checks):
+        typer.echo(line)
+
+
+def examine_machine(architecture: str | None) -> list[Check]:
+    """Looks at every part. Starts compilers and a sandbox for a moment; changes nothing."""
+    from harness.build import probe_toolchain
+
+    toolchain = probe_toolchain(architecture)
+    return [*_toolchain_checks(toolchain), *_gpu_checks(), _confinement_check(), _worker_check(), _generate_check()]
+
+
+def _toolchain_checks(toolchain: Toolchain) -> list[Check]:
+    cuda = f"CUDA {toolchain.torch_cuda} build" if toolchain.torch_cuda else "CPU build"
+    return [
+        Check(part="torch", present=True, found=f"{toolchain.torch_version} ({cuda})", without_it=""),
+        Check(
+            part="C++ compiler",
+            present=toolchain.compiler_version is not None,
+            found=toolchain.compiler_version or "none",
+            without_it="nothing can be built: install g++, or set CXX",
+        ),
+        Check(
+            part="ninja",
+            present=toolchain.ninja_version is not None,
+            found=toolchain.ninja_version or "none",
+            without_it="nothing can be built: pip install ninja",
+        ),
+        Check(
+            part="nvcc",
+            present=toolchain.nvcc_version is not None,
+            found=f"{toolchain.nvcc_version}, building for {toolchain.architecture}",
+            without_it="CUDA candidates end as not_run: install the CUDA toolkit",
+        ),
+        Check(
+            part="torch with CUDA",
+            present=toolchain.torch_cuda is not None,
+            found=f"CUDA {toolchain.torch_cuda}",
+            without_it="CUDA candidates end as not_run: install a CUDA build of torch",
+        ),
+    ]
+
+
+def _gpu_checks() -> list[Check]:
+    import torch
+
+    without_it = "CUDA candidates are built, linked and loaded, but not run"
+    if not torch.cuda.is_available():
+        return [Check(part="GPU", present=False, found="none", without_it=without_it)]
+    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    return [
+        Check(part=f"GPU cuda:{index}", present=True, found=name, without_it=without_it)
+        for index, name in enumerate(names)
+    ]
+
+
+def _confinement_check() -> Check:
+    from harness.judge.confinement import probe_confinement
+
+    path = probe_confinement().bubblewrap
+    return Check(
+        part="bubblewrap",
+        present=path is not None,
+        found=path or "none",
+        without_it="candidates see this machine's files: install bubblewrap",
+    )
+
+
+def _worker_check() -> Check:
+    from harness.judge.confinement import probe_confinement
+    from harness.judge.supervisor import Forkserver, WorkerLimits
+
+    server = Forkserver(probe_confinement())
+    try:
+        server.spawn(WorkerLimits()).end()
+        level = server.level
+    finally:
+        server.close()
+    return Check(
+        part="worker walls",
+        present="namespaces" in level,
+        found=level,
+        without_it="workers share the network and the process table: allow user namespaces",
+    )
+
+
+def _generate_check() -> Check:
+    from importlib.util import find_spec
+
+    installed = find_spec("openai") is not None
+    key = "a key is set" if os.environ.get("OPENAI_API_KEY") else "no OPENAI_API_KEY set"
+    return Check(
+        part="openai package",
+        present=installed,
+        found=key if installed else "none",
+        without_it="no model can be asked; evaluating works: pip install openai",
+    )
+
+
+def summarise(checks: list[Check]) -> list[str]:
+    """What can be judged here, in sentences."""
+    present = {check.part for check in checks if check.present}
+    gpu = any(part.startswith("GPU cuda") for part in present)
+    builds_cuda = {"nvcc", "torch with CUDA"} <= present
+    cuda = "judged and timed" if gpu and builds_cuda else "built, linked and loaded" if builds_cuda else "not built"
+    cpp = "judged and timed on the CPU" if "C++ compiler" in present else "not built"
+    return [f"language cuda: {cuda}", f"language cpp:  {cpp}"]
+
+
+def _print_table(checks: list[Check]) -> None:
+    from rich.console import Console
+
+    from harness.report.tables import make_table, style_text
+
+    table = make_table("This machine")
+    for name in ("part", "", "found, or what its absence means"):
+        table.add_column(name, overflow="fold")
+    for check in checks:
+        mark = style_text("yes", "green") if check.present else style_text("no", "yellow")
+        table.add_row(check.part, mark, style_text(check.found if check.present else check.without_it))
+    Console().print(table)

@@ -1,0 +1,159 @@
+"""`harness evaluate`: builds, checks and times candidates, and keeps every verdict in results/."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from harness.cli.generate import GeneratedDirOption, JsonOption, ProblemsDirOption
+from harness.domain import Language, Outcome, UsageError, WorkloadName
+
+if TYPE_CHECKING:
+    from harness.cli.evaluation import EvaluateOptions, EvaluationReport
+
+RunsArgument = Annotated[list[str] | None, typer.Argument(help="Runs in generated/. [default: all of them]")]
+DeviceOption = Annotated[
+    str, typer.Option(envvar="HARNESS_DEVICE", help="auto, cpu or cuda:N. auto: GPU for cuda, CPU for cpp.")
+]
+WorkloadOption = Annotated[
+    WorkloadName, typer.Option(envvar="HARNESS_WORKLOAD", help="full is what is scored; small is a reduced size.")
+]
+BaselineOption = Annotated[
+    Literal["eager", "compile"], typer.Option(envvar="HARNESS_BASELINE", help="What the candidate is timed against.")
+]
+AgainOption = Annotated[
+    bool, typer.Option("--again", envvar="HARNESS_AGAIN", help="Judge also what has a verdict already.")
+]
+TimeOption = Annotated[
+    bool, typer.Option("--time/--no-time", envvar="HARNESS_TIME", help="Measure time, or stop after correctness.")
+]
+CallTimeoutOption = Annotated[
+    float, typer.Option(envvar="HARNESS_CALL_TIMEOUT", min=0.1, help="Seconds that one call may take.")
+]
+BuildTimeoutOption = Annotated[
+    float, typer.Option(envvar="HARNESS_BUILD_TIMEOUT", min=1.0, help="Seconds that one build may take.")
+]
+ArchOption = Annotated[
+    str | None, typer.Option(envvar="HARNESS_ARCH", help="CUDA architecture. [default: the GPU's, or 9.0]")
+]
+JobsOption = Annotated[
+    int | None, typer.Option(envvar="HARNESS_JOBS", min=1, help="Builds at a time. [default: one per core]")
+]
+ConfinementOption = Annotated[
+    Literal["auto", "none"],
+    typer.Option(envvar="HARNESS_CONFINEMENT", help="none: run candidates without walls. Only for code you trust."),
+]
+ResultsDirOption = Annotated[Path, typer.Option(envvar="HARNESS_RESULTS_DIR", help="Where results are kept.")]
+CacheDirOption = Annotated[
+    Path | None, typer.Option(envvar="HARNESS_CACHE_DIR", help="Built libraries. [default: ~/.cache/harness/builds]")
+]
+
+
+def evaluate(
+    runs: RunsArgument = None,
+    *,
+    candidate: Annotated[Path | None, typer.Option(help="Judge this program instead of a run.")] = None,
+    problem: Annotated[str | None, typer.Option(help="With --candidate: a problem's name, or a file's path.")] = None,
+    language: Annotated[Language | None, typer.Option(help="With --candidate. [default: seen from its source]")] = None,
+    suite: Annotated[str, typer.Option(envvar="HARNESS_SUITE", help="With --candidate: where NAME is.")] = "core",
+    device: DeviceOption = "auto",
+    workload: WorkloadOption = "full",
+    baseline: BaselineOption = "eager",
+    again: AgainOption = False,
+    time: TimeOption = True,
+    call_timeout: CallTimeoutOption = 60.0,
+    build_timeout: BuildTimeoutOption = 600.0,
+    arch: ArchOption = None,
+    jobs: JobsOption = None,
+    confinement: ConfinementOption = "auto",
+    results_dir: ResultsDirOption = Path("results"),
+    generated_dir: GeneratedDirOption = Path("generated"),
+    problems_dir: ProblemsDirOption = None,
+    cache_dir: CacheDirOption = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Build, check and time candidates; every verdict is kept in results/ as it comes.
+
+    Interrupt it at any time; the same command again judges only what is missing.
+
+    Example: harness evaluate my-run --workload small
+
+    One program: harness evaluate --candidate kernel.py --problem softmax --json
+    """
+    from harness.cli.evaluation import EvaluateOptions, evaluate_tasks, file_task, guess_language, sample_tasks
+
+    options = EvaluateOptions(
+        device=device,
+        workload=workload,
+        baseline=baseline,
+        again=again,
+        measure_time=time,
+        call_timeout_s=call_timeout,
+        build_timeout_s=build_timeout,
+        architecture=arch,
+        jobs=jobs,
+        confinement=confinement,
+        results_dir=results_dir,
+        generated_dir=generated_dir,
+        problems_dir=problems_dir,
+        cache_dir=cache_dir,
+    )
+    if candidate is None:
+        if problem is not None:
+            raise UsageError("--problem goes with --candidate; to evaluate runs, name the runs")
+        tasks = sample_tasks(runs or _all_runs(generated_dir), options)
+    else:
+        if problem is None or runs:
+            raise UsageError("--candidate FILE needs --problem NAME (or a reference file's path), and no run")
+        chosen = language or guess_language(candidate.read_text(errors="replace") if candidate.is_file() else "")
+        tasks = [file_task(candidate, problem, chosen, suite, options)]
+    report = evaluate_tasks(tasks, options)
+    if json_output:
+        print_json(report, options, single=candidate is not None)
+    else:
+        print_report(report, options)
+
+
+def _all_runs(generated_dir: Path) -> tuple[str, ...]:
+    from harness.store.generated import list_runs
+
+    runs = list_runs(generated_dir)
+    if not runs:
+        raise UsageError(f"no runs in {generated_dir}/: make one with harness generate, or name one with --candidate")
+    return runs
+
+
+def print_report(report: EvaluationReport, options: EvaluateOptions) -> None:
+    """What was judged now, as a table, and what was not and why."""
+    from rich.console import Console
+
+    from harness.report.tables import render_evaluations
+    from harness.store.results import ResultFilter, ResultStore
+
+    if report.evaluations:
+        new = {number for number, _ in report.evaluations}
+        with ResultStore.open(options.results_dir, read_only=True) as store:
+            rows = [row for row in store.rows(ResultFilter()) if row.id in new]
+        Console().print(render_evaluations(rows))
+    if report.skipped:
+        typer.echo(f"{len(report.skipped)} judged before and left alone (--again judges them again)")
+    if report.without_workload:
+        names = ", ".join(sorted(set(report.without_workload)))
+        typer.echo(f"no {options.workload} workload: {names}")
+    failures = [evaluation for _, evaluation in report.evaluations if evaluation.outcome is Outcome.HARNESS_ERROR]
+    for evaluation in failures[:5]:
+        typer.echo(f"harness error on {evaluation.subject.problem}: {evaluation.message}", err=True)
+    typer.echo(f"{options.results_dir / 'evaluations.csv'}  {options.results_dir / 'leaderboard.csv'}")
+
+
+def print_json(report: EvaluationReport, options: EvaluateOptions, *, single: bool) -> None:
+    """One record for a single candidate, otherwise a list; those judged before are included."""
+    from harness.report.records import dump_json, evaluation_record
+    from harness.store.results import ResultStore
+
+    numbers = sorted([*report.skipped, *(number for number, _ in report.evaluations)])
+    with ResultStore.open(options.results_dir, read_only=True) as store:
+        records = [evaluation_record(stored) for number in numbers if (stored := store.get(number)) is not None]
+    typer.echo(dump_json(records[0] if single and records else records))

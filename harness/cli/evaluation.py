@@ -1,0 +1,229 @@
+"""Evaluates stored samples or one file for a command: what is to be done, progress on stderr, results into the store.
+
+Shared by `harness evaluate`, `harness run` and `harness regress`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from harness.cli.folders import find_folder
+from harness.domain import (
+    Candidate,
+    Evaluation,
+    Language,
+    Outcome,
+    Problem,
+    Sample,
+    SampleKey,
+    Subject,
+    UsageError,
+    WorkloadName,
+)
+from harness.problems.find import find_problem
+from harness.store.generated import find_run, load_samples, read_manifest
+
+if TYPE_CHECKING:
+    from harness.executors.local import LocalExecutor, LocalSettings, Task
+    from harness.store.results import ResultStore
+
+Baseline = Literal["eager", "compile"]
+FILE_RUN = "file"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluateOptions:
+    """The options of `harness evaluate` as typed. See `evaluate` for each."""
+
+    device: str = "auto"
+    workload: WorkloadName = "full"
+    baseline: Baseline = "eager"
+    again: bool = False
+    measure_time: bool = True
+    call_timeout_s: float = 60.0
+    build_timeout_s: float = 600.0
+    architecture: str | None = None
+    jobs: int | None = None
+    confinement: str = "auto"
+    results_dir: Path = Path("results")
+    generated_dir: Path = Path("generated")
+    problems_dir: Path | None = None
+    cache_dir: Path | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class EvaluationReport:
+    """What one command did. `evaluations` are the new ones with their ids, `skipped` were there already."""
+
+    evaluations: list[tuple[int, Evaluation]] = field(default_factory=list)
+    skipped: list[int] = field(default_factory=list)
+    without_workload: list[str] = field(default_factory=list)
+
+    def count(self, outcome: Outcome) -> int:
+        return sum(evaluation.outcome is outcome for _, evaluation in self.evaluations)
+
+
+def evaluate_tasks(tasks: Sequence[Task], options: EvaluateOptions) -> EvaluationReport:
+    """Judges what has not been judged yet and records each verdict the moment it is there; rewrites the CSV files.
+
+    Raises HarnessError; KeyboardInterrupt on Ctrl-C. What was recorded before either stays, and is in the CSV files.
+    """
+    # The judge's own threads must not spin beside a worker that is being timed; torch reads this when it is loaded.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    from harness.executors.local import LocalExecutor
+    from harness.report.csv_files import write_csvs
+    from harness.store.results import ResultStore
+
+    report = EvaluationReport()
+    with ResultStore.open(options.results_dir) as store, LocalExecutor(_local_settings(options)) as executor:
+        try:
+            wanted = list(_choose_wanted(tasks, options, executor, store, report))
+            _run(executor, wanted, store, report)
+        finally:
+            write_csvs(store, options.results_dir, generated_dir=options.generated_dir)
+    return report
+
+
+def sample_tasks(runs: Iterable[str], options: EvaluateOptions) -> list[Task]:
+    """One task per stored sample of the named runs. Raises UsageError for an unknown run or problem."""
+    tasks = []
+    for run in runs:
+        run_dir = find_run(options.generated_dir, run)
+        suite = read_manifest(run_dir).suite
+        problems: dict[str, Problem] = {}
+        for sample in load_samples(run_dir):
+            name = sample.key.problem
+            if name not in problems:
+                problems[name] = find_problem(name, find_suite_folder(suite, options.problems_dir))
+            tasks.append(_make_task(sample, problems[name], options))
+    return tasks
+
+
+def file_task(file: Path, problem: str, language: Language, suite: str, options: EvaluateOptions) -> Task:
+    """A task for a program in a file that no run produced."""
+    try:
+        source = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the candidate {file}: {error}") from error
+    found = find_problem(problem, find_suite_folder(suite, options.problems_dir))
+    sample = Sample(
+        key=SampleKey(run=FILE_RUN, problem=found.name, sample=0),
+        model=file.name,
+        prompt="-",
+        suite=found.suite,
+        language=language,
+        completion=None,
+        candidate=Candidate(source=source, language=language, rule="file"),
+    )
+    return _make_task(sample, found, options)
+
+
+def guess_language(source: str) -> Language:
+    """cuda if the program passes CUDA sources or defines a kernel, otherwise cpp."""
+    return "cuda" if "__global__" in source or "cuda_sources" in source else "cpp"
+
+
+def find_suite_folder(suite: str, problems_dir: Path | None) -> Path:
+    """The folder of a suite; one that does not exist is named when a problem is looked for in it."""
+    return find_folder("reference_models", problems_dir, option="--problems-dir") / suite
+
+
+def _make_task(sample: Sample, problem: Problem, options: EvaluateOptions) -> Task:
+    from harness.executors.local import NO_DEVICE, Task
+
+    subject = Subject(
+        run=sample.key.run,
+        sample=sample.key.sample,
+        turn=sample.key.turn,
+        model=sample.model,
+        prompt=sample.prompt,
+        suite=sample.suite,
+        problem=problem.name,
+        problem_digest=problem.digest,
+        candidate_digest=sample.candidate.digest if sample.candidate else "",
+        language=sample.language,
+        device=NO_DEVICE,
+        workload=options.workload,
+        baseline=options.baseline,
+    )
+    return Task(subject=subject, problem=problem, candidate=sample.candidate)
+
+
+def _choose_wanted(
+    tasks: Sequence[Task],
+    options: EvaluateOptions,
+    executor: LocalExecutor,
+    store: ResultStore,
+    report: EvaluationReport,
+) -> Iterator[Task]:
+    """What is to be judged: not what has a verdict already, nor what has no such workload."""
+    from dataclasses import replace
+
+    for task in tasks:
+        if task.problem.workload(options.workload) is None:
+            report.without_workload.append(task.problem.name)
+            continue
+        subject = replace(task.subject, device=executor.device_name(task.subject.language))
+        stored = None if options.again else store.find(subject)
+        if stored is not None and stored.evaluation.outcome is not Outcome.HARNESS_ERROR:
+            report.skipped.append(stored.id)
+            continue
+        yield replace(task, subject=subject)
+
+
+def _run(executor: LocalExecutor, tasks: Sequence[Task], store: ResultStore, report: EvaluationReport) -> None:
+    if not tasks:
+        return
+    with _show_progress(len(tasks)) as advance:
+
+        def take(stage: str, task: Task, evaluation: Evaluation | None) -> None:
+            if evaluation is not None:
+                source = task.candidate.source if task.candidate else None
+                report.evaluations.append((store.record(evaluation, source), evaluation))
+            advance(stage, report)
+
+        executor.run(tasks, take)
+
+
+@contextmanager
+def _show_progress(total: int) -> Iterator[Callable[[str, EvaluationReport], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description:<8}"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, TextColumn("{task.fields[note]}"), console=Console(stderr=True)) as progress:
+        build = progress.add_task("building", total=total, note="")
+        judge = progress.add_task("judging", total=total, note="")
+
+        def advance(stage: str, report: EvaluationReport) -> None:
+            if stage == "build":
+                progress.advance(build)
+                return
+            done = len(report.evaluations)
+            progress.update(judge, completed=done, note=f"{report.count(Outcome.CORRECT)} correct")
+            if progress.tasks[build].completed < done:
+                progress.update(build, completed=done)
+
+        yield advance
+
+
+def _local_settings(options: EvaluateOptions) -> LocalSettings:
+    from harness.executors.local import LocalSettings
+    from harness.judge.evaluate import JudgeSettings
+    from harness.judge.session import TimeLimits
+
+    limits = TimeLimits(call_s=options.call_timeout_s)
+    return LocalSettings(
+        device=options.device,
+        architecture=options.architecture,
+        jobs=options.jobs,
+        cache=options.cache_dir,
+        confinement=options.confinement,
+        build_timeout_s=options.build_timeout_s,
+        judge=JudgeSettings(limits=limits, measure_time=options.measure_time),
+    )

@@ -1,0 +1,143 @@
+"""`harness run`: generate, evaluate, leaderboard in one command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from harness.cli.evaluate import (
+    AgainOption,
+    ArchOption,
+    BaselineOption,
+    BuildTimeoutOption,
+    CacheDirOption,
+    CallTimeoutOption,
+    ConfinementOption,
+    DeviceOption,
+    JobsOption,
+    ResultsDirOption,
+    TimeOption,
+    WorkloadOption,
+)
+from harness.cli.generate import (
+    BaseUrlOption,
+    ConcurrencyOption,
+    GeneratedDirOption,
+    GpuOption,
+    JsonOption,
+    LanguageOption,
+    MaxTokensOption,
+    MaxWaitOption,
+    ModelOption,
+    ProblemOption,
+    ProblemsDirOption,
+    PromptOption,
+    PromptsDirOption,
+    ProviderOption,
+    RecordingOption,
+    RequestTimeoutOption,
+    RunOption,
+    SamplesOption,
+    SuiteOption,
+    TemperatureOption,
+)
+
+
+def run(
+    *,
+    suite: SuiteOption = "core",
+    problem: ProblemOption = None,
+    model: ModelOption = None,
+    base_url: BaseUrlOption = None,
+    provider: ProviderOption = "openai",
+    recording: RecordingOption = None,
+    samples: SamplesOption = 1,
+    temperature: TemperatureOption = None,
+    max_tokens: MaxTokensOption = None,
+    language: LanguageOption = "cuda",
+    prompt: PromptOption = "plain",
+    gpu: GpuOption = None,
+    run: RunOption = None,
+    concurrency: ConcurrencyOption = 16,
+    request_timeout: RequestTimeoutOption = 1200.0,
+    max_wait: MaxWaitOption = 600.0,
+    device: DeviceOption = "auto",
+    workload: WorkloadOption = "full",
+    baseline: BaselineOption = "eager",
+    again: AgainOption = False,
+    time: TimeOption = True,
+    call_timeout: CallTimeoutOption = 60.0,
+    build_timeout: BuildTimeoutOption = 600.0,
+    arch: ArchOption = None,
+    jobs: JobsOption = None,
+    confinement: ConfinementOption = "auto",
+    results_dir: ResultsDirOption = Path("results"),
+    generated_dir: GeneratedDirOption = Path("generated"),
+    problems_dir: ProblemsDirOption = None,
+    prompts_dir: PromptsDirOption = None,
+    cache_dir: CacheDirOption = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Ask a model, judge what it wrote, and print the leaderboard.
+
+    Interrupt it at any time; the same command again goes on where it stopped.
+
+    Example: harness run --suite core --model gpt-5 --samples 4
+
+    Without a model or a key: harness run --provider recorded --language cpp --workload small
+    """
+    from harness.cli.evaluate import print_json, print_report
+    from harness.cli.evaluation import EvaluateOptions, evaluate_tasks, sample_tasks
+    from harness.cli.generation import GenerateOptions, generate_run, print_notes
+    from harness.cli.leaderboard import leaderboard
+
+    report = generate_run(
+        GenerateOptions(
+            suite=suite,
+            problems=tuple(problem or ()),
+            model=model,
+            base_url=base_url,
+            provider=provider,
+            recording=recording,
+            samples=samples,
+            temperature=temperature,
+            max_tokens=max_tokens,
+            language=language,
+            prompt=prompt,
+            gpu=gpu,
+            run=run,
+            concurrency=concurrency,
+            timeout_s=request_timeout,
+            max_wait_s=max_wait,
+            generated_dir=generated_dir,
+            problems_dir=problems_dir,
+            prompts_dir=prompts_dir,
+        )
+    )
+    print_notes(report)
+    options = EvaluateOptions(
+        device=device,
+        workload=workload,
+        baseline=baseline,
+        again=again,
+        measure_time=time,
+        call_timeout_s=call_timeout,
+        build_timeout_s=build_timeout,
+        architecture=arch,
+        jobs=jobs,
+        confinement=confinement,
+        results_dir=results_dir,
+        generated_dir=generated_dir,
+        problems_dir=problems_dir,
+        cache_dir=cache_dir,
+    )
+    evaluated = evaluate_tasks(sample_tasks([report.run], options), options)
+    if json_output:
+        print_json(evaluated, options, single=False)
+        return
+    print_report(evaluated, options)
+    typer.echo()
+    leaderboard(results_dir=results_dir, generated_dir=generated_dir)
+    if report.failed:
+        raise typer.Exit(1)

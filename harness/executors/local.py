@@ -1,0 +1,154 @@
+"""Evaluates on this machine: builds ahead on every core, then judges one candidate after another on its device.
+
+On the CPU nothing is built while something is timed. What has no device here is judged (built, linked, loaded) during
+the build phase, since nothing of it is timed. Every evaluation is handed over the moment it ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from harness.build import Builder, Toolchain, default_cache_folder, probe_toolchain
+from harness.domain import Candidate, Evaluation, Language, Problem, Subject
+from harness.judge.confinement import (
+    Confinement,
+    clean_environment,
+    interpreter_folders,
+    probe_confinement,
+)
+from harness.judge.devices import JudgeDevice, open_device
+from harness.judge.evaluate import Judge, JudgeSettings
+from harness.judge.supervisor import Forkserver
+
+NO_DEVICE = "none"
+Stage = Literal["build", "judge"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One candidate to be judged. `candidate` None: no code was found. The subject's device is filled in here."""
+
+    subject: Subject
+    problem: Problem
+    candidate: Candidate | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalSettings:
+    """`device` "auto", "cpu" or "cuda:N"; `jobs` builds at a time; `architecture` as in TORCH_CUDA_ARCH_LIST."""
+
+    device: str = "auto"
+    architecture: str | None = None
+    jobs: int | None = None
+    cache: Path | None = None
+    confinement: str = "auto"
+    build_timeout_s: float = 600.0
+    judge: JudgeSettings = field(default_factory=JudgeSettings)
+
+
+Report = Callable[[Stage, Task, Evaluation | None], None]
+
+
+class LocalExecutor:
+    """This machine's devices. Use as a context manager: leaving it ends every process it started."""
+
+    def __init__(self, settings: LocalSettings) -> None:
+        self._settings = settings
+        self.confinement: Confinement = probe_confinement(settings.confinement)
+        self.toolchain: Toolchain = probe_toolchain(settings.architecture)
+        self._forkserver = Forkserver(self.confinement)
+        self._builder = Builder(
+            cache=settings.cache or default_cache_folder(),
+            toolchain=self.toolchain,
+            wrap=self.confinement.wrap,
+            readable=interpreter_folders(),
+            environment=clean_environment,
+            timeout_s=settings.build_timeout_s,
+        )
+        self._judges: dict[Language, tuple[Judge, JudgeDevice | None]] = {}
+
+    def __enter__(self) -> LocalExecutor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._builder.stop()
+        self._forkserver.close()
+
+    def device_name(self, language: Language) -> str:
+        """The device that candidates of a language are judged on here; "none" where there is none."""
+        device = self._judge(language)[1]
+        return NO_DEVICE if device is None else device.name
+
+    def run(self, tasks: Sequence[Task], report: Report) -> None:
+        """Judges every task and reports each as it ends, in this thread. Stages: built ("build"), judged ("judge")."""
+        for language in {task.subject.language for task in tasks}:
+            self._judge(language)  # devices are opened before threads start
+        placed = [self._place(task) for task in tasks]
+        self._build_ahead(placed, report)
+        for task in placed:
+            judge, device = self._judge(task.subject.language)
+            if device is not None:
+                with hold_device(device.name):
+                    evaluation = judge.evaluate(task.subject, task.problem, task.candidate)
+                report("judge", task, evaluation)
+
+    def _place(self, task: Task) -> Task:
+        return replace(task, subject=replace(task.subject, device=self.device_name(task.subject.language)))
+
+    def _build_ahead(self, tasks: Sequence[Task], report: Report) -> None:
+        jobs = self._settings.jobs or len(os.sched_getaffinity(0))
+        with ThreadPoolExecutor(max_workers=jobs) as pool:
+            running = {pool.submit(self._build_one, task): task for task in tasks}
+            try:
+                for future, task in _as_completed(running):
+                    evaluation = future.result()
+                    report("build" if evaluation is None else "judge", task, evaluation)
+            except BaseException:
+                for future in running:
+                    future.cancel()
+                self._builder.stop()
+                self._forkserver.close()
+                raise
+
+    def _build_one(self, task: Task) -> Evaluation | None:
+        judge, device = self._judge(task.subject.language)
+        if device is None:
+            return judge.evaluate(task.subject, task.problem, task.candidate)
+        if task.candidate is not None:
+            judge.prebuild(task.problem, task.subject.workload, task.candidate)
+        return None
+
+    def _judge(self, language: Language) -> tuple[Judge, JudgeDevice | None]:
+        if language not in self._judges:
+            device = open_device(self._settings.device, language)
+            judge = Judge(
+                device=device, builder=self._builder, forkserver=self._forkserver, settings=self._settings.judge
+            )
+            self._judges[language] = (judge, device)
+        return self._judges[language]
+
+
+def _as_completed(running: dict[Future[Evaluation | None], Task]) -> Iterator[tuple[Future[Evaluation | None], Task]]:
+    """Futures as they end. Waits in short steps, so that Ctrl-C is heard at once."""
+    left = set(running)
+    while left:
+        done, left = wait(left, timeout=0.2, return_when=FIRST_COMPLETED)
+        for future in done:
+            yield future, running[future]
+
+
+@contextmanager
+def hold_device(name: str) -> Iterator[None]:
+    """One measurement at a time on a device, whichever process makes it: two at once would disturb each other."""
+    path = Path(tempfile.gettempdir()) / f"harness-{os.getuid()}-{name.replace(':', '-')}.lock"
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
