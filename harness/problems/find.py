@@ -85,8 +85,8 @@ def parse_source(source: str, where: str) -> ast.Module:
     try:
         return ast.parse(source, filename=where)
     except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None) or "?"
-        raise ProblemError(f"{where}, line {line}: expected Python, found {error}; correct the file") from error
+        line, reason = getattr(error, "lineno", None) or "?", getattr(error, "msg", error)
+        raise ProblemError(f"{where}, line {line}: expected Python: {reason}; correct the file") from error
 
 
 def bound_names(statement: ast.stmt) -> frozenset[str]:

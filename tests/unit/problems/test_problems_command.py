@@ -1,0 +1,126 @@
+"""`harness problems`, as typed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from harness.cli.problems import problems_app
+from harness.domain import DeviceError, UsageError
+
+GOOD = """'''Multiplies by a weight.'''
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(40))
+    def forward(self, x):
+        return x * self.weight
+
+rows = 4096
+def get_inputs():
+    return [torch.randn(rows, 40)]
+def get_init_inputs():
+    return []
+
+SMALL = {"rows": 33}
+TAGS = ("toy",)
+"""
+
+
+@pytest.fixture
+def suites(tmp_path: Path) -> Path:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "good.py").write_text(GOOD)
+    return tmp_path
+
+
+def run(*arguments: str):
+    app = typer.Typer()
+    app.add_typer(problems_app, name="problems")
+    app.callback()(lambda: None)
+    return CliRunner().invoke(app, ["problems", *arguments], env={"COLUMNS": "80"}, catch_exceptions=True)
+
+
+def options(suites: Path) -> tuple[str, ...]:
+    return ("--suite", "mine", "--problems-dir", str(suites))
+
+
+def test_list_shows_shapes_of_both_workloads_and_tags(suites):
+    result = run("list", *options(suites))
+    assert result.exit_code == 0
+    for word in ("good", "4096x40", "33x40", "toy"):
+        assert word in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_the_bare_command_lists_core():
+    result = run()
+    assert result.exit_code == 0
+    assert "conv2d_relu_bias" in result.stdout
+    assert "128x64x128x128" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_list_json_is_one_record(suites):
+    record = json.loads(run("list", *options(suites), "--json").stdout)
+    (entry,) = record["problems"]
+    assert (record["suite"], entry["name"], entry["summary"]) == ("mine", "good", "Multiplies by a weight.")
+    assert entry["workloads"][1] == {"name": "small", "inputs": [{"dtype": "float32", "shape": [33, 40]}]}
+
+
+def test_list_shows_a_file_that_is_no_problem_among_the_others(suites):
+    (suites / "mine" / "broken.py").write_text("def get_inputs(:\n")
+    result = run("list", *options(suites))
+    assert result.exit_code == 0
+    assert "good" in result.stdout
+    assert "not a problem" in result.stdout
+
+
+def test_check_admits_a_good_problem(suites):
+    result = run("check", *options(suites))
+    assert result.exit_code == 0
+    assert "1 of 1 problems admitted" in result.stdout
+
+
+def test_check_rejects_with_exit_code_1_and_says_why(suites):
+    (suites / "mine" / "lazy.py").write_text(GOOD.replace("x * self.weight", "x * 0"))
+    (suites / "mine" / "broken.py").write_text("def get_inputs(:\n")
+    result = run("check", *options(suites))
+    assert result.exit_code == 1
+    assert "1 of 3 problems admitted" in result.stdout
+    assert "lazy: zeros: output: accepted" in result.stdout
+    assert "broken: loads: " in result.stdout
+
+
+def test_check_json_is_one_record(suites):
+    result = run("check", "good", *options(suites), "--json")
+    record = json.loads(result.stdout)
+    assert record["admitted"] is True
+    assert record["problems"][0]["workload"] == "small"
+    assert all(check["passed"] and check["evidence"] for check in record["problems"][0]["checks"])
+
+
+def test_check_takes_the_path_of_any_reference_file(suites, tmp_path):
+    path = tmp_path / "elsewhere.py"
+    path.write_text(GOOD.replace('SMALL = {"rows": 33}', ""))
+    result = run("check", str(path), *options(suites))
+    assert result.exit_code == 0
+    assert "full" in result.stdout
+
+
+def test_an_unknown_problem_suggests_the_nearest(suites):
+    result = run("check", "goood", *options(suites))
+    assert isinstance(result.exception, UsageError)
+    assert "Did you mean good?" in str(result.exception)
+
+
+@pytest.mark.parametrize(("device", "error"), [("tpu", UsageError), ("mps", UsageError), ("cuda:99", DeviceError)])
+def test_a_device_that_cannot_be_used_is_an_error(suites, device, error):
+    assert isinstance(run("check", *options(suites), "--device", device).exception, error)
