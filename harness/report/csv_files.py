@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.domain import Outcome, StoreError
 from harness.rank.leaderboard import GroupKey, LeaderboardRow
-from harness.report.printable import defuse_formula, make_printable
+from harness.report.printable import make_cell
 from harness.report.ranking import rank_stored
 from harness.store.results import ResultRow, ResultStore
 
@@ -83,10 +83,10 @@ def _flatten_row(row: LeaderboardRow) -> dict[str, Any]:
 
 def _format_frame(frame: pd.DataFrame) -> str:
     for name in frame.columns:
-        texts = [value for value in frame[name].unique() if isinstance(value, str)]
-        safe = {text: defuse_formula(make_printable(text)) for text in texts}
-        if any(safe[text] != text for text in texts):
-            frame = frame.assign(**{name: [safe.get(value, value) for value in frame[name]]})
+        values = frame[name].tolist()
+        unsafe = {text: cell for text in set(values) if isinstance(text, str) and (cell := make_cell(text)) != text}
+        if unsafe:
+            frame = frame.assign(**{name: [unsafe.get(value, value) for value in values]})
     return str(frame.to_csv(index=False, lineterminator="\n"))
 
 

@@ -10,17 +10,18 @@ import re
 
 # C0 and C1 controls but for newline and tab, DEL, the marks that reorder text on the screen, lone surrogates.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t")
 
 
 def make_printable(text: str) -> str:
     """The text with control characters written out, such as `\\x1b`; newlines and tabs stay, CRLF becomes a newline."""
-    return _UNSAFE.sub(_write_out, text.replace("\r\n", "\n"))
+    return _UNSAFE.sub(_write_out, text.replace("\r\n", "\n")) if not text.isprintable() else text
 
 
-def defuse_formula(text: str) -> str:
-    """The text with a `'` before it when a spreadsheet would take it for a formula."""
-    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
+def make_cell(text: str) -> str:
+    """The text for a cell of a spreadsheet: printable, with a `'` before it where it would be taken for a formula."""
+    printable = make_printable(text)
+    return f"'{printable}" if printable.startswith(_FORMULA_STARTS) else printable
 
 
 def _write_out(match: re.Match[str]) -> str:
