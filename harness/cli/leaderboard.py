@@ -54,6 +54,8 @@ def leaderboard(
 
     Example: harness leaderboard --suite core --workload full -k 1 -k 5
     """
+    from fnmatch import fnmatchcase
+
     from harness.report.ranking import rank_stored
     from harness.store.results import ResultFilter, ResultStore
 
@@ -63,13 +65,14 @@ def leaderboard(
         model=only_model,
         problem=only_problem,
         suite=only_suite,
-        device=only_device,
         workload=only_workload,
     )
     # With --problem only the problems that match are in question, not all that the run asked for.
     asked_in = None if only_problem else generated_dir
     with ResultStore.open(results_dir, read_only=True) as store:
-        rows = rank_stored(store.rows(where), generated_dir=asked_in, ks=sorted(set(k or ())))
+        ranked = rank_stored(store.rows(where), generated_dir=asked_in, ks=sorted(set(k or ())))
+        # Chosen only now: samples without any code reached no device, and count on each all the same.
+        rows = [row for row in ranked if only_device is None or fnmatchcase(row.group.device, only_device)]
         if as_json or as_csv or as_markdown:
             typer.echo(_format_rows(rows, as_json=as_json, as_csv=as_csv), nl=False)
         else:

@@ -127,6 +127,13 @@ def test_the_leaderboard_ranks_as_table_json_csv_and_markdown(run, stored):
     assert "| model-b | plain | cpp |" in run("leaderboard", "--markdown").stdout
 
 
+def test_choosing_a_device_does_not_leave_out_samples_without_code(run, stored):
+    options = ("--device", "cpu", "--model", "model-a", "--workload", "full")
+    (row,) = json.loads(run("leaderboard", "--json", *options).stdout)
+    assert (row["device"], row["correct"], row["outcomes"]) == ("cpu", 0.5, {"no_code": 1, "correct": 1})
+    assert json.loads(run("leaderboard", "--json", "--device", "cuda:*").stdout) == []
+
+
 def test_pass_at_k_is_added_on_request_and_too_large_a_k_is_an_error(run, stored):
     (row,) = json.loads(run("leaderboard", "--json", "--model", "model-a", "--workload", "full", "-k", "2").stdout)
     assert row["at_k"] == [{"k": 2, "correct": 1.0, "fast_1": 1.0}]
