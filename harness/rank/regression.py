@@ -89,7 +89,7 @@ def _find_obstacle(before: Evaluation, after: Evaluation) -> str:
     for name, word in _MUST_MATCH.items():
         old, new = getattr(before.subject, name), getattr(after.subject, name)
         if old != new:
-            return f"other {word}: {old or 'none'} -> {new or 'none'}"
+            return f"other {word}" if name.endswith("digest") else f"other {word}: {old} -> {new}"
     devices = (before.subject.device, after.subject.device)
     if "none" in devices:  # never reached a device: no code, not built; true on any
         return ""

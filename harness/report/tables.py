@@ -87,20 +87,20 @@ def render_leaderboard_markdown(rows: Sequence[LeaderboardRow]) -> str:
 
 
 def render_changes(changes: Iterable[Change]) -> Table:
-    """One line per candidate that was evaluated again: what it was, what it is, and why that is a change."""
+    """One row per candidate that was evaluated again: what it was, what it is, and the new speedup over the old one or
+    why there is none. Long names are folded, not cut: what got worse must be found again."""
     table = make_table()
-    for name in ("change", "candidate", "before", "after"):
-        _add_column(table, name, whole=name != "candidate")
-    _add_column(table, "why")
+    for name in ("change", "candidate", "before", "after", "ratio"):
+        table.add_column(name, no_wrap=name in ("change", "before", "after"), overflow="fold")
     for change in changes:
         subject = change.subject
         turn = f"/turn-{subject.turn}" if subject.turn else ""
         table.add_row(
             _cell_text(change.kind, _CHANGE_STYLES.get(change.kind, "")),
-            _cell_text(f"{subject.run}/{subject.problem}/{subject.sample}{turn}"),
+            style_text(f"{subject.run}/{subject.problem}/{subject.sample}{turn}"),
             _format_verdict(change.before, change.before_speedup),
             _format_verdict(change.after, change.after_speedup),
-            style_text(change.reason or (f"x{change.ratio:.2f}" if change.ratio else "")),
+            style_text(_explain_change(change)),
         )
     return table
 
@@ -206,6 +206,12 @@ def _format_problems(row: LeaderboardRow) -> str:
 def _format_verdict(outcome: Outcome, speedup: float | None) -> Text:
     text = style_outcome(outcome.value)
     return text if speedup is None else text.append(f" {format_speedup(speedup)}")
+
+
+def _explain_change(change: Change) -> str:
+    if change.kind in ("not_comparable", "unreliable"):
+        return change.reason
+    return "-" if change.ratio is None else f"{change.ratio:.2f}"
 
 
 def _escape_markdown(cell: str) -> str:

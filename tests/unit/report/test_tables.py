@@ -108,7 +108,7 @@ def test_changes_fit_80_columns_and_say_why(evaluation_of):
         compare_evaluations(before, evaluation_of("correct", 3.0, problem=LONG_PROBLEM, problem_digest="9" * 16)),
     ]
     text = render(render_changes(changes))
-    for expected in ("slower", "correct 3.00x", "x0.50", "broken", "out_of_memory", "not_comparable"):
+    for expected in ("slower", "correct 3.00x", "  0.50", "broken", "out_of_memory", "not_comparable", "other problem"):
         assert expected in text
 
 
