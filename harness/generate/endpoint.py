@@ -102,6 +102,7 @@ class EndpointProvider:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
+        self._create = client.chat.completions.with_raw_response.create  # imports what the first request needs
         self._settings = settings
         self._patience = patience
         self._clock = clock
@@ -136,7 +137,7 @@ class EndpointProvider:
         started = self._clock()
         try:
             async with asyncio.timeout(self._settings.timeout_s):
-                response = await self._client.chat.completions.with_raw_response.create(**parameters)
+                response = await self._create(**parameters)
         except TimeoutError as error:
             raise AttemptFailed(
                 f"{url} did not answer within --request-timeout {self._settings.timeout_s:g} s"

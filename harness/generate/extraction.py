@@ -29,6 +29,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from markdown_it import MarkdownIt
@@ -118,7 +119,7 @@ class _Answer:
 
     @classmethod
     def read(cls, text: str, first_line: int) -> _Answer:
-        lines = tuple(text.split("\n"))
+        lines = tuple(text.removesuffix("\n").split("\n"))
         blocks = [*_read_blocks(text, lines, first_line)]
         return cls(
             lines=lines,
@@ -140,11 +141,16 @@ def _dedent(lines: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(line.removeprefix(shared) for line in lines)
 
 
-def _read_blocks(text: str, lines: tuple[str, ...], first_line: int) -> Iterator[tuple[_Block, bool]]:
-    # Only the rules that decide where a fence stands: a tag such as <vector> must not open an HTML block.
+@cache
+def _make_parser() -> MarkdownIt:
+    """Only the rules that decide where a fence stands: a tag such as <vector> must not open an HTML block."""
     parser = MarkdownIt("zero").enable(["fence", "code", "blockquote", "list"])
     parser.core.ruler.enableOnly(["normalize", "block"])
-    for token in parser.parse(text):
+    return parser
+
+
+def _read_blocks(text: str, lines: tuple[str, ...], first_line: int) -> Iterator[tuple[_Block, bool]]:
+    for token in _make_parser().parse(text):
         if token.type != "fence" or token.map is None:
             continue
         opening, end = token.map

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -21,7 +22,8 @@ from harness.store.generated import has_sample, write_sample
 
 DrawOutcome = Literal["stored", "no_code", "failed"]
 # Storing waits for the disk, not for the processor.
-_WRITERS = 16
+_WRITERS = 8
+_UNWRITTEN = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,12 +91,19 @@ async def draw_samples(
 
     Raises EndpointRefused or StoreError, whichever ended the session early.
     """
-    prompts = {prompt.problem: prompt for prompt in plan.prompts}
-    queue = iter(wanted)
     with ThreadPoolExecutor(max_workers=_WRITERS, thread_name_prefix="store") as writers:
-        session = _Session(plan, provider, report, prompts, writers, read_clock, notify)
         try:
             async with asyncio.TaskGroup() as group:
+                session = _Session(
+                    plan=plan,
+                    provider=provider,
+                    report=report,
+                    group=group,
+                    writers=writers,
+                    read_clock=read_clock,
+                    notify=notify,
+                )
+                queue = iter(wanted)
                 for _ in range(min(concurrency, len(wanted))):
                     group.create_task(session.work_through(queue))
         except BaseExceptionGroup as errors:
@@ -102,65 +111,82 @@ async def draw_samples(
             raise errors.exceptions[0] from None
 
 
-@dataclass(frozen=True, slots=True)
 class _Session:
-    plan: Plan
-    provider: Provider
-    report: SessionReport
-    prompts: dict[str, Prompt]
-    writers: ThreadPoolExecutor
-    read_clock: Callable[[], str]
-    notify: Callable[[SampleKey, DrawOutcome], None]
+    """One call of `draw_samples`: what its tasks share."""
+
+    def __init__(
+        self,
+        *,
+        plan: Plan,
+        provider: Provider,
+        report: SessionReport,
+        group: asyncio.TaskGroup,
+        writers: ThreadPoolExecutor,
+        read_clock: Callable[[], str],
+        notify: Callable[[SampleKey, DrawOutcome], None],
+    ) -> None:
+        self.plan = plan
+        self.provider = provider
+        self.report = report
+        self.group = group
+        self.writers = writers
+        self.read_clock = read_clock
+        self.notify = notify
+        self.prompts = {prompt.problem: prompt for prompt in plan.prompts}
+        self.problem_digests = dict(plan.problem_digests)
+        self.unwritten = asyncio.Semaphore(_UNWRITTEN)
 
     async def work_through(self, queue: Iterator[SampleKey]) -> None:
         for key in queue:
             try:
-                outcome = await self.draw(key)
+                completion = await self.provider.complete(self.make_request(key))
             except EndpointRefused:
                 raise
             except ProviderError as error:
                 self.report.failed.append(SampleFailure(key=key, message=str(error)))
-                outcome = "failed"
-            self.notify(key, outcome)
+                self.notify(key, "failed")
+            else:
+                self.store(key, completion)
+                await self.unwritten.acquire()  # a slow disk slows the asking, and does not fill the memory
 
-    async def draw(self, key: SampleKey) -> DrawOutcome:
-        manifest, prompt = self.plan.manifest, self.prompts[key.problem]
-        request = CompletionRequest(
+    def make_request(self, key: SampleKey) -> CompletionRequest:
+        manifest = self.plan.manifest
+        return CompletionRequest(
             key=key,
-            prompt=prompt,
+            prompt=self.prompts[key.problem],
             model=manifest.model,
             temperature=manifest.temperature,
             max_tokens=manifest.max_tokens,
         )
-        completion = await self.provider.complete(request)
-        found = await self.store(key, prompt, completion)
-        return "stored" if found else "no_code"
 
-    async def store(self, key: SampleKey, prompt: Prompt, completion: Completion) -> bool:
-        """Stores a sample, even when the session is cancelled meanwhile: an answer that came was paid for."""
+    def store(self, key: SampleKey, completion: Completion) -> None:
+        """Hands a sample to the writers at once: an answer that came was paid for, even if we are cancelled now."""
+        prompt = self.prompts[key.problem]
         candidate = extract_candidate(completion, prompt.language)
-        provenance = self._describe(key)
+        write = partial(
+            write_sample,
+            self.plan.run_dir,
+            key=key,
+            prompt=prompt,
+            completion=completion,
+            candidate=candidate,
+            provenance=self._describe(key),
+        )
+        writing = asyncio.get_running_loop().run_in_executor(self.writers, write)
+        self.group.create_task(self.wait_for_write(key, writing, has_code=candidate is not None))
 
-        def write() -> None:
-            write_sample(
-                self.plan.run_dir,
-                key=key,
-                prompt=prompt,
-                completion=completion,
-                candidate=candidate,
-                provenance=provenance,
-            )
-
-        await asyncio.shield(asyncio.get_running_loop().run_in_executor(self.writers, write))
+    async def wait_for_write(self, key: SampleKey, writing: asyncio.Future[Path], *, has_code: bool) -> None:
+        await asyncio.shield(writing)
+        self.unwritten.release()
         self.report.stored += 1
-        self.report.without_code += candidate is None
-        return candidate is not None
+        self.report.without_code += not has_code
+        self.notify(key, "stored" if has_code else "no_code")
 
     def _describe(self, key: SampleKey) -> dict[str, object]:
         manifest = self.plan.manifest
         return {
             "suite": manifest.suite,
-            "problem_digest": dict(self.plan.problem_digests).get(key.problem),
+            "problem_digest": self.problem_digests.get(key.problem),
             "model": manifest.model,
             "provider": manifest.provider,
             "base_url": manifest.base_url,

@@ -196,7 +196,7 @@ def test_a_stray_fence_after_a_bare_file_is_dropped() -> None:
 
 def test_a_bare_file_without_any_fence_is_a_program() -> None:
     found = _find(f"<think>hm</think>{FINAL}")
-    assert (found.source.rstrip("\n"), found.rule) == (FINAL.rstrip("\n"), "bare_file")
+    assert (found.source, found.rule) == (FINAL, "bare_file")
 
 
 def test_carriage_returns_are_normalised_and_the_program_still_parses() -> None:

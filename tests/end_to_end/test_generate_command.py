@@ -1,0 +1,272 @@
+"""`harness generate` and `harness extract` as a user types them: real processes, real files, a real local endpoint."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from chat_server import ANSWER, PROGRAM, ChatServer, Reply, reply_with, serve
+
+from harness.store.generated import load_samples, read_manifest
+
+PROBLEM = """import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x + {number}
+
+
+def get_inputs():
+    return [torch.rand(3)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A working folder with a suite of three problems; prompts are those of the checkout."""
+    suite = tmp_path / "reference_models" / "tiny"
+    suite.mkdir(parents=True)
+    for number, name in enumerate(("add_one", "add_two", "softmax")):
+        (suite / f"{name}.py").write_text(PROBLEM.format(number=number))
+    return tmp_path
+
+
+def _start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    return subprocess.Popen(
+        [sys.executable, "-m", "harness.cli.main", *arguments],
+        cwd=folder,
+        env={**kept, "COLUMNS": "80", **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    process = _start(folder, *arguments, **environment)
+    out, err = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+
+def _generate(folder: Path, url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return _run(folder, "generate", "--suite", "tiny", "--model", "m", "--base-url", url, *arguments)
+
+
+def test_a_run_stores_every_sample_and_prints_one_record(folder: Path) -> None:
+    with serve(reply_with()).running() as server:
+        done = _generate(folder, server.base_url, "--samples", "2", "--run", "first", "--json")
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert (record["run"], record["planned"], record["stored"], record["failed"]) == ("first", 6, 6, [])
+    samples = load_samples(folder / "generated" / "first")
+    assert [(sample.key.problem, sample.key.sample) for sample in samples] == [
+        (problem, number) for problem in ("add_one", "add_two", "softmax") for number in (0, 1)
+    ]
+    assert {sample.candidate.source for sample in samples if sample.candidate} == {PROGRAM}
+
+
+def test_a_complete_run_asks_for_nothing_more(folder: Path) -> None:
+    with serve(reply_with()).running() as server:
+        for _ in range(2):
+            done = _generate(folder, server.base_url, "--run", "first")
+        assert len(server.requests) == 3
+    assert "0 stored (0 without code), 3 already there, 0 failed" in done.stdout
+
+
+def test_a_run_grows_by_what_is_missing(folder: Path) -> None:
+    with serve(reply_with()).running() as server:
+        _generate(folder, server.base_url, "--run", "first", "--problem", "softmax")
+        _generate(folder, server.base_url, "--run", "first", "--samples", "3")
+        assert len(server.requests) == 9
+    assert read_manifest(folder / "generated" / "first").samples == 3
+
+
+def test_a_killed_run_issued_again_asks_only_for_what_is_missing(folder: Path) -> None:
+    server = ChatServer(lambda number, request: reply_with(delay_s=0.01))
+    arguments = ("generate", "--suite", "tiny", "--model", "m", "--samples", "25", "--concurrency", "2")
+    with server.running():
+        process = _start(folder, *arguments, "--base-url", server.base_url)
+        while len(server.requests) < 25 and process.poll() is None:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+        [run_dir] = (folder / "generated").iterdir()
+        before = {str(sample.key): sample for sample in load_samples(run_dir)}
+        asked_before = len(server.requests)
+        done = _run(folder, *arguments, "--base-url", server.base_url)
+    assert done.returncode == 0, done.stderr
+    assert asked_before - 12 <= len(before) <= asked_before  # but for those under way when it was killed
+    assert len(server.requests) - asked_before == 75 - len(before)
+    after = {str(sample.key): sample for sample in load_samples(run_dir)}
+    assert len(after) == 75
+    assert {key: after[key] for key in before} == before
+    assert [path.name for path in run_dir.iterdir() if path.name.startswith(".partial")] == []
+
+
+def test_an_interrupt_keeps_what_came(folder: Path) -> None:
+    server = ChatServer(lambda number, request: reply_with(delay_s=0.0 if number <= 2 else 20.0))
+    with server.running():
+        process = _start(folder, "generate", "--suite", "tiny", "--model", "m", "--base-url", server.base_url)
+        while len([*folder.glob("generated/*/*/0")]) < 2 and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=10)
+    assert process.returncode == 130, err
+    assert "every answer that came is stored" in err
+    [run_dir] = (folder / "generated").iterdir()
+    assert len(load_samples(run_dir)) == 2
+
+
+def test_a_failing_sample_is_reported_and_the_others_are_kept(folder: Path) -> None:
+    bad = Reply(status=400, body=b'{"error": {"message": "too long"}}', headers={"Content-Type": "application/json"})
+    server = ChatServer(lambda number, request: bad if "x + 1" in request["messages"][0]["content"] else reply_with())
+    with server.running():
+        done = _generate(folder, server.base_url, "--run", "first", "--json")
+    assert done.returncode == 1
+    assert "failed: add_two/0:" in done.stderr
+    assert [failure["problem"] for failure in json.loads(done.stdout)["failed"]] == ["add_two"]
+    assert len(load_samples(folder / "generated" / "first")) == 2
+
+
+def test_a_refused_key_ends_the_run_at_once_and_keeps_what_came(folder: Path) -> None:
+    refused = Reply(status=401, body=b"{}", headers={"Content-Type": "application/json"})
+    with serve(reply_with(), refused).running() as server:
+        done = _generate(folder, server.base_url, "--run", "first", "--samples", "50", "--concurrency", "1")
+        assert len(server.requests) == 2
+    assert done.returncode == 3
+    assert "check OPENAI_API_KEY" in done.stderr
+    assert len(load_samples(folder / "generated" / "first")) == 1
+
+
+def test_a_completion_without_code_is_stored_and_counted(folder: Path) -> None:
+    with serve(reply_with(None, finish_reason="length")).running() as server:
+        done = _generate(folder, server.base_url, "--problem", "softmax", "--json")
+    assert json.loads(done.stdout)["without_code"] == 1
+
+
+def test_a_full_disk_says_so_and_keeps_what_came(folder: Path) -> None:
+    with serve(reply_with()).running() as server:
+        _generate(folder, server.base_url, "--run", "first", "--problem", "add_one")
+        (folder / "generated" / "first" / "add_two").write_text("in the way")
+        done = _generate(folder, server.base_url, "--run", "first")
+    assert done.returncode == 3
+    assert "cannot write generated/first/add_two/0" in done.stderr
+    assert len(load_samples(folder / "generated" / "first")) >= 1
+
+
+def test_a_run_with_other_settings_is_refused(folder: Path) -> None:
+    with serve(reply_with()).running() as server:
+        _generate(folder, server.base_url, "--run", "first")
+        done = _generate(folder, server.base_url, "--run", "first", "--prompt", "tips")
+    assert done.returncode == 2
+    assert "prompt: 'plain' there, 'tips' asked" in done.stderr
+
+
+def test_a_missing_key_sends_and_writes_nothing(folder: Path) -> None:
+    done = _run(folder, "generate", "--suite", "tiny", "--model", "m")
+    assert done.returncode == 2
+    assert "set OPENAI_API_KEY" in done.stderr
+    assert not (folder / "generated").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "hint"),
+    [
+        ("--problem", "sofmax", "softmax"),
+        ("--suite", "tinny", "tiny"),
+        ("--prompt", "tip", "did you mean tips"),
+        ("--gpu", "H20", "did you mean H200"),
+        ("--run", "../up", "cannot be a folder name"),
+        ("--recording", "nowhere", "no recording at nowhere"),
+    ],
+)
+def test_a_wrong_name_suggests_the_nearest(folder: Path, option: str, value: str, hint: str) -> None:
+    provider = "recorded" if option == "--recording" else "openai"
+    arguments = ("--model", "m", "--base-url", "http://localhost:1/v1", "--provider", provider)
+    done = _run(folder, "generate", "--suite", "tiny", *arguments, option, value)
+    assert done.returncode == 2
+    assert hint in done.stderr
+
+
+def test_a_dry_run_prints_the_exact_prompt_that_is_sent(folder: Path) -> None:
+    dry = _run(folder, "generate", "--suite", "tiny", "--problem", "softmax", "--dry-run")
+    with serve(reply_with()).running() as server:
+        _generate(folder, server.base_url, "--problem", "softmax")
+        assert server.requests[0]["messages"] == [{"role": "user", "content": dry.stdout}]
+    assert dry.stderr == ""
+
+
+def test_a_dry_run_of_a_suite_shows_every_prompt(folder: Path) -> None:
+    done = _run(folder, "generate", "--suite", "tiny", "--language", "cpp", "--dry-run")
+    assert [line for line in done.stdout.split("\n") if line.startswith("=====")] == [
+        f"===== {name} =====" for name in ("add_one", "add_two", "softmax")
+    ]
+
+
+def test_a_run_is_a_recording(folder: Path) -> None:
+    with serve(reply_with(reasoning="hm")).running() as server:
+        _generate(folder, server.base_url, "--run", "first")
+    done = _run(
+        folder,
+        "generate",
+        "--suite",
+        "tiny",
+        "--provider",
+        "recorded",
+        "--recording",
+        "generated/first",
+        "--run",
+        "second",
+    )
+    assert done.returncode == 0, done.stderr
+    first, second = (load_samples(folder / "generated" / name) for name in ("first", "second"))
+    assert [sample.completion for sample in first] == [sample.completion for sample in second]
+    assert {sample.model for sample in second} == {"m"}
+
+
+def test_samples_that_were_not_recorded_are_skipped_with_a_note(folder: Path) -> None:
+    recorded = folder / "recordings" / "demo" / "cpp" / "softmax" / "0"
+    recorded.mkdir(parents=True)
+    (recorded / "completion.md").write_text(ANSWER)
+    arguments = ("generate", "--suite", "tiny", "--provider", "recorded")
+    done = _run(folder, *arguments, "--language", "cpp", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["unrecorded"] == ["add_one/0", "add_two/0"]
+    assert "skipped, not in the recording: 2 samples of add_one, add_two" in done.stderr
+
+
+def test_a_recording_with_nothing_that_fits_is_an_error(folder: Path) -> None:
+    (folder / "recordings" / "demo").mkdir(parents=True)
+    done = _run(folder, "generate", "--suite", "tiny", "--provider", "recorded")
+    assert done.returncode == 2
+    assert "holds none of the 3 samples asked for" in done.stderr
+    assert not (folder / "generated").exists()
+
+
+def test_extract_prints_the_program_and_names_the_rule(folder: Path) -> None:
+    (folder / "raw.md").write_text(f"<think>hm</think>\n{ANSWER}")
+    done = _run(folder, "extract", "raw.md")
+    assert (done.stdout, done.stderr, done.returncode) == (PROGRAM, "rule fence, lines 4 to 9\n", 0)
+    record = json.loads(_run(folder, "extract", "raw.md", "--json").stdout)
+    assert record == {"source": PROGRAM, "rule": "fence", "first_line": 4, "last_line": 9}
+
+
+def test_extract_without_a_program_exits_with_one(folder: Path) -> None:
+    (folder / "raw.md").write_text("no")
+    done = _run(folder, "extract", "raw.md")
+    assert (done.stdout, done.returncode) == ("", 1)
+    assert "no program with ModelNew in raw.md" in done.stderr
+    assert _run(folder, "extract", "missing.md").returncode == 2

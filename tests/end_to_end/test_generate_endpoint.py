@@ -1,0 +1,243 @@
+"""What comes of the ways in which an endpoint answers, well or badly. Every server here is real."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+import time
+from datetime import UTC, datetime
+
+import pytest
+from chat_server import ANSWER, ChatServer, Reply, reply_with, serve
+
+from harness.domain import Completion, Prompt, ProviderError, SampleKey, Usage, UsageError
+from harness.generate.endpoint import EndpointSettings, open_endpoint, read_endpoint_settings, read_retry_after
+from harness.generate.providers import CompletionRequest
+from harness.generate.retries import EndpointRefused, RetryPolicy
+
+REQUEST = CompletionRequest(
+    key=SampleKey(run="r", problem="add", sample=0),
+    prompt=Prompt(name="plain", problem="add", language="cpp", text="Make it fast."),
+    model="m",
+    temperature=0.5,
+    max_tokens=100,
+)
+JSON = {"Content-Type": "application/json"}
+QUICK = RetryPolicy(max_wait_s=20.0, first_wait_s=0.01, longest_wait_s=0.05)
+SHORT = RetryPolicy(max_wait_s=0.3, first_wait_s=0.01, longest_wait_s=0.05)
+
+
+def _ask(base_url: str, retries: RetryPolicy = QUICK, timeout_s: float = 10.0, times: int = 1) -> list[Completion]:
+    async def ask() -> list[Completion]:
+        settings = EndpointSettings(
+            base_url=base_url, api_key="secret", concurrency=8, timeout_s=timeout_s, retries=retries
+        )
+        provider = open_endpoint(settings)
+        try:
+            return [*await asyncio.gather(*(provider.complete(REQUEST) for _ in range(times)))]
+        finally:
+            await provider.close()
+
+    return asyncio.run(ask())
+
+
+def _ask_server(server: ChatServer, **options: object) -> Completion:
+    with server.running():
+        return _ask(server.base_url, **options)[0]  # type: ignore[arg-type]
+
+
+def test_everything_that_came_back_is_kept() -> None:
+    completion = _ask_server(serve(reply_with(reasoning="hm")))
+    assert (completion.text, completion.reasoning, completion.finish_reason) == (ANSWER, "hm", "stop")
+    assert completion.usage == Usage(prompt_tokens=11, completion_tokens=22, reasoning_tokens=7)
+    assert (completion.model, completion.response_id) == ("m-0613", "chatcmpl-1")
+    assert completion.latency_s is not None
+    assert 0 < completion.latency_s < 10
+
+
+def test_the_request_says_what_was_asked_for() -> None:
+    server = serve(reply_with())
+    _ask_server(server)
+    assert server.requests == [
+        {
+            "model": "m",
+            "messages": [{"role": "user", "content": "Make it fast."}],
+            "temperature": 0.5,
+            "max_tokens": 100,
+        }
+    ]
+    assert server.headers[0]["authorization"] == "Bearer secret"
+
+
+def test_the_older_name_of_reasoning_is_read() -> None:
+    assert _ask_server(serve(reply_with(reasoning_content="hm"))).reasoning == "hm"
+
+
+def test_a_null_content_is_kept_as_no_text() -> None:
+    completion = _ask_server(serve(reply_with(None, finish_reason="length", reasoning="so long")))
+    assert (completion.text, completion.reasoning, completion.finish_reason) == (None, "so long", "length")
+
+
+def test_content_in_parts_is_joined() -> None:
+    parts = [{"type": "text", "text": "a"}, {"type": "image"}, {"type": "text", "text": "b"}]
+    assert _ask_server(serve(reply_with(parts))).text == "ab"
+
+
+def test_fields_of_the_wrong_type_are_dropped_not_fatal() -> None:
+    odd = {"choices": [{"message": {"content": "x", "reasoning": 5}, "finish_reason": 1}], "usage": [], "id": 7}
+    completion = _ask_server(serve(Reply(body=json.dumps(odd).encode(), headers=JSON)))
+    assert completion == Completion(text="x", latency_s=completion.latency_s)
+
+
+BAD = {
+    "a server error": Reply(status=500, body=b"oops"),
+    "a bad gateway": Reply(status=502, body=b"<html>nginx</html>"),
+    "too many requests": Reply(status=429, headers={"Retry-After": "0"}),
+    "an empty body": Reply(headers=JSON),
+    "half a body": Reply(body=reply_with().body[:90], headers=JSON),
+    "a connection that breaks in the body": Reply(body=b'{"id', headers=JSON, claimed_length=500),
+    "HTML": Reply(body=b"<!doctype html><title>Login</title>", headers={"Content-Type": "text/html"}),
+    "an error in an answer that says 200": Reply(body=b'{"error": {"message": "overloaded"}}', headers=JSON),
+    "an answer without choices": Reply(body=b'{"choices": []}', headers=JSON),
+    "a list": Reply(body=b"[1]", headers=JSON),
+}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
+def test_it_is_asked_again_after(bad: Reply) -> None:
+    server = serve(bad, bad, reply_with())
+    assert _ask_server(server).text == ANSWER
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ("an empty body", "the answer has an empty body"),
+        ("half a body", "the answer is not whole JSON"),
+        ("HTML", "the answer is HTML, not JSON: .*Login.*right --base-url"),
+        ("a server error", "answered HTTP 500: 'oops'"),
+        ("an error in an answer that says 200", "no message: overloaded"),
+        ("a connection that breaks in the body", "cannot reach http://127"),
+    ],
+)
+def test_what_never_improves_ends_with_what_came_back(bad: str, message: str) -> None:
+    with pytest.raises(ProviderError, match=rf"0.3 s of --max-wait: .*{message}.*Issue the same command again"):
+        _ask_server(serve(BAD[bad]), retries=SHORT)
+
+
+def test_an_answer_that_never_ends_is_given_up() -> None:
+    with pytest.raises(ProviderError, match=r"did not answer within --request-timeout 0\.1 s"):
+        _ask_server(serve(reply_with(delay_s=1.0)), retries=SHORT, timeout_s=0.1)
+
+
+def test_retry_after_is_waited_for() -> None:
+    server = serve(Reply(status=429, headers={"Retry-After": "1"}), reply_with())
+    started = time.monotonic()
+    _ask_server(server)
+    assert time.monotonic() - started >= 1.0
+
+
+def test_a_retry_after_beyond_our_patience_ends_at_once() -> None:
+    server = serve(Reply(status=429, headers={"Retry-After": "3600"}))
+    with pytest.raises(ProviderError, match="it asks to wait 3600 s"):
+        _ask_server(server)
+    assert len(server.requests) == 1
+
+
+def test_an_endpoint_that_comes_up_late_is_waited_for() -> None:
+    server = ChatServer(lambda number, request: reply_with(), listen=False)
+    late = threading.Timer(0.3, server.listen)
+    late.start()
+    assert _ask_server(server).text == ANSWER
+
+
+def test_an_endpoint_that_is_down_is_named() -> None:
+    with socket.socket() as placeholder:
+        placeholder.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{placeholder.getsockname()[1]}/v1"
+        with pytest.raises(ProviderError, match="cannot reach http://127"):
+            _ask(url, retries=SHORT)
+
+
+def test_a_dead_endpoint_costs_its_time_once_not_once_per_request() -> None:
+    server = serve(Reply(status=500))
+
+    async def ask() -> float:
+        settings = EndpointSettings(base_url=server.base_url, api_key=None, retries=SHORT)
+        provider = open_endpoint(settings)
+        started = time.monotonic()
+        for _ in range(10):
+            with pytest.raises(ProviderError):
+                await provider.complete(REQUEST)
+        await provider.close()
+        return time.monotonic() - started
+
+    with server.running():
+        assert asyncio.run(ask()) < 1.5
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [(401, "check OPENAI_API_KEY"), (403, "may not use this model"), (404, "check --model and --base-url")],
+)
+def test_a_refusal_is_not_asked_again_and_says_what_to_do(status: int, message: str) -> None:
+    server = serve(Reply(status=status, body=b'{"error": {"message": "no"}}', headers=JSON))
+    with pytest.raises(EndpointRefused, match=rf"HTTP {status}: no; .*{message}"):
+        _ask_server(server)
+    assert len(server.requests) == 1
+
+
+def test_a_bad_request_is_not_asked_again() -> None:
+    server = serve(Reply(status=400, body=b'{"error": {"message": "too long"}}', headers=JSON))
+    with pytest.raises(ProviderError, match="HTTP 400: too long; the request itself is at fault"):
+        _ask_server(server)
+    assert len(server.requests) == 1
+
+
+def test_a_spent_quota_is_not_asked_again() -> None:
+    body = b'{"error": {"message": "pay", "code": "insufficient_quota"}}'
+    server = serve(Reply(status=429, body=body, headers=JSON))
+    with pytest.raises(EndpointRefused, match="quota is spent"):
+        _ask_server(server)
+    assert len(server.requests) == 1
+
+
+def test_a_missing_key_is_an_error_before_anything_is_sent() -> None:
+    with pytest.raises(UsageError, match=r"set OPENAI_API_KEY.*--base-url"):
+        read_endpoint_settings({}, base_url=None)
+
+
+def test_another_endpoint_needs_no_key() -> None:
+    assert read_endpoint_settings({}, base_url="http://localhost:1/v1").api_key is None
+
+
+@pytest.mark.parametrize("url", ["localhost:8000", "ftp://x/v1", "http://", "v1"])
+def test_a_base_url_that_is_none_is_an_error(url: str) -> None:
+    with pytest.raises(UsageError, match="must begin with http"):
+        read_endpoint_settings({"OPENAI_API_KEY": "k"}, base_url=url)
+
+
+def test_a_key_with_a_line_end_inside_is_an_error_that_does_not_show_it() -> None:
+    with pytest.raises(UsageError, match="OPENAI_API_KEY holds") as caught:
+        read_endpoint_settings({"OPENAI_API_KEY": "sec\nret"}, base_url=None)
+    assert "sec" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "2"}, 2.0),
+        ({"retry-after": "9", "retry-after-ms": "1500"}, 1.5),
+        ({"retry-after": "Tue, 01 Jan 2030 00:00:30 GMT"}, 30.0),
+        ({"retry-after": "Mon, 01 Jan 2029 00:00:30 GMT"}, 0.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "-1"}, None),
+        ({"retry-after": "nan"}, None),
+        ({}, None),
+    ],
+)
+def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], seconds: float | None) -> None:
+    assert read_retry_after(headers, datetime(2030, 1, 1, tzinfo=UTC)) == seconds

@@ -1,0 +1,190 @@
+"""What the shipped prompts say, and what a broken one is told."""
+
+from __future__ import annotations
+
+import ast
+import shutil
+from pathlib import Path
+
+import pytest
+
+import harness
+from harness.domain import Language, Problem, UsageError
+from harness.generate.extraction import find_code
+from harness.generate.gpu_facts import GPU_TABLE, find_gpu
+from harness.generate.host_facts import HostFacts, read_host_facts
+from harness.generate.prompting import list_prompts, render_prompt
+
+PROMPTS = Path(harness.__file__).resolve().parent.parent / "prompts"
+SHIPPED = ("notebook", "plain", "script", "strict", "tips")
+HOST = HostFacts(python="3.11.9", torch="2.9.1", cuda="13.0", compiler="g++ 13", cpu="A CPU", cores="8", simd="avx2")
+SOURCE = '''"""Adds {{ one }}."""
+
+import torch
+
+SMALL = {
+    "n": 3,
+}
+n = 1024
+TOLERANCE = {"factor": 8.0}
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x + 1
+'''
+PROBLEM = Problem(name="add", suite="core", source=SOURCE)
+
+
+def _render(prompt: str, language: Language = "cuda", gpu: str | None = None, prompts_dir: Path = PROMPTS) -> str:
+    facts = find_gpu(gpu) if gpu else None
+    return render_prompt(PROBLEM, prompt=prompt, language=language, gpu=facts, host=HOST, prompts_dir=prompts_dir).text
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """A folder of prompts with one that a test fills."""
+    (tmp_path / "mine").mkdir()
+    return tmp_path
+
+
+def test_the_shipped_prompts_are_found_by_name() -> None:
+    assert list_prompts(PROMPTS) == SHIPPED
+
+
+@pytest.mark.parametrize("language", ["cuda", "cpp"])
+@pytest.mark.parametrize("prompt", SHIPPED)
+def test_a_prompt_holds_the_reference_one_example_and_the_entry_point(prompt: str, language: Language) -> None:
+    text = _render(prompt, language, "H100")
+    assert "return x + 1" in text
+    assert text.count("class ModelNew(") == 1
+    assert (PROMPTS / "_shared" / f"example_{language}.py").read_text().strip() in text
+    assert "undefined" not in text.lower()
+
+
+@pytest.mark.parametrize("language", ["cuda", "cpp"])
+@pytest.mark.parametrize("prompt", SHIPPED)
+def test_every_code_block_of_a_prompt_is_closed_and_parses(prompt: str, language: Language) -> None:
+    blocks = _render(prompt, language).split("```")
+    assert len(blocks) % 2 == 1
+    for block in blocks[1::2]:
+        ast.parse(block.removeprefix("python\n"))
+
+
+def test_what_only_the_harness_reads_is_not_shown() -> None:
+    text = _render("plain")
+    assert "SMALL" not in text
+    assert "TOLERANCE" not in text
+    assert "n = 1024" in text
+
+
+def test_the_text_of_a_problem_is_no_template() -> None:
+    assert "Adds {{ one }}." in _render("plain")
+
+
+def test_the_strict_prompt_states_versions_and_gpu() -> None:
+    text = _render("strict", "cuda", "H100")
+    assert "Python 3.11.9, PyTorch 2.9.1, CUDA 13.0" in text
+    assert "H100, compute capability 9.0, 132 multiprocessors" in text
+    assert "80 GB, 3350 GB/s" in text
+
+
+def test_an_unknown_gpu_is_not_made_up() -> None:
+    assert "GPU: not stated" in _render("strict", "cuda")
+
+
+def test_the_strict_prompt_for_the_cpu_states_the_cpu() -> None:
+    assert "CPU: A CPU, 8 threads, widest vector extension avx2" in _render("strict", "cpp", "H100")
+
+
+@pytest.mark.parametrize("language", ["cuda", "cpp"])
+def test_the_script_prompt_shows_the_script_as_it_is_shipped(language: Language) -> None:
+    assert (PROMPTS / "script" / f"check_{language}.py").read_text().strip() in _render("script", language)
+
+
+def test_an_unknown_prompt_suggests_the_nearest() -> None:
+    with pytest.raises(UsageError, match="no prompt 'plian': did you mean plain"):
+        _render("plian")
+
+
+def test_an_undefined_variable_names_template_line_and_variable(own: Path) -> None:
+    (own / "mine" / "cuda.jinja").write_text("one\n{{ refernce }}\n")
+    with pytest.raises(UsageError, match=r"mine/cuda\.jinja, line 2: 'refernce' is undefined"):
+        _render("mine", prompts_dir=own)
+
+
+def test_an_undefined_variable_in_an_included_piece_names_that_piece(own: Path) -> None:
+    (own / "mine" / "cuda.jinja").write_text('{% include "piece.jinja" %}')
+    (own / "mine" / "piece.jinja").write_text("{{ gpu_name }}")
+    with pytest.raises(UsageError, match=r"mine/piece\.jinja, line 1: 'gpu_name' is undefined"):
+        _render("mine", prompts_dir=own)
+
+
+def test_a_template_that_is_no_jinja_is_an_error_with_its_line(own: Path) -> None:
+    (own / "mine" / "cuda.jinja").write_text("one\n{% if %}\n")
+    with pytest.raises(UsageError, match=r"mine/cuda\.jinja, line 2"):
+        _render("mine", prompts_dir=own)
+
+
+def test_a_missing_include_is_an_error(own: Path) -> None:
+    (own / "mine" / "cuda.jinja").write_text('{% include "gone.jinja" %}')
+    with pytest.raises(UsageError, match=r"prompt template .*gone\.jinja"):
+        _render("mine", prompts_dir=own)
+
+
+def test_a_prompt_without_the_language_says_so(own: Path) -> None:
+    (own / "mine" / "cuda.jinja").write_text("x")
+    with pytest.raises(UsageError, match=r"prompt 'mine' has no cpp\.jinja"):
+        _render("mine", "cpp", prompts_dir=own)
+
+
+def test_a_copied_prompt_works_from_its_path_and_can_be_changed(tmp_path: Path) -> None:
+    copy = tmp_path / "copied"
+    shutil.copytree(PROMPTS / "tips", copy)
+    assert _render(str(copy)) == _render("tips")
+    (copy / "tips_cuda.jinja").write_text("Do your best.\n")
+    assert "Do your best." in _render(str(copy))
+
+
+@pytest.mark.parametrize("name", ["RTX 4090", "rtx4090", "rtx-4090"])
+def test_a_gpu_is_found_however_its_name_is_written(name: str) -> None:
+    assert find_gpu(name).name == "RTX 4090"
+
+
+def test_an_unknown_gpu_suggests_the_nearest_and_lists_all() -> None:
+    with pytest.raises(UsageError, match=r"did you mean L40S\? Known: A100, H100, H200, L4, L40S, RTX 4090, B200"):
+        find_gpu("L40-S2")
+
+
+def test_the_table_of_gpus_is_plausible() -> None:
+    for gpu in GPU_TABLE:
+        assert gpu.bandwidth_gb_s is not None
+        assert gpu.fp32_tflops is not None
+        assert gpu.tf32_tflops is not None
+        assert gpu.bf16_tflops is not None
+        assert gpu.fp32_tflops <= gpu.tf32_tflops < gpu.bf16_tflops
+        assert 0 < gpu.shared_per_block_kb < gpu.shared_per_sm_kb
+        # float32 lanes of all multiprocessors at 1 to 3 GHz: a typing error would fall out of it
+        lanes = 64 if gpu.arch == "8.0" else 128
+        assert 1.0 < gpu.fp32_tflops * 1e3 / (2 * lanes * gpu.sms) < 3.0
+
+
+def test_host_facts_are_those_of_this_interpreter(tmp_path: Path) -> None:
+    (tmp_path / "cpuinfo").write_text("model name\t: Some CPU\nflags\t\t: fpu avx avx2\n")
+    facts = read_host_facts(tmp_path / "cpuinfo")
+    assert (facts.cpu, facts.simd) == ("Some CPU", "avx2")
+    assert facts.python.startswith("3.")
+    assert facts.torch[0].isdigit()
+
+
+def test_host_facts_that_cannot_be_found_are_not_stated(tmp_path: Path) -> None:
+    facts = read_host_facts(tmp_path / "missing")
+    assert (facts.cpu, facts.simd) == ("not stated", "not stated")
+
+
+@pytest.mark.parametrize("language", ["cuda", "cpp"])
+def test_the_worked_example_is_itself_a_program(language: Language) -> None:
+    source = (PROMPTS / "_shared" / f"example_{language}.py").read_text()
+    found = find_code(source)
+    assert found is not None
+    assert found.source == source
