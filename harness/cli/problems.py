@@ -69,12 +69,13 @@ def check_problems(
     names: Annotated[list[str] | None, typer.Argument(help="Names, or paths of reference files; default: all.")] = None,
     suite: SuiteOption = "core",
     problems_dir: ProblemsDirOption = None,
-    device: Annotated[str, typer.Option(envvar="HARNESS_DEVICE", help="cpu, or cuda:N.")] = "cpu",
+    device: Annotated[str, typer.Option(envvar="HARNESS_DEVICE", help="auto, cpu or cuda:N.")] = "cpu",
     as_json: JsonOption = False,
 ) -> None:
-    """Check that zeros, a constant, the identity, a stale buffer, a coarser number format and a 99 % partial answer all
-    fail each problem, and that its reference passes. Runs the small workload where there is one. Exit code 1 if a
-    problem is rejected.
+    """Check that problems are fit to be scored.
+
+    The reference must pass, and zeros, a constant, the identity, a stale buffer, a coarser number format and a 99 %
+    partial answer must all fail. Runs the small workload where there is one. Exit code 1 if a problem is rejected.
 
     Example: harness problems check softmax my_problem.py
     """
@@ -154,17 +155,15 @@ def _read_named(name: str, suite_dir: Path) -> Problem | ProblemError:
 def _choose_device(name: str) -> torch.device:
     import torch
 
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise UsageError(f"no device {name!r}: expected cpu or cuda:N") from error
-    if device.type not in ("cpu", "cuda"):
-        raise UsageError(f"no device {name!r}: expected cpu or cuda:N")
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise DeviceError(
-            f"{name} was asked for; torch sees {torch.cuda.device_count()} CUDA devices; use --device cpu"
-        )
-    return device
+    count = torch.cuda.device_count()
+    if name == "auto":
+        return torch.device("cuda:0" if count else "cpu")
+    kind, _, index = name.partition(":")
+    if kind not in ("cpu", "cuda") or not (index or "0").isdecimal():
+        raise UsageError(f"no device {name!r}: expected auto, cpu or cuda:N")
+    if kind == "cuda" and int(index or 0) >= count:
+        raise DeviceError(f"{name} was asked for, and torch sees {count} CUDA devices; use --device cpu")
+    return torch.device(name)
 
 
 def _admit_with_progress(found: dict[str, Problem | ProblemError], device: torch.device) -> Iterator[Admission]:

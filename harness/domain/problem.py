@@ -27,7 +27,8 @@ class Tolerance:
     """How far a candidate may be from the float64 truth.
 
     A value passes when its error is at most `factor` times the honest reference's own error, or below the floor
-    `atol + rtol * |truth|`. `None` means the default of the output's dtype (see `harness.judge.compare`).
+    `atol + rtol * magnitude`, where the magnitude is that of the truth there or around there. `None` means the default
+    of the output's dtype (see `harness.judge.compare`).
     """
 
     factor: float = 8.0

@@ -13,8 +13,8 @@ class Model(nn.Module):
         return torch.cumsum(x, dim=self.dim)
 
 
-batch_size = 4096
-length = 32768
+batch_size = 32768
+length = 4096
 dim = 1
 
 
