@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_ERROR = re.compile(r"(fatal error|error|undefined (reference|symbol)|ld returned|Error:)", re.IGNORECASE)
+_ERROR = re.compile(r"(fatal error|error|undefined (reference|symbol)|cannot find|ld returned|Error:)", re.IGNORECASE)
 _NOISE = re.compile(r"^(FAILED:|ninja: |\[\d+/\d+\]|In file included from|\s+from )|-DTORCH_EXTENSION_NAME")
 CONTEXT_LINES = 3
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harness.build.toolchain import ninja_program
+from harness.build.toolchain import import_torch_extension, ninja_program
 from harness.domain import BuildRequest, BuildToolError
 
 _planning = threading.Lock()
@@ -68,8 +68,7 @@ def _torch_plans_only() -> Iterator[Any]:
 
     Its counter of names is renewed too: it would rename the second extension of one name.
     """
-    from torch.utils import cpp_extension
-
+    cpp_extension = import_torch_extension()
     replaced = {
         "_run_ninja_build": lambda *_, **__: None,
         "_import_module_from_library": lambda *_, **__: None,

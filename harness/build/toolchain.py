@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
+from subprocess import PIPE, STDOUT
+from types import ModuleType
 
 DEFAULT_ARCHITECTURE = "9.0"
 
@@ -58,10 +62,30 @@ def ninja_program() -> str:
     return os.path.join(ninja.BIN_DIR, "ninja")  # noqa: PTH118 - a path for the environment, not for us
 
 
-def _nvcc_version() -> str | None:
-    from torch.utils.cpp_extension import CUDA_HOME
+def import_torch_extension() -> ModuleType:
+    """torch's extension module, without its warning that there is no GPU: building needs none.
 
-    program = os.path.join(CUDA_HOME, "bin", "nvcc") if CUDA_HOME else "nvcc"  # noqa: PTH118
+    torch takes the folder above the nvcc it finds for the toolkit's; where that nvcc only forwards to another one,
+    the toolkit is the one that nvcc itself names.
+    """
+    logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)
+    from torch.utils import cpp_extension
+
+    home = cpp_extension.CUDA_HOME
+    if home is not None and not any(Path(home).glob("lib*/libcudart.so*")):
+        cpp_extension.CUDA_HOME = _toolkit_of(str(Path(home) / "bin" / "nvcc")) or home
+    return cpp_extension
+
+
+def _toolkit_of(nvcc: str) -> str | None:
+    """The toolkit folder that an nvcc names in a dry run, or None."""
+    found = re.search(r"^#\$ TOP=(.+)$", _output([nvcc, "--dryrun", "-x", "cu", "/dev/null", "-c"]) or "", re.MULTILINE)
+    return os.path.realpath(found[1]) if found else None
+
+
+def _nvcc_version() -> str | None:
+    home = import_torch_extension().CUDA_HOME
+    program = os.path.join(home, "bin", "nvcc") if home else "nvcc"  # noqa: PTH118
     found = re.search(r"release ([\d.]+), V([\d.]+)", _output([program, "--version"]) or "")
     return found[2] if found else None
 
@@ -82,6 +106,7 @@ def _first_line(command: list[str]) -> str | None:
 
 def _output(command: list[str]) -> str | None:
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+        finished = subprocess.run(command, stdout=PIPE, stderr=STDOUT, text=True, check=True, timeout=30)
     except (OSError, subprocess.SubprocessError):
         return None
+    return finished.stdout

@@ -148,12 +148,12 @@ def _judge_floating(leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, le
         rounded = exact.to(leaf.reference.dtype).double()
         magnitude = scale.magnitude_of(exact, first)
         envelope = torch.minimum(scale.largest_error, scale.largest_relative_error * magnitude)
-        allowed = torch.maximum(tolerance.factor * envelope, floor.atol + floor.rtol * magnitude)
+        allowed = torch.maximum(tolerance.factor * ROUNDING_SLACK * envelope, floor.atol + floor.rtol * magnitude)
         error = torch.where(rounded.isfinite(), (found - exact).abs(), 0.0)
         ratio = _rate_special(rounded, own, found, error / allowed.clamp_min(SMALLEST))
         worst, at = ratio.reshape(-1).max(dim=0)
         rows.append(torch.stack([worst, (at + first).double(), (ratio > 1.0).sum().double(), error.max()]))
-    return _read_verdict(leaf, candidate, torch.stack(rows).tolist(), float(scale.largest_error / ROUNDING_SLACK))
+    return _read_verdict(leaf, candidate, torch.stack(rows).tolist(), float(scale.largest_error))
 
 
 def _rate_special(rounded: Tensor, own: Tensor, found: Tensor, ratio: Tensor) -> Tensor:
@@ -188,7 +188,7 @@ def _measure_reference(leaf: TruthLeaf, leaf_mean_share: float) -> _Scale:
         error = torch.where(exact.isfinite() & own.isfinite(), (own - exact).abs(), 0.0)
         largest = torch.maximum(largest, error.max())
         relative = torch.maximum(relative, (error / scale.magnitude_of(exact, first).clamp_min(SMALLEST)).max())
-    return _Scale(scale.block_magnitudes, largest * ROUNDING_SLACK, relative * ROUNDING_SLACK)
+    return _Scale(scale.block_magnitudes, largest, relative)
 
 
 def _block_magnitudes(exact: Tensor, leaf_mean_share: float) -> Tensor:

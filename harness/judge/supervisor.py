@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,8 @@ class Forkserver:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - as long-lived as the forkserver
         self._lock = threading.Lock()
+        # The kernel ends the forkserver with the *thread* that started it, so one thread that lives as long does.
+        self._starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="forkserver")
 
     def spawn(self, limits: WorkerLimits) -> WorkerProcess:
         """A new worker, ready for commands."""
@@ -133,6 +136,7 @@ class Forkserver:
             return None if status is None else int(status)
 
     def close(self) -> None:
+        """Ends the forkserver and all its workers. It can be used again."""
         with self._lock:
             self._stop()
 
@@ -161,7 +165,7 @@ class Forkserver:
         return tempfile.mkdtemp(dir=self._folder.name)
 
     def _ask(self, message: dict[str, Any], descriptors: tuple[int, ...]) -> dict[str, Any]:
-        line = self._line or self._start()
+        line = self._line or self._starter.submit(self._start).result()
         line.send(message, descriptors, timeout_s=SPAWN_TIMEOUT_S)
         return line.receive(timeout_s=SPAWN_TIMEOUT_S)[0]
 
