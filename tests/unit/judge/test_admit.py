@@ -105,7 +105,8 @@ def test_inputs_that_follow_no_seed_are_rejected():
 def test_a_reference_that_is_not_deterministic_is_rejected():
     forward = "x * torch.rand(40, generator=torch.Generator().manual_seed(torch.Generator().seed() % 2**31))"
     check = admit(forward).failed[0]
-    assert (check.name, check.evidence[:34]) == ("reference passes, twice", "two runs differ: output: 1200 of 1")
+    assert check.name == "reference passes, twice"
+    assert check.evidence.startswith("two runs differ: output: ")
 
 
 def test_a_reference_that_changes_its_inputs_is_rejected():
