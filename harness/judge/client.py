@@ -12,6 +12,7 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import torch
@@ -30,8 +31,13 @@ from harness.domain import (
 from harness.judge.devices import SharedArena
 from harness.judge.requests import parse_build_request
 from harness.judge.supervisor import WorkerProcess
-from harness.wire import Region, TensorSpec, flatten_value, storage_bytes
+from harness.wire import Region, TensorSpec, flatten_value, place_contiguous, rebuild_value, storage_bytes
 from harness.wire.layout import place_strided
+
+EXIT_GRACE_S = 2.0  # for a worker that closed its line: the way it ends says why
+MAX_BUILDS = 64  # that one worker may ask for
+MAX_CLAIM_NS = 10**15
+MAX_ELEMENTS = 1 << 48
 
 AnswerBuild = Callable[[BuildRequest], BuildResult]
 
@@ -74,6 +80,7 @@ class WorkerClient:
         self._worker = worker
         self._arena = arena
         self._answer_build = answer_build
+        self._builds = 0
 
     def start(self, source: str, entry: str, *, device: str, threads: int, allow_tf32: bool, timeout_s: float) -> None:
         """Imports a program, which may ask for builds. Raises CandidateFailure (load_error, ...)."""
@@ -90,15 +97,15 @@ class WorkerClient:
         placed = self.place(tuple(init_inputs))
         message = {"kind": "construct", "seed": seed, "compiled": compiled, **_value_message(placed)}
         answer = self._ask(message, "constructed", Outcome.LOAD_ERROR, timeout_s)
-        return {str(name): TensorSpec.from_json(spec) for name, spec in _pairs(answer.get("state"))}
+        return {str(name): _parse_spec(spec) for name, spec in _pairs(answer.get("state"))}
 
     def read_state(self, names: Sequence[str], expected: Sequence[TensorSpec], *, timeout_s: float) -> list[Tensor]:
         """The tensors of those names, as the arena's views: copy what is to be kept."""
         message = {"kind": "dump_state", "names": list(names), "offset": 0, "size_bytes": self._arena.size_bytes}
         answer = self._ask(message, "dumped", Outcome.RUNTIME_ERROR, timeout_s)
-        specs = [TensorSpec.from_json(spec) for spec in _list(answer.get("specs"))]
-        if [(spec.dtype, spec.shape) for spec in specs] != [(spec.dtype, spec.shape) for spec in expected]:
-            raise _protocol_failure("the state that was sent is not the state that was announced")
+        specs = tuple(_parse_spec(spec) for spec in _list(answer.get("specs")))
+        if specs != place_contiguous(expected)[0]:
+            raise protocol_failure("the state that was sent is not the state that was announced")
         return [self._arena.view(spec) for spec in specs]
 
     def write_state(self, state: dict[str, Tensor], *, timeout_s: float) -> None:
@@ -126,9 +133,9 @@ class WorkerClient:
         answer = self._ask(message, "returned", Outcome.RUNTIME_ERROR, timeout_s)
         judge_us = (time.perf_counter_ns() - began_ns) / 1e3
         claim_ns = answer.get("claim_ns")
-        if type(claim_ns) is not int or claim_ns <= 0 or not isinstance(answer.get("tree"), dict):
-            raise _protocol_failure("an answer has no time or no structure")
-        return Returned(tree=answer["tree"], claim_us=claim_ns / 1e3, judge_us=judge_us, **_parse_outputs(answer))
+        if type(claim_ns) is not int or not 0 < claim_ns < MAX_CLAIM_NS:
+            raise protocol_failure("an answer has no time, or an absurd one")
+        return Returned(claim_us=claim_ns / 1e3, judge_us=judge_us, **_parse_outputs(answer))
 
     def recopy(self, output: Region, *, earlier: bool, timeout_s: float) -> None:
         """Has the outputs of the last call, or the one before, copied to the arena again."""
@@ -169,11 +176,11 @@ class WorkerClient:
         except WorkerLost as error:
             raise self._explain_loss(str(message["kind"]), failure) from error
         except WireError as error:
-            raise _protocol_failure(str(error)) from error
+            raise protocol_failure(str(error)) from error
         if answer["kind"] == "failed":
             raise _explain_failure(answer, failure)
         if answer["kind"] != expected:
-            raise _protocol_failure(f"expected the answer {expected!r}, found {answer['kind']!r}")
+            raise protocol_failure(f"expected the answer {expected!r}, found {answer['kind']!r}")
         return answer
 
     def _await_answer(self, timeout_s: float) -> dict[str, Any]:
@@ -192,6 +199,9 @@ class WorkerClient:
     def _build(self, message: dict[str, Any]) -> None:
         if self._answer_build is None:
             raise HarnessError("the baseline asked for an extension to be built; a reference is plain PyTorch")
+        self._builds += 1
+        if self._builds > MAX_BUILDS:
+            raise CandidateFailure(Outcome.REJECTED, f"it asked for more than {MAX_BUILDS} extensions")
         result = self._answer_build(parse_build_request(message.get("request")))
         line = self._worker.line
         if result.library is None:
@@ -204,13 +214,14 @@ class WorkerClient:
             os.close(descriptor)
 
     def _explain_loss(self, command: str, failure: Outcome) -> CandidateFailure:
-        status = self._worker.end()
+        status = self._worker.end(grace_s=EXIT_GRACE_S)
         printed = self._worker.printed().strip()
         words = f"; it printed: {printed[-1500:]}" if printed else ""
-        if status is not None and status > 128:
-            name = (
-                signal.Signals(status - 128).name if status - 128 in list(signal.Signals) else f"signal {status - 128}"
-            )
+        if status is None:
+            return CandidateFailure(failure, f"the process closed its line to the judge during {command}{words}")
+        if status > 128:
+            name = _signal_name(status - 128)
+            # Nobody else sends this signal: it is how the kernel ends a process when memory runs out.
             outcome = Outcome.OUT_OF_MEMORY if name == "SIGKILL" else failure
             return CandidateFailure(outcome, f"the process was ended by {name} during {command}{words}")
         return CandidateFailure(failure, f"the process exited with code {status} during {command}{words}")
@@ -249,27 +260,56 @@ def _parse_outputs(answer: dict[str, Any]) -> dict[str, Any]:
     specs, strides, devices = [], [], []
     for entry in _list(answer.get("specs")):
         if not isinstance(entry, list) or len(entry) != 3 or not isinstance(entry[2], str):
-            raise _protocol_failure("an output is not described as [tensor, strides, device]")
-        specs.append(TensorSpec.from_json(entry[0]))
-        strides.append(tuple(entry[1]) if isinstance(entry[1], list) else ())
+            raise protocol_failure("an output is not described as [tensor, strides, device]")
+        spec = _parse_spec(entry[0])
+        specs.append(spec)
+        strides.append(_parse_spec([spec.dtype, list(spec.shape), entry[1], 0]).stride)
         devices.append(entry[2][:40])
-    return {"specs": tuple(specs), "strides": tuple(strides), "devices": tuple(devices)}
+    return {
+        "tree": _check_tree(answer.get("tree"), len(specs)),
+        "specs": tuple(specs),
+        "strides": tuple(strides),
+        "devices": tuple(devices),
+    }
+
+
+def _parse_spec(value: object) -> TensorSpec:
+    """A description that torch could have given: nothing that this process would stumble over."""
+    try:
+        spec = TensorSpec.from_json(value)
+    except WireError as error:
+        raise protocol_failure(str(error)) from error
+    if prod(spec.shape) > MAX_ELEMENTS or not isinstance(getattr(torch, spec.dtype, None), torch.dtype):
+        raise protocol_failure(f"no tensor is described by {spec}"[:300])
+    return spec
+
+
+def _check_tree(tree: object, tensors: int) -> dict[str, Any]:
+    """The structure of an output, if it is one that names every tensor once and in order."""
+    leaves = [object() for _ in range(tensors)]
+    try:
+        found = flatten_value(rebuild_value(tree, leaves), lambda value: type(value) is object)[1]
+    except WireError as error:
+        raise protocol_failure(str(error)) from error
+    if not isinstance(tree, dict) or found != leaves:
+        raise protocol_failure("the structure of an output does not hold its tensors")
+    return tree
 
 
 def _list(value: object) -> list[Any]:
     if not isinstance(value, list) or len(value) > 4096:
-        raise _protocol_failure("a list is missing or too long")
+        raise protocol_failure("a list is missing or too long")
     return value
 
 
 def _pairs(value: object) -> list[tuple[Any, Any]]:
     pairs = _list(value)
     if any(not isinstance(pair, list) or len(pair) != 2 for pair in pairs):
-        raise _protocol_failure("a list does not hold pairs")
+        raise protocol_failure("a list does not hold pairs")
     return [(pair[0], pair[1]) for pair in pairs]
 
 
-def _protocol_failure(message: str) -> CandidateFailure:
+def protocol_failure(message: str) -> CandidateFailure:
     """The worker program is ours: when it breaks the protocol, something in its process changed it."""
     finding = Finding(check="protocol", severity="fatal", message=message)
     return CandidateFailure(Outcome.SUSPECT, f"the worker broke the protocol: {message}", (finding,))

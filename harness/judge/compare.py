@@ -98,7 +98,7 @@ def judge_leaf(leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, *, trut
 
 def _compare_form(truth: Truth, outputs: FlatOutputs) -> tuple[Outcome, str] | None:
     if outputs.tree != truth.tree or len(outputs.tensors) != len(truth.leaves):
-        message = f"expected {describe_tree(truth.tree)}, found {describe_tree(outputs.tree)}"
+        message = f"expected {describe_tree(truth.tree)}, found {describe_tree(outputs.tree)}"[:500]
         return Outcome.WRONG_SHAPE, message
     for leaf, tensor in zip(truth.leaves, outputs.tensors, strict=True):
         if tensor.shape != leaf.reference.shape:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from harness.judge.client import AnswerBuild, PlacedInputs, Returned, WorkerClient, describe
+from harness.judge.client import AnswerBuild, PlacedInputs, Returned, WorkerClient, describe, protocol_failure
 from harness.judge.devices import JudgeDevice, SharedArena
 from harness.judge.supervisor import Forkserver, WorkerLimits
 from harness.judge.truth import FlatOutputs
@@ -121,11 +121,7 @@ class ModelSession:
         if returned.tree == self._footprint.tree and returned.specs == self._footprint.output_specs:
             tensors = tuple(self._arena.view(spec).clone() for spec in self._footprint.output_specs)
             return FlatOutputs(tree=returned.tree, tensors=tensors)
-        described = tuple(
-            torch.empty(spec.shape, dtype=getattr(torch, spec.dtype, torch.float32), device="meta")
-            for spec in returned.specs
-        )
-        return FlatOutputs(tree=returned.tree, tensors=described)
+        return FlatOutputs(tree=returned.tree, tensors=tuple(_describe_only(spec) for spec in returned.specs))
 
 
 @contextmanager
@@ -152,3 +148,11 @@ def open_session(
             source, entry, device=device.name, threads=threads, allow_tf32=allow_tf32, timeout_s=limits.start_s
         )
         yield ModelSession(client, arena, footprint, limits)
+
+
+def _describe_only(spec: TensorSpec) -> Tensor:
+    """A tensor of that shape and dtype without data."""
+    dtype = getattr(torch, spec.dtype, None)
+    if not isinstance(dtype, torch.dtype):
+        raise protocol_failure(f"an output has the unknown dtype {spec.dtype[:40]!r}")
+    return torch.empty(spec.shape, dtype=dtype, device="meta")

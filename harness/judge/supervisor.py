@@ -75,12 +75,15 @@ class WorkerProcess:
         self._status: int | None = None
         self._ended = False
 
-    def end(self) -> int | None:
-        """Ends the worker and everything it started; its exit status (128 + n: signal n), None if unknown."""
+    def end(self, *, grace_s: float = 0.0) -> int | None:
+        """Ends the worker and everything it started, after `grace_s` for ending by itself.
+
+        Its own exit status (128 + n: signal n); None if it had to be ended, or is unknown.
+        """
         if not self._ended:
             self._ended = True
             self.line.close()
-            self._status = self._server.kill(self._pid)
+            self._status = self._server.kill(self._pid, grace_s)
         return self._status
 
     def printed(self) -> str:
@@ -103,6 +106,8 @@ class Forkserver:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - as long-lived as the forkserver
         self._lock = threading.Lock()
+        self._inner = ""
+        self._has_namespaces = False
         # The kernel ends the forkserver with the *thread* that started it, so one thread that lives as long does.
         self._starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="forkserver")
 
@@ -112,11 +117,14 @@ class Forkserver:
             ours, theirs = make_pair()
             output = OutputTail()
             try:
-                answer = self._ask(
-                    {"kind": "spawn", "limits": _limits_message(limits), "scratch": self._new_scratch(),
-                     "namespaces": self._confinement.namespaces},
-                    (theirs.fileno(), output.write_end),
-                )  # fmt: skip
+                line = self._line or self._starter.submit(self._start).result()
+                request = {
+                    "kind": "spawn",
+                    "limits": _limits_message(limits),
+                    "scratch": self._new_scratch(),
+                    "namespaces": self._has_namespaces,
+                }
+                answer = _ask(line, request, (theirs.fileno(), output.write_end))
             finally:
                 theirs.close()
                 os.close(output.write_end)
@@ -124,16 +132,17 @@ class Forkserver:
         self._await_first_word(worker)
         return worker
 
-    def kill(self, pid: int) -> int | None:
+    def kill(self, pid: int, grace_s: float) -> int | None:
+        """Ends one worker; its own exit status, None if it was this that ended it."""
         with self._lock:
             if self._line is None:
                 return None
             try:
-                status = self._ask({"kind": "kill", "pid": pid}, ())["status"]
+                answer = _ask(self._line, {"kind": "kill", "pid": pid, "grace_s": grace_s}, ())
             except (WorkerLost, WorkerTimeout, WireError):
                 self._stop()  # with it go all its workers
                 return None
-            return None if status is None else int(status)
+            return None if answer["killed"] or answer["status"] is None else int(answer["status"])
 
     def close(self) -> None:
         """Ends the forkserver and all its workers. It can be used again."""
@@ -142,11 +151,9 @@ class Forkserver:
 
     @property
     def level(self) -> str:
-        """The walls in force, for the record."""
+        """The walls that the last worker had, for the record."""
         outer = "bubblewrap" if self._confinement.bubblewrap else "no bubblewrap"
-        return f"{outer}, {self._inner}"
-
-    _inner = "unknown"
+        return f"{outer}, {self._inner}" if self._inner else "no process started"
 
     def _await_first_word(self, worker: WorkerProcess) -> None:
         try:
@@ -158,16 +165,11 @@ class Forkserver:
 
     def _new_scratch(self) -> str:
         """With namespaces every worker mounts its own /tmp; without, each gets a folder of its own."""
-        if self._confinement.namespaces:
+        if self._has_namespaces:
             return "/tmp"
         if self._folder is None:
             raise HarnessError("the forkserver has no scratch folder")
         return tempfile.mkdtemp(dir=self._folder.name)
-
-    def _ask(self, message: dict[str, Any], descriptors: tuple[int, ...]) -> dict[str, Any]:
-        line = self._line or self._starter.submit(self._start).result()
-        line.send(message, descriptors, timeout_s=SPAWN_TIMEOUT_S)
-        return line.receive(timeout_s=SPAWN_TIMEOUT_S)[0]
 
     def _start(self) -> Channel:
         ours, theirs = make_pair()
@@ -183,9 +185,10 @@ class Forkserver:
         theirs.close()
         line = Channel(ours)
         try:
-            line.receive(timeout_s=START_TIMEOUT_S)
+            warm, _ = line.receive(timeout_s=START_TIMEOUT_S)
         except (WorkerLost, WorkerTimeout, WireError) as error:
             raise HarnessError(f"the forkserver did not start: {error}; it said: {self._last_words()}") from error
+        self._has_namespaces = self._confinement.namespaces and warm.get("namespaces") is True
         self._line = line
         return line
 
@@ -206,6 +209,11 @@ class Forkserver:
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
+
+
+def _ask(line: Channel, message: dict[str, Any], descriptors: tuple[int, ...]) -> dict[str, Any]:
+    line.send(message, descriptors, timeout_s=SPAWN_TIMEOUT_S)
+    return line.receive(timeout_s=SPAWN_TIMEOUT_S)[0]
 
 
 def _limits_message(limits: WorkerLimits) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import struct
 import time
@@ -17,6 +18,7 @@ from typing import Any
 
 from harness.domain import WireError, WorkerLost, WorkerTimeout
 
+_SURROGATE = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89a-fA-F]")
 _HEADER = struct.Struct(">II")
 MAX_BODY_BYTES = 64 * 1024 * 1024
 MAX_DESCRIPTORS = 8
@@ -36,7 +38,8 @@ class Channel:
 
     def send(self, message: Message, descriptors: Sequence[int] = (), *, timeout_s: float | None = None) -> None:
         """Sends one message. Raises WorkerLost if the other end is gone, WorkerTimeout if it does not read."""
-        body = json.dumps(message, separators=(",", ":")).encode()
+        # Text from a candidate may hold half a surrogate pair, which no file and no database would take.
+        body = json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode(errors="replace")
         self._socket.settimeout(timeout_s)
         frame = _HEADER.pack(len(body), len(descriptors)) + body
         try:
@@ -106,6 +109,8 @@ class Channel:
 
 
 def _parse(body: bytes) -> Message:
+    if _SURROGATE.search(body):
+        raise WireError("a message holds half a surrogate pair")
     try:
         message = json.loads(body)
     except (ValueError, RecursionError) as error:

@@ -21,6 +21,7 @@ ALIGNMENT_BYTES = 256
 MAX_TENSORS = 4096
 MAX_DIMENSIONS = 64
 MAX_DEPTH = 32
+MAX_ELEMENTS = 1 << 50
 
 Tree = dict[str, Any]
 
@@ -54,6 +55,8 @@ class TensorSpec:
         spec = cls(dtype=dtype, shape=_sizes(shape), stride=_sizes(stride), offset=_sizes([offset])[0])
         if len(spec.shape) != len(spec.stride):
             raise WireError(f"a tensor has {len(spec.shape)} sizes and {len(spec.stride)} strides")
+        if prod(max(size, 1) for size in spec.shape) > MAX_ELEMENTS:
+            raise WireError(f"a tensor of shape {spec.shape} is larger than any memory"[:200])
         return spec
 
 

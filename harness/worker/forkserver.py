@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from typing import Any
 
 from harness.domain import WorkerLost
@@ -23,7 +24,7 @@ from harness.worker import confine
 def serve(judge: Channel) -> None:
     """Answers spawn and kill requests until the judge closes the line."""
     children: set[int] = set()
-    judge.send({"kind": "warm"})
+    judge.send({"kind": "warm", "namespaces": _can_enter_namespaces()})
     while True:
         try:
             message, descriptors = judge.receive()
@@ -33,9 +34,25 @@ def serve(judge: Channel) -> None:
         if message["kind"] == "spawn":
             _answer_spawn(judge, message, descriptors, children)
         elif message["kind"] == "kill":
-            judge.send({"kind": "ended", "status": _kill(message["pid"], children)})
+            judge.send({"kind": "ended", **_kill(message["pid"], children, message["grace_s"])})
     for pid in list(children):
-        _kill(pid, children)
+        _kill(pid, children, 0.0)
+
+
+def _can_enter_namespaces() -> bool:
+    """Tried out in a child, scratch mount included."""
+    child = os.fork()
+    if child == 0:
+        try:
+            allowed = confine.enter_namespaces()
+            if allowed:
+                confine.mount_scratch("/tmp", 1 << 20)
+            os._exit(0 if allowed else 1)
+        except OSError:
+            os._exit(1)
+        finally:
+            os._exit(1)
+    return os.waitpid(child, 0)[1] == 0
 
 
 def _answer_spawn(judge: Channel, message: dict[str, Any], descriptors: list[int], children: set[int]) -> None:
@@ -67,8 +84,10 @@ def _start(judge: Channel, message: dict[str, Any], line: int, output: int) -> N
 def _isolate_and_run(message: dict[str, Any], line: int) -> int:
     limits = confine.Limits(**message["limits"])
     scratch = message["scratch"]
-    if not message["namespaces"] or not confine.enter_namespaces():
-        return _run(line, limits, scratch, "limits")
+    if not message["namespaces"]:
+        return _run(line, limits, scratch, "no namespaces")
+    if not confine.enter_namespaces():
+        raise OSError("namespaces are refused that were allowed before")
     first = os.fork()
     if first:
         os.close(line)
@@ -114,17 +133,30 @@ def _reap(children: set[int]) -> None:
             children.discard(pid)
 
 
-def _kill(pid: int, children: set[int]) -> int | None:
-    """Ends a worker with its process group; its exit status, None if it was collected before."""
+def _kill(pid: int, children: set[int], grace_s: float) -> dict[str, Any]:
+    """Ends a worker with its process group, after giving it `grace_s` to end by itself.
+
+    Its exit status (None if it was collected before), and whether it is this signal that ended it.
+    """
     if pid not in children:
-        return None
-    finished, status = os.waitpid(pid, os.WNOHANG)
+        return {"status": None, "killed": False}
+    finished, status = _wait_shortly(pid, grace_s)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
     if not finished:
         status = os.waitpid(pid, 0)[1]
     children.discard(pid)
-    return _shell_status(status)
+    return {"status": _shell_status(status), "killed": not finished}
+
+
+def _wait_shortly(pid: int, grace_s: float) -> tuple[int, int]:
+    """What waitpid says by then: (0, 0) while it runs."""
+    deadline_s = time.monotonic() + grace_s
+    while True:
+        finished, status = os.waitpid(pid, os.WNOHANG)
+        if finished or time.monotonic() >= deadline_s:
+            return finished, status
+        time.sleep(0.002)
 
 
 def main() -> None:
