@@ -22,6 +22,7 @@ class Toolchain:
     compiler: str | None
     compiler_version: str | None
     nvcc_version: str | None
+    cuda_home: str | None
     ninja_version: str | None
     torch_version: str
     torch_cuda: str | None
@@ -44,6 +45,7 @@ def probe_toolchain(architecture: str | None = None) -> Toolchain:
         compiler=shutil.which(compiler),
         compiler_version=_first_line([compiler, "--version"]),
         nvcc_version=_nvcc_version(),
+        cuda_home=import_torch_extension().CUDA_HOME,
         ninja_version=_first_line([ninja_program(), "--version"]),
         torch_version=torch.__version__,
         torch_cuda=torch.version.cuda,

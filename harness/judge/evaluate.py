@@ -7,6 +7,7 @@ never count against a model.
 from __future__ import annotations
 
 import secrets
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from harness.domain import (
     BuildToolError,
     Candidate,
     Evaluation,
+    Finding,
     HarnessError,
     Outcome,
     Problem,
@@ -65,6 +67,7 @@ class Judge:
         self._builder = builder
         self._forkserver = forkserver
         self._settings = settings
+        self._built_ahead: dict[str, BuildResult] = {}
         self._environment = describe_environment(builder.toolchain, device)
 
     def evaluate(self, subject: Subject, problem: Problem, candidate: Candidate | None) -> Evaluation:
@@ -82,19 +85,23 @@ class Judge:
             outcome, message = Outcome.HARNESS_ERROR, f"the judge ran out of device memory: {error}"
         except HarnessError as error:
             outcome, message = Outcome.HARNESS_ERROR, str(error)
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not end the evaluations after this one
+            outcome, message = Outcome.HARNESS_ERROR, f"unexpected {type(error).__name__}: {error}"
+            evidence = "".join(traceback.format_exception(error))[-8000:]
+            case.findings.append(Finding(check="harness", severity="fatal", message=message, evidence=evidence))
         return case.conclude(
             subject, outcome, message, environment=self._environment, confinement=self._forkserver.level
         )
 
-    def prebuild(self, problem: Problem, workload: WorkloadName, candidate: Candidate) -> list[BuildResult]:
+    def prebuild(self, problem: Problem, workload: WorkloadName, candidate: Candidate) -> None:
         """Imports and constructs the candidate once, so that what it builds is in the cache. No verdict."""
         case = Case(seed=0)
         if find_syntax_error(candidate.source) is None:
             try:
                 self._load_only(case, load_problem(problem, workload), candidate)
             except (CandidateFailure, HarnessError):
-                return case.builds  # met again, and recorded, when the candidate is judged
-        return case.builds
+                pass  # met again, and recorded, when the candidate is judged
+        self._built_ahead |= {build.key: build for build in case.builds}
 
     def _judge(self, case: Case, problem: Problem, subject: Subject, candidate: Candidate | None) -> None:
         if candidate is None:
@@ -208,6 +215,9 @@ class Judge:
     def _answer_builds(self, case: Case) -> AnswerBuild:
         def answer(request: BuildRequest) -> BuildResult:
             result = self._builder.build(request)
+            if result.status == "cached":
+                # What was built ahead a moment ago: the record tells of the build itself, once.
+                result = self._built_ahead.pop(result.key, result)
             case.add_build(result)
             return result
 
