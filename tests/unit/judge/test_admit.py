@@ -15,6 +15,16 @@ from harness.problems.load import load_problem
 CPU = torch.device("cpu")
 CORE = Path(__file__).parents[3] / "reference_models" / "core"
 
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Threads that wait for each other in a spin take minutes where other tests run beside these."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 SOURCE = """import torch
 import torch.nn as nn
 

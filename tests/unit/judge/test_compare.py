@@ -19,6 +19,15 @@ FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 DEFAULT = Tolerance()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Threads that wait for each other in a spin take minutes where other tests run beside these."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 def make_truth(exact: Tensor, reference: Tensor, kind: str = "float64") -> Truth:
     leaf = TruthLeaf(name="output", reference=reference, exact=exact)
     return Truth(kind=kind, tree={"t": 0}, leaves=(leaf,))
