@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 import torch
@@ -97,10 +97,9 @@ class Judge:
         """Imports and constructs the candidate once, so that what it builds is in the cache. No verdict."""
         case = Case(seed=0)
         if find_syntax_error(candidate.source) is None:
-            try:
+            # A failure here is met again, and recorded, when the candidate is judged.
+            with suppress(CandidateFailure, HarnessError):
                 self._load_only(case, load_problem(problem, workload), candidate)
-            except (CandidateFailure, HarnessError):
-                pass  # met again, and recorded, when the candidate is judged
         self._built_ahead |= {build.key: build for build in case.builds}
 
     def _judge(self, case: Case, problem: Problem, subject: Subject, candidate: Candidate | None) -> None:
