@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from harness.cli.generate import GeneratedDirOption, JsonOption, ProblemsDirOption
-from harness.domain import Language, Outcome, UsageError, WorkloadName
+from harness.domain import Baseline, Language, Outcome, UsageError, WorkloadName
 
 if TYPE_CHECKING:
     from harness.cli.evaluation import EvaluateOptions, EvaluationReport
@@ -21,7 +21,7 @@ WorkloadOption = Annotated[
     WorkloadName, typer.Option(envvar="HARNESS_WORKLOAD", help="full is what is scored; small is a reduced size.")
 ]
 BaselineOption = Annotated[
-    Literal["eager", "compile"], typer.Option(envvar="HARNESS_BASELINE", help="What the candidate is timed against.")
+    Baseline, typer.Option(envvar="HARNESS_BASELINE", help="What the candidate is timed against.")
 ]
 AgainOption = Annotated[
     bool, typer.Option("--again", envvar="HARNESS_AGAIN", help="Judge also what has a verdict already.")

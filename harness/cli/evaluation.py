@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from harness.cli.folders import find_folder
 from harness.domain import (
+    Baseline,
     Candidate,
     Evaluation,
     Language,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from harness.executors.local import LocalExecutor, LocalSettings, Task
     from harness.store.results import ResultStore
 
-Baseline = Literal["eager", "compile"]
 FILE_RUN = "file"
 
 

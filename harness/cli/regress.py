@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,7 +18,7 @@ from harness.cli.evaluate import (
     ResultsDirOption,
 )
 from harness.cli.generate import GeneratedDirOption, ProblemsDirOption
-from harness.domain import Candidate, HarnessError, Outcome
+from harness.domain import Baseline, Candidate, HarnessError, Outcome, StoreError, Subject, WorkloadName
 
 if TYPE_CHECKING:
     from harness.cli.evaluation import EvaluateOptions
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from harness.rank.regression import Change
     from harness.store.results import StoredEvaluation
 
-NOTHING_COMPARABLE_EXIT_CODE = 4
+_Setting = tuple[str, WorkloadName, Baseline]
 
 
 def regress(
@@ -70,50 +71,57 @@ def regress(
         _print_json(changes)
     else:
         _print_table(changes)
-    raise typer.Exit(gate(changes) if changes else NOTHING_COMPARABLE_EXIT_CODE)
+    raise typer.Exit(gate(changes))
 
 
-def judge_again(runs: list[str] | tuple[str, ...], options: EvaluateOptions, factor: float) -> list[Change]:
+def judge_again(runs: Sequence[str], options: EvaluateOptions, factor: float) -> list[Change]:
     """One change per stored evaluation of the runs. Raises HarnessError if the harness itself failed on one."""
-    from harness.cli.evaluation import evaluate_tasks
-    from harness.rank.regression import compare_evaluations
     from harness.store.results import ResultFilter, ResultStore
 
     with ResultStore.open(options.results_dir, read_only=True) as store:
-        wanted = [None] if not runs else list(runs)
-        before = [stored for run in wanted for stored in store.load_all(ResultFilter(run=run))]
-        sources = {stored.id: store.source(stored.evaluation.subject.candidate_digest) for stored in before}
-    changes = []
-    for settings in {(_device(stored), stored.evaluation.subject.workload, stored.evaluation.subject.baseline): None
-                     for stored in before}:  # fmt: skip
-        device, workload, baseline = settings
-        group = [stored for stored in before if _matches(stored, settings)]
-        chosen = replace(options, device=device, workload=workload, baseline=baseline)  # type: ignore[arg-type]
-        report = evaluate_tasks([_make_task(stored, sources[stored.id], chosen) for stored in group], chosen)
-        after = {_identity(evaluation.subject): evaluation for _, evaluation in report.evaluations}
-        for stored in group:
-            found = after.get(_identity(stored.evaluation.subject))
-            if found is None:
-                continue
-            if found.outcome is Outcome.HARNESS_ERROR:
-                raise HarnessError(f"judging {stored.evaluation.subject.problem} again failed: {found.message}")
-            changes.append(compare_evaluations(stored.evaluation, found, factor=factor))
-    return changes
+        wanted: Sequence[str | None] = runs or (None,)
+        stored = [found for run in wanted for found in store.load_all(ResultFilter(run=run))]
+        sources = {one.id: store.source(one.evaluation.subject.candidate_digest) for one in stored}
+    groups: dict[_Setting, list[StoredEvaluation]] = {}
+    for one in stored:
+        groups.setdefault(_setting_of(one.evaluation.subject), []).append(one)
+    return [
+        change for setting, group in groups.items() for change in _judge_group(setting, group, sources, options, factor)
+    ]
 
 
-def _device(stored: StoredEvaluation) -> str:
-    device = stored.evaluation.subject.device
-    return "auto" if device == "none" else device
+def _setting_of(subject: Subject) -> _Setting:
+    """What one call of the judge is made with. What never reached a device is tried on whatever is here now."""
+    device = "auto" if subject.device == "none" else subject.device
+    return device, subject.workload, subject.baseline
 
 
-def _matches(stored: StoredEvaluation, settings: tuple[str, str, str]) -> bool:
-    subject = stored.evaluation.subject
-    return (_device(stored), subject.workload, subject.baseline) == settings
+def _judge_group(
+    setting: _Setting,
+    group: Sequence[StoredEvaluation],
+    sources: Mapping[int, str | None],
+    options: EvaluateOptions,
+    factor: float,
+) -> Iterator[Change]:
+    from harness.cli.evaluation import evaluate_tasks
+    from harness.rank.regression import compare_evaluations
+
+    device, workload, baseline = setting
+    options = replace(options, device=device, workload=workload, baseline=baseline)
+    report = evaluate_tasks([_make_task(one, sources[one.id], options) for one in group], options)
+    after = {_identify(evaluation.subject): evaluation for _, evaluation in report.evaluations}
+    for one in group:
+        found = after.get(_identify(one.evaluation.subject))
+        if found is None:
+            continue  # the problem has lost this workload; evaluate_tasks has said so
+        if found.outcome is Outcome.HARNESS_ERROR:
+            raise HarnessError(f"judging {found.subject.problem} again failed: {found.message}")
+        yield compare_evaluations(one.evaluation, found, factor=factor)
 
 
-def _identity(subject: object) -> tuple[object, ...]:
-    names = ("run", "sample", "turn", "problem", "candidate_digest", "language")
-    return tuple(getattr(subject, name) for name in names)
+def _identify(subject: Subject) -> tuple[str | int, ...]:
+    """What stays the same between two evaluations of one candidate, whatever the device and the problem's version."""
+    return subject.run, subject.sample, subject.turn, subject.problem, subject.candidate_digest, subject.language
 
 
 def _make_task(stored: StoredEvaluation, source: str | None, options: EvaluateOptions) -> Task:
@@ -123,6 +131,8 @@ def _make_task(stored: StoredEvaluation, source: str | None, options: EvaluateOp
     from harness.problems.find import find_problem
 
     subject = stored.evaluation.subject
+    if source is None and subject.candidate_digest:
+        raise StoreError(f"the source of candidate {subject.candidate_digest} is not in {options.results_dir}")
     problem = find_problem(subject.problem, find_suite_folder(subject.suite, options.problems_dir))
     candidate = None if source is None else Candidate(source=source, language=subject.language, rule="stored")
     return Task(subject=replace(subject, problem_digest=problem.digest), problem=problem, candidate=candidate)

@@ -14,6 +14,7 @@ from harness.domain.errors import (
     WorkerTimeout,
 )
 from harness.domain.evaluation import (
+    Baseline,
     Block,
     BuildSummary,
     Correctness,
@@ -40,6 +41,7 @@ from harness.domain.problem import Problem, SizeValue, Tolerance, Workload, Work
 
 __all__ = [
     "LANGUAGES",
+    "Baseline",
     "Block",
     "BuildRequest",
     "BuildResult",

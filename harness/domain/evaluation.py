@@ -10,6 +10,7 @@ from typing import Literal
 from harness.domain.generation import Language
 from harness.domain.problem import WorkloadName
 
+Baseline = Literal["eager", "compile"]
 TimingVerdict = Literal["faster", "tie", "slower", "unreliable", "unconfirmed"]
 
 
@@ -140,7 +141,7 @@ class Subject:
     language: Language
     device: str  # "cpu", "cuda:0"; "none" for what never reached a device
     workload: WorkloadName
-    baseline: str
+    baseline: Baseline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
