@@ -23,7 +23,6 @@ from harness.store.generated import has_sample, write_sample
 DrawOutcome = Literal["stored", "no_code", "failed"]
 # Storing waits for the disk, not for the processor.
 _WRITERS = 8
-_UNWRITTEN = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +98,7 @@ async def draw_samples(
                     provider=provider,
                     report=report,
                     group=group,
+                    concurrency=concurrency,
                     writers=writers,
                     read_clock=read_clock,
                     notify=notify,
@@ -121,6 +121,7 @@ class _Session:
         provider: Provider,
         report: SessionReport,
         group: asyncio.TaskGroup,
+        concurrency: int,
         writers: ThreadPoolExecutor,
         read_clock: Callable[[], str],
         notify: Callable[[SampleKey, DrawOutcome], None],
@@ -134,7 +135,7 @@ class _Session:
         self.notify = notify
         self.prompts = {prompt.problem: prompt for prompt in plan.prompts}
         self.problem_digests = dict(plan.problem_digests)
-        self.unwritten = asyncio.Semaphore(_UNWRITTEN)
+        self.unwritten = asyncio.Semaphore(2 * concurrency)
 
     async def work_through(self, queue: Iterator[SampleKey]) -> None:
         for key in queue:
