@@ -5,7 +5,9 @@ Exit codes: 0 fine, 1 the work found something bad, 2 wrong usage, 3 the harness
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -54,8 +56,22 @@ def build_app() -> typer.Typer:
     app.callback()(_root)
     app.add_typer(problems_app, name="problems", help="List the problems, or check that they are fit to be scored.")
     for command in (generate, extract, evaluate, run, results, leaderboard, show, regress, doctor):
-        app.command()(command)
+        app.command()(_tell_of_interrupts(command))
     return app
+
+
+def _tell_of_interrupts(command: Callable[..., None]) -> Callable[..., None]:
+    """The same command; on Ctrl-C it says so. (The option parser would end without a word.)"""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except KeyboardInterrupt as error:
+            message = "harness: interrupted; everything finished before is kept"
+            raise typer.Exit(_complain(message, INTERRUPTED_EXIT_CODE)) from error
+
+    return run
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -75,8 +91,6 @@ def run_command(arguments: list[str]) -> int:
         return _complain(f"harness: {error}", USAGE_EXIT_CODE)
     except HarnessError as error:
         return _complain(f"harness failed: {error}", FAILURE_EXIT_CODE)
-    except KeyboardInterrupt:
-        return _complain("harness: interrupted; everything finished before is kept", INTERRUPTED_EXIT_CODE)
     return 0
 
 

@@ -1,0 +1,278 @@
+"""What tests of several rooms share: the real command line in a process of its own, one judge per session, one cache
+of built libraries per session, and tests that skip themselves where the machine lacks what they need.
+
+Runs from a checkout on a machine that has neither openai nor hypothesis: imports only pytest at the top.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "CC", "CXX", "USER")
+
+TINY_PROBLEM = """
+import torch
+from torch import nn
+
+rows, columns = 64, 65
+
+
+class Model(nn.Module):
+    def forward(self, a, b):
+        return a + b
+
+
+def get_inputs():
+    return [torch.randn(rows, columns), torch.randn(rows, columns)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def pytest_collection_modifyitems(items):
+    if any(item.get_closest_marker("gpu") for item in items):
+        _skip_all(items, "gpu", _why_no_gpu())
+    if any(item.get_closest_marker("nvcc") for item in items):
+        _skip_all(items, "nvcc", _why_no_nvcc())
+
+
+def _skip_all(items, mark, reason):
+    for item in items:
+        if reason is not None and item.get_closest_marker(mark):
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _why_no_gpu():
+    import torch
+
+    return None if torch.cuda.is_available() else "needs an NVIDIA GPU that torch can use; there is none here"
+
+
+def _why_no_nvcc():
+    from harness.build import probe_toolchain
+
+    toolchain = probe_toolchain()
+    if toolchain.can_build_cuda:
+        return None
+    return f"needs nvcc and a CUDA build of torch; found nvcc {toolchain.nvcc_version}, CUDA {toolchain.torch_cuda}"
+
+
+@pytest.fixture(scope="session")
+def build_cache(tmp_path_factory):
+    """One folder of built libraries for the whole session, over all its processes."""
+    given = os.environ.get("HARNESS_TEST_CACHE")
+    if given:
+        return Path(given)
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "built-libraries"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A command that ended: its exit code and what it printed."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def clean_environment_for(tmp_path, build_cache):
+    """An environment for the command line with nothing of the caller's but the tools; its own home and /tmp."""
+
+    def make(**changes):
+        for name in ("home", "tmp"):
+            (tmp_path / f".{name}").mkdir(exist_ok=True)
+        kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+        fixed = {"HOME": str(tmp_path / ".home"), "TMPDIR": str(tmp_path / ".tmp"), "COLUMNS": "80", "LANG": "C.UTF-8"}
+        fixed |= {"PYTHONPATH": str(ROOT), "HARNESS_CACHE_DIR": str(build_cache)}
+        merged = kept | fixed | changes
+        return {name: value for name, value in merged.items() if value is not None}
+
+    return make
+
+
+@pytest.fixture
+def start_harness(tmp_path, clean_environment_for):
+    """Starts `python -m harness ARGS` in a process group of its own; every one is ended with the test."""
+    started = []
+
+    def start(args, *, cwd=None, env=None, before=()):
+        command = [*before, sys.executable, "-m", "harness", *map(str, args)]
+        process = subprocess.Popen(
+            command,
+            cwd=cwd or tmp_path,
+            env=clean_environment_for(**(env or {})),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
+
+
+@pytest.fixture
+def run_harness(start_harness):
+    """Runs `python -m harness ARGS` to its end."""
+
+    def run(args, *, cwd=None, env=None, before=(), timeout_s=200):
+        process = start_harness(args, cwd=cwd, env=env, before=before)
+        stdout, stderr = process.communicate(timeout=timeout_s)
+        return Finished(process.returncode, stdout, stderr)
+
+    return run
+
+
+@pytest.fixture
+def tiny_suite(tmp_path):
+    """A folder of problems with one suite, `tiny`, that holds one problem, `add`: 64x65 floats."""
+    folder = tmp_path / "problems" / "tiny"
+    folder.mkdir(parents=True)
+    (folder / "add.py").write_text(TINY_PROBLEM)
+    return folder
+
+
+@pytest.fixture
+def write_run(tmp_path):
+    """Writes a stored run as `harness generate` leaves it: one sample of problem `add` per source (None: no code)."""
+    from harness.domain import Candidate, Completion, Prompt, RunManifest, SampleKey
+    from harness.store.generated import write_manifest, write_sample
+
+    def write(name, sources, language="cpp"):
+        run_dir = tmp_path / "generated" / name
+        manifest = RunManifest(
+            run=name, suite="tiny", model="model-a", provider="recorded", prompt="plain", language=language,
+            samples=len(sources), temperature=None, problems=("add",), created_at="2025-01-01T00:00:00+00:00",
+            harness_version="0",
+        )  # fmt: skip
+        write_manifest(run_dir, manifest)
+        for number, source in enumerate(sources):
+            write_sample(
+                run_dir,
+                key=SampleKey(run=name, problem="add", sample=number),
+                prompt=Prompt(name="plain", problem="add", language=language, text="make it fast"),
+                completion=Completion(text="an answer"),
+                candidate=None if source is None else Candidate(source=source, language=language, rule="last_block"),
+                provenance={"model": "model-a", "suite": "tiny"},
+            )
+        return run_dir
+
+    return write
+
+
+class Bench:
+    """A judge with a warm forkserver in the tests' own process: what it takes to judge one candidate quickly."""
+
+    def __init__(self, *, confinement, cache, device="cpu", call_s=5.0, load_s=30.0):
+        from harness.build import Builder, probe_toolchain
+        from harness.judge.confinement import clean_environment, interpreter_folders, probe_confinement
+        from harness.judge.devices import JudgeDevice
+        from harness.judge.supervisor import Forkserver
+
+        self._walls = confinement if not isinstance(confinement, str) else probe_confinement(confinement)
+        self._limits = {"call_s": call_s, "start_s": load_s, "construct_s": load_s}
+        self._device = JudgeDevice(device)
+        self.forkserver = Forkserver(self._walls)
+        self.builder = Builder(
+            cache=cache,
+            toolchain=probe_toolchain(),
+            wrap=self._walls.wrap,
+            readable=interpreter_folders(),
+            environment=clean_environment,
+        )
+
+    def judge(self, source, problem=TINY_PROBLEM, *, time=False, plan=None, baseline="eager", **limits):
+        """The evaluation of one candidate on a problem given as source."""
+        from harness.domain import Candidate, Problem, Subject
+        from harness.judge.evaluate import Judge, JudgeSettings
+        from harness.judge.session import TimeLimits
+        from harness.judge.timing import TimingPlan
+
+        settings = JudgeSettings(
+            limits=TimeLimits(**(self._limits | limits)), plan=plan or TimingPlan(budget_s=1.0), measure_time=time
+        )
+        judge = Judge(device=self._device, builder=self.builder, forkserver=self.forkserver, settings=settings)
+        language = "cuda" if self._device.is_cuda else "cpp"
+        candidate = Candidate(source=source, language=language, rule="file")
+        found = problem if isinstance(problem, Problem) else Problem(name="add", suite="tiny", source=problem)
+        subject = Subject(
+            run="bench", sample=0, turn=0, model="m", prompt="-", suite="tiny", problem=found.name,
+            problem_digest=found.digest, candidate_digest=candidate.digest, language=language,
+            device=self._device.name, workload="full", baseline=baseline,
+        )  # fmt: skip
+        return judge.evaluate(subject, found, candidate)
+
+    def close(self):
+        self.builder.stop()
+        self.forkserver.close()
+
+
+@pytest.fixture(scope="session")
+def open_bench(build_cache):
+    """Makes a Bench; all of them are closed with the session."""
+    opened = []
+
+    def make(**options):
+        opened.append(Bench(cache=build_cache, **options))
+        return opened[-1]
+
+    yield make
+    for bench in opened:
+        bench.close()
+
+
+@pytest.fixture(scope="session")
+def bench(open_bench):
+    """The judge on the CPU with the strongest walls of this machine."""
+    return open_bench(confinement="auto")
+
+
+@pytest.fixture
+def has_bubblewrap():
+    from harness.judge.confinement import probe_confinement
+
+    return probe_confinement().bubblewrap is not None
+
+
+def find_processes(marker, file="cmdline"):
+    """Ids of the processes of this machine that have `marker` in their command line (or "environ")."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / file).read_bytes()
+        except OSError:
+            continue
+        if marker.encode() in words and int(folder.name) != os.getpid():
+            found.append(int(folder.name))
+    return found
+
+
+@pytest.fixture
+def processes_with():
+    return find_processes
+
+
+@pytest.fixture
+def needs_compiler():
+    if shutil.which(os.environ.get("CXX", "c++")) is None and shutil.which("g++") is None:
+        pytest.skip("needs a C++ compiler; there is none here")

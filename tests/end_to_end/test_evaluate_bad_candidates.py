@@ -1,0 +1,151 @@
+"""Candidates that break in every way there is, judged in one go by the real command: each gets its own clear verdict,
+those around them are judged as if nothing had happened, and nothing is left running."""
+
+import json
+import re
+
+import pytest
+
+HEAD = "import os, sys, time, torch\nfrom torch import nn\n"
+LEFT_OVER_S = "98761.25"
+
+
+def module(body, init=""):
+    """A candidate whose forward is `body` and whose constructor has the extra line `init`."""
+    constructor = f"    def __init__(self):\n        super().__init__()\n        {init}\n" if init else ""
+    indented = body.replace("\n", "\n        ")
+    return f"{HEAD}class ModelNew(nn.Module):\n{constructor}    def forward(self, a, b):\n        {indented}\n"
+
+
+PLAIN_C = r"""
+#include <Python.h>
+static PyObject* add(PyObject*, PyObject* args) {
+  unsigned long long a, b, c; Py_ssize_t n;
+  if (!PyArg_ParseTuple(args, "KKKn", &a, &b, &c, &n)) return nullptr;
+  const float *x = (const float*)a, *y = (const float*)b; float* z = (float*)c;
+  for (Py_ssize_t i = 0; i < n; ++i) z[i] = x[i] + y[i];
+  Py_RETURN_NONE;
+}
+static PyMethodDef methods[] = {{"add", add, METH_VARARGS, ""}, {nullptr, nullptr, 0, nullptr}};
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "plain_add", nullptr, -1, methods};
+PyMODINIT_FUNC PyInit_plain_add() { return PyModule_Create(&definition); }
+"""
+
+
+def compiled(source, flags="[]"):
+    return f"""{HEAD}from torch.utils.cpp_extension import load_inline
+ext = load_inline("plain_add", cpp_sources={source!r}, extra_cflags={flags}, no_implicit_headers=True)
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        out = torch.empty_like(a)
+        ext.add(a.data_ptr(), b.data_ptr(), out.data_ptr(), a.numel())
+        return out
+"""
+
+
+GOOD = module("return a + b")
+# name: (candidate, expected outcome, what the message must say)
+ZOO = {
+    "good_first": (GOOD, "correct", ""),
+    "no_code": (None, "no_code", "ModelNew"),
+    "syntax_error": ("class ModelNew(:\n", "load_error", r"SyntaxError: .*line 1"),
+    "no_entry": (f"{HEAD}class Model(nn.Module):\n    pass\n", "load_error", "no class ModelNew"),
+    "raises_on_import": (f"{HEAD}raise RuntimeError('not today')\n", "load_error", "RuntimeError: not today"),
+    "other_constructor": (
+        f"{HEAD}class ModelNew(nn.Module):\n    def __init__(self, size):\n        super().__init__()\n",
+        "load_error",
+        "missing 1 required positional argument: 'size'",
+    ),
+    "prints_megabytes": (module("for _ in range(300): print('x' * 100000)\nreturn a + b"), "correct", ""),
+    "sys_exit": (module("sys.exit(0)"), "runtime_error", "SystemExit"),
+    "os_exit": (module("print('bye', flush=True)\nos._exit(0)"), "runtime_error", "exited with code 0.*bye"),
+    "hangs_in_python": (module("while True: pass"), "timeout", "no answer to call within 2 s"),
+    "hangs_with_the_lock_held": (module("import ctypes; ctypes.PyDLL(None).pause()"), "timeout", "within 2 s"),
+    "segfault": (module("import ctypes; ctypes.string_at(0)"), "runtime_error", "SIGSEGV"),
+    "leaves_children": (
+        module(f"import subprocess\nsubprocess.Popen(['sleep', '{LEFT_OVER_S}'], start_new_session=True)\nreturn a + b"),
+        "correct",
+        "",
+    ),
+    "fork_bomb": (module("try:\n    while True: os.fork()\nexcept OSError: time.sleep(60)"), "timeout", "within 2 s"),
+    "fills_its_disk": (
+        module("with open('big', 'wb') as f:\n    while True: f.write(bytes(1 << 24))"),
+        "runtime_error",
+        "OSError.*(No space left|File too large)",
+    ),
+    "fills_its_memory": (
+        module("kept = []\nwhile True: kept.append(torch.empty(1 << 28))"),
+        "out_of_memory",
+        "can't allocate memory",
+    ),
+    "raises_in_forward": (module("raise ValueError('no \\ud800 such \\x1b[31m thing')"), "runtime_error", "ValueError"),
+    "tuple": (module("return (a + b,)"), "wrong_shape", "expected tensor, found tuple of"),
+    "none": (module("return None"), "wrong_shape", "expected tensor, found None"),
+    "number": (module("return 1.5"), "wrong_shape", "expected tensor, found 1.5"),
+    "object": (module("return object()"), "runtime_error", "type object cannot"),
+    "wrong_shape": (module("return (a + b).sum(0)"), "wrong_shape", r"expected shape \(64, 65\), found \(65,\)"),
+    "wrong_dtype": (module("return (a + b).double()"), "wrong_dtype", "expected torch.float32, found torch.float64"),
+    "wrong_value": (module("return a - b"), "wrong_value", "of 4160 elements wrong"),
+    "empty_flag": (compiled(PLAIN_C, '[""]'), "correct", ""),
+    "refused_flag": (compiled(PLAIN_C, '["-fplugin=./x.so"]'), "rejected", "-fplugin=./x.so' is refused"),
+    "broken_build": (
+        compiled('#include <Python.h>\nint broken() {\n  return missing_name;\n}\n'),
+        "build_error",
+        r"main.cpp:\d+:\d+: error: .missing_name. was not declared",
+    ),
+    "good_last": (module("return torch.add(a, b)"), "correct", ""),
+}  # fmt: skip
+NAMES = list(ZOO)
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    """The folder where the whole zoo was judged once, and what that command and the same one again printed."""
+    return {}
+
+
+@pytest.fixture
+def zoo(judged, tmp_path, tiny_suite, write_run, run_harness, processes_with, needs_compiler):
+    if not judged:
+        write_run("zoo", [source for source, _, _ in ZOO.values()])
+        args = ["evaluate", "zoo", "--problems-dir", tiny_suite.parent, "--no-time", "--call-timeout", 2]
+        judged["first"] = run_harness(args)
+        judged["left"] = processes_with(LEFT_OVER_S)
+        judged["second"] = run_harness([*args, "--json"])
+        judged["shown"] = run_harness(["show", NAMES.index("broken_build") + 1])
+        judged["rows"] = {row["sample"]: row for row in json.loads(judged["second"].stdout)}
+    return judged
+
+
+def test_the_whole_zoo_is_judged_and_the_command_ends_well(zoo):
+    assert zoo["first"].returncode == 0, zoo["first"].stderr
+    assert set(zoo["rows"]) == set(range(len(ZOO)))
+    assert "Traceback" not in zoo["first"].stderr
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_gets_its_own_verdict_and_says_why(zoo, name):
+    _, outcome, words = ZOO[name]
+    row = zoo["rows"][NAMES.index(name)]
+    assert row["outcome"] == outcome, row["message"]
+    assert re.search(words, row["message"], re.DOTALL), row["message"]
+
+
+def test_no_process_of_a_candidate_is_left(zoo):
+    assert zoo["left"] == []
+
+
+def test_a_second_evaluate_judges_nothing_and_says_so(zoo):
+    assert zoo["second"].returncode == 0
+    assert len(json.loads(zoo["second"].stdout)) == len(ZOO)
+    assert "judging" not in zoo["second"].stderr
+
+
+def test_every_outcome_is_in_the_table_that_the_user_sees(zoo):
+    for outcome in {outcome for _, outcome, _ in ZOO.values()}:
+        assert outcome in zoo["first"].stdout
+    assert all(len(line) <= 80 for line in zoo["first"].stdout.splitlines())
+
+
+def test_a_broken_build_shows_file_line_and_message(zoo):
+    assert re.search(r"main\.cpp:\d+:\d+: error: .missing_name.", zoo["shown"].stdout)

@@ -1,0 +1,125 @@
+"""`harness evaluate` ended in the middle, by Ctrl-C or by force: what was finished is kept, nothing of it is left
+running, and the same command does the rest. Also two of them at once on one results folder."""
+
+import json
+import os
+import signal
+import sqlite3
+import time
+import uuid
+
+import pytest
+
+HEAD = "import torch\nfrom torch import nn\n"
+GOOD = f"{HEAD}class ModelNew(nn.Module):\n    def forward(self, a, b):\n        return a + b\n"
+HANGING = f"{HEAD}class ModelNew(nn.Module):\n    def forward(self, a, b):\n        while True: pass\n"
+# Keeps the compiler busy for minutes, in little memory.
+SLOW_SOURCE = """
+constexpr long count() { long s = 0; for (long i = 0; i < 2000000000; ++i) s += i % 7; return s; }
+long result[count() % 3 + 1];
+"""
+SLOW_FLAGS = ["-fconstexpr-ops-limit=1000000000000", "-fconstexpr-loop-limit=2147483647"]
+SLOW_BUILD = f"""{HEAD}from torch.utils.cpp_extension import load_inline
+load_inline("slow", cpp_sources={SLOW_SOURCE!r}, extra_cflags={SLOW_FLAGS!r}, no_implicit_headers=True)
+"""
+
+
+def variant(number):
+    """A right candidate whose text is its own."""
+    return f"# {number}\n{GOOD}"
+
+
+def stored_outcomes(results_dir):
+    """Sample and outcome of every stored evaluation, read as any program would; {} while there is no database."""
+    if not (results_dir / "harness.db").exists():
+        return {}
+    connection = sqlite3.connect(f"file:{results_dir}/harness.db?mode=ro", uri=True)
+    try:
+        return dict(connection.execute("SELECT sample, outcome FROM evaluations").fetchall())
+    except sqlite3.OperationalError:
+        return {}
+    finally:
+        connection.close()
+
+
+def wait_until(condition, what, timeout_s=60):
+    deadline_s = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline_s, f"{what} did not happen within {timeout_s} s"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def marker():
+    """A value that every process of one command carries in its environment, the confined ones too."""
+    return uuid.uuid4().hex
+
+
+def interrupt(process, number):
+    """What a terminal does on Ctrl-C: the signal goes to every process of the group."""
+    os.killpg(process.pid, number)
+    return process.communicate(timeout=30)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["ctrl_c", "killed"])
+def test_ended_while_judging_it_keeps_what_is_finished_and_goes_on(
+    number, tmp_path, tiny_suite, write_run, start_harness, run_harness, processes_with, marker
+):
+    write_run("runs", [variant(0), variant(1), HANGING, variant(3)])
+    args = ["evaluate", "runs", "--problems-dir", tiny_suite.parent, "--no-time"]
+    process = start_harness(args, env={"NVIDIA_TEST_MARKER": marker})
+    wait_until(lambda: len(stored_outcomes(tmp_path / "results")) == 2, "the second verdict")
+    _, stderr = interrupt(process, number)
+    assert stored_outcomes(tmp_path / "results") == {0: "correct", 1: "correct"}
+    wait_until(lambda: processes_with(marker, "environ") == [], "the end of all processes", timeout_s=10)
+    if number == signal.SIGINT:
+        assert process.returncode == 130
+        assert "interrupted; everything finished before is kept" in stderr
+        assert "Traceback" not in stderr
+        assert (tmp_path / "results" / "evaluations.csv").read_text().count("correct") == 2
+
+    finished = run_harness([*args, "--call-timeout", "1.5"])
+    assert finished.returncode == 0, finished.stderr
+    assert "2 judged before" in finished.stdout
+    outcomes = stored_outcomes(tmp_path / "results")
+    assert outcomes == {0: "correct", 1: "correct", 2: "timeout", 3: "correct"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["ctrl_c", "killed"])
+def test_ended_while_building_it_leaves_no_compiler_and_goes_on(
+    number, tmp_path, tiny_suite, write_run, start_harness, run_harness, processes_with, marker, needs_compiler
+):
+    write_run("runs", [variant(0), f"# {number}\n{SLOW_BUILD}"])
+    cache = tmp_path / "cache"
+    args = ["evaluate", "runs", "--problems-dir", tiny_suite.parent, "--no-time", "--cache-dir", cache]
+    process = start_harness(args, env={"NVIDIA_TEST_MARKER": marker})
+    compiling = lambda: set(processes_with("cc1plus")) & set(processes_with(marker, "environ"))  # noqa: E731
+    wait_until(compiling, "a compiler")
+    _, stderr = interrupt(process, number)
+    wait_until(lambda: processes_with(marker, "environ") == [], "the end of all processes", timeout_s=10)
+    if number == signal.SIGINT:
+        assert process.returncode == 130
+        assert "Traceback" not in stderr
+        assert not list(cache.glob("build-*"))
+
+    finished = run_harness([*args, "--build-timeout", "2"])
+    assert finished.returncode == 0, finished.stderr
+    assert stored_outcomes(tmp_path / "results") == {0: "correct", 1: "build_error"}
+
+
+def test_two_commands_at_once_on_one_results_folder_both_keep_their_verdicts(
+    tmp_path, tiny_suite, write_run, start_harness
+):
+    args = ["--problems-dir", tiny_suite.parent, "--no-time", "--json"]
+    for run in ("one", "two"):
+        write_run(run, [variant(f"{run} {number}") for number in range(4)])
+    processes = [start_harness(["evaluate", run, *args]) for run in ("one", "two")]
+    for process in processes:
+        stdout, stderr = process.communicate(timeout=120)
+        assert process.returncode == 0, stderr
+        assert [row["outcome"] for row in json.loads(stdout)] == ["correct"] * 4
+    with sqlite3.connect(tmp_path / "results" / "harness.db") as connection:
+        counts = connection.execute("SELECT run, count(*) FROM evaluations GROUP BY run").fetchall()
+    connection.close()
+    assert counts == [("one", 4), ("two", 4)]
+    assert (tmp_path / "results" / "evaluations.csv").read_text().count("correct") == 8
