@@ -222,6 +222,32 @@ class Bench:
         )  # fmt: skip
         return judge.evaluate(subject, found, candidate)
 
+    def call_once(self, source, problem=TINY_PROBLEM):
+        """What one call of a candidate leaves in the output buffers, without a verdict."""
+        from harness.domain import Problem
+        from harness.judge.evaluate import _worker_limits
+        from harness.judge.reference import prepare_reference
+        from harness.judge.session import TimeLimits, open_session
+        from harness.problems.load import load_problem
+
+        loaded = load_problem(Problem(name="add", suite="tiny", source=problem), "full")
+        reference = prepare_reference(loaded, self._device, 1, 2)
+        with open_session(
+            forkserver=self.forkserver,
+            device=self._device,
+            footprint=reference.footprint,
+            source=source,
+            entry="ModelNew",
+            answer_build=self.builder.build,
+            worker_limits=_worker_limits(self._device, reference.footprint),
+            limits=TimeLimits(**self._limits),
+            threads=1,
+            allow_tf32=False,
+        ) as session:
+            session.construct(1, loaded.init_inputs)
+            placed = session.place(loaded.make_inputs(3, self._device.torch_device))
+            return session.call(placed, self._device)
+
     def close(self):
         self.builder.stop()
         self.forkserver.close()

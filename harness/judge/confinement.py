@@ -62,14 +62,19 @@ def _bubblewrap_arguments(path: str, readable: Iterable[Path], writable: Iterabl
     if os.getuid() == 0:
         # Root keeps what it needs to become an ordinary user inside, which process limits do bind.
         arguments += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+        open_to_all = ["--perms", "1777"]
     else:
         arguments += ["--unshare-user"]
+        open_to_all = []
     for folder in (*SYSTEM_FOLDERS, *SYSTEM_FILES):
         arguments += ["--ro-bind-try", folder, folder]
-    arguments += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
+    arguments += ["--proc", "/proc", "--dev", "/dev", *open_to_all, "--tmpfs", "/tmp"]
     for node in sorted(Path("/dev").glob("nvidia*")):
         arguments += ["--dev-bind-try", str(node), str(node)]
     for path_to_read in _without_nested(readable):
+        # Folders above it would be closed to others where the originals are, and the ordinary user be shut out.
+        for folder in reversed(path_to_read.parents[:-1]):
+            arguments += ["--dir", str(folder)]
         arguments += ["--ro-bind-try", str(path_to_read), str(path_to_read)]
     for path_to_write in writable:
         arguments += ["--bind", str(path_to_write), str(path_to_write)]
