@@ -1,0 +1,110 @@
+"""The shipped recording, replayed by the real command: every hand-written completion ends as it is meant to."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from harness.domain import SampleKey
+from harness.generate.extraction import extract_candidate
+from harness.generate.providers import RecordedProvider, name_recorded_model
+from harness.store.generated import locate_sample, read_completion
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORDING = ROOT / "recordings" / "demo"
+
+# problem, sample: (outcome, what the message must say)
+CPP = {
+    ("cumulative_sum", 0): ("timeout", "no answer to call within"),
+    ("cumulative_sum", 1): ("correct", ""),
+    ("embedding", 0): ("no_code", "no program"),
+    ("group_norm", 0): ("runtime_error", "SIGSEGV"),
+    ("layer_norm", 0): ("no_code", "no program"),
+    ("linear_bias_relu", 0): ("build_error", "no matching function for call to .*min"),
+    ("matmul", 0): ("correct", ""),
+    ("max_pool2d", 0): ("correct", ""),
+    ("max_pool2d", 1): ("wrong_shape", r"\(5, 29, 47, 36\), found \(5, 29, 46, 35\)"),
+    ("rms_norm", 0): ("correct", ""),
+    ("rms_norm", 1): ("load_error", "positional arguments"),
+    ("softmax", 0): ("wrong_value", "found nan"),
+    ("top_k", 0): ("correct", ""),
+    ("top_k", 1): ("wrong_dtype", r"torch\.int64, found torch\.int32"),
+    ("transpose_add", 0): ("runtime_error", "b must be contiguous"),
+}
+CUDA = {
+    ("conv2d_relu_bias", 0): ("not_run", "no device"),
+    ("layer_norm", 0): ("not_run", "no device"),
+    ("matmul", 0): ("not_run", "no device"),
+    ("rms_norm", 0): ("build_error", "channels"),
+    ("softmax", 0): ("not_run", "no device"),
+}
+RECORDED = {"cpp": CPP, "cuda": CUDA}
+
+
+def replay(run_harness, language, *options):
+    """The records of one replay on the small workload, by (problem, sample)."""
+    names = sorted({problem for problem, _ in RECORDED[language]})
+    wanted = [word for name in names for word in ("--problem", name)]
+    done = run_harness(
+        [
+            "run", "--provider", "recorded", "--recording", RECORDING, "--problems-dir", ROOT / "reference_models",
+            "--prompts-dir", ROOT / "prompts", "--language", language, "--samples", "2", "--workload", "small",
+            "--no-time", "--run", "replay", "--json", *wanted, *options,
+        ],
+        timeout_s=550,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return {(record["problem"], record["sample"]): record for record in json.loads(done.stdout)}
+
+
+def assert_ended_as_meant(records, meant):
+    assert {key: record["outcome"] for key, record in records.items()} == {
+        key: fate for key, (fate, _) in meant.items()
+    }
+    for key, (_, message) in meant.items():
+        assert re.search(message, records[key]["message"]), (key, records[key]["message"])
+
+
+@pytest.mark.timeout(560)
+def test_every_recorded_cpp_completion_ends_as_meant(run_harness, needs_compiler):
+    records = replay(run_harness, "cpp", "--call-timeout", "5")
+    assert_ended_as_meant(records, CPP)
+    assert {record["model"] for record in records.values()} == {"hand-written-example"}
+    overflowing = records["softmax", 0]["correctness"]["trials"]
+    assert [trial["distribution"] for trial in overflowing if trial["passed"]] == ["as_given"] * 3 + ["uniform"]
+
+
+@pytest.mark.slow
+@pytest.mark.nvcc
+@pytest.mark.timeout(560)
+def test_every_recorded_cuda_completion_is_built_and_then_not_run(run_harness):
+    assert_ended_as_meant(replay(run_harness, "cuda", "--device", "cpu"), CUDA)
+
+
+@pytest.mark.parametrize("language", RECORDED)
+def test_the_table_names_every_recorded_sample(language):
+    there = {(path.parent.name, int(path.name)) for path in (RECORDING / language).glob("*/*")}
+    assert there == set(RECORDED[language])
+
+
+@pytest.mark.parametrize("language", RECORDED)
+def test_every_recorded_problem_is_one_of_the_core_suite(language):
+    for problem, _ in RECORDED[language]:
+        assert (ROOT / "reference_models" / "core" / f"{problem}.py").is_file(), problem
+
+
+@pytest.mark.parametrize(("language", "problem", "sample"), [(k, *key) for k in RECORDED for key in RECORDED[k]])
+def test_only_the_answers_meant_to_hold_no_program_hold_none(language, problem, sample):
+    provider = RecordedProvider(RECORDING, language)
+    key = SampleKey(run="replay", problem=problem, sample=sample)
+    assert provider.can_answer(key)
+    completion = read_completion(locate_sample(provider.folder, key))
+    candidate = extract_candidate(completion, language)
+    assert (candidate is None) == (RECORDED[language][problem, sample][0] == "no_code")
+
+
+@pytest.mark.parametrize("language", RECORDED)
+def test_the_recording_says_that_it_was_written_by_hand(language):
+    assert name_recorded_model(RECORDING, language) == "hand-written-example"
+    assert "No model wrote these completions" in (ROOT / "recordings" / "README.md").read_text()
