@@ -23,6 +23,8 @@ from harness.store.generated import has_sample, write_sample
 DrawOutcome = Literal["stored", "no_code", "failed"]
 # Storing waits for the disk, not for the processor.
 _WRITERS = 8
+# Requests that start together end together, and their answers then queue for the processor, round after round.
+_STAGGER_S = 0.006
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,8 +106,8 @@ async def draw_samples(
                     notify=notify,
                 )
                 queue = iter(wanted)
-                for _ in range(min(concurrency, len(wanted))):
-                    group.create_task(session.work_through(queue))
+                for number in range(min(concurrency, len(wanted))):
+                    group.create_task(session.work_through(queue, start_after_s=number * _STAGGER_S))
         except BaseExceptionGroup as errors:
             # The others are the cancelled neighbours, or failed the same way at the same time.
             raise errors.exceptions[0] from None
@@ -137,7 +139,8 @@ class _Session:
         self.problem_digests = dict(plan.problem_digests)
         self.unwritten = asyncio.Semaphore(2 * concurrency)
 
-    async def work_through(self, queue: Iterator[SampleKey]) -> None:
+    async def work_through(self, queue: Iterator[SampleKey], *, start_after_s: float) -> None:
+        await asyncio.sleep(start_after_s)
         for key in queue:
             try:
                 completion = await self.provider.complete(self.make_request(key))
