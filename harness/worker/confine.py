@@ -17,6 +17,7 @@ from pathlib import Path
 _NEW_NAMESPACES = 0x00020000 | 0x10000000 | 0x20000000 | 0x40000000 | 0x08000000  # mount, user, pid, net, ipc
 _MS_NOSUID_NODEV, _MS_NOEXEC = 2 | 4, 8
 _MS_PRIVATE_RECURSIVE = 0x4000 | 0x40000
+_SYS_MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE, _MOUNT_ATTR_RDONLY = 442, -100, 0x8000, 1
 _PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
 _CAPABILITY_VERSION_3 = 0x20080522
 _SYS_CAPSET = {"x86_64": 126, "aarch64": 91}
@@ -68,9 +69,16 @@ def enter_namespaces() -> bool:
     return True
 
 
+def close_file_system() -> bool:
+    """Makes every mount of this namespace read-only; what is mounted afterwards is not. False: kernel before 5.12."""
+    _mount(b"none", b"/", None, _MS_PRIVATE_RECURSIVE, None)
+    read_only = (ctypes.c_uint64 * 4)(_MOUNT_ATTR_RDONLY, 0, 0, 0)  # set, clear, propagation, user namespace
+    size = ctypes.c_size_t(ctypes.sizeof(read_only))
+    return int(_libc.syscall(_SYS_MOUNT_SETATTR, _AT_FDCWD, b"/", _AT_RECURSIVE, read_only, size)) == 0
+
+
 def mount_scratch(folder: str, size_bytes: int) -> None:
     """A private file system in memory over `folder`, and, where the kernel allows it, a /proc of this namespace."""
-    _mount(b"none", b"/", None, _MS_PRIVATE_RECURSIVE, None)
     options = f"size={size_bytes},mode=700".encode()
     _mount(b"tmpfs", os.fsencode(folder), b"tmpfs", _MS_NOSUID_NODEV, options)
     # Refused where an outer sandbox covers parts of /proc; then that sandbox's view stays, which is narrow already.

@@ -46,6 +46,7 @@ def _can_enter_namespaces() -> bool:
         try:
             allowed = confine.enter_namespaces()
             if allowed:
+                confine.close_file_system()
                 confine.mount_scratch("/tmp", 1 << 20)
             os._exit(0 if allowed else 1)
         except OSError:
@@ -93,13 +94,14 @@ def _isolate_and_run(message: dict[str, Any], line: int) -> int:
         os.close(line)
         return _shell_status(os.waitpid(first, 0)[1])
     confine.die_with_parent()
+    closed = confine.close_file_system()
     confine.mount_scratch(scratch, limits.scratch_bytes)
     worker = os.fork()
     if worker:
         os.close(line)
         return _wait_for(worker)
     confine.die_with_parent()
-    return _run(line, limits, scratch, "namespaces")
+    return _run(line, limits, scratch, "namespaces" if closed else "namespaces, files writable")
 
 
 def _wait_for(worker: int) -> int:
