@@ -73,8 +73,8 @@ def _bubblewrap_arguments(path: str, readable: Iterable[Path], writable: Iterabl
         arguments += ["--dev-bind-try", str(node), str(node)]
     for path_to_read in _without_nested(readable):
         # Folders above it would be closed to others where the originals are, and the ordinary user be shut out.
-        for folder in reversed(path_to_read.parents[:-1]):
-            arguments += ["--dir", str(folder)]
+        for above in reversed(path_to_read.parents[:-1]):
+            arguments += ["--dir", str(above)]
         arguments += ["--ro-bind-try", str(path_to_read), str(path_to_read)]
     for path_to_write in writable:
         arguments += ["--bind", str(path_to_write), str(path_to_write)]

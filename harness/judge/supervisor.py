@@ -14,7 +14,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from harness.domain import HarnessError, WireError, WorkerLost, WorkerTimeout
 from harness.judge.confinement import (
@@ -104,7 +104,7 @@ class Forkserver:
         self._process: subprocess.Popen[bytes] | None = None
         self._line: Channel | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._words = tempfile.TemporaryFile()  # noqa: SIM115 - as long-lived as the forkserver
+        self._words: IO[bytes] | None = None
         self._lock = threading.Lock()
         self._inner = ""
         self._has_namespaces = False
@@ -175,9 +175,11 @@ class Forkserver:
         ours, theirs = make_pair()
         self._folder = tempfile.TemporaryDirectory(prefix="harness-scratch-", ignore_cleanup_errors=True)
         command = [sys.executable, "-m", "harness.worker.forkserver", str(theirs.fileno())]
+        self._words = tempfile.TemporaryFile()  # noqa: SIM115 - as long-lived as the process
         wrapped = self._confinement.wrap(command, readable=[*interpreter_folders(), *worker_package_files()])
         package_root = str(Path(__file__).resolve().parents[2])
-        environment = clean_environment({"PYTHONPATH": package_root})
+        # Asked through NVML, torch does not touch the CUDA driver at import, which would spoil every forked child.
+        environment = clean_environment({"PYTHONPATH": package_root, "PYTORCH_NVML_BASED_CUDA_CHECK": "1"})
         self._process = subprocess.Popen(
             wrapped, env=environment, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, cwd="/",
             stdout=subprocess.DEVNULL, stderr=self._words, start_new_session=True,
@@ -187,12 +189,17 @@ class Forkserver:
         try:
             warm, _ = line.receive(timeout_s=START_TIMEOUT_S)
         except (WorkerLost, WorkerTimeout, WireError) as error:
-            raise HarnessError(f"the forkserver did not start: {error}; it said: {self._last_words()}") from error
+            said = self._last_words()
+            line.close()
+            self._stop()
+            raise HarnessError(f"the forkserver did not start: {error}; it said: {said}") from error
         self._has_namespaces = self._confinement.namespaces and warm.get("namespaces") is True
         self._line = line
         return line
 
     def _last_words(self) -> str:
+        if self._words is None:
+            return ""
         self._words.seek(0)
         return self._words.read().decode(errors="replace")[-1500:]
 
@@ -206,6 +213,9 @@ class Forkserver:
             self._process.kill()
             self._process.wait()
             self._process = None
+        if self._words is not None:
+            self._words.close()
+            self._words = None
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
