@@ -87,7 +87,10 @@ class Builder:
 
     def key(self, request: BuildRequest) -> str:
         """Names a build by everything that goes into it."""
-        parts = {"format": 1, "request": asdict(request), "toolchain": asdict(self.toolchain)}
+        toolchain = asdict(self.toolchain)
+        if not request.needs_cuda:
+            del toolchain["packaged_cuda_headers"]
+        parts = {"format": 1, "request": asdict(request), "toolchain": toolchain}
         return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def _require_tools(self, request: BuildRequest) -> None:
@@ -152,13 +155,19 @@ class Builder:
         wrapped = self._wrap(command, readable=readable, writable=[work])
         with (work.parent / "output").open("w+b") as output:
             process = subprocess.Popen(
-                wrapped, cwd=work, env=self._environment(), stdin=subprocess.DEVNULL, stdout=output,
+                wrapped, cwd=work, env=self._compiler_environment(), stdin=subprocess.DEVNULL, stdout=output,
                 stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
             returncode = self._wait(process)
             output.seek(0)
             text = output.read(MAX_LOG_CHARACTERS).decode(errors="replace")
         return returncode, text
+
+    def _compiler_environment(self) -> dict[str, str]:
+        """The packaged headers come after those of every flag: they only fill gaps."""
+        environment = self._environment()
+        headers = self.toolchain.packaged_cuda_headers
+        return {**environment, "CPLUS_INCLUDE_PATH": ":".join(headers)} if headers else environment
 
     def _wait(self, process: subprocess.Popen[bytes]) -> int | None:
         self._running.add(process)

@@ -7,17 +7,22 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import PIPE, STDOUT
 from types import ModuleType
 
 DEFAULT_ARCHITECTURE = "9.0"
+LIBRARY_HEADERS = ("cublas_v2.h", "cublasLt.h", "cusolverDn.h", "cusparse.h")  # what ATen/cuda includes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolchain:
-    """Versions are the compilers' own words; None where there is none. `architecture` as in TORCH_CUDA_ARCH_LIST."""
+    """Versions are the compilers' own words; None where there is none. `architecture` as in TORCH_CUDA_ARCH_LIST.
+
+    `packaged_cuda_headers` are folders with the headers of CUDA's libraries that the toolkit here lacks.
+    """
 
     compiler: str | None
     compiler_version: str | None
@@ -28,6 +33,7 @@ class Toolchain:
     torch_cuda: str | None
     python_abi: str
     architecture: str
+    packaged_cuda_headers: tuple[str, ...] = ()
 
     @property
     def can_build_cuda(self) -> bool:
@@ -51,6 +57,7 @@ def probe_toolchain(architecture: str | None = None) -> Toolchain:
         torch_cuda=torch.version.cuda,
         python_abi=str(sysconfig.get_config_var("SOABI")),
         architecture=architecture or _machine_architecture(),
+        packaged_cuda_headers=_find_packaged_cuda_headers(),
     )
 
 
@@ -83,6 +90,23 @@ def _toolkit_of(nvcc: str) -> str | None:
     """The toolkit folder that an nvcc names in a dry run, or None."""
     found = re.search(r"^#\$ TOP=(.+)$", _output([nvcc, "--dryrun", "-x", "cu", "/dev/null", "-c"]) or "", re.MULTILINE)
     return os.path.realpath(found[1]) if found else None
+
+
+def _find_packaged_cuda_headers() -> tuple[str, ...]:
+    """Where torch's CUDA packages keep headers that torch's own headers include, if the toolkit came without them.
+
+    A toolkit can be installed without its libraries; ATen/cuda/CUDAContext.h would not compile with it.
+    """
+    home = import_torch_extension().CUDA_HOME
+    if home is None or all((Path(home) / "include" / header).exists() for header in LIBRARY_HEADERS):
+        return ()
+    folders = [
+        path.parent
+        for entry in sys.path
+        for header in LIBRARY_HEADERS
+        for path in sorted(Path(entry).glob(f"nvidia/*/include/{header}"))
+    ]
+    return tuple(dict.fromkeys(map(str, folders)))
 
 
 def _nvcc_version() -> str | None:
