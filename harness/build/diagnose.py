@@ -6,12 +6,16 @@ import re
 
 _ERROR = re.compile(r"(fatal error|error|undefined (reference|symbol)|cannot find|ld returned|Error:)", re.IGNORECASE)
 _NOISE = re.compile(r"^(FAILED:|ninja: |\[\d+/\d+\]|In file included from|\s+from )|-DTORCH_EXTENSION_NAME")
+_WORK_FOLDER = re.compile(r"[^\s'\"]*/build-[^/\s]+/work/")  # the builder's own, another one each time
 CONTEXT_LINES = 3
 
 
 def shorten_log(log: str, *, max_lines: int = 24, max_characters: int = 3000) -> str:
-    """The lines that name errors, each with the source lines below it; the log's end where none is found."""
-    lines = [line for line in log.splitlines() if not _NOISE.search(line)]
+    """The lines that name errors, each with the source lines below it; the log's end where none is found.
+
+    Files of the build are named without the temporary folder they were compiled in.
+    """
+    lines = [_WORK_FOLDER.sub("", line) for line in log.splitlines() if not _NOISE.search(line)]
     kept: dict[int, str] = {}
     for number, line in enumerate(lines):
         if _ERROR.search(line):
