@@ -77,7 +77,8 @@ class Correctness:
 class Block:
     """One timed block: the same number of calls by baseline and candidate, each on fresh inputs.
 
-    `*_claim_us` is the worker's own time per call, `*_judge_us` the judge's (it contains the exchange).
+    `*_claim_us` is the worker's own time per call, `*_judge_us` the judge's (it contains the exchange), and
+    `*_copy_us` how long after that the outputs lay in the judge's hands.
     """
 
     calls: int
@@ -85,6 +86,8 @@ class Block:
     candidate_claim_us: float
     baseline_judge_us: float
     candidate_judge_us: float
+    baseline_copy_us: float
+    candidate_copy_us: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

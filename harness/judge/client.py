@@ -10,7 +10,8 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -39,6 +40,11 @@ MAX_BUILDS = 64  # that one worker may ask for
 MAX_CLAIM_NS = 10**15
 MAX_ELEMENTS = 1 << 48
 
+# What the worker was doing, by the answer that was due.
+STEPS = {
+    "ready": "start", "constructed": "construct", "prepared": "call", "called": "call", "returned": "call",
+    "dumped": "reading weights", "loaded": "loading weights", "recopied": "copying outputs", "collected": "collecting",
+}  # fmt: skip
 AnswerBuild = Callable[[BuildRequest], BuildResult]
 
 
@@ -63,7 +69,8 @@ class PlacedInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returned:
-    """A worker's answer to one call. `claim_us` is its own time, `judge_us` the judge's, exchange included."""
+    """A worker's answer to one call. `claim_us` is its own time, `judge_us` the judge's with the exchange included,
+    `copy_us` how long after that the outputs were there."""
 
     tree: dict[str, Any]
     specs: tuple[TensorSpec, ...]
@@ -71,6 +78,7 @@ class Returned:
     devices: tuple[str, ...]
     claim_us: float
     judge_us: float
+    copy_us: float
 
 
 class WorkerClient:
@@ -113,29 +121,55 @@ class WorkerClient:
         entries = [[name, spec.to_json()] for name, spec in zip(state, placed.specs, strict=True)]
         self._ask({"kind": "load_state", "entries": entries}, "loaded", Outcome.RUNTIME_ERROR, timeout_s)
 
-    def place(self, value: Any) -> PlacedInputs:
-        """Writes the tensors of a value to the beginning of the arena, with their own strides."""
+    def lay_out(self, value: Any) -> PlacedInputs:
+        """Where the tensors of a value are to lie, from the beginning of the arena, with their own strides."""
         tree, tensors = flatten_value(value, torch.is_tensor)
         specs, _ = place_strided([describe(tensor) for tensor in tensors])
-        for spec, tensor in zip(specs, tensors, strict=True):
-            self._storage_bytes(spec).copy_(flat_bytes(tensor))
         return PlacedInputs(tree=tree, specs=specs, tensors=tuple(tensors))
+
+    def write(self, placed: PlacedInputs) -> None:
+        for spec, tensor in zip(placed.specs, placed.tensors, strict=True):
+            self._storage_bytes(spec).copy_(flat_bytes(tensor))
+
+    def place(self, value: Any) -> PlacedInputs:
+        """Lays a value out and writes it."""
+        placed = self.lay_out(value)
+        self.write(placed)
+        return placed
 
     def inputs_unchanged(self, placed: PlacedInputs) -> bool:
         """Whether the arena still holds, bit for bit, what `place` wrote."""
         pairs = zip(placed.specs, placed.tensors, strict=True)
         return all(torch.equal(self._storage_bytes(spec), flat_bytes(tensor)) for spec, tensor in pairs)
 
-    def call(self, placed: PlacedInputs, output: Region, *, timeout_s: float) -> Returned:
-        """One call of the module. The clock runs from before the command is sent until the answer is read."""
-        message = {"kind": "call", **_value_message(placed), "offset": output.offset, "size_bytes": output.size_bytes}
+    def prepare(self, placed: PlacedInputs, output: Region, *, wake: bool, timeout_s: float) -> None:
+        """Tells the worker where the inputs of the next call will lie; they need not be there yet.
+
+        `wake` has its threads brought up: sleeping ones take long, and differently long, to come up.
+        """
+        where = {"offset": output.offset, "size_bytes": output.size_bytes}
+        message = {"kind": "call", "wake": wake, **_value_message(placed), **where}
+        self._ask(message, "prepared", Outcome.RUNTIME_ERROR, timeout_s)
+
+    def go(self, *, timeout_s: float) -> Returned:
+        """Has the prepared call made. The judge's clock runs from its go until the worker says that the call is done,
+        and a second one until the outputs lie in shared memory: what was put off until they are copied shows there.
+        """
+        self._arena.synchronize()
         began_ns = time.perf_counter_ns()
-        answer = self._ask(message, "returned", Outcome.RUNTIME_ERROR, timeout_s)
-        judge_us = (time.perf_counter_ns() - began_ns) / 1e3
-        claim_ns = answer.get("claim_ns")
+        called = self._ask({"kind": "go"}, "called", Outcome.RUNTIME_ERROR, timeout_s)
+        called_ns = time.perf_counter_ns()
+        answer = self._ask(None, "returned", Outcome.RUNTIME_ERROR, timeout_s)
+        copied_ns = time.perf_counter_ns()
+        claim_ns = called.get("claim_ns")
         if type(claim_ns) is not int or not 0 < claim_ns < MAX_CLAIM_NS:
             raise protocol_failure("an answer has no time, or an absurd one")
-        return Returned(claim_us=claim_ns / 1e3, judge_us=judge_us, **_parse_outputs(answer))
+        return Returned(
+            claim_us=claim_ns / 1e3,
+            judge_us=(called_ns - began_ns) / 1e3,
+            copy_us=(copied_ns - called_ns) / 1e3,
+            **_parse_outputs(answer),
+        )
 
     def recopy(self, output: Region, *, earlier: bool, timeout_s: float) -> None:
         """Has the outputs of the last call, or the one before, copied to the arena again."""
@@ -145,17 +179,27 @@ class WorkerClient:
     def collect_garbage(self, *, timeout_s: float) -> None:
         self._ask({"kind": "collect"}, "collected", Outcome.RUNTIME_ERROR, timeout_s)
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Nothing of the worker runs meanwhile, nor of what it started."""
+        self._worker.pause()
+        try:
+            yield
+        finally:
+            self._worker.resume()
+
     def _storage_bytes(self, spec: TensorSpec) -> Tensor:
         return self._arena.bytes_view(spec.offset, storage_bytes(spec))
 
     def _ask(
         self,
-        message: dict[str, Any],
+        message: dict[str, Any] | None,
         expected: str,
         failure: Outcome,
         timeout_s: float,
         descriptors: tuple[int, ...] = (),
     ) -> dict[str, Any]:
+        """Sends a command (None: only listens) and returns its answer, which must be of the expected kind."""
         try:
             return self._converse(message, expected, failure, timeout_s, descriptors)
         except CandidateFailure as error:
@@ -164,17 +208,23 @@ class WorkerClient:
             raise
 
     def _converse(
-        self, message: dict[str, Any], expected: str, failure: Outcome, timeout_s: float, descriptors: tuple[int, ...]
+        self,
+        message: dict[str, Any] | None,
+        expected: str,
+        failure: Outcome,
+        timeout_s: float,
+        descriptors: tuple[int, ...],
     ) -> dict[str, Any]:
-        line = self._worker.line
         try:
-            line.send(message, descriptors, timeout_s=timeout_s)
+            if message is not None:
+                self._arena.synchronize()  # what the judge wrote or still reads is done before the worker goes on
+                self._worker.line.send(message, descriptors, timeout_s=timeout_s)
             answer = self._await_answer(timeout_s)
         except WorkerTimeout as error:
             self._worker.end()
-            raise CandidateFailure(Outcome.TIMEOUT, f"no answer to {message['kind']} within {timeout_s:g} s") from error
+            raise CandidateFailure(Outcome.TIMEOUT, f"no answer to {STEPS[expected]} within {timeout_s:g} s") from error
         except WorkerLost as error:
-            raise self._explain_loss(str(message["kind"]), failure) from error
+            raise self._explain_loss(STEPS[expected], failure) from error
         except WireError as error:
             raise protocol_failure(str(error)) from error
         if answer["kind"] == "failed":

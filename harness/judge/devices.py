@@ -57,6 +57,11 @@ class SharedArena:
         flat = self.bytes_view(spec.offset, storage_bytes(spec)).view(dtype)
         return flat.as_strided(spec.shape, spec.stride)
 
+    def synchronize(self) -> None:
+        """Waits for the judge's own work on the memory; on a CPU it is done already."""
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+
     def close(self) -> None:
         if self._device.type == "cuda":
             device_memory.free(self._address, self.size_bytes, self.descriptor)

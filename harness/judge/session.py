@@ -6,14 +6,14 @@ The same for candidate and baseline: whatever is measured between the two is mea
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from harness.judge.client import AnswerBuild, PlacedInputs, Returned, WorkerClient, describe, protocol_failure
+from harness.judge.client import AnswerBuild, Returned, WorkerClient, describe, protocol_failure
 from harness.judge.devices import JudgeDevice, SharedArena
 from harness.judge.supervisor import Forkserver, WorkerLimits
 from harness.judge.truth import FlatOutputs
@@ -89,17 +89,25 @@ class ModelSession:
         self._client.write_state(reference, timeout_s=self._limits.call_s)
         return "loaded"
 
-    def place(self, inputs: Sequence[Any]) -> PlacedInputs:
-        """Writes the arguments of the next call."""
-        return self._client.place(tuple(inputs))
+    def place(self, inputs: Sequence[Any]) -> None:
+        """Writes the arguments of the next call ahead of it."""
+        self._client.place(tuple(inputs))
 
-    def call(self, placed: PlacedInputs, device: JudgeDevice, *, flush: bool = False) -> Run:
-        """Poisons the outputs, optionally flushes the cache, calls, and takes the outputs away at once."""
-        self._output_bytes().fill_(POISON)
-        if flush:
-            device.flush_cache()
-        device.synchronize()
-        returned = self._client.call(placed, self._footprint.output, timeout_s=self._limits.call_s)
+    def call(self, inputs: Sequence[Any], device: JudgeDevice, *, timed: bool = False) -> Run:
+        """One call, whose outputs are taken away at once.
+
+        The inputs of a timed call are written, and the cache flushed, while nothing of the worker runs: it is ready and
+        its threads are awake, but it cannot begin before the clock does.
+        """
+        placed = self._client.lay_out(tuple(inputs))
+        self._client.prepare(placed, self._footprint.output, wake=timed, timeout_s=self._limits.call_s)
+        with self._client.paused() if timed else nullcontext():
+            self._client.write(placed)
+            self._output_bytes().fill_(POISON)
+            if timed:
+                device.flush_cache()
+            device.synchronize()
+        returned = self._client.go(timeout_s=self._limits.call_s)
         outputs = self._take_outputs(returned)
         return Run(outputs=outputs, returned=returned, inputs_unchanged=self._client.inputs_unchanged(placed))
 
@@ -108,6 +116,10 @@ class ModelSession:
         self._output_bytes().fill_(POISON)
         self._client.recopy(self._footprint.output, earlier=earlier, timeout_s=self._limits.call_s)
         return tuple(self._arena.view(spec).clone() for spec in self._footprint.output_specs)
+
+    def paused(self) -> AbstractContextManager[None]:
+        """Nothing that belongs to this session's worker runs meanwhile."""
+        return self._client.paused()
 
     def collect_garbage(self) -> None:
         self._client.collect_garbage(timeout_s=self._limits.call_s)

@@ -14,7 +14,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from harness.domain import HarnessError, WireError, WorkerLost, WorkerTimeout
 from harness.judge.confinement import (
@@ -86,6 +86,13 @@ class WorkerProcess:
             self._status = self._server.kill(self._pid, grace_s)
         return self._status
 
+    def pause(self) -> None:
+        """Stops the worker and everything it started, until `resume`."""
+        self._server.signal_tree(self._pid, "pause")
+
+    def resume(self) -> None:
+        self._server.signal_tree(self._pid, "resume")
+
     def printed(self) -> str:
         return self._output.text()
 
@@ -143,6 +150,13 @@ class Forkserver:
                 self._stop()  # with it go all its workers
                 return None
             return None if answer["killed"] or answer["status"] is None else int(answer["status"])
+
+    def signal_tree(self, pid: int, what: Literal["pause", "resume"]) -> None:
+        """Stops a worker with all its descendants, or lets them go on."""
+        with self._lock:
+            if self._line is None:
+                raise HarnessError("the forkserver is not running")
+            _ask(self._line, {"kind": what, "pid": pid}, ())
 
     def close(self) -> None:
         """Ends the forkserver and all its workers. It can be used again."""

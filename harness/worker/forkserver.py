@@ -21,9 +21,12 @@ from harness.wire import Channel
 from harness.worker import confine
 
 
+END_TIMEOUT_S = 10.0  # for the kernel to clear away a worker's namespaces
+
+
 def serve(judge: Channel) -> None:
     """Answers spawn and kill requests until the judge closes the line."""
-    children: set[int] = set()
+    children: dict[int, bool] = {}  # by process id: whether it has namespaces of its own
     judge.send({"kind": "warm", "namespaces": _can_enter_namespaces()})
     while True:
         try:
@@ -35,6 +38,9 @@ def serve(judge: Channel) -> None:
             _answer_spawn(judge, message, descriptors, children)
         elif message["kind"] == "kill":
             judge.send({"kind": "ended", **_kill(message["pid"], children, message["grace_s"])})
+        elif message["kind"] in ("pause", "resume"):
+            number = signal.SIGSTOP if message["kind"] == "pause" else signal.SIGCONT
+            judge.send({"kind": "signalled", "processes": _signal_tree(message["pid"], number)})
     for pid in list(children):
         _kill(pid, children, 0.0)
 
@@ -56,13 +62,13 @@ def _can_enter_namespaces() -> bool:
     return os.waitpid(child, 0)[1] == 0
 
 
-def _answer_spawn(judge: Channel, message: dict[str, Any], descriptors: list[int], children: set[int]) -> None:
+def _answer_spawn(judge: Channel, message: dict[str, Any], descriptors: list[int], children: dict[int, bool]) -> None:
     pid = os.fork()
     if pid == 0:
         _start(judge, message, *descriptors)
     for descriptor in descriptors:
         os.close(descriptor)
-    children.add(pid)
+    children[pid] = message["namespaces"]
     judge.send({"kind": "spawned", "pid": pid})
 
 
@@ -129,13 +135,13 @@ def _run(line: int, limits: confine.Limits, scratch: str, level: str) -> int:
     return 0
 
 
-def _reap(children: set[int]) -> None:
+def _reap(children: dict[int, bool]) -> None:
     for pid in list(children):
         if os.waitpid(pid, os.WNOHANG)[0] == pid:
-            children.discard(pid)
+            del children[pid]
 
 
-def _kill(pid: int, children: set[int], grace_s: float) -> dict[str, Any]:
+def _kill(pid: int, children: dict[int, bool], grace_s: float) -> dict[str, Any]:
     """Ends a worker with its process group, after giving it `grace_s` to end by itself.
 
     Its exit status (None if it was collected before), and whether it is this signal that ended it.
@@ -143,12 +149,48 @@ def _kill(pid: int, children: set[int], grace_s: float) -> dict[str, Any]:
     if pid not in children:
         return {"status": None, "killed": False}
     finished, status = _wait_shortly(pid, grace_s)
+    if not finished:
+        # The first process of the namespaces is among these. The kernel ends the others before it is gone, and only
+        # then its parent, `pid`, ends: nothing is left when that is collected.
+        _signal_tree(pid, signal.SIGKILL, spare=pid)
+        ended, status = _wait_shortly(pid, END_TIMEOUT_S if children[pid] else 0.0)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
-    if not finished:
+    if not finished and not ended:
         status = os.waitpid(pid, 0)[1]
-    children.discard(pid)
+    del children[pid]
     return {"status": _shell_status(status), "killed": not finished}
+
+
+def _signal_tree(pid: int, number: int, *, spare: int = 0) -> int:
+    """Signals a worker with all that it started, whatever sessions they made; how many processes there were.
+
+    Looks again until nobody new is found: a process that has been stopped starts no others.
+    """
+    reached: set[int] = set()
+    while new := _find_tree(pid) - reached:
+        for process in new - {spare}:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(process, number)
+        reached |= new
+    return len(reached)
+
+
+def _find_tree(pid: int) -> set[int]:
+    """A process and its descendants, as /proc has them now."""
+    parents = {int(name): _parent_of(name) for name in os.listdir("/proc") if name.isdigit()}  # noqa: PTH208
+    tree: set[int] = {pid}
+    while grown := {process for process, parent in parents.items() if parent in tree} - tree:
+        tree |= grown
+    return tree
+
+
+def _parent_of(process: str) -> int:
+    try:
+        with open(f"/proc/{process}/stat", "rb") as stat:  # noqa: PTH123 - read for every process of the machine
+            return int(stat.read().rpartition(b")")[2].split()[1])
+    except OSError:
+        return 0
 
 
 def _wait_shortly(pid: int, grace_s: float) -> tuple[int, int]:

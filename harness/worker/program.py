@@ -23,6 +23,7 @@ from harness.worker.recorder import Recorder
 
 MODULE_NAME = "candidate"
 MAX_TEXT = 4000
+WAKING_ELEMENTS = 1 << 15  # per thread: as many as make torch use one more
 
 
 def run_worker(judge: Channel, *, scratch: str, level: str) -> None:
@@ -63,6 +64,7 @@ class Worker:
     """The state between commands: the candidate's module, the shared memory, the last outputs."""
 
     def __init__(self, judge: Channel, scratch: Path) -> None:
+        self._judge = judge
         self._recorder = Recorder(judge, scratch)
         self._scratch = scratch
         self._outputs: list[torch.Tensor] = []
@@ -107,17 +109,22 @@ class Worker:
         return {"kind": "loaded"}
 
     def do_call(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Three answers: `prepared`, then after the judge's go `called` at once, then `returned` with the outputs."""
         inputs = self._receive_value(message)
+        if message["wake"]:
+            self._wake_threads()
+        self._synchronize()
+        self._judge.send({"kind": "prepared"})
+        self._judge.receive()
         with torch.no_grad():
-            self._synchronize()
             began_ns = time.perf_counter_ns()
             result = self._forward(*inputs)
             self._synchronize()
             claim_ns = time.perf_counter_ns() - began_ns
+        self._judge.send({"kind": "called", "claim_ns": claim_ns})
         tree, tensors = flatten_value(result, torch.is_tensor)
         self._earlier, self._outputs = self._outputs, tensors
-        specs = self._copy(self._outputs, message)
-        return {"kind": "returned", "tree": tree, "specs": specs, "claim_ns": claim_ns}
+        return {"kind": "returned", "tree": tree, "specs": self._copy(self._outputs, message)}
 
     def do_recopy(self, message: dict[str, Any]) -> dict[str, Any]:
         """The outputs of the last call, or of the one before it, as they are now."""
@@ -152,6 +159,11 @@ class Worker:
         sys.modules[MODULE_NAME] = module
         spec.loader.exec_module(module)
         return module
+
+    def _wake_threads(self) -> None:
+        """A short parallel operation: sleeping threads of the CPU take long, and differently long, to come up."""
+        if self._device.type == "cpu":
+            torch.ones(torch.get_num_threads() * WAKING_ELEMENTS).add_(1.0)
 
     def _synchronize(self) -> None:
         if self._device.type == "cuda":

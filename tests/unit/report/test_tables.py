@@ -115,7 +115,13 @@ def test_changes_fit_80_columns_and_say_why(evaluation_of):
 @pytest.fixture
 def full_evaluation(evaluation_of):
     block = Block(
-        calls=10, baseline_claim_us=1e6, candidate_claim_us=5e5, baseline_judge_us=1.1e6, candidate_judge_us=6e5
+        calls=10,
+        baseline_claim_us=1e6,
+        candidate_claim_us=5e5,
+        baseline_judge_us=1.1e6,
+        candidate_judge_us=6e5,
+        baseline_copy_us=1e3,
+        candidate_copy_us=1e3,
     )
     trials = (
         Trial(distribution="as_given", passed=True, max_abs_error=1e-6, reference_max_abs_error=1e-7, worst_ratio=0.1),

@@ -66,6 +66,8 @@ BLOCKS = st.builds(
     candidate_claim_us=NUMBER,
     baseline_judge_us=NUMBER,
     candidate_judge_us=NUMBER,
+    baseline_copy_us=NUMBER,
+    candidate_copy_us=NUMBER,
 )
 BUILDS = st.builds(
     BuildSummary,
