@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -222,12 +223,13 @@ class Bench:
         )  # fmt: skip
         return judge.evaluate(subject, found, candidate)
 
-    def call_once(self, source, problem=TINY_PROBLEM):
-        """What one call of a candidate leaves in the output buffers, without a verdict."""
+    @contextmanager
+    def open_session(self, source, problem=TINY_PROBLEM):
+        """A worker that has imported a candidate, without a verdict: (session, the judge's own reference)."""
         from harness.domain import Problem
-        from harness.judge.evaluate import _worker_limits
         from harness.judge.reference import prepare_reference
         from harness.judge.session import TimeLimits, open_session
+        from harness.judge.supervisor import WorkerLimits
         from harness.problems.load import load_problem
 
         loaded = load_problem(Problem(name="add", suite="tiny", source=problem), "full")
@@ -239,14 +241,18 @@ class Bench:
             source=source,
             entry="ModelNew",
             answer_build=self.builder.build,
-            worker_limits=_worker_limits(self._device, reference.footprint),
+            worker_limits=WorkerLimits(),
             limits=TimeLimits(**self._limits),
             threads=1,
             allow_tf32=False,
         ) as session:
-            session.construct(1, loaded.init_inputs)
-            placed = session.place(loaded.make_inputs(3, self._device.torch_device))
-            return session.call(placed, self._device)
+            yield session, reference
+
+    def call_once(self, source, problem=TINY_PROBLEM):
+        """What one call of a candidate leaves in the output buffers."""
+        with self.open_session(source, problem) as (session, reference):
+            session.construct(1, reference.loaded.init_inputs)
+            return session.call(reference.loaded.make_inputs(3, self._device.torch_device), self._device)
 
     def close(self):
         self.builder.stop()
