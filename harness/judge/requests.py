@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import PurePosixPath
 from typing import Any
 
 from harness.domain import BuildRequest, WireError
@@ -63,8 +64,14 @@ def _text_pairs(value: object) -> tuple[tuple[str, str], ...]:
 
 
 def _files(value: dict[str, Any], key: str) -> tuple[tuple[str, str], ...]:
-    pairs = _text_pairs(value.get(key, []))
-    return tuple((_matching(name, _FILE_NAME, "a file's name"), text) for name, text in pairs)
+    files = dict(_text_pairs(value.get(key, [])))
+    for name in files:
+        _matching(name, _FILE_NAME, "a file's name")
+        if key == "files" and "/" in name:
+            raise WireError(f"the source {name!r} names a folder")
+        if any(str(folder) in files for folder in PurePosixPath(name).parents):
+            raise WireError(f"{key} holds {name!r} and a file where its folder should be"[:300])
+    return tuple(files.items())
 
 
 def _flag(value: dict[str, Any], key: str, default: bool | None) -> bool | None:

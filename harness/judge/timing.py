@@ -126,10 +126,10 @@ class PairedTimer:
         )
 
     def _call(self, session: ModelSession, inputs: tuple[Any, ...]) -> Run:
-        if session is self._candidate:
-            return session.call(inputs, self._reference.device, timed=True)
-        # What the candidate may have left running would slow its opponent down.
-        with self._candidate.paused():
+        """A timed call while everything of the other side is stopped: what it may have left running, such as threads
+        that spin for a while after their work, would slow this one down."""
+        other = self._baseline if session is self._candidate else self._candidate
+        with other.paused():
             return session.call(inputs, self._reference.device, timed=True)
 
     def _keep_some(self, inputs: tuple[Any, ...], run: Run) -> None:

@@ -14,12 +14,12 @@ import signal
 import socket
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from harness.domain import WorkerLost
 from harness.wire import Channel
 from harness.worker import confine
-
 
 END_TIMEOUT_S = 10.0  # for the kernel to clear away a worker's namespaces
 
@@ -178,19 +178,23 @@ def _signal_tree(pid: int, number: int, *, spare: int = 0) -> int:
 
 def _find_tree(pid: int) -> set[int]:
     """A process and its descendants, as /proc has them now."""
-    parents = {int(name): _parent_of(name) for name in os.listdir("/proc") if name.isdigit()}  # noqa: PTH208
-    tree: set[int] = {pid}
-    while grown := {process for process, parent in parents.items() if parent in tree} - tree:
-        tree |= grown
+    tree: set[int] = set()
+    waiting = [pid]
+    while waiting:
+        process = waiting.pop()
+        if process not in tree:
+            tree.add(process)
+            waiting += _children_of(process)
     return tree
 
 
-def _parent_of(process: str) -> int:
-    try:
-        with open(f"/proc/{process}/stat", "rb") as stat:  # noqa: PTH123 - read for every process of the machine
-            return int(stat.read().rpartition(b")")[2].split()[1])
-    except OSError:
-        return 0
+def _children_of(process: int) -> list[int]:
+    """Children of all threads of a process; none if it has just ended."""
+    found: list[int] = []
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for thread in Path(f"/proc/{process}/task").iterdir():
+            found += [int(child) for child in (thread / "children").read_text().split()]
+    return found
 
 
 def _wait_shortly(pid: int, grace_s: float) -> tuple[int, int]:

@@ -112,11 +112,12 @@ class Worker:
         """Three answers: `prepared`, then after the judge's go `called` at once, then `returned` with the outputs."""
         inputs = self._receive_value(message)
         if message["wake"]:
-            self._wake_threads()
-        self._synchronize()
+            self._wake()
         self._judge.send({"kind": "prepared"})
         self._judge.receive()
         with torch.no_grad():
+            if message["wake"]:
+                self._wake()
             began_ns = time.perf_counter_ns()
             result = self._forward(*inputs)
             self._synchronize()
@@ -160,10 +161,11 @@ class Worker:
         spec.loader.exec_module(module)
         return module
 
-    def _wake_threads(self) -> None:
-        """A short parallel operation: sleeping threads of the CPU take long, and differently long, to come up."""
-        if self._device.type == "cpu":
-            torch.ones(torch.get_num_threads() * WAKING_ELEMENTS).add_(1.0)
+    def _wake(self) -> None:
+        """A short operation on every thread and on the device: what has slept is slow, and not evenly slow."""
+        elements = torch.get_num_threads() * WAKING_ELEMENTS if self._device.type == "cpu" else 1
+        torch.ones(elements, device=self._device).add_(1.0)
+        self._synchronize()
 
     def _synchronize(self) -> None:
         if self._device.type == "cuda":
