@@ -73,7 +73,8 @@ class Builder:
     def build(self, request: BuildRequest) -> BuildResult:
         """The library for a request, from the cache or compiled now.
 
-        Raises BuildToolError when this machine lacks what the build needs: that is no verdict on the request.
+        Raises BuildToolError when this machine lacks what the build needs, HarnessError when the cache cannot be
+        written: neither is a verdict on the request.
         """
         began_s = time.monotonic()
         key = self.key(request)
@@ -81,9 +82,15 @@ class Builder:
         if refusal is not None:
             return BuildResult(key=key, status="refused", library=None, log=refusal, duration_s=0.0)
         self._require_tools(request)
-        with self._locked(key):
-            kept = self._look_up(key, began_s)
-            return kept or self._compile(request, key, began_s)
+        try:
+            with self._locked(key):
+                kept = self._look_up(key, began_s)
+                return kept or self._compile(request, key, began_s)
+        except OSError as error:
+            raise HarnessError(
+                f"cannot build in the cache {self._cache}: {error}; make room there, or choose another folder with "
+                "--cache-dir. What was built before is still there"
+            ) from error
 
     def key(self, request: BuildRequest) -> str:
         """Names a build by everything that goes into it."""

@@ -11,10 +11,13 @@ REFUSED_PREFIXES = (
     "@", "-fplugin", "-specs", "--specs", "-wrapper", "-B", "-iplugindir", "-ccbin", "--compiler-bindir", "-o",
     "--output", "-odir", "--output-directory", "-include", "-imacros", "-iprefix", "-isysroot", "--sysroot", "-fdump",
     "-save-temps", "--save-temps", "--keep", "-keep", "-optf", "--options-file", "-dryrun", "--dryrun", "-MF", "-MD",
-    "-MMD", "-T", "-R", "-Wl,-T", "-Wl,--script", "-Wl,@", "-Wl,-plugin", "-Wl,--plugin", "-Wl,-rpath", "-Wl,-Map",
+    "-MMD", "-T", "-R", "--script", "-plugin", "--plugin", "-rpath", "--rpath", "-Map", "--Map",
     "-run", "--run", "-ldir", "-time", "--time", "-fprofile", "-ftest-coverage", "--coverage", "-x", "-E", "-S", "-c",
 )  # fmt: skip
-PASS_THROUGH = ("-Xcompiler", "--compiler-options", "-Xlinker", "--linker-options", "-Xptxas", "--ptxas-options")
+PASS_THROUGH = (
+    "-Xcompiler", "--compiler-options", "-Xlinker", "--linker-options", "-Xptxas", "--ptxas-options", "-Wl,", "-Wa,",
+    "-Wp,",
+)  # fmt: skip
 # Allowed although a refused prefix begins like them.
 HARMLESS = ("-Bsymbolic", "-time=", "--time=")
 SHELL_CHARACTERS = set(";|&`$<>\n\r\0")
@@ -23,9 +26,10 @@ SHELL_CHARACTERS = set(";|&`$<>\n\r\0")
 def refuse_flags(request: BuildRequest) -> str | None:
     """Why a request's flags are refused, or None."""
     for flag in (*request.extra_cflags, *request.extra_cuda_cflags, *request.extra_ldflags):
+        # The flag as it is, before it is split: a line break in it would be one in the build file too.
+        if SHELL_CHARACTERS & set(flag):
+            return f"the flag {flag!r} contains characters that a shell would act on"
         for part in _parts(flag):
-            if SHELL_CHARACTERS & set(part):
-                return f"the flag {flag!r} contains characters that a shell would act on"
             if part.startswith(REFUSED_PREFIXES) and not part.startswith(HARMLESS):
                 return f"the flag {flag!r} is refused: it could run a program, or read or write files"
     return None
