@@ -6,6 +6,7 @@ limits it wants, and this module reports which of them it got.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import resource
@@ -44,12 +45,16 @@ def die_with_parent() -> None:
 
 
 def drop_root() -> None:
-    """An ordinary user from here on, if that one can read what it must: limits on processes do not bind root."""
+    """An ordinary user from here on, if that one can read what it must: limits on processes do not bind root.
+
+    In a container whose root is the only user there is, root it stays.
+    """
     needed = (Path(sys.executable), Path(os.__file__), Path(__file__))
     if os.getuid() == 0 and all(_is_open_to_others(path.resolve()) for path in needed):
-        os.setgroups([])
-        os.setresgid(NOBODY_ID, NOBODY_ID, NOBODY_ID)
-        os.setresuid(NOBODY_ID, NOBODY_ID, NOBODY_ID)
+        with contextlib.suppress(OSError):
+            os.setgroups([])
+            os.setresgid(NOBODY_ID, NOBODY_ID, NOBODY_ID)
+            os.setresuid(NOBODY_ID, NOBODY_ID, NOBODY_ID)
         # Changing ids hides /proc/self from its owner; the id maps below are written there.
         _libc.prctl(4, 1, 0, 0, 0)
 

@@ -1,0 +1,206 @@
+"""`harness evaluate` on a machine or with arguments that lack something: the message, the exit code, and that what was
+there before is still there."""
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness.cli.main import run_command
+from harness.store.results import ResultStore
+
+HEAD = "import torch\nfrom torch import nn\n"
+GOOD = f"{HEAD}class ModelNew(nn.Module):\n    def forward(self, a, b):\n        return a + b\n"
+CUDA = f"""{HEAD}from torch.utils.cpp_extension import load_inline
+ext = load_inline("kernel", cpp_sources="int f();", cuda_sources="__global__ void k() {{}}", functions=["f"])
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        return a + b
+"""
+CPP = f"""{HEAD}from torch.utils.cpp_extension import load_inline
+ext = load_inline("host", cpp_sources='extern "C" int seven() {{ return 7; }}', is_python_module=False,
+                  no_implicit_headers=True)
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        return a + b
+"""
+
+
+@pytest.fixture
+def judge_file(tmp_path, tiny_suite, run_harness):
+    """Evaluates one program against the tiny problem, given by path; the one record that --json prints."""
+
+    def judge(source, *args, **options):
+        (tmp_path / "candidate.py").write_text(source)
+        base = ["evaluate", "--candidate", "candidate.py", "--problem", tiny_suite / "add.py", "--no-time", "--json"]
+        finished = run_harness([*base, *args], **options)
+        return finished, json.loads(finished.stdout) if finished.stdout else None
+
+    return judge
+
+
+def test_without_nvcc_a_cuda_candidate_is_not_run_and_says_what_is_missing(judge_file, tmp_path):
+    tools = bare_path(tmp_path, ["c++", "g++", "cc", "gcc", "ld", "as", "sh"])
+    environment = {"PATH": tools, "CUDA_HOME": str(tmp_path / "no-cuda"), "CUDA_VISIBLE_DEVICES": ""}
+    finished, record = judge_file(CUDA, env=environment)
+    assert finished.returncode == 0, finished.stderr
+    assert record["outcome"] == "not_run"
+    assert "needs nvcc" in record["message"]
+    assert "lacks nvcc" in record["message"]
+    assert record["speedup"] is None
+
+
+def test_without_a_compiler_a_candidate_that_needs_one_is_not_run(judge_file, tmp_path):
+    finished, record = judge_file(CPP, env={"PATH": bare_path(tmp_path, ["sh"]), "CXX": None, "CC": None})
+    assert finished.returncode == 0, finished.stderr
+    assert record["outcome"] == "not_run"
+    assert "no C++ compiler was found; install one" in record["message"]
+
+
+def bare_path(tmp_path, names):
+    """A PATH with these programs only."""
+    folder = tmp_path / "tools"
+    folder.mkdir()
+    for name in names:
+        found = shutil.which(name)
+        if found is not None:
+            (folder / name).symlink_to(Path(found).resolve())
+    return str(folder)
+
+
+SMALL_DISK = 'mkdir -p "$0" && mount -t tmpfs -o size=$1 small "$0" && shift && exec "$@"'
+
+
+def on_a_small_disk(folder, size):
+    """A command prefix that puts a small file system over a folder, seen by that command alone."""
+    if subprocess.run(["unshare", "-rm", "true"], check=False, capture_output=True).returncode != 0:
+        pytest.skip("needs user namespaces to mount a small disk; they are refused here")
+    return ["unshare", "-rm", "sh", "-c", SMALL_DISK, folder, size]
+
+
+def test_a_cache_on_a_full_disk_is_a_harness_error_that_says_what_to_do(judge_file, tmp_path, needs_compiler):
+    prefix = on_a_small_disk(tmp_path / "cache", "16k")
+    finished, record = judge_file(CPP, "--cache-dir", tmp_path / "cache", before=prefix)
+    assert finished.returncode == 0, finished.stderr
+    assert record["outcome"] == "harness_error"
+    assert "No space left" in record["message"]
+    assert "--cache-dir" in record["message"]
+
+
+def test_results_on_a_full_disk_end_with_a_message_and_keep_what_was_stored(
+    tmp_path, tiny_suite, write_run, start_harness
+):
+    write_run("many", [f"# {number}\n# {os.urandom(50000).hex()}\n{GOOD}" for number in range(6)])
+    prefix = on_a_small_disk(tmp_path / "results", "220k")
+    copy = f'"$@"; code=$?; cp -r "{tmp_path}/results" "{tmp_path}/kept"; exit $code'
+    args = ["evaluate", "many", "--problems-dir", tiny_suite.parent, "--no-time"]
+    process = start_harness(args, before=[*prefix, "sh", "-c", copy, "sh"])
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode == 3, stderr
+    assert "Traceback" not in stderr
+    assert "full" in stderr or "No space left" in stderr
+    kept = sqlite3.connect(tmp_path / "kept" / "harness.db")
+    outcomes = [row[0] for row in kept.execute("SELECT outcome FROM evaluations")]
+    kept.close()
+    assert 0 < len(outcomes) < 6
+    assert set(outcomes) == {"correct"}
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch, capsys):
+    """Runs one command line in this process, in the test's folder: (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OMP_WAIT_POLICY", "PASSIVE")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+
+    def run(*args):
+        code = run_command([str(arg) for arg in args])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def test_an_unknown_problem_suggests_the_nearest(command, tiny_suite, tmp_path):
+    (tmp_path / "c.py").write_text(GOOD)
+    args = ["--problems-dir", tiny_suite.parent, "--suite", "tiny"]
+    code, _, stderr = command("evaluate", "--candidate", "c.py", "--problem", "ad", *args)
+    assert code == 2
+    assert "no problem 'ad'" in stderr
+    assert "Did you mean add?" in stderr
+
+
+def test_an_unknown_run_suggests_the_nearest(command, tiny_suite, write_run):
+    write_run("first-run", [GOOD])
+    code, _, stderr = command("evaluate", "frist-run", "--problems-dir", tiny_suite.parent)
+    assert code == 2
+    assert "did you mean first-run?" in stderr
+
+
+def test_without_any_run_it_says_how_to_make_one(command):
+    code, _, stderr = command("evaluate")
+    assert code == 2
+    assert "make one with harness generate" in stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--candidate", "missing.py", "--problem", "add"], "cannot read the candidate missing.py"),
+        (["--candidate", "c.py"], "needs --problem"),
+        (["--problem", "add"], "--problem goes with --candidate"),
+        (["--candidate", "c.py", "--problem", "no/such/file.py"], "no reference file at no/such/file.py"),
+        (["--candidate", "c.py", "--problem", "bad.py"], "get_init_inputs"),
+        (["--candidate", "c.py", "--problem", "broken.py"], "broken.py, line 1: expected Python"),
+        (["--candidate", "c.py", "--problem", "add", "--device", "gpu0"], "expected auto, cpu or cuda:N"),
+    ],
+)
+def test_arguments_that_do_not_fit_get_a_sentence_and_no_traceback(args, words, command, tiny_suite, tmp_path):
+    (tmp_path / "c.py").write_text(GOOD)
+    (tmp_path / "bad.py").write_text("class Model: pass\ndef get_inputs(): return []\n")
+    (tmp_path / "broken.py").write_text("class Model(:\n")
+    code, stdout, stderr = command("evaluate", *args, "--problems-dir", tiny_suite.parent, "--suite", "tiny")
+    assert code in (2, 3)
+    assert words in stderr
+    assert stdout == ""
+
+
+def test_a_database_of_a_newer_version_is_left_as_it_is(command, tiny_suite, write_run, tmp_path):
+    write_run("r", [GOOD])
+    ResultStore.open(tmp_path / "results").close()
+    connection = sqlite3.connect(tmp_path / "results" / "harness.db")
+    connection.execute("PRAGMA user_version = 9999")
+    connection.commit()
+    connection.close()
+    before = (tmp_path / "results" / "harness.db").read_bytes()
+    code, _, stderr = command("evaluate", "r", "--problems-dir", tiny_suite.parent)
+    assert code == 3
+    assert "in schema 9999" in stderr
+    assert "upgrade harness" in stderr
+    assert (tmp_path / "results" / "harness.db").read_bytes() == before
+
+
+def test_judged_once_it_is_left_alone_and_again_judges_it_anew(command, tiny_suite, write_run, tmp_path, build_cache):
+    write_run("r", [GOOD, None])
+    args = ["evaluate", "r", "--problems-dir", tiny_suite.parent, "--no-time", "--cache-dir", build_cache]
+    assert command(*args)[0] == 0
+    code, stdout, _ = command(*args)
+    assert code == 0
+    assert "2 judged before and left alone (--again judges them again)" in stdout
+    assert command(*args, "--again")[0] == 0
+    connection = sqlite3.connect(tmp_path / "results" / "harness.db")
+    assert connection.execute("SELECT count(*) FROM evaluations").fetchone() == (4,)
+    connection.close()
+    csv = (tmp_path / "results" / "evaluations.csv").read_text()
+    assert csv.count("no_code") == 1
+
+
+def test_a_workload_that_the_problem_lacks_is_said_and_not_judged(command, tiny_suite, write_run):
+    write_run("r", [GOOD])
+    code, stdout, _ = command("evaluate", "r", "--problems-dir", tiny_suite.parent, "--workload", "small")
+    assert code == 0
+    assert "no small workload: add" in stdout
