@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from subprocess import PIPE, STDOUT
 from types import ModuleType
@@ -33,6 +34,7 @@ class Toolchain:
     torch_cuda: str | None
     python_abi: str
     architecture: str
+    cpu: str = ""  # -march=native builds for this one alone
     packaged_cuda_headers: tuple[str, ...] = ()
 
     @property
@@ -57,6 +59,7 @@ def probe_toolchain(architecture: str | None = None) -> Toolchain:
         torch_cuda=torch.version.cuda,
         python_abi=str(sysconfig.get_config_var("SOABI")),
         architecture=architecture or _machine_architecture(),
+        cpu=_describe_cpu(),
         packaged_cuda_headers=_find_packaged_cuda_headers(),
     )
 
@@ -123,6 +126,16 @@ def _machine_architecture() -> str:
         return DEFAULT_ARCHITECTURE
     major, minor = torch.cuda.get_device_capability()
     return f"{major}.{minor}"
+
+
+def _describe_cpu() -> str:
+    """The processor's name and a digest of the instruction sets it offers."""
+    facts: dict[str, str] = {}
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        name, _, value = line.partition(":")
+        facts.setdefault(name.strip(), value.strip())
+    flags = facts.get("flags", facts.get("Features", ""))
+    return f"{facts.get('model name', os.uname().machine)} {sha256(flags.encode()).hexdigest()[:12]}"
 
 
 def _first_line(command: list[str]) -> str | None:

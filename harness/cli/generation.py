@@ -59,7 +59,7 @@ def generate_run(options: GenerateOptions) -> SessionReport:
     settings = _make_settings(options, recording)
     if recording is not None:
         replay = RecordedProvider(recording, options.language)
-        return _draw(_check_recorded(_plan(settings), replay), lambda: replay, options)
+        return _draw(_keep_recorded(_plan(settings), replay, options), lambda: replay, options)
 
     from harness.generate.endpoint import open_endpoint, read_endpoint_settings
 
@@ -77,14 +77,20 @@ def _plan(settings: GenerationSettings) -> Plan:
     return make_plan(settings, now=_read_clock(), harness_version=harness.__version__)
 
 
-def _check_recorded(plan: Plan, replay: RecordedProvider) -> Plan:
+def _keep_recorded(plan: Plan, replay: RecordedProvider, options: GenerateOptions) -> Plan:
+    """The plan without the problems that the recording has nothing of, unless they were asked for by name."""
     keys = plan.list_keys()
-    if any(replay.can_answer(key) for key in keys):
+    recorded = {key.problem for key in keys if replay.can_answer(key)}
+    if not recorded:
+        raise UsageError(
+            f"{replay.folder} holds none of the {len(keys)} samples asked for, such as "
+            f"{keys[0].problem}/{keys[0].sample}: choose other problems, another --language or another --recording"
+        )
+    if options.problems:
         return plan
-    raise UsageError(
-        f"{replay.folder} holds none of the {len(keys)} samples asked for, such as {keys[0].problem}/{keys[0].sample}: "
-        "choose other problems, another --language or another --recording"
-    )
+    kept = tuple(name for name in plan.manifest.problems if name in recorded)
+    prompts = tuple(prompt for prompt in plan.prompts if prompt.problem in recorded)
+    return replace(plan, manifest=replace(plan.manifest, problems=kept), prompts=prompts)
 
 
 def _draw(plan: Plan, open_provider: Callable[[], Provider], options: GenerateOptions) -> SessionReport:
@@ -184,8 +190,9 @@ def describe_report(report: SessionReport) -> dict[str, Any]:
 def print_notes(report: SessionReport) -> None:
     """Says on stderr what did not come: samples without a recording, samples that failed."""
     if report.unrecorded:
-        names = sorted({key.problem for key in report.unrecorded})
-        typer.echo(f"skipped, not in the recording: {len(report.unrecorded)} samples of {', '.join(names)}", err=True)
+        names = [f"{key.problem}/{key.sample}" for key in report.unrecorded]
+        shown = ", ".join(names[:_LISTED_FAILURES]) + (", ..." if len(names) > _LISTED_FAILURES else "")
+        typer.echo(f"skipped, not in the recording: {shown}", err=True)
     for failure in report.failed[:_LISTED_FAILURES]:
         typer.echo(f"failed: {failure.key.problem}/{failure.key.sample}: {failure.message}", err=True)
     if len(report.failed) > _LISTED_FAILURES:

@@ -145,7 +145,7 @@ class WorkerClient:
     def prepare(self, placed: PlacedInputs, output: Region, *, wake: bool, timeout_s: float) -> None:
         """Tells the worker where the inputs of the next call will lie; they need not be there yet.
 
-        `wake` has its threads brought up: sleeping ones take long, and differently long, to come up.
+        `wake` has its threads and its device woken right before its own clock starts.
         """
         where = {"offset": output.offset, "size_bytes": output.size_bytes}
         message = {"kind": "call", "wake": wake, **_value_message(placed), **where}

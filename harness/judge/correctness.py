@@ -61,12 +61,16 @@ def check_correctness(
         if outcome is None:
             outcome, trial_message = aliases.check_outputs_kept(run, inputs)
         else:
-            trial_message = trial.message
+            trial_message = _say_where(trial)
         if outcome is not None:
             findings.append(Finding(check="correctness", severity="fatal", message=trial_message))
             break
     correctness = Correctness(trials=tuple(trials), weights=weights, truth=truth_kind)
     return CheckResult(outcome=outcome, message=trial_message, correctness=correctness, findings=tuple(findings))
+
+
+def _say_where(trial: Trial) -> str:
+    return trial.message if trial.distribution == "as_given" else f"{trial.message} (on {trial.distribution} inputs)"
 
 
 def judge_run(run: Run, truth: Truth, reference: Reference, distribution: str) -> tuple[Outcome | None, Trial]:

@@ -96,8 +96,8 @@ class ModelSession:
     def call(self, inputs: Sequence[Any], device: JudgeDevice, *, timed: bool = False) -> Run:
         """One call, whose outputs are taken away at once.
 
-        The inputs of a timed call are written, and the cache flushed, while nothing of the worker runs: it is ready and
-        its threads are awake, but it cannot begin before the clock does.
+        The inputs of a timed call are written, and the cache flushed, while nothing of the worker runs: it is ready,
+        but it cannot begin before the clock does.
         """
         placed = self._client.lay_out(tuple(inputs))
         self._client.prepare(placed, self._footprint.output, wake=timed, timeout_s=self._limits.call_s)

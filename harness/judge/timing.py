@@ -26,9 +26,10 @@ from harness.rank.intervals import bootstrap_ratio_interval
 CONFIRMATION_SHARE = 0.25  # of a claim: more time than that found beyond it, for sure, makes it false
 DISTURBED_SHARE = 0.5  # of a claim: a clock that scatters by more cannot confirm it
 GROSS = 12.0  # how many times more must be missing when the clock is disturbed
-# By how much two processes with the same program may differ for good: memory lies elsewhere, caches map otherwise.
-# From running every core problem against itself; see docs/measurement.md. A win within it is a tie.
-NOISE_FLOORS = {"cuda": 0.02, "cpu": 0.05}
+# By how much two processes with the same program may differ for good: a share of a call, and microseconds of each call.
+# Memory lies elsewhere, caches map otherwise, one wakes a little later. From running every core problem against itself;
+# see docs/measurement.md. A win within it is a tie.
+NOISE_FLOORS = {"cuda": (0.01, 8.0), "cpu": (0.05, 8.0)}
 MINIMUM_RESOLUTION_US = 20.0  # waking a process takes about that, and varies as much
 
 
@@ -76,7 +77,7 @@ class PairedTimer:
         began_s = time.monotonic()
         while not self._is_enough(blocks, time.monotonic() - began_s, baseline_us):
             blocks.append(self._measure_block(next(seeds)))
-        timing = summarise_blocks(name, blocks, NOISE_FLOORS[self._reference.device.torch_device.type])
+        timing = summarise_blocks(name, blocks, find_noise_floor(self._reference.device.torch_device.type, baseline_us))
         wrong = self._find_wrong_call()
         if wrong is None:
             return confirm_claims(timing)
@@ -103,7 +104,8 @@ class PairedTimer:
         if len(blocks) >= self._plan.max_blocks or spent_s > self._plan.budget_s:
             return True
         ratio, low, high = _interval(blocks)
-        return (high - low) / 2 < self._plan.wanted_half_width * ratio
+        is_narrow = (high - low) / 2 < self._plan.wanted_half_width * ratio
+        return is_narrow and resolve_clocks(blocks) <= DISTURBED_SHARE * _claim_us(blocks)
 
     def _measure_block(self, seed: int) -> Block:
         """One call of each on the same fresh inputs, in random order."""
@@ -155,6 +157,12 @@ class PairedTimer:
         return self._reference.loaded.make_inputs(seed, self._reference.device.torch_device)
 
 
+def find_noise_floor(device_type: str, call_us: float) -> float:
+    """How far from 1 the speedup of a program over itself may lie, for calls of that length."""
+    share, each_us = NOISE_FLOORS[device_type]
+    return share + each_us / call_us
+
+
 def summarise_blocks(baseline: str, blocks: list[Block], noise_floor: float) -> Timing:
     """Median times, the median of the paired ratios with its bootstrap interval, and the unconfirmed verdict."""
     ratio, low, high = _interval(blocks)
@@ -164,7 +172,7 @@ def summarise_blocks(baseline: str, blocks: list[Block], noise_floor: float) -> 
     return Timing(
         baseline=baseline,
         baseline_us=statistics.median(block.baseline_claim_us for block in blocks),
-        candidate_us=statistics.median(block.candidate_claim_us for block in blocks),
+        candidate_us=_claim_us(blocks),
         speedup=ratio,
         speedup_low=low,
         speedup_high=high,
@@ -193,7 +201,7 @@ def confirm_claims(timing: Timing) -> TimingResult:
             )
             finding = Finding(check="clock", severity="fatal", message=message)
             return TimingResult(timing=timing, outcome=Outcome.SUSPECT, message=message, findings=(finding,))
-    resolution_us = max(gap.resolution_us for gap in gaps)
+    resolution_us = resolve_clocks(timing.blocks)
     if resolution_us <= DISTURBED_SHARE * claim_us:
         return TimingResult(timing=timing)
     too_short = resolution_us <= 2 * MINIMUM_RESOLUTION_US
@@ -226,6 +234,15 @@ def compare_clocks(blocks: Sequence[Block]) -> tuple[ClockGap, ClockGap]:
     ]
     after = [block.candidate_copy_us - block.baseline_copy_us for block in blocks]
     return _measure_gap("during the call", during), _measure_gap("until its outputs are there", after)
+
+
+def resolve_clocks(blocks: Sequence[Block]) -> float:
+    """What the judge's clocks cannot tell apart, in microseconds: the coarser one counts."""
+    return max(gap.resolution_us for gap in compare_clocks(blocks))
+
+
+def _claim_us(blocks: Sequence[Block]) -> float:
+    return statistics.median(block.candidate_claim_us for block in blocks)
 
 
 def _measure_gap(where: str, excess: Sequence[float]) -> ClockGap:

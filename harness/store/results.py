@@ -148,7 +148,8 @@ class ResultStore:
 
     def _read_one(self, condition: str, values: tuple[str | int, ...]) -> StoredEvaluation | None:
         query = f"SELECT {_WHOLE} WHERE {condition} ORDER BY e.id DESC LIMIT 1"
-        return next((self._decode(*row) for row in self._read(query, values)), None)
+        rows = list(self._read(query, values))  # a generator left half read would outlive the connection
+        return self._decode(*rows[0]) if rows else None
 
     def _read(self, query: str, values: tuple[str | int, ...]) -> Iterator[Any]:
         with _store_errors(self.path, "read"):

@@ -111,8 +111,6 @@ class Worker:
     def do_call(self, message: dict[str, Any]) -> dict[str, Any]:
         """Three answers: `prepared`, then after the judge's go `called` at once, then `returned` with the outputs."""
         inputs = self._receive_value(message)
-        if message["wake"]:
-            self._wake()
         self._judge.send({"kind": "prepared"})
         self._judge.receive()
         with torch.no_grad():

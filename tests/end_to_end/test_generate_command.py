@@ -237,15 +237,27 @@ def test_a_run_is_a_recording(folder: Path) -> None:
     assert {sample.model for sample in second} == {"m"}
 
 
-def test_samples_that_were_not_recorded_are_skipped_with_a_note(folder: Path) -> None:
+def _record_softmax(folder: Path) -> None:
     recorded = folder / "recordings" / "demo" / "cpp" / "softmax" / "0"
     recorded.mkdir(parents=True)
     (recorded / "completion.md").write_text(ANSWER)
-    arguments = ("generate", "--suite", "tiny", "--provider", "recorded")
-    done = _run(folder, *arguments, "--language", "cpp", "--json")
+
+
+def test_a_replay_asks_for_the_problems_that_were_recorded(folder: Path) -> None:
+    _record_softmax(folder)
+    done = _run(folder, "generate", "--suite", "tiny", "--provider", "recorded", "--language", "cpp", "--run", "replay")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["unrecorded"] == ["add_one/0", "add_two/0"]
-    assert "skipped, not in the recording: 2 samples of add_one, add_two" in done.stderr
+    assert read_manifest(folder / "generated" / "replay").problems == ("softmax",)
+    assert "skipped" not in done.stderr
+
+
+def test_samples_that_were_asked_for_and_not_recorded_are_skipped_with_a_note(folder: Path) -> None:
+    _record_softmax(folder)
+    named = ("--problem", "softmax", "--problem", "add_one")
+    done = _run(folder, "generate", "--suite", "tiny", "--provider", "recorded", "--language", "cpp", *named, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["unrecorded"] == ["add_one/0"]
+    assert "skipped, not in the recording: add_one/0" in done.stderr
 
 
 def test_a_recording_with_nothing_that_fits_is_an_error(folder: Path) -> None:
