@@ -206,5 +206,24 @@ class Builder:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+    """Ends a build with its whole session: ninja puts every compiler into a process group of its own.
+
+    Looks again until nobody is left, since a process may have started another meanwhile.
+    """
+    while members := _find_session(process.pid):
+        for member in members:
+            with suppress(ProcessLookupError):
+                os.kill(member, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def _find_session(leader: int) -> list[int]:
+    """The running processes of a session, as /proc has them now; those that have ended and wait to be read are not."""
+    members = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(FileNotFoundError, ProcessLookupError):
+                state, _, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
+                if int(session) == leader and state not in "ZX":
+                    members.append(int(entry.name))
+    return members

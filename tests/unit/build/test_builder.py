@@ -105,7 +105,13 @@ def test_another_compiler_is_another_build(make_builder, toolchain):
     assert make_builder().key(TINY) != make_builder(toolchain=other).key(TINY)
 
 
-def test_a_build_past_its_time_limit_is_stopped_and_not_remembered(make_builder):
+def find_processes_naming(folder):
+    """The command lines of running processes that name something in a folder; our own do not."""
+    lines = (path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline"))
+    return [line for line in lines if bytes(folder) in line]
+
+
+def test_a_build_past_its_time_limit_is_stopped_with_its_compiler_and_not_remembered(make_builder, tmp_path):
     busy = "constexpr long f() { long s = 0; for (long i = 0; i < 2000000000; ++i) s += i; return s; }\n"
     busy += "long x[f() % 2 + 1];"
     flags = ("-fconstexpr-ops-limit=1000000000000", "-fconstexpr-loop-limit=2147483647")
@@ -115,6 +121,7 @@ def test_a_build_past_its_time_limit_is_stopped_and_not_remembered(make_builder)
     assert [result.status for result in results] == ["timeout", "timeout"]
     assert "build stopped after 1.5 s" in results[0].log
     assert builder.count_runs() == 2
+    assert find_processes_naming(tmp_path) == []
 
 
 def test_without_a_compiler_it_says_what_to_install(make_builder, toolchain):
