@@ -241,7 +241,7 @@ class Bench:
             source=source,
             entry="ModelNew",
             answer_build=self.builder.build,
-            worker_limits=WorkerLimits(),
+            worker_limits=WorkerLimits(memory_bytes=None) if self._device.is_cuda else WorkerLimits(),
             limits=TimeLimits(**self._limits),
             threads=1,
             allow_tf32=False,

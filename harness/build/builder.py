@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -28,6 +29,11 @@ from harness.domain import BuildRequest, BuildResult, BuildToolError, HarnessErr
 
 MAX_LOG_CHARACTERS = 400_000
 COMPILER_MEMORY_KIB = 12 << 20
+# A whole line of the compiler's own: what is quoted from a source stands behind its place.
+_KILLED = re.compile(
+    r"^\S+: fatal error: Killed signal terminated program \w+$|^nvcc error +: '\w+' died due to signal 9\b",
+    re.MULTILINE,
+)
 LIBRARY, LOG = "library.so", "log.txt"
 
 
@@ -143,6 +149,11 @@ class Builder:
                 log += f"\nbuild stopped after {self._timeout_s:g} s"
                 return BuildResult(
                     key=key, status="timeout", library=None, log=log, duration_s=time.monotonic() - began_s
+                )
+            if returncode != 0 and _KILLED.search(log):
+                raise HarnessError(
+                    f"the compiler of {request.name} was killed, most likely because this machine's memory ran out: "
+                    "build fewer at a time (--jobs), and run the same command again"
                 )
             built = work / f"{request.name}.so"
             library = self._keep(key, Path(name), built if returncode == 0 else None, log)

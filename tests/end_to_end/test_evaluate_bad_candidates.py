@@ -63,7 +63,7 @@ ZOO = {
     "hangs_with_the_lock_held": (module("import ctypes; ctypes.PyDLL(None).pause()"), "timeout", "within 2 s"),
     "segfault": (module("import ctypes; ctypes.string_at(0)"), "runtime_error", "SIGSEGV"),
     "leaves_children": (
-        module(f"from subprocess import Popen\nPopen(['sleep', '{LEFT_OVER_S}'], start_new_session=True)\nreturn a + b"),
+        module(f"import subprocess as s\ns.Popen(['sleep', '{LEFT_OVER_S}'], start_new_session=True)\nreturn a + b"),
         "correct",
         "",
     ),

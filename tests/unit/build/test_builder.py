@@ -124,6 +124,34 @@ def test_a_build_past_its_time_limit_is_stopped_with_its_compiler_and_not_rememb
     assert find_processes_naming(tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "c++: fatal error: Killed signal terminated program cc1plus",
+        'nvcc error   : \'"$(printf "\\047cicc\\047")"\' died due to signal 9 (Kill signal)',
+    ],
+    ids=["c++", "nvcc"],
+)
+def test_a_compiler_that_was_killed_is_not_the_requests_fault_and_not_remembered(make_builder, words):
+    request = replace(TINY, cpp_sources=('extern "C" int answer() { return 44; }\n',))
+    killed = make_builder(wrap=run_instead(f"echo '{words}'; exit 1"))
+    with pytest.raises(HarnessError, match=r"was killed.*--jobs"):
+        killed.build(request)
+    assert make_builder().build(request).status == "built"
+
+
+def test_a_source_that_only_speaks_of_being_killed_is_a_failed_build(make_builder):
+    request = replace(TINY, cpp_sources=("#error c++: fatal error: Killed signal terminated program cc1plus\n",))
+    assert make_builder().build(request).status == "failed"
+
+
+def run_instead(script):
+    def wrap(command, *, readable, writable):
+        return ["/bin/sh", "-c", script]
+
+    return wrap
+
+
 def test_without_a_compiler_it_says_what_to_install(make_builder, toolchain):
     builder = make_builder(toolchain=replace(toolchain, compiler=None, compiler_version=None))
     with pytest.raises(BuildToolError, match=r"no C\+\+ compiler was found; install one .* or set CXX"):

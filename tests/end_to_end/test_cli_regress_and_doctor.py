@@ -1,0 +1,98 @@
+import json
+
+import pytest
+
+from harness.cli.main import run_command
+from harness.domain import Candidate, Correctness, Evaluation, Outcome, Subject, Trial
+from harness.judge.environment import cpu_name
+from harness.problems.find import read_problem
+from harness.store.results import ResultStore
+
+HEAD = "import torch\nfrom torch import nn\n"
+RIGHT = f"{HEAD}class ModelNew(nn.Module):\n    def forward(self, a, b):\n        return a + b\n"
+WRONG = f"{HEAD}class ModelNew(nn.Module):\n    def forward(self, a, b):\n        return a - b\n"
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch, capsys, build_cache):
+    """Runs one command line in this process, in the test's folder: (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OMP_WAIT_POLICY", "PASSIVE")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("HARNESS_CACHE_DIR", str(build_cache))
+
+    def run(*args):
+        code = run_command([str(arg) for arg in args])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def store_past(tmp_path, tiny_suite):
+    """Stores that a program once ended with an outcome."""
+
+    def store(source, outcome):
+        problem = read_problem(tiny_suite / "add.py", "tiny")
+        candidate = Candidate(source=source, language="cpp", rule="last_block")
+        subject = Subject(
+            run="past", sample=0, turn=0, model="model-a", prompt="plain", suite="tiny", problem="add",
+            problem_digest=problem.digest, candidate_digest=candidate.digest, language="cpp", device="cpu",
+            workload="full", baseline="eager",
+        )  # fmt: skip
+        passed = outcome is Outcome.CORRECT
+        correctness = Correctness(trials=(Trial(distribution="as_given", passed=passed),), weights="none")
+        with ResultStore.open(tmp_path / "results") as results:
+            environment = (("cpu", cpu_name()),)
+            past = Evaluation(subject=subject, outcome=outcome, correctness=correctness, environment=environment)
+            results.record(past, source)
+
+    return store
+
+
+def test_with_nothing_stored_nothing_is_comparable(command):
+    code, stdout, _ = command("regress")
+    assert code == 4
+    assert "evaluate a run first" in stdout
+
+
+def test_a_candidate_that_got_worse_ends_with_1_and_is_named(command, store_past, tiny_suite):
+    store_past(WRONG, Outcome.CORRECT)
+    code, stdout, _ = command("regress", "--problems-dir", tiny_suite.parent, "--json")
+    (change,) = json.loads(stdout)
+    assert code == 1
+    assert "correct" in json.dumps(change)
+    assert "wrong_value" in json.dumps(change)
+
+
+def test_a_candidate_that_is_as_bad_as_before_ends_with_0(command, store_past, tiny_suite):
+    store_past(WRONG, Outcome.WRONG_VALUE)
+    code, stdout, _ = command("regress", "past", "--problems-dir", tiny_suite.parent)
+    assert code == 0
+    assert "add" in stdout
+
+
+def test_a_problem_that_is_gone_is_the_harness_failing_and_changes_nothing(command, store_past, tiny_suite, tmp_path):
+    store_past(RIGHT, Outcome.CORRECT)
+    (tiny_suite / "add.py").rename(tiny_suite / "sum.py")
+    code, _, stderr = command("regress", "--problems-dir", tiny_suite.parent)
+    assert code in (2, 3)
+    assert "no problem 'add'" in stderr
+    with ResultStore.open(tmp_path / "results", read_only=True) as results:
+        assert results.count() == 1
+
+
+def test_doctor_says_of_every_part_what_was_found_or_what_it_would_give(command):
+    code, stdout, _ = command("doctor", "--json")
+    parts = json.loads(stdout)
+    assert code == 0
+    assert {"torch", "C++ compiler", "ninja", "nvcc", "bubblewrap", "worker walls"} <= set(parts)
+    assert all(part["found"] if part["present"] else part["without_it"] for part in parts.values())
+
+
+def test_doctor_fits_on_80_columns(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, stdout, _ = command("doctor")
+    assert code == 0
+    assert max(len(line) for line in stdout.splitlines()) <= 80
