@@ -87,6 +87,9 @@ class Builder:
         refusal = refuse_flags(request)
         if refusal is not None:
             return BuildResult(key=key, status="refused", library=None, log=refusal, duration_s=0.0)
+        if not (request.name.isidentifier() and request.name.isascii()):
+            log = f"error: the extension's name {request.name!r} is not an identifier, which its module must have"
+            return BuildResult(key=key, status="failed", library=None, log=log, duration_s=0.0)
         self._require_tools(request)
         try:
             with self._locked(key):

@@ -9,7 +9,7 @@ from typing import Any
 from harness.domain import BuildRequest, WireError
 
 MAX_SOURCE_CHARACTERS = 32 * 1024 * 1024
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+_NAME = re.compile(r"[^/\0]{1,200}")  # whether it can name a module is for the build to say
 _FILE_NAME = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./+-]{0,199}")
 
 

@@ -72,7 +72,7 @@ def compute_truth(
             max_bytes = _usable_bytes(own.tensors[0].device)
         needed_bytes = estimate_float64_bytes(model, inputs, own.tensors)
         if needed_bytes > max_bytes:
-            return _trust_reference(own, f"float64 needs about {needed_bytes} bytes, {max_bytes} are usable")
+            return trust_outputs(own, f"float64 needs about {needed_bytes} bytes, {max_bytes} are usable")
         return _compute_exact(model, inputs, own)
 
 
@@ -139,16 +139,17 @@ def _compute_exact(model: nn.Module, inputs: Sequence[Any], own: FlatOutputs) ->
     try:
         exact = flatten_outputs(copy.deepcopy(model).double()(*map_tensors(tuple(inputs), _to_double)))
     except (RuntimeError, TypeError, ValueError, WireError) as error:  # among them torch.OutOfMemoryError
-        return _trust_reference(own, f"the reference does not run in float64: {type(error).__name__}: {error}"[:500])
+        return trust_outputs(own, f"the reference does not run in float64: {type(error).__name__}: {error}"[:500])
     if exact.tree != own.tree:
-        return _trust_reference(own, "the reference returns another structure in float64")
+        return trust_outputs(own, "the reference returns another structure in float64")
     for ours, theirs in zip(own.tensors, exact.tensors, strict=True):
         if ours.shape != theirs.shape or theirs.dtype != _float64_dtype(ours.dtype):
-            return _trust_reference(own, f"asked for float64, the reference gave {theirs.dtype} {tuple(theirs.shape)}")
+            return trust_outputs(own, f"asked for float64, the reference gave {theirs.dtype} {tuple(theirs.shape)}")
     return Truth(kind="float64", tree=own.tree, leaves=_pair_leaves(own.tensors, exact.tensors))
 
 
-def _trust_reference(own: FlatOutputs, note: str) -> Truth:
+def trust_outputs(own: FlatOutputs, note: str = "") -> Truth:
+    """Outputs of the reference as their own truth."""
     return Truth(kind="reference", tree=own.tree, leaves=_pair_leaves(own.tensors, own.tensors), note=note)
 
 

@@ -197,6 +197,12 @@ def _children_of(process: int) -> list[int]:
     return found
 
 
+def require_child_lists() -> None:
+    """Raises OSError on a kernel that does not list a process's children: nothing could be stopped as a whole."""
+    if not Path("/proc/self/task", str(os.getpid()), "children").exists():
+        raise OSError("this kernel has no /proc/<pid>/task/<tid>/children (CONFIG_PROC_CHILDREN)")
+
+
 def _wait_shortly(pid: int, grace_s: float) -> tuple[int, int]:
     """What waitpid says by then: (0, 0) while it runs."""
     deadline_s = time.monotonic() + grace_s
@@ -208,6 +214,7 @@ def _wait_shortly(pid: int, grace_s: float) -> tuple[int, int]:
 
 
 def main() -> None:
+    require_child_lists()
     confine.drop_root()
     confine.die_with_parent()  # after the change of user, which would undo it
     line = Channel(socket.socket(fileno=int(sys.argv[1])))

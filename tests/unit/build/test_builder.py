@@ -152,6 +152,15 @@ def run_instead(script):
     return wrap
 
 
+@pytest.mark.parametrize("name", ["fused-add", "1x", "x;rm", "größe"])
+def test_a_name_that_no_module_can_have_fails_before_anything_is_run(make_builder, name):
+    builder = make_builder()
+    result = builder.build(replace(TINY, name=name))
+    assert result.status == "failed"
+    assert f"the extension's name {name!r} is not an identifier" in result.log
+    assert builder.count_runs() == 0
+
+
 def test_without_a_compiler_it_says_what_to_install(make_builder, toolchain):
     builder = make_builder(toolchain=replace(toolchain, compiler=None, compiler_version=None))
     with pytest.raises(BuildToolError, match=r"no C\+\+ compiler was found; install one .* or set CXX"):

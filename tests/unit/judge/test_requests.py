@@ -46,7 +46,7 @@ def test_a_request_needs_only_a_name():
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("name", None), ("name", "../x"), ("name", "x;rm"), ("name", ""), ("name", "1x"), ("name", "x" * 300),
+        ("name", None), ("name", "../x"), ("name", ""), ("name", "x" * 300),
         ("cpp_sources", "text"), ("cpp_sources", [1]), ("functions", {}), ("functions", [["f"]]),
         ("functions", [[1, 2]]), ("files", [["../x.cu", "t"]]), ("files", [["/etc/x", "t"]]), ("files", [["x", 1]]),
         ("files", [["a/../../x", "t"]]), ("files", [["a/x.cu", "t"]]), ("headers", [["..", "t"]]),
