@@ -114,6 +114,7 @@ def evaluate(
         print_json(report, options, single=candidate is not None)
     else:
         print_report(report, options)
+        print_paths(options)
 
 
 def _all_runs(generated_dir: Path) -> tuple[str, ...]:
@@ -145,6 +146,10 @@ def print_report(report: EvaluationReport, options: EvaluateOptions) -> None:
     failures = [evaluation for _, evaluation in report.evaluations if evaluation.outcome is Outcome.HARNESS_ERROR]
     for evaluation in failures[:5]:
         typer.echo(f"harness error on {evaluation.subject.problem}: {evaluation.message}", err=True)
+
+
+def print_paths(options: EvaluateOptions) -> None:
+    """Where the tables lie as files."""
     typer.echo(f"{options.results_dir / 'evaluations.csv'}  {options.results_dir / 'leaderboard.csv'}")
 
 

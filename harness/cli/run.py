@@ -87,7 +87,7 @@ def run(
 
     Without a model or a key: harness run --provider recorded --language cpp --workload small
     """
-    from harness.cli.evaluate import print_json, print_report
+    from harness.cli.evaluate import print_json, print_paths, print_report
     from harness.cli.evaluation import EvaluateOptions, evaluate_tasks, sample_tasks
     from harness.cli.generation import GenerateOptions, generate_run, print_notes
     from harness.cli.leaderboard import leaderboard
@@ -139,5 +139,6 @@ def run(
     print_report(evaluated, options)
     typer.echo()
     leaderboard(results_dir=results_dir, generated_dir=generated_dir)
+    print_paths(options)
     if report.failed:
         raise typer.Exit(1)
