@@ -16,10 +16,10 @@ demo: $(STAMP)
 	$(BIN)/harness run --provider recorded --language cpp --run demo-cpp --samples 2 --workload small --call-timeout 10
 
 test: check
-	$(BIN)/pytest -q -m "not slow"
+	$(BIN)/pytest -q -n 2 --dist loadfile -m "not slow"
 
 test-all: check
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n 2 --dist loadfile
 
 check: lint types imports
 

@@ -36,7 +36,7 @@ def get_init_inputs():
     return []
 """
 
-CANDIDATE = '''
+CANDIDATE = """
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
@@ -46,7 +46,7 @@ module = load_inline("add_one", "torch::Tensor add_one(torch::Tensor x) { return
 class ModelNew(nn.Module):
     def forward(self, x):
         return module.add_one(x)
-'''
+"""
 
 
 def make_task(folder: Path) -> Task:
