@@ -181,19 +181,21 @@ class Forkserver:
         self._inner = f"{message['level']}, rlimits"
 
     def _new_scratch(self) -> str:
-        """With namespaces every worker mounts its own /tmp; without, each gets a folder of its own."""
-        if self._has_namespaces:
-            return "/tmp"
+        """Where a worker's scratch is. With namespaces each mounts its own over one place: /tmp, unless what it must
+        read lies below that. Without, each gets a folder of its own."""
         if self._folder is None:
             raise HarnessError("the forkserver has no scratch folder")
-        return tempfile.mkdtemp(dir=self._folder.name)
+        if not self._has_namespaces:
+            return tempfile.mkdtemp(dir=self._folder.name)
+        hides = any(path.resolve().is_relative_to("/tmp") for path in _read_by_workers())
+        return self._folder.name if hides else "/tmp"
 
     def _start(self) -> Channel:
         ours, theirs = make_pair()
         self._folder = tempfile.TemporaryDirectory(prefix="harness-scratch-", ignore_cleanup_errors=True)
         command = [sys.executable, "-m", "harness.worker.forkserver", str(theirs.fileno())]
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - as long-lived as the process
-        wrapped = self._confinement.wrap(command, readable=[*interpreter_folders(), *worker_package_files()])
+        wrapped = self._confinement.wrap(command, readable=[*_read_by_workers(), Path(self._folder.name)])
         package_root = str(Path(__file__).resolve().parents[2])
         # Asked through NVML, torch does not touch the CUDA driver at import, which would spoil every forked child.
         nvml = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
@@ -237,6 +239,10 @@ class Forkserver:
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
+
+
+def _read_by_workers() -> list[Path]:
+    return [*interpreter_folders(), *worker_package_files()]
 
 
 def _ask(line: Channel, message: dict[str, Any], descriptors: tuple[int, ...]) -> dict[str, Any]:
