@@ -9,6 +9,7 @@ units as printed there: GB and GB/s are powers of ten, KB of shared memory are K
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -83,7 +84,7 @@ def read_gpu_facts() -> GpuFacts | None:
         return None
     if not torch.cuda.is_available():
         return None
-    properties = torch.cuda.get_device_properties(0)
+    properties: Any = torch.cuda.get_device_properties(0)  # what its stubs list differs between versions of torch
     listed = next((gpu for gpu in reversed(GPU_TABLE) if _squeeze(gpu.name) in _squeeze(properties.name)), None)
     return GpuFacts(
         name=properties.name,
