@@ -9,9 +9,9 @@ units as printed there: GB and GB/s are powers of ten, KB of shared memory are K
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from harness.domain import UsageError
 
