@@ -105,6 +105,8 @@ def make_timing(speedup: float) -> Timing:
         candidate_claim_us=100.0 / speedup,
         baseline_judge_us=130.0,
         candidate_judge_us=30.0 + 100.0 / speedup,
+        baseline_copy_us=50.0,
+        candidate_copy_us=50.0,
     )
     return Timing(
         baseline="eager",
