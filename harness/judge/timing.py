@@ -32,7 +32,7 @@ GROSS = 12.0  # how many times more must be missing when the clock is disturbed
 # By how much two processes with the same program may differ for good: a share of a call, and microseconds of each call.
 # Memory lies elsewhere, caches map otherwise, one wakes a little later. From running every core problem against itself;
 # see docs/measurement.md. A win within it is a tie.
-NOISE_FLOORS = {"cuda": (0.01, 8.0), "cpu": (0.05, 8.0)}
+NOISE_FLOORS = {"cuda": (0.02, 10.0), "cpu": (0.05, 8.0)}
 MINIMUM_RESOLUTION_US = 20.0  # waking a process takes about that, and varies as much
 
 
