@@ -106,11 +106,6 @@ class JudgeDevice:
             return max(int(torch.cuda.get_device_properties(self.torch_device).L2_cache_size), MINIMUM_CACHE_BYTES)
         return max(_last_level_cache_bytes(), MINIMUM_CACHE_BYTES)
 
-    def free_bytes(self) -> int:
-        if self.is_cuda:
-            return int(torch.cuda.mem_get_info(self.torch_device)[0])
-        return available_memory_bytes()
-
 
 def open_device(wanted: str, language: Language) -> JudgeDevice | None:
     """The device for a language: `auto` takes a GPU for cuda and the CPU for cpp. None: this machine has none for it.

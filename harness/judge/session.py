@@ -118,7 +118,7 @@ class ModelSession:
         return tuple(self._arena.view(spec).clone() for spec in self._footprint.output_specs)
 
     def paused(self) -> AbstractContextManager[None]:
-        """Nothing that belongs to this session's worker runs meanwhile."""
+        """Nothing of the worker runs meanwhile, nor of what it started."""
         return self._client.paused()
 
     def collect_garbage(self) -> None:

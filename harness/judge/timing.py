@@ -237,7 +237,7 @@ def confirm_claims(timing: Timing) -> TimingResult:
             finding = Finding(check="clock", severity="fatal", message=message)
             return TimingResult(timing=timing, outcome=Outcome.SUSPECT, message=message, findings=(finding,))
     timing = _charge_missing(timing, gaps[0].certain_us)
-    resolution_us = resolve_clocks(timing.blocks)
+    resolution_us = max(gap.resolution_us for gap in gaps)
     if resolution_us <= DISTURBED_SHARE * claim_us:
         return TimingResult(timing=timing)
     too_short = resolution_us <= 2 * MINIMUM_RESOLUTION_US

@@ -11,13 +11,13 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from harness.domain import ProblemError, WireError
+from harness.judge.devices import available_memory_bytes
 from harness.problems.load import LoadedProblem
 from harness.wire import flatten_value
 
@@ -175,10 +175,4 @@ def _usable_bytes(device: torch.device) -> int:
         free, _ = torch.cuda.mem_get_info(device)
         cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return int((free + cached) * USABLE_MEMORY_SHARE)
-    return int(_available_host_bytes() * USABLE_MEMORY_SHARE)
-
-
-def _available_host_bytes() -> int:
-    lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    available = next(line for line in lines if line.startswith("MemAvailable:"))
-    return int(available.split()[1]) * 1024
+    return int(available_memory_bytes() * USABLE_MEMORY_SHARE)
