@@ -26,6 +26,7 @@ from harness.domain.evaluation import (
     TimingVerdict,
     Trial,
 )
+from harness.domain.evidence import Conditions, Plausibility, WithoutOwn, Work
 from harness.domain.generation import (
     LANGUAGES,
     Candidate,
@@ -50,6 +51,7 @@ __all__ = [
     "BuildToolError",
     "Candidate",
     "Completion",
+    "Conditions",
     "Correctness",
     "DeviceError",
     "Evaluation",
@@ -57,6 +59,7 @@ __all__ = [
     "HarnessError",
     "Language",
     "Outcome",
+    "Plausibility",
     "Problem",
     "ProblemError",
     "Prompt",
@@ -74,6 +77,8 @@ __all__ = [
     "Usage",
     "UsageError",
     "WireError",
+    "WithoutOwn",
+    "Work",
     "WorkerLost",
     "WorkerTimeout",
     "Workload",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
+from harness.domain.evidence import Conditions, Plausibility, Work
 from harness.domain.generation import Language
 from harness.domain.problem import WorkloadName
 
@@ -92,7 +93,11 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """Paired timing against a named baseline. Times in microseconds per call; speedup = baseline / candidate."""
+    """Paired timing against a named baseline. Times in microseconds per call; speedup = baseline / candidate.
+
+    `resolution_us` is how fine the judge's own clock confirmed the claims. `attempts` counts measurements: a disturbed
+    one is repeated.
+    """
 
     baseline: str
     baseline_us: float
@@ -104,6 +109,9 @@ class Timing:
     blocks: tuple[Block, ...]
     overhead_us: float
     noise_floor: float | None = None
+    resolution_us: float | None = None
+    conditions: Conditions | None = None
+    attempts: int = 1
 
     def __post_init__(self) -> None:
         if not self.baseline:
@@ -164,6 +172,9 @@ class Evaluation:
     started_at: str = ""
     duration_s: float = 0.0
     phases_s: tuple[tuple[str, float], ...] = field(default=())
+    plausibility: Plausibility | None = None
+    work: Work | None = None
+    certificate: str = ""  # digest of the red-team certificate that was valid when it was judged; "": none
 
     def __post_init__(self) -> None:
         if self.timing is not None and self.outcome not in (Outcome.CORRECT, Outcome.SUSPECT):

@@ -42,7 +42,13 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One reference file. `source` is its exact text; `digest` names this version of it."""
+    """One reference file. `source` is its exact text; `digest` names this version of it.
+
+    What a problem declares is required of its candidates: with `dynamic_shapes` they must work on nearby shapes, with
+    `dynamic_weights` after their weights were changed; otherwise failing there is only a finding. `nondeterministic`:
+    two runs on the same inputs may differ within the tolerance. `training`: models are in training mode, and their
+    buffers are compared. `requires_kernel` (from the suite): a candidate without a kernel of its own is rejected.
+    """
 
     name: str
     suite: str
@@ -53,6 +59,11 @@ class Problem:
     distributions: tuple[str, ...] = ("as_given",)
     allow_tf32: bool = False
     summary: str = ""
+    nondeterministic: bool = False
+    training: bool = False
+    dynamic_shapes: bool = False
+    dynamic_weights: bool = False
+    requires_kernel: bool = False
 
     def __post_init__(self) -> None:
         names = [workload.name for workload in self.workloads]

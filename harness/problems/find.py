@@ -2,13 +2,16 @@
 
 A problem is any Python file with `Model`, `get_inputs` and `get_init_inputs`. It may also say, as literals at module
 level: `SMALL = {"batch_size": 4}` (sizes replaced in the small workload), `TAGS = ("conv",)`, `ALLOW_TF32 = False`,
-`TOLERANCE = {"factor": 8.0, "atol": None, "rtol": None}`, `DISTRIBUTIONS = ("as_given", "normal")`.
+`TOLERANCE = {"factor": 8.0, "atol": None, "rtol": None}`, `DISTRIBUTIONS = ("as_given", "normal")`, and the flags
+`NONDETERMINISTIC`, `TRAINING`, `DYNAMIC_SHAPES`, `DYNAMIC_WEIGHTS` (see `harness.domain.Problem`). A suite's folder may
+hold a `suite.toml` with `requires_kernel = true`.
 Running the file is `harness.problems.load`'s part.
 """
 
 from __future__ import annotations
 
 import ast
+import tomllib
 from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
@@ -27,6 +30,7 @@ DISTRIBUTION_NAMES = (
     "alternating",
     "integers",
 )
+FLAGS = ("ALLOW_TF32", "NONDETERMINISTIC", "TRAINING", "DYNAMIC_SHAPES", "DYNAMIC_WEIGHTS")
 REQUIRED_NAMES = ("Model", "get_inputs", "get_init_inputs")
 
 
@@ -75,8 +79,9 @@ def read_problem(path: Path, suite: str) -> Problem:
         tolerance=_read_tolerance(settings, path),
         tags=_read_words(settings, "TAGS", path),
         distributions=_read_distributions(settings, path),
-        allow_tf32=_read_flag(settings, "ALLOW_TF32", path),
         summary=_first_line(ast.get_docstring(tree)),
+        requires_kernel=_read_suite(path.parent),
+        **{name.lower(): _read_flag(settings, name, path) for name in FLAGS},
     )
 
 
@@ -142,7 +147,7 @@ def _defined_names(statement: ast.stmt) -> Iterator[str]:
 
 
 def _read_settings(tree: ast.Module, path: Path) -> dict[str, Any]:
-    wanted = ("SMALL", "TAGS", "TOLERANCE", "DISTRIBUTIONS", "ALLOW_TF32")
+    wanted = ("SMALL", "TAGS", "TOLERANCE", "DISTRIBUTIONS", *FLAGS)
     settings: dict[str, Any] = {}
     for statement in tree.body:
         names = bound_names(statement).intersection(wanted)
@@ -219,6 +224,23 @@ def _read_flag(settings: dict[str, Any], name: str, path: Path) -> bool:
     if not isinstance(flag, bool):
         raise ProblemError(f"{path}: {name} must be True or False, found {flag!r}")
     return flag
+
+
+def _read_suite(folder: Path) -> bool:
+    """Whether the folder's suite.toml requires a kernel of every candidate; without the file it does not."""
+    path = folder / "suite.toml"
+    if not path.is_file():
+        return False
+    try:
+        settings = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ProblemError(f"cannot read {path}: {error}") from error
+    required = settings.pop("requires_kernel", False)
+    if settings or not isinstance(required, bool):
+        raise ProblemError(
+            f"{path}: expected only requires_kernel = true or false, found {sorted(settings)}, {required!r}"
+        )
+    return required
 
 
 def _first_line(docstring: str | None) -> str:

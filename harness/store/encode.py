@@ -15,13 +15,16 @@ from typing import Any
 from harness.domain import (
     Block,
     BuildSummary,
+    Conditions,
     Correctness,
     Evaluation,
     Finding,
     Outcome,
+    Plausibility,
     Subject,
     Timing,
     Trial,
+    Work,
 )
 
 _BLOCK_FIELDS = tuple(field.name for field in fields(Block))
@@ -51,6 +54,8 @@ def decode_evaluation(text: str, *, environment: str, build_log: str) -> Evaluat
     record["timing"] = _decode_timing(record["timing"])
     record["build"] = _decode_build(record["build"], build_log)
     record["environment"] = _decode_pairs(json.loads(environment))
+    record["plausibility"] = Plausibility(**record["plausibility"]) if record.get("plausibility") else None
+    record["work"] = _decode_work(record.get("work"))
     record["phases_s"] = _decode_pairs(record["phases_s"])
     return Evaluation(**record)
 
@@ -120,7 +125,15 @@ def _decode_timing(record: dict[str, Any] | None) -> Timing | None:
         return None
     rows = zip(*(record["blocks"][name] for name in _BLOCK_FIELDS), strict=True)
     blocks = tuple(Block(**dict(zip(_BLOCK_FIELDS, row, strict=True))) for row in rows)
-    return Timing(**record | {"blocks": blocks})
+    return Timing(**record | {"blocks": blocks, "conditions": _decode_conditions(record.get("conditions"))})
+
+
+def _decode_conditions(record: dict[str, Any] | None) -> Conditions | None:
+    return Conditions(**record | {"throttle_reasons": tuple(record["throttle_reasons"])}) if record else None
+
+
+def _decode_work(record: dict[str, Any] | None) -> Work | None:
+    return Work(**record | {"own_kernels": tuple(record["own_kernels"])}) if record else None
 
 
 def _decode_build(record: dict[str, Any] | None, log: str) -> BuildSummary | None:
