@@ -32,7 +32,7 @@ from harness.domain import (
 from harness.judge.devices import SharedArena
 from harness.judge.requests import parse_build_request
 from harness.judge.supervisor import WorkerProcess
-from harness.wire import Region, TensorSpec, flatten_value, place_contiguous, rebuild_value, storage_bytes
+from harness.wire import GO, WAKE, Region, TensorSpec, flatten_value, place_contiguous, rebuild_value, storage_bytes
 from harness.wire.layout import place_strided
 
 EXIT_GRACE_S = 2.0  # for a worker that closed its line: the way it ends says why
@@ -42,8 +42,9 @@ MAX_ELEMENTS = 1 << 48
 
 # What the worker was doing, by the answer that was due.
 STEPS = {
-    "ready": "start", "constructed": "construct", "prepared": "call", "called": "call", "returned": "call",
-    "dumped": "reading weights", "loaded": "loading weights", "recopied": "copying outputs", "collected": "collecting",
+    "ready": "start", "constructed": "construct", "prepared": "call", "awake": "call", "called": "call",
+    "returned": "call", "dumped": "reading weights", "loaded": "loading weights", "recopied": "copying outputs",
+    "collected": "collecting",
 }  # fmt: skip
 AnswerBuild = Callable[[BuildRequest], BuildResult]
 
@@ -142,14 +143,15 @@ class WorkerClient:
         pairs = zip(placed.specs, placed.tensors, strict=True)
         return all(torch.equal(self._storage_bytes(spec), flat_bytes(tensor)) for spec, tensor in pairs)
 
-    def prepare(self, placed: PlacedInputs, output: Region, *, wake: bool, timeout_s: float) -> None:
-        """Tells the worker where the inputs of the next call will lie; they need not be there yet.
-
-        `wake` has its threads and its device woken right before its own clock starts.
-        """
+    def prepare(self, placed: PlacedInputs, output: Region, *, timeout_s: float) -> None:
+        """Tells the worker where the inputs of the next call will lie; they need not be there yet."""
         where = {"offset": output.offset, "size_bytes": output.size_bytes}
-        message = {"kind": "call", "wake": wake, **_value_message(placed), **where}
+        message = {"kind": "call", **_value_message(placed), **where}
         self._ask(message, "prepared", Outcome.RUNTIME_ERROR, timeout_s)
+
+    def wake(self, *, timeout_s: float) -> None:
+        """Has the worker wake its threads and its device, after `prepare`; it waits for another signal then."""
+        self._ask(WAKE, "awake", Outcome.RUNTIME_ERROR, timeout_s)
 
     def go(self, *, timeout_s: float) -> Returned:
         """Has the prepared call made. The judge's clock runs from its go until the worker says that the call is done,
@@ -157,7 +159,7 @@ class WorkerClient:
         """
         self._arena.synchronize()
         began_ns = time.perf_counter_ns()
-        called = self._ask({"kind": "go"}, "called", Outcome.RUNTIME_ERROR, timeout_s)
+        called = self._ask(GO, "called", Outcome.RUNTIME_ERROR, timeout_s)
         called_ns = time.perf_counter_ns()
         answer = self._ask(None, "returned", Outcome.RUNTIME_ERROR, timeout_s)
         copied_ns = time.perf_counter_ns()
@@ -180,11 +182,12 @@ class WorkerClient:
         self._ask({"kind": "collect"}, "collected", Outcome.RUNTIME_ERROR, timeout_s)
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Nothing of the worker runs meanwhile, nor of what it started."""
-        self._worker.pause()
+    def paused(self) -> Iterator[int]:
+        """Nothing of the worker runs meanwhile, nor of what it started. Yields the processor time that all of it has
+        used so far, in nanoseconds."""
+        busy_ns = self._worker.pause()
         try:
-            yield
+            yield busy_ns
         finally:
             self._worker.resume()
 
@@ -193,13 +196,13 @@ class WorkerClient:
 
     def _ask(
         self,
-        message: dict[str, Any] | None,
+        message: dict[str, Any] | bytes | None,
         expected: str,
         failure: Outcome,
         timeout_s: float,
         descriptors: tuple[int, ...] = (),
     ) -> dict[str, Any]:
-        """Sends a command (None: only listens) and returns its answer, which must be of the expected kind."""
+        """Sends a command or a signal (None: only listens); returns the answer, which must be of the expected kind."""
         try:
             return self._converse(message, expected, failure, timeout_s, descriptors)
         except CandidateFailure as error:
@@ -209,14 +212,16 @@ class WorkerClient:
 
     def _converse(
         self,
-        message: dict[str, Any] | None,
+        message: dict[str, Any] | bytes | None,
         expected: str,
         failure: Outcome,
         timeout_s: float,
         descriptors: tuple[int, ...],
     ) -> dict[str, Any]:
         try:
-            if message is not None:
+            if isinstance(message, bytes):
+                self._worker.line.send_signal(message, timeout_s=timeout_s)
+            elif message is not None:
                 self._arena.synchronize()  # what the judge wrote or still reads is done before the worker goes on
                 self._worker.line.send(message, descriptors, timeout_s=timeout_s)
             answer = self._await_answer(timeout_s)

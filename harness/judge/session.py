@@ -5,21 +5,23 @@ The same for candidate and baseline: whatever is measured between the two is mea
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from harness.judge.client import AnswerBuild, Returned, WorkerClient, describe, protocol_failure
+from harness.judge.client import AnswerBuild, PlacedInputs, Returned, WorkerClient, describe, protocol_failure
 from harness.judge.devices import JudgeDevice, SharedArena
 from harness.judge.supervisor import Forkserver, WorkerLimits
 from harness.judge.truth import FlatOutputs
 from harness.wire import Region, TensorSpec, flatten_value, place_contiguous
 from harness.wire.layout import align, place_strided
 
+WATCH_S = 300e-6  # as long as a worker is left alone with a decoy: longer than its threads spin after being woken
 POISON = 0xFF  # NaN in every floating format, -1 in every signed integer
 Weights = Literal["identical", "loaded", "unmatched", "none"]
 
@@ -60,6 +62,7 @@ class Run:
     outputs: FlatOutputs
     returned: Returned
     inputs_unchanged: bool
+    busy_us: float | None = None  # processor time used while decoy inputs lay there and nothing was asked for
 
 
 class ModelSession:
@@ -93,20 +96,43 @@ class ModelSession:
         """Writes the arguments of the next call ahead of it."""
         self._client.place(tuple(inputs))
 
-    def call(self, inputs: Sequence[Any], device: JudgeDevice, *, timed: bool = False) -> Run:
-        """One call, whose outputs are taken away at once.
+    def call(self, inputs: Sequence[Any], device: JudgeDevice) -> Run:
+        """One call that is not timed, whose outputs are taken away at once."""
+        placed = self._client.lay_out(tuple(inputs))
+        self._client.prepare(placed, self._footprint.output, timeout_s=self._limits.call_s)
+        self._stage(placed)
+        device.synchronize()
+        return self._go(placed)
 
-        The inputs of a timed call are written, and the cache flushed, while nothing of the worker runs: it is ready,
-        but it cannot begin before the clock does.
+    def call_timed(self, inputs: Sequence[Any], device: JudgeDevice, decoy: Sequence[Any] | None = None) -> Run:
+        """One call with a cold cache. Its inputs are written while nothing of the worker runs: it is ready, but it
+        cannot begin before the clock does, except in the moment between being let go on and being told to go.
+
+        With a `decoy` (other inputs of the same form) that moment is watched: they are shown first, exactly as inputs
+        are, but what follows is not the signal to go. Who works nevertheless shows it by the processor time used.
         """
         placed = self._client.lay_out(tuple(inputs))
-        self._client.prepare(placed, self._footprint.output, wake=timed, timeout_s=self._limits.call_s)
-        with self._client.paused() if timed else nullcontext():
-            self._client.write(placed)
-            self._output_bytes().fill_(POISON)
-            if timed:
-                device.flush_cache()
-            device.synchronize()
+        self._client.prepare(placed, self._footprint.output, timeout_s=self._limits.call_s)
+        before_ns = None if decoy is None else self._show(self._client.lay_out(tuple(decoy)), device)
+        if before_ns is not None:
+            time.sleep(WATCH_S)
+        after_ns = self._show(placed, device)
+        run = self._go(placed)
+        return run if before_ns is None else replace(run, busy_us=(after_ns - before_ns) / 1e3)
+
+    def _show(self, placed: PlacedInputs, device: JudgeDevice) -> int:
+        """Writes inputs while the worker is stopped, then wakes it. The processor time it had used before, in ns."""
+        with self._client.paused() as busy_ns:
+            self._stage(placed)
+            device.flush_cache()
+        self._client.wake(timeout_s=self._limits.call_s)
+        return busy_ns
+
+    def _stage(self, placed: PlacedInputs) -> None:
+        self._client.write(placed)
+        self._output_bytes().fill_(POISON)
+
+    def _go(self, placed: PlacedInputs) -> Run:
         returned = self._client.go(timeout_s=self._limits.call_s)
         outputs = self._take_outputs(returned)
         return Run(outputs=outputs, returned=returned, inputs_unchanged=self._client.inputs_unchanged(placed))
@@ -117,8 +143,8 @@ class ModelSession:
         self._client.recopy(self._footprint.output, earlier=earlier, timeout_s=self._limits.call_s)
         return tuple(self._arena.view(spec).clone() for spec in self._footprint.output_specs)
 
-    def paused(self) -> AbstractContextManager[None]:
-        """Nothing of the worker runs meanwhile, nor of what it started."""
+    def paused(self) -> AbstractContextManager[int]:
+        """Nothing of the worker runs meanwhile, nor of what it started; yields the processor time used so far, ns."""
         return self._client.paused()
 
     def collect_garbage(self) -> None:

@@ -89,9 +89,10 @@ class WorkerProcess:
             self._status = self._server.kill(self._pid, grace_s)
         return self._status
 
-    def pause(self) -> None:
-        """Stops the worker and everything it started, until `resume`."""
-        self._server.signal_tree(self._pid, "pause")
+    def pause(self) -> int:
+        """Stops the worker and everything it started, until `resume`; the processor time that all of it has used so
+        far, in nanoseconds."""
+        return self._server.signal_tree(self._pid, "pause")
 
     def resume(self) -> None:
         self._server.signal_tree(self._pid, "resume")
@@ -154,12 +155,12 @@ class Forkserver:
                 return None
             return None if answer["killed"] or answer["status"] is None else int(answer["status"])
 
-    def signal_tree(self, pid: int, what: Literal["pause", "resume"]) -> None:
-        """Stops a worker with all its descendants, or lets them go on."""
+    def signal_tree(self, pid: int, what: Literal["pause", "resume"]) -> int:
+        """Stops a worker with all its descendants, or lets them go on; the processor time they have used, in ns."""
         with self._lock:
             if self._line is None:
                 raise HarnessError("the forkserver is not running")
-            _ask(self._line, {"kind": what, "pid": pid}, ())
+            return int(_ask(self._line, {"kind": what, "pid": pid}, ())["busy_ns"])
 
     def close(self) -> None:
         """Ends the forkserver and all its workers. It can be used again."""

@@ -141,7 +141,7 @@ class PairedTimer:
         that spin for a while after their work, would slow this one down."""
         other = self._baseline if session is self._candidate else self._candidate
         with other.paused():
-            return session.call(inputs, self._reference.device, timed=True)
+            return session.call_timed(inputs, self._reference.device)
 
     def _keep_some(self, inputs: tuple[Any, ...], run: Run) -> None:
         """Reservoir sampling: every timed call is as likely to be judged as any other."""

@@ -1,4 +1,4 @@
-"""Framed JSON messages, with file descriptors, over a Unix stream socket.
+"""Framed JSON messages, with file descriptors, and single-byte signals, over a Unix stream socket.
 
 A frame is an 8-byte header (body length, number of descriptors; both big-endian 32 bits) and a JSON object in
 UTF-8. Every receive has a deadline and a size limit; anything else than a well-formed object is a WireError.
@@ -22,6 +22,7 @@ _SURROGATE = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89a-fA-F]")
 _HEADER = struct.Struct(">II")
 MAX_BODY_BYTES = 64 * 1024 * 1024
 MAX_DESCRIPTORS = 8
+WAKE, GO = b"w", b"g"  # signals: single bytes outside of any frame, sent while the other end waits for one
 
 Message = dict[str, Any]
 
@@ -69,6 +70,27 @@ class Channel:
             for descriptor in descriptors:
                 os.close(descriptor)
             raise
+
+    def send_signal(self, signal: bytes, *, timeout_s: float | None = None) -> None:
+        """Sends one byte outside of any frame: what must be understood at once. Raises as `send` does."""
+        self._socket.settimeout(timeout_s)
+        try:
+            self._socket.sendall(signal)
+        except TimeoutError as error:
+            raise WorkerTimeout(f"the other end did not read a signal within {timeout_s} s") from error
+        except OSError as error:
+            raise WorkerLost(f"the line was closed while sending: {error}") from error
+
+    def prepare_for_signal(self) -> None:
+        """Done ahead, so that nothing is left to do between a signal's arrival and `await_signal`'s return."""
+        self._socket.settimeout(None)
+
+    def await_signal(self) -> bytes:
+        """The next byte, which must be a signal; without a deadline. Raises WorkerLost at the end of the line."""
+        signal = self._socket.recv(1)
+        if not signal:
+            raise WorkerLost("the other end closed the line")
+        return signal
 
     def close(self) -> None:
         self._socket.close()

@@ -21,6 +21,7 @@ from harness.domain import WorkerLost
 from harness.wire import Channel
 from harness.worker import confine
 
+_PROCESS_CLOCK = 2  # CPUCLOCK_SCHED in the kernel's encoding of another process's clock
 END_TIMEOUT_S = 10.0  # for the kernel to clear away a worker's namespaces
 
 
@@ -40,7 +41,7 @@ def serve(judge: Channel) -> None:
             judge.send({"kind": "ended", **_kill(message["pid"], children, message["grace_s"])})
         elif message["kind"] in ("pause", "resume"):
             number = signal.SIGSTOP if message["kind"] == "pause" else signal.SIGCONT
-            judge.send({"kind": "signalled", "processes": _signal_tree(message["pid"], number)})
+            judge.send({"kind": "signalled", "busy_ns": _count_busy_ns(_signal_tree(message["pid"], number))})
     for pid in list(children):
         _kill(pid, children, 0.0)
 
@@ -162,8 +163,17 @@ def _kill(pid: int, children: dict[int, bool], grace_s: float) -> dict[str, Any]
     return {"status": _shell_status(status), "killed": not finished}
 
 
-def _signal_tree(pid: int, number: int, *, spare: int = 0) -> int:
-    """Signals a worker with all that it started, whatever sessions they made; how many processes there were.
+def _count_busy_ns(processes: set[int]) -> int:
+    """The processor time that these have used, threads that have ended included: to the nanosecond once stopped."""
+    total = 0
+    for process in processes:
+        with contextlib.suppress(OSError):  # it has just ended
+            total += time.clock_gettime_ns((~process << 3) | _PROCESS_CLOCK)
+    return total
+
+
+def _signal_tree(pid: int, number: int, *, spare: int = 0) -> set[int]:
+    """Signals a worker with all that it started, whatever sessions they made; the processes there were.
 
     Looks again until nobody new is found: a process that has been stopped starts no others.
     """
@@ -173,7 +183,7 @@ def _signal_tree(pid: int, number: int, *, spare: int = 0) -> int:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(process, number)
         reached |= new
-    return len(reached)
+    return reached
 
 
 def _find_tree(pid: int) -> set[int]:

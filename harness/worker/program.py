@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from harness.domain import WorkerLost
-from harness.wire import Channel, TensorSpec, flatten_value, rebuild_value
+from harness.wire import WAKE, Channel, TensorSpec, flatten_value, rebuild_value
 from harness.worker.memory import SharedMemory, describe
 from harness.worker.recorder import Recorder
 
@@ -113,13 +113,15 @@ class Worker:
         return {"kind": "loaded"}
 
     def do_call(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Three answers: `prepared`, then after the judge's go `called` at once, then `returned` with the outputs."""
+        """Answers `prepared`, `awake` to each signal to wake, after the signal to go `called` at once, then `returned`
+        with the outputs. Between that signal and the clock's start nothing is done, so nothing can be done ahead."""
         inputs = self._receive_value(message)
         self._judge.send({"kind": "prepared"})
-        self._judge.receive()
+        self._judge.prepare_for_signal()
         with torch.no_grad():
-            if message["wake"]:
+            while self._judge.await_signal() == WAKE:
                 self._wake()
+                self._judge.send({"kind": "awake"})
             began_ns = time.perf_counter_ns()
             result = self._forward(*inputs)
             self._synchronize()
