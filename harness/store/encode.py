@@ -38,8 +38,7 @@ def encode_evaluation(evaluation: Evaluation) -> str:
     if record["build"] is not None:
         del record["build"]["log"]
     if evaluation.timing is not None:
-        blocks = evaluation.timing.blocks
-        record["timing"]["blocks"] = {name: [getattr(block, name) for block in blocks] for name in _BLOCK_FIELDS}
+        record["timing"]["blocks"] = _encode_blocks(evaluation.timing.blocks)
     return json.dumps(record, separators=(",", ":"))
 
 
@@ -68,7 +67,7 @@ def encode_environment(environment: tuple[tuple[str, str], ...]) -> tuple[str, s
 
 def encode_columns(evaluation: Evaluation) -> dict[str, str | int | float | None]:
     """What is filtered, sorted and listed, by column name. Text is made storable: a lone surrogate becomes `?`."""
-    subject, timing = evaluation.subject, evaluation.timing
+    subject, timing, work = evaluation.subject, evaluation.timing, evaluation.work
     environment = dict(evaluation.environment)
     columns: dict[str, str | int | float | None] = asdict(subject)
     columns |= {
@@ -89,6 +88,11 @@ def encode_columns(evaluation: Evaluation) -> dict[str, str | int | float | None
         "harness_version": environment.get("harness", ""),
         "torch": environment.get("torch", ""),
         "hardware": evaluation.hardware,
+        "own_share": work.own if work else None,
+        "without_own": work.without_own if work else None,
+        "peak_fraction": evaluation.plausibility.peak_fraction if evaluation.plausibility else None,
+        "certificate": evaluation.certificate,
+        "noise_floor": timing.noise_floor if timing else None,
     }
     return {name: _storable(value) for name, value in columns.items()}
 
@@ -114,6 +118,17 @@ def _storable(value: str | int | float | None) -> str | int | float | None:
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
+def _encode_blocks(blocks: tuple[Block, ...]) -> dict[str, list[float | None]]:
+    """Column by column; one without any value is left out."""
+    columns = {name: [getattr(block, name) for block in blocks] for name in _BLOCK_FIELDS}
+    return {name: values for name, values in columns.items() if any(value is not None for value in values)}
+
+
+def _decode_blocks(columns: dict[str, list[Any]]) -> tuple[Block, ...]:
+    rows = zip(*columns.values(), strict=True)
+    return tuple(Block(**dict(zip(columns, row, strict=True))) for row in rows)
+
+
 def _decode_correctness(record: dict[str, Any] | None) -> Correctness | None:
     if record is None:
         return None
@@ -123,9 +138,8 @@ def _decode_correctness(record: dict[str, Any] | None) -> Correctness | None:
 def _decode_timing(record: dict[str, Any] | None) -> Timing | None:
     if record is None:
         return None
-    rows = zip(*(record["blocks"][name] for name in _BLOCK_FIELDS), strict=True)
-    blocks = tuple(Block(**dict(zip(_BLOCK_FIELDS, row, strict=True))) for row in rows)
-    return Timing(**record | {"blocks": blocks, "conditions": _decode_conditions(record.get("conditions"))})
+    conditions = _decode_conditions(record.get("conditions"))
+    return Timing(**record | {"blocks": _decode_blocks(record["blocks"]), "conditions": conditions})
 
 
 def _decode_conditions(record: dict[str, Any] | None) -> Conditions | None:

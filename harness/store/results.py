@@ -146,12 +146,12 @@ class ResultStore:
             execute("INSERT OR IGNORE INTO candidates VALUES (?, ?)", candidate)
         return evaluation_id
 
-    def _read_one(self, condition: str, values: tuple[str | int, ...]) -> StoredEvaluation | None:
+    def _read_one(self, condition: str, values: tuple[str | float, ...]) -> StoredEvaluation | None:
         query = f"SELECT {_WHOLE} WHERE {condition} ORDER BY e.id DESC LIMIT 1"
         rows = list(self._read(query, values))  # a generator left half read would outlive the connection
         return self._decode(*rows[0]) if rows else None
 
-    def _read(self, query: str, values: tuple[str | int, ...]) -> Iterator[Any]:
+    def _read(self, query: str, values: tuple[str | float, ...]) -> Iterator[Any]:
         with _store_errors(self.path, "read"):
             yield from self._connection.execute(query, values)
 

@@ -1,4 +1,4 @@
-"""The tables of `results/harness.db` and the check that a file is ours and of a version we read.
+"""The tables of `results/harness.db`, the check that a file is ours, and the way from an older schema to this one.
 
 Does not know what an evaluation is: `encode.py` turns evaluations into rows, `results.py` reads and writes them.
 
@@ -11,11 +11,13 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from harness.domain import StoreError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 APPLICATION_ID = 0x68726E73  # "hrns": tells our file from any other SQLite file
 BUSY_TIMEOUT_S = 30.0
 
@@ -34,7 +36,8 @@ CREATE TABLE evaluations (
     baseline TEXT NOT NULL, baseline_us REAL, candidate_us REAL,
     message TEXT NOT NULL, findings TEXT NOT NULL, candidate TEXT NOT NULL,
     duration_s REAL NOT NULL, started_at TEXT NOT NULL, confinement TEXT NOT NULL,
-    harness_version TEXT NOT NULL, torch TEXT NOT NULL, hardware TEXT NOT NULL
+    harness_version TEXT NOT NULL, torch TEXT NOT NULL, hardware TEXT NOT NULL,
+    own_share REAL, without_own TEXT, peak_fraction REAL, certificate TEXT NOT NULL DEFAULT '', noise_floor REAL
 );
 CREATE TABLE details (
     evaluation_id INTEGER PRIMARY KEY REFERENCES evaluations (id),
@@ -45,10 +48,19 @@ CREATE TABLE build_logs (evaluation_id INTEGER PRIMARY KEY REFERENCES evaluation
 CREATE INDEX evaluations_by_slot ON evaluations (slot, problem_digest);
 CREATE INDEX evaluations_by_sample ON evaluations (run, problem, sample, turn);
 """
+# The columns that schema 2 added: type, and where the JSON of an evaluation has always kept the value.
+_ADDED_IN_2 = (
+    ("own_share", "REAL", "$.work.own"),
+    ("without_own", "TEXT", "$.work.without_own"),
+    ("peak_fraction", "REAL", "$.plausibility.peak_fraction"),
+    ("certificate", "TEXT NOT NULL DEFAULT ''", "$.certificate"),
+    ("noise_floor", "REAL", "$.timing.noise_floor"),
+)
 
 
 def connect_writer(path: Path, harness_version: str) -> sqlite3.Connection:
-    """Opens the database for writing and creates its tables in a new file. Raises StoreError or sqlite3.Error.
+    """Opens the database for writing; creates the tables of a new file and brings those of an older one up to date.
+    Raises StoreError or sqlite3.Error.
 
     In WAL mode a commit is whole or absent after kill -9. `synchronous=FULL` also waits for the disk at every
     commit, so that power loss takes nothing either: a few milliseconds, next to an evaluation of seconds.
@@ -60,7 +72,7 @@ def connect_writer(path: Path, harness_version: str) -> sqlite3.Connection:
         _enable_wal(connection)
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA foreign_keys=ON")
-        _create_tables(connection, harness_version)
+        _prepare_tables(connection, harness_version)
         check_schema(connection, path, harness_version)
     except BaseException:
         connection.close()
@@ -70,14 +82,15 @@ def connect_writer(path: Path, harness_version: str) -> sqlite3.Connection:
 
 def connect_reader(path: Path, harness_version: str) -> sqlite3.Connection:
     """Opens the database for reading only; a file that is not there (or still empty) reads as an empty store and is
-    not created. Raises StoreError or sqlite3.Error."""
+    not created, and one of an older schema is read as if it were of this one. Raises StoreError or sqlite3.Error."""
     if not path.exists() or path.stat().st_size == 0:
         connection = _connect(":memory:")
-        _create_tables(connection, harness_version)
+        _prepare_tables(connection, harness_version)
         return connection
     connection = _connect(f"{path.absolute().as_uri()}?{_reading_mode(path)}")
     try:
         check_schema(connection, path, harness_version)
+        _show_missing_columns(connection)
     except BaseException:
         connection.close()
         raise
@@ -92,10 +105,10 @@ def check_schema(connection: sqlite3.Connection, path: Path, harness_version: st
             "move it away or choose another folder with --results-dir"
         )
     version = _read_pragma(connection, "user_version")
-    if version != SCHEMA_VERSION:
+    if not 1 <= version <= SCHEMA_VERSION:
         raise StoreError(
             f"{path} was written by harness {_read_writer(connection)} in schema {version}; "
-            f"this harness {harness_version} reads schema {SCHEMA_VERSION}: "
+            f"this harness {harness_version} reads schemas up to {SCHEMA_VERSION}: "
             "upgrade harness, or choose another folder with --results-dir"
         )
 
@@ -133,16 +146,53 @@ def _enable_wal(connection: sqlite3.Connection) -> None:
             time.sleep(0.02)
 
 
+def _prepare_tables(connection: sqlite3.Connection, harness_version: str) -> None:
+    """Creates the tables, or brings older ones up to date: in one transaction, unless another process was first."""
+    with _transaction(connection):
+        if _is_new(connection):
+            _create_tables(connection, harness_version)
+        elif _read_pragma(connection, "user_version") == 1:
+            _upgrade_tables(connection)
+
+
 def _create_tables(connection: sqlite3.Connection, harness_version: str) -> None:
-    """Creates everything in one transaction, unless another process was first."""
+    for statement in filter(str.strip, _TABLES.split(";")):
+        connection.execute(statement)
+    connection.execute("INSERT INTO meta VALUES ('created_by', ?)", (harness_version,))
+    connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+
+
+def _upgrade_tables(connection: sqlite3.Connection) -> None:
+    """From schema 1 to 2. Columns are only added: an older harness that has the file open goes on writing into it."""
+    for name, kind, _ in _ADDED_IN_2:
+        connection.execute(f"ALTER TABLE evaluations ADD COLUMN {name} {kind}")
+    values = ", ".join(f"{name} = {_read_json(name, path)}" for name, _, path in _ADDED_IN_2)
+    connection.execute(f"UPDATE evaluations AS e SET {values}")
+    connection.execute("PRAGMA user_version=2")
+
+
+def _show_missing_columns(connection: sqlite3.Connection) -> None:
+    """Lays a view of this connection's own over the table of a schema 1 file, which it may not change. It stays right
+    when a writer adds the columns meanwhile: the table's come first."""
+    if _read_pragma(connection, "user_version") == 1:
+        values = ", ".join(f"{_read_json(name, path)} AS {name}" for name, _, path in _ADDED_IN_2)
+        connection.execute(f"CREATE TEMP VIEW evaluations AS SELECT e.*, {values} FROM main.evaluations e")
+
+
+def _read_json(column: str, path: str) -> str:
+    """SQL for the value of a column that a row of schema 1 lacks. JSON with an infinite error in it, which Python
+    writes and SQLite does not read, gives none: it belongs to a failed candidate, which was not timed."""
+    value = f"(SELECT json_extract(d.evaluation, '{path}') FROM main.details d"
+    value += " WHERE d.evaluation_id = e.id AND json_valid(d.evaluation))"
+    return f"coalesce({value}, '')" if column == "certificate" else value
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if _is_new(connection):
-            for statement in filter(str.strip, _TABLES.split(";")):
-                connection.execute(statement)
-            connection.execute("INSERT INTO meta VALUES ('created_by', ?)", (harness_version,))
-            connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+        yield
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:

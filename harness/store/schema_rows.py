@@ -14,7 +14,12 @@ from harness.domain import UsageError
 class ResultRow(NamedTuple):
     """One evaluation as a flat row, straight from the database: no JSON is decoded for it, which is what makes
     100,000 of them fast (and why it is a NamedTuple). `candidate` is the candidate's digest, "" when no code was
-    found; `speedup` is the ranked one, None unless the candidate is correct and its time was confirmed."""
+    found; `speedup` is the ranked one, None unless the candidate is correct and its time was confirmed.
+
+    `own_share` is the share of a call's time in the candidate's own compiled code and `without_own` what became of
+    the outputs without it; `peak_fraction` how near it came to the device's limits; `certificate` the digest of the
+    red-team certificate it was judged under, "" for none; `noise_floor` how far from 1 a program's speedup over itself
+    may lie. The order is that of the CSV file: new ones are added at the end."""
 
     id: int
     run: str
@@ -44,11 +49,20 @@ class ResultRow(NamedTuple):
     harness_version: str
     torch: str
     hardware: str
+    own_share: float | None
+    without_own: str | None
+    peak_fraction: float | None
+    certificate: str
+    noise_floor: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultFilter:
-    """Which evaluations: every field that is not None must match. Texts may hold the wildcards `*` and `?`."""
+    """Which evaluations: every field that is not None must match. Texts may hold the wildcards `*` and `?`.
+
+    `min_own_share` asks for candidates that spend at least that share of a call in their own code and cannot do
+    without it; one whose share was not measured does not match.
+    """
 
     run: str | None = None
     problem: str | None = None
@@ -59,14 +73,15 @@ class ResultFilter:
     outcome: str | None = None
     device: str | None = None
     workload: str | None = None
+    min_own_share: float | None = None
 
 
-def build_query(columns: str, where: ResultFilter, *, history: bool, order: str) -> tuple[str, tuple[str | int, ...]]:
+def build_query(columns: str, where: ResultFilter, *, history: bool, order: str) -> tuple[str, tuple[str | float, ...]]:
     """(SQL, values) that selects `columns` of the evaluations that match; without `history` only the latest of each
     slot."""
     wanted = [(field.name, getattr(where, field.name)) for field in fields(where)]
     given = [(name, value) for name, value in wanted if value is not None]
-    conditions = [f"e.{name} {'GLOB' if _has_wildcard(value) else '='} ?" for name, value in given]
+    conditions = [_match(name, value) for name, value in given]
     if not history:
         conditions.append("e.id IN (SELECT max(id) FROM evaluations GROUP BY slot)")
     text = f"SELECT {columns} WHERE {' AND '.join(conditions) or 'TRUE'} ORDER BY {order}"
@@ -82,5 +97,12 @@ def order_by(sort: str) -> str:
     return f"e.{name} {'DESC' if sort.startswith('-') else 'ASC'} NULLS LAST, e.id"
 
 
-def _has_wildcard(value: str | int) -> bool:
+def _match(name: str, value: str | float) -> str:
+    if name == "min_own_share":
+        # A kernel that is launched but changes nothing in the outputs is a decoy, however long it runs.
+        return "e.own_share >= ? AND e.without_own IS NOT 'unchanged'"
+    return f"e.{name} {'GLOB' if _has_wildcard(value) else '='} ?"
+
+
+def _has_wildcard(value: str | float) -> bool:
     return isinstance(value, str) and any(sign in value for sign in "*?")

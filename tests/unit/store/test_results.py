@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness import __version__
-from harness.domain import BuildSummary, StoreError, UsageError
+from harness.domain import BuildSummary, StoreError, UsageError, Work
 from harness.store.results import DATABASE_NAME, ResultFilter, ResultStore
 
 ROOT = Path(__file__).parents[3]
@@ -88,6 +88,18 @@ def test_filters_match_exactly_or_by_wildcard(store, evaluation_of):
     assert sample_ids(store, model="' OR 1=1 --") == []
 
 
+def test_own_kernels_are_a_measured_share_of_code_that_the_outputs_depend_on(store, evaluation_of):
+    works = [
+        (0.9, "changed"), (0.5, "failed"), (0.49, "changed"), (0.9, "unchanged"), (0.6, "not_tried"),
+    ]  # fmt: skip
+    for sample, (own, without_own) in enumerate(works):
+        work = Work(own=own, torch=1 - own, library=0.0, other=0.0, without_own=without_own)
+        store.record(evaluation_of("correct", 2.0, sample=sample, extra={"work": work}))
+    store.record(evaluation_of("correct", 2.0, sample=9))
+    assert sample_ids(store, min_own_share=0.5) == [1, 2, 5]
+    assert sample_ids(store, min_own_share=0.5, sample=1) == [2]
+
+
 def test_rows_are_sorted_with_what_has_no_value_last(store, evaluation_of):
     for sample, speedup in enumerate([1.0, None, 3.0, 2.0]):
         store.record(evaluation_of("correct", speedup, sample=sample))
@@ -146,7 +158,9 @@ def test_a_database_of_a_newer_version_is_left_alone_and_its_writer_named(result
         store.record(evaluation_of())
     edit_database(results_dir, "PRAGMA user_version=7", "UPDATE meta SET value = '9.1.0' WHERE key = 'created_by'")
     before = (results_dir / DATABASE_NAME).read_bytes()
-    expected = rf"written by harness 9\.1\.0 in schema 7; this harness {__version__} reads schema 1: upgrade harness"
+    expected = (
+        rf"written by harness 9\.1\.0 in schema 7; this harness {__version__} reads schemas up to 2: upgrade harness"
+    )
     with pytest.raises(StoreError, match=expected):
         ResultStore.open(results_dir, read_only=read_only)
     assert (results_dir / DATABASE_NAME).read_bytes() == before

@@ -7,13 +7,16 @@ from hypothesis import strategies as st
 from harness.domain import (
     Block,
     BuildSummary,
+    Conditions,
     Correctness,
     Evaluation,
     Finding,
     Outcome,
+    Plausibility,
     Subject,
     Timing,
     Trial,
+    Work,
 )
 from harness.store.results import ResultStore
 
@@ -68,6 +71,8 @@ BLOCKS = st.builds(
     candidate_judge_us=NUMBER,
     baseline_copy_us=NUMBER,
     candidate_copy_us=NUMBER,
+    baseline_busy_us=st.none() | NUMBER,
+    candidate_busy_us=st.none() | NUMBER,
 )
 BUILDS = st.builds(
     BuildSummary,
@@ -76,6 +81,35 @@ BUILDS = st.builds(
     duration_s=NUMBER,
     lane=TEXT,
     log=TEXT | st.just("error: expected ';'\n" * 500),
+)
+CONDITIONS = st.builds(
+    Conditions,
+    foreign_load=st.none() | NUMBER,
+    clock_low_mhz=st.none() | NUMBER,
+    clock_high_mhz=st.none() | NUMBER,
+    temperature_c=st.none() | NUMBER,
+    throttle_reasons=st.lists(TEXT, max_size=2).map(tuple),
+    device_slowdown=st.none() | NUMBER,
+    disturbed=TEXT,
+)
+PLAUSIBILITY = st.builds(
+    Plausibility,
+    moved_bytes=st.integers(0, 2**70),
+    flops=st.none() | st.integers(0, 2**70),
+    bandwidth_gb_s=NUMBER,
+    tflops=NUMBER,
+    bound_us=NUMBER,
+    operations_us=st.none() | NUMBER,
+    peak_fraction=st.none() | NUMBER,
+)
+WORK = st.builds(
+    Work,
+    own=NUMBER,
+    torch=NUMBER,
+    library=NUMBER,
+    other=NUMBER,
+    own_kernels=st.lists(TEXT, max_size=3).map(tuple),
+    without_own=st.sampled_from(["changed", "unchanged", "failed", "not_tried"]),
 )
 
 
@@ -93,6 +127,9 @@ def timings(draw, baseline):
         blocks=tuple(draw(st.lists(BLOCKS, max_size=4))),
         overhead_us=draw(NUMBER),
         noise_floor=draw(st.none() | NUMBER),
+        resolution_us=draw(st.none() | NUMBER),
+        conditions=draw(st.none() | CONDITIONS),
+        attempts=draw(st.integers(1, 9)),
     )
 
 
@@ -117,6 +154,9 @@ def evaluations(draw):
         started_at=draw(TEXT),
         duration_s=draw(NUMBER),
         phases_s=tuple(draw(st.lists(st.tuples(TEXT, NUMBER), max_size=3))),
+        plausibility=draw(st.none() | PLAUSIBILITY),
+        work=draw(st.none() | WORK),
+        certificate=draw(DIGESTS),
     )
 
 
@@ -147,4 +187,10 @@ def test_the_flat_row_says_the_same_as_the_evaluation(store, evaluation):
     assert (row.id, row.sample, row.turn, row.device) == (evaluation_id, subject.sample, subject.turn, subject.device)
     assert (row.outcome, row.speedup) == (evaluation.outcome, evaluation.speedup)
     assert row.verdict == (evaluation.timing.verdict if evaluation.timing else None)
+    assert (row.own_share, row.without_own) == (
+        (evaluation.work.own, evaluation.work.without_own) if evaluation.work else (None, None)
+    )
+    assert row.peak_fraction == (evaluation.plausibility.peak_fraction if evaluation.plausibility else None)
+    assert row.noise_floor == (evaluation.timing.noise_floor if evaluation.timing else None)
+    assert row.certificate == evaluation.certificate
     assert row.message == evaluation.message.replace("\udcff", "?")
