@@ -100,11 +100,14 @@ class WorkerClient:
         self._ask(message, "ready", Outcome.LOAD_ERROR, timeout_s, (self._arena.descriptor,))
 
     def construct(
-        self, seed: int, init_inputs: Sequence[Any], *, compiled: bool, timeout_s: float
+        self, seed: int, init_inputs: Sequence[Any], *, compiled: bool, training: bool, timeout_s: float
     ) -> dict[str, TensorSpec]:
-        """Builds the module under a seed; its state dict's names with shapes and dtypes."""
+        """Builds the module under a seed, in training or evaluation mode; its state dict's names with shapes and
+        dtypes."""
         placed = self.place(tuple(init_inputs))
-        message = {"kind": "construct", "seed": seed, "compiled": compiled, **_value_message(placed)}
+        message = {
+            "kind": "construct", "seed": seed, "compiled": compiled, "training": training, **_value_message(placed),
+        }  # fmt: skip
         answer = self._ask(message, "constructed", Outcome.LOAD_ERROR, timeout_s)
         return {str(name): _parse_spec(spec) for name, spec in _pairs(answer.get("state"))}
 

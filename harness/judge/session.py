@@ -14,7 +14,16 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from harness.judge.client import AnswerBuild, PlacedInputs, Returned, WorkerClient, describe, protocol_failure
+from harness.domain import Finding, Outcome
+from harness.judge.client import (
+    AnswerBuild,
+    CandidateFailure,
+    PlacedInputs,
+    Returned,
+    WorkerClient,
+    describe,
+    protocol_failure,
+)
 from harness.judge.devices import JudgeDevice, SharedArena
 from harness.judge.supervisor import Forkserver, WorkerLimits
 from harness.judge.truth import FlatOutputs
@@ -45,14 +54,23 @@ class Footprint:
     arena_bytes: int
 
     @classmethod
-    def measure(cls, inputs: Sequence[Any], outputs: FlatOutputs, state: dict[str, Tensor]) -> Footprint:
-        input_tensors = flatten_value(tuple(inputs), torch.is_tensor)[1]
-        _, inputs_end = place_strided([describe(tensor) for tensor in input_tensors])
+    def measure(
+        cls, inputs: Sequence[Any], outputs: FlatOutputs, state: dict[str, Tensor], wider: Sequence[Any] = ()
+    ) -> Footprint:
+        """`wider` are the same inputs in the layout that takes the most room, if there is one."""
+        inputs_end = max(_measure_inputs(inputs), _measure_inputs(wider))
         specs, end = place_contiguous([describe(tensor) for tensor in outputs.tensors], align(inputs_end))
         start = specs[0].offset if specs else align(inputs_end)
         _, state_end = place_strided([describe(tensor) for tensor in state.values()])
         region = Region(offset=start, size_bytes=end - start)
         return cls(tree=outputs.tree, output_specs=specs, output=region, arena_bytes=max(end, state_end, 1 << 16))
+
+    def with_outputs(self, outputs: FlatOutputs) -> Footprint | None:
+        """The same memory with other outputs in their place; None if they do not fit there."""
+        specs, end = place_contiguous([describe(tensor) for tensor in outputs.tensors], self.output.offset)
+        if end > self.output.offset + self.output.size_bytes:
+            return None
+        return replace(self, tree=outputs.tree, output_specs=specs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,24 +93,68 @@ class ModelSession:
         self._limits = limits
         self.state: dict[str, TensorSpec] = {}
 
-    def construct(self, seed: int, init_inputs: Sequence[Any], *, compiled: bool = False) -> None:
-        self.state = self._client.construct(seed, init_inputs, compiled=compiled, timeout_s=self._limits.construct_s)
+        self._held: dict[str, Tensor] = {}
+    def construct(
+        self, seed: int, init_inputs: Sequence[Any], *, compiled: bool = False, training: bool = False
+    ) -> None:
+        self.state = self._client.construct(
+            seed, init_inputs, compiled=compiled, training=training, timeout_s=self._limits.construct_s
+        )
 
     def match_weights(self, reference: dict[str, Tensor]) -> Weights:
         """Makes the module's weights those of the reference, where names, shapes and dtypes allow it."""
         if not reference:
             return "none"
-        expected = {name: describe(tensor) for name, tensor in reference.items()}
-        found = {name: (self.state[name].dtype, self.state[name].shape) for name in reference if name in self.state}
-        if found != {name: (spec.dtype, spec.shape) for name, spec in expected.items()}:
+        if not all(self._has(name, describe(tensor)) for name, tensor in reference.items()):
             return "unmatched"
-        own = self._client.read_state(list(reference), list(expected.values()), timeout_s=self._limits.call_s)
+        own = self.read_state(reference)
         if all(torch.equal(mine, theirs) for mine, theirs in zip(own, reference.values(), strict=True)):
             return "identical"
-        self._client.write_state(reference, timeout_s=self._limits.call_s)
+        self.write_state(reference)
         return "loaded"
 
     def place(self, inputs: Sequence[Any]) -> None:
+    def hold_state(self, state: dict[str, Tensor]) -> None:
+        """What `reset_state` writes: the values, before each call, of the state that calls change. Raises
+        CandidateFailure (wrong_value) if the module lacks some of it."""
+        missing = [name for name, tensor in state.items() if not self._has(name, describe(tensor))]
+        if missing:
+            message = f"calls of the reference change {', '.join(missing)}; the candidate has no such state"
+            finding = Finding(check="state", severity="fatal", message=message)
+            raise CandidateFailure(Outcome.WRONG_VALUE, message, (finding,))
+        self._held = dict(state)
+
+    def reset_state(self) -> None:
+        """Call before each call that is judged or timed: every one begins with the same state. Does nothing where
+        calls change none."""
+        if self._held:
+            self.write_state(self._held)
+
+    def write_state(self, state: dict[str, Tensor]) -> None:
+        self._client.write_state(state, timeout_s=self._limits.call_s)
+
+    def read_state(self, like: dict[str, Tensor]) -> list[Tensor]:
+        """Views of the module's state as it is now, of the names, shapes and dtypes given: copy what is to be kept."""
+        specs = [describe(tensor) for tensor in like.values()]
+        return self._client.read_state(list(like), specs, timeout_s=self._limits.call_s)
+
+    def limit_calls(self, call_s: float) -> None:
+        """Sets the time limit of the calls from now on."""
+        self._limits = replace(self._limits, call_s=call_s)
+
+    @contextmanager
+    def expecting(self, footprint: Footprint) -> Iterator[None]:
+        """Calls inside return outputs of another form, in the same memory (see `Footprint.with_outputs`)."""
+        usual, self._footprint = self._footprint, footprint
+        try:
+            yield
+        finally:
+            self._footprint = usual
+
+    def _has(self, name: str, spec: TensorSpec) -> bool:
+        own = self.state.get(name)
+        return own is not None and (own.dtype, own.shape) == (spec.dtype, spec.shape)
+
         """Writes the arguments of the next call ahead of it."""
         self._client.place(tuple(inputs))
 
@@ -113,15 +175,17 @@ class ModelSession:
         """
         placed = self._client.lay_out(tuple(inputs))
         self._client.prepare(placed, self._footprint.output, timeout_s=self._limits.call_s)
-        before_ns = None if decoy is None else self._show(self._client.lay_out(tuple(decoy)), device)
-        if before_ns is not None:
+        before_ns = None
+        if decoy is not None:
+            before_ns, _ = self._show(self._client.lay_out(tuple(decoy)), device)
             time.sleep(WATCH_S)
         after_ns = self._show(placed, device)
         run = self._go(placed)
         return run if before_ns is None else replace(run, busy_us=(after_ns - before_ns) / 1e3)
 
-    def _show(self, placed: PlacedInputs, device: JudgeDevice) -> int:
-        """Writes inputs while the worker is stopped, then wakes it. The processor time it had used before, in ns."""
+    def _show(self, placed: PlacedInputs, device: JudgeDevice) -> tuple[int, float | None]:
+        """Writes inputs while the worker is stopped, then wakes it. The processor time it had used before, in ns, and
+        how long the device took to flush its cache."""
         with self._client.paused() as busy_ns:
             self._stage(placed)
             device.flush_cache()
@@ -194,3 +258,8 @@ def _describe_only(spec: TensorSpec) -> Tensor:
     if not isinstance(dtype, torch.dtype):
         raise protocol_failure(f"an output has the unknown dtype {spec.dtype[:40]!r}")
     return torch.empty(spec.shape, dtype=dtype, device="meta")
+def _measure_inputs(inputs: Sequence[Any]) -> int:
+    """Where inputs end that are laid out from the beginning of an arena, in bytes."""
+    return place_strided([describe(tensor) for tensor in flatten_value(tuple(inputs), torch.is_tensor)[1]])[1]
+
+

@@ -41,13 +41,13 @@ class LoadedProblem:
     module: ModuleType
 
     def make_model(self, seed: int, device: torch.device, dtype: torch.dtype | None = None) -> nn.Module:
-        """The reference, constructed on `device` after seeding torch, in evaluation mode, without gradients."""
+        """The reference, constructed on `device` after seeding torch, in the problem's mode, without gradients."""
         with run_user_code(self.problem, "Model(*get_init_inputs())", seed, device):
             model = self.module.Model(*self.init_inputs)
             if not isinstance(model, nn.Module):
                 raise ProblemError(f"{_where(self.problem)}: Model is a {type(model).__name__}, not an nn.Module")
             model = model.to(device=device, dtype=dtype)
-        return model.eval().requires_grad_(False)
+        return model.train(self.problem.training).requires_grad_(False)
 
     def make_inputs(self, seed: int, device: torch.device, distribution: str = "as_given") -> tuple[Any, ...]:
         """The arguments of one call, made on `device`: tensors, Python scalars, lists of them."""

@@ -92,7 +92,7 @@ class Worker:
         torch.manual_seed(message["seed"])
         with torch.device(self._device):
             model = self._entry(*arguments)
-        self._model = model.to(self._device).eval()
+        self._model = model.to(self._device).train(message["training"])
         self._model.requires_grad_(False)
         self._forward = torch.compile(self._model) if message["compiled"] else self._model
         state = {name: tensor for name, tensor in self._model.state_dict().items() if torch.is_tensor(tensor)}
