@@ -1,6 +1,7 @@
 """Other values for the inputs of a problem: same shapes, dtypes and strides, another distribution.
 
 Only floating tensors change; integers (indices, targets, masks) and Python scalars stay as the problem gave them.
+`padded` is the other way round: the same values of every tensor, in another place in memory.
 """
 
 from __future__ import annotations
@@ -11,10 +12,14 @@ from typing import Any
 import torch
 
 Fill = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
+PADDING = 8  # elements between two rows of a padded view: rows stay aligned for vector loads
 
 
 def redistribute(value: Any, distribution: str, generator: torch.Generator) -> Any:
-    """`value` with its floating tensors refilled in place. Nested lists, tuples and dicts are walked."""
+    """`value` with its floating tensors refilled in place, or as `pad_rows` gives it. Nested lists, tuples and dicts
+    are walked."""
+    if distribution == "padded":
+        return pad_rows(value)
     if isinstance(value, torch.Tensor):
         _refill(value, FILLS[distribution], generator)
     elif isinstance(value, list | tuple):
@@ -24,6 +29,32 @@ def redistribute(value: Any, distribution: str, generator: torch.Generator) -> A
         for item in value.values():
             redistribute(item, distribution, generator)
     return value
+
+
+def pad_rows(value: Any) -> Any:
+    """`value` with every tensor as a view into a larger buffer: rows further apart than they are long, the first one
+    not at the beginning. What lies between them is NaN, or zero for integers. A tensor without two rows stays dense,
+    and one without a dimension or without elements as it is."""
+    if isinstance(value, torch.Tensor):
+        return _pad_tensor(value)
+    if isinstance(value, list):
+        return [pad_rows(item) for item in value]
+    if isinstance(value, tuple):
+        return tuple(pad_rows(item) for item in value)
+    if isinstance(value, dict):
+        return {key: pad_rows(item) for key, item in value.items()}
+    return value
+
+
+def _pad_tensor(tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.dim() == 0 or tensor.numel() == 0:
+        return tensor
+    *rows, length = tensor.shape
+    between = float("nan") if tensor.is_floating_point() or tensor.is_complex() else 0
+    buffer = tensor.new_full((*rows, length + PADDING), between)
+    view = buffer[..., PADDING:]
+    view.copy_(tensor)
+    return view
 
 
 def _refill(tensor: torch.Tensor, fill: Fill, generator: torch.Generator) -> None:

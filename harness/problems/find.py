@@ -29,6 +29,7 @@ DISTRIBUTION_NAMES = (
     "ties",
     "alternating",
     "integers",
+    "padded",
 )
 FLAGS = ("ALLOW_TF32", "NONDETERMINISTIC", "TRAINING", "DYNAMIC_SHAPES", "DYNAMIC_WEIGHTS")
 REQUIRED_NAMES = ("Model", "get_inputs", "get_init_inputs")

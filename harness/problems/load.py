@@ -27,8 +27,8 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from harness.domain import Problem, ProblemError, SizeValue, UsageError, WorkloadName
-from harness.problems.distributions import FILLS, redistribute
-from harness.problems.find import bound_names, parse_source
+from harness.problems.distributions import redistribute
+from harness.problems.find import DISTRIBUTION_NAMES, bound_names, parse_source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +51,8 @@ class LoadedProblem:
 
     def make_inputs(self, seed: int, device: torch.device, distribution: str = "as_given") -> tuple[Any, ...]:
         """The arguments of one call, made on `device`: tensors, Python scalars, lists of them."""
-        if distribution != "as_given" and distribution not in FILLS:
-            raise UsageError(f"no distribution {distribution!r}; there are as_given, {', '.join(FILLS)}")
+        if distribution not in DISTRIBUTION_NAMES:
+            raise UsageError(f"no distribution {distribution!r}; there are {', '.join(DISTRIBUTION_NAMES)}")
         with run_user_code(self.problem, "get_inputs()", seed, device), torch.no_grad():
             inputs = _require_sequence(self.module.get_inputs(), self.problem, "get_inputs()")
             inputs = tuple(_move(value, device) for value in inputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from harness.problems.distributions import FILLS, redistribute
+from harness.problems.distributions import FILLS, PADDING, redistribute
 from harness.problems.find import DISTRIBUTION_NAMES
 
 
@@ -14,7 +14,7 @@ def fill(value: object, distribution: str, seed: int = 0) -> object:
 
 
 def test_every_named_distribution_can_be_made():
-    assert set(DISTRIBUTION_NAMES) == {"as_given", *FILLS}
+    assert set(DISTRIBUTION_NAMES) == {"as_given", "padded", *FILLS}
 
 
 @pytest.mark.parametrize("distribution", FILLS)
@@ -59,3 +59,28 @@ def test_an_expanded_tensor_stays_expanded():
 
 def test_large_half_precision_inputs_stay_finite():
     assert fill(torch.full((4,), 5.0, dtype=torch.float16), "large").isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.complex64])
+def test_padded_inputs_are_the_same_values_in_a_view_that_is_not_contiguous(dtype):
+    given = (torch.arange(30).reshape(2, 3, 5) % 7).to(dtype)
+    made = fill(given.clone(), "padded")
+    assert torch.equal(made, given)
+    assert made.stride() == (3 * (5 + PADDING), 5 + PADDING, 1)
+    assert made.storage_offset() == PADDING
+    assert not made.is_contiguous()
+
+
+def test_what_lies_between_padded_rows_is_no_value_of_the_tensor():
+    made = fill(torch.ones(2, 3), "padded")
+    whole = made.as_strided((2 * (3 + PADDING),), (1,), 0)
+    assert int(whole.isnan().sum()) == 2 * PADDING
+
+
+def test_padding_walks_nested_values_and_leaves_what_has_no_rows():
+    given = [torch.tensor(3.0), 4, {"a": (torch.ones(2, 2), torch.ones(0, 2))}]
+    made = fill(given, "padded")
+    assert (made[0].item(), made[1]) == (3.0, 4)
+    assert made[2]["a"][0].stride() == (2 + PADDING, 1)
+    assert made[2]["a"][1].shape == (0, 2)
+    assert given[2]["a"][0].is_contiguous()
