@@ -1,0 +1,17 @@
+"""A view of the input, not contiguous."""
+
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x.t()
+
+
+def get_inputs():
+    return [torch.randn(60, 70)]
+
+
+def get_init_inputs():
+    return []
