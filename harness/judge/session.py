@@ -92,8 +92,8 @@ class ModelSession:
         self._footprint = footprint
         self._limits = limits
         self.state: dict[str, TensorSpec] = {}
-
         self._held: dict[str, Tensor] = {}
+
     def construct(
         self, seed: int, init_inputs: Sequence[Any], *, compiled: bool = False, training: bool = False
     ) -> None:
@@ -113,7 +113,6 @@ class ModelSession:
         self.write_state(reference)
         return "loaded"
 
-    def place(self, inputs: Sequence[Any]) -> None:
     def hold_state(self, state: dict[str, Tensor]) -> None:
         """What `reset_state` writes: the values, before each call, of the state that calls change. Raises
         CandidateFailure (wrong_value) if the module lacks some of it."""
@@ -155,6 +154,7 @@ class ModelSession:
         own = self.state.get(name)
         return own is not None and (own.dtype, own.shape) == (spec.dtype, spec.shape)
 
+    def place(self, inputs: Sequence[Any]) -> None:
         """Writes the arguments of the next call ahead of it."""
         self._client.place(tuple(inputs))
 
