@@ -41,6 +41,16 @@ def leaderboard(
         list[int] | None,
         typer.Option("-k", min=1, help="Also pass@k, the best of k samples. May be repeated."),
     ] = None,
+    own_kernels: Annotated[
+        float | None,
+        typer.Option(
+            "--own-kernels",
+            metavar="SHARE",
+            min=0.0,
+            max=1.0,
+            help="Count as correct and fast only what spends at least this share in code of its own, e.g. 0.5.",
+        ),
+    ] = None,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
     as_csv: AsCsv = False,
     as_json: AsJson = False,
@@ -70,13 +80,15 @@ def leaderboard(
     # With --problem only the problems that match are in question, not all that the run asked for.
     asked_in = None if only_problem else generated_dir
     with ResultStore.open(results_dir, read_only=True) as store:
-        ranked = rank_stored(store.rows(where), generated_dir=asked_in, ks=sorted(set(k or ())))
+        ranked = rank_stored(
+            store.rows(where), generated_dir=asked_in, ks=sorted(set(k or ())), min_own_share=own_kernels
+        )
         # Chosen only now: samples without any code reached no device, and count on each all the same.
         rows = [row for row in ranked if only_device is None or fnmatchcase(row.group.device, only_device)]
         if as_json or as_csv or as_markdown:
             typer.echo(_format_rows(rows, as_json=as_json, as_csv=as_csv), nl=False)
         else:
-            _print_leaderboard(store, rows)
+            _print_leaderboard(store, rows, own_kernels)
 
 
 def _format_rows(rows: Sequence[LeaderboardRow], *, as_json: bool, as_csv: bool) -> str:
@@ -89,12 +101,19 @@ def _format_rows(rows: Sequence[LeaderboardRow], *, as_json: bool, as_csv: bool)
     return format_leaderboard(rows) if as_csv else render_leaderboard_markdown(rows)
 
 
-def _print_leaderboard(store: ResultStore, rows: Sequence[LeaderboardRow]) -> None:
+def _print_leaderboard(store: ResultStore, rows: Sequence[LeaderboardRow], own_kernels: float | None) -> None:
     from rich.console import Console
 
-    from harness.report.tables import render_leaderboard
+    from harness.report.tables import WIDE_TERMINAL, render_leaderboard
 
-    if rows:
-        Console().print(render_leaderboard(rows))
-    else:
+    if not rows:
         typer.echo(explain_no_results(store))
+        return
+    console = Console()
+    console.print(render_leaderboard(rows, wide=console.width >= WIDE_TERMINAL))
+    if own_kernels is not None:
+        left_out = sum(row.not_own for row in rows)
+        typer.echo(
+            f"Counted with at least {100 * own_kernels:g}% of their time in code of their own, which their outputs "
+            f"need: {left_out} correct candidate{'s' if left_out != 1 else ''} left out."
+        )

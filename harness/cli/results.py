@@ -22,6 +22,16 @@ OnlySuite = Annotated[str | None, typer.Option("--suite", help="Only this suite 
 OnlyOutcome = Annotated[str | None, typer.Option("--outcome", help="Only this outcome, e.g. correct, build_error.")]
 OnlyDevice = Annotated[str | None, typer.Option("--device", help="Only this device: cpu, cuda:0, none.")]
 OnlyWorkload = Annotated[str | None, typer.Option("--workload", help="Only this workload: full or small.")]
+OnlyOwnKernels = Annotated[
+    float | None,
+    typer.Option(
+        "--own-kernels",
+        metavar="SHARE",
+        min=0.0,
+        max=1.0,
+        help="Only candidates with at least this share of their time in code of their own, e.g. 0.5.",
+    ),
+]
 ResultsDir = Annotated[
     Path, typer.Option("--results-dir", envvar="HARNESS_RESULTS_DIR", help="Folder with harness.db.")
 ]
@@ -48,6 +58,7 @@ def results(
     only_outcome: OnlyOutcome = None,
     only_device: OnlyDevice = None,
     only_workload: OnlyWorkload = None,
+    own_kernels: OnlyOwnKernels = None,
     sort: Annotated[
         str, typer.Option(envvar="HARNESS_SORT", help="Column to sort by; -COLUMN for the largest first.")
     ] = "id",
@@ -86,6 +97,7 @@ def results(
         outcome=_check_outcome(only_outcome),
         device=only_device,
         workload=only_workload,
+        min_own_share=own_kernels,
     )
     chosen = _choose_columns(columns)
     with ResultStore.open(results_dir, read_only=True) as store:

@@ -1,4 +1,4 @@
-"""`harness show`: one evaluation in full. Reads results/harness.db, which also keeps the candidate's source and its
+"""`harness show`: one evaluation explained. Reads results/harness.db, which also keeps the candidate's source and its
 build log, so this works when generated/ is gone."""
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 
 def show(
     evaluation: Annotated[str, typer.Argument(metavar="ID", help="A number, or RUN/PROBLEM/SAMPLE[/turn-N].")],
+    *,
     whole_log: Annotated[bool, typer.Option("--log", help="The whole build log, not only its end.")] = False,
+    all_blocks: Annotated[bool, typer.Option("--blocks", help="Every timed block, not only their summary.")] = False,
     only_source: Annotated[bool, typer.Option("--source", help="Print only the candidate's source.")] = False,
     as_json: AsJson = False,
     results_dir: ResultsDir = DEFAULT_RESULTS_DIR,
 ) -> None:
-    """Show one evaluation: source, build log, every trial, finding and timed block.
+    """Explain one verdict: findings, every trial, both clocks, the machine, who did the work, the walls.
 
     Examples: harness show 17
 
@@ -41,7 +43,9 @@ def show(
     elif only_source:
         _print_source(stored, source)
     else:
-        _print_details(stored, source, whole_log=whole_log)
+        from harness.report.details import render_details
+
+        _print(render_details(stored, whole_log=whole_log, all_blocks=all_blocks))
 
 
 def find_evaluation(store: ResultStore, name: str) -> StoredEvaluation:
@@ -115,12 +119,6 @@ def _print_source(stored: StoredEvaluation, source: str | None) -> None:
         _print(render_source(source))
     else:
         sys.stdout.buffer.write(source.encode())  # byte for byte, so that it can be redirected into a file
-
-
-def _print_details(stored: StoredEvaluation, source: str | None, *, whole_log: bool) -> None:
-    from harness.report.details import render_details
-
-    _print(render_details(stored, source, whole_log=whole_log))
 
 
 def _print(content: RenderableType) -> None:

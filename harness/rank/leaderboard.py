@@ -6,13 +6,18 @@ code, rejected, not built) says the same about every device, so it joins the row
 judged on. It gets a row of its own only if there are none.
 
 One sample has one voice: of its turns the last counts, of its evaluations the latest.
+
+`min_own_share` asks who did the work: a correct candidate then counts as correct and fast only if at least that share
+of its time is in its own code, and its outputs need that code. One whose share was not measured does not count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from math import exp, inf, log, sqrt
+from statistics import median
+from typing import Literal, NamedTuple
 
 from harness.domain import Evaluation, Outcome
 from harness.rank.metrics import (
@@ -56,7 +61,12 @@ class JudgedSample(NamedTuple):
     baseline: str
     outcome: str
     speedup: float | None
+    speedup_low: float | None
+    speedup_high: float | None
     hardware: str
+    own_share: float | None
+    without_own: str | None
+    certificate: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +82,13 @@ class RankedAtK:
 class LeaderboardRow:
     """One group. Rates are shares in 0..1 of the `scored` problems, None when there are none; `problems` counts all
     that were asked for, and the difference is what only the harness or the machine is to blame for. `fast` pairs each
-    threshold p with fast_p. `hardware` names the chips it was judged on; more than one deserves a second look."""
+    threshold p with fast_p. `hardware` names the chips it was judged on; more than one deserves a second look.
+
+    `speedup_low` and `speedup_high` bound the mean speedup by what its measurements leave open; other problems could
+    give another mean. `own_share` is the median share of a correct candidate's time in its own code. Of the
+    `on_device` samples that reached a device, `certified` were judged under a valid red-team certificate. `not_own`
+    counts correct samples that `min_own_share` left out.
+    """
 
     group: GroupKey
     problems: int
@@ -85,6 +101,19 @@ class LeaderboardRow:
     at_k: tuple[RankedAtK, ...] = ()
     hardware: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
+    speedup_low: float | None = None
+    speedup_high: float | None = None
+    own_share: float | None = None
+    on_device: int = 0
+    certified: int = 0
+    not_own: int = 0
+
+    @property
+    def certificate(self) -> Literal["yes", "part", "no"] | None:
+        """Whether all, some or none of what reached a device was judged under a certificate; None if nothing did."""
+        if not self.on_device:
+            return None
+        return "yes" if self.certified == self.on_device else "part" if self.certified else "no"
 
     def fast_p(self, threshold: float) -> float | None:
         """fast_p at one of the thresholds of `FAST_THRESHOLDS`; fast_p(0) is the correctness rate."""
@@ -97,10 +126,16 @@ def rank_rows(
     problems_by_run: Mapping[str, Collection[str]] | None = None,
     problems_by_suite: Mapping[str, Collection[str]] | None = None,
     ks: Collection[int] = (),
+    min_own_share: float | None = None,
 ) -> tuple[LeaderboardRow, ...]:
     """Ranks whole evaluations; see `rank_samples`."""
-    samples = (_judged_sample(evaluation) for evaluation in evaluations)
-    return rank_samples(samples, problems_by_run=problems_by_run, problems_by_suite=problems_by_suite, ks=ks)
+    return rank_samples(
+        map(_judged_sample, evaluations),
+        problems_by_run=problems_by_run,
+        problems_by_suite=problems_by_suite,
+        ks=ks,
+        min_own_share=min_own_share,
+    )
 
 
 def rank_samples(
@@ -109,6 +144,7 @@ def rank_samples(
     problems_by_run: Mapping[str, Collection[str]] | None = None,
     problems_by_suite: Mapping[str, Collection[str]] | None = None,
     ks: Collection[int] = (),
+    min_own_share: float | None = None,
 ) -> tuple[LeaderboardRow, ...]:
     """One row per group, best first: by fast_1, then correctness, then mean speedup.
 
@@ -121,7 +157,7 @@ def rank_samples(
         runs = {run for run, _, _ in voices}
         asked = set((problems_by_suite or {}).get(group.suite, ()))
         asked.update(problem for run in runs for problem in (problems_by_run or {}).get(run, ()))
-        rows.append(_score_group(group, voices, asked, ks))
+        rows.append(_score_group(group, voices, asked, ks, min_own_share))
     return tuple(sorted(rows, key=_standing))
 
 
@@ -132,7 +168,18 @@ _Voices = dict[_Voice, JudgedSample]
 def _judged_sample(evaluation: Evaluation) -> JudgedSample:
     subject = evaluation.subject
     shared = {name: getattr(subject, name) for name in JudgedSample._fields if hasattr(subject, name)}
-    return JudgedSample(**shared, outcome=evaluation.outcome, speedup=evaluation.speedup, hardware=evaluation.hardware)
+    timing, work = evaluation.timing, evaluation.work
+    return JudgedSample(
+        **shared,
+        outcome=evaluation.outcome,
+        speedup=evaluation.speedup,
+        speedup_low=timing.speedup_low if timing else None,
+        speedup_high=timing.speedup_high if timing else None,
+        hardware=evaluation.hardware,
+        own_share=work.own if work else None,
+        without_own=work.without_own if work else None,
+        certificate=evaluation.certificate,
+    )
 
 
 def _group_samples(samples: Iterable[JudgedSample]) -> dict[GroupKey, _Voices]:
@@ -169,22 +216,66 @@ def _join(home: _Voices, guests: _Voices) -> None:
             home[voice] = guest
 
 
-def _score_group(group: GroupKey, voices: _Voices, asked: Collection[str], ks: Collection[int]) -> LeaderboardRow:
-    draws = _draws_by_problem(voices, asked)
-    speedups = [speedup for one in draws for speedup in one.speedups]
+def _score_group(
+    group: GroupKey, voices: _Voices, asked: Collection[str], ks: Collection[int], min_own_share: float | None
+) -> LeaderboardRow:
+    counted = voices if min_own_share is None else _discount_borrowed(voices, min_own_share)
+    draws = _draws_by_problem(counted, asked)
+    timed = [one for one in counted.values() if one.speedup is not None]
+    low, high = _bound_mean(timed)
+    on_device = [one for one in voices.values() if one.device != NO_DEVICE]
+    own_shares = [one.own_share for one in counted.values() if _is_correct(one) and one.own_share is not None]
     return LeaderboardRow(
         group=group,
         problems=len(draws),
         scored=sum(one.scored for one in draws),
         samples=len(voices),
-        outcomes=count_outcomes(draws),
+        outcomes=count_outcomes(_draws_by_problem(voices, ())),
         fast=tuple((threshold, estimate_fast(draws, threshold)) for threshold in FAST_THRESHOLDS),
-        geometric_mean_speedup=geometric_mean(speedups),
-        timed=len(speedups),
+        geometric_mean_speedup=geometric_mean([one.speedup for one in timed if one.speedup is not None]),
+        timed=len(timed),
         at_k=tuple(_rank_at_k(draws, k) for k in sorted(ks)),
         hardware=_list_hardware(voices),
         runs=tuple(sorted({run for run, _, _ in voices})),
+        speedup_low=low,
+        speedup_high=high,
+        own_share=median(own_shares) if own_shares else None,
+        on_device=len(on_device),
+        certified=sum(bool(one.certificate) for one in on_device),
+        not_own=sum(map(_is_correct, voices.values())) - sum(map(_is_correct, counted.values())),
     )
+
+
+def _is_correct(one: JudgedSample) -> bool:
+    return one.outcome == Outcome.CORRECT
+
+
+def _discount_borrowed(voices: _Voices, min_own_share: float) -> _Voices:
+    """The same voices; correct ones whose work others did count as not solved."""
+    return {
+        voice: one._replace(outcome=Outcome.REJECTED, speedup=None)
+        if _is_correct(one) and not _did_own_work(one, min_own_share)
+        else one
+        for voice, one in voices.items()
+    }
+
+
+def _did_own_work(one: JudgedSample, min_own_share: float) -> bool:
+    """A kernel that is launched but changes nothing in the outputs is a decoy, however long it runs."""
+    return one.own_share is not None and one.own_share >= min_own_share and one.without_own != "unchanged"
+
+
+def _bound_mean(timed: Collection[JudgedSample]) -> tuple[float | None, float | None]:
+    """The interval of the geometric mean: errors of separate measurements are independent, so the logarithms of their
+    half-widths add up as squares."""
+    known = [(one.speedup, one.speedup_low, one.speedup_high) for one in timed]
+    whole = [(mid, low, high) for mid, low, high in known if mid is not None and low is not None and high is not None]
+    mean = geometric_mean([mid for mid, _, _ in whole])
+    if mean is None or len(whole) < len(known):
+        return None, None
+    below = sqrt(sum(log(mid / low) ** 2 if low > 0 else inf for mid, low, _ in whole)) / len(whole)
+    above = sqrt(sum(log(high / mid) ** 2 for mid, _, high in whole)) / len(whole)
+    return mean * exp(-below), mean * exp(above)
 
 
 def _list_hardware(voices: _Voices) -> tuple[str, ...]:

@@ -1,6 +1,11 @@
 """`results/evaluations.csv` and `results/leaderboard.csv`: the store's content for spreadsheets and data frames.
 
 The database is the truth; these are rewritten from it, each in one step, and may be deleted at any time.
+
+Columns keep their place, and new ones are added at the end: those of `evaluations.csv` are the fields of `ResultRow`;
+`leaderboard.csv` has the rank, the group, problems, scored and samples, one column per fast_p (and per pass@k, where
+asked for), the mean speedup and how many it is of, one count per outcome, hardware and runs; then the interval of the
+mean speedup, the median share of own code, and whether it was judged under a red-team certificate (yes, part, no).
 """
 
 from __future__ import annotations
@@ -78,6 +83,10 @@ def _flatten_row(row: LeaderboardRow) -> dict[str, Any]:
         **{outcome.value: outcomes.get(outcome, 0) for outcome in Outcome},
         "hardware": "; ".join(row.hardware),
         "runs": "; ".join(row.runs),
+        "speedup_low": row.speedup_low,
+        "speedup_high": row.speedup_high,
+        "own_share": row.own_share,
+        "certificate": row.certificate,
     }
 
 

@@ -14,7 +14,11 @@ _ranking_fields = attrgetter(*JudgedSample._fields)
 
 
 def rank_stored(
-    rows: Iterable[ResultRow], *, generated_dir: Path | None, ks: Collection[int] = ()
+    rows: Iterable[ResultRow],
+    *,
+    generated_dir: Path | None,
+    ks: Collection[int] = (),
+    min_own_share: float | None = None,
 ) -> tuple[LeaderboardRow, ...]:
     """Ranks flat rows, given in the order of their ids. A problem that a run's manifest asks for and that has no row
     counts as not solved; a run without a manifest in `generated_dir` is ranked over the problems it has rows for.
@@ -24,7 +28,7 @@ def rank_stored(
     samples = [JudgedSample._make(_ranking_fields(row)) for row in rows]
     runs = {sample.run for sample in samples}
     asked = {} if generated_dir is None else _read_asked_problems(generated_dir, runs)
-    return rank_samples(samples, problems_by_run=asked, ks=ks)
+    return rank_samples(samples, problems_by_run=asked, ks=ks, min_own_share=min_own_share)
 
 
 def _read_asked_problems(generated_dir: Path, runs: Iterable[str]) -> dict[str, tuple[str, ...]]:

@@ -32,7 +32,7 @@ def evaluation_record(stored: StoredEvaluation) -> dict[str, Any]:
 
 def leaderboard_record(row: LeaderboardRow) -> dict[str, Any]:
     """One group of the leaderboard. Rates are shares in 0..1 of the `scored` problems, or None."""
-    return {
+    record = {
         **row.group._asdict(),
         "problems": row.problems,
         "scored": row.scored,
@@ -45,7 +45,15 @@ def leaderboard_record(row: LeaderboardRow) -> dict[str, Any]:
         "timed": row.timed,
         "hardware": list(row.hardware),
         "runs": list(row.runs),
+        "speedup_low": row.speedup_low,
+        "speedup_high": row.speedup_high,
+        "own_share": row.own_share,
+        "certificate": row.certificate,
+        "certified": row.certified,
+        "on_device": row.on_device,
+        "not_own": row.not_own,
     }
+    return {key: _make_strict(value) for key, value in record.items()}
 
 
 def dump_json(document: Any) -> str:

@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 
 DEFAULT_COLUMNS = ("id", "problem", "model", "device", "workload", "outcome", "speedup")
 WIDE_COLUMNS = (
-    "id", "run", "problem", "sample", "model", "device", "workload", "outcome", "speedup", "baseline", "verdict"
+    "id", "run", "problem", "sample", "model", "device", "workload", "outcome", "speedup", "baseline", "verdict",
+    "own_share",
 )  # fmt: skip
 WIDE_TERMINAL = 110
-NUMBER_COLUMNS = frozenset(
-    ("id", "sample", "turn", "speedup", "speedup_low", "speedup_high", "baseline_us", "candidate_us", "duration_s")
-)
+_SHARES = frozenset(("own_share", "peak_fraction", "noise_floor"))
+NUMBER_COLUMNS = _SHARES | {
+    "id", "sample", "turn", "speedup", "speedup_low", "speedup_high", "baseline_us", "candidate_us", "duration_s"
+}  # fmt: skip
 _KEPT_WHOLE = NUMBER_COLUMNS | {"outcome", "device", "workload", "language", "verdict"}
 OUTCOME_STYLES = {
     Outcome.CORRECT: "green",
@@ -36,7 +38,17 @@ OUTCOME_STYLES = {
     Outcome.NOT_RUN: "dim",
     Outcome.HARNESS_ERROR: "bold yellow",
 }
+_CERTIFICATE_STYLES = {"yes": "green", "part": "yellow"}
 _CHANGE_STYLES = {"broken": "bold red", "slower": "red", "fixed": "green", "faster": "green", "not_comparable": "dim"}
+# The leaderboard's columns, two names to a column where there is no room for each: one stands under the other.
+_NARROW_HEAD = (("#",), ("model", "prompt"), ("correct", "problems"), ("fast_1",), ("fast_2",))
+_NARROW_TAIL = (("speedup", "[low, high]"), ("own", "cert"))
+_LEGEND = (
+    "correct, fast_p: share of all problems with a correct candidate, and with one more than p times as fast as the "
+    "baseline; speedup: geometric mean over the timed correct candidates (how many), [what the measurements leave "
+    "open]; own: median share of a correct candidate's time in its own compiled code; cert: whether it was judged "
+    "under a valid red-team certificate (part: some of it)."
+)
 _MARKDOWN_HEAD = (
     "Model", "Prompt", "Language", "Device", "Workload", "Problems", "Correct", "fast_1", "fast_2", "Mean speedup"
 )  # fmt: skip
@@ -52,19 +64,16 @@ def render_evaluations(rows: Iterable[ResultRow], columns: Sequence[str] = DEFAU
     return table
 
 
-def render_leaderboard(rows: Sequence[LeaderboardRow]) -> RenderableType:
-    """One table for each suite, workload, language, device and baseline: only rows within one may be compared."""
+def render_leaderboard(rows: Sequence[LeaderboardRow], *, wide: bool = False) -> RenderableType:
+    """One table for each suite, workload, language, device and baseline: only rows within one may be compared. In a
+    terminal that is not `wide` some columns stand under others."""
     from rich.console import Group
     from rich.text import Text
 
     parts: list[RenderableType] = []
     for section, members in groupby(sorted(rows, key=lambda row: _section(row.group)), lambda row: _section(row.group)):
-        parts.extend([_render_section(section, list(members)), ""])
-    legend = (
-        "correct, fast_p: share of all problems with a correct candidate, and with one more than p times as fast as "
-        "the baseline; speedup: geometric mean over the timed correct candidates (how many)."
-    )
-    return Group(*parts, Text(legend, style="dim"))
+        parts.extend([_render_section(section, list(members), wide=wide), ""])
+    return Group(*parts, Text(_LEGEND, style="dim"))
 
 
 def render_leaderboard_markdown(rows: Sequence[LeaderboardRow]) -> str:
@@ -120,7 +129,7 @@ def style_text(text: str, style: str = "") -> Text:
 def format_time_us(time_us: float) -> str:
     """A time in the unit that suits it: `950 ns`, `12.3 us`, `4.56 ms`, `1.2 s`."""
     for limit, factor, unit in ((1.0, 1e3, "ns"), (1e3, 1.0, "us"), (1e6, 1e-3, "ms")):
-        if time_us < limit:
+        if abs(time_us) < limit:
             return f"{time_us * factor:.3g} {unit}"
     return f"{time_us * 1e-6:,.3f} s"
 
@@ -133,25 +142,50 @@ def _section(group: GroupKey) -> tuple[str, str, str, str, str]:
     return group.suite, group.workload, group.language, group.device, group.baseline
 
 
-def _render_section(section: tuple[str, str, str, str, str], rows: list[LeaderboardRow]) -> Table:
+def _render_section(
+    section: tuple[str, str, str, str, str], rows: list[LeaderboardRow], *, wide: bool
+) -> RenderableType:
+    from rich.console import Group
+
     suite, workload, language, device, baseline = section
     where = "not judged on a device" if device == "none" else f"on {device} against {baseline}"
-    table = make_table(title=f"{suite}, {workload} workload: {language} {where}")
-    _add_column(table, "#", is_number=True, whole=True)
-    _add_column(table, "model")
-    _add_column(table, "prompt")
-    ks = [at.k for at in rows[0].at_k]
-    for name in ("correct", *(f"fast_{threshold:g}" for threshold in (1.0, 2.0)), *(f"pass@{k}" for k in ks)):
-        _add_column(table, name, is_number=True, whole=True)
-    _add_column(table, "speedup", is_number=True, whole=True)
-    _add_column(table, "problems", is_number=True, whole=True)
+    table = make_table()
+    columns = [*_NARROW_HEAD, *((f"pass@{at.k}",) for at in rows[0].at_k), *_NARROW_TAIL]
+    if wide:
+        columns = [(name,) for column in columns for name in column]
+    for names in columns:
+        is_name = names[0] in ("model", "prompt")
+        table.add_column(_stack(map(style_text, names)), justify="left" if is_name else "right", no_wrap=not is_name)
     for rank, row in enumerate(rows, start=1):
-        shares = [row.fast_p(0.0), row.fast_p(1.0), row.fast_p(2.0), *(at.correct for at in row.at_k)]
-        cells = (str(rank), row.group.model, row.group.prompt, *map(_format_share, shares), _format_mean(row))
-        table.add_row(*(_cell_text(cell) for cell in cells), _cell_text(_format_problems(row)))
+        cells = _leaderboard_cells(rank, row)
+        table.add_row(*(_stack(cells[name] for name in names) for names in columns))
+    title = style_text(f"{suite}, {workload} workload: {language} {where}", "bold")
     chips = sorted({chip for row in rows for chip in row.hardware})
-    table.caption = style_text("; ".join(chips), "dim") if chips else None
-    return table
+    return Group(title, table, *([style_text("; ".join(chips), "dim")] if chips else []))
+
+
+def _leaderboard_cells(rank: int, row: LeaderboardRow) -> dict[str, Text]:
+    shares = {f"fast_{threshold:g}": share for threshold, share in row.fast}
+    shares |= {"correct": row.fast_p(0.0)} | {f"pass@{at.k}": at.correct for at in row.at_k}
+    own_share = "-" if row.own_share is None else f"{100 * row.own_share:.0f}%"
+    return {name: _cell_text(_format_share(share)) for name, share in shares.items()} | {
+        "#": _cell_text(str(rank)),
+        "model": _cell_text(row.group.model),
+        "prompt": _cell_text(row.group.prompt, "dim"),
+        "problems": _cell_text(_format_problems(row)),
+        "speedup": _cell_text(_format_mean(row)),
+        "[low, high]": _cell_text(_format_interval(row)),
+        "own": _cell_text(own_share),
+        "cert": _cell_text(row.certificate or "-", _CERTIFICATE_STYLES.get(row.certificate or "", "dim")),
+    }
+
+
+def _stack(parts: Iterable[Text]) -> Text:
+    from rich.text import Text
+
+    cell = Text("\n").join(parts)
+    cell.no_wrap, cell.overflow = True, "ellipsis"
+    return cell
 
 
 def make_table(title: str | None = None) -> Table:
@@ -173,10 +207,12 @@ def _add_column(table: Table, name: str, *, is_number: bool = False, whole: bool
 def _cell(name: str, value: str | float | None) -> Text:
     if name == "outcome":
         return style_outcome(str(value))
-    if value is None:
+    if value is None or value == "":
         return _cell_text("-", "dim")
     if name.startswith("speedup"):
         return _cell_text(f"{value:.2f}x")
+    if isinstance(value, float) and name in _SHARES:
+        return _cell_text(_format_share(value))
     if isinstance(value, float):
         return _cell_text(format_time_us(value) if name.endswith("_us") else f"{value:.2f}")
     return _cell_text(str(value))
@@ -197,6 +233,12 @@ def _format_mean(row: LeaderboardRow) -> str:
     if row.geometric_mean_speedup is None:
         return "-"
     return f"{format_speedup(row.geometric_mean_speedup)} ({row.timed})"
+
+
+def _format_interval(row: LeaderboardRow) -> str:
+    if row.speedup_low is None or row.speedup_high is None:
+        return ""
+    return f"[{row.speedup_low:.2f}, {row.speedup_high:.2f}]"
 
 
 def _format_problems(row: LeaderboardRow) -> str:

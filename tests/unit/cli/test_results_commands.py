@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from harness.cli.leaderboard import leaderboard
 from harness.cli.results import results
 from harness.cli.show import show
-from harness.domain import BuildSummary, UsageError
+from harness.domain import BuildSummary, UsageError, Work
 from harness.store.results import ResultStore
 
 SOURCE = "class ModelNew:\n    pass  # ü\n"
@@ -134,6 +134,27 @@ def test_choosing_a_device_does_not_leave_out_samples_without_code(run, stored):
     assert json.loads(run("leaderboard", "--json", "--device", "cuda:*").stdout) == []
 
 
+@pytest.fixture
+def whose_work(tmp_path, evaluation_of):
+    with ResultStore.open(tmp_path / "results") as store:
+        for sample, own in enumerate((0.9, 0.2, None)):
+            work = None if own is None else Work(own=own, torch=1 - own, library=0.0, other=0.0, without_own="changed")
+            store.record(evaluation_of("correct", 2.0, sample=sample, extra={"work": work}))
+
+
+def test_own_kernels_filters_the_listing(run, whose_work):
+    assert [record["id"] for record in json.loads(run("results", "--json", "--own-kernels", "0.5").stdout)] == [1]
+    assert "1 evaluation." in run("results", "--own-kernels", "0.5").stdout
+    assert "matches; leave out a filter" in run("results", "--own-kernels", "1").stdout
+
+
+def test_own_kernels_changes_what_the_leaderboard_counts_and_says_so(run, whose_work):
+    (row,) = json.loads(run("leaderboard", "--json", "--own-kernels", "0.5").stdout)
+    assert (row["correct"], row["not_own"], row["outcomes"]) == (pytest.approx(1 / 3), 2, {"correct": 3})
+    assert "2 correct candidates left out" in " ".join(run("leaderboard", "--own-kernels", "0.5").stdout.split())
+    assert json.loads(run("leaderboard", "--json").stdout)[0]["correct"] == 1.0
+
+
 def test_pass_at_k_is_added_on_request_and_too_large_a_k_is_an_error(run, stored):
     (row,) = json.loads(run("leaderboard", "--json", "--model", "model-a", "--workload", "full", "-k", "2").stdout)
     assert row["at_k"] == [{"k": 2, "correct": 1.0, "fast_1": 1.0}]
@@ -141,10 +162,11 @@ def test_pass_at_k_is_added_on_request_and_too_large_a_k_is_an_error(run, stored
         run("leaderboard", "-k", "3")
 
 
-def test_show_prints_source_log_and_verdict(run, stored):
+def test_show_explains_the_verdict_and_prints_source_and_log_only_on_request(run, stored):
     output = run("show", "1").stdout
-    for expected in ("class ModelNew:", "(40 lines before these; --log shows all)", "line 59", "2.00x against eager"):
+    for expected in ("Evaluation 1: correct", "(60 lines of log; --log shows them)", "correct 2.00x against eager"):
         assert expected in output
+    assert "class ModelNew:" not in output
     assert "line 5\n" in run("show", "1", "--log").stdout
 
 
@@ -165,7 +187,6 @@ def test_show_as_json_holds_source_and_log(run, stored):
 
 
 def test_show_says_when_there_is_no_source(run, stored):
-    assert "(not stored)" in run("show", "2").stdout
     with pytest.raises(UsageError, match=r"evaluation 2 has no source to print: .* was not stored"):
         run("show", "2", "--source")
     with pytest.raises(UsageError, match="evaluation 3 has no source to print: no code was found"):

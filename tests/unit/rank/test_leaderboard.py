@@ -1,6 +1,6 @@
 import pytest
 
-from harness.domain import Outcome, UsageError
+from harness.domain import Outcome, UsageError, Work
 from harness.rank.leaderboard import rank_rows
 
 
@@ -119,6 +119,69 @@ def test_a_row_names_the_chips_it_was_judged_on(evaluation_of, only_row):
     other = evaluation_of("correct", 2.0, sample=1, extra={"environment": (("cpu", "Another CPU"),)})
     row = only_row(evaluation_of("correct", 2.0), other)
     assert row.hardware == ("Another CPU", "Example CPU 9000")
+
+
+def work_of(own, without_own="changed"):
+    return Work(own=own, torch=1 - own, library=0.0, other=0.0, without_own=without_own)
+
+
+def test_only_code_of_its_own_counts_where_it_is_asked_for(evaluation_of, only_row):
+    works = {
+        "own": work_of(0.5), "borrowed": work_of(0.4), "decoy": work_of(0.9, "unchanged"), "unknown": None,
+    }  # fmt: skip
+    evaluations = [evaluation_of("correct", 2.0, problem=name, extra={"work": work}) for name, work in works.items()]
+    evaluations.append(evaluation_of("wrong_value", problem="wrong", extra={"work": work_of(0.1)}))
+    row = only_row(*evaluations, min_own_share=0.5, ks=(1,))
+    assert (row.fast_p(0.0), row.fast_p(1.0), row.timed, row.not_own) == (0.2, 0.2, 1, 3)
+    assert (row.at_k[0].correct, row.own_share) == (0.2, 0.5)
+    assert dict(row.outcomes) == {Outcome.CORRECT: 4, Outcome.WRONG_VALUE: 1}
+    assert only_row(*evaluations).fast_p(0.0) == 0.8
+
+
+def test_the_share_of_own_code_is_the_median_over_correct_candidates_where_it_is_known(evaluation_of, only_row):
+    shares = [0.1, 0.8, 0.9]
+    known = [
+        evaluation_of("correct", 2.0, sample=sample, extra={"work": work_of(share)})
+        for sample, share in enumerate(shares)
+    ]
+    wrong = evaluation_of("wrong_value", sample=8, extra={"work": work_of(0.0)})
+    assert only_row(*known, evaluation_of("correct", sample=9), wrong).own_share == 0.8
+    assert only_row(evaluation_of("correct")).own_share is None
+
+
+@pytest.mark.parametrize(("certificates", "expected"), [(("a", "b"), "yes"), (("a", ""), "part"), (("", ""), "no")])
+def test_a_row_says_whether_it_was_judged_under_a_certificate(evaluation_of, only_row, certificates, expected):
+    judged = [
+        evaluation_of("correct", sample=sample, extra={"certificate": certificate})
+        for sample, certificate in enumerate(certificates)
+    ]
+    row = only_row(*judged, evaluation_of("no_code", sample=9, device="none"))
+    assert (row.certificate, row.on_device) == (expected, 2)
+
+
+def test_what_reached_no_device_needs_no_certificate(evaluation_of, only_row):
+    assert only_row(evaluation_of("no_code", device="none")).certificate is None
+
+
+def test_the_interval_of_one_speedup_is_its_own(evaluation_of, only_row):
+    row = only_row(evaluation_of("correct", 2.0))
+    assert (row.speedup_low, row.speedup_high) == (pytest.approx(1.9), pytest.approx(2.1))
+
+
+def test_the_mean_of_many_measurements_is_surer_than_each(evaluation_of, only_row):
+    row = only_row(*(evaluation_of("correct", 2.0, sample=sample) for sample in range(4)))
+    assert row.speedup_low == pytest.approx(2.0 * (1.9 / 2.0) ** 0.5)
+    assert row.speedup_high == pytest.approx(2.0 * (2.1 / 2.0) ** 0.5)
+
+
+def test_a_measurement_without_a_lower_bound_leaves_the_mean_without_one(evaluation_of, only_row):
+    row = only_row(evaluation_of("correct", 2.0, spread=2.0), evaluation_of("correct", 2.0, sample=1))
+    assert (row.speedup_low, row.geometric_mean_speedup) == (0.0, pytest.approx(2.0))
+
+
+def test_without_a_timed_candidate_there_is_no_interval(evaluation_of, only_row):
+    row = only_row(evaluation_of("correct"))
+    assert (row.speedup_low, row.speedup_high) == (None, None)
 
 
 def test_nothing_gives_no_rows():

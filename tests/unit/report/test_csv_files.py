@@ -5,7 +5,7 @@ from io import StringIO
 import pandas as pd
 import pytest
 
-from harness.domain import Finding, StoreError
+from harness.domain import Finding, StoreError, Work
 from harness.report.csv_files import format_evaluations, format_leaderboard, write_csvs
 from harness.report.ranking import rank_stored
 from harness.store.results import ResultRow, ResultStore
@@ -44,6 +44,23 @@ def test_a_line_says_what_was_measured_where(store, evaluation_of, write):
     assert (line["baseline"], line["baseline_us"], line["candidate_us"]) == ("eager", "100.0", "50.0")
     assert (line["torch"], line["hardware"], line["harness_version"]) == ("2.9.0", "Example CPU 9000", "0.1.0")
     assert (line["confinement"], line["duration_s"], line["verdict"]) == ("bubblewrap", "1.5", "faster")
+
+
+def test_new_columns_stand_at_the_end_of_both_files(store, evaluation_of, write):
+    work = Work(own=0.75, torch=0.25, library=0.0, other=0.0, without_own="changed")
+    store.record(evaluation_of("correct", 2.0, extra={"work": work, "certificate": "f" * 16}))
+    (evaluation,), (group,) = write()
+    assert list(evaluation.items())[-6:] == [
+        ("hardware", "Example CPU 9000"),
+        ("own_share", "0.75"),
+        ("without_own", "changed"),
+        ("peak_fraction", ""),
+        ("certificate", "f" * 16),
+        ("noise_floor", ""),
+    ]
+    assert list(group)[-6:] == ["hardware", "runs", "speedup_low", "speedup_high", "own_share", "certificate"]
+    assert (group["own_share"], group["certificate"]) == ("0.75", "yes")
+    assert (float(group["speedup_low"]), float(group["speedup_high"])) == (pytest.approx(1.9), pytest.approx(2.1))
 
 
 @pytest.mark.parametrize("start", "=+-@")

@@ -55,4 +55,5 @@ def test_a_leaderboard_record_names_its_group_and_rates(evaluation_of):
     assert (record["model"], record["device"], record["problems"]) == ("model-a", "cpu", 2)
     assert (record["correct"], record["fast"]["1"], record["fast"]["2"]) == (0.5, 0.5, 0.0)
     assert record["outcomes"] == {Outcome.CORRECT.value: 1, Outcome.TIMEOUT.value: 1}
+    assert (record["own_share"], record["certificate"], record["on_device"]) == (None, "no", 2)
     assert record["at_k"] == [{"k": 1, "correct": 0.5, "fast_1": 0.5}]
