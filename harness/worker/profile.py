@@ -1,0 +1,264 @@
+"""Looks at whose code a candidate's call runs, in a worker that is never timed.
+
+The functions of every extension that the candidate loads are wrapped: to be seen by torch's profiler (mode "profile"),
+or to lose their effect (mode "ablate"). In mode "plain" nothing is touched. What is found is told as it was measured;
+which name means what is for the judge to say. All of it is a claim: the candidate lives in the same process.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import re
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch.autograd import DeviceType  # type: ignore[attr-defined]
+from torch.autograd.profiler import record_function
+from torch.utils._python_dispatch import TorchDispatchMode
+
+OWN_RANGE = "own::"
+CALL_RANGE = "harness::call"
+MAX_CALLS = 5
+ENOUGH_S = 0.1  # no further call once the profiled ones have taken that long
+MAX_ROWS = 400
+MAX_NAME = 200
+POINTER_FLOOR = 1 << 31  # an integer that large may be an address
+_DRIVER_CALL = re.compile(r"cu(da)?[A-Z]")
+_MAPPED_FILE = re.compile(r"^\S+ ..x\S* \S+ \S+ \d+ +(/.*)$", re.MULTILINE)
+
+
+class Observer:
+    """Watches the extensions of one candidate, in the way that its mode says."""
+
+    def __init__(self, mode: str, scratch: Path) -> None:
+        self._mode = mode
+        self._scratch = scratch
+        self._operators: set[str] = set()
+        self._conclusive = True
+
+    def watch(self, load: Callable[[], Any]) -> Any:
+        """Loads an extension; its functions, and the operators that it registers with torch, are watched from then."""
+        if self._mode == "plain":
+            return load()
+        known = _operator_names()
+        loaded = load()
+        self._operators |= _operator_names() - known
+        if isinstance(loaded, ModuleType):
+            self._wrap_functions(loaded)
+        return loaded
+
+    def around(self, forward: Callable[..., Any]) -> Callable[..., Any]:
+        """The candidate's forward as it is to be called: without the effect of its own operators when ablating."""
+        if self._mode != "ablate" or not self._operators:
+            return forward
+
+        def call(*inputs: Any) -> Any:
+            with _AblatedOperators(frozenset(self._operators), self._ablate):
+                return forward(*inputs)
+
+        return call
+
+    def ablates_everything(self) -> bool:
+        """Whether all code of the candidate's own was called as ever, and none of it can have had its effect."""
+        return self._conclusive and not find_own_libraries(self._scratch)
+
+    def profile(self, call: Callable[[], None], device: torch.device) -> dict[str, Any]:
+        """Profiles a few calls, each of which waits for the device.
+
+        `total_us` is their time altogether; `host` is by name how much of it the calling thread spent in each range
+        or operator itself; `kernels` by (what launched it, name) how long kernels ran on the device.
+        """
+        on_gpu = device.type == "cuda"
+        with torch.autograd.profiler.profile(use_kineto=True, use_device="cuda" if on_gpu else None) as profiler:
+            _repeat(call)
+        events = list(profiler.function_events or ())
+        calls = [event for event in events if event.name == CALL_RANGE and _is_on_host(event)]
+        host = [event for event in events if _is_on_host(event) and event.thread == calls[0].thread]
+        return {
+            "total_us": sum(event.time_range.elapsed_us() for event in calls),
+            "host": _largest(((self._mark(event.name),), event.self_cpu_time_total) for event in host),
+            "kernels": _largest(self._list_kernels(events, host)) if on_gpu else [],
+            "libraries": find_own_libraries(self._scratch)[:20],
+        }
+
+    def _wrap_functions(self, module: ModuleType) -> None:
+        for name, value in list(vars(module).items()):
+            if isinstance(value, type):
+                self._conclusive = False  # methods of its classes are out of reach
+            elif callable(value) and not name.startswith("__"):
+                setattr(module, name, self._wrap(name, value))
+
+    def _wrap(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def ablated(*args: Any, **kwargs: Any) -> Any:
+            return self._ablate(function, args, kwargs)
+
+        @functools.wraps(function)
+        def ranged(*args: Any, **kwargs: Any) -> Any:
+            with record_function(OWN_RANGE + name):
+                return function(*args, **kwargs)
+
+        return ablated if self._mode == "ablate" else ranged
+
+    def _ablate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Calls a function without its effect. One that may work on addresses is not called and gives None; after
+        that, or when it fails, the candidate may go another way than usual, and nothing follows from its outputs."""
+        so_far, self._conclusive = self._conclusive, False
+        if _holds_address((args, kwargs)) or not _holds_tensor((args, kwargs)):
+            return None
+        result = call_without_effect(function, args, kwargs)
+        self._conclusive = so_far
+        return result
+
+    def _mark(self, name: str) -> str:
+        return OWN_RANGE + name if name in self._operators else name
+
+    def _list_kernels(self, events: list[Any], host: list[Any]) -> Iterable[tuple[tuple[str, ...], float]]:
+        """Every kernel with the innermost range or operator that was under way where it was launched."""
+        launches = {event.id: event for event in events if _is_on_host(event) and _DRIVER_CALL.match(event.name)}
+        ranges = [event for event in host if not _DRIVER_CALL.match(event.name)]
+        starts = [event.time_range.start for event in ranges]
+        for event in events:
+            if _is_on_host(event) or event.name.startswith((OWN_RANGE, CALL_RANGE)):
+                continue  # a range is shown on the device too
+            launch = launches.get(event.id)
+            launcher = "" if launch is None else _find_range(ranges, starts, launch.time_range.start)
+            yield (self._mark(launcher), event.name), event.time_range.elapsed_us()
+
+
+def find_own_libraries(scratch: Path) -> list[str]:
+    """Machine code mapped from files that the candidate made: those in its scratch folder or in no folder at all.
+
+    What the recorder loaded is not among them, nor what torch's compiler made.
+    """
+    compiled = _compiler_cache()
+    found = []
+    for path in dict.fromkeys(_MAPPED_FILE.findall(Path("/proc/self/maps").read_text())):
+        inside = path.startswith((f"{scratch}/", "/memfd:"))
+        if inside and not path.startswith((f"{scratch}/extensions/", *compiled)):
+            found.append(path)
+    return found
+
+
+def _compiler_cache() -> tuple[str, ...]:
+    if "torch._inductor" not in sys.modules:
+        return ()
+    from torch._inductor.runtime.cache_dir_utils import cache_dir
+
+    return (cache_dir(),)
+
+
+def _operator_names() -> set[str]:
+    return {name.partition(".")[0] for name in torch._C._dispatch_get_all_op_names()}
+
+
+def _is_on_host(event: Any) -> bool:
+    return bool(event.device_type == DeviceType.CPU and not event.is_async)
+
+
+def _repeat(call: Callable[[], None]) -> None:
+    began_s = time.perf_counter()
+    for _ in range(MAX_CALLS):
+        with record_function(CALL_RANGE):
+            call()
+        if time.perf_counter() - began_s > ENOUGH_S:
+            return
+
+
+def _largest(times: Iterable[tuple[tuple[str, ...], float]]) -> list[list[Any]]:
+    """Times added up by name, the longest first: [*names, microseconds]."""
+    totals: dict[tuple[str, ...], float] = defaultdict(float)
+    for names, spent_us in times:
+        totals[tuple(name[:MAX_NAME] for name in names)] += spent_us
+    ordered = sorted(totals.items(), key=lambda item: -item[1])
+    return [[*names, spent_us] for names, spent_us in ordered[:MAX_ROWS]]
+
+
+def _find_range(ranges: list[Any], starts: list[float], at_us: float) -> str:
+    """The innermost of nested ranges, sorted by start, that a moment lies in."""
+    position = bisect.bisect_right(starts, at_us) - 1
+    while position >= 0 and ranges[position].time_range.end < at_us:
+        position -= 1
+    return str(ranges[position].name) if position >= 0 else ""
+
+
+class _AblatedOperators(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Has the operators that a candidate registered with torch called by `ablate`."""
+
+    def __init__(self, names: frozenset[str], ablate: Callable[..., Any]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._names = names
+        self._ablate = ablate
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func.name().partition(".")[0] not in self._names:
+            return func(*args, **(kwargs or {}))
+        return self._ablate(func, args, kwargs or {})
+
+
+def call_without_effect(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Has a function work on copies of its tensors: what it returns, and what it would have written, becomes poison of
+    the same form."""
+    pairs: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def copy(tensor: torch.Tensor) -> torch.Tensor:
+        pairs.append((tensor, tensor.detach().clone()))
+        return pairs[-1][1]
+
+    result = function(*_map_tensors(args, copy), **_map_tensors(kwargs, copy))
+    for original, worked_on in pairs:
+        if not _same_bits(original, worked_on):
+            original.copy_(poison(original))
+            worked_on.copy_(poison(worked_on))  # its memory may be handed out again, as what should have been written
+    return _map_tensors(result, lambda tensor: tensor.copy_(poison(tensor)))
+
+
+def poison(tensor: torch.Tensor) -> torch.Tensor:
+    """Wrong values of the same form. They are finite, so that a result which is multiplied by zero is found out."""
+    if tensor.dtype == torch.bool:
+        return tensor.logical_not()
+    if tensor.is_floating_point() or tensor.is_complex():
+        return torch.full_like(tensor, torch.finfo(tensor.dtype).max / 4)
+    return tensor + 1
+
+
+def _map_tensors(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    if isinstance(value, torch.Tensor):
+        return change(value)
+    if isinstance(value, (list, tuple)):
+        items = [_map_tensors(item, change) for item in value]
+        return items if isinstance(value, list) else tuple(items)
+    if isinstance(value, dict):
+        return {key: _map_tensors(item, change) for key, item in value.items()}
+    return value
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield value
+
+
+def _holds_tensor(value: Any) -> bool:
+    return any(isinstance(leaf, torch.Tensor) for leaf in _leaves(value))
+
+
+def _holds_address(value: Any) -> bool:
+    return any(isinstance(leaf, int) and leaf >= POINTER_FLOOR for leaf in _leaves(value))
+
+
+def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return torch.equal(a.reshape(-1).view(torch.uint8), b.reshape(-1).view(torch.uint8))
