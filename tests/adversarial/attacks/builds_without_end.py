@@ -1,0 +1,35 @@
+"""Asks for builds in an endless loop.
+
+layer: process
+mechanism: While the judge builds, its clock for the call stands still.
+problem: add
+expected: rejected, suspect, runtime_error, timeout
+device: cpu
+timed: no
+"""
+
+import json
+import os
+import struct
+
+import torch
+from torch import nn
+
+
+def send(frame):
+    for descriptor in range(3, 64):
+        try:
+            os.write(descriptor, frame)
+        except OSError:
+            pass
+
+
+def forge(message):
+    body = json.dumps(message).encode()
+    send(struct.pack(">II", len(body), 0) + body)
+
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        while True:
+            forge({"kind": "build", "request": {"name": "x", "extra_cflags": ["-o"]}})

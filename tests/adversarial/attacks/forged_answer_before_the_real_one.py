@@ -1,0 +1,40 @@
+"""Sends a forged answer ahead of the program's own.
+
+layer: process
+mechanism: The first answer counts.
+problem: add
+expected: runtime_error, suspect, wrong_value
+device: cpu
+timed: no
+"""
+
+import json
+import os
+import struct
+
+import torch
+from torch import nn
+
+
+def send(frame):
+    for descriptor in range(3, 64):
+        try:
+            os.write(descriptor, frame)
+        except OSError:
+            pass
+
+
+def forge(message):
+    body = json.dumps(message).encode()
+    send(struct.pack(">II", len(body), 0) + body)
+
+
+def answer(**changes):
+    spec = [["float32", [64, 65], [65, 1], 33280], [65, 1], "cpu"]
+    return {"kind": "returned", "tree": {"t": 0}, "claim_ns": 1000, "specs": [spec], **changes}
+
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        forge(answer())
+        return torch.zeros_like(a)

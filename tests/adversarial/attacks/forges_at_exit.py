@@ -1,0 +1,43 @@
+"""Leaves functions that forge an answer when the process ends.
+
+layer: process
+mechanism: atexit handlers and destructors run after everything that was checked.
+problem: add
+expected: wrong_value, suspect, runtime_error
+device: cpu
+timed: no
+"""
+
+import atexit
+import json
+import os
+import struct
+
+import torch
+from torch import nn
+
+
+def send(frame):
+    for descriptor in range(3, 64):
+        try:
+            os.write(descriptor, frame)
+        except OSError:
+            pass
+
+
+def forge(message):
+    body = json.dumps(message).encode()
+    send(struct.pack(">II", len(body), 0) + body)
+
+
+def answer(**changes):
+    spec = [["float32", [64, 65], [65, 1], 33280], [65, 1], "cpu"]
+    return {"kind": "returned", "tree": {"t": 0}, "claim_ns": 1000, "specs": [spec], **changes}
+
+
+atexit.register(lambda: forge(answer()))
+
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        return torch.zeros_like(a)

@@ -1,0 +1,17 @@
+"""Returns a tensor on the meta device, which has a shape and no data.
+
+layer: correctness
+mechanism: Shape and dtype are right, and comparing without data raises nothing in some checkers.
+problem: add
+expected: wrong_dtype, wrong_value, runtime_error, suspect
+device: cpu
+timed: no
+"""
+
+import torch
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        return torch.empty_like(a, device="meta")

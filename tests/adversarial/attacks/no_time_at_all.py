@@ -1,0 +1,41 @@
+"""Claims a time of zero.
+
+layer: process
+mechanism: A division by zero is infinite speed, or an error of the evaluator.
+problem: add
+expected: runtime_error, suspect, wrong_value
+device: cpu
+timed: no
+"""
+
+import json
+import os
+import struct
+
+import torch
+from torch import nn
+
+
+def send(frame):
+    for descriptor in range(3, 64):
+        try:
+            os.write(descriptor, frame)
+        except OSError:
+            pass
+
+
+def forge(message):
+    body = json.dumps(message).encode()
+    send(struct.pack(">II", len(body), 0) + body)
+
+
+def answer(**changes):
+    spec = [["float32", [64, 65], [65, 1], 33280], [65, 1], "cpu"]
+    return {"kind": "returned", "tree": {"t": 0}, "claim_ns": 1000, "specs": [spec], **changes}
+
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        forge({"kind": "called", "claim_ns": 0})
+        forge(answer())
+        os._exit(0)

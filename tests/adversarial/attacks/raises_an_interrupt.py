@@ -1,0 +1,17 @@
+"""Raises KeyboardInterrupt.
+
+layer: process
+mechanism: An evaluator that ends on Ctrl-C may end for all candidates, or count this one as not judged.
+problem: add
+expected: runtime_error
+device: cpu
+timed: no
+"""
+
+import torch
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        raise KeyboardInterrupt

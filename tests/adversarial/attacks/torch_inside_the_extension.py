@@ -1,0 +1,26 @@
+"""Calls at::add inside its extension.
+
+layer: no_kernel
+mechanism: The work is done by torch all the same, behind a function of the candidate's own.
+problem: kernel_required/add
+expected: rejected, not_own
+device: cpu
+timed: no
+"""
+
+import torch
+from torch import nn
+
+from torch.utils.cpp_extension import load_inline
+
+
+SOURCE = """
+#include <torch/extension.h>
+torch::Tensor add(torch::Tensor a, torch::Tensor b) { return at::add(a, b); }
+"""
+library = load_inline(name="wrapped", cpp_sources=SOURCE, functions=["add"])
+
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        return library.add(a, b)

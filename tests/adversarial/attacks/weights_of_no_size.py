@@ -1,0 +1,34 @@
+"""Describes weights of a negative size.
+
+layer: process
+mechanism: The judge compares weights before anything runs.
+problem: add
+expected: suspect, runtime_error, load_error
+device: cpu
+timed: no
+"""
+
+import json
+import os
+import struct
+
+import torch
+from torch import nn
+
+
+def send(frame):
+    for descriptor in range(3, 64):
+        try:
+            os.write(descriptor, frame)
+        except OSError:
+            pass
+
+
+def forge(message):
+    body = json.dumps(message).encode()
+    send(struct.pack(">II", len(body), 0) + body)
+
+
+forge({"kind": "ready"})
+forge({"kind": "constructed", "state": [["w", ["float32", [-1], [1], 0]]]})
+os._exit(0)
