@@ -225,6 +225,7 @@ class WorkerClient:
             if isinstance(message, bytes):
                 self._worker.line.send_signal(message, timeout_s=timeout_s)
             elif message is not None:
+                self._watch_memory()
                 self._arena.synchronize()  # what the judge wrote or still reads is done before the worker goes on
                 self._worker.line.send(message, descriptors, timeout_s=timeout_s)
             answer = self._await_answer(timeout_s)
@@ -246,13 +247,20 @@ class WorkerClient:
         remaining_s = timeout_s
         while True:
             began_s = time.monotonic()
-            answer, descriptors = self._worker.line.receive(timeout_s=remaining_s)
+            answer, descriptors = self._worker.line.receive(timeout_s=remaining_s, while_waiting=self._watch_memory)
             for descriptor in descriptors:
                 os.close(descriptor)
             if answer["kind"] != "build":
                 return answer
             remaining_s = max(remaining_s - (time.monotonic() - began_s), 1.0)
             self._build(answer)
+
+    def _watch_memory(self) -> None:
+        """Ends a worker that takes more memory than it may."""
+        overuse = self._worker.find_overuse(self._arena.descriptor)
+        if overuse is not None:
+            self._worker.end()
+            raise CandidateFailure(Outcome.OUT_OF_MEMORY, overuse)
 
     def _build(self, message: dict[str, Any]) -> None:
         if self._answer_build is None:

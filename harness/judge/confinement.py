@@ -1,12 +1,15 @@
-"""The walls around workers and compilers: bubblewrap where it is installed, an allow-listed environment everywhere.
+"""The walls around workers and compilers: which there are to be, what can be seen behind them, and the environment.
 
-What each worker gives up by itself after it was forked is in `harness.worker.confine`; the judge records both.
+The outermost is bubblewrap, or a private root that `harness.worker.launch` makes in namespaces of its own. What each
+worker gives up after it was forked is in `harness.worker.keeper`. The judge records what was in force.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,35 +28,118 @@ JUDGE_ONLY = "OMP_WAIT_POLICY"  # see `harness.executors`: the judge's threads s
 ENVIRONMENT_PREFIXES = ("OMP_", "MKL_", "KMP_", "GOMP_", "NVIDIA_")
 
 
+DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty"))
+# The launcher runs before anything is closed: it imports this package's walls from here, and no other package.
+_LAUNCHER = "import sys; sys.path.insert(0, sys.argv.pop(1)); from harness.worker.launch import main; main()"
+PROBE_TIMEOUT_S = 10.0
+TEMPORARY_BYTES = 4 << 30  # of /tmp beside a compiler, where bubblewrap is missing
+BUILD_LIMITS = {"memory_bytes": None, "scratch_bytes": 8 << 30, "processes": 4096, "cpu_s": 7200}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confinement:
-    """Which walls this machine has. `bubblewrap` is the program's path or None; see `probe_confinement`."""
+    """Which walls are to be built. `probe_confinement` finds the strongest that this machine has.
+
+    `bubblewrap` is that program's path or None. Without it, `namespaces` means that a private root is made by
+    `harness.worker.launch`. `filters`: Landlock and seccomp, as far as the kernel has them. `weakness` says why there is
+    no root of its own, or is empty.
+    """
 
     bubblewrap: str | None
     namespaces: bool = True
+    filters: bool = True
+    weakness: str = ""
+
+    @property
+    def has_own_root(self) -> bool:
+        return self.bubblewrap is not None or self.namespaces
+
+    @property
+    def root_name(self) -> str | None:
+        """The outermost wall, for the record."""
+        if self.bubblewrap is not None:
+            return "bubblewrap"
+        return "private root" if self.namespaces else None
 
     def wrap(self, command: Sequence[str], *, readable: Iterable[Path], writable: Iterable[Path] = ()) -> list[str]:
-        """The command inside a read-only system without network, home or other processes; as it is without bwrap."""
+        """The command without network, and without sight of anything but what it may read, as far as walls are to be
+        had. All privileges are gone, and only `writable` can be written."""
+        if not self.filters and not self.has_own_root:
+            return list(command)
+        readable, writable = [*readable, *worker_package_files()], list(writable)
+        launched = self._launch(command, readable, writable, for_workers=False)
+        return self._put_into_bubblewrap(launched, readable, writable)
+
+    def wrap_forkserver(self, command: Sequence[str], *, readable: Iterable[Path]) -> list[str]:
+        """The same root for a command that makes more walls itself, for each of its workers."""
+        readable = list(readable)
+        if self.bubblewrap is None and self.namespaces:
+            return self._launch(command, readable, (), for_workers=True)
+        return self._put_into_bubblewrap(command, readable, ())
+
+    def _put_into_bubblewrap(
+        self, command: Sequence[str], readable: Iterable[Path], writable: Iterable[Path]
+    ) -> list[str]:
         if self.bubblewrap is None:
             return list(command)
         return [*_bubblewrap_arguments(self.bubblewrap, readable, writable), "--", *command]
 
+    def _launch(
+        self, command: Sequence[str], readable: Iterable[Path], writable: Iterable[Path], *, for_workers: bool
+    ) -> list[str]:
+        walls = {
+            "private_root": self.bubblewrap is None and self.namespaces,
+            "own_root": self.has_own_root,
+            "for_workers": for_workers,
+            "filters": self.filters,
+            "readable": readable_paths(readable),
+            "writable": [str(path) for path in writable],
+            "devices": device_paths(),
+            "temporary_bytes": TEMPORARY_BYTES,
+            "limits": BUILD_LIMITS,
+        }
+        package_root = str(Path(__file__).resolve().parents[2])
+        return [sys.executable, "-I", "-S", "-B", "-c", _LAUNCHER, package_root, json.dumps(walls), *command]
+
 
 def probe_confinement(wanted: str = "auto") -> Confinement:
-    """The strongest walls to be had. `wanted` "auto" or "none"; bubblewrap counts only if it really starts."""
+    """The strongest walls to be had. `wanted` "auto" or "none"; each kind counts only if it really starts."""
     if wanted == "none":
-        return Confinement(bubblewrap=None, namespaces=False)
+        return Confinement(bubblewrap=None, namespaces=False, filters=False, weakness="no walls were wanted")
     path = shutil.which("bwrap")
-    if path is not None and not _starts(path):
-        path = None
-    return Confinement(bubblewrap=path)
+    why = "bubblewrap is not installed" if path is None else _why_not(Confinement(bubblewrap=path))
+    if not why:
+        return Confinement(bubblewrap=path)
+    own = Confinement(bubblewrap=None, weakness=why)
+    why_not_own = _why_not(own)
+    if not why_not_own:
+        return own
+    return Confinement(bubblewrap=None, namespaces=False, weakness=f"{why}; {why_not_own}")
 
 
-def _starts(path: str) -> bool:
-    import subprocess
+def _why_not(walls: Confinement) -> str:
+    """What went wrong when a command was started behind these walls; empty if nothing did."""
+    name = walls.root_name
+    command = walls.wrap(["true"], readable=interpreter_folders())
+    try:
+        subprocess.run(command, capture_output=True, check=True, timeout=PROBE_TIMEOUT_S, cwd="/")
+    except subprocess.TimeoutExpired:
+        return f"{name} does not start within {PROBE_TIMEOUT_S:g} s"
+    except subprocess.CalledProcessError as error:
+        return f"{name} does not start: {error.stderr.decode(errors='replace').strip()[-300:]}"
+    except OSError as error:
+        return f"{name} does not start: {error}"
+    return ""
 
-    command = [*_bubblewrap_arguments(path, (), ()), "--", "true"]
-    return subprocess.run(command, capture_output=True, check=False, timeout=20).returncode == 0
+
+def readable_paths(more: Iterable[Path]) -> list[str]:
+    """All that can be read behind the walls: the system's folders and files, and these. One list for every kind."""
+    return [*SYSTEM_FOLDERS, *SYSTEM_FILES, *(str(path) for path in _without_nested(more))]
+
+
+def device_paths() -> list[str]:
+    """Harmless device nodes, and those of NVIDIA's driver where there is one."""
+    return [*DEVICES, *sorted(str(node) for node in Path("/dev").glob("nvidia*"))]
 
 
 def _bubblewrap_arguments(path: str, readable: Iterable[Path], writable: Iterable[Path]) -> list[str]:
@@ -82,10 +168,11 @@ def _bubblewrap_arguments(path: str, readable: Iterable[Path], writable: Iterabl
 
 
 def _without_nested(folders: Iterable[Path]) -> list[Path]:
-    """Each folder once, outer ones first; what lies below another or below a system folder is there already."""
+    """Each folder once, outer ones first, by every name it goes by; what lies below another is there already."""
     kept = [Path(folder) for folder in SYSTEM_FOLDERS]
     system = len(kept)
-    for folder in sorted(set(folders), key=lambda path: len(path.parts)):
+    named = {name for folder in folders for name in (folder.absolute(), folder.resolve())}
+    for folder in sorted(named, key=lambda path: len(path.parts)):
         if folder.exists() and not any(folder.is_relative_to(outer) for outer in kept):
             kept.append(folder)
     return kept[system:]

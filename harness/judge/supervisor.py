@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,9 +21,12 @@ from harness.domain import HarnessError, WireError, WorkerLost, WorkerTimeout
 from harness.judge.confinement import (
     Confinement,
     clean_environment,
+    device_paths,
     interpreter_folders,
+    readable_paths,
     worker_package_files,
 )
+from harness.judge.memory import MemoryWatch, children_of
 from harness.wire import Channel, make_pair
 
 START_TIMEOUT_S = 120.0
@@ -41,6 +45,17 @@ class WorkerLimits:
     scratch_bytes: int = 1 << 30
     processes: int = 512
     cpu_s: int = 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Processor time of a worker with all that it started, in nanoseconds: of some threads, and of everything else."""
+
+    helpers_ns: int
+    busy_ns: int
+
+    def __sub__(self, before: Usage) -> Usage:
+        return Usage(helpers_ns=self.helpers_ns - before.helpers_ns, busy_ns=self.busy_ns - before.busy_ns)
 
 
 class OutputTail:
@@ -70,11 +85,12 @@ class OutputTail:
 class WorkerProcess:
     """One worker: its line, its printed output, and a sure way to end it."""
 
-    def __init__(self, server: Forkserver, pid: int, line: Channel, output: OutputTail) -> None:
+    def __init__(self, server: Forkserver, pid: int, line: Channel, output: OutputTail, watch: MemoryWatch) -> None:
         self._server = server
         self._pid = pid
         self.line = line
         self._output = output
+        self._watch = watch
         self._status: int | None = None
         self._ended = False
 
@@ -96,6 +112,22 @@ class WorkerProcess:
 
     def resume(self) -> None:
         self._server.signal_tree(self._pid, "resume")
+
+    def server_used_s(self) -> float:
+        return self._server.used_s
+
+    def find_helper_threads(self) -> list[int]:
+        """Ids, as the forkserver sees them, of all its threads now that are no process's main thread."""
+        answer = self._server.ask_about(self._pid, "threads")
+        return [int(thread) for thread in answer["ids"]]
+
+    def measure_usage(self, helpers: list[int]) -> Usage:
+        answer = self._server.ask_about(self._pid, "usage", threads=helpers)
+        return Usage(helpers_ns=answer["helpers_ns"], busy_ns=answer["busy_ns"])
+
+    def find_overuse(self, arena: int) -> str | None:
+        """See `harness.judge.memory.MemoryWatch`."""
+        return None if self._ended else self._watch.find_overuse(arena)
 
     def printed(self) -> str:
         return self._output.text()
@@ -119,6 +151,8 @@ class Forkserver:
         self._lock = threading.Lock()
         self._inner = ""
         self._has_namespaces = False
+        self._outer_id = 0  # the forkserver's process id as this process sees it
+        self.used_s = 0.0  # processor time of the forkserver itself, as of its last answer about a worker's
         # The kernel ends the forkserver with the *thread* that started it, so one thread that lives as long does.
         self._starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="forkserver")
 
@@ -134,12 +168,17 @@ class Forkserver:
                     "limits": _limits_message(limits),
                     "scratch": self._new_scratch(),
                     "namespaces": self._has_namespaces,
+                    "filters": self._confinement.filters,
+                    "own_root": self._confinement.has_own_root,
+                    "readable": readable_paths(_read_by_workers()),
+                    "devices": device_paths(),
                 }
                 answer = _ask(line, request, (theirs.fileno(), output.write_end))
             finally:
                 theirs.close()
                 os.close(output.write_end)
-        worker = WorkerProcess(self, int(answer["pid"]), Channel(ours), output)
+            watch = MemoryWatch(_find_by_inner_id(self._outer_id, int(answer["pid"])), limits.memory_bytes)
+        worker = WorkerProcess(self, int(answer["pid"]), Channel(ours), output, watch)
         self._await_first_word(worker)
         return worker
 
@@ -157,10 +196,16 @@ class Forkserver:
 
     def signal_tree(self, pid: int, what: Literal["pause", "resume"]) -> int:
         """Stops a worker with all its descendants, or lets them go on; the processor time they have used, in ns."""
+        answer = self.ask_about(pid, what)
+        self.used_s = answer["server_ns"] / 1e9
+        return int(answer["busy_ns"])
+
+    def ask_about(self, pid: int, what: str, **more: Any) -> dict[str, Any]:
+        """The forkserver's answer about one of its workers."""
         with self._lock:
             if self._line is None:
                 raise HarnessError("the forkserver is not running")
-            return int(_ask(self._line, {"kind": what, "pid": pid}, ())["busy_ns"])
+            return _ask(self._line, {"kind": what, "pid": pid, **more}, ())
 
     def close(self) -> None:
         """Ends the forkserver and all its workers. It can be used again."""
@@ -170,8 +215,9 @@ class Forkserver:
     @property
     def level(self) -> str:
         """The walls that the last worker had, for the record."""
-        outer = "bubblewrap" if self._confinement.bubblewrap else "no bubblewrap"
-        return f"{outer}, {self._inner}" if self._inner else "no process started"
+        if not self._inner:
+            return "no process started"
+        return ", ".join(filter(None, (self._confinement.root_name, self._inner)))
 
     def _await_first_word(self, worker: WorkerProcess) -> None:
         try:
@@ -179,24 +225,26 @@ class Forkserver:
         except (WorkerLost, WorkerTimeout, WireError) as error:
             worker.end()
             raise HarnessError(f"a worker did not come up ({error}); it printed: {worker.printed()[-500:]}") from error
-        self._inner = f"{message['level']}, rlimits"
+        self._inner = str(message["level"])
 
     def _new_scratch(self) -> str:
         """Where a worker's scratch is. With namespaces each mounts its own over one place: /tmp, unless what it must
-        read lies below that. Without, each gets a folder of its own."""
+        read lies below that. Without, each makes a folder of its own there."""
         if self._folder is None:
             raise HarnessError("the forkserver has no scratch folder")
         if not self._has_namespaces:
-            return tempfile.mkdtemp(dir=self._folder.name)
+            return "/tmp" if self._confinement.has_own_root else self._folder.name
         hides = any(path.resolve().is_relative_to("/tmp") for path in _read_by_workers())
         return self._folder.name if hides else "/tmp"
 
     def _start(self) -> Channel:
         ours, theirs = make_pair()
         self._folder = tempfile.TemporaryDirectory(prefix="harness-scratch-", ignore_cleanup_errors=True)
+        Path(self._folder.name).chmod(0o1733)  # workers may be another user; they make folders, and see no others
         command = [sys.executable, "-m", "harness.worker.forkserver", str(theirs.fileno())]
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - as long-lived as the process
-        wrapped = self._confinement.wrap(command, readable=[*_read_by_workers(), Path(self._folder.name)])
+        readable = [*_read_by_workers(), Path(self._folder.name)]
+        wrapped = self._confinement.wrap_forkserver(command, readable=readable)
         package_root = str(Path(__file__).resolve().parents[2])
         # Asked through NVML, torch does not touch the CUDA driver at import, which would spoil every forked child.
         nvml = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
@@ -215,6 +263,7 @@ class Forkserver:
             self._stop()
             raise HarnessError(f"the forkserver did not start: {error}; it said: {said}") from error
         self._has_namespaces = self._confinement.namespaces and warm.get("namespaces") is True
+        self._outer_id = _find_innermost(self._process.pid)
         self._line = line
         return line
 
@@ -240,6 +289,22 @@ class Forkserver:
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
+
+
+def _find_innermost(pid: int) -> int:
+    """The last of a chain of processes that wait for each other: what a sandbox program finally runs."""
+    while children := children_of(pid):
+        pid = children[0]
+    return pid
+
+
+def _find_by_inner_id(parent: int, inner: int) -> int:
+    """The child of a process that is called `inner` in that one's own process namespace."""
+    for child in children_of(parent):
+        ids = re.search(r"^NSpid:\s+(.+)$", Path(f"/proc/{child}/status").read_text(), re.MULTILINE)
+        if ids is not None and int(ids[1].split()[-1]) == inner:
+            return child
+    raise HarnessError(f"the worker {inner} is not among the children of the forkserver {parent}")
 
 
 def _read_by_workers() -> list[Path]:

@@ -13,8 +13,9 @@ import re
 import socket
 import struct
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 from harness.domain import WireError, WorkerLost, WorkerTimeout
 
@@ -22,9 +23,11 @@ _SURROGATE = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89a-fA-F]")
 _HEADER = struct.Struct(">II")
 MAX_BODY_BYTES = 64 * 1024 * 1024
 MAX_DESCRIPTORS = 8
+LOOK_EVERY_S = 0.05
 WAKE, GO = b"w", b"g"  # signals: single bytes outside of any frame, sent while the other end waits for one
 
 Message = dict[str, Any]
+T = TypeVar("T")
 
 
 class Channel:
@@ -52,20 +55,23 @@ class Channel:
         except OSError as error:
             raise WorkerLost(f"the line was closed while sending: {error}") from error
 
-    def receive(self, *, timeout_s: float | None = None) -> tuple[Message, list[int]]:
-        """The next message and its descriptors (owned by the caller).
+    def receive(
+        self, *, timeout_s: float | None = None, while_waiting: Callable[[], None] | None = None
+    ) -> tuple[Message, list[int]]:
+        """The next message and its descriptors (owned by the caller). `while_waiting` is called about every
+        50 ms, first when that long has passed; what it raises ends the waiting.
 
         Raises WorkerLost at the end of the line, WorkerTimeout past the deadline, WireError on a broken frame.
         """
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        header, descriptors = self._read_header(deadline)
+        patience = _Patience(None if timeout_s is None else time.monotonic() + timeout_s, while_waiting)
+        header, descriptors = self._read_header(patience)
         try:
             length, announced = _HEADER.unpack(header)
             if length > self._max_body_bytes:
                 raise WireError(f"a message of {length} bytes was announced, at most {self._max_body_bytes} are taken")
             if announced != len(descriptors):
                 raise WireError(f"{announced} descriptors were announced and {len(descriptors)} came")
-            return _parse(self._read(length, deadline)), descriptors
+            return _parse(self._read(length, patience)), descriptors
         except BaseException:
             for descriptor in descriptors:
                 os.close(descriptor)
@@ -95,39 +101,56 @@ class Channel:
     def close(self) -> None:
         self._socket.close()
 
-    def _read_header(self, deadline: float | None) -> tuple[bytes, list[int]]:
-        self._wait(deadline)
-        try:
-            data, descriptors, _, _ = socket.recv_fds(self._socket, _HEADER.size, MAX_DESCRIPTORS)
-        except TimeoutError as error:
-            raise WorkerTimeout("no answer within the time limit") from error
-        except OSError as error:
-            raise WorkerLost(f"the line broke: {error}") from error
+    def _read_header(self, patience: _Patience) -> tuple[bytes, list[int]]:
+        read = partial(socket.recv_fds, self._socket, _HEADER.size, MAX_DESCRIPTORS)
+        data, descriptors, _, _ = self._take(read, patience)
         if not data:
             raise WorkerLost("the other end closed the line")
-        return data + self._read(_HEADER.size - len(data), deadline), list(descriptors)
+        return data + self._read(_HEADER.size - len(data), patience), list(descriptors)
 
-    def _read(self, length: int, deadline: float | None) -> bytes:
+    def _read(self, length: int, patience: _Patience) -> bytes:
         parts = []
         while length > 0:
-            self._wait(deadline)
-            try:
-                part = self._socket.recv(min(length, 1 << 20))
-            except TimeoutError as error:
-                raise WorkerTimeout("half a message came within the time limit") from error
-            except OSError as error:
-                raise WorkerLost(f"the line broke: {error}") from error
+            part = self._take(partial(self._socket.recv, min(length, 1 << 20)), patience)
             if not part:
                 raise WorkerLost("the other end closed the line in the middle of a message")
             parts.append(part)
             length -= len(part)
         return b"".join(parts)
 
-    def _wait(self, deadline: float | None) -> None:
-        if deadline is None:
-            self._socket.settimeout(None)
-            return
-        self._socket.settimeout(max(deadline - time.monotonic(), 1e-6))
+    def _take(self, read: Callable[[], T], patience: _Patience) -> T:
+        """What `read` gives once there is something."""
+        while True:
+            self._socket.settimeout(patience.next_s())
+            try:
+                return read()
+            except TimeoutError:
+                continue
+            except OSError as error:
+                raise WorkerLost(f"the line broke: {error}") from error
+
+
+class _Patience:
+    """How long to wait for the next byte of one message, and what to do meanwhile."""
+
+    def __init__(self, deadline: float | None, while_waiting: Callable[[], None] | None) -> None:
+        self._deadline = deadline
+        self._while_waiting = while_waiting
+        self._next_look_s = time.monotonic() + LOOK_EVERY_S
+
+    def next_s(self) -> float | None:
+        """Seconds, None for ever. Raises WorkerTimeout past the deadline."""
+        now_s = time.monotonic()
+        if self._deadline is not None and now_s >= self._deadline:
+            raise WorkerTimeout("no whole message came within the time limit")
+        ends = [] if self._deadline is None else [self._deadline]
+        if self._while_waiting is not None:
+            if now_s >= self._next_look_s:
+                self._while_waiting()
+                now_s = time.monotonic()
+                self._next_look_s = now_s + LOOK_EVERY_S
+            ends.append(self._next_look_s)
+        return max(min(ends) - now_s, 1e-6) if ends else None
 
 
 def _parse(body: bytes) -> Message:

@@ -1,7 +1,6 @@
-"""What a worker gives up before it imports a candidate: the network, other processes, other folders, privileges.
+"""What a process gives up before it runs foreign code: the network, other processes, other folders, privileges.
 
-Linux system calls through ctypes, since Python 3.11 has none of them. Does not decide a policy: the judge says which
-limits it wants, and this module reports which of them it got.
+Does not decide a policy: the judge says which walls and limits it wants, and this module reports which of them it got.
 """
 
 from __future__ import annotations
@@ -15,18 +14,21 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-_NEW_NAMESPACES = 0x00020000 | 0x10000000 | 0x20000000 | 0x40000000 | 0x08000000  # mount, user, pid, net, ipc
-_MS_NOSUID_NODEV, _MS_NOEXEC = 2 | 4, 8
-_MS_PRIVATE_RECURSIVE = 0x4000 | 0x40000
-_SYS_MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE, _MOUNT_ATTR_RDONLY = 442, -100, 0x8000, 1
-_PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
+from harness.worker import kernel
+from harness.worker.kernel import libc
+from harness.worker.landlock import Access, restrict_with_landlock
+from harness.worker.syscall_filter import filter_system_calls
+
+_NEW_NAMESPACES = (
+    kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC
+)
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 4, 36, 38
 _CAPABILITY_VERSION_3 = 0x20080522
 _SYS_CAPSET = {"x86_64": 126, "aarch64": 91}
 
 INSIDE_ID = 1000
 NOBODY_ID = 65534
-
-_libc = ctypes.CDLL(None, use_errno=True)
+SHARED_MEMORY_BYTES = 64 << 20  # of /dev/shm, where semaphores lie
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +43,7 @@ class Limits:
 
 def die_with_parent() -> None:
     """The kernel kills this process when its parent ends, however that ends."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def drop_root() -> None:
@@ -56,7 +58,7 @@ def drop_root() -> None:
             os.setresgid(NOBODY_ID, NOBODY_ID, NOBODY_ID)
             os.setresuid(NOBODY_ID, NOBODY_ID, NOBODY_ID)
         # Changing ids hides /proc/self from its owner; the id maps below are written there.
-        _libc.prctl(4, 1, 0, 0, 0)
+        libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
 
 
 def _is_open_to_others(path: Path) -> bool:
@@ -66,7 +68,7 @@ def _is_open_to_others(path: Path) -> bool:
 def enter_namespaces() -> bool:
     """New user, mount, process, network and IPC namespaces; the next child is process 1 there. False: not allowed."""
     user, group = os.getuid(), os.getgid()
-    if _libc.unshare(_NEW_NAMESPACES) != 0:
+    if libc.unshare(_NEW_NAMESPACES) != 0:
         return False
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{INSIDE_ID} {user} 1")
@@ -74,47 +76,108 @@ def enter_namespaces() -> bool:
     return True
 
 
+def enter_namespaces_for_many() -> None:
+    """The same, with a host name, for several workers or a whole build. Root keeps two users there: itself and nobody.
+
+    Raises OSError where that is not allowed. A helper that stays outside writes the map of users, which only it may.
+    """
+    told, tell = os.pipe()
+    process = os.getpid()
+    helper = os.fork()
+    if helper == 0:
+        os.close(tell)
+        os._exit(0 if os.read(told, 1) and _map_users(process) else 1)
+    os.close(told)
+    refused = libc.unshare(_NEW_NAMESPACES | kernel.CLONE_NEWUTS) != 0
+    if not refused:
+        os.write(tell, b"!")
+    os.close(tell)
+    if os.waitpid(helper, 0)[1] != 0 or refused:
+        raise PermissionError("user namespaces are not allowed here")
+
+
+def _map_users(process: int) -> bool:
+    folder = Path(f"/proc/{process}")
+    user, group = os.getuid(), os.getgid()
+    try:
+        if user == 0:
+            with contextlib.suppress(PermissionError):
+                (folder / "uid_map").write_text(f"0 0 1\n{NOBODY_ID} {NOBODY_ID} 1\n")
+                (folder / "gid_map").write_text(f"0 0 1\n{NOBODY_ID} {NOBODY_ID} 1\n")
+                return True
+        (folder / "setgroups").write_text("deny")
+        (folder / "uid_map").write_text(f"{user} {user} 1")
+        (folder / "gid_map").write_text(f"{group} {group} 1")
+    except OSError:
+        return False
+    return True
+
+
 def close_file_system() -> bool:
     """Makes every mount of this namespace read-only; what is mounted afterwards is not. False: kernel before 5.12."""
-    _mount(b"none", b"/", None, _MS_PRIVATE_RECURSIVE, None)
-    read_only = (ctypes.c_uint64 * 4)(_MOUNT_ATTR_RDONLY, 0, 0, 0)  # set, clear, propagation, user namespace
-    size = ctypes.c_size_t(ctypes.sizeof(read_only))
-    return int(_libc.syscall(_SYS_MOUNT_SETATTR, _AT_FDCWD, b"/", _AT_RECURSIVE, read_only, size)) == 0
+    kernel.mount("none", "/", None, kernel.MS_PRIVATE | kernel.MS_REC)
+    try:
+        kernel.set_mount_attributes("/", kernel.MOUNT_ATTR_RDONLY, recursive=True)
+    except OSError:
+        return False
+    return True
 
 
 def mount_scratch(folder: str, size_bytes: int) -> None:
-    """A private file system in memory over `folder`, and, where the kernel allows it, a /proc of this namespace."""
-    options = f"size={size_bytes},mode=700".encode()
-    _mount(b"tmpfs", os.fsencode(folder), b"tmpfs", _MS_NOSUID_NODEV, options)
+    """A private file system in memory over `folder`, a small one over /dev/shm, and, where the kernel allows it, a
+    /proc of this namespace."""
+    plain = kernel.MS_NOSUID | kernel.MS_NODEV
+    kernel.mount("scratch", folder, "tmpfs", plain, f"size={size_bytes},mode=700")
+    with contextlib.suppress(OSError):
+        kernel.mount("shm", "/dev/shm", "tmpfs", plain, f"size={SHARED_MEMORY_BYTES},mode=700")
     # Refused where an outer sandbox covers parts of /proc; then that sandbox's view stays, which is narrow already.
-    _libc.mount(b"proc", b"/proc", b"proc", _MS_NOSUID_NODEV | _MS_NOEXEC, None)
+    with contextlib.suppress(OSError):
+        kernel.mount("proc", "/proc", "proc", plain | kernel.MS_NOEXEC)
 
 
-def _mount(source: bytes, target: bytes, kind: bytes | None, flags: int, data: bytes | None) -> None:
-    if _libc.mount(source, target, kind, flags, data) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"mounting {target.decode()}: {os.strerror(code)}")
+def adopt_orphans() -> None:
+    """Whatever descendants lose their parent become children of this process, so that none is lost sight of."""
+    kernel.check(libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
+
+
+def restrict_calls(access: Access, *, has_own_root: bool) -> list[str]:
+    """Landlock and seccomp, after privileges were dropped; the names of those that are in force.
+
+    Where the file system is shared with others, sockets by path would reach them, so there even those are refused.
+    """
+    restricted = ["landlock"] if restrict_with_landlock(access) else []
+    return restricted + (["seccomp"] if filter_system_calls(allow_unix_sockets=has_own_root) else [])
 
 
 def drop_privileges() -> None:
     """No capability is left, and no program started from here can gain one."""
-    _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     nothing = (ctypes.c_uint32 * 6)()
     number = _SYS_CAPSET.get(os.uname().machine)
-    if number is None or _libc.syscall(number, header, nothing) != 0:
+    if number is None or libc.syscall(number, header, nothing) != 0:
         raise OSError(ctypes.get_errno(), f"capabilities could not be dropped on {os.uname().machine}")
 
 
-def apply_limits(limits: Limits) -> None:
-    """Resource limits of this process and its children. The address space counts what is mapped already on top."""
+def apply_limits(limits: Limits, *, shares_user: bool = False) -> None:
+    """Resource limits of this process and its children. The address space counts what is mapped already on top, and
+    where the user has other processes outside, so does the number of processes."""
     _lower(resource.RLIMIT_CORE, 0)
     _lower(resource.RLIMIT_FSIZE, limits.scratch_bytes)
-    _lower(resource.RLIMIT_NPROC, limits.processes)
+    _lower(resource.RLIMIT_NPROC, limits.processes + (_count_tasks_of_user() if shares_user else 0))
     _lower(resource.RLIMIT_CPU, limits.cpu_s)
     if limits.memory_bytes is not None:
         mapped_pages = int(Path("/proc/self/statm").read_text().split()[0])
         _lower(resource.RLIMIT_AS, mapped_pages * resource.getpagesize() + limits.memory_bytes)
+
+
+def _count_tasks_of_user() -> int:
+    tasks = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+            if process.stat().st_uid == os.getuid():
+                tasks += len(os.listdir(process / "task"))  # noqa: PTH208 - their number is all that is wanted
+    return tasks
 
 
 def _lower(which: int, value: int) -> None:

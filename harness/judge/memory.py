@@ -1,0 +1,217 @@
+"""How much memory a worker's processes take, and how much is left for all: what limits per process do not bind.
+
+Counts what each process has for itself, memory shared between them, and memory files that nothing maps. What can be
+hidden from that shows in the memory that is left. Linux only; sizes in bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.domain import DeviceError, HarnessError
+
+LOOK_EVERY_S = 0.05
+FLOOR_BYTES = 1 << 30  # of what must stay free for everybody else, or less on a small machine
+FLOOR_SHARE = 0.05
+BLOCK_BYTES = 512  # of st_blocks, whatever the file system's own are
+_UNLIMITED_BYTES = 1 << 60
+_OWN = re.compile(r"^Rss(?:Anon|Shmem):\s+(\d+) kB$", re.MULTILINE)
+_SHARED_OUT = re.compile(r"^Pss_(?:Anon|Shmem):\s+(\d+) kB$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Machine:
+    """Free memory and shared memory, of the machine or of the control group that limits this process."""
+
+    available_bytes: int
+    shared_bytes: int
+
+
+class MemoryWatch:
+    """Looks after the processes under `pid` (as this process sees it). `limit_bytes` None: only the floor counts."""
+
+    def __init__(self, pid: int, limit_bytes: int | None) -> None:
+        self._pid = pid
+        self._limit_bytes = limit_bytes
+        self._looked_s = 0.0
+        self._at_first_bytes = _count_own(_find_tree(pid))  # most of it is shared with the process it was forked from
+        self._machine_at_first = _read_machine()
+        self._floor_bytes = min(FLOOR_BYTES, int(_total_bytes() * FLOOR_SHARE))
+
+    def find_overuse(self, arena: int) -> str | None:
+        """What is wrong, in words; None if nothing is, or if somebody looked a moment ago. `arena` is the descriptor of
+        the judge's memory file, which does not count.
+
+        Raises HarnessError if memory runs out and it is not the worker that took it.
+        """
+        now_s = time.monotonic()
+        if now_s - self._looked_s < LOOK_EVERY_S:
+            return None
+        self._looked_s = now_s
+        tree = _find_tree(self._pid)
+        files_bytes = _count_memory_files(tree, arena)
+        used_bytes = _count_own(tree) - self._at_first_bytes + files_bytes
+        if self._limit_bytes is not None and used_bytes > self._limit_bytes:
+            # Pages that several processes share were counted for each of them; an exact count takes longer.
+            used_bytes = min(used_bytes, _count_exactly(tree) + files_bytes)
+            if used_bytes > self._limit_bytes:
+                limit = _megabytes(self._limit_bytes)
+                return f"its processes hold {_megabytes(used_bytes)} of memory together; the limit is {limit}"
+        return self._find_shortage(used_bytes)
+
+    def _find_shortage(self, used_bytes: int) -> str | None:
+        machine = _read_machine()
+        if machine.available_bytes >= self._floor_bytes:
+            return None
+        taken_bytes = self._machine_at_first.available_bytes - machine.available_bytes
+        hidden_bytes = machine.shared_bytes - self._machine_at_first.shared_bytes
+        message = f"only {_megabytes(machine.available_bytes)} of memory are left on this machine"
+        if max(used_bytes, hidden_bytes) * 2 < taken_bytes:
+            raise HarnessError(f"{message}, and it is not the candidate that took them; free some, and judge it again")
+        return f"{message}; since the worker started {_megabytes(taken_bytes)} were taken"
+
+
+def available_memory_bytes() -> int:
+    """What can still be allocated: on this machine, or in the control group where that is less."""
+    return _read_machine().available_bytes
+
+
+def _read_machine() -> _Machine:
+    meminfo = Path("/proc/meminfo").read_text()
+    available_bytes = _read_meminfo(meminfo, "MemAvailable")
+    headroom_bytes = min(_find_headrooms(), default=_UNLIMITED_BYTES)
+    return _Machine(available_bytes=min(available_bytes, headroom_bytes), shared_bytes=_read_meminfo(meminfo, "Shmem"))
+
+
+def _total_bytes() -> int:
+    limits = [limit_bytes for limit_bytes, _ in _read_control_groups()]
+    return min([_read_meminfo(Path("/proc/meminfo").read_text(), "MemTotal"), *limits])
+
+
+def _read_meminfo(text: str, name: str) -> int:
+    found = re.search(rf"^{name}:\s+(\d+) kB$", text, re.MULTILINE)
+    if found is None:
+        raise DeviceError(f"/proc/meminfo has no {name} line: this kernel is too old")
+    return int(found[1]) * 1024
+
+
+def _find_headrooms() -> list[int]:
+    """What each limiting control group has left; cached files count as free, for the kernel drops them first."""
+    return [max(limit_bytes - used_bytes, 0) for limit_bytes, used_bytes in _read_control_groups()]
+
+
+def _read_control_groups() -> list[tuple[int, int]]:
+    """Limit and use of every control group around this process that limits memory."""
+    groups = Path("/proc/self/cgroup").read_text().splitlines() if Path("/proc/self/cgroup").exists() else []
+    found = []
+    for line in groups:
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            found += list(_read_limits(_folders(path, ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")), 2))
+        elif "memory" in controllers.split(","):
+            found += list(_read_limits(_folders(path, ("/sys/fs/cgroup/memory",)), 1))
+    return found
+
+
+def _folders(path: str, roots: Iterable[str]) -> Iterator[Path]:
+    """A group's folder and those above it; in a container its own group may be the top of what can be seen."""
+    for root in roots:
+        folder = Path(root, path.lstrip("/"))
+        while folder.is_relative_to(root):
+            yield folder
+            folder = folder.parent
+
+
+def _read_limits(folders: Iterable[Path], version: int) -> Iterator[tuple[int, int]]:
+    limit_name, use_name, cached = {
+        1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+        2: ("memory.max", "memory.current", "inactive_file"),
+    }[version]
+    for folder in folders:
+        try:
+            limit = (folder / limit_name).read_text().strip()
+            if limit == "max" or int(limit) >= _UNLIMITED_BYTES:
+                continue
+            used_bytes = int((folder / use_name).read_text())
+            statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        except OSError:
+            continue
+        yield int(limit), used_bytes - int(statistics.get(cached, 0))
+
+
+def _find_tree(pid: int) -> set[int]:
+    tree: set[int] = set()
+    waiting = [pid]
+    while waiting:
+        process = waiting.pop()
+        if process not in tree:
+            tree.add(process)
+            waiting += children_of(process)
+    return tree
+
+
+def children_of(process: int) -> list[int]:
+    """Children of all threads of a process; none if it has just ended."""
+    found: list[int] = []
+    try:
+        for thread in Path(f"/proc/{process}/task").iterdir():
+            found += [int(child) for child in (thread / "children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        pass
+    return found
+
+
+def _count_own(processes: Iterable[int]) -> int:
+    """Resident pages that are no file's; those that several processes share count for each."""
+    return sum(_sum_kilobytes(Path(f"/proc/{process}/status"), _OWN) for process in processes)
+
+
+def _count_exactly(processes: Iterable[int]) -> int:
+    return sum(_sum_kilobytes(Path(f"/proc/{process}/smaps_rollup"), _SHARED_OUT) for process in processes)
+
+
+def _sum_kilobytes(path: Path, pattern: re.Pattern[str]) -> int:
+    try:
+        text = path.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0  # it has just ended
+    except PermissionError:
+        return _UNLIMITED_BYTES  # it hides its use, and the first count, which it cannot hide, was over the limit
+    return sum(map(int, pattern.findall(text))) * 1024
+
+
+def _count_memory_files(processes: Iterable[int], arena: int) -> int:
+    """Pages of the memory files that these have open, each file once, whether anything maps them or not."""
+    own = os.fstat(arena)
+    sizes: dict[tuple[int, int], int] = {}
+    for process in processes:
+        for path in _open_memory_files(process):
+            try:
+                file = path.stat()
+            except OSError:
+                continue  # closed a moment ago
+            sizes[file.st_dev, file.st_ino] = file.st_blocks * BLOCK_BYTES
+    sizes.pop((own.st_dev, own.st_ino), None)
+    return sum(sizes.values())
+
+
+def _open_memory_files(process: int) -> list[Path]:
+    found = []
+    try:
+        for link in Path(f"/proc/{process}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                if os.readlink(link).startswith("/memfd:"):  # noqa: PTH115 - the bare text
+                    found.append(link)
+    except OSError:
+        pass  # it has just ended, or hides them
+    return found
+
+
+def _megabytes(size_bytes: int) -> str:
+    return f"{size_bytes / (1 << 20):.0f} MiB"

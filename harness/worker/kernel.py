@@ -1,0 +1,56 @@
+"""System calls that Python 3.11 has no function for, with errors as OSError. Knows nothing of what they are for."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND = 1, 2, 4, 8, 0x1000
+MS_REC, MS_PRIVATE, MS_SILENT = 0x4000, 0x40000, 0x8000
+MOUNT_ATTR_RDONLY, MOUNT_ATTR_NOSUID = 1, 2
+CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC = 0x00020000, 0x02000000, 0x04000000, 0x08000000
+CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
+_SYS_MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE = 442, -100, 0x8000
+_SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+_MNT_DETACH = 2
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def check(result: int, what: str) -> int:
+    """The result of a system call that gives -1 on failure. Raises OSError, naming what was tried."""
+    if result == -1:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{what}: {os.strerror(code)}")
+    return result
+
+
+def system_call(what: str, number: int, *arguments: object) -> int:
+    """A system call by number; `what` names it in errors. Integers are passed as long."""
+    passed = [ctypes.c_long(value) if isinstance(value, int) else value for value in arguments]
+    return check(int(libc.syscall(ctypes.c_long(number), *passed)), what)
+
+
+def mount(source: str, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
+    texts = [None if text is None else os.fsencode(text) for text in (source, target, kind, options)]
+    check(libc.mount(texts[0], texts[1], texts[2], ctypes.c_ulong(flags), texts[3]), f"mounting {target}")
+
+
+def detach_mount(target: str) -> None:
+    """Takes a mount with all below it out of sight."""
+    check(libc.umount2(os.fsencode(target), _MNT_DETACH), f"unmounting {target}")
+
+
+def set_mount_attributes(target: str, attributes: int, *, recursive: bool) -> None:
+    """Adds attributes to a mount, or to it and all below it. Kernels before 5.12 cannot."""
+    wanted = (ctypes.c_uint64 * 4)(attributes, 0, 0, 0)  # set, clear, propagation, user namespace
+    flags = _AT_RECURSIVE if recursive else 0
+    size = ctypes.sizeof(wanted)
+    system_call(f"restricting {target}", _SYS_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(target), flags, wanted, size)
+
+
+def pivot_root(new_root: str, old_root: str) -> None:
+    machine = os.uname().machine
+    if machine not in _SYS_PIVOT_ROOT:
+        raise OSError(f"pivot_root has no known number on {machine}")
+    system_call("pivot_root", _SYS_PIVOT_ROOT[machine], os.fsencode(new_root), os.fsencode(old_root))
