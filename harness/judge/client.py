@@ -117,7 +117,9 @@ class WorkerClient:
         answer = self._ask(message, "dumped", Outcome.RUNTIME_ERROR, timeout_s)
         specs = tuple(_parse_spec(spec) for spec in _list(answer.get("specs")))
         if specs != place_contiguous(expected)[0]:
-            raise protocol_failure("the state that was sent is not the state that was announced")
+            changed = "its weights have other shapes or dtypes than after construction"
+            finding = Finding(check="state", severity="fatal", message=changed)
+            raise CandidateFailure(Outcome.WRONG_VALUE, changed, (finding,))
         return [self._arena.view(spec) for spec in specs]
 
     def write_state(self, state: dict[str, Tensor], *, timeout_s: float) -> None:

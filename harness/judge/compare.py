@@ -14,16 +14,17 @@ error relative to M. One element where the reference happens to be exact, or hap
 the measure: neither for elements of another size nor for its neighbours.
 
 The floors (`FLOORS`) are several times what a float32 sum of 10,000 terms loses in the worst order, and several times
-below what a single rounding to the next smaller dtype costs. Integers and booleans are exact. Where the truth, rounded
-to the output's dtype, is infinite or NaN, the candidate must be the same; a NaN where it is finite always fails.
-Strides do not decide: a channels-last result is a right result.
+below what a single rounding to the next smaller dtype costs. Integers and booleans are exact, and so are counts in a
+floating output where every order of summation is exact (see `is_countable`). Where the truth, rounded to the output's
+dtype, is infinite or NaN, the candidate must be the same; a NaN where it is finite always fails. Strides do not decide:
+a channels-last result is a right result.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -68,32 +69,66 @@ class LeafVerdict:
 
 
 def judge_outputs(
-    truth: Truth, outputs: FlatOutputs, tolerance: Tolerance, distribution: str
+    truth: Truth, outputs: FlatOutputs, tolerance: Tolerance, distribution: str, *, exact: bool = False
 ) -> tuple[Outcome | None, Trial]:
-    """None and a passed trial, or what is wrong and a failed one. Outputs may lie on another device than the truth."""
+    """None and a passed trial, or what is wrong and a failed one. Outputs may lie on another device than the truth.
+
+    `exact` allows no error where the truth is countable; without effect where the tolerance states floors of its own,
+    or where there is no float64 truth.
+    """
     refusal = _compare_form(truth, outputs)
     if refusal is not None:
         outcome, message = refusal
         return outcome, Trial(distribution=distribution, passed=False, message=message)
+    exact = exact and truth.kind == "float64" and tolerance.atol is None and tolerance.rtol is None
+    return _judge_leaves(truth, truth.leaves, outputs.tensors, tolerance, distribution, exact=exact)
+
+
+def judge_state(
+    truth: Truth, found: Sequence[Tensor], tolerance: Tolerance, distribution: str
+) -> tuple[Outcome | None, Trial]:
+    """The same for the module's state after the call: `found` holds the tensors that `truth.state` names, in order."""
+    return _judge_leaves(truth, tuple(truth.state.values()), found, tolerance, distribution)
+
+
+def _judge_leaves(
+    truth: Truth,
+    leaves: Sequence[TruthLeaf],
+    found: Sequence[Tensor],
+    tolerance: Tolerance,
+    distribution: str,
+    *,
+    exact: bool = False,
+) -> tuple[Outcome | None, Trial]:
     verdicts = [
-        judge_leaf(leaf, tensor, tolerance, truth_is_reference=truth.kind == "reference")
-        for leaf, tensor in zip(truth.leaves, outputs.tensors, strict=True)
+        judge_leaf(leaf, tensor, tolerance, truth_is_reference=truth.kind == "reference", exact=exact)
+        for leaf, tensor in zip(leaves, found, strict=True)
     ]
     trial = _summarise(verdicts, distribution)
     return (None if trial.passed else Outcome.WRONG_VALUE), trial
 
 
-def judge_leaf(leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, *, truth_is_reference: bool) -> LeafVerdict:
+def judge_leaf(
+    leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, *, truth_is_reference: bool, exact: bool = False
+) -> LeafVerdict:
     """Compares the values of one output; shapes and dtypes are equal already."""
     dtype = leaf.reference.dtype
     if dtype.is_complex:
-        parts = TruthLeaf(
-            name=leaf.name, reference=torch.view_as_real(leaf.reference), exact=torch.view_as_real(leaf.exact)
-        )
-        return judge_leaf(parts, torch.view_as_real(candidate), tolerance, truth_is_reference=truth_is_reference)
-    if not dtype.is_floating_point:
+        parts = replace(leaf, reference=torch.view_as_real(leaf.reference), exact=torch.view_as_real(leaf.exact))
+        candidate = torch.view_as_real(candidate)
+        return judge_leaf(parts, candidate, tolerance, truth_is_reference=truth_is_reference, exact=exact)
+    if not dtype.is_floating_point or (exact and is_countable(leaf)):
         return _judge_exact(leaf, candidate)
     return _judge_floating(leaf, candidate, tolerance, 1.0 if truth_is_reference else LEAF_MEAN_SHARE)
+
+
+def is_countable(leaf: TruthLeaf) -> bool:
+    """Whether a floating output is a count: the truth is whole everywhere, the reference meets it exactly, and no value
+    is beyond what its dtype counts without a gap. Sums of zeros and ones are then exact in whatever order, and in
+    whatever coarser format the factors were kept."""
+    limit = 2 / torch.finfo(leaf.reference.dtype).eps
+    exact = leaf.exact
+    return bool(((exact == exact.round()) & (exact.abs() <= limit) & (leaf.reference.double() == exact)).all())
 
 
 def _compare_form(truth: Truth, outputs: FlatOutputs) -> tuple[Outcome, str] | None:

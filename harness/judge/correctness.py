@@ -1,24 +1,25 @@
-"""Several judged calls with fresh secret inputs, and what else must hold of them: inputs left alone, nothing shared."""
+"""Several judged calls with fresh secret inputs, and what else must hold of them: inputs left alone, nothing shared,
+the same outputs again for the same inputs, and a state that becomes what the reference's does."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import torch
-from torch import Tensor, nn
-
-from harness.domain import Correctness, Finding, Outcome, Trial
+from harness.domain import Correctness, Finding, Outcome, Problem, Trial
+from harness.judge.aliasing import AliasCheck
 from harness.judge.client import CandidateFailure
-from harness.judge.compare import judge_outputs
+from harness.judge.compare import judge_outputs, judge_state
+from harness.judge.difference import find_difference
 from harness.judge.reference import Reference
 from harness.judge.session import ModelSession, Run, Weights
-from harness.judge.truth import Truth, compute_truth, map_tensors
-from harness.problems.load import LoadedProblem
-from harness.wire import flatten_value
+from harness.judge.truth import FlatOutputs, Truth, trust_outputs
+from harness.judge.variations import find_nearby, make_other_weights
 
 AS_GIVEN_TRIALS = 3
+RERUNS = 3  # where calls cost little; else 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,42 +32,214 @@ class CheckResult:
     findings: tuple[Finding, ...]
 
 
-def plan_trials(loaded: LoadedProblem) -> tuple[str, ...]:
-    """The distributions to try: the problem's own inputs several times, then each other one once."""
-    others = [name for name in loaded.problem.distributions if name != "as_given"]
-    return ("as_given",) * AS_GIVEN_TRIALS + tuple(others)
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    outcome: Outcome
+    message: str
+    check: str = "correctness"
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A call that was right, to be made again."""
+
+    inputs: tuple[Any, ...]
+    outputs: FlatOutputs
+
+
+def plan_steps(problem: Problem, *, is_small: bool, changes_state: bool, source: random.Random) -> tuple[str, ...]:
+    """What to try, in order: the problem's own inputs several times, then, in a secret order, each other distribution
+    that it declares and earlier inputs again; then what else it declares, and earlier inputs once more."""
+    others = [name for name in problem.distributions if name != "as_given"]
+    others += ["rerun"] * (RERUNS - 1 if is_small else 0)
+    source.shuffle(others)
+    declared = {
+        "calls_in_a_row": changes_state,
+        "nearby_shape": problem.dynamic_shapes,
+        "other_weights": problem.dynamic_weights,
+    }
+    return (*["as_given"] * AS_GIVEN_TRIALS, *others, *(name for name, wanted in declared.items() if wanted), "rerun")
 
 
 def check_correctness(
     session: ModelSession, reference: Reference, seeds: Iterator[int], weights: Weights
 ) -> CheckResult:
-    """Runs the planned trials; stops at the first that fails."""
-    loaded, device = reference.loaded, reference.device
-    trials: list[Trial] = []
-    findings: list[Finding] = []
-    truth_kind: Literal["float64", "reference"] = "float64"
-    outcome: Outcome | None = None
-    trial_message = ""
-    aliases = AliasCheck(session, reference.model)
-    for distribution in plan_trials(loaded):
-        inputs = loaded.make_inputs(next(seeds), device.torch_device, distribution)
-        truth = compute_truth(loaded, reference.model, copy_tensors(inputs))
-        truth_kind = truth.kind if truth.kind == "reference" else truth_kind
-        session.place(inputs)
-        aliases.check_inputs_apart()
-        run = session.call(inputs, device)
-        outcome, trial = judge_run(run, truth, reference, distribution)
-        trials.append(trial)
-        findings += _note_strides(run, truth, findings)
-        if outcome is None:
-            outcome, trial_message = aliases.check_outputs_kept(run, inputs)
-        else:
-            trial_message = _say_where(trial)
+    """Takes the planned steps; stops at the first that fails."""
+    checker = _Checker(session, reference, seeds, weights)
+    failure = checker.run()
+    correctness = Correctness(trials=tuple(checker.trials), weights=weights, truth=checker.truth_kind)
+    findings = list(checker.findings)
+    if failure is None:
+        return CheckResult(outcome=None, message="", correctness=correctness, findings=tuple(findings))
+    findings.append(Finding(check=failure.check, severity="fatal", message=failure.message))
+    return CheckResult(
+        outcome=failure.outcome, message=failure.message, correctness=correctness, findings=tuple(findings)
+    )
+
+
+class _Checker:
+    """The steps for one candidate, and what they found."""
+
+    def __init__(self, session: ModelSession, reference: Reference, seeds: Iterator[int], weights: Weights) -> None:
+        self._session = session
+        self._reference = reference
+        self._problem = reference.loaded.problem
+        self._seeds = seeds
+        self._weights = weights
+        self._source = random.Random(next(seeds))
+        self._aliases = AliasCheck(session, reference.model)
+        self._kept: list[_Kept] = []
+        self._last_inputs: tuple[Any, ...] | None = None
+        self.trials: list[Trial] = []
+        self.findings: list[Finding] = []
+        self.truth_kind: Literal["float64", "reference"] = "float64"
+
+    def run(self) -> _Failure | None:
+        changes_state, is_small = self._reference.changes_state, self._reference.is_small
+        if changes_state:
+            self._session.hold_state(self._reference.changing)
+        for step in plan_steps(self._problem, is_small=is_small, changes_state=changes_state, source=self._source):
+            failure = self._take(step)
+            if failure is not None:
+                return failure
+        return self._check_weights_kept() if self._weights in ("identical", "loaded") else None
+
+    def _take(self, step: str) -> _Failure | None:
+        if step == "rerun":
+            return self._call_again()
+        if step == "calls_in_a_row":
+            return self._call_in_a_row()
+        if step == "other_weights":
+            return self._change_weights()
+        if step == "nearby_shape":
+            return self._change_shape()
+        inputs = self._make_inputs(step)
+        self._session.reset_state()
+        return self._try(inputs, self._reference.truth_of(inputs), step)
+
+    def _try(self, inputs: tuple[Any, ...], truth: Truth, distribution: str) -> _Failure | None:
+        """One judged call, from the state that the module is in."""
+        if truth.kind == "reference":
+            self.truth_kind = "reference"
+        self._session.place(inputs)
+        self._aliases.check_inputs_apart()
+        outcome, trial, run = judge_call(self._session, self._reference, inputs, truth, distribution)
+        self.trials.append(trial)
+        self._last_inputs = inputs
+        self.findings += _note_strides(run, truth, self.findings)
         if outcome is not None:
-            findings.append(Finding(check="correctness", severity="fatal", message=trial_message))
-            break
-    correctness = Correctness(trials=tuple(trials), weights=weights, truth=truth_kind)
-    return CheckResult(outcome=outcome, message=trial_message, correctness=correctness, findings=tuple(findings))
+            return _Failure(outcome, _say_where(trial))
+        overwritten = self._aliases.find_overwritten(run, inputs)
+        if overwritten is not None:
+            return _Failure(Outcome.WRONG_VALUE, overwritten)
+        if distribution == "as_given":
+            self._keep(inputs, run.outputs)
+        return None
+
+    def _keep(self, inputs: tuple[Any, ...], outputs: FlatOutputs) -> None:
+        """Two calls of a small problem, else one. The inputs that are repeated are never those just called with."""
+        if len(self._kept) < (2 if self._reference.is_small else 1):
+            self._kept.append(_Kept(inputs, outputs))
+
+    def _call_again(self) -> _Failure | None:
+        """Repeats a call that others were made after; the outputs must be the same to the last bit, or, of a problem
+        that is not deterministic, right again."""
+        kept = self._source.choice([kept for kept in self._kept if kept.inputs is not self._last_inputs])
+        self._session.reset_state()
+        if self._problem.nondeterministic:
+            return self._try(kept.inputs, self._reference.truth_of(kept.inputs), "again")
+        self._session.place(kept.inputs)
+        self._aliases.check_inputs_apart()
+        run = self._session.call(kept.inputs, self._reference.device)
+        self._last_inputs = kept.inputs
+        outcome, trial = judge_run(run, trust_outputs(kept.outputs), self._reference, "again")
+        if outcome not in (None, Outcome.WRONG_VALUE) or not run.inputs_unchanged:
+            self.trials.append(trial)
+            return _Failure(outcome or Outcome.WRONG_VALUE, trial.message)
+        overwritten = self._aliases.find_overwritten(run, kept.inputs)
+        if overwritten is not None:
+            return _Failure(Outcome.WRONG_VALUE, overwritten)
+        return self._require_same_bits(run, kept, trial)
+
+    def _require_same_bits(self, run: Run, kept: _Kept, trial: Trial) -> _Failure | None:
+        difference = find_difference(run.outputs.tensors, kept.outputs.tensors)
+        if difference is None:
+            return None
+        message = (
+            f"two calls on the same inputs differ: {difference}; that is allowed only where the problem declares "
+            "NONDETERMINISTIC = True"
+        )
+        self.trials.append(replace(trial, passed=False, mismatched=difference.differing, message=message))
+        return _Failure(Outcome.WRONG_VALUE, message, "nondeterministic")
+
+    def _call_in_a_row(self) -> _Failure | None:
+        """Two calls, of which the second finds the state that the first left."""
+        first, second = self._make_inputs("as_given"), self._make_inputs("as_given")
+        truth = self._reference.truth_of(first)
+        self._session.reset_state()
+        failure = self._try(first, truth, "as_given")
+        if failure is not None:
+            return failure
+        return self._try(second, self._reference.truth_of(second, truth.state_after), "second_in_a_row")
+
+    def _change_weights(self) -> _Failure | None:
+        """For a problem that declares dynamic weights: one call with others, then they are restored."""
+        other = None
+        if self._weights in ("identical", "loaded"):
+            other = make_other_weights(self._reference, next(self._seeds))
+        if other is None:
+            return None
+        inputs = self._make_inputs("as_given")
+        self._session.write_state(other.state)
+        failure = self._try(inputs, other.truth_of(self._reference, inputs), "other_weights")
+        self._session.write_state({**self._reference.state, **self._reference.changing})
+        return None if failure is None else replace(failure, check="weights_packed")
+
+    def _change_shape(self) -> _Failure | None:
+        """For a problem that declares dynamic shapes: one call with smaller inputs."""
+        nearby = find_nearby(self._reference, self._make_inputs("as_given"), self._source)
+        if nearby is None:
+            return None
+        self._aliases.forget()
+        self._session.reset_state()
+        with self._session.expecting(nearby.footprint):
+            failure = self._try(nearby.inputs, nearby.truth, "nearby_shape")
+        self._aliases.forget()
+        return None if failure is None else replace(failure, check="shape_specialised")
+
+    def _check_weights_kept(self) -> _Failure | None:
+        """Weights that the reference leaves alone must still be what they were, or later calls would differ."""
+        kept = {name: tensor for name, tensor in self._reference.state.items() if name not in self._reference.changing}
+        try:
+            found = self._session.read_state(kept)
+        except CandidateFailure as failure:
+            if not any(finding.check in ("exception", "state") for finding in failure.findings):
+                raise
+            message = f"after the calls its weights cannot be read as they could before: {failure.message}"
+            self.findings.append(Finding(check="state", severity="warning", message=message[:500]))
+            return None
+        for (name, expected), now in zip(kept.items(), found, strict=True):
+            difference = find_difference([now], [expected])
+            if difference is not None:
+                message = f"calls changed the weight {name}, which the reference leaves alone: {difference}"
+                return _Failure(Outcome.WRONG_VALUE, message, "state")
+        return None
+
+    def _make_inputs(self, distribution: str) -> tuple[Any, ...]:
+        return self._reference.make_inputs(next(self._seeds), distribution)
+
+
+def judge_call(
+    session: ModelSession, reference: Reference, inputs: Sequence[Any], truth: Truth, distribution: str
+) -> tuple[Outcome | None, Trial, Run]:
+    """One call from the state that the module is in: its outputs against the truth, and its state after it."""
+    run = session.call(inputs, reference.device)
+    outcome, trial = judge_run(run, truth, reference, distribution)
+    if outcome is None and truth.state:
+        found = [tensor.clone() for tensor in session.read_state(truth.state_after)]
+        outcome, state_trial = judge_state(truth, found, reference.loaded.problem.tolerance, distribution)
+        trial = trial if outcome is None else state_trial
+    return outcome, trial, run
 
 
 def _say_where(trial: Trial) -> str:
@@ -75,7 +248,9 @@ def _say_where(trial: Trial) -> str:
 
 def judge_run(run: Run, truth: Truth, reference: Reference, distribution: str) -> tuple[Outcome | None, Trial]:
     """Compares one call with the truth, and sees that its inputs were left alone."""
-    outcome, trial = judge_outputs(truth, run.outputs, reference.loaded.problem.tolerance, distribution)
+    problem = reference.loaded.problem
+    exact = distribution == "integers" and distribution in problem.distributions
+    outcome, trial = judge_outputs(truth, run.outputs, problem.tolerance, distribution, exact=exact)
     device = reference.device
     wrong_device = next((name for name in run.returned.devices if name.split(":")[0] != device.torch_device.type), None)
     if outcome is None and wrong_device is not None:
@@ -85,67 +260,6 @@ def judge_run(run: Run, truth: Truth, reference: Reference, distribution: str) -
         message = "the inputs were changed by the call"
         return Outcome.WRONG_VALUE, Trial(distribution=distribution, passed=False, message=message)
     return outcome, trial
-
-
-class AliasCheck:
-    """Whether outputs share memory with inputs or with later outputs, found by what happens to them.
-
-    After new inputs were written the last outputs must be as they were, and so they must after the next call. Where
-    the reference itself returns a view of its inputs, the first is not asked for.
-    """
-
-    def __init__(self, session: ModelSession, model: nn.Module) -> None:
-        self._session = session
-        self._model = model
-        self._last: tuple[Tensor, ...] | None = None
-        self._may_view_inputs = False
-
-    def check_inputs_apart(self) -> None:
-        """Call after the next inputs were placed. Raises CandidateFailure (wrong_value)."""
-        if self._last is None or self._may_view_inputs:
-            return
-        if not _all_equal(self._session.copy_again(earlier=False), self._last):
-            _fail("an output shares memory with the inputs: it changed when new inputs were written", "alias_input")
-
-    def check_outputs_kept(self, run: Run, inputs: Sequence[Any]) -> tuple[Outcome | None, str]:
-        """Call after each passed call: whether the outputs of the call before it are still what they were."""
-        before, self._last = self._last, run.outputs.tensors
-        if before is None:
-            self._may_view_inputs = returns_view_of_inputs(self._model, inputs)
-            return None, ""
-        if self._may_view_inputs or _all_equal(self._session.copy_again(earlier=True), before):
-            return None, ""
-        return Outcome.WRONG_VALUE, "an output of an earlier call changed when the model was called again"
-
-
-def returns_view_of_inputs(model: nn.Module, inputs: Sequence[Any]) -> bool:
-    """Whether the reference's outputs share storage with its inputs."""
-    with torch.no_grad():
-        outputs = model(*inputs)
-    return bool(_storages(outputs) & _storages(tuple(inputs)))
-
-
-def _storages(value: Any) -> set[int]:
-    tensors = flatten_value(value, torch.is_tensor)[1]
-    return {tensor.untyped_storage().data_ptr() for tensor in tensors}
-
-
-def _fail(message: str, check: str) -> None:
-    finding = Finding(check=check, severity="fatal", message=message)
-    raise CandidateFailure(Outcome.WRONG_VALUE, message, (finding,))
-
-
-def _all_equal(now: Sequence[Tensor], before: Sequence[Tensor]) -> bool:
-    return all(_same_bits(a, b) for a, b in zip(now, before, strict=True))
-
-
-def _same_bits(a: Tensor, b: Tensor) -> bool:
-    return torch.equal(a.reshape(-1).view(torch.uint8), b.reshape(-1).view(torch.uint8))
-
-
-def copy_tensors(inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """Copies with the same strides, so that a reference that works in place does not change what is placed."""
-    return tuple(map_tensors(tuple(inputs), lambda tensor: tensor.detach().clone()))
 
 
 def _note_strides(run: Run, truth: Truth, so_far: Sequence[Finding]) -> list[Finding]:

@@ -33,6 +33,7 @@ from harness.judge.client import AnswerBuild, CandidateFailure
 from harness.judge.correctness import check_correctness
 from harness.judge.devices import JudgeDevice, available_memory_bytes
 from harness.judge.environment import describe_environment
+from harness.judge.probes import probe_candidate
 from harness.judge.reference import ENTRY, Reference, prepare_reference, usable_threads
 from harness.judge.screen import find_syntax_error, screen_source
 from harness.judge.session import Footprint, ModelSession, TimeLimits, open_session
@@ -119,6 +120,8 @@ class Judge:
             if self._settings.measure_time:
                 with case.phase("timing"):
                     self._time(case, session, reference, subject.baseline, seeds)
+            with case.phase("probes"):
+                self._probe(case, session, reference, seeds)
 
     @contextmanager
     def _open_candidate(
@@ -137,7 +140,7 @@ class Judge:
 
     def _check(self, case: Case, session: ModelSession, reference: Reference, seeds: Iterator[int]) -> None:
         with case.phase("load"):
-            session.construct(reference.seed, reference.loaded.init_inputs)
+            _construct(session, reference)
             weights = session.match_weights(reference.state)
         with case.phase("correctness"):
             result = check_correctness(session, reference, seeds, weights)
@@ -146,12 +149,19 @@ class Judge:
         if result.outcome is not None:
             raise CandidateFailure(result.outcome, result.message)
 
+    def _probe(self, case: Case, session: ModelSession, reference: Reference, seeds: Iterator[int]) -> None:
+        """What is only worth a warning comes last: the candidate may break on it."""
+        if case.correctness is not None:
+            spent_s = case.phases_s.get("correctness", 0.0)
+            case.findings += probe_candidate(session, reference, seeds, case.correctness.weights, spent_s)
+
     def _time(
         self, case: Case, session: ModelSession, reference: Reference, baseline: str, seeds: Iterator[int]
     ) -> None:
         with self._open(workload_source(reference.loaded), ENTRY, reference, None) as opponent:
-            opponent.construct(reference.seed, reference.loaded.init_inputs, compiled=baseline == "compile")
+            _construct(opponent, reference, compiled=baseline == "compile")
             opponent.match_weights(reference.state)
+            opponent.hold_state(reference.changing)
             timer = PairedTimer(
                 baseline=opponent, candidate=session, reference=reference, plan=self._settings.plan, seed=next(seeds)
             )
@@ -221,6 +231,11 @@ class Judge:
             return result
 
         return answer
+
+
+def _construct(session: ModelSession, reference: Reference, *, compiled: bool = False) -> None:
+    training = reference.loaded.problem.training
+    session.construct(reference.seed, reference.loaded.init_inputs, compiled=compiled, training=training)
 
 
 def _worker_limits(device: JudgeDevice, footprint: Footprint) -> WorkerLimits:

@@ -3,22 +3,43 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from harness.judge.devices import JudgeDevice
+from harness.judge.difference import has_same_bits
 from harness.judge.session import Footprint
-from harness.judge.truth import flatten_outputs, float32_precision
+from harness.judge.truth import (
+    FlatOutputs,
+    Truth,
+    compute_truth,
+    copy_tensors,
+    float32_precision,
+    run_reference,
+    write_state,
+)
+from harness.judge.vetting import contain_memory, has_only_numbers, require_finite, require_memory, require_repeatable
+from harness.problems.distributions import pad_rows
 from harness.problems.load import LoadedProblem
+from harness.wire import flatten_value
 
 ENTRY = "Model"
+SMALL_BYTES = 64 << 20
+SMALL_CALL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """`state` are the weights that reference, baseline and candidate are to share; `seed` is what they came from."""
+    """`state` are the weights that reference, baseline and candidate are to share; `seed` is what they came from.
+
+    `changing` is the part of the state that calls change, with the values that every call is to begin with. `call_s` is
+    what one call took here; `is_small` where that, and the tensors, are so little that many calls cost nothing.
+    """
 
     loaded: LoadedProblem
     device: JudgeDevice
@@ -26,17 +47,72 @@ class Reference:
     model: nn.Module
     state: dict[str, Tensor]
     footprint: Footprint
+    changing: dict[str, Tensor]
+    call_s: float
+    is_small: bool
+
+    @property
+    def changes_state(self) -> bool:
+        """Whether sessions must `reset_state` before each call."""
+        return bool(self.changing)
+
+    def make_inputs(self, seed: int, distribution: str = "as_given") -> tuple[Any, ...]:
+        return self.loaded.make_inputs(seed, self.device.torch_device, distribution)
+
+    def truth_of(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None) -> Truth:
+        """What a call on these inputs should give, begun with the usual state, or with `state`."""
+        begin = self.changing if state is None else state
+        return compute_truth(self.loaded, self.model, copy_tensors(inputs), state=begin)
 
 
 def prepare_reference(loaded: LoadedProblem, device: JudgeDevice, seed: int, input_seed: int) -> Reference:
-    """Constructs the reference and runs it once to learn the form of its outputs. Raises ProblemError if it fails."""
+    """Constructs the reference and runs it twice, to learn the form of its outputs and what it does to its own state.
+
+    Raises ProblemError if it fails, needs more memory than there is, gives no finite outputs, or others the next time.
+    """
+    with contain_memory(loaded, device.torch_device), torch.no_grad(), float32_precision(loaded.problem.allow_tf32):
+        return _prepare(loaded, device, seed, input_seed)
+
+
+def _prepare(loaded: LoadedProblem, device: JudgeDevice, seed: int, input_seed: int) -> Reference:
     model = loaded.make_model(seed, device.torch_device)
     inputs = loaded.make_inputs(input_seed, device.torch_device)
     state = {name: tensor for name, tensor in model.state_dict().items() if torch.is_tensor(tensor)}
-    with torch.no_grad(), float32_precision(loaded.problem.allow_tf32):
-        outputs = flatten_outputs(model(*inputs))
-    footprint = Footprint.measure(inputs, outputs, state)
-    return Reference(loaded=loaded, device=device, seed=seed, model=model, state=state, footprint=footprint)
+    before = {name: tensor.clone() for name, tensor in state.items()}
+    outputs, _ = _run(loaded, model, inputs, device)
+    changing = {name: tensor for name, tensor in before.items() if not has_same_bits(tensor, state[name])}
+    del before
+    write_state(model, changing)
+    again, call_s = _run(loaded, model, inputs, device)
+    write_state(model, changing)
+    require_repeatable(loaded, outputs, again)
+    if not has_only_numbers(outputs):
+        require_finite(loaded, compute_truth(loaded, model, copy_tensors(inputs), state=changing))
+    tensors_bytes = _count_bytes([inputs, list(state.values()), list(outputs.tensors)])
+    is_small = tensors_bytes <= SMALL_BYTES and call_s <= SMALL_CALL_S
+    tries_padding = is_small or "padded" in loaded.problem.distributions
+    footprint = Footprint.measure(inputs, outputs, state, pad_rows(inputs) if tries_padding else ())
+    require_memory(loaded, footprint.arena_bytes + tensors_bytes, device.torch_device)
+    return Reference(
+        loaded=loaded, device=device, seed=seed, model=model, state=state, footprint=footprint, changing=changing,
+        call_s=call_s, is_small=is_small,
+    )  # fmt: skip
+
+
+def _run(
+    loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], device: JudgeDevice
+) -> tuple[FlatOutputs, float]:
+    """The outputs for copies of these inputs, and how many seconds that took."""
+    copies = copy_tensors(inputs)
+    device.synchronize()
+    began_s = time.perf_counter()
+    outputs = run_reference(loaded, model, copies)
+    device.synchronize()
+    return outputs, time.perf_counter() - began_s
+
+
+def _count_bytes(value: Any) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in flatten_value(value, torch.is_tensor)[1])
 
 
 def usable_threads() -> int:

@@ -20,10 +20,10 @@ from typing import Any
 
 from harness.domain import Block, Finding, Outcome, Timing, TimingVerdict
 from harness.judge.compare import judge_outputs
-from harness.judge.correctness import copy_tensors, judge_run
+from harness.judge.correctness import judge_run
 from harness.judge.reference import Reference
 from harness.judge.session import ModelSession, Run
-from harness.judge.truth import compute_truth, trust_outputs
+from harness.judge.truth import trust_outputs
 from harness.rank.intervals import bootstrap_ratio_interval
 
 CONFIRMATION_SHARE = 0.25  # of a claim: more time than that found beyond it, for sure, makes it false
@@ -166,7 +166,7 @@ class PairedTimer:
     def _find_wrong_call(self) -> str | None:
         """What is wrong with one of the kept calls, if anything is."""
         for inputs, run in (*self._screened, *self._kept):
-            truth = compute_truth(self._reference.loaded, self._reference.model, copy_tensors(inputs))
+            truth = self._reference.truth_of(inputs)
             outcome, trial = judge_run(run, truth, self._reference, "timed")
             if outcome is not None:
                 return f"a timed call was wrong although the untimed ones were right: {trial.message}"

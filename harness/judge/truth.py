@@ -1,16 +1,16 @@
 """What the outputs should be: the reference's own outputs and, where it fits, float64 truth on the same inputs.
 
 Truth is the same module with the same weights, computed in float64. Where the module refuses float64, or memory does
-not suffice, the reference's own outputs are the truth, and `Truth.kind` says so. Comparing is the part of
-`harness.judge.compare`.
+not suffice, the reference's own outputs are the truth, and `Truth.kind` says so. Where calls change the module's state
+(running statistics), its state after the call is part of the truth. Comparing is the part of `harness.judge.compare`.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import torch
@@ -46,12 +46,19 @@ class TruthLeaf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """The expected outputs of one call. `note` says why `kind` is not float64."""
+    """The expected outputs of one call. `note` says why `kind` is not float64. `state` holds, by name, what the call
+    makes of the part of the module's state that calls change."""
 
     kind: Literal["float64", "reference"]
     tree: dict[str, Any]
     leaves: tuple[TruthLeaf, ...]
     note: str = ""
+    state: dict[str, TruthLeaf] = field(default_factory=dict)
+
+    @property
+    def state_after(self) -> dict[str, Tensor]:
+        """What the reference itself makes of that state."""
+        return {name: leaf.reference for name, leaf in self.state.items()}
 
     @property
     def reference_outputs(self) -> FlatOutputs:
@@ -59,21 +66,45 @@ class Truth:
 
 
 def compute_truth(
-    loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], max_bytes: int | None = None
+    loaded: LoadedProblem,
+    model: nn.Module,
+    inputs: Sequence[Any],
+    max_bytes: int | None = None,
+    *,
+    state: Mapping[str, Tensor] | None = None,
 ) -> Truth:
     """Runs the reference once in its own dtype and, if that needs at most `max_bytes`, once in float64.
 
-    `max_bytes` defaults to a share of the memory that is free on the inputs' device. Raises ProblemError when the
-    reference itself fails or returns something else than tensors.
+    `max_bytes` defaults to a share of the memory that is free on the inputs' device. `state` is the part of the
+    module's state that calls change, with the values that both runs begin with. Raises ProblemError when the reference
+    itself fails or returns something else than tensors.
     """
+    before = dict(state or {})
     with torch.no_grad(), float32_precision(loaded.problem.allow_tf32):
+        write_state(model, before)
         own = run_reference(loaded, model, inputs)
+        if before:
+            own = replace(own, tensors=tuple(tensor.clone() for tensor in own.tensors))  # they may be part of the state
+        after = read_state(model, before)
+        write_state(model, before)
         if max_bytes is None:
             max_bytes = _usable_bytes(own.tensors[0].device)
         needed_bytes = estimate_float64_bytes(model, inputs, own.tensors)
         if needed_bytes > max_bytes:
-            return trust_outputs(own, f"float64 needs about {needed_bytes} bytes, {max_bytes} are usable")
-        return _compute_exact(model, inputs, own)
+            return trust_outputs(own, f"float64 needs about {needed_bytes} bytes, {max_bytes} are usable", after)
+        return _compute_exact(model, inputs, own, after)
+
+
+def read_state(model: nn.Module, names: Iterable[str]) -> dict[str, Tensor]:
+    """Copies of those tensors of a module's state dict."""
+    own = model.state_dict()
+    return {name: own[name].clone() for name in names}
+
+
+def write_state(model: nn.Module, state: Mapping[str, Tensor]) -> None:
+    own = model.state_dict() if state else {}
+    for name, tensor in state.items():
+        own[name].copy_(tensor)
 
 
 def run_reference(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any]) -> FlatOutputs:
@@ -135,22 +166,33 @@ def estimate_float64_bytes(model: nn.Module, inputs: Sequence[Any], outputs: Seq
     return int(elements * 8 * INTERMEDIATES)
 
 
-def _compute_exact(model: nn.Module, inputs: Sequence[Any], own: FlatOutputs) -> Truth:
+def copy_tensors(inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """Copies, so that a reference that works in place does not change what is placed. Dense tensors keep strides."""
+    return tuple(map_tensors(tuple(inputs), lambda tensor: tensor.detach().clone()))
+
+
+def _compute_exact(model: nn.Module, inputs: Sequence[Any], own: FlatOutputs, after: Mapping[str, Tensor]) -> Truth:
     try:
-        exact = flatten_outputs(copy.deepcopy(model).double()(*map_tensors(tuple(inputs), _to_double)))
+        precise = copy.deepcopy(model).double()
+        exact = flatten_outputs(precise(*map_tensors(tuple(inputs), _to_double)))
     except (RuntimeError, TypeError, ValueError, WireError) as error:  # among them torch.OutOfMemoryError
-        return trust_outputs(own, f"the reference does not run in float64: {type(error).__name__}: {error}"[:500])
+        reason = f"the reference does not run in float64: {type(error).__name__}: {error}"[:500]
+        return trust_outputs(own, reason, after)
     if exact.tree != own.tree:
-        return trust_outputs(own, "the reference returns another structure in float64")
+        return trust_outputs(own, "the reference returns another structure in float64", after)
     for ours, theirs in zip(own.tensors, exact.tensors, strict=True):
         if ours.shape != theirs.shape or theirs.dtype != _float64_dtype(ours.dtype):
-            return trust_outputs(own, f"asked for float64, the reference gave {theirs.dtype} {tuple(theirs.shape)}")
-    return Truth(kind="float64", tree=own.tree, leaves=_pair_leaves(own.tensors, exact.tensors))
+            reason = f"asked for float64, the reference gave {theirs.dtype} {tuple(theirs.shape)}"
+            return trust_outputs(own, reason, after)
+    leaves = _pair_leaves(own.tensors, exact.tensors)
+    return Truth(kind="float64", tree=own.tree, leaves=leaves, state=_pair_state(after, read_state(precise, after)))
 
 
-def trust_outputs(own: FlatOutputs, note: str = "") -> Truth:
-    """Outputs of the reference as their own truth."""
-    return Truth(kind="reference", tree=own.tree, leaves=_pair_leaves(own.tensors, own.tensors), note=note)
+def trust_outputs(own: FlatOutputs, note: str = "", after: Mapping[str, Tensor] | None = None) -> Truth:
+    """Outputs of the reference, and its state after the call, as their own truth."""
+    state = dict(after or {})
+    leaves = _pair_leaves(own.tensors, own.tensors)
+    return Truth(kind="reference", tree=own.tree, leaves=leaves, note=note, state=_pair_state(state, state))
 
 
 def _pair_leaves(own: Sequence[Tensor], exact: Sequence[Tensor]) -> tuple[TruthLeaf, ...]:
@@ -158,6 +200,10 @@ def _pair_leaves(own: Sequence[Tensor], exact: Sequence[Tensor]) -> tuple[TruthL
     return tuple(
         TruthLeaf(name=name, reference=ours, exact=theirs) for name, ours, theirs in zip(names, own, exact, strict=True)
     )
+
+
+def _pair_state(own: Mapping[str, Tensor], exact: Mapping[str, Tensor]) -> dict[str, TruthLeaf]:
+    return {name: TruthLeaf(name=f"state {name}", reference=own[name], exact=exact[name]) for name in own}
 
 
 def _to_double(tensor: Tensor) -> Tensor:
