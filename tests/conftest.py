@@ -97,6 +97,7 @@ def clean_environment_for(tmp_path, build_cache):
         kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
         fixed = {"HOME": str(tmp_path / ".home"), "TMPDIR": str(tmp_path / ".tmp"), "COLUMNS": "80", "LANG": "C.UTF-8"}
         fixed |= {"PYTHONPATH": str(ROOT), "HARNESS_CACHE_DIR": str(build_cache)}
+        fixed["HARNESS_ALLOW_LOAD"] = "1"  # other tests run beside this one
         merged = kept | fixed | changes
         return {name: value for name, value in merged.items() if value is not None}
 
@@ -185,14 +186,18 @@ class Bench:
     """A judge with a warm forkserver in the tests' own process: what it takes to judge one candidate quickly."""
 
     def __init__(self, *, confinement, cache, device="cpu", call_s=5.0, load_s=30.0):
-        from harness.build import Builder, probe_toolchain
+        from harness.build import Builder, find_machine_folder, probe_toolchain
+        from harness.judge.ceilings import CeilingStore
         from harness.judge.confinement import clean_environment, interpreter_folders, probe_confinement
         from harness.judge.devices import JudgeDevice
+        from harness.judge.noise import NoiseFloors
         from harness.judge.supervisor import Forkserver
 
         self._walls = confinement if not isinstance(confinement, str) else probe_confinement(confinement)
         self._limits = {"call_s": call_s, "start_s": load_s, "construct_s": load_s}
         self._device = JudgeDevice(device)
+        self._ceilings = CeilingStore(find_machine_folder(cache))
+        self._noise = NoiseFloors(find_machine_folder(cache))
         self.forkserver = Forkserver(self._walls)
         self.builder = Builder(
             cache=cache,
@@ -210,9 +215,14 @@ class Bench:
         from harness.judge.timing import TimingPlan
 
         settings = JudgeSettings(
-            limits=TimeLimits(**(self._limits | limits)), plan=plan or TimingPlan(budget_s=1.0), measure_time=time
+            limits=TimeLimits(**(self._limits | limits)),
+            plan=plan or TimingPlan(budget_s=1.0, allow_load=True),
+            measure_time=time,
         )
-        judge = Judge(device=self._device, builder=self.builder, forkserver=self.forkserver, settings=settings)
+        judge = Judge(
+            device=self._device, builder=self.builder, forkserver=self.forkserver, settings=settings,
+            ceilings=self._ceilings, noise=self._noise,
+        )  # fmt: skip
         language = "cuda" if self._device.is_cuda else "cpp"
         candidate = Candidate(source=source, language=language, rule="file")
         found = problem if isinstance(problem, Problem) else Problem(name="add", suite="tiny", source=problem)

@@ -48,6 +48,11 @@ def default_cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "harness" / "builds"
 
 
+def find_machine_folder(cache: Path | None) -> Path:
+    """Where what was measured of this machine is kept: beside the libraries, in the given cache or the default one."""
+    return (cache or default_cache_folder()) / "machine"
+
+
 class Builder:
     """Thread-safe and safe between processes: identical requests that arrive together are built once."""
 

@@ -29,6 +29,9 @@ AgainOption = Annotated[
 TimeOption = Annotated[
     bool, typer.Option("--time/--no-time", envvar="HARNESS_TIME", help="Measure time, or stop after correctness.")
 ]
+AllowLoadOption = Annotated[
+    bool, typer.Option("--allow-load", envvar="HARNESS_ALLOW_LOAD", help="Time beside other busy processes, too.")
+]
 CallTimeoutOption = Annotated[
     float, typer.Option(envvar="HARNESS_CALL_TIMEOUT", min=0.1, help="Seconds that one call may take.")
 ]
@@ -63,6 +66,7 @@ def evaluate(
     baseline: BaselineOption = "eager",
     again: AgainOption = False,
     time: TimeOption = True,
+    allow_load: AllowLoadOption = False,
     call_timeout: CallTimeoutOption = 60.0,
     build_timeout: BuildTimeoutOption = 600.0,
     arch: ArchOption = None,
@@ -90,6 +94,7 @@ def evaluate(
         baseline=baseline,
         again=again,
         measure_time=time,
+        allow_load=allow_load,
         call_timeout_s=call_timeout,
         build_timeout_s=build_timeout,
         architecture=arch,

@@ -45,6 +45,7 @@ class EvaluateOptions:
     baseline: Baseline = "eager"
     again: bool = False
     measure_time: bool = True
+    allow_load: bool = False
     call_timeout_s: float = 60.0
     build_timeout_s: float = 600.0
     architecture: str | None = None
@@ -216,8 +217,10 @@ def _local_settings(options: EvaluateOptions) -> LocalSettings:
     from harness.executors.local import LocalSettings
     from harness.judge.evaluate import JudgeSettings
     from harness.judge.session import TimeLimits
+    from harness.judge.timing import TimingPlan
 
     limits = TimeLimits(call_s=options.call_timeout_s)
+    plan = TimingPlan(allow_load=options.allow_load)
     return LocalSettings(
         device=options.device,
         architecture=options.architecture,
@@ -225,5 +228,5 @@ def _local_settings(options: EvaluateOptions) -> LocalSettings:
         cache=options.cache_dir,
         confinement=options.confinement,
         build_timeout_s=options.build_timeout_s,
-        judge=JudgeSettings(limits=limits, measure_time=options.measure_time),
+        judge=JudgeSettings(limits=limits, plan=plan, measure_time=options.measure_time),
     )

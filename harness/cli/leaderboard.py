@@ -113,7 +113,8 @@ def _print_leaderboard(store: ResultStore, rows: Sequence[LeaderboardRow], own_k
     console.print(render_leaderboard(rows, wide=console.width >= WIDE_TERMINAL))
     if own_kernels is not None:
         left_out = sum(row.not_own for row in rows)
-        typer.echo(
+        console.print(
             f"Counted with at least {100 * own_kernels:g}% of their time in code of their own, which their outputs "
-            f"need: {left_out} correct candidate{'s' if left_out != 1 else ''} left out."
+            f"need: {left_out} correct candidate{'s' if left_out != 1 else ''} left out.",
+            highlight=False,
         )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.evaluate import (
+    AllowLoadOption,
     ArchOption,
     CacheDirOption,
     CallTimeoutOption,
@@ -37,6 +38,7 @@ def regress(
     ] = 1.05,
     arch: ArchOption = None,
     jobs: JobsOption = None,
+    allow_load: AllowLoadOption = False,
     call_timeout: CallTimeoutOption = 60.0,
     confinement: ConfinementOption = "auto",
     results_dir: ResultsDirOption = Path("results"),
@@ -59,6 +61,7 @@ def regress(
         again=True,
         architecture=arch,
         jobs=jobs,
+        allow_load=allow_load,
         call_timeout_s=call_timeout,
         confinement=confinement,
         results_dir=results_dir,

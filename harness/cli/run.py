@@ -8,6 +8,7 @@ import typer
 
 from harness.cli.evaluate import (
     AgainOption,
+    AllowLoadOption,
     ArchOption,
     BaselineOption,
     BuildTimeoutOption,
@@ -67,6 +68,7 @@ def run(
     baseline: BaselineOption = "eager",
     again: AgainOption = False,
     time: TimeOption = True,
+    allow_load: AllowLoadOption = False,
     call_timeout: CallTimeoutOption = 60.0,
     build_timeout: BuildTimeoutOption = 600.0,
     arch: ArchOption = None,
@@ -122,6 +124,7 @@ def run(
         baseline=baseline,
         again=again,
         measure_time=time,
+        allow_load=allow_load,
         call_timeout_s=call_timeout,
         build_timeout_s=build_timeout,
         architecture=arch,

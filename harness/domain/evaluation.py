@@ -79,7 +79,9 @@ class Block:
     """One timed block: the same number of calls by baseline and candidate, each on fresh inputs.
 
     `*_claim_us` is the worker's own time per call, `*_judge_us` the judge's (it contains the exchange), and
-    `*_copy_us` how long after that the outputs lay in the judge's hands.
+    `*_copy_us` how long after that the outputs lay in the judge's hands. `*_busy_us` and
+    `*_helpers_us`, where that was watched, are the processor time that each side used while it had been shown inputs
+    and not told to go: in torch's own threads, which spin for a while once woken (helpers), and in everything else.
     """
 
     calls: int
@@ -89,14 +91,20 @@ class Block:
     candidate_judge_us: float
     baseline_copy_us: float
     candidate_copy_us: float
+    baseline_busy_us: float | None = None
+    candidate_busy_us: float | None = None
+    baseline_helpers_us: float | None = None
+    candidate_helpers_us: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
     """Paired timing against a named baseline. Times in microseconds per call; speedup = baseline / candidate.
 
-    `resolution_us` is how fine the judge's own clock confirmed the claims. `attempts` counts measurements: a disturbed
-    one is repeated.
+    The interval holds what another measurement of the same two programs would give: it contains the scatter of the
+    blocks, the noise floor of the problem on this device, and whatever time the judge's clock cannot exclude beyond
+    the candidate's claims. `resolution_us` is how fine that clock was. `attempts` counts measurements: a disturbed one
+    is repeated.
     """
 
     baseline: str
@@ -189,9 +197,11 @@ class Evaluation:
 
     @property
     def speedup(self) -> float | None:
-        """The ranked speedup: none unless the candidate is correct and its time was confirmed."""
+        """The ranked speedup: none unless the candidate is correct and its time was confirmed; 1 where it is a tie."""
         if self.outcome is not Outcome.CORRECT or self.timing is None:
             return None
+        if self.timing.verdict == "tie":
+            return 1.0
         return None if self.timing.verdict in ("unreliable", "unconfirmed") else self.timing.speedup
 
     @property

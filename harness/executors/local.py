@@ -16,8 +16,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from harness.build import Builder, Toolchain, default_cache_folder, probe_toolchain
+from harness.build import Builder, Toolchain, default_cache_folder, find_machine_folder, probe_toolchain
 from harness.domain import Candidate, Evaluation, Language, Problem, Subject
+from harness.judge.ceilings import CeilingStore
 from harness.judge.confinement import (
     Confinement,
     clean_environment,
@@ -26,6 +27,7 @@ from harness.judge.confinement import (
 )
 from harness.judge.devices import JudgeDevice, open_device
 from harness.judge.evaluate import Judge, JudgeSettings
+from harness.judge.noise import NoiseFloors
 from harness.judge.supervisor import Forkserver
 
 NO_DEVICE = "none"
@@ -130,7 +132,12 @@ class LocalExecutor:
         if language not in self._judges:
             device = open_device(self._settings.device, language)
             judge = Judge(
-                device=device, builder=self._builder, forkserver=self._forkserver, settings=self._settings.judge
+                device=device,
+                builder=self._builder,
+                forkserver=self._forkserver,
+                settings=self._settings.judge,
+                ceilings=CeilingStore(find_machine_folder(self._settings.cache)),
+                noise=NoiseFloors(find_machine_folder(self._settings.cache)),
             )
             self._judges[language] = (judge, device)
         return self._judges[language]

@@ -12,14 +12,17 @@ from datetime import UTC, datetime
 
 from harness.build.diagnose import shorten_log
 from harness.domain import (
+    BuildRequest,
     BuildResult,
     BuildSummary,
     Correctness,
     Evaluation,
     Finding,
     Outcome,
+    Plausibility,
     Subject,
     Timing,
+    Work,
 )
 from harness.judge.client import CandidateFailure
 
@@ -35,8 +38,11 @@ class Case:
     started_at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     findings: list[Finding] = field(default_factory=list)
     builds: list[BuildResult] = field(default_factory=list)
+    built: list[BuildRequest] = field(default_factory=list)  # those that gave a library
     correctness: Correctness | None = None
     timing: Timing | None = None
+    plausibility: Plausibility | None = None
+    work: Work | None = None
     phases_s: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -54,8 +60,10 @@ class Case:
         while True:
             yield source.getrandbits(62)
 
-    def add_build(self, result: BuildResult) -> None:
+    def add_build(self, request: BuildRequest, result: BuildResult) -> None:
         self.builds.append(result)
+        if result.library is not None:
+            self.built.append(request)
         self.phases_s["build"] = self.phases_s.get("build", 0.0) + result.duration_s
 
     def blame_build(self, failure: CandidateFailure) -> CandidateFailure:
@@ -107,6 +115,8 @@ class Case:
             started_at=self.started_at,
             duration_s=time.monotonic() - self.began_s,
             phases_s=tuple((name, round(spent_s, 4)) for name, spent_s in self.phases_s.items()),
+            plausibility=self.plausibility if timed else None,
+            work=self.work,
         )
 
     def _failed_build(self) -> BuildResult | None:

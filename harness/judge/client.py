@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -31,7 +31,7 @@ from harness.domain import (
 )
 from harness.judge.devices import SharedArena
 from harness.judge.requests import parse_build_request
-from harness.judge.supervisor import WorkerProcess
+from harness.judge.supervisor import Usage, WorkerProcess
 from harness.wire import GO, WAKE, Region, TensorSpec, flatten_value, place_contiguous, rebuild_value, storage_bytes
 from harness.wire.layout import place_strided
 
@@ -42,10 +42,12 @@ MAX_ELEMENTS = 1 << 48
 
 # What the worker was doing, by the answer that was due.
 STEPS = {
-    "ready": "start", "constructed": "construct", "prepared": "call", "awake": "call", "called": "call",
-    "returned": "call", "dumped": "reading weights", "loaded": "loading weights", "recopied": "copying outputs",
-    "collected": "collecting",
+    "settled": "start", "ready": "start", "constructed": "construct", "prepared": "call", "awake": "call",
+    "called": "call", "returned": "call", "dumped": "reading weights", "loaded": "loading weights",
+    "recopied": "copying outputs", "collected": "collecting", "profiled": "profiling",
+    "ablation": "describing the ablation",
 }  # fmt: skip
+Mode = Literal["plain", "profile", "ablate"]  # see `harness.worker.profile`
 AnswerBuild = Callable[[BuildRequest], BuildResult]
 
 
@@ -90,14 +92,28 @@ class WorkerClient:
         self._arena = arena
         self._answer_build = answer_build
         self._builds = 0
+        self._own_threads: list[int] = []  # torch's, started before the candidate's first line
 
-    def start(self, source: str, entry: str, *, device: str, threads: int, allow_tf32: bool, timeout_s: float) -> None:
+    def start(
+        self,
+        source: str,
+        entry: str,
+        *,
+        device: str,
+        threads: int,
+        allow_tf32: bool,
+        timeout_s: float,
+        mode: Mode = "plain",
+    ) -> None:
         """Imports a program, which may ask for builds. Raises CandidateFailure (load_error, ...)."""
         message = {
-            "kind": "start", "source": source, "entry": entry, "device": device, "threads": threads,
-            "allow_tf32": allow_tf32, "size_bytes": self._arena.size_bytes,
+            "kind": "settle", "device": device, "threads": threads, "allow_tf32": allow_tf32,
+            "size_bytes": self._arena.size_bytes,
         }  # fmt: skip
-        self._ask(message, "ready", Outcome.LOAD_ERROR, timeout_s, (self._arena.descriptor,))
+        self._ask(message, "settled", Outcome.LOAD_ERROR, timeout_s, (self._arena.descriptor,))
+        self._own_threads = self._worker.find_helper_threads()
+        message = {"kind": "start", "source": source, "entry": entry, "mode": mode}
+        self._ask(message, "ready", Outcome.LOAD_ERROR, timeout_s)
 
     def construct(
         self, seed: int, init_inputs: Sequence[Any], *, compiled: bool, training: bool, timeout_s: float
@@ -183,6 +199,16 @@ class WorkerClient:
         message = {"kind": "recopy", "earlier": earlier, "offset": output.offset, "size_bytes": output.size_bytes}
         self._ask(message, "recopied", Outcome.RUNTIME_ERROR, timeout_s)
 
+    def profile(self, inputs: Sequence[Any], *, timeout_s: float) -> dict[str, Any]:
+        """What a worker in mode "profile" says of a few calls, unchecked: see `harness.judge.work`."""
+        message = {"kind": "profile", **_value_message(self.place(tuple(inputs)))}
+        return self._ask(message, "profiled", Outcome.RUNTIME_ERROR, timeout_s)
+
+    def has_ablated_everything(self, *, timeout_s: float) -> bool:
+        """Whether a worker in mode "ablate" took its effect from all of the candidate's own code."""
+        answer = self._ask({"kind": "describe_ablation"}, "ablation", Outcome.RUNTIME_ERROR, timeout_s)
+        return answer.get("everything") is True
+
     def collect_garbage(self, *, timeout_s: float) -> None:
         self._ask({"kind": "collect"}, "collected", Outcome.RUNTIME_ERROR, timeout_s)
 
@@ -195,6 +221,13 @@ class WorkerClient:
             yield busy_ns
         finally:
             self._worker.resume()
+
+    def measure_usage(self) -> Usage:
+        """The processor time used so far; exact while the worker is paused."""
+        return self._worker.measure_usage(self._own_threads)
+
+    def server_used_s(self) -> float:
+        return self._worker.server_used_s()
 
     def _storage_bytes(self, spec: TensorSpec) -> Tensor:
         return self._arena.bytes_view(spec.offset, storage_bytes(spec))

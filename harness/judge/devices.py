@@ -6,6 +6,7 @@ import fcntl
 import mmap
 import os
 import re
+import statistics
 from math import prod
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from harness.domain import DeviceError, Language
 from harness.wire import TensorSpec, device_memory, storage_bytes
 
 MINIMUM_CACHE_BYTES = 32 << 20
+IDLE_FLUSHES = 10
 
 
 class SharedArena:
@@ -82,6 +84,7 @@ class JudgeDevice:
         self.name = name
         self.torch_device = torch.device(name)
         self._flush_buffer: torch.Tensor | None = None
+        self.idle_flush_us: float | None = None
 
     @property
     def is_cuda(self) -> bool:
@@ -94,12 +97,29 @@ class JudgeDevice:
         if self.is_cuda:
             torch.cuda.synchronize(self.torch_device)
 
-    def flush_cache(self) -> None:
-        """Writes twice the last-level cache, so that the next call finds its data in memory."""
+    def flush_cache(self) -> float | None:
+        """Writes twice the last-level cache, so that the next call finds its data in memory. On a GPU lines that were
+        marked as persisting lose that, and it returns how long the device took, in microseconds."""
         if self._flush_buffer is None:
             elements = 2 * self.cache_bytes() // 4
             self._flush_buffer = torch.zeros(elements, dtype=torch.float32, device=self.torch_device)
-        self._flush_buffer.add_(1.0)
+        if not self.is_cuda:
+            self._flush_buffer.add_(1.0)
+            return None
+        device_memory.reset_persisting_cache()
+        with torch.cuda.device(self.torch_device):
+            began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+            began.record()
+            self._flush_buffer.add_(1.0)
+            ended.record()
+            ended.synchronize()
+        return float(began.elapsed_time(ended)) * 1e3
+
+    def learn_idle_flush(self) -> None:
+        """Measures once what a flush takes while no candidate runs: how to tell later that something else does."""
+        if self.is_cuda and self.idle_flush_us is None:
+            times = [self.flush_cache() for _ in range(IDLE_FLUSHES)]
+            self.idle_flush_us = statistics.median(time_us for time_us in times if time_us is not None)
 
     def cache_bytes(self) -> int:
         if self.is_cuda:

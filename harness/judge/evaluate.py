@@ -10,7 +10,7 @@ import secrets
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -26,13 +26,18 @@ from harness.domain import (
     Outcome,
     Problem,
     Subject,
+    Timing,
     WorkloadName,
 )
 from harness.judge.case import Case
-from harness.judge.client import AnswerBuild, CandidateFailure
+from harness.judge.ceilings import CeilingStore
+from harness.judge.client import AnswerBuild, CandidateFailure, Mode
+from harness.judge.clocks import TimingResult
 from harness.judge.correctness import check_correctness
 from harness.judge.devices import JudgeDevice, available_memory_bytes
 from harness.judge.environment import describe_environment
+from harness.judge.noise import NoiseFloors, NoiseKey
+from harness.judge.plausibility import Roofline
 from harness.judge.probes import probe_candidate
 from harness.judge.reference import ENTRY, Reference, prepare_reference, usable_threads
 from harness.judge.screen import find_syntax_error, screen_source
@@ -40,6 +45,7 @@ from harness.judge.session import Footprint, ModelSession, TimeLimits, open_sess
 from harness.judge.supervisor import Forkserver, WorkerLimits
 from harness.judge.timing import PairedTimer, TimingPlan
 from harness.judge.truth import FlatOutputs
+from harness.judge.work import attribute_work
 from harness.problems.load import LoadedProblem, load_problem, workload_source
 
 CANDIDATE_ENTRY = "ModelNew"
@@ -48,11 +54,13 @@ MAX_WORKER_MEMORY_BYTES = 16 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSettings:
-    """How candidates are judged. `measure_time` False stops after correctness."""
+    """How candidates are judged. `measure_time` False stops after correctness; without `attribute_work` nobody asks
+    whose code did the work, and a suite that requires kernels gets no answer."""
 
     limits: TimeLimits = field(default_factory=TimeLimits)
     plan: TimingPlan = field(default_factory=TimingPlan)
     measure_time: bool = True
+    attribute_work: bool = True
 
 
 class Judge:
@@ -62,12 +70,22 @@ class Judge:
     """
 
     def __init__(
-        self, *, device: JudgeDevice | None, builder: Builder, forkserver: Forkserver, settings: JudgeSettings
+        self,
+        *,
+        device: JudgeDevice | None,
+        builder: Builder,
+        forkserver: Forkserver,
+        settings: JudgeSettings,
+        noise: NoiseFloors | None = None,
+        ceilings: CeilingStore | None = None,
     ) -> None:
         self._device = device
         self._builder = builder
         self._forkserver = forkserver
         self._settings = settings
+        self._noise = noise or NoiseFloors(None)
+        self._ceilings = ceilings or CeilingStore(None)
+        self._roofline = Roofline(self._ceilings)
         self._built_ahead: dict[str, BuildResult] = {}
         self._environment = describe_environment(builder.toolchain, device)
 
@@ -115,11 +133,19 @@ class Judge:
             self._load_only(case, loaded, candidate)
             reason = f"this machine has no device for language {subject.language}"
             raise CandidateFailure(Outcome.NOT_RUN, f"{case.describe_builds()}, but {reason}")
+        if self._settings.measure_time:
+            with case.phase("ceilings"):
+                self._ceilings.find(self._device)  # while nothing of the candidate runs
         with self._open_candidate(case, loaded, self._device, candidate) as (session, reference, seeds):
             self._check(case, session, reference, seeds)
+            if self._settings.attribute_work:
+                with case.phase("work"), session.paused():
+                    self._attribute(case, candidate, reference, next(seeds))
             if self._settings.measure_time:
                 with case.phase("timing"):
-                    self._time(case, session, reference, subject.baseline, seeds)
+                    result = self._time(session, reference, subject.baseline, seeds)
+                with case.phase("plausibility"), session.paused():
+                    self._take_down(case, result, reference, next(seeds))
             with case.phase("probes"):
                 self._probe(case, session, reference, seeds)
 
@@ -129,6 +155,7 @@ class Judge:
     ) -> Iterator[tuple[ModelSession, Reference, Iterator[int]]]:
         """The candidate in a worker, beside the judge's own reference."""
         seeds = case.draw_seeds()
+        device.learn_idle_flush()
         with case.phase("reference"):
             reference = prepare_reference(loaded, device, next(seeds), next(seeds))
         try:
@@ -149,6 +176,22 @@ class Judge:
         if result.outcome is not None:
             raise CandidateFailure(result.outcome, result.message)
 
+    def _attribute(self, case: Case, candidate: Candidate, reference: Reference, seed: int) -> None:
+        """Who did the work. A candidate none of whose extensions was built has lost already."""
+        if case.builds and not case.built:
+            return
+        inputs = reference.loaded.make_inputs(seed, reference.device.torch_device)
+        result = attribute_work(
+            lambda mode: self._open(candidate.source, CANDIDATE_ENTRY, reference, self._builder.build, mode),
+            reference,
+            inputs,
+            case.built,
+        )
+        case.work = result.work
+        case.findings += result.findings
+        if result.outcome is not None:
+            raise CandidateFailure(result.outcome, result.message)
+
     def _probe(self, case: Case, session: ModelSession, reference: Reference, seeds: Iterator[int]) -> None:
         """What is only worth a warning comes last: the candidate may break on it."""
         if case.correctness is not None:
@@ -156,24 +199,60 @@ class Judge:
             case.findings += probe_candidate(session, reference, seeds, case.correctness.weights, spent_s)
 
     def _time(
-        self, case: Case, session: ModelSession, reference: Reference, baseline: str, seeds: Iterator[int]
-    ) -> None:
+        self, session: ModelSession, reference: Reference, baseline: str, seeds: Iterator[int]
+    ) -> TimingResult:
+        with session.paused():
+            floor = self._noise.find(
+                self._name_noise(reference, baseline), lambda: self._time_itself(reference, baseline, seeds)
+            )
+        with self._open_baseline(reference, baseline) as opponent:
+            timer = PairedTimer(
+                baseline=opponent, candidate=session, reference=reference, plan=self._settings.plan, seed=next(seeds)
+            )
+            return timer.measure(baseline, seeds, floor)
+
+    def _take_down(self, case: Case, result: TimingResult, reference: Reference, seed: int) -> None:
+        """Notes a timing, and what the limits of the device say of it."""
+        examined = self._roofline.examine(result.timing, reference, seed)
+        case.timing, case.plausibility = result.timing, examined.plausibility
+        case.findings += (*result.findings, *examined.findings)
+        for verdict in (result, examined):
+            if verdict.outcome is not None:
+                raise CandidateFailure(verdict.outcome, verdict.message)
+
+    def _time_itself(self, reference: Reference, baseline: str, seeds: Iterator[int]) -> Timing:
+        """The baseline against itself, in two processes as they are for a candidate."""
+        plan = replace(self._settings.plan, budget_s=self._settings.plan.budget_s / 4, attempts=1)
+        with self._open_baseline(reference, baseline) as one, self._open_baseline(reference, baseline) as other:
+            timer = PairedTimer(baseline=one, candidate=other, reference=reference, plan=plan, seed=next(seeds))
+            return timer.measure(baseline, seeds).timing
+
+    def _name_noise(self, reference: Reference, baseline: str) -> NoiseKey:
+        facts = dict(self._environment)
+        return NoiseKey(
+            problem_digest=reference.loaded.problem.digest,
+            workload=reference.loaded.workload,
+            baseline=baseline,
+            device_type=reference.device.torch_device.type,
+            machine=" ".join(facts.get(name, "") for name in ("cpu", "threads", "gpu", "torch", "harness")),
+        )
+
+    @contextmanager
+    def _open_baseline(self, reference: Reference, baseline: str) -> Iterator[ModelSession]:
         with self._open(workload_source(reference.loaded), ENTRY, reference, None) as opponent:
             _construct(opponent, reference, compiled=baseline == "compile")
             opponent.match_weights(reference.state)
             opponent.hold_state(reference.changing)
-            timer = PairedTimer(
-                baseline=opponent, candidate=session, reference=reference, plan=self._settings.plan, seed=next(seeds)
-            )
-            result = timer.measure(baseline, seeds)
-        case.timing = result.timing
-        case.findings += result.findings
-        if result.outcome is not None:
-            raise CandidateFailure(result.outcome, result.message)
+            yield opponent
 
     @contextmanager
     def _open(
-        self, source: str, entry: str, reference: Reference, answer_build: AnswerBuild | None
+        self,
+        source: str,
+        entry: str,
+        reference: Reference,
+        answer_build: AnswerBuild | None,
+        mode: Mode = "plain",
     ) -> Iterator[ModelSession]:
         with open_session(
             forkserver=self._forkserver,
@@ -186,6 +265,7 @@ class Judge:
             limits=self._settings.limits,
             threads=usable_threads(),
             allow_tf32=reference.loaded.problem.allow_tf32,
+            mode=mode,
         ) as session:
             yield session
 
@@ -227,7 +307,7 @@ class Judge:
             if result.status == "cached":
                 # What was built ahead a moment ago: the record tells of the build itself, once.
                 result = self._built_ahead.pop(result.key, result)
-            case.add_build(result)
+            case.add_build(request, result)
             return result
 
         return answer

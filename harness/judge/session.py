@@ -18,6 +18,7 @@ from harness.domain import Finding, Outcome
 from harness.judge.client import (
     AnswerBuild,
     CandidateFailure,
+    Mode,
     PlacedInputs,
     Returned,
     WorkerClient,
@@ -25,12 +26,13 @@ from harness.judge.client import (
     protocol_failure,
 )
 from harness.judge.devices import JudgeDevice, SharedArena
-from harness.judge.supervisor import Forkserver, WorkerLimits
+from harness.judge.supervisor import Forkserver, Usage, WorkerLimits
 from harness.judge.truth import FlatOutputs
 from harness.wire import Region, TensorSpec, flatten_value, place_contiguous
 from harness.wire.layout import align, place_strided
 
 WATCH_S = 300e-6  # as long as a worker is left alone with a decoy: longer than its threads spin after being woken
+PROFILED_CALLS = 5  # at most, see `harness.worker.profile`
 POISON = 0xFF  # NaN in every floating format, -1 in every signed integer
 Weights = Literal["identical", "loaded", "unmatched", "none"]
 
@@ -80,7 +82,16 @@ class Run:
     outputs: FlatOutputs
     returned: Returned
     inputs_unchanged: bool
-    busy_us: float | None = None  # processor time used while decoy inputs lay there and nothing was asked for
+    idle: Usage | None = None  # what was used while decoy inputs lay there and nothing was asked for
+    flush_us: float | None = None  # what flushing the cache took, on a GPU
+
+    @property
+    def idle_busy_us(self) -> float | None:
+        return None if self.idle is None else self.idle.busy_ns / 1e3
+
+    @property
+    def idle_helpers_us(self) -> float | None:
+        return None if self.idle is None else self.idle.helpers_ns / 1e3
 
 
 class ModelSession:
@@ -175,22 +186,25 @@ class ModelSession:
         """
         placed = self._client.lay_out(tuple(inputs))
         self._client.prepare(placed, self._footprint.output, timeout_s=self._limits.call_s)
-        before_ns = None
-        if decoy is not None:
-            before_ns, _ = self._show(self._client.lay_out(tuple(decoy)), device)
-            time.sleep(WATCH_S)
-        after_ns = self._show(placed, device)
-        run = self._go(placed)
-        return run if before_ns is None else replace(run, busy_us=(after_ns - before_ns) / 1e3)
+        before = None if decoy is None else self._watch(self._client.lay_out(tuple(decoy)), device)
+        with self._client.paused():
+            idle = None if before is None else self._client.measure_usage() - before
+            self._stage(placed)
+            flush_us = device.flush_cache()
+            device.synchronize()
+        self._client.wake(timeout_s=self._limits.call_s)
+        return replace(self._go(placed), idle=idle, flush_us=flush_us)
 
-    def _show(self, placed: PlacedInputs, device: JudgeDevice) -> tuple[int, float | None]:
-        """Writes inputs while the worker is stopped, then wakes it. The processor time it had used before, in ns, and
-        how long the device took to flush its cache."""
-        with self._client.paused() as busy_ns:
+    def _watch(self, placed: PlacedInputs, device: JudgeDevice) -> Usage:
+        """Shows inputs that will not be asked for, and leaves the worker alone with them. What it had used before."""
+        with self._client.paused():
+            before = self._client.measure_usage()
             self._stage(placed)
             device.flush_cache()
+            device.synchronize()
         self._client.wake(timeout_s=self._limits.call_s)
-        return busy_ns
+        time.sleep(WATCH_S)
+        return before
 
     def _stage(self, placed: PlacedInputs) -> None:
         self._client.write(placed)
@@ -211,8 +225,25 @@ class ModelSession:
         """Nothing of the worker runs meanwhile, nor of what it started; yields the processor time used so far, ns."""
         return self._client.paused()
 
+    def used_s(self) -> float:
+        """Processor time that the worker, with all that it started, has used so far."""
+        with self._client.paused() as busy_ns:
+            return busy_ns / 1e9
+
+    def server_used_s(self) -> float:
+        """Processor time that the parent of all workers has used so far."""
+        return self._client.server_used_s()
+
     def collect_garbage(self) -> None:
         self._client.collect_garbage(timeout_s=self._limits.call_s)
+
+    def profile(self, inputs: Sequence[Any]) -> dict[str, Any]:
+        """What a worker opened in mode "profile" says of a few calls, unchecked."""
+        return self._client.profile(inputs, timeout_s=PROFILED_CALLS * self._limits.call_s)
+
+    def has_ablated_everything(self) -> bool:
+        """Whether a worker opened in mode "ablate" took its effect from all of the candidate's own code."""
+        return self._client.has_ablated_everything(timeout_s=self._limits.call_s)
 
     def _output_bytes(self) -> Tensor:
         region = self._footprint.output
@@ -239,6 +270,7 @@ def open_session(
     limits: TimeLimits,
     threads: int,
     allow_tf32: bool,
+    mode: Mode = "plain",
 ) -> Iterator[ModelSession]:
     """Starts a worker and imports `source` in it; ends the worker and frees the memory afterwards.
 
@@ -247,9 +279,20 @@ def open_session(
     with device.allocate(footprint.arena_bytes) as arena, forkserver.spawn(worker_limits) as worker:
         client = WorkerClient(worker, arena, answer_build)
         client.start(
-            source, entry, device=device.name, threads=threads, allow_tf32=allow_tf32, timeout_s=limits.start_s
+            source,
+            entry,
+            device=device.name,
+            threads=threads,
+            allow_tf32=allow_tf32,
+            timeout_s=limits.start_s,
+            mode=mode,
         )
         yield ModelSession(client, arena, footprint, limits)
+
+
+def _measure_inputs(inputs: Sequence[Any]) -> int:
+    """Where inputs end that are laid out from the beginning of an arena, in bytes."""
+    return place_strided([describe(tensor) for tensor in flatten_value(tuple(inputs), torch.is_tensor)[1]])[1]
 
 
 def _describe_only(spec: TensorSpec) -> Tensor:
@@ -258,8 +301,3 @@ def _describe_only(spec: TensorSpec) -> Tensor:
     if not isinstance(dtype, torch.dtype):
         raise protocol_failure(f"an output has the unknown dtype {spec.dtype[:40]!r}")
     return torch.empty(spec.shape, dtype=dtype, device="meta")
-def _measure_inputs(inputs: Sequence[Any]) -> int:
-    """Where inputs end that are laid out from the beginning of an arena, in bytes."""
-    return place_strided([describe(tensor) for tensor in flatten_value(tuple(inputs), torch.is_tensor)[1]])[1]
-
-

@@ -1,39 +1,36 @@
 """Paired timing: baseline and candidate in two workers, in interleaved blocks, on fresh inputs and a cold cache.
 
-The workers' own times are claims. The judge times every round from outside as well; what its clock adds is calibrated
-on the baseline, which runs through the same program. A claim that the judge's clock does not bear out is `suspect`, and
-one that lies below the clock's resolution is `unconfirmed` and not ranked. Outputs of randomly chosen timed calls are
-judged.
+The workers' own times are claims, which `harness.judge.clocks` holds against the judge's. Outputs of randomly chosen
+timed calls are judged. A measurement that something disturbed is made again, a bounded number of times.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import random
-import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.domain import Block, Finding, Outcome, Timing, TimingVerdict
+from harness.domain import Block, Conditions, Finding, Outcome
+from harness.judge.clocks import (
+    DISTURBED_SHARE,
+    TimingResult,
+    claimed_us,
+    confirm_claims,
+    interval_of,
+    resolve_clocks,
+    summarise_blocks,
+)
 from harness.judge.compare import judge_outputs
+from harness.judge.conditions import ConditionSampler
 from harness.judge.correctness import judge_run
+from harness.judge.noise import find_device_floor
 from harness.judge.reference import Reference
 from harness.judge.session import ModelSession, Run
 from harness.judge.truth import trust_outputs
-from harness.rank.intervals import bootstrap_ratio_interval
-
-CONFIRMATION_SHARE = 0.25  # of a claim: more time than that found beyond it, for sure, makes it false
-DISTURBED_SHARE = 0.5  # of a claim: a clock that scatters by more cannot confirm it
-GROSS = 12.0  # how many times more must be missing when the clock is disturbed
-# By how much two processes with the same program may differ for good: a share of a call, and microseconds of each call.
-# Memory lies elsewhere, caches map otherwise, one wakes a little later. From running every core problem against itself;
-# see docs/measurement.md. A win within it is a tie.
-NOISE_FLOORS = {"cuda": (0.02, 10.0), "cpu": (0.05, 8.0)}
-MINIMUM_RESOLUTION_US = 20.0  # waking a process takes about that, and varies as much
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,16 +46,10 @@ class TimingPlan:
     judged_calls: int = 3
     screened_share: float = 0.3
     max_screened_kept: int = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimingResult:
-    """`outcome` is set when a timed call was wrong or the clocks disagree; then the time does not count."""
-
-    timing: Timing
-    outcome: Outcome | None = None
-    message: str = ""
-    findings: tuple[Finding, ...] = ()
+    watched_share: float = 0.35  # of the blocks: both sides are shown decoy inputs first
+    watched_below_us: float = 20_000.0  # in longer calls, the moment before them is too short to matter
+    attempts: int = 3  # measurements, where something disturbs them
+    allow_load: bool = False  # by other processes, for machines that are never idle: recorded, but no disturbance
 
 
 class PairedTimer:
@@ -76,20 +67,41 @@ class PairedTimer:
         self._screened: list[tuple[tuple[Any, ...], Run]] = []
         self._seen = 0
 
-    def measure(self, name: str, seeds: Iterator[int]) -> TimingResult:
-        """`name` is the baseline's. Runs blocks until the interval is narrow enough or the budget is spent."""
+    def measure(self, name: str, seeds: Iterator[int], problem_floor: float = 0.0) -> TimingResult:
+        """`name` is the baseline's; `problem_floor` the noise floor of the problem, where it is known. Measures again,
+        within the plan, what was disturbed; then it is `unreliable`."""
         baseline_us = self._warm_up(seeds)
+        noise_floor = max(problem_floor, find_device_floor(self._reference.device.torch_device.type, baseline_us))
+        attempts = 1
+        blocks, conditions = self._measure_once(seeds, baseline_us)
+        while conditions.disturbed and attempts < self._plan.attempts:
+            blocks, conditions = self._measure_once(seeds, baseline_us)
+            attempts += 1
+        timing = replace(summarise_blocks(name, blocks, noise_floor), conditions=conditions, attempts=attempts)
+        wrong = self._find_wrong_call()
+        if wrong is not None:
+            finding = Finding(check="timed_call", severity="fatal", message=wrong)
+            return TimingResult(timing=timing, outcome=Outcome.SUSPECT, message=wrong, findings=(finding,))
+        return _doubt_disturbed(confirm_claims(timing))
+
+    def _measure_once(self, seeds: Iterator[int], baseline_us: float) -> tuple[list[Block], Conditions]:
+        """Blocks until the interval is narrow enough or the budget is spent, and what happened meanwhile."""
         blocks: list[Block] = []
+        self._sampler = ConditionSampler(
+            self._reference.device, self._count_used_s, load_matters=not self._plan.allow_load
+        )
         began_s = time.monotonic()
         with nullcontext() if self._reference.device.is_cuda else stay_on_first_core():
             while not self._is_enough(blocks, time.monotonic() - began_s, baseline_us):
-                blocks.append(self._measure_block(next(seeds)))
-        timing = summarise_blocks(name, blocks, find_noise_floor(self._reference.device.torch_device.type, baseline_us))
-        wrong = self._find_wrong_call()
-        if wrong is None:
-            return confirm_claims(timing)
-        finding = Finding(check="timed_call", severity="fatal", message=wrong)
-        return TimingResult(timing=timing, outcome=Outcome.SUSPECT, message=wrong, findings=(finding,))
+                watched = baseline_us < self._plan.watched_below_us and self._random.random() < self._plan.watched_share
+                blocks.append(self._measure_block(seeds, watched=watched))
+                self._sampler.sample()
+        return blocks, self._sampler.conclude()
+
+    def _count_used_s(self) -> float:
+        """Processor time that this process, the forkserver and both workers have used so far."""
+        workers_s = self._baseline.used_s() + self._candidate.used_s()
+        return workers_s + self._candidate.server_used_s() + time.process_time()
 
     def _warm_up(self, seeds: Iterator[int]) -> float:
         """Runs both a few times; the baseline's own time, which sizes the blocks."""
@@ -110,18 +122,19 @@ class PairedTimer:
             return False
         if len(blocks) >= self._plan.max_blocks or spent_s > self._plan.budget_s:
             return True
-        ratio, low, high = _interval(blocks)
+        ratio, low, high = interval_of(blocks)
         is_narrow = (high - low) / 2 < self._plan.wanted_half_width * ratio
-        return is_narrow and resolve_clocks(blocks) <= DISTURBED_SHARE * _claim_us(blocks)
+        return is_narrow and resolve_clocks(blocks) <= DISTURBED_SHARE * claimed_us(blocks)
 
-    def _measure_block(self, seed: int) -> Block:
+    def _measure_block(self, seeds: Iterator[int], *, watched: bool) -> Block:
         """One call of each on the same fresh inputs, in random order."""
-        inputs = self._make_inputs(seed)
+        inputs = self._make_inputs(next(seeds))
+        decoy = self._make_inputs(next(seeds)) if watched else None
         order = [self._baseline, self._candidate]
         self._random.shuffle(order)
         runs = {}
         for session in order:
-            runs[id(session)] = self._call(session, inputs)
+            runs[id(session)] = self._call(session, inputs, decoy)
         baseline, candidate = runs[id(self._baseline)], runs[id(self._candidate)]
         self._keep_some(inputs, candidate)
         if self._random.random() < self._plan.screened_share:
@@ -134,14 +147,21 @@ class PairedTimer:
             candidate_judge_us=candidate.returned.judge_us,
             baseline_copy_us=baseline.returned.copy_us,
             candidate_copy_us=candidate.returned.copy_us,
+            baseline_busy_us=baseline.idle_busy_us,
+            candidate_busy_us=candidate.idle_busy_us,
+            baseline_helpers_us=baseline.idle_helpers_us,
+            candidate_helpers_us=candidate.idle_helpers_us,
         )
 
-    def _call(self, session: ModelSession, inputs: tuple[Any, ...]) -> Run:
+    def _call(self, session: ModelSession, inputs: tuple[Any, ...], decoy: tuple[Any, ...] | None) -> Run:
         """A timed call while everything of the other side is stopped: what it may have left running, such as threads
         that spin for a while after their work, would slow this one down."""
         other = self._baseline if session is self._candidate else self._candidate
         with other.paused():
-            return session.call_timed(inputs, self._reference.device)
+            run = session.call_timed(inputs, self._reference.device, decoy)
+        if run.flush_us is not None:
+            self._sampler.note_flush(run.flush_us)
+        return run
 
     def _keep_some(self, inputs: tuple[Any, ...], run: Run) -> None:
         """Reservoir sampling: every timed call is as likely to be judged as any other."""
@@ -188,124 +208,12 @@ def stay_on_first_core() -> Iterator[None]:
         os.sched_setaffinity(0, cores)
 
 
-def find_noise_floor(device_type: str, call_us: float) -> float:
-    """How far from 1 the speedup of a program over itself may lie, for calls of that length."""
-    share, each_us = NOISE_FLOORS[device_type]
-    return share + each_us / call_us
-
-
-def summarise_blocks(baseline: str, blocks: list[Block], noise_floor: float) -> Timing:
-    """Median times, the median of the paired ratios with its bootstrap interval, and the unconfirmed verdict."""
-    ratio, low, high = _interval(blocks)
-    overheads = [block.baseline_judge_us - block.baseline_claim_us for block in blocks]
-    return Timing(
-        baseline=baseline,
-        baseline_us=statistics.median(block.baseline_claim_us for block in blocks),
-        candidate_us=_claim_us(blocks),
-        speedup=ratio,
-        speedup_low=low,
-        speedup_high=high,
-        verdict=_decide(low, high, noise_floor),
-        blocks=tuple(blocks),
-        overhead_us=statistics.median(overheads),
-        noise_floor=noise_floor,
-    )
-
-
-def _decide(low: float, high: float, noise_floor: float) -> TimingVerdict:
-    if low > 1 + noise_floor:
-        return "faster"
-    return "slower" if high < 1 / (1 + noise_floor) else "tie"
-
-
-def confirm_claims(timing: Timing) -> TimingResult:
-    """Holds the candidate's claims against the judge's clocks, with the exchange calibrated on the baseline.
-
-    Time may be missing in the claims themselves, or be put off until the outputs are copied. Noise is no proof: where
-    a clock scatters by half a claim or more, only a gross contradiction makes a candidate `suspect`; otherwise its
-    time is `unreliable` (or `unconfirmed`, if it is simply shorter than the clock resolves).
-    """
-    claim_us = timing.candidate_us
-    gaps = compare_clocks(timing.blocks)
-    for gap in gaps:
-        gross = GROSS if gap.resolution_us > DISTURBED_SHARE * claim_us else 1.0
-        if gap.certain_us > max(CONFIRMATION_SHARE * claim_us, MINIMUM_RESOLUTION_US) * gross:
-            message = (
-                f"the worker claims {claim_us:.0f} us a call; the judge's clock finds {gap.missing_us:.0f} us more "
-                f"{gap.where} than for the baseline (resolution {gap.resolution_us:.0f} us)"
-            )
-            finding = Finding(check="clock", severity="fatal", message=message)
-            return TimingResult(timing=timing, outcome=Outcome.SUSPECT, message=message, findings=(finding,))
-    timing = _charge_missing(timing, gaps[0].certain_us)
-    resolution_us = max(gap.resolution_us for gap in gaps)
-    if resolution_us <= DISTURBED_SHARE * claim_us:
-        return TimingResult(timing=timing)
-    too_short = resolution_us <= 2 * MINIMUM_RESOLUTION_US
-    message = f"{claim_us:.0f} us a call cannot be confirmed: the judge's clock resolves {resolution_us:.0f} us here"
-    return TimingResult(
-        timing=replace(timing, verdict="unconfirmed" if too_short else "unreliable"),
-        findings=(Finding(check="clock", severity="warning", message=message),),
-    )
-
-
-def _charge_missing(timing: Timing, certain_us: float) -> Timing:
-    """Adds what is certainly missing in the claims to the candidate's time: too little to be suspect, it gains
-    nothing either."""
-    if certain_us <= 0:
-        return timing
-    share = timing.candidate_us / (timing.candidate_us + certain_us)
-    low, high = timing.speedup_low * share, timing.speedup_high * share
-    return replace(
-        timing,
-        candidate_us=timing.candidate_us + certain_us,
-        speedup=timing.speedup * share,
-        speedup_low=low,
-        speedup_high=high,
-        verdict=_decide(low, high, timing.noise_floor or 0.0),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClockGap:
-    """How much more one of the judge's clocks finds for the candidate than for the baseline, beyond their claims
-    (a median), and the 99 % confidence half-width of that. Microseconds."""
-
-    where: str
-    missing_us: float
-    resolution_us: float
-
-    @property
-    def certain_us(self) -> float:
-        return self.missing_us - self.resolution_us
-
-
-def compare_clocks(blocks: Sequence[Block]) -> tuple[ClockGap, ClockGap]:
-    """The gap during the calls, and the one while outputs are copied."""
-    during = [
-        (block.candidate_judge_us - block.candidate_claim_us) - (block.baseline_judge_us - block.baseline_claim_us)
-        for block in blocks
-    ]
-    after = [block.candidate_copy_us - block.baseline_copy_us for block in blocks]
-    return _measure_gap("during the call", during), _measure_gap("until its outputs are there", after)
-
-
-def resolve_clocks(blocks: Sequence[Block]) -> float:
-    """What the judge's clocks cannot tell apart, in microseconds: the coarser one counts."""
-    return max(gap.resolution_us for gap in compare_clocks(blocks))
-
-
-def _claim_us(blocks: Sequence[Block]) -> float:
-    return statistics.median(block.candidate_claim_us for block in blocks)
-
-
-def _measure_gap(where: str, excess: Sequence[float]) -> ClockGap:
-    missing_us = statistics.median(excess)
-    spread = 1.4826 * statistics.median(abs(value - missing_us) for value in excess)
-    standard_error = 1.2533 * spread / math.sqrt(len(excess))
-    return ClockGap(where=where, missing_us=missing_us, resolution_us=max(2.58 * standard_error, MINIMUM_RESOLUTION_US))
-
-
-def _interval(blocks: list[Block]) -> tuple[float, float, float]:
-    baseline = [block.baseline_claim_us for block in blocks]
-    candidate = [block.candidate_claim_us for block in blocks]
-    return bootstrap_ratio_interval(baseline, candidate, seed=len(blocks))
+def _doubt_disturbed(result: TimingResult) -> TimingResult:
+    """A disturbed measurement says nothing about speed, whatever its numbers."""
+    conditions = result.timing.conditions
+    if result.outcome is not None or conditions is None or not conditions.disturbed:
+        return result
+    message = f"{conditions.disturbed}, in each of {result.timing.attempts} measurements"
+    finding = Finding(check="conditions", severity="warning", message=message)
+    timing = replace(result.timing, verdict="unreliable")
+    return replace(result, timing=timing, findings=(*result.findings, finding))

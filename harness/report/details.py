@@ -157,7 +157,7 @@ def _work_parts(work: Work) -> Iterator[RenderableType]:
         ("the rest (Python, launches)", work.other),
     )
     for name, share in shares:
-        table.add_row(name, f"{100 * share:.0f} %", "#" * round(BAR_WIDTH * min(max(share, 0.0), 1.0)))
+        table.add_row(name, f"{100 * share:.0f}%", "#" * round(BAR_WIDTH * min(max(share, 0.0), 1.0)))
     yield table
     more = len(work.own_kernels) - KERNELS_SHOWN
     kernels = ", ".join(work.own_kernels[:KERNELS_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -62,9 +62,9 @@ def format_interval(timing: Timing) -> str:
 
 
 def format_share(share: float) -> str:
-    """A share as a percentage with as many digits as it deserves: `0.42 %`, `4.2 %`, `42 %`."""
+    """A share as a percentage with as many digits as it deserves: `0.42%`, `4.2%`, `42%`."""
     percent = 100 * share
-    return f"{percent:.2f} %" if abs(percent) < 1 else f"{percent:.1f} %" if abs(percent) < 10 else f"{percent:,.0f} %"
+    return f"{percent:.2f}%" if abs(percent) < 1 else f"{percent:.1f}%" if abs(percent) < 10 else f"{percent:,.0f}%"
 
 
 def _mention_floor(timing: Timing) -> str:

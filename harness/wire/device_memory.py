@@ -14,6 +14,7 @@ from typing import Any
 from harness.domain import DeviceError
 
 _PINNED, _DEVICE_LOCATION, _POSIX_DESCRIPTOR, _READ_WRITE = 1, 1, 1, 3
+_NOT_SUPPORTED = 801
 
 
 class _Location(ctypes.Structure):
@@ -83,6 +84,13 @@ def map_descriptor(descriptor: int, size_bytes: int, device: int) -> int:
     return _map(handle, size_bytes, device)
 
 
+def reset_persisting_cache() -> None:
+    """Lines of the L2 cache that were set to persist become ordinary ones. A GPU that has none of these is left."""
+    status = _load_driver().cuCtxResetPersistingL2Cache()
+    if status not in (0, _NOT_SUPPORTED):
+        raise DeviceError(f"cuCtxResetPersistingL2Cache failed with {status}")
+
+
 def free(address: int, size_bytes: int, descriptor: int) -> None:
     """Gives back what `allocate_shareable` returned; the memory lives on while another process maps it."""
     _call("cuMemUnmap", ctypes.c_ulonglong(address), ctypes.c_size_t(size_bytes))
@@ -107,11 +115,15 @@ def _properties(device: int) -> _AllocationProperties:
     return _AllocationProperties(type=_PINNED, handle_types=_POSIX_DESCRIPTOR, location=location)
 
 
-def _call(name: str, *arguments: Any) -> None:
+def _load_driver() -> ctypes.CDLL:
     try:
-        driver = ctypes.CDLL("libcuda.so.1")
+        return ctypes.CDLL("libcuda.so.1")
     except OSError as error:
         raise DeviceError("the NVIDIA driver library libcuda.so.1 is not installed") from error
+
+
+def _call(name: str, *arguments: Any) -> None:
+    driver = _load_driver()
     status = getattr(driver, name)(*arguments)
     if status != 0:
         text = ctypes.c_char_p()

@@ -1,7 +1,8 @@
 """What a worker does: answers the judge's commands, one after another, until the line ends.
 
-`start` imports the candidate, `construct` builds its module, `dump_state`/`load_state` move weights, `call` runs it
-once, `recopy` copies the last outputs again. Every answer is a claim; times are this process's own clock.
+`settle` prepares device and memory, `start` imports the candidate, `construct` builds its module,
+`dump_state`/`load_state` move weights, `call` runs it once, `recopy` copies the last outputs again, `profile` tells
+whose time a call takes. Every answer is a claim; times are this process's own clock.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import torch
 from harness.domain import WorkerLost
 from harness.wire import WAKE, Channel, TensorSpec, flatten_value, rebuild_value
 from harness.worker.memory import SharedMemory, describe
+from harness.worker.profile import Observer
 from harness.worker.recorder import Recorder
 
 MODULE_NAME = "candidate"
@@ -67,19 +69,25 @@ class Worker:
 
     def __init__(self, judge: Channel, scratch: Path) -> None:
         self._judge = judge
-        self._recorder = Recorder(judge, scratch)
         self._scratch = scratch
         self._outputs: list[torch.Tensor] = []
         self._earlier: list[torch.Tensor] = []
 
-    def do_start(self, message: dict[str, Any], descriptor: int) -> dict[str, Any]:
+    def do_settle(self, message: dict[str, Any], descriptor: int) -> dict[str, Any]:
+        """Everything that comes before the candidate: its device, its memory, torch's own threads."""
         self._device = torch.device(message["device"])
         self._memory = SharedMemory(descriptor, message["size_bytes"], self._device)
         torch.set_num_threads(message["threads"])
         if self._device.type == "cpu":
             _spread_threads()
         _set_tf32(message["allow_tf32"])
-        self._recorder.install()
+        elements = message["threads"] * WAKING_ELEMENTS if self._device.type == "cpu" else 1
+        self._waking = torch.ones(elements, device=self._device)
+        return {"kind": "settled"}
+
+    def do_start(self, message: dict[str, Any]) -> dict[str, Any]:
+        self._observer = Observer(message["mode"], self._scratch)
+        Recorder(self._judge, self._scratch, self._observer).install()
         module = self._import_source(message["source"])
         entry = getattr(module, message["entry"], None)
         if not isinstance(entry, type):
@@ -94,7 +102,8 @@ class Worker:
             model = self._entry(*arguments)
         self._model = model.to(self._device).train(message["training"])
         self._model.requires_grad_(False)
-        self._forward = torch.compile(self._model) if message["compiled"] else self._model
+        forward = torch.compile(self._model) if message["compiled"] else self._model
+        self._forward = self._observer.around(forward)
         state = {name: tensor for name, tensor in self._model.state_dict().items() if torch.is_tensor(tensor)}
         return {"kind": "constructed", "state": [[name, describe(tensor).to_json()] for name, tensor in state.items()]}
 
@@ -136,6 +145,21 @@ class Worker:
         tensors = self._earlier if message["earlier"] else self._outputs
         return {"kind": "recopied", "specs": self._copy(tensors, message)}
 
+    def do_profile(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Whose time a call takes; in a worker whose mode is "profile"."""
+        inputs = self._receive_value(message)
+
+        def call() -> None:
+            self._forward(*inputs)
+            self._synchronize()
+
+        with torch.no_grad():
+            return {"kind": "profiled", **self._observer.profile(call, self._device)}
+
+    def do_describe_ablation(self, _: dict[str, Any]) -> dict[str, Any]:
+        """In a worker whose mode is "ablate"."""
+        return {"kind": "ablation", "everything": self._observer.ablates_everything()}
+
     def do_collect(self, _: dict[str, Any]) -> dict[str, Any]:
         """Between blocks, so that the garbage collector does not run inside a timed call."""
         gc.collect()
@@ -168,12 +192,12 @@ class Worker:
     def _wake(self) -> None:
         """A short operation on the device, or on every thread: what has slept is slow, and not evenly slow."""
         if self._device.type != "cpu":
-            torch.ones(1, device=self._device).add_(1.0)
+            self._waking.add_(1.0)
             self._synchronize()
             return
         cores = os.sched_getaffinity(0)
         os.sched_setaffinity(0, {min(cores)})  # where no thread of torch's is bound to; see _spread_threads
-        torch.ones(torch.get_num_threads() * WAKING_ELEMENTS).add_(1.0)
+        self._waking.add_(1.0)
         os.sched_setaffinity(0, cores)
 
     def _synchronize(self) -> None:

@@ -17,17 +17,22 @@ import torch
 from torch.utils import cpp_extension
 
 from harness.wire import Channel
+from harness.worker.profile import Observer
 
 HEADER_SUFFIXES = (".h", ".hpp", ".cuh", ".hh", ".inl", ".inc")
 MAX_HEADER_BYTES = 4 * 1024 * 1024
 
 
 class Recorder:
-    """Captures extension builds of one candidate. `install` puts it in the place of torch's functions."""
+    """Captures extension builds of one candidate. `install` puts it in the place of torch's functions.
 
-    def __init__(self, judge: Channel, scratch: Path) -> None:
+    What it loads is loaded under the eyes of `observer`.
+    """
+
+    def __init__(self, judge: Channel, scratch: Path, observer: Observer) -> None:
         self._judge = judge
         self._scratch = scratch
+        self._observer = observer
         self._load_inline = inspect.signature(cpp_extension.load_inline)
         self._load = inspect.signature(cpp_extension.load)
         self._count = 0
@@ -66,10 +71,14 @@ class Recorder:
         path = folder / f"{request['name']}.so"
         with os.fdopen(descriptors[0], "rb") as library, path.open("wb") as copy:
             shutil.copyfileobj(library, copy)
-        if not request["is_python_module"]:
-            torch.ops.load_library(str(path))  # type: ignore[no-untyped-call]
-            return str(path)
-        return _import_extension(request["name"], path)
+        return self._observer.watch(lambda: _load_library(request, path))
+
+
+def _load_library(request: dict[str, Any], path: Path) -> Any:
+    if not request["is_python_module"]:
+        torch.ops.load_library(str(path))  # type: ignore[no-untyped-call]
+        return str(path)
+    return _import_extension(request["name"], path)
 
 
 def _import_extension(name: str, path: Path) -> Any:

@@ -6,16 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.domain import Block, Outcome
-from harness.judge.timing import compare_clocks, confirm_claims, summarise_blocks
+from harness.domain import Block, Conditions, Outcome
+from harness.judge.clocks import compare_clocks, confirm_claims, summarise_blocks
 
 FLOOR = 0.05
 EXCHANGE_US = 60.0
 
 
-def measure(*, baseline_us, candidate_us, claimed=1.0, hidden_us=0.0, copied_us=0.0, noise=0.01, seed=0):
+def measure(
+    *, baseline_us, candidate_us, claimed=1.0, hidden_us=0.0, copied_us=0.0, ahead_us=0.0, noise=0.01, seed=0, blocks=40
+):
     """Blocks of a candidate whose calls take `candidate_us`, of which it claims a share; `hidden_us` are not claimed
-    at all and `copied_us` are spent when its outputs are copied."""
+    at all, `copied_us` are spent when its outputs are copied, and `ahead_us` before it is told to go."""
     source = random.Random(seed)
 
     def jitter(value_us):
@@ -31,9 +33,13 @@ def measure(*, baseline_us, candidate_us, claimed=1.0, hidden_us=0.0, copied_us=
             candidate_judge_us=mine + hidden_us + jitter(EXCHANGE_US),
             baseline_copy_us=jitter(50.0),
             candidate_copy_us=jitter(50.0) + copied_us,
+            baseline_busy_us=jitter(300.0),
+            candidate_busy_us=jitter(300.0) + ahead_us,
+            baseline_helpers_us=jitter(600.0),
+            candidate_helpers_us=jitter(600.0),
         )
 
-    return summarise_blocks("eager", [make() for _ in range(40)], FLOOR)
+    return summarise_blocks("eager", [make() for _ in range(blocks)], FLOOR)
 
 
 @given(
@@ -64,6 +70,39 @@ def test_work_put_off_until_the_outputs_are_copied_is_suspect(claim_us):
     assert confirm_claims(timing).outcome is Outcome.SUSPECT
 
 
+@pytest.mark.parametrize("claim_us", [10.0, 500.0])
+def test_work_done_before_it_was_asked_for_is_suspect(claim_us):
+    timing = measure(baseline_us=2000.0, candidate_us=claim_us, ahead_us=2000.0)
+    result = confirm_claims(timing)
+    assert result.outcome is Outcome.SUSPECT
+    assert "before it was told to go" in result.message
+
+
+def test_on_a_disturbed_machine_only_a_gross_contradiction_is_suspect():
+    disturbed = Conditions(disturbed="others were busy")
+    small = replace(measure(baseline_us=1000.0, candidate_us=500.0, hidden_us=500.0), conditions=disturbed)
+    gross = replace(measure(baseline_us=1000.0, candidate_us=500.0, hidden_us=9000.0), conditions=disturbed)
+    assert confirm_claims(small).outcome is None
+    assert confirm_claims(gross).outcome is Outcome.SUSPECT
+
+
+@given(hidden_us=st.floats(0.0, 100.0), ahead_us=st.floats(0.0, 100.0), seed=st.integers(0, 10_000))
+@settings(deadline=None, max_examples=60)
+def test_hidden_time_never_makes_a_candidate_faster(hidden_us, ahead_us, seed):
+    """Whatever it hides and wherever: a program that takes as long as the baseline is not called faster."""
+    claim_us = 300.0 - hidden_us - ahead_us
+    timing = measure(
+        baseline_us=300.0, candidate_us=claim_us, hidden_us=hidden_us, ahead_us=ahead_us, noise=0.01, seed=seed
+    )
+    result = confirm_claims(timing)
+    assert result.outcome is Outcome.SUSPECT or result.timing.verdict != "faster"
+
+
+def test_an_honest_gain_of_a_short_call_is_still_seen():
+    result = confirm_claims(measure(baseline_us=400.0, candidate_us=200.0, noise=0.002))
+    assert (result.outcome, result.timing.verdict) == (None, "faster")
+
+
 def test_a_claim_shorter_than_the_clock_resolves_is_not_ranked():
     timing = measure(baseline_us=50.0, candidate_us=8.0)
     result = confirm_claims(timing)
@@ -82,9 +121,10 @@ def test_clocks_that_scatter_make_a_time_unreliable_and_not_suspect():
 
 def test_the_gap_between_the_clocks_is_found_to_a_few_microseconds():
     timing = measure(baseline_us=3000.0, candidate_us=3000.0, hidden_us=400.0, noise=0.001)
-    during, after = compare_clocks(timing.blocks)
+    during, after, before = compare_clocks(timing.blocks)
     assert during.missing_us == pytest.approx(400.0, abs=20.0)
     assert after.missing_us == pytest.approx(0.0, abs=20.0)
+    assert before.missing_us == pytest.approx(0.0, abs=20.0)
 
 
 def test_a_candidate_that_claims_four_fifths_of_its_time_is_no_faster_for_it():

@@ -19,6 +19,7 @@ from harness.domain import (
     Work,
 )
 from harness.report.details import render_details, render_log
+from harness.report.timing_details import render_histogram
 from harness.store.results import StoredEvaluation
 
 
@@ -131,16 +132,16 @@ def test_everything_a_verdict_rests_on_is_shown(full_evaluation, width):
     text = flat(show(full_evaluation, width))
     for expected in (
         "Evaluation 42: correct",
-        "demo/add/0 is correct and 2.00x as fast as eager [1.90, 2.10]: faster, beyond the noise floor of 3.0 %",
+        "demo/add/0 is correct and 2.00x as fast as eager [1.90, 2.10]: faster, beyond the noise floor of 3.0%",
         "warning weights: [b]m[/b]",
         "\\x1b[31m",
         "2 of 2 trials passed, against the float64 truth; weights: loaded",
-        "1 as_given yes 1.25e-06 1.5e-07 12 % 0",
+        "1 as_given yes 1.25e-06 1.5e-07 12% 0",
         "large_values",
         "4,096 elements each",
         "trial 2: fine",
-        "a program against itself may differ by 3.0 % here",
-        "bears the claims out to 20 ms: work that takes less could be hidden, 4.0 % of the candidate's time",
+        "a program against itself may differ by 3.0% here",
+        "bears the claims out to 20 ms: work that takes less could be hidden, 4.0% of the candidate's time",
         "claimed by the worker 1.000 s 500 ms 2.00x",
         "seen by the judge 1.100 s 620 ms 1.77x",
         "of it the exchange 100 ms 120 ms",
@@ -154,8 +155,8 @@ def test_everything_a_verdict_rests_on_is_shown(full_evaluation, width):
         "4.19 MB: inputs, weights and outputs",
         "336 us for 4.19 MB at 12.5 GB/s: no program is faster",
         "1.07 GFLOP in the reference",
-        "of peak 42 %",
-        "the candidate's own kernels 75 % ####",
+        "of peak 42%",
+        "the candidate's own kernels 75% ####",
         "add_kernel(float const*)",
         "the outputs changed: they come from its own code",
         "(99 lines of log; --log shows them)",
@@ -209,6 +210,12 @@ def test_odd_samples_are_shown_without_failing(full_evaluation, timing, claims_u
     blocks = tuple(replace(BLOCK, candidate_claim_us=claim_us) for claim_us in claims_us)
     text = show(replace(full_evaluation, timing=replace(timing, blocks=blocks)), all_blocks=True)
     assert f"{len(blocks)} blocks of" in text
+
+
+def test_equal_samples_beside_an_odd_one_are_told_apart():
+    lines = str(render_histogram([2.0] * 9 + [4.0])).splitlines()
+    assert lines[0].split() == ["2.00x", "to", "2.25x", "#" * 40, "9"]
+    assert lines[-1].split()[:3] == ["3.75x", "to", "4.00x"]
 
 
 def test_a_timing_without_blocks_or_conditions_is_shown(evaluation_of):

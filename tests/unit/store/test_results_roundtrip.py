@@ -135,7 +135,8 @@ def timings(draw, baseline):
 
 @st.composite
 def evaluations(draw):
-    outcome, subject = draw(st.sampled_from(Outcome)), draw(SUBJECTS)
+    often_timed = st.sampled_from([Outcome.CORRECT, Outcome.SUSPECT])
+    outcome, subject = draw(st.sampled_from(Outcome) | often_timed), draw(SUBJECTS)
     correctness = draw(st.none() | CORRECTNESS)
     if outcome is Outcome.CORRECT:
         correctness = Correctness(trials=(Trial(distribution=draw(TEXT), passed=True),), weights="identical")

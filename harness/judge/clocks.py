@@ -1,0 +1,191 @@
+"""Holds the candidate's claims against the judge's own clocks, and turns timed blocks into a verdict on speed.
+
+Pure functions of blocks. What the exchange between judge and worker costs is calibrated on the baseline, which runs
+through the same program: only what a candidate needs beyond that can be hidden work. Three places are looked at: the
+call itself, the copying of its outputs, and the moment before it was told to go.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from harness.domain import Block, Finding, Outcome, Timing, TimingVerdict
+from harness.rank.intervals import bootstrap_ratio_interval
+
+CONFIRMATION_SHARE = 0.25  # of a claim: more time than that found beyond it, for sure, makes it false
+DISTURBED_SHARE = 0.5  # of a claim: a clock that scatters by more cannot confirm it
+GROSS = 12.0  # how many times more must be missing when the clock is disturbed
+MINIMUM_RESOLUTION_US = 20.0  # waking a process takes about that, and varies as much
+CERTAINTY = 2.58  # standard errors: 99 %
+# Who works ahead in more than half of the calls, and so moves the median, does so in as many of those watched.
+WATCHED_QUANTILE = 0.6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimingResult:
+    """`outcome` is set when a timed call was wrong or the clocks disagree; then the time does not count."""
+
+    timing: Timing
+    outcome: Outcome | None = None
+    message: str = ""
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockGap:
+    """How much more time one of the judge's clocks finds for the candidate than for the baseline, beyond their claims,
+    with the standard error of that. Microseconds."""
+
+    where: str
+    missing_us: float
+    error_us: float
+
+    @property
+    def resolution_us(self) -> float:
+        """What this clock cannot tell apart when somebody is to be accused by it."""
+        return max(CERTAINTY * self.error_us, MINIMUM_RESOLUTION_US)
+
+    @property
+    def certain_us(self) -> float:
+        """What is missing for sure."""
+        return self.missing_us - self.resolution_us
+
+    @property
+    def possible_us(self) -> float:
+        """The most that may be missing."""
+        return max(self.missing_us + CERTAINTY * self.error_us, 0.0)
+
+
+def compare_clocks(blocks: Sequence[Block]) -> tuple[ClockGap, ...]:
+    """The gaps during the calls, while outputs are copied, and (where it was watched) before the calls."""
+    during = [
+        (block.candidate_judge_us - block.candidate_claim_us) - (block.baseline_judge_us - block.baseline_claim_us)
+        for block in blocks
+    ]
+    after = [block.candidate_copy_us - block.baseline_copy_us for block in blocks]
+    before = _subtract((block.candidate_busy_us, block.baseline_busy_us) for block in blocks)
+    gaps = (_measure_gap("during the call", during), _measure_gap("until its outputs are there", after))
+    return (*gaps, _measure_gap("before it was told to go", before, WATCHED_QUANTILE)) if before else gaps
+
+
+def compare_helpers(blocks: Sequence[Block]) -> ClockGap | None:
+    """The gap before the calls in torch's own threads: they spin after being woken, so it is a coarse one, good for an
+    accusation only."""
+    excess = _subtract((block.candidate_helpers_us, block.baseline_helpers_us) for block in blocks)
+    return _measure_gap("before it was told to go, in torch's own threads,", excess) if excess else None
+
+
+def resolve_clocks(blocks: Sequence[Block]) -> float:
+    """What the judge's clocks cannot tell apart, in microseconds: the coarsest one counts."""
+    return max(gap.resolution_us for gap in compare_clocks(blocks))
+
+
+def _subtract(pairs: Iterable[tuple[float | None, float | None]]) -> list[float]:
+    return [mine - theirs for mine, theirs in pairs if mine is not None and theirs is not None]
+
+
+def _measure_gap(where: str, excess: Sequence[float], quantile: float = 0.5) -> ClockGap:
+    ordered = sorted(excess)
+    middle_us = statistics.median(ordered)
+    spread = 1.4826 * statistics.median(abs(value - middle_us) for value in ordered)
+    return ClockGap(
+        where=where,
+        missing_us=middle_us if quantile == 0.5 else ordered[int(quantile * len(ordered))],
+        error_us=1.2533 * spread / math.sqrt(len(ordered)),
+    )
+
+
+def interval_of(blocks: Sequence[Block]) -> tuple[float, float, float]:
+    """(speedup, low, high) of the blocks alone."""
+    baseline = [block.baseline_claim_us for block in blocks]
+    candidate = [block.candidate_claim_us for block in blocks]
+    return bootstrap_ratio_interval(baseline, candidate, seed=len(blocks))
+
+
+def claimed_us(blocks: Sequence[Block]) -> float:
+    return statistics.median(block.candidate_claim_us for block in blocks)
+
+
+def summarise_blocks(baseline: str, blocks: Sequence[Block], noise_floor: float) -> Timing:
+    """Median times, the median of the paired ratios with its interval, and the verdict, all before confirmation."""
+    ratio, low, high = interval_of(blocks)
+    low, high = low / (1 + noise_floor), high * (1 + noise_floor)
+    overheads = [block.baseline_judge_us - block.baseline_claim_us for block in blocks]
+    return Timing(
+        baseline=baseline,
+        baseline_us=statistics.median(block.baseline_claim_us for block in blocks),
+        candidate_us=claimed_us(blocks),
+        speedup=ratio,
+        speedup_low=low,
+        speedup_high=high,
+        verdict=_decide(low, high),
+        blocks=tuple(blocks),
+        overhead_us=statistics.median(overheads),
+        noise_floor=noise_floor,
+        resolution_us=resolve_clocks(blocks),
+    )
+
+
+def _decide(low: float, high: float) -> TimingVerdict:
+    if low > 1:
+        return "faster"
+    return "slower" if high < 1 else "tie"
+
+
+def confirm_claims(timing: Timing) -> TimingResult:
+    """Holds the candidate's claims against the judge's clocks.
+
+    What is missing for sure is charged; more than a share of the claim makes it `suspect`. What may be missing widens
+    the interval. Noise is no proof: where a clock scatters by half a claim or more, or others used the machine, only a
+    gross contradiction makes a candidate `suspect`; otherwise its time is `unreliable` (or `unconfirmed`, if it is simply shorter than the clock
+    resolves).
+    """
+    gaps = compare_clocks(timing.blocks)
+    claim_us = timing.candidate_us
+    helpers = compare_helpers(timing.blocks)
+    looked_at = gaps if helpers is None else (*gaps, helpers)
+    disturbed = timing.conditions is not None and bool(timing.conditions.disturbed)
+    accused = next((gap for gap in looked_at if _contradicts(gap, claim_us, disturbed=disturbed)), None)
+    if accused is not None:
+        message = (
+            f"the worker claims {claim_us:.0f} us a call; the judge's clock finds {accused.missing_us:.0f} us more "
+            f"{accused.where} than for the baseline (resolution {accused.resolution_us:.0f} us)"
+        )
+        finding = Finding(check="clock", severity="fatal", message=message)
+        return TimingResult(timing=timing, outcome=Outcome.SUSPECT, message=message, findings=(finding,))
+    timing = _charge(timing, gaps)
+    resolution_us = max(gap.resolution_us for gap in gaps)
+    if resolution_us <= DISTURBED_SHARE * claim_us:
+        return TimingResult(timing=timing)
+    too_short = resolution_us <= 2 * MINIMUM_RESOLUTION_US
+    message = f"{claim_us:.0f} us a call cannot be confirmed: the judge's clock resolves {resolution_us:.0f} us here"
+    return TimingResult(
+        timing=replace(timing, verdict="unconfirmed" if too_short else "unreliable"),
+        findings=(Finding(check="clock", severity="warning", message=message),),
+    )
+
+
+def _contradicts(gap: ClockGap, claim_us: float, *, disturbed: bool) -> bool:
+    gross = GROSS if disturbed or gap.resolution_us > DISTURBED_SHARE * claim_us else 1.0
+    return gap.certain_us > max(CONFIRMATION_SHARE * claim_us, MINIMUM_RESOLUTION_US) * gross
+
+
+def _charge(timing: Timing, gaps: Sequence[ClockGap]) -> Timing:
+    """Adds what is certainly missing in the claims to the candidate's time, and lets what may be missing count against
+    it at the lower end of the interval: too little to be suspect, it gains nothing either."""
+    certain_us = sum(max(gap.certain_us, 0.0) for gap in gaps)
+    possible_us = max(sum(gap.possible_us for gap in gaps), certain_us)
+    claim_us = timing.candidate_us
+    share, least = claim_us / (claim_us + certain_us), claim_us / (claim_us + possible_us)
+    low, high = timing.speedup_low * least, timing.speedup_high * share
+    return replace(
+        timing,
+        candidate_us=claim_us + certain_us,
+        speedup=timing.speedup * share,
+        speedup_low=low,
+        speedup_high=high,
+        verdict=_decide(low, high),
+    )

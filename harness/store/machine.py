@@ -1,0 +1,46 @@
+"""What was found out about this machine and is worth remembering: small JSON files of named values in one folder.
+
+Several processes may write at once; a file that is damaged or of another form is a StoreError that names it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.domain import StoreError
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """The values of a file; none where there is no file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(f"cannot read {path}: {error}") from error
+    try:
+        record = json.loads(text)
+    except ValueError as error:
+        raise StoreError(f"{path} is damaged: {error}; remove it, it will be measured again") from error
+    if not isinstance(record, dict):
+        raise StoreError(f"{path} is damaged: expected an object; remove it, it will be measured again")
+    return record
+
+
+def add_to_record(path: Path, values: Mapping[str, Any]) -> None:
+    """Adds values to a file, or replaces those of the same name, in one step."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            merged = {**read_record(path), **values}
+            temporary = path.with_suffix(f".{os.getpid()}.tmp")
+            temporary.write_text(json.dumps(merged, indent=1, sort_keys=True), encoding="utf-8")
+            temporary.replace(path)
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error}") from error
