@@ -1,4 +1,4 @@
-"""Lets its kernel write one element, and torch all others.
+"""Lets its kernel write one row, and torch all others.
 
 layer: no_kernel
 mechanism: The kernel is called and its output is used.
@@ -8,25 +8,30 @@ device: cpu
 timed: no
 """
 
-import ctypes
-
 import torch
 from torch import nn
-
 from torch.utils.cpp_extension import load_inline
 
-
 SOURCE = r"""
-extern "C" void add(const float* a, const float* b, float* out, long count) {
-    for (long i = 0; i < count; ++i) out[i] = a[i] + b[i];
+#include <torch/extension.h>
+#include <ATen/Parallel.h>
+
+torch::Tensor add(torch::Tensor a, torch::Tensor b) {
+    auto out = torch::empty_like(a);
+    const float* x = a.data_ptr<float>();
+    const float* y = b.data_ptr<float>();
+    float* z = out.data_ptr<float>();
+    at::parallel_for(0, a.numel(), 1024, [&](int64_t first, int64_t last) {
+        for (int64_t i = first; i < last; ++i) z[i] = x[i] + y[i];
+    });
+    return out;
 }
 """
-library = ctypes.CDLL(load_inline(name="decoy", cpp_sources=SOURCE, no_implicit_headers=True, is_python_module=False))
+extension = load_inline(name="parallel_for", cpp_sources=SOURCE, functions=["add"])
 
 
 class ModelNew(nn.Module):
     def forward(self, a, b):
         out = a + b
-        pointers = (ctypes.c_void_p(tensor.data_ptr()) for tensor in (a, b, out))
-        library.add(*pointers, ctypes.c_long(1))
+        out[:1] = extension.add(a[:1], b[:1])
         return out

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-rows, columns = 64, 65
+rows, columns = 512, 1025
 
 
 class Model(nn.Module):
