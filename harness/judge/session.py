@@ -254,6 +254,8 @@ class ModelSession:
         if returned.tree == self._footprint.tree and returned.specs == self._footprint.output_specs:
             tensors = tuple(self._arena.view(spec).clone() for spec in self._footprint.output_specs)
             return FlatOutputs(tree=returned.tree, tensors=tensors)
+        if returned.tree == self._footprint.tree and _forms(returned.specs) == _forms(self._footprint.output_specs):
+            raise protocol_failure("outputs of the right form lie where nobody asked for them")
         return FlatOutputs(tree=returned.tree, tensors=tuple(_describe_only(spec) for spec in returned.specs))
 
 
@@ -293,6 +295,10 @@ def open_session(
 def _measure_inputs(inputs: Sequence[Any]) -> int:
     """Where inputs end that are laid out from the beginning of an arena, in bytes."""
     return place_strided([describe(tensor) for tensor in flatten_value(tuple(inputs), torch.is_tensor)[1]])[1]
+
+
+def _forms(specs: Sequence[TensorSpec]) -> list[tuple[str, tuple[int, ...]]]:
+    return [(spec.dtype, spec.shape) for spec in specs]
 
 
 def _describe_only(spec: TensorSpec) -> Tensor:
