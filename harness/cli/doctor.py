@@ -102,7 +102,7 @@ def _confinement_check() -> Check:
         part="bubblewrap",
         present=path is not None,
         found=path or "none",
-        without_it="candidates see this machine's files: install bubblewrap",
+        without_it="a private root is made instead, where user namespaces are allowed: see worker walls",
     )
 
 
@@ -110,7 +110,8 @@ def _worker_check() -> Check:
     from harness.judge.confinement import probe_confinement
     from harness.judge.supervisor import Forkserver, WorkerLimits
 
-    server = Forkserver(probe_confinement())
+    walls = probe_confinement()
+    server = Forkserver(walls)
     try:
         server.spawn(WorkerLimits()).end()
         level = server.level
@@ -118,9 +119,9 @@ def _worker_check() -> Check:
         server.close()
     return Check(
         part="worker walls",
-        present="namespaces" in level,
+        present=walls.has_own_root and "namespaces" in level,
         found=level,
-        without_it="workers share the network and the process table: allow user namespaces",
+        without_it=f"only {level}, and candidates see other processes: allow user namespaces. {walls.weakness}",
     )
 
 

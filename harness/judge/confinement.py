@@ -41,8 +41,8 @@ class Confinement:
     """Which walls are to be built. `probe_confinement` finds the strongest that this machine has.
 
     `bubblewrap` is that program's path or None. Without it, `namespaces` means that a private root is made by
-    `harness.worker.launch`. `filters`: Landlock and seccomp, as far as the kernel has them. `weakness` says why there is
-    no root of its own, or is empty.
+    `harness.worker.launch`. `filters`: Landlock and seccomp, as far as the kernel has them. `weakness` says why stronger
+    walls were not taken, or is empty.
     """
 
     bubblewrap: str | None
@@ -102,29 +102,29 @@ class Confinement:
         return [sys.executable, "-I", "-S", "-B", "-c", _LAUNCHER, package_root, json.dumps(walls), *command]
 
 
-def probe_confinement(wanted: str = "auto") -> Confinement:
-    """The strongest walls to be had. `wanted` "auto" or "none"; each kind counts only if it really starts."""
+def probe_confinement(wanted: str = "auto", *, timeout_s: float = PROBE_TIMEOUT_S) -> Confinement:
+    """The strongest walls to be had. `wanted` "auto" or "none"; each kind counts only if it really starts in time."""
     if wanted == "none":
         return Confinement(bubblewrap=None, namespaces=False, filters=False, weakness="no walls were wanted")
     path = shutil.which("bwrap")
-    why = "bubblewrap is not installed" if path is None else _why_not(Confinement(bubblewrap=path))
+    why = "bubblewrap is not installed" if path is None else why_not(Confinement(bubblewrap=path), timeout_s)
     if not why:
         return Confinement(bubblewrap=path)
     own = Confinement(bubblewrap=None, weakness=why)
-    why_not_own = _why_not(own)
-    if not why_not_own:
+    lacks = why_not(own, timeout_s)
+    if not lacks:
         return own
-    return Confinement(bubblewrap=None, namespaces=False, weakness=f"{why}; {why_not_own}")
+    return Confinement(bubblewrap=None, namespaces=False, weakness=f"{why}; {lacks}")
 
 
-def _why_not(walls: Confinement) -> str:
+def why_not(walls: Confinement, timeout_s: float = PROBE_TIMEOUT_S) -> str:
     """What went wrong when a command was started behind these walls; empty if nothing did."""
     name = walls.root_name
     command = walls.wrap(["true"], readable=interpreter_folders())
     try:
-        subprocess.run(command, capture_output=True, check=True, timeout=PROBE_TIMEOUT_S, cwd="/")
+        subprocess.run(command, capture_output=True, check=True, timeout=timeout_s, cwd="/")
     except subprocess.TimeoutExpired:
-        return f"{name} does not start within {PROBE_TIMEOUT_S:g} s"
+        return f"{name} does not start within {timeout_s:g} s"
     except subprocess.CalledProcessError as error:
         return f"{name} does not start: {error.stderr.decode(errors='replace').strip()[-300:]}"
     except OSError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -50,6 +50,8 @@ from harness.problems.load import LoadedProblem, load_problem, workload_source
 
 CANDIDATE_ENTRY = "ModelNew"
 MAX_WORKER_MEMORY_BYTES = 16 << 30
+SECOND_LOAD_S = 15.0
+from harness.store.certificate import Certificate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +80,10 @@ class Judge:
         settings: JudgeSettings,
         noise: NoiseFloors | None = None,
         ceilings: CeilingStore | None = None,
+        certificate: Certificate | None = None,
     ) -> None:
         self._device = device
+        self._certificate = certificate
         self._builder = builder
         self._forkserver = forkserver
         self._settings = settings
@@ -87,6 +91,7 @@ class Judge:
         self._ceilings = ceilings or CeilingStore(None)
         self._roofline = Roofline(self._ceilings)
         self._built_ahead: dict[str, BuildResult] = {}
+        self._hung_ahead: set[str] = set()  # digests of candidates that timed out when they were built ahead
         self._environment = describe_environment(builder.toolchain, device)
 
     def evaluate(self, subject: Subject, problem: Problem, candidate: Candidate | None) -> Evaluation:
@@ -108,17 +113,28 @@ class Judge:
             outcome, message = Outcome.HARNESS_ERROR, f"unexpected {type(error).__name__}: {error}"
             evidence = "".join(traceback.format_exception(error))[-8000:]
             case.findings.append(Finding(check="harness", severity="fatal", message=message, evidence=evidence))
+        case.findings += self._forkserver.find_weakness()
+        level = self._forkserver.level
         return case.conclude(
-            subject, outcome, message, environment=self._environment, confinement=self._forkserver.level
+            subject,
+            outcome,
+            message,
+            environment=self._environment,
+            confinement=level,
+            certificate="" if self._certificate is None else self._certificate.digest_behind(level),
         )
 
     def prebuild(self, problem: Problem, workload: WorkloadName, candidate: Candidate) -> None:
         """Imports and constructs the candidate once, so that what it builds is in the cache. No verdict."""
         case = Case(seed=0)
         if find_syntax_error(candidate.source) is None:
-            # A failure here is met again, and recorded, when the candidate is judged.
-            with suppress(CandidateFailure, HarnessError):
+            try:
                 self._load_only(case, load_problem(problem, workload), candidate)
+            except CandidateFailure as failure:
+                if failure.outcome is Outcome.TIMEOUT:
+                    self._hung_ahead.add(candidate.digest)
+            except HarnessError:
+                pass  # like any other failure here it is met again, and recorded, when the candidate is judged
         self._built_ahead |= {build.key: build for build in case.builds}
 
     def _judge(self, case: Case, problem: Problem, subject: Subject, candidate: Candidate | None) -> None:
@@ -159,7 +175,9 @@ class Judge:
         with case.phase("reference"):
             reference = prepare_reference(loaded, device, next(seeds), next(seeds))
         try:
-            with self._open(candidate.source, CANDIDATE_ENTRY, reference, self._answer_builds(case)) as session:
+            limits = self._limits_for(candidate)
+            builds = self._answer_builds(case)
+            with self._open(candidate.source, CANDIDATE_ENTRY, reference, builds, limits=limits) as session:
                 yield session, reference, seeds
         except CandidateFailure as failure:
             raise case.blame_build(failure) from failure
@@ -253,6 +271,8 @@ class Judge:
         reference: Reference,
         answer_build: AnswerBuild | None,
         mode: Mode = "plain",
+        *,
+        limits: TimeLimits | None = None,
     ) -> Iterator[ModelSession]:
         with open_session(
             forkserver=self._forkserver,
@@ -262,12 +282,20 @@ class Judge:
             entry=entry,
             answer_build=answer_build,
             worker_limits=_worker_limits(reference.device, reference.footprint),
-            limits=self._settings.limits,
+            limits=limits or self._settings.limits,
             threads=usable_threads(),
             allow_tf32=reference.loaded.problem.allow_tf32,
             mode=mode,
         ) as session:
             yield session
+
+    def _limits_for(self, candidate: Candidate) -> TimeLimits:
+        """Short ones to load a candidate that has had its full time before, when it was built ahead."""
+        limits = self._settings.limits
+        if candidate.digest not in self._hung_ahead:
+            return limits
+        start_s, construct_s = (min(limit_s, SECOND_LOAD_S) for limit_s in (limits.start_s, limits.construct_s))
+        return replace(limits, start_s=start_s, construct_s=construct_s)
 
     def _load_only(self, case: Case, loaded: LoadedProblem, candidate: Candidate) -> None:
         """Imports and constructs the candidate without a device, building what it asks for.

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from harness.domain import HarnessError, WireError, WorkerLost, WorkerTimeout
+from harness.domain import Finding, HarnessError, WireError, WorkerLost, WorkerTimeout
 from harness.judge.confinement import (
     Confinement,
     clean_environment,
@@ -218,6 +218,14 @@ class Forkserver:
         if not self._inner:
             return "no process started"
         return ", ".join(filter(None, (self._confinement.root_name, self._inner)))
+
+    def find_weakness(self) -> list[Finding]:
+        """A warning if the last worker shared its file system or its processes with others."""
+        if not self._inner or (self._confinement.has_own_root and "namespaces" in self._inner):
+            return []
+        why = f": {self._confinement.weakness}" if self._confinement.weakness else ""
+        message = f"the candidate ran behind weak walls (only {self.level}){why}"
+        return [Finding(check="confinement", severity="warning", message=message)]
 
     def _await_first_word(self, worker: WorkerProcess) -> None:
         try:

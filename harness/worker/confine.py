@@ -165,7 +165,8 @@ def apply_limits(limits: Limits, *, shares_user: bool = False) -> None:
     _lower(resource.RLIMIT_CORE, 0)
     _lower(resource.RLIMIT_FSIZE, limits.scratch_bytes)
     _lower(resource.RLIMIT_NPROC, limits.processes + (_count_tasks_of_user() if shares_user else 0))
-    _lower(resource.RLIMIT_CPU, limits.cpu_s)
+    # Past the first value there is a signal that tells what it was for, at the second one that cannot be ignored.
+    _lower(resource.RLIMIT_CPU, limits.cpu_s, grace=5)
     if limits.memory_bytes is not None:
         mapped_pages = int(Path("/proc/self/statm").read_text().split()[0])
         _lower(resource.RLIMIT_AS, mapped_pages * resource.getpagesize() + limits.memory_bytes)
@@ -180,10 +181,11 @@ def _count_tasks_of_user() -> int:
     return tasks
 
 
-def _lower(which: int, value: int) -> None:
+def _lower(which: int, value: int, *, grace: int = 0) -> None:
     hard = resource.getrlimit(which)[1]
     ceiling = value if hard == resource.RLIM_INFINITY else min(value, hard)
-    resource.setrlimit(which, (ceiling, ceiling))
+    last = value + grace if hard == resource.RLIM_INFINITY else min(value + grace, hard)
+    resource.setrlimit(which, (ceiling, last))
 
 
 def redirect_output(descriptor: int) -> None:
