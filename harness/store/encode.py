@@ -121,7 +121,7 @@ def _storable(value: str | int | float | None) -> str | int | float | None:
 def _encode_blocks(blocks: tuple[Block, ...]) -> dict[str, list[float | None]]:
     """Column by column; one without any value is left out."""
     columns = {name: [getattr(block, name) for block in blocks] for name in _BLOCK_FIELDS}
-    return {name: values for name, values in columns.items() if any(values)}
+    return {name: values for name, values in columns.items() if any(value is not None for value in values)}
 
 
 def _decode_blocks(columns: dict[str, list[Any]]) -> tuple[Block, ...]:

@@ -1,5 +1,7 @@
 """Whatever an evaluation holds, the store gives back exactly that."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -62,15 +64,11 @@ CORRECTNESS = st.builds(
     truth=st.sampled_from(["float64", "reference"]),
 )
 FINDINGS = st.builds(Finding, check=TEXT, severity=st.sampled_from(["note", "warning"]), message=TEXT, evidence=TEXT)
+TIMES = tuple(f"{side}_{clock}_us" for side in ("baseline", "candidate") for clock in ("claim", "judge", "copy"))
 BLOCKS = st.builds(
     Block,
     calls=st.integers(1, 100),
-    baseline_claim_us=NUMBER,
-    candidate_claim_us=NUMBER,
-    baseline_judge_us=NUMBER,
-    candidate_judge_us=NUMBER,
-    baseline_copy_us=NUMBER,
-    candidate_copy_us=NUMBER,
+    **dict.fromkeys(TIMES, NUMBER),
     baseline_busy_us=st.none() | NUMBER,
     candidate_busy_us=st.none() | NUMBER,
 )
@@ -195,3 +193,11 @@ def test_the_flat_row_says_the_same_as_the_evaluation(store, evaluation):
     assert row.noise_floor == (evaluation.timing.noise_floor if evaluation.timing else None)
     assert row.certificate == evaluation.certificate
     assert row.message == evaluation.message.replace("\udcff", "?")
+
+
+@pytest.mark.parametrize("busy_us", [(None, None), (0.0, 0.0), (None, 0.0)])
+def test_blocks_of_zeros_and_of_nothing_are_told_apart(store, evaluation_of, busy_us):
+    evaluation = evaluation_of("correct", 2.0)
+    blocks = tuple(Block(calls=1, **dict.fromkeys(TIMES, 0.0), candidate_busy_us=value) for value in busy_us)
+    timed = replace(evaluation, timing=replace(evaluation.timing, blocks=blocks))
+    assert store.get(store.record(timed)).evaluation == timed
