@@ -18,6 +18,7 @@ from typing import Literal
 
 from harness.build import Builder, Toolchain, default_cache_folder, find_machine_folder, probe_toolchain
 from harness.domain import Candidate, Evaluation, Language, Problem, Subject
+from harness.executors.certified import check_standing
 from harness.judge.ceilings import CeilingStore
 from harness.judge.confinement import (
     Confinement,
@@ -131,13 +132,15 @@ class LocalExecutor:
     def _judge(self, language: Language) -> tuple[Judge, JudgeDevice | None]:
         if language not in self._judges:
             device = open_device(self._settings.device, language)
+            machine = find_machine_folder(self._settings.cache)
             judge = Judge(
                 device=device,
                 builder=self._builder,
                 forkserver=self._forkserver,
                 settings=self._settings.judge,
-                ceilings=CeilingStore(find_machine_folder(self._settings.cache)),
-                noise=NoiseFloors(find_machine_folder(self._settings.cache)),
+                ceilings=CeilingStore(machine),
+                noise=NoiseFloors(machine),
+                certificate=None if device is None else check_standing(machine, device).certificate,
             )
             self._judges[language] = (judge, device)
         return self._judges[language]

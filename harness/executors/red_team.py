@@ -1,8 +1,8 @@
 """Runs a corpus of attacks and honest controls through the real evaluator, and says of each how it came out.
 
 A corpus is a folder with `attacks/`, `controls/` and `problems/`. Every attack and control is a whole candidate program
-whose docstring is its header: see `docs/red-team.md`. Headers are read strictly, without running anything. Certificates
-are `harness.store.certificate`'s part; printing is the command line's.
+whose docstring is its header: see `docs/red-team.md`. Headers are read strictly, without running anything. A full
+run that comes out as expected earns a certificate. Printing is the command line's part.
 """
 
 from __future__ import annotations
@@ -11,16 +11,20 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Literal
 
 from harness.domain import Candidate, Evaluation, Language, Outcome, Problem, Subject, UsageError
+from harness.executors.certified import describe_basis, find_corpus
 from harness.executors.local import NO_DEVICE, LocalExecutor, LocalSettings, Task
+from harness.judge.devices import JudgeDevice
 from harness.judge.evaluate import JudgeSettings
 from harness.judge.session import TimeLimits
 from harness.judge.timing import TimingPlan
 from harness.problems.find import read_problem
+from harness.store.certificate import Basis, Certificate, remove_certificate, write_certificate
 
 Layer = Literal["time", "correctness", "no_kernel", "process", "control"]
 Result = Literal["caught", "accepted", "passed", "refused", "other", "failed", "skipped"]
@@ -300,3 +304,36 @@ def name_catcher(evaluation: Evaluation) -> str:
         timing = evaluation.timing
         return f"{timing.verdict} {timing.speedup:.2f}x" if evaluation.speedup else str(timing.verdict)
     return str(evaluation.outcome)
+
+
+def settle_certificate(
+    machine_folder: Path, device: JudgeDevice, before: Basis, results: Sequence[Judged]
+) -> Certificate | None:
+    """After a full run: writes the certificate that it earned for that device, or removes the one before it.
+
+    `before` is what there was when the run began: what was changed meanwhile was not judged.
+    """
+    judged = [result for result in results if result.evaluation is not None and _concerns(result, before.device)]
+    walls = {result.evaluation.confinement for result in judged if result.evaluation is not None}
+    clean = all(result.as_expected for result in results) and judged and len(walls) == 1
+    corpus = find_corpus()
+    if not clean or corpus is None:
+        remove_certificate(machine_folder, before.device)
+        return None
+    basis = replace(before, confinement=walls.pop())
+    if describe_basis(device, corpus, basis.confinement) != basis:
+        remove_certificate(machine_folder, before.device)
+        return None
+    attacks = sum(result.file.is_attack for result in judged)
+    certificate = Certificate(
+        basis=basis,
+        made_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        attacks=attacks,
+        controls=len(judged) - attacks,
+    )
+    write_certificate(machine_folder, certificate)
+    return certificate
+
+
+def _concerns(result: Judged, kind: str) -> bool:
+    return (result.file.device == "gpu") == (kind == "cuda")

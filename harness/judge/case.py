@@ -98,6 +98,7 @@ class Case:
         *,
         environment: tuple[tuple[str, str], ...],
         confinement: str,
+        certificate: str = "",
     ) -> Evaluation:
         """The evaluation. A time measured for what turned out not to be correct or suspect is left out."""
         timed = outcome in (Outcome.CORRECT, Outcome.SUSPECT)
@@ -117,6 +118,7 @@ class Case:
             phases_s=tuple((name, round(spent_s, 4)) for name, spent_s in self.phases_s.items()),
             plausibility=self.plausibility if timed else None,
             work=self.work,
+            certificate=certificate,
         )
 
     def _failed_build(self) -> BuildResult | None:

@@ -47,11 +47,11 @@ from harness.judge.timing import PairedTimer, TimingPlan
 from harness.judge.truth import FlatOutputs
 from harness.judge.work import attribute_work
 from harness.problems.load import LoadedProblem, load_problem, workload_source
+from harness.store.certificate import Certificate
 
 CANDIDATE_ENTRY = "ModelNew"
 MAX_WORKER_MEMORY_BYTES = 16 << 30
 SECOND_LOAD_S = 15.0
-from harness.store.certificate import Certificate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,6 +47,10 @@ class Certificate:
     def digest(self) -> str:
         return sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:DIGEST_CHARACTERS]
 
+    def digest_behind(self, confinement: str) -> str:
+        """The digest for what was judged behind those walls; empty where they are not the certificate's."""
+        return self.digest if confinement == self.basis.confinement else ""
+
     def explain_difference(self, now: Basis) -> str | None:
         """Why the certificate does not hold for what is there now; None if it does."""
         changed = [

@@ -1,0 +1,74 @@
+"""Whether the evaluator on this machine holds a red-team certificate that is valid now.
+
+Reads and hashes files; runs nothing. The corpus belongs to the checkout: without it there is nothing to hold a
+certificate against.
+"""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+import harness
+from harness.judge.devices import JudgeDevice
+from harness.judge.environment import cpu_name, describe_gpu
+from harness.store.certificate import (
+    Basis,
+    Certificate,
+    hash_corpus,
+    hash_package,
+    read_certificate,
+)
+
+RED_TEAM = "run harness doctor --red-team"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What is known of a device's certificate. `certificate` is None unless it is valid; then `reason` is empty."""
+
+    certificate: Certificate | None
+    reason: str = ""
+
+
+def find_corpus() -> Path | None:
+    """The corpus of the checkout that this package lies in; None for an installed package."""
+    folder = Path(harness.__file__).resolve().parents[1] / "tests" / "adversarial"
+    return folder if (folder / "attacks").is_dir() else None
+
+
+def check_standing(machine_folder: Path, device: JudgeDevice, confinement: str | None = None) -> Standing:
+    """Compares the certificate kept for that kind of device with all that is there now.
+
+    `confinement` None leaves the walls out of it, for they are not known before a worker has started.
+    """
+    kind, corpus = device.torch_device.type, find_corpus()
+    kept = read_certificate(machine_folder, kind)
+    if kept is None:
+        return Standing(certificate=None, reason=f"none was earned: {RED_TEAM}")
+    if corpus is None:
+        return Standing(certificate=None, reason="the corpus is not here: run from a checkout")
+    now = describe_basis(device, corpus, kept.basis.confinement if confinement is None else confinement)
+    difference = kept.explain_difference(now)
+    if difference is not None:
+        return Standing(certificate=None, reason=f"{difference}: {RED_TEAM}")
+    return Standing(certificate=kept)
+
+
+def describe_basis(device: JudgeDevice, corpus: Path, confinement: str) -> Basis:
+    """What a certificate for that device would hold for now."""
+    gpu = describe_gpu(device) if device.is_cuda else {}
+    hardware = f"{gpu.get('gpu')}, driver {gpu.get('driver')}, {cpu_name()}" if device.is_cuda else cpu_name()
+    return Basis(
+        device=device.torch_device.type,
+        harness=harness.__version__,
+        package=hash_package(Path(harness.__file__).resolve().parent),
+        corpus=hash_corpus(corpus),
+        hardware=hardware,
+        torch=torch.__version__,
+        python=platform.python_version(),
+        confinement=confinement,
+    )
