@@ -233,7 +233,12 @@ class RedTeam:
 
 
 def _local_settings(settings: RedTeamSettings, *, timed: bool) -> LocalSettings:
-    judge = JudgeSettings(limits=settings.limits, plan=settings.plan, measure_time=timed)
+    judge = JudgeSettings(
+        limits=settings.limits,
+        plan=settings.plan,
+        measure_time=timed,
+        measure_noise=False,  # a lower floor is the harder test, and saves running every baseline against itself
+    )
     return replace(settings.local, judge=judge)
 
 

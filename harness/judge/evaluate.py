@@ -57,12 +57,14 @@ SECOND_LOAD_S = 15.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSettings:
     """How candidates are judged. `measure_time` False stops after correctness; without `attribute_work` nobody asks
-    whose code did the work, and a suite that requires kernels gets no answer."""
+    whose code did the work, and a suite that requires kernels gets no answer. Without `measure_noise` the noise floor
+    is that of the kind of device, not that of the problem."""
 
     limits: TimeLimits = field(default_factory=TimeLimits)
     plan: TimingPlan = field(default_factory=TimingPlan)
     measure_time: bool = True
     attribute_work: bool = True
+    measure_noise: bool = True
 
 
 class Judge:
@@ -219,10 +221,12 @@ class Judge:
     def _time(
         self, session: ModelSession, reference: Reference, baseline: str, seeds: Iterator[int]
     ) -> TimingResult:
-        with session.paused():
-            floor = self._noise.find(
-                self._name_noise(reference, baseline), lambda: self._time_itself(reference, baseline, seeds)
-            )
+        floor = 0.0
+        if self._settings.measure_noise:
+            with session.paused():
+                floor = self._noise.find(
+                    self._name_noise(reference, baseline), lambda: self._time_itself(reference, baseline, seeds)
+                )
         with self._open_baseline(reference, baseline) as opponent:
             timer = PairedTimer(
                 baseline=opponent, candidate=session, reference=reference, plan=self._settings.plan, seed=next(seeds)
