@@ -122,8 +122,8 @@ def explain_without_own(without_own: WithoutOwn) -> str:
 
 def explain_certificate(certificate: str) -> str:
     if certificate:
-        return f"{certificate}: the red team was caught by this harness, on this machine"
-    return "none: no red team was run before this was judged (`harness doctor --red-team`)"
+        return f"{certificate}: this harness, on this machine, had caught the whole red team"
+    return "none was valid when this was judged: `harness doctor --red-team` earns one"
 
 
 def _format_amount(amount: float, unit: str) -> str:

@@ -161,7 +161,7 @@ def test_everything_a_verdict_rests_on_is_shown(full_evaluation, width):
         "the outputs changed: they come from its own code",
         "(99 lines of log; --log shows them)",
         "bubblewrap, namespaces",
-        "ffffffffffffffff: the red team was caught",
+        "ffffffffffffffff: this harness, on this machine",
         "Example CPU 9000",
     ):
         assert expected in text
@@ -252,7 +252,7 @@ def test_every_outcome_has_a_sentence_with_its_reason(evaluation_of, outcome):
     assert "demo/add/0" in lines[1]
     assert "the reason" in flat(" ".join(lines[1:4]))
     assert str(outcome) in lines[-1]
-    assert "none: no red team" in flat(" ".join(lines))
+    assert "none was valid" in flat(" ".join(lines))
 
 
 def test_a_decoy_is_called_one(evaluation_of):
