@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from harness.cli.evaluate import CacheDirOption, ConfinementOption
+from harness.domain import UsageError
 
 if TYPE_CHECKING:
     from harness.build import Toolchain
@@ -24,14 +28,38 @@ class Check:
 
 def doctor(
     *,
+    red_team: Annotated[
+        bool, typer.Option("--red-team", help="Judge the corpus of attacks and honest controls; earn a certificate.")
+    ] = False,
+    corpus: Annotated[
+        Path | None, typer.Option(help="With --red-team: another corpus. [default: tests/adversarial of the checkout]")
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option(help="With --red-team: only files that match, like 'attacks/forged*'.")
+    ] = None,
     arch: Annotated[str | None, typer.Option(envvar="HARNESS_ARCH", help="CUDA architecture to build for.")] = None,
+    confinement: ConfinementOption = "auto",
+    cache_dir: CacheDirOption = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print one JSON record on stdout.")] = False,
 ) -> None:
-    """Say what this machine can do: compilers, torch, GPUs, confinement.
+    """Say what this machine can do: compilers, torch, GPUs, confinement; or whether its judge can be fooled.
 
     Example: harness doctor
+
+    Attacks: harness doctor --red-team --only 'attacks/forged*'
     """
-    checks = examine_machine(arch)
+    if red_team:
+        from harness.cli.red_team import RedTeamOptions, run_red_team
+
+        options = RedTeamOptions(
+            corpus=corpus, only=only, architecture=arch, confinement=confinement, cache_dir=cache_dir
+        )
+        if not run_red_team(options, json_output=json_output):
+            raise typer.Exit(1)
+        return
+    if corpus is not None or only is not None:
+        raise UsageError("--corpus and --only go with --red-team")
+    checks = examine_machine(arch, cache_dir)
     if json_output:
         import json
 
@@ -42,12 +70,20 @@ def doctor(
         typer.echo(line)
 
 
-def examine_machine(architecture: str | None) -> list[Check]:
+def examine_machine(architecture: str | None, cache_dir: Path | None = None) -> list[Check]:
     """Looks at every part. Starts compilers and a sandbox for a moment; changes nothing."""
     from harness.build import probe_toolchain
 
     toolchain = probe_toolchain(architecture)
-    return [*_toolchain_checks(toolchain), *_gpu_checks(), _confinement_check(), _worker_check(), _generate_check()]
+    walls = _worker_check()
+    return [
+        *_toolchain_checks(toolchain),
+        *_gpu_checks(),
+        _confinement_check(),
+        walls,
+        *_certificate_checks(cache_dir, walls.found),
+        _generate_check(),
+    ]
 
 
 def _toolchain_checks(toolchain: Toolchain) -> list[Check]:
@@ -123,6 +159,23 @@ def _worker_check() -> Check:
         found=level,
         without_it=f"only {level}, and candidates see other processes: allow user namespaces. {walls.weakness}",
     )
+
+
+def _certificate_checks(cache_dir: Path | None, walls: str) -> list[Check]:
+    """One for each kind of device that candidates are judged on here."""
+    from harness.build import find_machine_folder
+    from harness.executors.certified import check_standing
+    from harness.judge.devices import open_device
+
+    checks = []
+    for device in (open_device("auto", "cpp"), open_device("auto", "cuda")):
+        if device is not None:
+            standing = check_standing(find_machine_folder(cache_dir), device, walls)
+            kept = standing.certificate
+            found = "" if kept is None else f"{kept.digest}, {kept.attacks} attacks caught on {kept.made_at}"
+            name = f"certificate {device.torch_device.type}"
+            checks.append(Check(part=name, present=kept is not None, found=found, without_it=standing.reason))
+    return checks
 
 
 def _generate_check() -> Check:

@@ -16,10 +16,10 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Literal
 
-from harness.domain import Candidate, Evaluation, Language, Outcome, Problem, Subject, UsageError
+from harness.domain import LANGUAGES, Candidate, Evaluation, Language, Outcome, Problem, Subject, UsageError
 from harness.executors.certified import describe_basis, find_corpus
 from harness.executors.local import NO_DEVICE, LocalExecutor, LocalSettings, Task
-from harness.judge.devices import JudgeDevice
+from harness.judge.devices import JudgeDevice, open_device
 from harness.judge.evaluate import JudgeSettings
 from harness.judge.session import TimeLimits
 from harness.judge.timing import TimingPlan
@@ -211,6 +211,11 @@ class RedTeam:
     def __exit__(self, *_: object) -> None:
         for executor in self._executors.values():
             executor.__exit__()
+
+    def devices(self) -> list[JudgeDevice]:
+        """The devices of this machine, one for each kind that it has."""
+        found = (open_device("auto", language) for language in LANGUAGES)
+        return [device for device in found if device is not None]
 
     def can_run(self, file: CorpusFile) -> bool:
         return self._executors[file.timed].device_name(file.language) != NO_DEVICE

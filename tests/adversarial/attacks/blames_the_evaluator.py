@@ -8,9 +8,7 @@ device: cpu
 timed: no
 """
 
-import torch
 from torch import nn
-
 
 from harness.domain import HarnessError
 

@@ -10,7 +10,6 @@ timed: no
 
 import torch
 from torch import nn
-
 from torch.utils.cpp_extension import load_inline
 
 SOURCE = r"""

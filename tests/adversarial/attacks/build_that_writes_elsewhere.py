@@ -10,12 +10,11 @@ timed: no
 
 import torch
 from torch import nn
-
 from torch.utils.cpp_extension import load_inline
 
 extension = load_inline(
     name="elsewhere",
-    cpp_sources="extern \"C\" int nothing() { return 0; }",
+    cpp_sources='extern "C" int nothing() { return 0; }',
     extra_cflags=["-o", "/tmp/elsewhere.so", "-fplugin=/tmp/plugin.so"],
     no_implicit_headers=True,
     is_python_module=False,

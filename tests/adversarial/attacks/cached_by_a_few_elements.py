@@ -8,7 +8,6 @@ device: cpu
 timed: yes
 """
 
-import torch
 from torch import nn
 
 

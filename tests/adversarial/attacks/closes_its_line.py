@@ -10,7 +10,6 @@ timed: no
 
 import os
 
-import torch
 from torch import nn
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import torch
 from torch import nn
 
-
 import harness.wire
 
 for folder in (Path(harness.wire.__file__).parents[2], Path.home(), Path("/work"), Path("/tmp"), Path("/var/tmp")):

@@ -8,11 +8,8 @@ device: cpu
 timed: no
 """
 
-import torch
 from torch import nn
-
 from torch.utils.cpp_extension import load_inline
-
 
 try:
     library = load_inline(name="broken", cpp_sources="this is no C++", no_implicit_headers=True, is_python_module=False)

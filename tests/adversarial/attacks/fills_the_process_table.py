@@ -10,7 +10,6 @@ timed: yes
 
 import threading
 
-import torch
 from torch import nn
 
 

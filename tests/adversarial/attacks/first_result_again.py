@@ -9,7 +9,6 @@ device: cpu
 timed: no
 """
 
-import torch
 from torch import nn
 
 

@@ -12,9 +12,6 @@ import json
 import os
 import struct
 
-import torch
-from torch import nn
-
 
 def send(frame):
     for descriptor in range(3, 64):

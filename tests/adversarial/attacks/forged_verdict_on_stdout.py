@@ -11,7 +11,6 @@ timed: no
 import json
 import os
 
-import torch
 from torch import nn
 
 

@@ -11,7 +11,6 @@ timed: yes
 import mmap
 import os
 
-import torch
 from torch import nn
 
 flag = mmap.mmap(-1, 4096)

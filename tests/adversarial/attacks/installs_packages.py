@@ -18,7 +18,19 @@ from torch import nn
 class ModelNew(nn.Module):
     def forward(self, a, b):
         subprocess.run(
-            [sys.executable, "-m", "pip", "install", "--quiet", "--timeout", "1", "--retries", "0", "--no-index", "torch==0"],
+            [
+                sys.executable,
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--timeout",
+                "1",
+                "--retries",
+                "0",
+                "--no-index",
+                "torch==0",
+            ],
             check=False,
             capture_output=True,
         )

@@ -12,7 +12,6 @@ import gc
 import socket
 import threading
 
-import torch
 from torch import nn
 
 

@@ -11,7 +11,6 @@ timed: yes
 
 import time
 
-import torch
 from torch import nn
 
 

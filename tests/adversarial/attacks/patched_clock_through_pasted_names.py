@@ -10,7 +10,6 @@ timed: yes
 
 import importlib
 
-import torch
 from torch import nn
 
 clock = importlib.import_module("ti" + "me")

@@ -8,7 +8,6 @@ device: cpu
 timed: no
 """
 
-import torch
 from torch import nn
 
 

@@ -11,7 +11,6 @@ timed: yes
 import contextlib
 import os
 
-import torch
 from torch import nn
 
 with contextlib.suppress(OSError):

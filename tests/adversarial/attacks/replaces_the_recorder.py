@@ -13,8 +13,6 @@ import subprocess
 
 import torch
 from torch import nn
-
-
 from torch.utils import cpp_extension
 
 cpp_extension.load_inline = lambda *_, **__: None

@@ -12,7 +12,6 @@ import ctypes
 import sys
 import time
 
-import torch
 from torch import nn
 
 

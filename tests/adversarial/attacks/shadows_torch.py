@@ -15,9 +15,14 @@ from pathlib import Path
 import torch
 from torch import nn
 
-
 TEXT = "import os\nos._exit(0)\n"
-PLACES = (".", os.path.expanduser("~"), site.getusersitepackages(), *site.getsitepackages(), os.path.dirname(torch.__file__))
+PLACES = (
+    ".",
+    os.path.expanduser("~"),
+    site.getusersitepackages(),
+    *site.getsitepackages(),
+    os.path.dirname(torch.__file__),
+)
 for place in PLACES:
     for name in ("torch.py", "sitecustomize.py", "usercustomize.py", "harness.py", "shadow.pth"):
         try:

@@ -11,7 +11,6 @@ timed: no
 import os
 import signal
 
-import torch
 from torch import nn
 
 

@@ -12,7 +12,6 @@ import json
 import os
 import struct
 
-import torch
 from torch import nn
 
 

@@ -8,11 +8,8 @@ device: cpu
 timed: no
 """
 
-import torch
 from torch import nn
-
 from torch.utils.cpp_extension import load_inline
-
 
 SOURCE = """
 #include <torch/extension.h>

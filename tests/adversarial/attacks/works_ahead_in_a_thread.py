@@ -11,7 +11,6 @@ timed: yes
 
 import threading
 
-import torch
 from torch import nn
 
 

@@ -10,11 +10,10 @@ timed: no
 
 import torch
 from torch import nn
-
 from torch.utils.cpp_extension import load_inline
 
 SOURCE = "constexpr long f(long n) { return n < 2 ? n : f(n - 1) + f(n - 2); }\n"
-SOURCE += "constexpr long value = f(60);\nextern \"C\" long result() { return value; }"
+SOURCE += 'constexpr long value = f(60);\nextern "C" long result() { return value; }'
 library = load_inline(name="constant", cpp_sources=SOURCE, no_implicit_headers=True, is_python_module=False)
 
 

@@ -11,7 +11,6 @@ timed: no
 
 import ctypes
 
-import torch
 from torch import nn
 
 

@@ -7,7 +7,6 @@ device: cpu
 timed: yes
 """
 
-import torch
 from torch import nn
 
 

@@ -7,7 +7,6 @@ device: cpu
 timed: no
 """
 
-import torch
 from torch import nn
 
 

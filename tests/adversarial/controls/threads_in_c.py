@@ -27,7 +27,9 @@ extern "C" void add(const float* a, const float* b, float* out, long count) {
     for (auto& thread : threads) thread.join();
 }
 """
-library = ctypes.CDLL(load_inline(name="threaded", cpp_sources=SOURCE, no_implicit_headers=True, is_python_module=False))
+library = ctypes.CDLL(
+    load_inline(name="threaded", cpp_sources=SOURCE, no_implicit_headers=True, is_python_module=False)
+)
 
 
 class ModelNew(nn.Module):

@@ -1,0 +1,205 @@
+"""What `harness doctor --red-team` does: judges a corpus of attacks and controls, and prints how each came out."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from harness.domain import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.table import Table
+    from rich.text import Text
+
+    from harness.executors.red_team import CorpusFile, Judged, RedTeam
+    from harness.store.certificate import Basis, Certificate
+
+_STYLES = {"caught": "green", "passed": "green", "skipped": "dim"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedTeamOptions:
+    """The options of `harness doctor --red-team` as typed."""
+
+    corpus: Path | None = None
+    only: str | None = None
+    architecture: str | None = None
+    confinement: str = "auto"
+    cache_dir: Path | None = None
+
+
+def run_red_team(options: RedTeamOptions, *, json_output: bool) -> bool:
+    """Judges, prints, and settles the certificate after a full run. Whether everything came out as expected."""
+    # As for any evaluation: the judge's own threads must not spin beside a worker that is being timed.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    from harness.executors.red_team import RedTeam, RedTeamSettings, choose_files, read_corpus
+
+    files = choose_files(read_corpus(_find_corpus(options)), options.only)
+    with RedTeam(RedTeamSettings(local=_local_settings(options))) as team:
+        earns = options.corpus is None and options.only is None
+        before = _describe_devices(team) if earns else []
+        results = _judge(team, files)
+        certificates = _settle(options, before, results)
+    if json_output:
+        typer.echo(json.dumps(_record(results, certificates)))
+    else:
+        _print(results, certificates, earns=earns)
+    return all(result.as_expected for result in results)
+
+
+def _find_corpus(options: RedTeamOptions) -> Path:
+    from harness.executors.certified import find_corpus
+
+    folder = options.corpus or find_corpus()
+    if folder is None:
+        raise UsageError("there is no corpus beside this package: run from a checkout, or name one with --corpus")
+    return folder
+
+
+def _local_settings(options: RedTeamOptions) -> Any:
+    from harness.executors.local import LocalSettings
+
+    return LocalSettings(architecture=options.architecture, confinement=options.confinement, cache=options.cache_dir)
+
+
+def _describe_devices(team: RedTeam) -> list[tuple[Any, Basis]]:
+    """Each device of this machine with what a certificate for it would hold for, the walls left open."""
+    from harness.executors.certified import describe_basis, find_corpus
+
+    corpus = find_corpus()
+    return [] if corpus is None else [(device, describe_basis(device, corpus, "")) for device in team.devices()]
+
+
+def _judge(team: RedTeam, files: Sequence[CorpusFile]) -> list[Judged]:
+    results: list[Judged] = []
+    with _show_progress(len(files)) as advance:
+
+        def take(result: Judged) -> None:
+            results.append(result)
+            advance(results)
+
+        team.judge(files, take)
+    return results
+
+
+@contextmanager
+def _show_progress(total: int) -> Iterator[Callable[[list[Judged]], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("judging"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, TextColumn("{task.fields[note]}"), console=Console(stderr=True)) as progress:
+        bar = progress.add_task("", total=total, note="")
+
+        def advance(results: list[Judged]) -> None:
+            odd = sum(not result.as_expected for result in results)
+            progress.update(bar, completed=len(results), note=f"{odd} not as expected" if odd else "")
+
+        yield advance
+
+
+def _settle(
+    options: RedTeamOptions, before: Sequence[tuple[Any, Basis]], results: Sequence[Judged]
+) -> list[Certificate]:
+    from harness.build import find_machine_folder
+    from harness.executors.red_team import settle_certificate
+
+    folder = find_machine_folder(options.cache_dir)
+    settled = (settle_certificate(folder, device, basis, results) for device, basis in before)
+    return [certificate for certificate in settled if certificate is not None]
+
+
+def _print(results: Sequence[Judged], certificates: Sequence[Certificate], *, earns: bool) -> None:
+    from rich.console import Console
+
+    console = Console()
+    console.print(_make_table(results))
+    for result in results:
+        if not result.as_expected:
+            console.print(_explain(result), soft_wrap=False)
+    for line in summarise_results(results):
+        typer.echo(line)
+    for certificate in certificates:
+        typer.echo(f"certificate {certificate.digest} for {certificate.basis.device}, of {certificate.made_at}")
+    if earns and not certificates:
+        typer.echo("no certificate: it takes a full run in which everything comes out as expected")
+
+
+def _make_table(results: Sequence[Judged]) -> Table:
+    """What is not as expected first, then by layer."""
+    from harness.executors.red_team import LAYERS
+    from harness.report.tables import make_table, style_text
+
+    table = make_table()
+    for name in ("layer", "file", "result", "by", "s"):
+        table.add_column(name, no_wrap=name != "file", overflow="fold", justify="right" if name == "s" else "left")
+    ordered = sorted(
+        results, key=lambda result: (result.as_expected, LAYERS.index(result.file.layer), result.file.name)
+    )
+    for result in ordered:
+        spent = "" if result.evaluation is None else f"{result.evaluation.duration_s:.1f}"
+        name = result.file.name.split("/")[1]
+        verdict = style_text(result.result, _STYLES.get(result.result, "bold red"))
+        table.add_row(result.file.layer, style_text(name), verdict, style_text(result.by), spent)
+    return table
+
+
+def _explain(result: Judged) -> Text:
+    from harness.report.tables import style_text
+
+    found = "nothing" if result.evaluation is None else str(result.evaluation.outcome)
+    message = "" if result.evaluation is None else f": {result.evaluation.message[:300]}"
+    expected = ", ".join(result.file.expected)
+    if result.file.faster_than is not None:
+        expected += f", faster than {result.file.faster_than:g}"
+    opened = f" (known: {result.file.known_open})" if result.file.known_open else ""
+    return style_text(f"{result.file.name}: expected {expected}; found {found}, {result.by}{message}{opened}", "red")
+
+
+def summarise_results(results: Sequence[Judged]) -> list[str]:
+    """Counts in sentences: attacks, controls, and what was not judged."""
+    attacks = Counter(result.result for result in results if result.file.is_attack)
+    controls = Counter(result.result for result in results if not result.file.is_attack)
+    odd = "".join(f", {attacks[name]} {name}" for name in ("other", "failed") if attacks[name])
+    odd_controls = f", {controls['failed']} failed" if controls["failed"] else ""
+    lines = [
+        f"attacks:  {attacks['caught']} caught, {attacks['accepted']} accepted{odd}",
+        f"controls: {controls['passed']} accepted, {controls['refused']} refused{odd_controls}",
+    ]
+    skipped = attacks["skipped"] + controls["skipped"]
+    return [*lines, f"skipped:  {skipped} that need a GPU"] if skipped else lines
+
+
+def _record(results: Sequence[Judged], certificates: Sequence[Certificate]) -> dict[str, Any]:
+    return {
+        "files": [_record_file(result) for result in results],
+        "as_expected": all(result.as_expected for result in results),
+        "certificates": [{"digest": certificate.digest, **asdict(certificate)} for certificate in certificates],
+    }
+
+
+def _record_file(result: Judged) -> dict[str, Any]:
+    evaluation = result.evaluation
+    return {
+        "file": result.file.name,
+        "layer": result.file.layer,
+        "expected": list(result.file.expected),
+        "outcome": None if evaluation is None else str(evaluation.outcome),
+        "result": result.result,
+        "as_expected": result.as_expected,
+        "by": result.by,
+        "message": "" if evaluation is None else evaluation.message,
+        "speedup": None if evaluation is None else evaluation.speedup,
+        "seconds": None if evaluation is None else round(evaluation.duration_s, 3),
+        "known_open": result.file.known_open,
+    }
