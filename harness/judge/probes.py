@@ -27,8 +27,9 @@ from harness.judge.variations import find_nearby, make_other_weights
 from harness.judge.vetting import has_only_numbers
 from harness.problems.find import DISTRIBUTION_NAMES
 
-BUDGET_S = 0.5  # for all probes of a candidate, or
+BUDGET_S = 0.8  # for all probes of a candidate, or
 BUDGET_SHARE = 0.25  # of the seconds that its correctness took, where that is more
+INPUTS_SHARE = 0.6  # of that, for other distributions: they must leave time for layout and shape
 CALL_SHARE = 5.0  # how many times as long as usual a call may take, and
 LEAST_CALL_S = 2.0  # how long in any case
 
@@ -47,7 +48,7 @@ def probe_candidate(
     """The warnings. `spent_s` is what the candidate's correctness took, which bounds what is spent here."""
     prober = _Prober(session, reference, seeds, weights)
     try:
-        prober.run(time.monotonic() + max(BUDGET_S, BUDGET_SHARE * spent_s))
+        prober.run(max(BUDGET_S, BUDGET_SHARE * spent_s))
     except (CandidateFailure, HarnessError, torch.OutOfMemoryError) as error:
         prober.stopped = f"{type(error).__name__}: {error}"
     return list(prober.describe())
@@ -62,10 +63,11 @@ class _Prober:
         self._seeds = seeds
         self._has_weights = weights in ("identical", "loaded")
         self._failed: dict[str, list[tuple[str, str]]] = {}
+        self._untried: list[str] = []
         self.stopped = ""
 
-    def run(self, deadline_s: float) -> None:
-        began_s = time.monotonic()
+    def run(self, budget_s: float) -> None:
+        first_s = began_s = time.monotonic()
         inputs = self._make_inputs("as_given")
         self._session.reset_state()
         usual = self._session.call(inputs, self._reference.device)
@@ -73,8 +75,10 @@ class _Prober:
         longest_s = time.monotonic() - began_s + 2 * self._reference.call_s  # a probe computes a truth as well
         for check, name, probe in self._list_probes():
             began_s = time.monotonic()
-            if began_s + longest_s > deadline_s:
-                return
+            share = INPUTS_SHARE if check == "input_specialised" else 1.0
+            if began_s + longest_s - first_s > share * budget_s:
+                self._untried.append(name)
+                continue
             evidence = probe()
             longest_s = max(longest_s, time.monotonic() - began_s)
             if evidence is None:
@@ -90,8 +94,10 @@ class _Prober:
             names = ", ".join(name for name, _ in failed)
             evidence = "\n".join(f"{name}: {what}" for name, what in failed)
             yield Finding(check=check, severity="warning", message=f"{MESSAGES[check]} ({names})", evidence=evidence)
+        if self._untried:
+            yield _note(f"no time was left to try {', '.join(self._untried)}")
         if self.stopped:
-            yield Finding(check="probes", severity="note", message=f"not all probes were made: {self.stopped}"[:500])
+            yield _note(f"not all probes were made: {self.stopped}")
 
     def _list_probes(self) -> Iterator[tuple[str, str, Probe]]:
         """Check, name, and what to do; those on which least can break come first."""
@@ -158,6 +164,10 @@ class _Prober:
 
     def _make_inputs(self, distribution: str) -> tuple[Any, ...]:
         return self._reference.make_inputs(next(self._seeds), distribution)
+
+
+def _note(message: str) -> Finding:
+    return Finding(check="probes", severity="note", message=message[:500])
 
 
 def _describe_numbers(trial: Trial) -> str:
