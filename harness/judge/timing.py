@@ -109,6 +109,7 @@ class PairedTimer:
         for _ in range(self._plan.warmup_calls):
             inputs = self._make_inputs(next(seeds))
             for session in (self._baseline, self._candidate):
+                session.reset_state()
                 run = session.call(inputs, self._reference.device)
                 if session is self._baseline:
                     times.append(run.returned.claim_us)
@@ -158,6 +159,7 @@ class PairedTimer:
         that spin for a while after their work, would slow this one down."""
         other = self._baseline if session is self._candidate else self._candidate
         with other.paused():
+            session.reset_state()
             run = session.call_timed(inputs, self._reference.device, decoy)
         if run.flush_us is not None:
             self._sampler.note_flush(run.flush_us)
