@@ -218,9 +218,7 @@ class Judge:
             spent_s = case.phases_s.get("correctness", 0.0)
             case.findings += probe_candidate(session, reference, seeds, case.correctness.weights, spent_s)
 
-    def _time(
-        self, session: ModelSession, reference: Reference, baseline: str, seeds: Iterator[int]
-    ) -> TimingResult:
+    def _time(self, session: ModelSession, reference: Reference, baseline: str, seeds: Iterator[int]) -> TimingResult:
         floor = 0.0
         if self._settings.measure_noise:
             with session.paused():
