@@ -37,6 +37,9 @@ def doctor(
     only: Annotated[
         str | None, typer.Option(help="With --red-team: only files that match, like 'attacks/forged*'.")
     ] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Measure again how fast the devices are; do it when nothing else runs.")
+    ] = False,
     arch: Annotated[str | None, typer.Option(envvar="HARNESS_ARCH", help="CUDA architecture to build for.")] = None,
     confinement: ConfinementOption = "auto",
     cache_dir: CacheDirOption = None,
@@ -59,7 +62,7 @@ def doctor(
         return
     if corpus is not None or only is not None:
         raise UsageError("--corpus and --only go with --red-team")
-    checks = examine_machine(arch, cache_dir)
+    checks = examine_machine(arch, cache_dir, measure=measure)
     if json_output:
         import json
 
@@ -70,8 +73,9 @@ def doctor(
         typer.echo(line)
 
 
-def examine_machine(architecture: str | None, cache_dir: Path | None = None) -> list[Check]:
-    """Looks at every part. Starts compilers and a sandbox for a moment; changes nothing."""
+def examine_machine(architecture: str | None, cache_dir: Path | None = None, *, measure: bool = False) -> list[Check]:
+    """Looks at every part. Starts compilers and a sandbox for a moment; changes nothing but what is remembered of the
+    devices' speed, which is measured where it is not known, or again with `measure`."""
     from harness.build import probe_toolchain
 
     toolchain = probe_toolchain(architecture)
@@ -79,6 +83,7 @@ def examine_machine(architecture: str | None, cache_dir: Path | None = None) -> 
     return [
         *_toolchain_checks(toolchain),
         *_gpu_checks(),
+        *_speed_checks(cache_dir, measure=measure),
         _confinement_check(),
         walls,
         *_certificate_checks(cache_dir, walls.found),
@@ -128,6 +133,24 @@ def _gpu_checks() -> list[Check]:
         Check(part=f"GPU cuda:{index}", present=True, found=name, without_it=without_it)
         for index, name in enumerate(names)
     ]
+
+
+def _speed_checks(cache_dir: Path | None, *, measure: bool) -> list[Check]:
+    """How fast each device moves memory and multiplies matrices: no candidate can be faster."""
+    import torch
+
+    from harness.build import find_machine_folder
+    from harness.judge.ceilings import CeilingStore
+    from harness.judge.devices import JudgeDevice
+
+    store = CeilingStore(find_machine_folder(cache_dir))
+    checks = []
+    for name in ("cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))):
+        device = JudgeDevice(name)
+        ceilings = store.measure(device) if measure else store.find(device)
+        found = f"{ceilings.bandwidth_gb_s:,.0f} GB/s, {ceilings.tflops:,.3g} TFLOP/s ({ceilings.matrix_dtype})"
+        checks.append(Check(part=f"speed of {name}", present=True, found=found, without_it=""))
+    return checks
 
 
 def _confinement_check() -> Check:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -18,6 +19,7 @@ import torch
 from harness.domain import HarnessError, StoreError
 from harness.judge.devices import JudgeDevice
 from harness.judge.environment import cpu_name
+from harness.judge.reference import usable_threads
 from harness.judge.truth import float32_precision
 from harness.store.machine import add_to_record, read_record
 
@@ -84,7 +86,7 @@ class CeilingStore:
 
 def name_device(device: JudgeDevice) -> str:
     """Names what ceilings hold for: the hardware, the number of threads and the version of torch."""
-    facts = [describe_hardware(device), torch.get_num_threads(), torch.__version__]
+    facts = [describe_hardware(device), usable_threads(), torch.__version__]
     return sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
@@ -96,7 +98,7 @@ def describe_hardware(device: JudgeDevice) -> str:
 def measure_ceilings(device: JudgeDevice) -> Ceilings:
     """Measures a device that should be doing nothing else."""
     try:
-        with torch.no_grad():
+        with torch.no_grad(), _all_threads():
             bandwidth = _measure_bandwidth(device)
             tflops, dtype = max(_measure_products(device))
     except torch.OutOfMemoryError as error:
@@ -104,6 +106,17 @@ def measure_ceilings(device: JudgeDevice) -> Ceilings:
     return Ceilings(
         hardware=describe_hardware(device), bandwidth_gb_s=bandwidth / 1e9, tflops=tflops / 1e12, matrix_dtype=dtype
     )
+
+
+@contextmanager
+def _all_threads() -> Iterator[None]:
+    """As many threads as a candidate has."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(usable_threads())
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _measure_bandwidth(device: JudgeDevice) -> float:

@@ -79,21 +79,25 @@ class Roofline:
         return conclude(timing, plausibility)
 
     def _assess(self, timing: Timing, reference: Reference, traffic: Traffic) -> Plausibility:
-        return assess(timing.candidate_us, traffic, self._store.find(reference.device))
+        return assess(timing, traffic, self._store.find(reference.device))
 
 
-def assess(candidate_us: float, traffic: Traffic, ceilings: Ceilings) -> Plausibility:
-    """What a call of that length means on a device with these ceilings."""
-    bound_us = traffic.bound_bytes / ceilings.bandwidth_gb_s / 1e3
-    operations_us = None if traffic.flops is None else traffic.flops / ceilings.tflops / 1e6
+def assess(timing: Timing, traffic: Traffic, ceilings: Ceilings) -> Plausibility:
+    """What a time means on a device with these ceilings. What the baseline has been seen to reach is possible as well,
+    should the ceilings have been measured on a busy machine."""
+    shown_gb_s = traffic.bound_bytes / timing.baseline_us / 1e3 if traffic.refined else 0.0
+    bandwidth_gb_s = max(ceilings.bandwidth_gb_s, shown_gb_s)
+    tflops = max(ceilings.tflops, (traffic.flops or 0) / timing.baseline_us / 1e6)
+    bound_us = traffic.bound_bytes / bandwidth_gb_s / 1e3
+    operations_us = None if traffic.flops is None else traffic.flops / tflops / 1e6
     return Plausibility(
         moved_bytes=traffic.moved_bytes,
         flops=traffic.flops,
-        bandwidth_gb_s=ceilings.bandwidth_gb_s,
-        tflops=ceilings.tflops,
+        bandwidth_gb_s=bandwidth_gb_s,
+        tflops=tflops,
         bound_us=bound_us,
         operations_us=operations_us,
-        peak_fraction=max(bound_us, operations_us or 0.0) / candidate_us,
+        peak_fraction=max(bound_us, operations_us or 0.0) / timing.candidate_us,
     )
 
 

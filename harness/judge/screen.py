@@ -6,7 +6,9 @@ Text rules are easily fooled, so behaviour decides; only a program that does not
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from typing import Literal
 
 from harness.domain import Finding
 
@@ -31,6 +33,13 @@ SUSPICIOUS_CALLS = {
     "threading.Thread": "starts threads from Python",
     "torch.cuda.Stream": "makes its own streams",
 }
+LOADER = re.compile(r"(.*\.)?load_inline|(.*\.)?cpp_extension\.load")
+# Operators of torch that do a kernel's whole work when they are called from an extension's source.
+TORCH_OPERATOR = re.compile(
+    r"\b(?:at|torch)::(_?(?:mm|bmm|matmul|addmm|baddbmm|linear|einsum|softmax|log_softmax|scaled_dot_product_attention"
+    r"|layer_norm|group_norm|batch_norm|rms_norm|cumsum|topk|sort|embedding|cross_entropy\w*|max_pool\dd|avg_pool\dd"
+    r"|conv\w*|cudnn_\w+|mkldnn_\w+))\s*\("
+)
 PATCHED_ROOTS = ("torch", "time", "sys", "builtins", "gc", "os")
 
 
@@ -46,12 +55,36 @@ def find_syntax_error(source: str) -> str | None:
 
 
 def screen_source(source: str) -> tuple[Finding, ...]:
-    """Warnings about calls and assignments that an honest kernel seldom needs. The source parses."""
+    """Warnings about calls and assignments that an honest kernel seldom needs, and notes on where others than its own
+    kernels may do the work. The source parses."""
+    tree = ast.parse(source)
+    warnings = (_report("warning", *place) for place in _suspicious_places(tree))
+    notes = (_report("note", *place) for place in _other_workers(tree))
     found: dict[str, Finding] = {}
-    for line, name, reason in _suspicious_places(ast.parse(source)):
-        finding = Finding(check="screen", severity="warning", message=f"{name} {reason}", evidence=f"line {line}")
+    for finding in (*warnings, *notes):
         found.setdefault(finding.message, finding)
     return tuple(found.values())
+
+
+def _report(severity: Literal["note", "warning"], line: int, name: str, reason: str) -> Finding:
+    return Finding(check="screen", severity=severity, message=f"{name} {reason}", evidence=f"line {line}")
+
+
+def _other_workers(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
+    """Where an extension's source calls torch's operators, and where the program can go on without its extension."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            for name in dict.fromkeys(TORCH_OPERATOR.findall(node.value)):
+                yield node.lineno, f"at::{name}", "is called by a source: torch or a library does that part"
+        if isinstance(node, ast.Try) and node.handlers:
+            for name in filter(None, map(_called_loader, node.body)):
+                yield node.lineno, name, "may fail without ending the program: there may be a way around it"
+
+
+def _called_loader(statement: ast.stmt) -> str | None:
+    """The function that builds an extension, if a statement calls one."""
+    calls = (_dotted(node.func) for node in ast.walk(statement) if isinstance(node, ast.Call))
+    return next((name for name in calls if LOADER.fullmatch(name)), None)
 
 
 def _suspicious_places(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
