@@ -233,8 +233,12 @@ class Bench:
         )  # fmt: skip
         return judge.evaluate(subject, found, candidate)
 
+    @property
+    def device(self):
+        return self._device
+
     @contextmanager
-    def open_session(self, source, problem=TINY_PROBLEM):
+    def open_session(self, source, problem=TINY_PROBLEM, **worker_limits):
         """A worker that has imported a candidate, without a verdict: (session, the judge's own reference)."""
         from harness.domain import Problem
         from harness.judge.reference import prepare_reference
@@ -251,16 +255,16 @@ class Bench:
             source=source,
             entry="ModelNew",
             answer_build=self.builder.build,
-            worker_limits=WorkerLimits(memory_bytes=None) if self._device.is_cuda else WorkerLimits(),
+            worker_limits=WorkerLimits(**({"memory_bytes": None} if self._device.is_cuda else {}) | worker_limits),
             limits=TimeLimits(**self._limits),
             threads=1,
             allow_tf32=False,
         ) as session:
             yield session, reference
 
-    def call_once(self, source, problem=TINY_PROBLEM):
+    def call_once(self, source, problem=TINY_PROBLEM, **worker_limits):
         """What one call of a candidate leaves in the output buffers."""
-        with self.open_session(source, problem) as (session, reference):
+        with self.open_session(source, problem, **worker_limits) as (session, reference):
             session.construct(1, reference.loaded.init_inputs)
             return session.call(reference.loaded.make_inputs(3, self._device.torch_device), self._device)
 

@@ -41,8 +41,8 @@ class Confinement:
     """Which walls are to be built. `probe_confinement` finds the strongest that this machine has.
 
     `bubblewrap` is that program's path or None. Without it, `namespaces` means that a private root is made by
-    `harness.worker.launch`. `filters`: Landlock and seccomp, as far as the kernel has them. `weakness` says why stronger
-    walls were not taken, or is empty.
+    `harness.worker.launch`. `filters`: Landlock and seccomp, as far as the kernel has them. `weakness` says why no
+    stronger walls were taken, or is empty.
     """
 
     bubblewrap: str | None

@@ -1,7 +1,7 @@
 """From a fresh fork of the forkserver to a worker behind its walls, and the process that stays with it until it ends.
 
 With namespaces that one is process 1 of them: when it goes, the kernel ends everything inside. Without, it adopts what
-the worker leaves behind and ends it, and looks after the size of the worker's scratch folder.
+the worker leaves behind and ends it, and looks after what else namespaces would limit.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 from harness.wire import Channel
 from harness.worker import confine
 from harness.worker.landlock import Access
-from harness.worker.processes import end_descendants, shell_status, wait_for
+from harness.worker.processes import end_descendants, find_tree, shell_status, wait_for
 
-SCRATCH_WATCH_S = 0.25
+LOOK_EVERY_S = 0.25
 MAX_SCRATCH_ENTRIES = 50_000  # where each look has to count them
-TOO_MUCH_WRITTEN = 128 + signal.SIGXFSZ
+TOO_MUCH_WRITTEN, TOO_MANY_STARTED = 128 + signal.SIGXFSZ, 128 + signal.SIGTERM
 
 
 def run_behind_walls(message: dict[str, Any], line: int) -> int:
@@ -58,22 +58,24 @@ def _run_beside_others(message: dict[str, Any], line: int) -> int:
         return _run_worker(message, line, scratch, [])
     os.close(line)
     try:
-        return _watch(worker, scratch, message["limits"]["scratch_bytes"])
+        return _watch(worker, scratch, confine.Limits(**message["limits"]))
     finally:
         end_descendants()
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _watch(worker: int, scratch: str, limit_bytes: int) -> int:
-    """Until the worker ends, or has written too much; how it ended."""
+def _watch(worker: int, scratch: str, limits: confine.Limits) -> int:
+    """Until the worker ends, or has written or started too much; how it ended."""
     while True:
-        signal.sigtimedwait({signal.SIGCHLD}, SCRATCH_WATCH_S)
+        signal.sigtimedwait({signal.SIGCHLD}, LOOK_EVERY_S)
         while ended := os.waitpid(-1, os.WNOHANG):
             if ended[0] == worker:
                 return shell_status(ended[1])
             if ended[0] == 0:
                 break
-        if _is_over(scratch, limit_bytes):
+        if len(find_tree(worker)) > limits.processes:  # the kernel's own limit does not bind root
+            return TOO_MANY_STARTED
+        if _is_over(scratch, limits.scratch_bytes):
             return TOO_MUCH_WRITTEN
 
 

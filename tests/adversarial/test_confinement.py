@@ -1,5 +1,5 @@
 """The walls around a worker, tried from inside: one candidate looks at everything it can reach and reports it in its
-output tensor, the only place where a candidate can leave that much."""
+output tensor, the only place where a candidate can leave that much. Once for each kind of walls that there is here."""
 
 import json
 import os
@@ -12,6 +12,14 @@ import pytest
 
 SECRET = f"secret-{uuid.uuid4().hex}"
 ROOT = Path(__file__).resolve().parents[2]
+KINDS = ("bubblewrap", "private_root", "filters")
+WITH_OWN_ROOT = KINDS[:2]
+LEVELS = {
+    "bubblewrap": "bubblewrap, namespaces, landlock, seccomp, rlimits",
+    "private_root": "private root, namespaces, landlock, seccomp, rlimits",
+    "filters": "landlock, seccomp, rlimits",
+    "nothing": "rlimits",
+}
 
 PROBLEM = """
 import torch
@@ -28,9 +36,9 @@ import ctypes, errno, glob, json, os, resource, signal, socket, sys, threading, 
 import torch
 from torch import nn
 
-PLACES = __PLACES__
-PORT = __PORT__
+PLACES, FOLDERS, PORT, ADDRESSES, DEVICES = __FACTS__
 libc = ctypes.CDLL(None, use_errno=True)
+CLONE = {"x86_64": 56, "aarch64": 220}[os.uname().machine]
 
 
 def attempt(action):
@@ -45,6 +53,24 @@ def connect(host, port):
     return "connected"
 
 
+def connect_unix(address):
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect(address.encode())
+    return "connected"
+
+
+def send_datagram(port):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
+        line.sendto(b"x", ("127.0.0.1", port))
+    return "sent"
+
+
+def bind():
+    with socket.socket(socket.AF_INET) as line:
+        line.bind(("127.0.0.1", 0))
+    return "bound"
+
+
 def write(path):
     with open(path, "w") as file:
         file.write("x")
@@ -55,29 +81,49 @@ def listed(path):
     return "seen: " + " ".join(os.listdir(path)) if os.path.isdir(path) else "seen: " + open(path, "rb").read(80).hex()
 
 
+def others():
+    me = os.readlink("/proc/self")
+    return [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and pid != me]
+
+
 def signal_all():
     reached = []
-    for pid in range(1, 300):
-        if pid not in (os.getpid(), 1):
-            try:
-                os.kill(pid, 0)
-                reached.append(pid)
-            except OSError:
-                pass
-    return json.dumps(reached)
-
-
-def open_memory():
-    reached = []
-    for path in glob.glob("/proc/[0-9]*/mem"):
-        if path.split("/")[2] == os.readlink("/proc/self"):
-            continue
+    for pid in {*others(), *range(2, 300), os.getppid()} - {os.getpid()}:
         try:
-            os.close(os.open(path, os.O_RDWR))
-            reached.append(path)
+            os.kill(pid, 0)
+            reached.append(pid)
         except OSError:
             pass
-    return json.dumps(reached)
+    return reached
+
+
+def trace_all():
+    return [pid for pid in others() if libc.ptrace(16, pid, None, None) == 0]
+
+
+def read_all(name, mode):
+    reached = []
+    for pid in others():
+        try:
+            descriptor = os.open(f"/proc/{pid}/{name}", mode)
+            if name == "mem" or os.read(descriptor, 1):
+                reached.append(pid)
+            os.close(descriptor)
+        except OSError:
+            pass
+    return reached
+
+
+def write_far(path):
+    with open(path, "wb") as file:
+        file.seek((1 << 30) + 4096)
+        file.write(b"x")
+    return "written"
+
+
+def open_device(path):
+    os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
+    return "opened"
 
 
 def fill(path):
@@ -112,27 +158,48 @@ def count_tasks():
     return len(threads)
 
 
+def is_root_outside():
+    inside, outside = open("/proc/self/uid_map").read().split()[:2]
+    return os.getuid() - int(inside) + int(outside) == 0
+
+
 def look():
     status = dict(line.split(":", 1) for line in open("/proc/self/status").read().splitlines())
     return {
         "environment": dict(os.environ),
-        "loopback": attempt(lambda: connect("127.0.0.1", PORT)),
-        "outside": attempt(lambda: connect("192.0.2.1", 80)),
-        "interfaces": [name for _, name in socket.if_nameindex()],
+        "network": {
+            "tcp": attempt(lambda: connect("127.0.0.1", PORT)),
+            "tcp outside": attempt(lambda: connect("192.0.2.1", 80)),
+            "udp": attempt(lambda: send_datagram(PORT)),
+            "bind": attempt(bind),
+            "netlink": attempt(lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)),
+            "packet": attempt(lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW)),
+            **{address: attempt(lambda: connect_unix(address)) for address in ADDRESSES},
+        },
+        "pair": attempt(lambda: len(socket.socketpair())),
         "places": {path: attempt(lambda: listed(path)) for path in PLACES},
-        "writes": {path: attempt(lambda: write(path + "/harness-probe")) for path in __FOLDERS__},
+        "writes": {path: attempt(lambda: write(path + "/harness-probe")) for path in FOLDERS},
         "own_scratch": attempt(lambda: write("mine")),
-        "scratch_bytes": fill("big"),
-        "signalled": attempt(signal_all),
-        "memory_of_others": attempt(open_memory),
+        "far": attempt(lambda: write_far("far")),
+        "scratch_bytes": fill("big") if __FILL__ else None,
+        "signalled": signal_all(),
+        "traced": trace_all(),
+        "memory_of_others": read_all("mem", os.O_RDWR),
+        "environment_of_others": read_all("environ", os.O_RDONLY),
         "parent": os.getppid(),
-        "tasks": count_tasks(),
+        "tasks": None if is_root_outside() else count_tasks(),
         "capabilities": {name: status[name].strip() for name in ("CapEff", "CapPrm", "CapInh", "CapBnd", "CapAmb")},
         "no_new_privileges": status["NoNewPrivs"].strip(),
-        "user": int(open("/proc/self/uid_map").read().split()[1]),
-        "new_user_namespace": libc.unshare(0x10000000),
-        "mount": attempt(lambda: libc.mount(b"none", b"/", None, 0x5000, None)),
-        "core": resource.getrlimit(resource.RLIMIT_CORE)[0],
+        "became_root": None if os.getuid() == 0 else attempt(lambda: os.setuid(0)),
+        "calls": {
+            "new user namespace": libc.unshare(0x10000000),
+            "mount": attempt(lambda: libc.mount(b"none", b"/", None, 0x5000, None)),
+            "clone into a user namespace": libc.syscall(CLONE, 0x10000011, 0, 0, 0, 0),
+            "io_uring": libc.syscall(425, 1, ctypes.create_string_buffer(120)),
+            "hide from /proc": libc.prctl(4, 0, 0, 0, 0),
+        },
+        "devices": {path: attempt(lambda: open_device(path)) for path in DEVICES},
+        "limits": {name: resource.getrlimit(getattr(resource, "RLIMIT_" + name))[0] for name in ("CORE", "CPU", "AS")},
         "descriptors": {fd: attempt(lambda: os.readlink(f"/proc/self/fd/{fd}")) for fd in os.listdir("/proc/self/fd")},
     }
 
@@ -144,82 +211,107 @@ class ModelNew(nn.Module):
 """
 
 
+# A candidate that is alive while the other one looks around, with a file of its own.
+SIBLING = """
+import os, torch
+from torch import nn
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        with open("of-a-sibling", "w") as file:
+            file.write("private")
+        return torch.frombuffer(bytearray(os.getcwd().encode().ljust(1 << 16)), dtype=torch.uint8)
+"""
+
+
 @pytest.fixture(scope="module")
-def listener():
-    """A port on this machine that accepts connections: what a candidate must not reach."""
-    with socket.socket() as server:
+def listener(tmp_path_factory):
+    """A port of this machine, a Unix socket by path and an abstract one that accept connections: (port, addresses)."""
+    addresses = (str(tmp_path_factory.mktemp("sockets") / "s"), f"\0{uuid.uuid4().hex}")
+    with socket.socket() as server, socket.socket(socket.AF_UNIX) as by_path, socket.socket(socket.AF_UNIX) as abstract:
         server.bind(("127.0.0.1", 0))
-        server.listen(8)
-        yield server.getsockname()[1]
+        by_path.bind(addresses[0])
+        Path(addresses[0]).chmod(0o777)
+        abstract.bind(addresses[1].encode())
+        for line in (server, by_path, abstract):
+            line.listen(8)
+        yield server.getsockname()[1], addresses
 
 
 @pytest.fixture(scope="module")
 def secret_home(tmp_path_factory):
-    """A folder with what a user has at home: results, generated runs, a key."""
+    """A folder that anybody may read, with what a user has at home: results, generated runs, a key."""
     home = tmp_path_factory.mktemp("home")
     for name in ("results/harness.db", "generated/run/add/0/candidate.py", ".ssh/id_rsa"):
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         (home / name).write_text("private")
+    for folder in (home, *home.parents):
+        if folder.stat().st_uid == os.getuid() and folder != Path("/"):
+            folder.chmod(folder.stat().st_mode | 0o755)
     return home
 
 
 @pytest.fixture(scope="module")
-def walled_bench(open_bench):
-    """A bench by kind of confinement, each opened once: with bubblewrap, or with what a worker does by itself."""
-    from harness.judge.confinement import Confinement, probe_confinement
-
+def walled_bench(open_walled_bench):
+    """A bench by kind of walls, each opened once."""
     benches = {}
 
     def choose(kind):
         if kind not in benches:
-            walls = probe_confinement() if kind == "bubblewrap" else Confinement(bubblewrap=None)
-            if kind == "bubblewrap" and walls.bubblewrap is None:
-                pytest.skip("needs bubblewrap; it is not installed here, or cannot start")
-            benches[kind] = open_bench(confinement=walls, call_s=60.0)
+            benches[kind] = open_walled_bench(kind)
         return benches[kind]
 
     return choose
 
 
-def look_around(open_walled_bench, listener, home, cache):
-    """What a candidate finds in a worker with that confinement, with the level that is recorded for it."""
-    places = [home, home / "results", home / ".ssh/id_rsa", cache, ROOT / "reference_models", ROOT / "harness/judge",
-              ROOT / "tests", ROOT / ".git", "/root", "/home"]  # fmt: skip
-    folders = ["/", "/usr", "/usr/lib", "/etc", "/var/tmp", "/dev/shm", sys.prefix, str(home), str(cache)]
-    source = PROBE.replace("__PLACES__", json.dumps([str(place) for place in places]))
-    source = source.replace("__PORT__", str(listener)).replace("__FOLDERS__", json.dumps(folders))
+def look_around(bench, listener, home, cache, kind):
+    """What a candidate finds behind the walls of that bench, with the level that is recorded for it."""
+    port, addresses = listener
+    folders = ["/", "/usr", "/usr/lib", "/etc", "/var/tmp", "/tmp/..", sys.prefix, str(home), str(cache)]
+    if kind == "filters":
+        folders += ["/tmp", "/dev/shm"]  # with namespaces these are its own
+    devices = ["/dev/ptmx", "/dev/kmsg", "/dev/autofs", "/dev/vda", "/dev/loop0", "/dev/mem", "/dev/fuse"]
     os.environ |= {"OPENAI_API_KEY": SECRET, "AWS_SECRET_ACCESS_KEY": SECRET, "HARNESS_TOKEN": SECRET}
     try:
-        bench = open_walled_bench()
-        report = bytes(bench.call_once(source, PROBLEM).outputs.tensors[0].tolist())
+        with bench.open_session(SIBLING, PROBLEM) as (sibling, reference):
+            sibling.construct(1, reference.loaded.init_inputs)
+            run = sibling.call(reference.loaded.make_inputs(3, bench.device.torch_device), bench.device)
+            scratch = bytes(run.outputs.tensors[0].tolist()).decode().strip()
+            places = [
+                *(home / name for name in (".", "results", ".ssh/id_rsa")), cache, f"{scratch}/of-a-sibling", "/..",
+                *(ROOT / name for name in ("reference_models", "README.md", "harness/judge", "tests", ".git")),
+                "/root", "/home", "/etc/shadow",
+            ]  # fmt: skip
+            facts = ([str(place) for place in places], folders, port, addresses, devices)
+            source = PROBE.replace("__FACTS__", repr(facts)).replace("__FILL__", repr(kind != "filters"))
+            report = bytes(bench.call_once(source, PROBLEM).outputs.tensors[0].tolist())
     finally:
         for name in ("OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "HARNESS_TOKEN"):
             del os.environ[name]
-    return json.loads(report) | {"level": bench.forkserver.level}
+    return json.loads(report) | {"level": bench.forkserver.level, "kind": kind}
 
 
 @pytest.fixture(scope="module")
 def inside(walled_bench, listener, secret_home, build_cache):
-    """Reports by kind of confinement, each made once."""
+    """Reports by kind of walls, each made once."""
     reports = {}
 
     def look(kind):
         if kind not in reports:
-            reports[kind] = look_around(lambda: walled_bench(kind), listener, secret_home, build_cache)
+            reports[kind] = look_around(walled_bench(kind), listener, secret_home, build_cache, kind)
         return reports[kind]
 
     return look
 
 
-@pytest.fixture(params=["bubblewrap", "namespaces"])
+@pytest.fixture(params=KINDS)
 def report(request, inside):
     return inside(request.param)
 
 
 def test_no_network_is_there(report):
-    assert "Network is unreachable" in report["loopback"]
-    assert "Network is unreachable" in report["outside"]
-    assert report["interfaces"] == ["lo"]
+    reached = {name: what for name, what in report["network"].items() if "Error" not in what}
+    assert reached == {}
+    assert report["pair"] == "2"
 
 
 def test_the_environment_holds_no_secret(report):
@@ -229,35 +321,59 @@ def test_the_environment_holds_no_secret(report):
     assert report["environment"]["HOME"].startswith("/tmp")
 
 
-def test_nothing_can_be_written_but_in_a_scratch_folder_of_limited_size(report):
+def test_nothing_can_be_written_but_in_a_scratch_folder(report):
     assert "written" not in report["writes"].values(), report["writes"]
     assert report["own_scratch"] == "written"
-    assert 900 << 20 < report["scratch_bytes"] <= 1 << 30
 
 
-def test_under_bubblewrap_nothing_of_the_user_or_the_judge_can_be_seen(inside):
-    seen = {path: what for path, what in inside("bubblewrap")["places"].items() if "FileNotFoundError" not in what}
-    seen.pop("/root", None)  # where the interpreter lives there, the way to it can be seen, and nothing else
+def test_neither_a_file_nor_all_of_them_can_be_larger_than_the_scratch_folder(report):
+    assert "File too large" in report["far"]
+    if report["kind"] in WITH_OWN_ROOT:
+        assert 900 << 20 < report["scratch_bytes"] <= 1 << 30
+
+
+def test_nothing_of_the_user_the_judge_or_a_sibling_can_be_seen(report):
+    refused = ("FileNotFoundError", "PermissionError")
+    seen = {path: what for path, what in report["places"].items() if not what.startswith(refused)}
+    if report["kind"] in WITH_OWN_ROOT:
+        seen.pop("/root", None)  # where the interpreter lives there, the way to it can be seen, and nothing else
+        seen.pop("/..")  # its own root
     assert seen == {}
 
 
-def test_other_processes_cannot_be_signalled_or_read(report):
-    assert report["signalled"] == "[]"
-    assert report["memory_of_others"] == "[]"
-    assert report["parent"] == 1
+def test_other_processes_cannot_be_signalled_traced_or_read(report):
+    assert report["signalled"] == []
+    assert report["traced"] == []
+    assert report["memory_of_others"] == []
+    assert report["environment_of_others"] == []
+    assert report["parent"] == 1 or report["kind"] == "filters"
 
 
 def test_the_number_of_processes_is_limited_for_every_user_but_root(report):
-    if report["user"] == 0:
+    if report["tasks"] is None:
         pytest.skip("the worker's user is root here, whom no limit binds: they all end with the worker instead")
-    assert report["tasks"] < 512
+    assert report["tasks"] < 600
 
 
 def test_no_privilege_is_left_nor_can_be_gained(report):
     capabilities = {name: int(value, 16) for name, value in report["capabilities"].items() if name != "CapBnd"}
     assert set(capabilities.values()) == {0}
     assert report["no_new_privileges"] == "1"
-    assert report["core"] == 0
+    assert report["became_root"] is None or "Error" in report["became_root"]
+
+
+def test_calls_that_would_open_or_hide_something_are_refused(report):
+    assert {name for name, result in report["calls"].items() if str(result) != "-1"} == set()
+
+
+def test_no_device_can_be_opened_but_the_harmless_ones(report):
+    assert "opened" not in report["devices"].values(), report["devices"]
+
+
+def test_processor_time_and_memory_are_limited_and_no_core_is_dumped(report):
+    assert report["limits"]["CORE"] == 0
+    assert 0 < report["limits"]["CPU"] <= 3600
+    assert 0 < report["limits"]["AS"] < 1 << 40
 
 
 def test_the_only_open_files_are_its_line_its_output_and_the_shared_memory(report):
@@ -265,9 +381,27 @@ def test_the_only_open_files_are_its_line_its_output_and_the_shared_memory(repor
     assert kinds == {"/dev/null", "pipe", "socket", "/memfd"}
 
 
-def test_the_record_says_which_walls_there_were(inside):
-    assert inside("namespaces")["level"] == "no bubblewrap, namespaces, rlimits"
-    assert inside("bubblewrap")["level"] == "bubblewrap, namespaces, rlimits"
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_record_says_which_walls_there_were(kind, inside):
+    assert inside(kind)["level"] == LEVELS[kind]
+
+
+GOOD = """
+from torch import nn
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        return a + b
+"""
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "nothing"])
+def test_a_warning_tells_of_walls_that_are_weaker_than_a_root_of_its_own(kind, walled_bench):
+    evaluation = walled_bench(kind).judge(GOOD)
+    warnings = [finding.message for finding in evaluation.findings if finding.check == "confinement"]
+    assert evaluation.outcome == "correct", evaluation.message
+    assert evaluation.confinement == LEVELS[kind]
+    assert bool(warnings) == (kind not in WITH_OWN_ROOT)
+    assert all(LEVELS[kind] in message for message in warnings)
 
 
 ESCAPING = """
@@ -287,7 +421,7 @@ class ModelNew(nn.Module):
 
 
 @pytest.mark.parametrize("end", ["return a + b", "os._exit(0)", "os.abort()"], ids=["returns", "exits", "crashes"])
-@pytest.mark.parametrize("kind", ["bubblewrap", "namespaces"])
+@pytest.mark.parametrize("kind", [*KINDS, "nothing"])
 def test_what_a_candidate_starts_ends_with_it(kind, end, walled_bench, processes_with):
     seconds = f"{4321 + os.getpid() % 1000}.{len(end)}"
     evaluation = walled_bench(kind).judge(ESCAPING.replace("__SECONDS__", seconds).replace("__END__", end))
