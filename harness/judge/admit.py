@@ -16,7 +16,17 @@ from torch import Tensor, nn
 
 from harness.domain import Outcome, Problem, ProblemError, Trial
 from harness.judge.compare import judge_outputs
-from harness.judge.truth import FlatOutputs, Truth, compute_truth, float32_precision, map_tensors, run_reference
+from harness.judge.difference import find_difference
+from harness.judge.truth import (
+    FlatOutputs,
+    Truth,
+    compute_truth,
+    float32_precision,
+    map_tensors,
+    run_and_compare_state,
+    run_reference,
+    write_state,
+)
 from harness.problems.load import LoadedProblem
 
 # What a candidate that saves on precision would compute in.
@@ -65,6 +75,7 @@ class _Case:
     inputs: tuple[Any, ...]
     truth: Truth
     stale: FlatOutputs
+    changing: dict[str, Tensor]  # state that calls change, with the values that each begins with
 
     @property
     def problem(self) -> Problem:
@@ -89,9 +100,9 @@ def reject_unread(name: str, error: ProblemError) -> Admission:
 def _prepare_case(loaded: LoadedProblem, device: torch.device, seed: int) -> _Case:
     model = loaded.make_model(seed, device)
     inputs = loaded.make_inputs(seed, device)
-    stale = run_reference(loaded, model, loaded.make_inputs(seed + 1, device))
-    truth = compute_truth(loaded, model, inputs)
-    return _Case(loaded, model, device, seed, inputs, truth, stale)
+    stale, changing = run_and_compare_state(loaded, model, loaded.make_inputs(seed + 1, device))
+    truth = compute_truth(loaded, model, inputs, state=changing)
+    return _Case(loaded, model, device, seed, inputs, truth, stale, changing)
 
 
 def _run_checks(case: _Case) -> Iterator[Check]:
@@ -134,16 +145,22 @@ def _check_seeds(case: _Case) -> Check:
 
 
 def _check_reference(case: _Case) -> Check:
-    """The reference's outputs are accepted, a second run gives the same, and running changes no input."""
+    """The reference's outputs are accepted, a second run gives the same (bit for bit, unless the problem is declared to
+    be non-deterministic), and running changes no input."""
     name, own = "reference passes, twice", case.truth.reference_outputs
     first = _judge(case, own)
+    write_state(case.model, case.changing)
     again = run_reference(case.loaded, case.model, case.inputs)
     apart = _compare_runs(case, again)
     if not _equal(case.inputs, case.loaded.make_inputs(case.seed, case.device)):
         return Check(name=name, passed=False, evidence="the reference changes its inputs; work on a copy in forward")
     if apart.outcome is not None:
         return Check(name=name, passed=False, evidence=f"two runs differ: {apart.message}")
-    runs = "bit-identical" if all(map(torch.equal, again.tensors, own.tensors)) else "equal within the floor"
+    difference = find_difference(again.tensors, own.tensors)
+    if difference is not None and not case.problem.nondeterministic:
+        evidence = f"two runs differ: {difference}; make it deterministic, or declare NONDETERMINISTIC = True"
+        return Check(name=name, passed=False, evidence=evidence)
+    runs = "bit-identical" if difference is None else f"equal within the floor ({difference})"
     evidence = f"{first.message}; runs are {runs}; truth: {case.truth.kind} {case.truth.note}".rstrip()
     return Check(name=name, passed=first.outcome is None, evidence=evidence)
 
@@ -197,7 +214,7 @@ def round_coarser(tensor: Tensor) -> Tensor:
 def _check_distribution(case: _Case, distribution: str) -> Check:
     """The reference gives finite outputs on the other inputs that candidates will meet, and passes."""
     inputs = case.loaded.make_inputs(case.seed, case.device, distribution)
-    truth = compute_truth(case.loaded, case.model, inputs)
+    truth = compute_truth(case.loaded, case.model, inputs, state=case.changing)
     finite = _check_finite(truth, f"inputs: {distribution}")
     if not finite.passed:
         return finite

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from harness.judge.devices import JudgeDevice
-from harness.judge.difference import has_same_bits
 from harness.judge.session import Footprint
 from harness.judge.truth import (
     FlatOutputs,
@@ -20,6 +19,7 @@ from harness.judge.truth import (
     compute_truth,
     copy_tensors,
     float32_precision,
+    run_and_compare_state,
     run_reference,
     write_state,
 )
@@ -78,14 +78,10 @@ def _prepare(loaded: LoadedProblem, device: JudgeDevice, seed: int, input_seed: 
     model = loaded.make_model(seed, device.torch_device)
     inputs = loaded.make_inputs(input_seed, device.torch_device)
     state = {name: tensor for name, tensor in model.state_dict().items() if torch.is_tensor(tensor)}
-    before = {name: tensor.clone() for name, tensor in state.items()}
-    outputs, _ = _run(loaded, model, inputs, device)
-    changing = {name: tensor for name, tensor in before.items() if not has_same_bits(tensor, state[name])}
-    del before
-    write_state(model, changing)
+    outputs, changing = run_and_compare_state(loaded, model, copy_tensors(inputs))
     again, call_s = _run(loaded, model, inputs, device)
-    write_state(model, changing)
     require_repeatable(loaded, outputs, again)
+    write_state(model, changing)
     if not has_only_numbers(outputs):
         require_finite(loaded, compute_truth(loaded, model, copy_tensors(inputs), state=changing))
     tensors_bytes = _count_bytes([inputs, list(state.values()), list(outputs.tensors)])

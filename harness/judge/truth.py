@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from harness.domain import ProblemError, WireError
 from harness.judge.devices import available_memory_bytes
+from harness.judge.difference import has_same_bits
 from harness.problems.load import LoadedProblem
 from harness.wire import flatten_value
 
@@ -84,7 +85,7 @@ def compute_truth(
         write_state(model, before)
         own = run_reference(loaded, model, inputs)
         if before:
-            own = replace(own, tensors=tuple(tensor.clone() for tensor in own.tensors))  # they may be part of the state
+            own = _copy_outputs(own)
         after = read_state(model, before)
         write_state(model, before)
         if max_bytes is None:
@@ -119,6 +120,25 @@ def run_reference(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any]
     if not outputs.tensors:
         raise ProblemError(f"{where}: forward returned no tensor; return what is to be compared as tensors")
     return outputs
+
+
+def run_and_compare_state(
+    loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any]
+) -> tuple[FlatOutputs, dict[str, Tensor]]:
+    """One call, and the part of the module's state that it changed, with the values from before, which it has again."""
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items() if isinstance(tensor, Tensor)}
+    outputs = run_reference(loaded, model, inputs)
+    own = model.state_dict()
+    changing = {name: tensor for name, tensor in before.items() if not has_same_bits(tensor, own[name])}
+    if changing:
+        outputs = _copy_outputs(outputs)
+        write_state(model, changing)
+    return outputs, changing
+
+
+def _copy_outputs(outputs: FlatOutputs) -> FlatOutputs:
+    """Copies: outputs may be a part of the module's state, which is about to change."""
+    return replace(outputs, tensors=tuple(tensor.clone() for tensor in outputs.tensors))
 
 
 def flatten_outputs(value: Any) -> FlatOutputs:
