@@ -157,13 +157,15 @@ def _make_table(results: Sequence[Judged]) -> Table:
 def _explain(result: Judged) -> Text:
     from harness.report.tables import style_text
 
-    found = "nothing" if result.evaluation is None else str(result.evaluation.outcome)
-    message = "" if result.evaluation is None else f": {result.evaluation.message[:300]}"
     expected = ", ".join(result.file.expected)
     if result.file.faster_than is not None:
         expected += f", faster than {result.file.faster_than:g}"
-    opened = f" (known: {result.file.known_open})" if result.file.known_open else ""
-    return style_text(f"{result.file.name}: expected {expected}; found {found}, {result.by}{message}{opened}", "red")
+    parts = [f"{result.file.name}: expected {expected}; found {result.by}"]
+    if result.evaluation is not None and result.evaluation.message:
+        parts.append(f": {result.evaluation.message[:300]}")
+    if result.file.known_open:
+        parts.append(f" (known: {result.file.known_open})")
+    return style_text("".join(parts), "red")
 
 
 def summarise_results(results: Sequence[Judged]) -> list[str]:

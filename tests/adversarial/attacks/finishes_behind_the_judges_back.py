@@ -2,7 +2,7 @@
 
 layer: time
 mechanism: The outputs lie in memory that both share; no clock runs any more while the judge takes them away.
-problem: large_add
+problem: wide_add
 expected: suspect, unranked, no_gain, wrong_value
 device: cpu
 timed: yes

@@ -2,7 +2,7 @@
 
 layer: time
 mechanism: The second clock allows for copying the outputs; who has nothing to copy can spend that time on the work.
-problem: large_add
+problem: wide_add
 expected: suspect, unranked, no_gain, wrong_value
 device: cpu
 timed: yes

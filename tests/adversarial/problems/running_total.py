@@ -12,7 +12,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.rand(32, size)]
+    return [torch.rand(128, size)]
 
 
 def get_init_inputs():
