@@ -28,14 +28,13 @@ END_TIMEOUT_S = 10.0  # for everything that a worker started to be cleared away
 
 def serve(judge: Channel) -> None:
     """Answers spawn and kill requests until the judge closes the line."""
-    children: set[int] = set()
+    children: set[int] = set()  # none is waited for before the judge ends it: how it ended would be lost
     judge.send({"kind": "warm", "namespaces": _can_enter_namespaces()})
     while True:
         try:
             message, descriptors = judge.receive()
         except WorkerLost:
             break
-        _reap(children)
         if message["kind"] == "spawn":
             _answer_spawn(judge, message, descriptors, children)
         elif message["kind"] == "kill":
@@ -95,16 +94,10 @@ def _start(judge: Channel, message: dict[str, Any], line: int, output: int) -> N
         os._exit(status)
 
 
-def _reap(children: set[int]) -> None:
-    for pid in list(children):
-        if os.waitpid(pid, os.WNOHANG)[0] == pid:
-            children.remove(pid)
-
-
 def _kill(pid: int, children: set[int], grace_s: float) -> dict[str, Any]:
     """Ends a worker with its process group, after giving it `grace_s` to end by itself.
 
-    Its exit status (None if it was collected before), and whether it is this signal that ended it.
+    Its exit status (None if it is unknown), and whether it is this signal that ended it.
     """
     if pid not in children:
         return {"status": None, "killed": False}
