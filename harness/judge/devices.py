@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 
 from harness.domain import DeviceError, Language
+from harness.judge.memory import available_memory_bytes
 from harness.wire import TensorSpec, device_memory, storage_bytes
 
 MINIMUM_CACHE_BYTES = 32 << 20
@@ -30,10 +31,25 @@ class SharedArena:
             self._address, self.descriptor, self.size_bytes = device_memory.allocate_shareable(size_bytes, index)
         else:
             self.size_bytes = -(-size_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
+            self._map_memory_file()
+
+    def _map_memory_file(self) -> None:
+        """Raises DeviceError if that much memory is not to be had: pages are only taken when they are first written,
+        and by then it would be too late to say so."""
+        room_bytes = available_memory_bytes()
+        if self.size_bytes > room_bytes:
+            raise DeviceError(f"{self.size_bytes} bytes of shared memory are needed, and only {room_bytes} are left")
+        try:
             self.descriptor = os.memfd_create("harness-arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        except OSError as error:
+            raise DeviceError(f"no shared memory is to be had: {error}") from error
+        try:
             os.ftruncate(self.descriptor, self.size_bytes)
             self._mapped = mmap.mmap(self.descriptor, self.size_bytes)
             self._keep_size()
+        except (OSError, ValueError) as error:
+            os.close(self.descriptor)
+            raise DeviceError(f"{self.size_bytes} bytes of shared memory are not to be had: {error}") from error
 
     def _keep_size(self) -> None:
         """Seals the size: a worker that shrank the file would crash the judge at its next access."""
@@ -147,13 +163,6 @@ def open_device(wanted: str, language: Language) -> JudgeDevice | None:
         if int(wanted.split(":")[1]) >= count:
             raise DeviceError(f"{wanted} was asked for, but this machine has {count} usable GPUs")
     return JudgeDevice(wanted)
-
-
-def available_memory_bytes() -> int:
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) * 1024
-    raise DeviceError("/proc/meminfo has no MemAvailable line: this kernel is too old")
 
 
 def _last_level_cache_bytes() -> int:

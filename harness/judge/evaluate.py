@@ -34,8 +34,9 @@ from harness.judge.ceilings import CeilingStore
 from harness.judge.client import AnswerBuild, CandidateFailure, Mode
 from harness.judge.clocks import TimingResult
 from harness.judge.correctness import check_correctness
-from harness.judge.devices import JudgeDevice, available_memory_bytes
+from harness.judge.devices import JudgeDevice
 from harness.judge.environment import describe_environment
+from harness.judge.memory import available_memory_bytes
 from harness.judge.noise import NoiseFloors, NoiseKey
 from harness.judge.plausibility import Roofline
 from harness.judge.probes import probe_candidate
@@ -51,7 +52,7 @@ from harness.store.certificate import Certificate
 
 CANDIDATE_ENTRY = "ModelNew"
 MAX_WORKER_MEMORY_BYTES = 16 << 30
-SECOND_LOAD_S = 15.0
+SECOND_LOAD_SHARE = 1 / 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,10 +295,8 @@ class Judge:
     def _limits_for(self, candidate: Candidate) -> TimeLimits:
         """Short ones to load a candidate that has had its full time before, when it was built ahead."""
         limits = self._settings.limits
-        if candidate.digest not in self._hung_ahead:
-            return limits
-        start_s, construct_s = (min(limit_s, SECOND_LOAD_S) for limit_s in (limits.start_s, limits.construct_s))
-        return replace(limits, start_s=start_s, construct_s=construct_s)
+        share = SECOND_LOAD_SHARE if candidate.digest in self._hung_ahead else 1.0
+        return replace(limits, start_s=limits.start_s * share, construct_s=limits.construct_s * share)
 
     def _load_only(self, case: Case, loaded: LoadedProblem, candidate: Candidate) -> None:
         """Imports and constructs the candidate without a device, building what it asks for.

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from harness.domain import ProblemError, WireError
-from harness.judge.devices import available_memory_bytes
 from harness.judge.difference import has_same_bits
+from harness.judge.memory import available_memory_bytes
 from harness.problems.load import LoadedProblem
 from harness.wire import flatten_value
 
