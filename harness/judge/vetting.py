@@ -16,8 +16,8 @@ import torch
 
 from harness.domain import ProblemError
 from harness.judge.compare import judge_outputs
-from harness.judge.memory import available_memory_bytes
 from harness.judge.difference import find_difference
+from harness.judge.memory import available_memory_bytes
 from harness.judge.truth import FlatOutputs, Truth, trust_outputs
 from harness.problems.load import LoadedProblem
 
