@@ -396,7 +396,7 @@ class ModelNew(nn.Module):
 
 @pytest.mark.parametrize("kind", [*KINDS, "nothing"])
 def test_a_warning_tells_of_walls_that_are_weaker_than_a_root_of_its_own(kind, walled_bench):
-    evaluation = walled_bench(kind).judge(GOOD)
+    evaluation = walled_bench(kind).judge(GOOD, attribute_work=False)
     warnings = [finding.message for finding in evaluation.findings if finding.check == "confinement"]
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.confinement == LEVELS[kind]
@@ -424,6 +424,7 @@ class ModelNew(nn.Module):
 @pytest.mark.parametrize("kind", [*KINDS, "nothing"])
 def test_what_a_candidate_starts_ends_with_it(kind, end, walled_bench, processes_with):
     seconds = f"{4321 + os.getpid() % 1000}.{len(end)}"
-    evaluation = walled_bench(kind).judge(ESCAPING.replace("__SECONDS__", seconds).replace("__END__", end))
+    source = ESCAPING.replace("__SECONDS__", seconds).replace("__END__", end)
+    evaluation = walled_bench(kind).judge(source, attribute_work=False)
     assert evaluation.outcome in ("correct", "runtime_error"), evaluation.message
     assert processes_with(seconds) == []

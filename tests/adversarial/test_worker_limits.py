@@ -1,5 +1,6 @@
 """What a candidate may take: memory in every way that there is, processes, scratch, processor time, behind each kind of
-walls, since each limits them in its own way. After every attempt an honest candidate is called as if nothing had been."""
+walls, since each limits them in its own way. After every attempt an honest candidate is called as if nothing had
+been."""
 
 import pytest
 

@@ -1,0 +1,119 @@
+"""Machines that lack something: the next weaker walls are taken and named, and what cannot be had is a clear error."""
+
+import json
+import os
+import resource
+import shutil
+import subprocess
+
+import pytest
+
+from harness.domain import Candidate, Subject
+from harness.executors.local import LocalExecutor, LocalSettings, Task
+from harness.judge.confinement import probe_confinement
+from harness.judge.evaluate import JudgeSettings
+from harness.judge.session import TimeLimits
+from harness.problems.find import read_problem
+
+LONG_S = 5.0
+GOOD = """
+from torch import nn
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        return a + b
+"""
+
+
+@pytest.fixture
+def fake_bubblewrap(tmp_path, monkeypatch):
+    """Puts a script in the place of bubblewrap; its folder."""
+
+    def put(script):
+        folder = tmp_path / "tools"
+        folder.mkdir()
+        (folder / "bwrap").write_text(f"#!/bin/sh\n{script}\n")
+        (folder / "bwrap").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+        return folder
+
+    return put
+
+
+def test_a_bubblewrap_that_is_forbidden_gives_way_to_a_private_root(fake_bubblewrap):
+    fake_bubblewrap("echo no permission to create namespace >&2; exit 1")
+    walls = probe_confinement()
+    assert walls.bubblewrap is None
+    assert "no permission to create namespace" in walls.weakness
+
+
+def test_a_bubblewrap_that_hangs_is_given_up(fake_bubblewrap):
+    fake_bubblewrap("exec sleep 60")
+    walls = probe_confinement(timeout_s=2.0)
+    assert walls.bubblewrap is None
+    assert "bubblewrap does not start within 2 s" in walls.weakness
+
+
+NO_NAMESPACES = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
+
+
+def test_without_namespaces_candidates_are_judged_behind_filters_and_the_record_warns(
+    fake_bubblewrap, tmp_path, tiny_suite, run_harness
+):
+    before = ["unshare", "--map-root-user", "sh", "-c", NO_NAMESPACES, "sh"]
+    if subprocess.run([*before, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("needs user namespaces, to make one in which they are forbidden; they are refused here")
+    tools = fake_bubblewrap("exit 1")
+    (tmp_path / "good.py").write_text(GOOD)
+    args = ["evaluate", "--candidate", "good.py", "--problem", tiny_suite / "add.py", "--no-time", "--json"]
+    finished = run_harness(args, before=before, env={"PATH": f"{tools}:{os.environ['PATH']}"})
+    assert finished.returncode == 0, finished.stderr
+    record = json.loads(finished.stdout)
+    assert record["outcome"] == "correct", record["message"]
+    assert "namespaces" not in record["confinement"]
+    assert "seccomp, rlimits" in record["confinement"]
+    warnings = [finding["message"] for finding in record["findings"] if finding["check"] == "confinement"]
+    assert "user namespaces are not allowed here" in warnings[0]
+
+
+def test_on_one_core_everything_works(tmp_path, tiny_suite, run_harness):
+    if shutil.which("taskset") is None:
+        pytest.skip("needs taskset")
+    (tmp_path / "good.py").write_text(GOOD)
+    args = ["evaluate", "--candidate", "good.py", "--problem", tiny_suite / "add.py", "--allow-load", "--json"]
+    finished = run_harness(args, before=["taskset", "-c", str(min(os.sched_getaffinity(0)))])
+    assert finished.returncode == 0, finished.stderr
+    record = json.loads(finished.stdout)
+    assert record["outcome"] == "correct", record["message"]
+    assert record["timing"]["candidate_us"] > 0
+
+
+def test_shared_memory_that_cannot_be_had_is_a_harness_error_and_the_next_candidate_is_judged(bench):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    assert bench.judge(GOOD).outcome == "correct"
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, hard))  # a memory file is a file
+    try:
+        refused = bench.judge(GOOD)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert refused.outcome == "harness_error"
+    assert "shared memory" in refused.message
+    assert "unexpected" not in refused.message
+    assert bench.judge(GOOD).outcome == "correct"
+
+
+def test_a_candidate_that_hangs_at_import_does_not_cost_its_time_limit_twice(tmp_path, tiny_suite):
+    candidate = Candidate(source="while True: pass", language="cpp", rule="file")
+    problem = read_problem(tiny_suite / "add.py", "tiny")
+    subject = Subject(
+        run="bench", sample=0, turn=0, model="m", prompt="-", suite="tiny", problem=problem.name,
+        problem_digest=problem.digest, candidate_digest=candidate.digest, language="cpp", device="cpu",
+        workload="full", baseline="eager",
+    )  # fmt: skip
+    settings = JudgeSettings(limits=TimeLimits(start_s=LONG_S), measure_time=False, attribute_work=False)
+    verdicts = []
+    with LocalExecutor(LocalSettings(cache=tmp_path, judge=settings)) as executor:
+        task = Task(subject=subject, problem=problem, candidate=candidate)
+        executor.run([task], lambda stage, task, evaluation: verdicts.append((stage, evaluation)))
+    assert [stage for stage, _ in verdicts] == ["build", "judge"]
+    assert verdicts[1][1].outcome == "timeout"
+    assert verdicts[1][1].duration_s < LONG_S
