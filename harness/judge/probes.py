@@ -26,6 +26,7 @@ from harness.judge.truth import Truth
 from harness.judge.variations import find_nearby, make_other_weights
 from harness.judge.vetting import has_only_numbers
 from harness.problems.find import DISTRIBUTION_NAMES
+from harness.wire import flatten_value
 
 BUDGET_S = 0.8  # for all probes of a candidate, or
 BUDGET_SHARE = 0.25  # of the seconds that its correctness took, where that is more
@@ -64,11 +65,13 @@ class _Prober:
         self._has_weights = weights in ("identical", "loaded")
         self._failed: dict[str, list[tuple[str, str]]] = {}
         self._untried: list[str] = []
+        self._takes_floats = False  # distributions change nothing else
         self.stopped = ""
 
     def run(self, budget_s: float) -> None:
         first_s = began_s = time.monotonic()
         inputs = self._make_inputs("as_given")
+        self._takes_floats = any(tensor.is_floating_point() for tensor in flatten_value(inputs, torch.is_tensor)[1])
         self._session.reset_state()
         usual = self._session.call(inputs, self._reference.device)
         self._session.limit_calls(max(LEAST_CALL_S, CALL_SHARE * usual.returned.judge_us / 1e6))
@@ -105,7 +108,8 @@ class _Prober:
         if self._has_weights and not problem.dynamic_weights:
             yield "weights_packed", "other weights", self._try_other_weights
         if self._reference.is_small:
-            for name in DISTRIBUTION_NAMES:
+            named = DISTRIBUTION_NAMES if self._takes_floats else ("padded",)
+            for name in named:
                 if name not in (*problem.distributions, "as_given"):
                     check = "layout_specialised" if name == "padded" else "input_specialised"
                     yield check, name, partial(self._try_distribution, name)

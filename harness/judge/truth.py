@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from harness.domain import ProblemError, WireError
 from harness.judge.difference import has_same_bits
-from harness.judge.memory import available_memory_bytes
+from harness.judge.memory_limit import count_free_bytes, limit_memory
 from harness.problems.load import LoadedProblem
 from harness.wire import flatten_value
 
@@ -89,7 +89,7 @@ def compute_truth(
         after = read_state(model, before)
         write_state(model, before)
         if max_bytes is None:
-            max_bytes = _usable_bytes(own.tensors[0].device)
+            max_bytes = int(count_free_bytes(own.tensors[0].device) * USABLE_MEMORY_SHARE)
         needed_bytes = estimate_float64_bytes(model, inputs, own.tensors)
         if needed_bytes > max_bytes:
             return trust_outputs(own, f"float64 needs about {needed_bytes} bytes, {max_bytes} are usable", after)
@@ -193,9 +193,10 @@ def copy_tensors(inputs: Sequence[Any]) -> tuple[Any, ...]:
 
 def _compute_exact(model: nn.Module, inputs: Sequence[Any], own: FlatOutputs, after: Mapping[str, Tensor]) -> Truth:
     try:
-        precise = copy.deepcopy(model).double()
-        exact = flatten_outputs(precise(*map_tensors(tuple(inputs), _to_double)))
-    except (RuntimeError, TypeError, ValueError, WireError) as error:  # among them torch.OutOfMemoryError
+        with limit_memory(own.tensors[0].device):
+            precise = copy.deepcopy(model).double()
+            exact = flatten_outputs(precise(*map_tensors(tuple(inputs), _to_double)))
+    except (RuntimeError, MemoryError, TypeError, ValueError, WireError) as error:  # among them running out of memory
         reason = f"the reference does not run in float64: {type(error).__name__}: {error}"[:500]
         return trust_outputs(own, reason, after)
     if exact.tree != own.tree:
@@ -234,11 +235,3 @@ def _float64_dtype(dtype: torch.dtype) -> torch.dtype:
     if dtype.is_complex:
         return torch.complex128
     return torch.float64 if dtype.is_floating_point else dtype
-
-
-def _usable_bytes(device: torch.device) -> int:
-    if device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
-        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return int((free + cached) * USABLE_MEMORY_SHARE)
-    return int(available_memory_bytes() * USABLE_MEMORY_SHARE)
