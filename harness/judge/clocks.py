@@ -7,7 +7,6 @@ call itself, the copying of its outputs, and the moment before it was told to go
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -20,8 +19,8 @@ DISTURBED_SHARE = 0.5  # of a claim: a clock that scatters by more cannot confir
 GROSS = 12.0  # how many times more must be missing when the clock is disturbed
 MINIMUM_RESOLUTION_US = 20.0  # waking a process takes about that, and varies as much
 CERTAINTY = 2.58  # standard errors: 99 %
-# Who works ahead in more than half of the calls, and so moves the median, does so in as many of those watched.
-WATCHED_QUANTILE = 0.6
+LOWER_QUARTILE, MEDIAN = 0.25, 0.5
+RESAMPLES = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,22 +59,44 @@ class ClockGap:
 
 
 def compare_clocks(blocks: Sequence[Block]) -> tuple[ClockGap, ...]:
-    """The gaps during the calls, while outputs are copied, and (where it was watched) before the calls."""
-    during = [
-        (block.candidate_judge_us - block.candidate_claim_us) - (block.baseline_judge_us - block.baseline_claim_us)
-        for block in blocks
-    ]
-    after = [block.candidate_copy_us - block.baseline_copy_us for block in blocks]
-    before = _subtract((block.candidate_busy_us, block.baseline_busy_us) for block in blocks)
-    gaps = (_measure_gap("during the call", during), _measure_gap("until its outputs are there", after))
-    return (*gaps, _measure_gap("before it was told to go", before, WATCHED_QUANTILE)) if before else gaps
+    """The gaps during the calls, while outputs are copied, and (where it was watched) before the calls.
+
+    Of the first two only the faster half of each side's calls is looked at, by their claims: the median, and so the
+    speedup, is made there. The lower quartile of what the exchange took is the steadiest thing that can be said of it,
+    and who hides work in those calls moves it by just that work.
+    """
+    mine = _faster_half(blocks, [block.candidate_claim_us for block in blocks])
+    theirs = _faster_half(blocks, [block.baseline_claim_us for block in blocks])
+    during = _measure_gap(
+        "during the call",
+        [block.candidate_judge_us - block.candidate_claim_us for block in mine],
+        [block.baseline_judge_us - block.baseline_claim_us for block in theirs],
+        LOWER_QUARTILE,
+    )
+    after = _measure_gap(
+        "until its outputs are there",
+        [block.candidate_copy_us for block in mine],
+        [block.baseline_copy_us for block in theirs],
+        LOWER_QUARTILE,
+    )
+    busy = _gather(block.candidate_busy_us for block in blocks), _gather(block.baseline_busy_us for block in blocks)
+    return (during, after, _measure_gap("before it was told to go", *busy, MEDIAN)) if all(busy) else (during, after)
 
 
 def compare_helpers(blocks: Sequence[Block]) -> ClockGap | None:
     """The gap before the calls in torch's own threads: they spin after being woken, so it is a coarse one, good for an
     accusation only."""
-    excess = _subtract((block.candidate_helpers_us, block.baseline_helpers_us) for block in blocks)
-    return _measure_gap("before it was told to go, in torch's own threads,", excess) if excess else None
+    mine, theirs = (
+        _gather(block.candidate_helpers_us for block in blocks),
+        _gather(block.baseline_helpers_us for block in blocks),
+    )
+    where = "before it was told to go, in torch's own threads,"
+    return _measure_gap(where, mine, theirs, MEDIAN) if mine and theirs else None
+
+
+def _faster_half(blocks: Sequence[Block], claims: Sequence[float]) -> list[Block]:
+    median = statistics.median(claims)
+    return [block for block, claim_us in zip(blocks, claims, strict=True) if claim_us <= median]
 
 
 def resolve_clocks(blocks: Sequence[Block]) -> float:
@@ -83,19 +104,20 @@ def resolve_clocks(blocks: Sequence[Block]) -> float:
     return max(gap.resolution_us for gap in compare_clocks(blocks))
 
 
-def _subtract(pairs: Iterable[tuple[float | None, float | None]]) -> list[float]:
-    return [mine - theirs for mine, theirs in pairs if mine is not None and theirs is not None]
+def _gather(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
 
 
-def _measure_gap(where: str, excess: Sequence[float], quantile: float = 0.5) -> ClockGap:
-    ordered = sorted(excess)
-    middle_us = statistics.median(ordered)
-    spread = 1.4826 * statistics.median(abs(value - middle_us) for value in ordered)
-    return ClockGap(
-        where=where,
-        missing_us=middle_us if quantile == 0.5 else ordered[int(quantile * len(ordered))],
-        error_us=1.2533 * spread / math.sqrt(len(ordered)),
-    )
+def _measure_gap(where: str, mine: Sequence[float], theirs: Sequence[float], quantile: float) -> ClockGap:
+    """The difference of a quantile of two samples, with its bootstrap standard error."""
+    import numpy as np
+
+    random = np.random.default_rng(len(mine))
+    samples = [np.asarray(values, dtype=float) for values in (mine, theirs)]
+    resampled = [values[random.integers(0, values.size, size=(RESAMPLES, values.size))] for values in samples]
+    spread = np.subtract(*(np.quantile(values, quantile, axis=1) for values in resampled))
+    missing_us = float(np.subtract(*(np.quantile(values, quantile) for values in samples)))
+    return ClockGap(where=where, missing_us=missing_us, error_us=float(spread.std()))
 
 
 def interval_of(blocks: Sequence[Block]) -> tuple[float, float, float]:
@@ -140,8 +162,8 @@ def confirm_claims(timing: Timing) -> TimingResult:
 
     What is missing for sure is charged; more than a share of the claim makes it `suspect`. What may be missing widens
     the interval. Noise is no proof: where a clock scatters by half a claim or more, or others used the machine, only a
-    gross contradiction makes a candidate `suspect`; otherwise its time is `unreliable` (or `unconfirmed`, if it is simply shorter than the clock
-    resolves).
+    gross contradiction makes a candidate `suspect`; otherwise its time is `unreliable` (or `unconfirmed`, if it is
+    simply shorter than the clock resolves).
     """
     gaps = compare_clocks(timing.blocks)
     claim_us = timing.candidate_us

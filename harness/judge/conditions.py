@@ -23,7 +23,7 @@ SAMPLE_EVERY_S = 0.1
 CALM_LOAD_CORES, CALM_LOAD_SHARE = 0.15, 0.05
 SHORTEST_LOAD_S = 0.2  # the kernel counts in ticks of 10 ms: over less time than this the load is not known
 # The judge's own flush of a GPU's cache may take this much longer than on an idle one.
-CALM_SLOWDOWN, CALM_SLOWDOWN_US = 1.3, 20.0
+CALM_SLOWDOWN, CALM_SLOWDOWN_US = 1.5, 50.0
 _THROTTLING = {
     0x8: "hardware slowdown", 0x20: "software thermal slowdown", 0x40: "hardware thermal slowdown",
     0x80: "hardware power brake",

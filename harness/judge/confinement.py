@@ -179,11 +179,21 @@ def _without_nested(folders: Iterable[Path]) -> list[Path]:
 
 
 def interpreter_folders() -> list[Path]:
-    """What a Python with torch must be able to read: its installation, its environment, its import path."""
+    """What a Python with torch, and the compilers, must be able to read: installation, environment, import path."""
     names = [sys.prefix, sys.base_prefix, sys.exec_prefix, sysconfig.get_path("include"), *_site_folders()]
     names += os.environ.get("LD_LIBRARY_PATH", "").split(":")
     names += [os.environ.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH")]
-    return [Path(name) for name in names if name]
+    return [*(Path(name) for name in names if name), *_compiler_folders()]
+
+
+def _compiler_folders() -> list[Path]:
+    """The installations of the compilers that are on the PATH or named by CC and CXX, wherever they lie; of one that
+    lies straight below the home folder only its own folder."""
+    named = [os.environ.get(name, "") for name in ("CC", "CXX")]
+    found = [shutil.which(name) for name in (*named, "cc", "c++", "gcc", "g++", "nvcc") if name]
+    programs = {Path(path) for path in found if path} | {Path(path).resolve() for path in found if path}
+    closed = {Path("/"), Path.home(), *Path.home().parents}
+    return [path.parent if path.parent.parent in closed else path.parent.parent for path in sorted(programs)]
 
 
 def _site_folders() -> list[str]:

@@ -7,6 +7,7 @@ import mmap
 import os
 import re
 import statistics
+import time
 from math import prod
 from pathlib import Path
 
@@ -130,6 +131,13 @@ class JudgeDevice:
             ended.record()
             ended.synchronize()
         return float(began.elapsed_time(ended)) * 1e3
+
+    def time_flush_us(self) -> float:
+        """Flushes the cache; how long that took, waiting for whatever else runs on the device included."""
+        self.synchronize()
+        began_ns = time.perf_counter_ns()
+        self.flush_cache()
+        return (time.perf_counter_ns() - began_ns) / 1e3
 
     def learn_idle_flush(self) -> None:
         """Measures once what a flush takes while no candidate runs: how to tell later that something else does."""

@@ -44,7 +44,7 @@ from harness.judge.reference import ENTRY, Reference, prepare_reference, usable_
 from harness.judge.screen import find_syntax_error, screen_source
 from harness.judge.session import Footprint, ModelSession, TimeLimits, open_session
 from harness.judge.supervisor import Forkserver, WorkerLimits
-from harness.judge.timing import PairedTimer, TimingPlan
+from harness.judge.timing import PairedTimer, TimingPlan, shorten_plan
 from harness.judge.truth import FlatOutputs
 from harness.judge.work import attribute_work
 from harness.problems.load import LoadedProblem, load_problem, workload_source
@@ -243,7 +243,7 @@ class Judge:
 
     def _time_itself(self, reference: Reference, baseline: str, seeds: Iterator[int]) -> Timing:
         """The baseline against itself, in two processes as they are for a candidate."""
-        plan = replace(self._settings.plan, budget_s=self._settings.plan.budget_s / 4, attempts=1)
+        plan = shorten_plan(self._settings.plan)
         with self._open_baseline(reference, baseline) as one, self._open_baseline(reference, baseline) as other:
             timer = PairedTimer(baseline=one, candidate=other, reference=reference, plan=plan, seed=next(seeds))
             return timer.measure(baseline, seeds).timing

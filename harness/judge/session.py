@@ -26,7 +26,7 @@ from harness.judge.client import (
     protocol_failure,
 )
 from harness.judge.devices import JudgeDevice, SharedArena
-from harness.judge.supervisor import Forkserver, Usage, WorkerLimits
+from harness.judge.supervisor import Forkserver, WorkerLimits
 from harness.judge.truth import FlatOutputs
 from harness.wire import Region, TensorSpec, flatten_value, place_contiguous
 from harness.wire.layout import align, place_strided
@@ -82,16 +82,9 @@ class Run:
     outputs: FlatOutputs
     returned: Returned
     inputs_unchanged: bool
-    idle: Usage | None = None  # what was used while decoy inputs lay there and nothing was asked for
+    idle_busy_us: float | None = None  # how busy it was while decoy inputs lay there and nothing was asked for;
+    idle_helpers_us: float | None = None  # and torch's own threads. See `ModelSession.call_timed`
     flush_us: float | None = None  # what flushing the cache took, on a GPU
-
-    @property
-    def idle_busy_us(self) -> float | None:
-        return None if self.idle is None else self.idle.busy_ns / 1e3
-
-    @property
-    def idle_helpers_us(self) -> float | None:
-        return None if self.idle is None else self.idle.helpers_ns / 1e3
 
 
 class ModelSession:
@@ -182,29 +175,37 @@ class ModelSession:
         cannot begin before the clock does, except in the moment between being let go on and being told to go.
 
         With a `decoy` (other inputs of the same form) that moment is watched: they are shown first, exactly as inputs
-        are, but what follows is not the signal to go. Who works nevertheless shows it by the processor time used.
+        are, but what follows is not the signal to go. Who works nevertheless uses the processor meanwhile; on a GPU it
+        makes the judge's own work there take longer.
         """
         placed = self._client.lay_out(tuple(inputs))
         self._client.prepare(placed, self._footprint.output, timeout_s=self._limits.call_s)
-        before = None if decoy is None else self._watch(self._client.lay_out(tuple(decoy)), device)
+        idle = (None, None) if decoy is None else self._watch(self._client.lay_out(tuple(decoy)), device)
         with self._client.paused():
-            idle = None if before is None else self._client.measure_usage() - before
-            self._stage(placed)
-            flush_us = device.flush_cache()
-            device.synchronize()
+            flush_us = self._show(placed, device)
         self._client.wake(timeout_s=self._limits.call_s)
-        return replace(self._go(placed), idle=idle, flush_us=flush_us)
+        run = self._go(placed)
+        return replace(run, idle_busy_us=idle[0], idle_helpers_us=idle[1], flush_us=flush_us)
 
-    def _watch(self, placed: PlacedInputs, device: JudgeDevice) -> Usage:
-        """Shows inputs that will not be asked for, and leaves the worker alone with them. What it had used before."""
+    def _watch(self, placed: PlacedInputs, device: JudgeDevice) -> tuple[float, float | None]:
+        """Shows inputs that will not be asked for, and leaves the worker alone with them."""
         with self._client.paused():
             before = self._client.measure_usage()
-            self._stage(placed)
-            device.flush_cache()
-            device.synchronize()
+            self._show(placed, device)
         self._client.wake(timeout_s=self._limits.call_s)
+        if device.is_cuda:
+            return device.time_flush_us(), None
         time.sleep(WATCH_S)
-        return before
+        with self._client.paused():
+            used = self._client.measure_usage() - before
+        return used.busy_ns / 1e3, used.helpers_ns / 1e3
+
+    def _show(self, placed: PlacedInputs, device: JudgeDevice) -> float | None:
+        """Writes inputs, and flushes the cache; how long the device took for that."""
+        self._stage(placed)
+        flush_us = device.flush_cache()
+        device.synchronize()
+        return flush_us
 
     def _stage(self, placed: PlacedInputs) -> None:
         self._client.write(placed)

@@ -52,6 +52,18 @@ class TimingPlan:
     allow_load: bool = False  # by other processes, for machines that are never idle: recorded, but no disturbance
 
 
+def shorten_plan(plan: TimingPlan) -> TimingPlan:
+    """What is enough to see how far two processes with the same program lie apart."""
+    return replace(
+        plan,
+        budget_s=plan.budget_s / 4,
+        min_blocks=max(plan.min_blocks // 2, 1),
+        judged_calls=0,
+        screened_share=0.0,
+        attempts=1,
+    )
+
+
 class PairedTimer:
     """Measures one candidate against one baseline; both sessions are constructed and hold the same weights."""
 
