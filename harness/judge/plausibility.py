@@ -9,6 +9,7 @@ algorithm does: a warning.
 from __future__ import annotations
 
 import random
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +28,7 @@ from harness.wire import flatten_value
 
 MARGIN = 0.7  # of the time that moving the data takes: reads overlap with writes, and a flush may leave something
 REFINING_S = 10.0  # for calls of the reference when somebody is about to be accused
-MIN_SAMPLES, MAX_SAMPLES = 8, 24  # places in each input that are looked at
+MAX_SAMPLES = 24  # places in each input that are looked at
 SAMPLE_BYTES = 64  # one line of a cache
 DOUBT = 0.01  # chance that an input is needed less than it is said to be
 
@@ -173,9 +174,8 @@ def refine_traffic(traffic: Traffic, reference: Reference, seed: int) -> Traffic
     written = sum(_count_without_repeats(tensor) for tensor in expected.tensors)
     floating = [tensor for tensor in _list_tensors(inputs) if tensor.is_floating_point() and tensor.numel()]
     sampler = _Sampler(reference, inputs, expected, random.Random(seed))
-    samples = int(REFINING_S / (2 * max(reference.call_s, 1e-6) * max(len(floating), 1)))
-    samples = min(max(samples, MIN_SAMPLES), MAX_SAMPLES)
-    read = sum(sampler.find_needed_share(tensor, samples) * count_distinct_bytes((tensor,)) for tensor in floating)
+    each_s = REFINING_S / max(len(floating), 1)
+    read = sum(sampler.find_needed_share(tensor, each_s) * count_distinct_bytes((tensor,)) for tensor in floating)
     beyond_cache = max(written - reference.device.cache_bytes(), 0)
     write_state(reference.model, reference.changing)
     return replace(traffic, bound_bytes=int(read) + beyond_cache, refined=True)
@@ -193,11 +193,15 @@ class _Sampler:
         self._expected = expected
         self._source = source
 
-    def find_needed_share(self, tensor: Tensor, samples: int) -> float:
-        """At least this share of the tensor is needed, with high confidence. It is one of the inputs."""
+    def find_needed_share(self, tensor: Tensor, budget_s: float) -> float:
+        """At least this share of the tensor is needed, with high confidence. It is one of the inputs. The fewer places
+        there is time for, the less is sure."""
         flat = tensor.as_strided((_reach(tensor),), (1,))
-        hits = sum(self._matters(flat) for _ in range(samples))
-        return _bound_share(hits, samples)
+        deadline_s = time.monotonic() + budget_s
+        found: list[bool] = []
+        while len(found) < MAX_SAMPLES and time.monotonic() < deadline_s:
+            found.append(self._matters(flat))
+        return _bound_share(sum(found), len(found))
 
     def _matters(self, flat: Tensor) -> bool:
         length = SAMPLE_BYTES // flat.element_size()
@@ -232,8 +236,18 @@ def _run(reference: Reference, inputs: Sequence[Any]) -> FlatOutputs:
 
 
 def _differs(reference: Reference, expected: FlatOutputs, found: FlatOutputs) -> bool:
+    """Whether what was found would not pass for what was expected."""
+    if any(_is_far(a, b) for a, b in zip(expected.tensors, found.tensors, strict=False)):
+        return True
     tolerance = reference.loaded.problem.tolerance
     return judge_outputs(trust_outputs(expected), found, tolerance, "roofline")[0] is not None
+
+
+def _is_far(expected: Tensor, found: Tensor) -> bool:
+    """Whether a difference is so large that no closer look is needed, which would take far longer."""
+    if expected.shape != found.shape or not expected.is_floating_point() or not expected.numel():
+        return False
+    return bool((found - expected).abs().max() > expected.abs().max())
 
 
 def _count_without_repeats(tensor: Tensor) -> int:

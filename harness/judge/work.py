@@ -54,7 +54,7 @@ _TORCH_KERNEL = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What a worker said of a few calls. `host` are (range or operator, us on the calling thread), `kernels` (what
+    """What a worker said of a call. `host` are (range or operator, us on the calling thread), `kernels` (what
     launched it, kernel, us on the device), `libraries` files with machine code that the candidate made itself."""
 
     total_us: float

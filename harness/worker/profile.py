@@ -21,7 +21,6 @@ from typing import Any
 import torch
 from torch.autograd import DeviceType  # type: ignore[attr-defined]
 from torch.autograd.profiler import record_function
-from torch.utils._python_dispatch import TorchDispatchMode
 
 OWN_RANGE = "own::"
 CALL_RANGE = "harness::call"
@@ -49,40 +48,35 @@ class Observer:
             return load()
         known = _operator_names()
         loaded = load()
-        self._operators |= _operator_names() - known
+        new = _operator_names() - known
+        self._operators |= new
+        if self._mode == "ablate":
+            self._replace_operators(new)
         if isinstance(loaded, ModuleType):
             self._wrap_functions(loaded)
         return loaded
-
-    def around(self, forward: Callable[..., Any]) -> Callable[..., Any]:
-        """The candidate's forward as it is to be called: without the effect of its own operators when ablating."""
-        if self._mode != "ablate" or not self._operators:
-            return forward
-
-        def call(*inputs: Any) -> Any:
-            with _AblatedOperators(frozenset(self._operators), self._ablate):
-                return forward(*inputs)
-
-        return call
 
     def ablates_everything(self) -> bool:
         """Whether all code of the candidate's own was called as ever, and none of it can have had its effect."""
         return self._conclusive and not find_own_libraries(self._scratch)
 
     def profile(self, call: Callable[[], None], device: torch.device) -> dict[str, Any]:
-        """Profiles a few calls, each of which waits for the device.
+        """Profiles a few calls, each of which waits for the device, and tells of the fastest: what disturbs, such as
+        the profiler's own beginning, is in the others.
 
-        `total_us` is their time altogether; `host` is by name how much of it the calling thread spent in each range
-        or operator itself; `kernels` by (what launched it, name) how long kernels ran on the device.
+        `total_us` is its time; `host` is by name how much of it the calling thread spent in each range or operator
+        itself; `kernels` by (what launched it, name) how long kernels ran on the device.
         """
         on_gpu = device.type == "cuda"
         with torch.autograd.profiler.profile(use_kineto=True, use_device="cuda" if on_gpu else None) as profiler:
             _repeat(call)
         events = list(profiler.function_events or ())
         calls = [event for event in events if event.name == CALL_RANGE and _is_on_host(event)]
-        host = [event for event in events if _is_on_host(event) and event.thread == calls[0].thread]
+        fastest = min(calls, key=lambda event: event.time_range.elapsed_us())
+        events = [event for event in events if _lies_in(event, fastest)]
+        host = [event for event in events if _is_on_host(event) and event.thread == fastest.thread]
         return {
-            "total_us": sum(event.time_range.elapsed_us() for event in calls),
+            "total_us": fastest.time_range.elapsed_us(),
             "host": _largest(((self._mark(event.name),), event.self_cpu_time_total) for event in host),
             "kernels": _largest(self._list_kernels(events, host)) if on_gpu else [],
             "libraries": find_own_libraries(self._scratch)[:20],
@@ -94,6 +88,12 @@ class Observer:
                 self._conclusive = False  # methods of its classes are out of reach
             elif callable(value) and not name.startswith("__"):
                 setattr(module, name, self._wrap(name, value))
+
+    def _replace_operators(self, names: Iterable[str]) -> None:
+        for name in names:
+            namespace, _, operator = name.partition("::")
+            holder = getattr(torch.ops, namespace)
+            setattr(holder, operator, _AblatedOperator(getattr(holder, operator), self._ablate))
 
     def _wrap(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -163,6 +163,10 @@ def _is_on_host(event: Any) -> bool:
     return bool(event.device_type == DeviceType.CPU and not event.is_async)
 
 
+def _lies_in(event: Any, outer: Any) -> bool:
+    return bool(outer.time_range.start <= event.time_range.start <= outer.time_range.end)
+
+
 def _repeat(call: Callable[[], None]) -> None:
     began_s = time.perf_counter()
     for _ in range(MAX_CALLS):
@@ -189,20 +193,19 @@ def _find_range(ranges: list[Any], starts: list[float], at_us: float) -> str:
     return str(ranges[position].name) if position >= 0 else ""
 
 
-class _AblatedOperators(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Has the operators that a candidate registered with torch called by `ablate`."""
+class _AblatedOperator:
+    """Stands in the place of an operator that a candidate registered with torch, or of one of its overloads."""
 
-    def __init__(self, names: frozenset[str], ablate: Callable[..., Any]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self._names = names
+    def __init__(self, operator: Any, ablate: Callable[..., Any]) -> None:
+        self._operator = operator
         self._ablate = ablate
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        if func.name().partition(".")[0] not in self._names:
-            return func(*args, **(kwargs or {}))
-        return self._ablate(func, args, kwargs or {})
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._ablate(self._operator, args, kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._operator, name)
+        return _AblatedOperator(value, self._ablate) if callable(value) else value
 
 
 def call_without_effect(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -1,0 +1,81 @@
+"""What a function leaves behind when it is called without its effect."""
+
+import pytest
+import torch
+
+from harness.worker.profile import Observer, call_without_effect, poison
+
+FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64)
+OTHERS = (torch.int64, torch.int32, torch.uint8, torch.bool)
+
+
+@pytest.mark.parametrize("dtype", FLOATS + OTHERS)
+def test_poison_has_the_same_form_and_no_value_in_common(dtype):
+    tensor = torch.arange(6).reshape(2, 3).t().to(dtype)
+    wrong = poison(tensor)
+    assert (wrong.shape, wrong.dtype) == (tensor.shape, tensor.dtype)
+    assert not (wrong == tensor).any()
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_poison_times_zero_is_zero(dtype):
+    assert not (poison(torch.ones(3, dtype=dtype)) * 0).any()
+
+
+def test_a_returned_tensor_is_poisoned():
+    a = torch.randn(4)
+    result = call_without_effect(torch.add, (a, a), {})
+    assert result.shape == a.shape
+    assert not torch.isclose(result, a + a).any()
+
+
+def test_tensors_inside_lists_and_tuples_are_poisoned_and_the_rest_is_kept():
+    first, (second, number), none = call_without_effect(lambda x: [x + 1, (x + 2, 7), None], (torch.zeros(2),), {})
+    assert first.min() > 1e30
+    assert second.min() > 1e30
+    assert (number, none) == (7, None)
+
+
+def test_what_would_have_been_written_is_poison_and_other_arguments_are_as_they_were():
+    out, a = torch.zeros(4), torch.randn(4)
+    kept = a.clone()
+    call_without_effect(torch.add, (a, 1.0), {"out": out})
+    assert not torch.isclose(out, a + 1).any()
+    assert torch.equal(a, kept)
+
+
+def test_a_tensor_that_was_written_and_returned_keeps_no_right_value():
+    out, a = torch.zeros(4), torch.ones(4)
+    result = call_without_effect(torch.add, (a, a), {"out": out})
+    assert not (result == 2).any()
+    assert not (out == 2).any()
+
+
+def test_a_function_that_may_work_on_addresses_is_not_called(tmp_path):
+    calls = []
+    observer = Observer("ablate", tmp_path)
+    tensor = torch.zeros(4)
+    assert observer._ablate(calls.append, (tensor.data_ptr(),), {}) is None
+    assert observer._ablate(calls.append, (tensor, tensor.data_ptr()), {}) is None
+    assert calls == []
+    assert not observer.ablates_everything()
+
+
+def test_nothing_follows_from_a_function_that_fails_without_its_effect(tmp_path):
+    observer = Observer("ablate", tmp_path)
+    with pytest.raises(RuntimeError):
+        observer._ablate(torch.mm, (torch.zeros(2, 3), torch.zeros(2, 3)), {})
+    assert not observer.ablates_everything()
+
+
+def test_functions_that_ran_without_effect_are_everything(tmp_path):
+    observer = Observer("ablate", tmp_path)
+    observer._ablate(torch.relu, (torch.zeros(3),), {})
+    assert observer.ablates_everything()
+
+
+def test_a_plain_worker_touches_nothing(tmp_path):
+    extension = type(torch)("extension")
+    extension.relu = torch.relu
+    assert Observer("plain", tmp_path).watch(lambda: extension) is extension
+    assert extension.relu is torch.relu
