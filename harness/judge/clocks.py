@@ -7,6 +7,7 @@ call itself, the copying of its outputs, and the moment before it was told to go
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -51,11 +52,6 @@ class ClockGap:
     def certain_us(self) -> float:
         """What is missing for sure."""
         return self.missing_us - self.resolution_us
-
-    @property
-    def possible_us(self) -> float:
-        """The most that may be missing."""
-        return max(self.missing_us + CERTAINTY * self.error_us, 0.0)
 
 
 def compare_clocks(blocks: Sequence[Block]) -> tuple[ClockGap, ...]:
@@ -199,7 +195,8 @@ def _charge(timing: Timing, gaps: Sequence[ClockGap]) -> Timing:
     """Adds what is certainly missing in the claims to the candidate's time, and lets what may be missing count against
     it at the lower end of the interval: too little to be suspect, it gains nothing either."""
     certain_us = sum(max(gap.certain_us, 0.0) for gap in gaps)
-    possible_us = max(sum(gap.possible_us for gap in gaps), certain_us)
+    found_us, error_us = sum(max(gap.missing_us, 0.0) for gap in gaps), math.hypot(*(gap.error_us for gap in gaps))
+    possible_us = max(found_us + CERTAINTY * error_us, certain_us)
     claim_us = timing.candidate_us
     share, least = claim_us / (claim_us + certain_us), claim_us / (claim_us + possible_us)
     low, high = timing.speedup_low * least, timing.speedup_high * share
