@@ -31,7 +31,6 @@ library = ctypes.CDLL(
         cuda_sources=SOURCE,
         no_implicit_headers=True,
         is_python_module=False,
-        extra_ldflags=["-lcublas"],
     )
 )
 

@@ -1,0 +1,19 @@
+"""Sum of two matrices of 35 MB."""
+
+import torch
+from torch import nn
+
+rows, columns = 3000, 2900
+
+
+class Model(nn.Module):
+    def forward(self, a, b):
+        return a + b
+
+
+def get_inputs():
+    return [torch.randn(rows, columns), torch.randn(rows, columns)]
+
+
+def get_init_inputs():
+    return []
