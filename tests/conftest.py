@@ -207,7 +207,9 @@ class Bench:
             environment=clean_environment,
         )
 
-    def judge(self, source, problem=TINY_PROBLEM, *, time=False, plan=None, baseline="eager", **limits):
+    def judge(
+        self, source, problem=TINY_PROBLEM, *, time=False, plan=None, baseline="eager", attribute_work=True, **limits
+    ):
         """The evaluation of one candidate on a problem given as source."""
         from harness.domain import Candidate, Problem, Subject
         from harness.judge.evaluate import Judge, JudgeSettings
@@ -218,6 +220,7 @@ class Bench:
             limits=TimeLimits(**(self._limits | limits)),
             plan=plan or TimingPlan(budget_s=1.0, allow_load=True),
             measure_time=time,
+            attribute_work=attribute_work,
         )
         judge = Judge(
             device=self._device, builder=self.builder, forkserver=self.forkserver, settings=settings,

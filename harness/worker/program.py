@@ -102,8 +102,7 @@ class Worker:
             model = self._entry(*arguments)
         self._model = model.to(self._device).train(message["training"])
         self._model.requires_grad_(False)
-        forward = torch.compile(self._model) if message["compiled"] else self._model
-        self._forward = self._observer.around(forward)
+        self._forward = torch.compile(self._model) if message["compiled"] else self._model
         state = {name: tensor for name, tensor in self._model.state_dict().items() if torch.is_tensor(tensor)}
         return {"kind": "constructed", "state": [[name, describe(tensor).to_json()] for name, tensor in state.items()]}
 

@@ -1,0 +1,227 @@
+"""Whose code did the work, through the real evaluator: own kernels, torch's, libraries', decoys, and none at all."""
+
+import base64
+import os
+import subprocess
+
+import pytest
+
+from harness.domain import Problem
+
+ADD = """
+import torch
+from torch import nn
+
+rows, columns = 512, 512
+
+
+class Model(nn.Module):
+    def forward(self, a, b):
+        return a + b
+
+
+def get_inputs():
+    return [torch.randn(rows, columns), torch.randn(rows, columns)]
+
+
+def get_init_inputs():
+    return []
+"""
+PRODUCT = ADD.replace("a + b", "a @ b")
+
+IMPORTS = """
+import ctypes
+import os
+
+import torch
+from torch import nn
+from torch.utils.cpp_extension import load_inline
+"""
+EXTENSION = (
+    IMPORTS
+    + '''
+SOURCE = r"""
+#include <torch/library.h>
+
+void add_arrays(float* out, const float* a, const float* b, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) out[i] = a[i] + b[i];
+}
+torch::Tensor add(torch::Tensor a, torch::Tensor b) {
+    a = a.contiguous();
+    b = b.contiguous();
+    auto out = torch::empty_like(a);
+    add_arrays(out.data_ptr<float>(), a.data_ptr<float>(), b.data_ptr<float>(), a.numel());
+    return out;
+}
+void add_into(torch::Tensor out, torch::Tensor a, torch::Tensor b) {
+    add_arrays(out.data_ptr<float>(), a.data_ptr<float>(), b.data_ptr<float>(), a.numel());
+}
+void add_at(int64_t out, int64_t a, int64_t b, int64_t count) {
+    add_arrays((float*)out, (const float*)a, (const float*)b, count);
+}
+bool can_add(int64_t a) { return a != 0; }
+torch::Tensor product(torch::Tensor a, torch::Tensor b) { return at::matmul(a, b); }
+TORCH_LIBRARY(attributed, m) { m.def("add", &add); }
+"""
+extension = load_inline(
+    name="attributed", cpp_sources=SOURCE, functions=["add", "add_into", "add_at", "can_add", "product"]
+)
+'''
+)
+BOUND = ("add", "add_into", "add_at", "can_add", "product")
+
+
+def candidate(body, before=EXTENSION):
+    lines = "\n        ".join(body.strip().splitlines())
+    return f"{before}\n\nclass ModelNew(nn.Module):\n    def forward(self, a, b):\n        {lines}\n"
+
+
+OWN = candidate("return extension.add(a, b)")
+OWN_OTHERWISE = {
+    "in_place": candidate("out = torch.empty_like(a)\nextension.add_into(out, a, b)\nreturn out"),
+    "by_address": candidate(
+        "a, b, out = a.contiguous(), b.contiguous(), torch.empty_like(a)\n"
+        "extension.add_at(out.data_ptr(), a.data_ptr(), b.data_ptr(), a.numel())\nreturn out"
+    ),
+    "operator": candidate("return torch.ops.attributed.add(a, b)"),
+}
+DECOYS = {
+    "called_and_thrown_away": candidate("extension.add(a, b)\nreturn a + b"),
+    "times_zero": candidate("return a + b + 0 * extension.add(a, b)"),
+    "never_called": candidate("return a + b"),
+    "operator_thrown_away": candidate("torch.ops.attributed.add(a, b)\nreturn a + b"),
+}
+PURE_TORCH = candidate("return a + b", before=IMPORTS)
+FALLS_BACK = candidate(
+    """
+if extension.can_add(a.data_ptr()):
+    return extension.add(a, b)
+return a + b
+"""
+)
+LIBRARY_CODE = "void add(float *o, const float *a, const float *b, long n) { while (n--) o[n] = a[n] + b[n]; }"
+ITS_OWN_LIBRARY = """
+a, b, out = a.contiguous(), b.contiguous(), torch.empty_like(a)
+library.add(*(ctypes.c_void_p(t.data_ptr()) for t in (out, a, b)), ctypes.c_long(a.numel()))
+return out
+"""
+LOADS_ITS_LIBRARY = """
+import base64
+open("own.so", "wb").write(base64.b64decode("__LIBRARY__"))
+library = ctypes.CDLL(os.path.abspath("own.so"))
+"""
+NOT_WHEN_WATCHED = "if torch.autograd._profiler_enabled(): raise RuntimeError('somebody looks')\n"
+
+
+def judge(bench, source, problem=ADD, **fields):
+    return bench.judge(source, Problem(name="add", suite="tiny", source=problem, **fields))
+
+
+def checks(evaluation):
+    return {finding.check: finding.severity for finding in evaluation.findings}
+
+
+def assert_shares_add_up(work):
+    assert work.own + work.torch + work.library + work.other == pytest.approx(1.0)
+    assert min(work.own, work.torch, work.library, work.other) >= 0
+
+
+def test_a_kernel_of_its_own_does_the_work(bench, needs_compiler):
+    evaluation = judge(bench, OWN, requires_kernel=True)
+    assert evaluation.outcome == "correct", evaluation.message
+    assert evaluation.work.own > 10 * (evaluation.work.torch + evaluation.work.library)
+    assert evaluation.work.without_own == "changed"
+    assert evaluation.work.own_kernels == BOUND
+    assert_shares_add_up(evaluation.work)
+
+
+@pytest.mark.parametrize("way", OWN_OTHERWISE)
+def test_a_kernel_that_writes_into_tensors_or_is_an_operator_does_the_work(way, bench, needs_compiler):
+    evaluation = judge(bench, OWN_OTHERWISE[way], requires_kernel=True)
+    assert evaluation.outcome == "correct", evaluation.message
+    assert evaluation.work.own > 10 * (evaluation.work.torch + evaluation.work.library)
+    assert evaluation.work.without_own in ("changed", "failed")
+    assert "decoy_kernel" not in checks(evaluation)
+
+
+def test_an_extension_that_only_calls_torch_is_a_library_at_work(bench, needs_compiler):
+    evaluation = judge(bench, candidate("return extension.product(a, b)"), PRODUCT, requires_kernel=True)
+    assert evaluation.outcome == "correct", evaluation.message
+    assert evaluation.work.library > 3 * evaluation.work.own
+    assert evaluation.work.without_own == "changed"
+    notes = [finding.message for finding in evaluation.findings if finding.severity == "note"]
+    assert any(message.startswith("at::matmul is called") for message in notes)
+
+
+@pytest.mark.parametrize("way", DECOYS)
+def test_a_decoy_is_found_out(way, bench, needs_compiler):
+    evaluation = judge(bench, DECOYS[way])
+    assert evaluation.outcome == "correct", evaluation.message
+    assert evaluation.work.without_own == "unchanged"
+    assert checks(evaluation)["decoy_kernel"] == "warning"
+
+
+def test_a_decoy_is_rejected_where_a_kernel_is_required(bench, needs_compiler):
+    evaluation = judge(bench, DECOYS["times_zero"], requires_kernel=True)
+    assert evaluation.outcome == "rejected"
+    assert checks(evaluation)["decoy_kernel"] == "fatal"
+    assert "do not influence the result" in evaluation.message
+    assert evaluation.work.without_own == "unchanged"
+
+
+def test_a_candidate_that_asks_its_extension_which_way_to_go_is_not_called_a_decoy(bench, needs_compiler):
+    """Without its functions it takes the way round by torch: that its result stays right shows nothing."""
+    evaluation = judge(bench, FALLS_BACK, requires_kernel=True)
+    assert evaluation.outcome == "correct", evaluation.message
+    assert evaluation.work.without_own == "not_tried"
+    assert evaluation.work.own > 0
+
+
+def test_plain_torch_is_only_noted_where_no_kernel_is_required(bench):
+    evaluation = judge(bench, PURE_TORCH)
+    assert evaluation.outcome == "correct", evaluation.message
+    assert checks(evaluation)["no_own_kernel"] == "note"
+    assert evaluation.work.own == 0
+    assert evaluation.work.torch > 0
+    assert_shares_add_up(evaluation.work)
+
+
+def test_plain_torch_is_rejected_where_a_kernel_is_required(bench):
+    evaluation = judge(bench, PURE_TORCH, requires_kernel=True)
+    assert evaluation.outcome == "rejected"
+    assert "no kernel of its own" in evaluation.message
+    assert evaluation.timing is None
+
+
+def test_a_product_by_the_library_is_not_torch_at_work(bench):
+    evaluation = judge(bench, candidate("return a @ b", before=IMPORTS), PRODUCT)
+    assert evaluation.work.library > 0.5
+
+
+def test_a_library_of_its_own_beside_torch_is_own_work(bench, needs_compiler, tmp_path):
+    path = tmp_path / "own.so"
+    compiler = [os.environ.get("CXX", "c++"), "-x", "c", "-O2", "-shared", "-fPIC", "-", "-o", path]
+    subprocess.run(compiler, input=LIBRARY_CODE, text=True, check=True)
+    loads = LOADS_ITS_LIBRARY.replace("__LIBRARY__", base64.b64encode(path.read_bytes()).decode())
+    evaluation = judge(bench, candidate(ITS_OWN_LIBRARY, before=IMPORTS + loads), requires_kernel=True)
+    assert evaluation.outcome == "correct", evaluation.message
+    assert evaluation.work.own > 0.5
+    assert evaluation.work.without_own == "not_tried"
+
+
+def test_a_candidate_that_fails_when_it_is_profiled_is_judged_all_the_same(bench, needs_compiler):
+    evaluation = judge(bench, candidate(NOT_WHEN_WATCHED + "return extension.add(a, b)"), requires_kernel=True)
+    assert evaluation.outcome == "correct", evaluation.message
+    assert "somebody looks" in next(finding.message for finding in evaluation.findings if finding.check == "profile")
+    assert evaluation.work.other == 1.0
+
+
+def test_hiding_from_the_profiler_does_not_make_a_kernel(bench):
+    evaluation = judge(bench, candidate(NOT_WHEN_WATCHED + "return a + b", before=IMPORTS), requires_kernel=True)
+    assert evaluation.outcome == "rejected"
+
+
+def test_the_pass_can_be_left_out(bench):
+    evaluation = bench.judge(PURE_TORCH, ADD, attribute_work=False)
+    assert evaluation.outcome == "correct"
+    assert evaluation.work is None
