@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -150,7 +150,7 @@ class Forkserver:
         self._words: IO[bytes] | None = None
         self._lock = threading.Lock()
         self._inner = ""
-        self._has_namespaces = False
+        self._walls: dict[str, Any] = {}
         self._outer_id = 0  # the forkserver's process id as this process sees it
         self.used_s = 0.0  # processor time of the forkserver itself, as of its last answer about a worker's
         # The kernel ends the forkserver with the *thread* that started it, so one thread that lives as long does.
@@ -165,13 +165,8 @@ class Forkserver:
                 line = self._line or self._starter.submit(self._start).result()
                 request = {
                     "kind": "spawn",
-                    "limits": _limits_message(limits),
-                    "scratch": self._new_scratch(),
-                    "namespaces": self._has_namespaces,
-                    "filters": self._confinement.filters,
-                    "own_root": self._confinement.has_own_root,
-                    "readable": readable_paths(_read_by_workers()),
-                    "devices": device_paths(),
+                    "limits": asdict(limits),
+                    **self._walls,
                 }
                 answer = _ask(line, request, (theirs.fileno(), output.write_end))
             finally:
@@ -235,15 +230,25 @@ class Forkserver:
             raise HarnessError(f"a worker did not come up ({error}); it printed: {worker.printed()[-500:]}") from error
         self._inner = str(message["level"])
 
-    def _new_scratch(self) -> str:
+    def _describe_walls(self, folder: str, *, namespaces: bool) -> dict[str, Any]:
+        """What every worker is to be surrounded with, as `harness.worker.keeper` takes it."""
+        readable = _read_by_workers()
+        return {
+            "scratch": self._place_scratch(folder, readable, namespaces=namespaces),
+            "namespaces": namespaces,
+            "filters": self._confinement.filters,
+            "own_root": self._confinement.has_own_root,
+            "readable": readable_paths(readable),
+            "devices": device_paths(),
+        }
+
+    def _place_scratch(self, folder: str, readable: list[Path], *, namespaces: bool) -> str:
         """Where a worker's scratch is. With namespaces each mounts its own over one place: /tmp, unless what it must
         read lies below that. Without, each makes a folder of its own there."""
-        if self._folder is None:
-            raise HarnessError("the forkserver has no scratch folder")
-        if not self._has_namespaces:
-            return "/tmp" if self._confinement.has_own_root else self._folder.name
-        hides = any(path.resolve().is_relative_to("/tmp") for path in _read_by_workers())
-        return self._folder.name if hides else "/tmp"
+        if not namespaces:
+            return "/tmp" if self._confinement.has_own_root else folder
+        hides = any(path.resolve().is_relative_to("/tmp") for path in readable)
+        return folder if hides else "/tmp"
 
     def _start(self) -> Channel:
         ours, theirs = make_pair()
@@ -270,7 +275,8 @@ class Forkserver:
             line.close()
             self._stop()
             raise HarnessError(f"the forkserver did not start: {error}; it said: {said}") from error
-        self._has_namespaces = self._confinement.namespaces and warm.get("namespaces") is True
+        namespaces = self._confinement.namespaces and warm.get("namespaces") is True
+        self._walls = self._describe_walls(self._folder.name, namespaces=namespaces)
         self._outer_id = _find_innermost(self._process.pid)
         self._line = line
         return line
@@ -322,12 +328,3 @@ def _read_by_workers() -> list[Path]:
 def _ask(line: Channel, message: dict[str, Any], descriptors: tuple[int, ...]) -> dict[str, Any]:
     line.send(message, descriptors, timeout_s=SPAWN_TIMEOUT_S)
     return line.receive(timeout_s=SPAWN_TIMEOUT_S)[0]
-
-
-def _limits_message(limits: WorkerLimits) -> dict[str, Any]:
-    return {
-        "memory_bytes": limits.memory_bytes,
-        "scratch_bytes": limits.scratch_bytes,
-        "processes": limits.processes,
-        "cpu_s": limits.cpu_s,
-    }
