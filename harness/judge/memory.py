@@ -10,7 +10,7 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +26,7 @@ _SHARED_OUT = re.compile(r"^Pss_(?:Anon|Shmem):\s+(\d+) kB$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Machine:
+class Machine:
     """Free memory and shared memory, of the machine or of the control group that limits this process."""
 
     available_bytes: int
@@ -36,12 +36,13 @@ class _Machine:
 class MemoryWatch:
     """Looks after the processes under `pid` (as this process sees it). `limit_bytes` None: only the floor counts."""
 
-    def __init__(self, pid: int, limit_bytes: int | None) -> None:
+    def __init__(self, pid: int, limit_bytes: int | None, look_at_machine: Callable[[], Machine] | None = None) -> None:
         self._pid = pid
         self._limit_bytes = limit_bytes
+        self._look_at_machine = look_at_machine or read_machine
         self._looked_s = 0.0
         self._at_first_bytes = _count_own(_find_tree(pid))  # most of it is shared with the process it was forked from
-        self._machine_at_first = _read_machine()
+        self._machine_at_first = self._look_at_machine()
         self._floor_bytes = min(FLOOR_BYTES, int(_total_bytes() * FLOOR_SHARE))
 
     def find_overuse(self, arena: int) -> str | None:
@@ -66,7 +67,7 @@ class MemoryWatch:
         return self._find_shortage(used_bytes)
 
     def _find_shortage(self, used_bytes: int) -> str | None:
-        machine = _read_machine()
+        machine = self._look_at_machine()
         if machine.available_bytes >= self._floor_bytes:
             return None
         taken_bytes = self._machine_at_first.available_bytes - machine.available_bytes
@@ -79,14 +80,15 @@ class MemoryWatch:
 
 def available_memory_bytes() -> int:
     """What can still be allocated: on this machine, or in the control group where that is less."""
-    return _read_machine().available_bytes
+    return read_machine().available_bytes
 
 
-def _read_machine() -> _Machine:
+def read_machine() -> Machine:
+    """As the kernel has it now."""
     meminfo = Path("/proc/meminfo").read_text()
     available_bytes = _read_meminfo(meminfo, "MemAvailable")
     headroom_bytes = min(_find_headrooms(), default=_UNLIMITED_BYTES)
-    return _Machine(available_bytes=min(available_bytes, headroom_bytes), shared_bytes=_read_meminfo(meminfo, "Shmem"))
+    return Machine(available_bytes=min(available_bytes, headroom_bytes), shared_bytes=_read_meminfo(meminfo, "Shmem"))
 
 
 def _total_bytes() -> int:
@@ -113,9 +115,9 @@ def _read_control_groups() -> list[tuple[int, int]]:
     for line in groups:
         _, controllers, path = line.split(":", 2)
         if not controllers:
-            found += list(_read_limits(_folders(path, ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")), 2))
+            found += list(read_limits(_folders(path, ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")), 2))
         elif "memory" in controllers.split(","):
-            found += list(_read_limits(_folders(path, ("/sys/fs/cgroup/memory",)), 1))
+            found += list(read_limits(_folders(path, ("/sys/fs/cgroup/memory",)), 1))
     return found
 
 
@@ -128,7 +130,8 @@ def _folders(path: str, roots: Iterable[str]) -> Iterator[Path]:
             folder = folder.parent
 
 
-def _read_limits(folders: Iterable[Path], version: int) -> Iterator[tuple[int, int]]:
+def read_limits(folders: Iterable[Path], version: int) -> Iterator[tuple[int, int]]:
+    """Limit and use of those of these control groups that have a limit. `version` of the file layout: 1 or 2."""
     limit_name, use_name, cached = {
         1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
         2: ("memory.max", "memory.current", "inactive_file"),

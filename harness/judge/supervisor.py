@@ -163,11 +163,7 @@ class Forkserver:
             output = OutputTail()
             try:
                 line = self._line or self._starter.submit(self._start).result()
-                request = {
-                    "kind": "spawn",
-                    "limits": asdict(limits),
-                    **self._walls,
-                }
+                request = {"kind": "spawn", "limits": asdict(limits), **self._walls}
                 answer = _ask(line, request, (theirs.fileno(), output.write_end))
             finally:
                 theirs.close()

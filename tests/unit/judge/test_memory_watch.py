@@ -1,0 +1,91 @@
+"""The watch on memory beyond the limit of a process: who is blamed, and what a control group leaves."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from harness.domain import HarnessError
+from harness.judge.memory import Machine, MemoryWatch, available_memory_bytes, read_limits
+
+GIB = 1 << 30
+
+
+@pytest.fixture
+def arena():
+    descriptor = os.memfd_create("arena")
+    yield descriptor
+    os.close(descriptor)
+
+
+def watch_through(*views):
+    """A watch on this process that finds these states of the machine, one after another."""
+    return MemoryWatch(os.getpid(), None, iter([Machine(**view) for view in views]).__next__)
+
+
+def view(available_bytes, shared_bytes=0):
+    return {"available_bytes": available_bytes, "shared_bytes": shared_bytes}
+
+
+def test_memory_that_somebody_else_took_is_not_blamed_on_the_candidate(arena):
+    with pytest.raises(HarnessError, match="not the candidate"):
+        watch_through(view(10 * GIB), view(0)).find_overuse(arena)
+
+
+def test_shared_pages_that_no_process_shows_are_blamed_on_it_when_memory_runs_out(arena):
+    message = watch_through(view(10 * GIB), view(0, 9 * GIB)).find_overuse(arena)
+    assert "10240 MiB were taken" in message
+
+
+def test_as_long_as_enough_is_left_nothing_is_wrong(arena):
+    assert watch_through(view(10 * GIB), view(5 * GIB, 5 * GIB)).find_overuse(arena) is None
+
+
+def test_it_looks_at_most_every_fifty_milliseconds(arena):
+    watch = watch_through(view(10 * GIB), view(10 * GIB))
+    assert watch.find_overuse(arena) is None
+    assert watch.find_overuse(arena) is None  # a third look at the machine would raise StopIteration
+
+
+def test_memory_files_that_nothing_maps_count_once(arena):
+    program = (
+        "import os,sys; f=os.memfd_create('m'); os.write(f, bytes(64<<20)); g=os.dup(f); print(1, flush=True); input()"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        tight, loose = MemoryWatch(process.pid, 63 << 20), MemoryWatch(process.pid, 80 << 20)
+        assert "64 MiB" in tight.find_overuse(arena)
+        assert loose.find_overuse(arena) is None
+        process.stdin.write(b"\n")
+        process.stdin.close()
+
+
+def test_the_judges_own_memory_file_does_not_count(arena):
+    os.write(arena, bytes(64 << 20))
+    assert MemoryWatch(os.getpid(), 32 << 20).find_overuse(arena) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "limit", "use", "cached"),
+    [
+        (1, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+        (2, "memory.max", "memory.current", "inactive_file"),
+    ],
+)
+def test_a_control_groups_cached_files_count_as_free(tmp_path, version, limit, use, cached):
+    for name, value in ((limit, "1000\n"), (use, "700\n"), ("memory.stat", f"anon 1\n{cached} 300\n")):
+        (tmp_path / name).write_text(value)
+    assert list(read_limits([tmp_path, tmp_path / "missing"], version)) == [(1000, 400)]
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "value"), [(1, "memory.limit_in_bytes", str(2**63 - 4096)), (2, "memory.max", "max")]
+)
+def test_a_control_group_without_a_limit_is_left_out(tmp_path, version, name, value):
+    (tmp_path / name).write_text(value)
+    assert list(read_limits([tmp_path], version)) == []
+
+
+def test_what_is_available_is_what_the_machine_has_at_most():
+    assert 0 < available_memory_bytes() <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
