@@ -43,6 +43,19 @@ def has_same_bits(a: Tensor, b: Tensor) -> bool:
     return torch.equal(a.reshape(-1).view(torch.uint8), b.reshape(-1).view(torch.uint8))
 
 
+def are_far_apart(expected: Sequence[Tensor], found: Sequence[Tensor]) -> bool:
+    """Whether some floating value is off by more than the largest that was expected: so wrong that nobody need look
+    closer, which takes far longer. False also where that cannot be said."""
+    return any(_is_far(a, b) for a, b in zip(expected, found, strict=False))
+
+
+def _is_far(expected: Tensor, found: Tensor) -> bool:
+    alike = (expected.shape, expected.dtype, expected.device) == (found.shape, found.dtype, found.device)
+    if not alike or not expected.is_floating_point() or not expected.numel():
+        return False
+    return bool((found - expected).abs().max() > expected.abs().max())
+
+
 def _bytes_of(tensor: Tensor) -> Tensor:
     return tensor.reshape(-1).view(torch.uint8).view(tensor.numel(), -1)
 

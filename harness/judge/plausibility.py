@@ -22,6 +22,7 @@ from torch import Tensor
 from harness.domain import Finding, Outcome, Plausibility, ProblemError, Timing
 from harness.judge.ceilings import Ceilings, CeilingStore
 from harness.judge.compare import judge_outputs
+from harness.judge.difference import are_far_apart
 from harness.judge.reference import Reference
 from harness.judge.truth import FlatOutputs, float32_precision, run_reference, trust_outputs, write_state
 from harness.wire import flatten_value
@@ -237,17 +238,10 @@ def _run(reference: Reference, inputs: Sequence[Any]) -> FlatOutputs:
 
 def _differs(reference: Reference, expected: FlatOutputs, found: FlatOutputs) -> bool:
     """Whether what was found would not pass for what was expected."""
-    if any(_is_far(a, b) for a, b in zip(expected.tensors, found.tensors, strict=False)):
+    if are_far_apart(expected.tensors, found.tensors):
         return True
     tolerance = reference.loaded.problem.tolerance
     return judge_outputs(trust_outputs(expected), found, tolerance, "roofline")[0] is not None
-
-
-def _is_far(expected: Tensor, found: Tensor) -> bool:
-    """Whether a difference is so large that no closer look is needed, which would take far longer."""
-    if expected.shape != found.shape or not expected.is_floating_point() or not expected.numel():
-        return False
-    return bool((found - expected).abs().max() > expected.abs().max())
 
 
 def _count_without_repeats(tensor: Tensor) -> int:

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from harness.domain import BuildRequest, Finding, Outcome, WithoutOwn, Work
 from harness.judge.client import CandidateFailure, Mode, protocol_failure
 from harness.judge.compare import judge_outputs
+from harness.judge.difference import are_far_apart
 from harness.judge.reference import Reference
 from harness.judge.session import ModelSession
 from harness.judge.truth import FlatOutputs, trust_outputs
@@ -109,16 +110,21 @@ def _try_without_own(
             everything = session.has_ablated_everything()
     except CandidateFailure:
         return "failed"
+    if are_far_apart(expected.tensors, outputs.tensors):
+        return "changed"
     wrong, _ = judge_outputs(trust_outputs(expected), outputs, reference.loaded.problem.tolerance, "ablation")
     if wrong is not None:
         return "changed"
-    return "unchanged" if everything else "not_tried"
+    # What a call makes of the module's state is not looked at here: a kernel may be there for that.
+    return "unchanged" if everything and not reference.changes_state else "not_tried"
 
 
 def _construct(session: ModelSession, reference: Reference) -> None:
     loaded = reference.loaded
     session.construct(reference.seed, loaded.init_inputs, training=loaded.problem.training)
     session.match_weights(reference.state)
+    session.hold_state(reference.changing)
+    session.reset_state()
 
 
 def _conclude(
