@@ -21,7 +21,7 @@ from harness.worker.program import Worker
 
 resting = mmap.mmap(-1, 4096)
 pids = mmap.mmap(-1, 4096)
-HOGS = 6
+HOGS = 2
 
 
 def read_pids():
