@@ -11,36 +11,30 @@ import json
 import os
 import re
 import shutil
-import signal
-import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
-from typing import Protocol
 
+from harness.build.cache import DEFAULT_LIMIT_BYTES, prune_cache
+from harness.build.fast import SCRIPT, prepare_fast
 from harness.build.flags import refuse_flags
+from harness.build.kits import KitShelf
 from harness.build.plan import write_plan
+from harness.build.runner import Runner, Wrap
+from harness.build.schedule import FAST_BUILD_BYTES, PLAIN_BUILD_BYTES, MemoryGate
 from harness.build.toolchain import Toolchain, ninja_program
 from harness.domain import BuildRequest, BuildResult, BuildToolError, HarnessError
 
-MAX_LOG_CHARACTERS = 400_000
-COMPILER_MEMORY_KIB = 12 << 20
 # A whole line of the compiler's own: what is quoted from a source stands behind its place.
 _KILLED = re.compile(
     r"^\S+: fatal error: Killed signal terminated program \w+$|^nvcc error +: '\w+' died due to signal 9\b",
     re.MULTILINE,
 )
-LIBRARY, LOG = "library.so", "log.txt"
-
-
-class Wrap(Protocol):
-    """Puts a command behind walls: see `harness.judge.confinement.Confinement.wrap`."""
-
-    def __call__(self, command: Sequence[str], *, readable: Iterable[Path], writable: Iterable[Path]) -> list[str]: ...
+LIBRARY, LOG, LANE = "library.so", "log.txt", "lane"
 
 
 def default_cache_folder() -> Path:
@@ -65,21 +59,23 @@ class Builder:
         readable: Iterable[Path] = (),
         environment: Callable[[], dict[str, str]],
         timeout_s: float = 600.0,
+        fast: bool = True,
+        max_cache_bytes: int = DEFAULT_LIMIT_BYTES,
     ) -> None:
         self._cache = cache
         self.toolchain = toolchain
-        self._wrap = wrap
-        self._readable = tuple(readable)
         self._environment = environment
-        self._timeout_s = timeout_s
-        self._running: set[subprocess.Popen[bytes]] = set()
-        self._stopped = False
+        tools = Path(ninja_program()).resolve().parent
+        self._runner = Runner(
+            wrap=wrap, readable=[*readable, tools], environment=self._compiler_environment, timeout_s=timeout_s
+        )
+        self._max_cache_bytes = max_cache_bytes
+        self._gate = MemoryGate()
+        self._kits = KitShelf(cache / "kits", toolchain, self._runner) if fast else None
 
     def stop(self) -> None:
         """Ends every build under way, from any thread; later ones are refused. What is in the cache stays."""
-        self._stopped = True
-        for process in list(self._running):
-            _end(process)
+        self._runner.stop()
 
     def build(self, request: BuildRequest) -> BuildResult:
         """The library for a request, from the cache or compiled now.
@@ -111,7 +107,7 @@ class Builder:
         toolchain = asdict(self.toolchain)
         if not request.needs_cuda:
             del toolchain["packaged_cuda_headers"]
-        parts = {"format": 1, "request": asdict(request), "toolchain": toolchain}
+        parts = {"format": 2, "request": asdict(request), "toolchain": toolchain}
         return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def _require_tools(self, request: BuildRequest) -> None:
@@ -145,6 +141,7 @@ class Builder:
             library=str(library) if found else None,
             log=(folder / LOG).read_text(encoding="utf-8"),
             duration_s=time.monotonic() - began_s,
+            lane=(folder / LANE).read_text(encoding="utf-8"),
         )
 
     def _compile(self, request: BuildRequest, key: str, began_s: float) -> BuildResult:
@@ -152,9 +149,9 @@ class Builder:
             work = Path(name) / "work"
             work.mkdir()
             write_plan(request, work, self.toolchain.architecture)
-            returncode, log = self._run_ninja(work)
+            lane, returncode, log, built = self._run_lanes(request, work)
             if returncode is None:
-                log += f"\nbuild stopped after {self._timeout_s:g} s"
+                log += f"\nbuild stopped after {self._runner.timeout_s:g} s"
                 return BuildResult(
                     key=key, status="timeout", library=None, log=log, duration_s=time.monotonic() - began_s
                 )
@@ -163,31 +160,28 @@ class Builder:
                     f"the compiler of {request.name} was killed, most likely because this machine's memory ran out: "
                     "build fewer at a time (--jobs), and run the same command again"
                 )
-            built = work / f"{request.name}.so"
-            library = self._keep(key, Path(name), built if returncode == 0 else None, log)
+            library = self._keep(key, Path(name), built if returncode == 0 else None, log, lane)
         return BuildResult(
             key=key,
             status="failed" if library is None else "built",
             library=None if library is None else str(library),
             log=log,
             duration_s=time.monotonic() - began_s,
+            lane=lane,
         )
 
-    def _run_ninja(self, work: Path) -> tuple[int | None, str]:
-        """Exit code (None: past the time limit, the whole compiler tree killed) and output."""
-        limited = ["/bin/sh", "-c", f'ulimit -v {COMPILER_MEMORY_KIB}; exec "$@"', "sh"]
-        command = [*limited, ninja_program(), "-v", "-j", "2"]
-        readable = [*self._readable, Path(ninja_program()).resolve().parent]
-        wrapped = self._wrap(command, readable=readable, writable=[work])
-        with (work.parent / "output").open("w+b") as output:
-            process = subprocess.Popen(
-                wrapped, cwd=work, env=self._compiler_environment(), stdin=subprocess.DEVNULL, stdout=output,
-                stderr=subprocess.STDOUT, start_new_session=True,
-            )  # fmt: skip
-            returncode = self._wait(process)
-            output.seek(0)
-            text = output.read(MAX_LOG_CHARACTERS).decode(errors="replace")
-        return returncode, text
+    def _run_lanes(self, request: BuildRequest, work: Path) -> tuple[str, int | None, str, Path]:
+        """Lane, exit code, log and library. The plain lane decides wherever the fast one does not build."""
+        fast = None if self._kits is None else prepare_fast(request, work, self._kits)
+        if fast is not None:
+            with self._gate.hold(FAST_BUILD_BYTES):
+                returncode, log = self._runner.run(["sh", SCRIPT], fast.folder, readable=fast.readable)
+            if returncode == 0:
+                return "fast", 0, log, fast.folder / f"{request.name}.so"
+        ninja = [ninja_program(), "-v", "-j", "2"]
+        with self._gate.hold(PLAIN_BUILD_BYTES):
+            returncode, log = self._runner.run(ninja, work)
+        return "plain", returncode, log, work / f"{request.name}.so"
 
     def _compiler_environment(self) -> dict[str, str]:
         """The packaged headers come after those of every flag: they only fill gaps."""
@@ -195,54 +189,16 @@ class Builder:
         headers = self.toolchain.packaged_cuda_headers
         return {**environment, "CPLUS_INCLUDE_PATH": ":".join(headers)} if headers else environment
 
-    def _wait(self, process: subprocess.Popen[bytes]) -> int | None:
-        self._running.add(process)
-        try:
-            if self._stopped:
-                _end(process)
-            returncode = process.wait(timeout=self._timeout_s)
-        except subprocess.TimeoutExpired:
-            returncode = None
-        finally:
-            _end(process)
-            process.wait()
-            self._running.discard(process)
-        if self._stopped:
-            raise HarnessError("the build was stopped because the harness is ending")
-        return returncode
-
-    def _keep(self, key: str, work: Path, built: Path | None, log: str) -> Path | None:
+    def _keep(self, key: str, work: Path, built: Path | None, log: str, lane: str) -> Path | None:
         """Moves a finished build into the cache in one step: a half-written one is never seen."""
         finished = work / "finished"
         finished.mkdir()
         (finished / LOG).write_text(log, encoding="utf-8")
+        (finished / LANE).write_text(lane, encoding="utf-8")
         if built is not None:
             shutil.move(built, finished / LIBRARY)
         folder = self._folder(key)
         folder.parent.mkdir(parents=True, exist_ok=True)
         finished.rename(folder)
+        prune_cache(self._cache, self._max_cache_bytes)
         return folder / LIBRARY if built is not None else None
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ends a build with its whole session: ninja puts every compiler into a process group of its own.
-
-    Looks again until nobody is left, since a process may have started another meanwhile.
-    """
-    while members := _find_session(process.pid):
-        for member in members:
-            with suppress(ProcessLookupError):
-                os.kill(member, signal.SIGKILL)
-        time.sleep(0.01)
-
-
-def _find_session(leader: int) -> list[int]:
-    """The running processes of a session, as /proc has them now; those that have ended and wait to be read are not."""
-    members = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with suppress(FileNotFoundError, ProcessLookupError):
-                state, _, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
-                if int(session) == leader and state not in "ZX":
-                    members.append(int(entry.name))
-    return members

@@ -9,17 +9,24 @@ from harness.domain import BuildRequest
 
 REFUSED_PREFIXES = (
     "@", "-fplugin", "-specs", "--specs", "-wrapper", "-B", "-iplugindir", "-ccbin", "--compiler-bindir", "-o",
-    "--output", "-odir", "--output-directory", "-include", "-imacros", "-iprefix", "-isysroot", "--sysroot", "-fdump",
-    "-save-temps", "--save-temps", "--keep", "-keep", "-optf", "--options-file", "-dryrun", "--dryrun", "-MF", "-MD",
-    "-MMD", "-T", "-R", "--script", "-plugin", "--plugin", "-rpath", "--rpath", "-Map", "--Map",
-    "-run", "--run", "-ldir", "-time", "--time", "-fprofile", "-ftest-coverage", "--coverage", "-x", "-E", "-S", "-c",
+    "--output", "-odir", "--output-directory", "-include", "-imacros", "-iprefix", "-isysroot", "--sysroot",
+    "-fdump", "-save-temps", "--save-temps", "--keep", "-keep", "-optf", "--options-file", "-dryrun", "--dryrun",
+    "-T", "-R", "--script", "-plugin", "--plugin", "-rpath", "--rpath", "-Map", "--Map", "-run", "--run", "-ldir",
+    "--dynamic-list", "--version-script", "-version-script", "--retain-symbols-file", "--just-symbols",
+    "--dependency-file", "--remap-inputs", "--section-ordering-file", "--out-implib", "--output-def",
+    "-fauto-profile", "-fopt-info", "-aux-info", "-dumpdir", "-dumpbase", "-fcallgraph-info", "-fstack-usage",
+    "-fsanitize-blacklist", "-fsanitize-ignorelist", "-gsplit-dwarf", "-M", "--dependency",
+    "--generate-dependencies", "--gen_", "--create_pch", "--use_pch", "--pch", "-pch", "--stub_file_name",
+    "--module_id_file", "--input-drive", "--load", "-load", "--compile-as-tools", "--libdevice-directory",
+    "-fmodule", "-fdeps", "-time", "--time", "-fprofile", "-ftest-coverage", "--coverage", "-x", "-E", "-S", "-c",
 )  # fmt: skip
 PASS_THROUGH = (
-    "-Xcompiler", "--compiler-options", "-Xlinker", "--linker-options", "-Xptxas", "--ptxas-options", "-Wl,", "-Wa,",
-    "-Wp,",
+    "-Xcompiler", "--compiler-options", "-Xlinker", "--linker-options", "-Xptxas", "--ptxas-options", "-Wl,",
+    "-Wa,", "-Wp,", "-Xcudafe", "-Xcicc", "-Xfatbin", "-Xnvlink", "--nvlink-options", "-Xassembler",
+    "-Xpreprocessor", "-Xarchive", "--archive-options",
 )  # fmt: skip
 # Allowed although a refused prefix begins like them.
-HARMLESS = ("-Bsymbolic", "-time=", "--time=")
+HARMLESS = ("-Bsymbolic", "-time=", "--time=", "-compress")
 SHELL_CHARACTERS = set(";|&`$<>\n\r\0")
 
 

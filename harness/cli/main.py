@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 import harness
+from harness.cli.cache import cache_app
 from harness.cli.doctor import doctor
 from harness.cli.evaluate import evaluate
 from harness.cli.extract import extract
@@ -55,6 +56,7 @@ def build_app() -> typer.Typer:
     app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback()(_root)
     app.add_typer(problems_app, name="problems", help="List the problems, or check that they are fit to be scored.")
+    app.add_typer(cache_app, name="cache", help="Show how large the folder of built libraries is, or make it smaller.")
     for command in (generate, extract, evaluate, run, results, leaderboard, show, regress, doctor):
         app.command()(_tell_of_interrupts(command))
     return app

@@ -21,6 +21,9 @@ def refuse(*flags, kind="extra_cflags"):
         "-fdump-tree-all", "-ccbin=/tmp/cc", "--compiler-bindir /tmp", "--options-file x", "-optf x", "--keep",
         "-run", "-x c", "-E", "-S", "-c", "-fprofile-use=/x", "--coverage", "-odir /tmp",
         "-Wl,-rpath,/tmp", "-Wl,-T,script", "-Wl,--script=x", "-Wl,-plugin,x.so", "-Wl,-Map=x", "-Wl,@x",
+        "-Wl,--version-script=/etc/passwd", "-Wl,--dynamic-list=/x", "-fauto-profile=/x", "-fopt-info-all=/tmp/x",
+        "-aux-info /tmp/x", "-Xcudafe --gen_c_file_name=/tmp/x", "-Xcicc --create_pch=x", "-Xnvlink --options-file=x",
+        "-Xpreprocessor -include -Xpreprocessor /etc/passwd", "-MT x", "-M", "-fstack-usage", "-gsplit-dwarf",
         "-Wl,-O1,--plugin=x.so", "-Wl,--as-needed,-rpath,/tmp", "-Xlinker -plugin=x.so", "-Xlinker -rpath",
         "-Xcompiler -fplugin=x.so", "-Xcompiler=-O3,-fplugin=x.so", "-Xcompiler '-B/tmp'",
         "--compiler-options=-fplugin=x.so", "-O3 -fplugin=x.so",
@@ -39,7 +42,8 @@ def test_a_flag_that_could_run_a_program_or_touch_a_file_is_refused(flag, kind):
         "--use_fast_math", "-use_fast_math", "-lineinfo", "--expt-relaxed-constexpr", "--expt-extended-lambda",
         "-gencode=arch=compute_90,code=sm_90", "-arch=sm_90a", "-maxrregcount=64", "--ptxas-options=-v", "-Xptxas -O3",
         "-Xcompiler -fopenmp", "-Xcompiler=-O3,-march=native", "-rdc=true", "--threads 4", "-Wl,--no-as-needed",
-        "-Wl,-Bsymbolic", "-Bsymbolic", "-flto", "-fno-exceptions", "-Wno-unused",
+        "-Wl,-Bsymbolic", "-Xcudafe --diag_suppress=20012", "-Xfatbin -compress-all",
+        "-Bsymbolic", "-flto", "-fno-exceptions", "-Wno-unused",
     ],
 )  # fmt: skip
 def test_a_flag_that_only_changes_the_code_is_passed_on(flag):

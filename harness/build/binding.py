@@ -1,0 +1,309 @@
+"""The binding of a CUDA candidate without torch's headers: pybind11's own work is in an object compiled once.
+
+`load_inline` writes a file that repeats the candidate's prototypes and binds them. Where it holds nothing but
+prototypes of plain types, this module writes it anew against a declaration of `at::Tensor` that has the same name and
+the same size; arguments are converted, errors translated and texts written by pybind11 and torch's casters in
+`BINDING_SOURCE`, as they would be by the file that load_inline writes. Anything else is not ours to bind: None.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from harness.domain import BuildRequest
+
+OBJECT = "binding.o"
+_PARAMETERS = {
+    "torch::Tensor": "t", "at::Tensor": "t", "const torch::Tensor": "t", "const at::Tensor": "t",
+    "torch::Tensor&": "r", "at::Tensor&": "r", "const torch::Tensor&": "c", "const at::Tensor&": "c",
+    "torch::Tensor const&": "c", "at::Tensor const&": "c",
+    "int64_t": "l", "long": "l", "int": "i", "double": "d", "float": "f", "bool": "b",
+    "const int64_t": "l", "const long": "l", "const int": "i", "const double": "d", "const float": "f",
+    "const bool": "b",
+}  # fmt: skip
+_RESULTS = {
+    "torch::Tensor": "t", "at::Tensor": "t", "void": "v", "int64_t": "l", "long": "l", "int": "i", "double": "d",
+    "float": "f", "bool": "b",
+    "std::vector<torch::Tensor>": "L", "std::vector<at::Tensor>": "L",
+}  # fmt: skip
+_C_TYPES = {"l": "long", "i": "int", "d": "double", "f": "float", "b": "bool", "L": "std::vector<at::Tensor>"}
+_HARMLESS_INCLUDE = re.compile(
+    r"^[ \t]*#[ \t]*include[ \t]*<(torch/(extension|types|all|torch)\.h|vector|cstdint|string)>[ \t]*$", re.M
+)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_PROTOTYPE = re.compile(r"(?:extern )?(.+?[ >])(\w+) ?\((.*)\)", re.DOTALL)
+_KEYWORDS = frozenset({
+    "long", "int", "double", "float", "bool", "const", "unsigned", "char", "short", "void", "signed", "auto", "Tensor",
+    "int64_t",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prototype:
+    name: str
+    result: str
+    parameters: tuple[str, ...]
+
+
+def write_binding(request: BuildRequest) -> str | None:
+    """The binding file for a request, or None where it is not one of plain prototypes."""
+    if not (request.functions and request.with_pytorch_error_handling and request.is_python_module):
+        return None
+    prototypes = _read_prototypes("\n".join(request.cpp_sources))
+    if prototypes is None:
+        return None
+    by_name = {prototype.name: prototype for prototype in prototypes}
+    if len(by_name) != len(prototypes) or any(name not in by_name for name, _ in request.functions):
+        return None
+    if any(not _is_plain_text(text) for pair in request.functions for text in pair):
+        return None
+    bound = [(by_name[name], docstring) for name, docstring in request.functions]
+    return "\n".join(
+        [_HEAD, *(map(_declare, prototypes)), *map(_write_thunk, by_name.values()), _write_table(request.name, bound)]
+    )
+
+
+def _is_plain_text(text: str) -> bool:
+    """Whether a text in quotes means itself in C++: load_inline puts it there as it is."""
+    return text.isascii() and text.isprintable() and not set(text) & set('"\\?')
+
+
+def _read_prototypes(source: str) -> list[Prototype] | None:
+    text = _HARMLESS_INCLUDE.sub("", _COMMENT.sub(" ", source))
+    if set(text) & set("#\"'{}[]\\"):
+        return None
+    statements = [" ".join(statement.split()) for statement in text.split(";")]
+    if statements.pop():  # what follows the last semicolon
+        return None
+    prototypes = [_read_prototype(statement) for statement in statements if statement]
+    return None if not all(prototypes) else [prototype for prototype in prototypes if prototype]
+
+
+def _read_prototype(statement: str) -> Prototype | None:
+    found = _PROTOTYPE.fullmatch(statement)
+    result = found and _RESULTS.get(_join(found[1]))
+    if not found or not result or "(" in found[3]:
+        return None
+    texts = [] if found[3].strip() in ("", "void") else found[3].split(",")
+    parameters = [_read_parameter(text) for text in texts]
+    if not all(parameters):
+        return None
+    return Prototype(name=found[2], result=result, parameters=tuple(code for code in parameters if code))
+
+
+def _read_parameter(text: str) -> str | None:
+    words, equals, default = text.partition("=")
+    if equals and not re.fullmatch(r"\s*(-?[\d.]+(e-?\d+)?f?|true|false)\s*", default):
+        return None
+    kind = _join(words)
+    named = re.fullmatch(r"(.*[ &])(\w+)", kind)
+    if named and named[2] not in _KEYWORDS:
+        kind = _join(named[1])
+    return _PARAMETERS.get(kind)
+
+
+def _join(text: str) -> str:
+    """One spelling for each type: single spaces, none ahead of &, none within <>."""
+    text = re.sub(r"\s*&\s*", "& ", " ".join(text.split()))
+    return re.sub(r"\s*([<>])\s*", r"\1", text).strip()
+
+
+def _type(code: str) -> str:
+    return {"t": "at::Tensor", "r": "at::Tensor&", "c": "const at::Tensor&", "v": "void"}.get(code) or _C_TYPES[code]
+
+
+def _declare(prototype: Prototype) -> str:
+    return f"{_type(prototype.result)} {prototype.name}({', '.join(map(_type, prototype.parameters))});"
+
+
+def _write_thunk(prototype: Prototype) -> str:
+    arguments = []
+    for number, code in enumerate(prototype.parameters):
+        kind = "at::Tensor" if code in "trc" else _C_TYPES[code]
+        value = f"*static_cast<{kind}*>(a[{number}])"
+        arguments.append(f"static_cast<at::Tensor&&>({value})" if code == "t" else value)
+    call = f"::{prototype.name}({', '.join(arguments)})"
+    body = f"{call};" if prototype.result == "v" else f"new (r) {_type(prototype.result)}({call});"
+    return f"static void thunk_{prototype.name}(void** a, void* r) {{ (void)a; (void)r; {body} }}"
+
+
+def _write_table(name: str, bound: list[tuple[Prototype, str]]) -> str:
+    rows = [
+        f'{{{json.dumps(prototype.name)}, {json.dumps(docstring)}, "{prototype.result}", '
+        f'"{"".join(prototype.parameters)}", thunk_{prototype.name}}},'
+        for prototype, docstring in bound
+    ]
+    return (
+        "extern const HarnessFunction harness_functions[];\n"
+        f"const HarnessFunction harness_functions[] = {{{' '.join(rows)} {{0, 0, 0, 0, 0}}}};\n"
+        f'extern "C" __attribute__((visibility("default"))) void* PyInit_{name}() '
+        f'{{ return harness_open("{name}"); }}\n'
+    )
+
+
+_HEAD = """
+#include <new>
+#include <vector>
+#pragma GCC visibility push(hidden)
+struct HarnessFunction { const char* name; const char* doc; const char* result; const char* parameters;
+                         void (*call)(void**, void*); };
+extern "C" {
+void harness_copy(void*, const void*);
+void harness_move(void*, void*);
+void harness_destroy(void*);
+void* harness_open(const char*);
+}
+#pragma GCC visibility pop
+namespace at {
+class Tensor {
+ public:
+  __attribute__((always_inline)) Tensor(const Tensor& other) { harness_copy(this, &other); }
+  __attribute__((always_inline)) Tensor(Tensor&& other) noexcept { harness_move(this, &other); }
+  __attribute__((always_inline)) ~Tensor() { harness_destroy(this); }
+ private:
+  void* impl_;
+};
+}
+#pragma GCC visibility push(default)
+"""
+
+BINDING_SOURCE = r"""
+#include <torch/extension.h>
+#pragma GCC visibility push(hidden)
+struct HarnessFunction { const char* name; const char* doc; const char* result; const char* parameters;
+                         void (*call)(void**, void*); };
+extern const HarnessFunction harness_functions[];
+extern "C" {
+void harness_copy(void* to, const void* from) { new (to) at::Tensor(*static_cast<const at::Tensor*>(from)); }
+void harness_move(void* to, void* from) { new (to) at::Tensor(std::move(*static_cast<at::Tensor*>(from))); }
+void harness_destroy(void* tensor) { static_cast<at::Tensor*>(tensor)->~Tensor(); }
+}
+static_assert(sizeof(at::Tensor) == sizeof(void*) && alignof(at::Tensor) == alignof(void*));
+namespace {
+struct Slot {
+  virtual ~Slot() = default;
+  virtual bool load(py::handle source, bool convert) = 0;
+  virtual void* value() = 0;
+};
+template <typename T> struct Typed : Slot {
+  py::detail::make_caster<T> caster;
+  bool load(py::handle source, bool convert) override { return caster.load(source, convert); }
+  void* value() override { return &py::detail::cast_op<T&>(caster); }
+};
+std::string between(const std::string& text, const std::string& start, const std::string& end) {
+  const auto from = text.find(start) + start.size();
+  return text.substr(from, text.rfind(end) - from);
+}
+// pybind11's own words for a type, as an argument and as a result.
+template <typename T> std::string argument_text() {
+  py::cpp_function probe([](T) {}, py::name("f"));
+  return between(py::str(probe.attr("__doc__")), "arg0: ", ") -> ");
+}
+template <typename T> std::string result_text() {
+  py::cpp_function probe([]() -> T { throw std::runtime_error("never called"); }, py::name("f"));
+  const std::string doc = py::str(probe.attr("__doc__"));
+  return between(doc, ") -> ", "\n");
+}
+std::unique_ptr<Slot> make_slot(char code) {
+  switch (code) {
+    case 'l': return std::make_unique<Typed<int64_t>>();
+    case 'i': return std::make_unique<Typed<int>>();
+    case 'd': return std::make_unique<Typed<double>>();
+    case 'f': return std::make_unique<Typed<float>>();
+    case 'b': return std::make_unique<Typed<bool>>();
+    default: return std::make_unique<Typed<at::Tensor>>();
+  }
+}
+std::string describe_argument(char code) {
+  switch (code) {
+    case 'l': return argument_text<int64_t>();
+    case 'i': return argument_text<int>();
+    case 'd': return argument_text<double>();
+    case 'f': return argument_text<float>();
+    case 'b': return argument_text<bool>();
+    case 'c': return argument_text<const at::Tensor&>();
+    default: return argument_text<at::Tensor>();
+  }
+}
+std::string describe_result(char code) {
+  switch (code) {
+    case 'v': return result_text<void>();
+    case 'l': return result_text<int64_t>();
+    case 'i': return result_text<int>();
+    case 'd': return result_text<double>();
+    case 'f': return result_text<float>();
+    case 'b': return result_text<bool>();
+    case 'L': return result_text<std::vector<at::Tensor>>();
+    default: return result_text<at::Tensor>();
+  }
+}
+void call_handled(const HarnessFunction& function, void** values, void* result) {
+  HANDLE_TH_ERRORS
+  function.call(values, result);
+  return;
+  END_HANDLE_TH_ERRORS_PYBIND
+}
+template <typename T> py::handle take(void* storage, py::detail::function_call& call) {
+  struct Owner { T* value; ~Owner() { value->~T(); } } owner{static_cast<T*>(storage)};
+  const auto policy = py::detail::return_value_policy_override<T>::policy(call.func.policy);
+  return py::detail::make_caster<T>::cast(std::move(*owner.value), policy, call.parent);
+}
+py::handle cast_result(char code, void* storage, py::detail::function_call& call) {
+  switch (code) {
+    case 'v': return py::none().release();
+    case 'l': return take<int64_t>(storage, call);
+    case 'i': return take<int>(storage, call);
+    case 'd': return take<double>(storage, call);
+    case 'f': return take<float>(storage, call);
+    case 'b': return take<bool>(storage, call);
+    case 'L': return take<std::vector<at::Tensor>>(storage, call);
+    default: return take<at::Tensor>(storage, call);
+  }
+}
+py::handle dispatch(py::detail::function_call& call) {
+  const auto& function = *static_cast<const HarnessFunction*>(call.func.data[0]);
+  const std::string codes = function.parameters;
+  std::vector<std::unique_ptr<Slot>> slots;
+  std::vector<void*> values;
+  for (size_t i = 0; i < codes.size(); ++i) {
+    slots.push_back(make_slot(codes[i]));
+    if (!slots.back()->load(call.args[i], call.args_convert[i])) { return PYBIND11_TRY_NEXT_OVERLOAD; }
+    values.push_back(slots.back()->value());
+  }
+  alignas(16) unsigned char storage[64];
+  call_handled(function, values.data(), storage);
+  return cast_result(*function.result, storage, call);
+}
+struct Bound : py::cpp_function {
+  Bound(const HarnessFunction& function, const py::module_& module) {
+    const std::string codes = function.parameters;
+    std::string text = "(";
+    for (size_t i = 0; i < codes.size(); ++i) { text += (i ? ", {" : "{") + describe_argument(codes[i]) + "}"; }
+    text += ") -> " + describe_result(*function.result);
+    auto record = make_function_record();
+    record->impl = dispatch;
+    record->data[0] = const_cast<HarnessFunction*>(&function);
+    record->nargs_pos = static_cast<std::uint16_t>(codes.size());
+    py::detail::process_attributes<py::name, py::scope, py::sibling, const char*>::init(
+        py::name(function.name), py::scope(module), py::sibling(py::getattr(module, function.name, py::none())),
+        function.doc, record.get());
+    const std::type_info* const types[] = {nullptr};
+    initialize_generic(std::move(record), text.c_str(), types, codes.size());
+  }
+};
+}
+PYBIND11_MODULE(harness_binding, module) {
+  for (const auto* function = harness_functions; function->name != nullptr; ++function) {
+    module.add_object(function->name, Bound(*function, module), true);
+  }
+}
+extern "C" void* harness_open(const char* name) {
+  PyObject* result = PyInit_harness_binding();
+  if (result != nullptr && PyObject_TypeCheck(result, &PyModuleDef_Type)) {
+    reinterpret_cast<PyModuleDef*>(result)->m_name = name;
+  }
+  return result;
+}
+"""

@@ -1,0 +1,219 @@
+"""The fast lane for one request of `load_inline` with CUDA sources: decides whether it is fit, and writes its steps.
+
+The device code is made by nvcc's own steps from the source behind the façade; the host code by the C++ compiler from
+what nvcc's front end made of the source, against torch's own headers, precompiled. Whatever does not fit is None here,
+and whatever fails to compile is built by the plain lane: docs/builds.md says why what succeeds is the same.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.build import regions
+from harness.build.binding import write_binding
+from harness.build.facade import STANDARD_HEADERS, facade_text, find_features
+from harness.build.kit import (
+    CUDA_HEADERS,
+    IMPLICIT_HEADERS,
+    SOURCE,
+    Kit,
+    compile_words,
+    lowering,
+    preprocess,
+    shown_macros,
+)
+from harness.build.kits import KitShelf, strip_name
+from harness.domain import BuildRequest
+
+# Headers that only add names for Python, modules and optimisers: a source that needs one of these fails to compile.
+WIDER_HEADERS = frozenset({"torch/extension.h", "torch/torch.h", "torch/all.h"})
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"].*$', re.MULTILINE)
+_TORCH_HEADER = re.compile(r"(torch|ATen|c10|caffe2|pybind11|Python)\b")
+# Words whose meaning depends on which names are visible, not only on those that are used.
+_ASKS_WHAT_IS_VISIBLE = frozenset(
+    {"requires", "concept", "__has_include", "void_t", "is_detected", "_Pragma", "asm_include"}
+)
+_CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|elifdef|elifndef)\b", re.MULTILINE)
+SCRIPT = "fast.sh"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FastBuild:
+    """A folder with a script that makes the library there, and what the script must be able to read."""
+
+    folder: Path
+    readable: tuple[Path, ...]
+
+
+def prepare_fast(request: BuildRequest, work: Path, kits: KitShelf) -> FastBuild | None:
+    """The fast lane of a request whose plain plan is in `work`, or None where there is none."""
+    if request.files or request.headers or request.no_implicit_headers:
+        return None
+    plan = read_plan(work)
+    folder = work.parent / "fast"
+    folder.mkdir()
+    if not request.needs_cuda:
+        return _prepare_host(request, work, folder, plan, kits)
+    return _prepare_cuda(request, work, folder, plan, kits)
+
+
+def read_plan(work: Path) -> dict[str, str]:
+    """The variables of torch's build file."""
+    text = (work / "build.ninja").read_text(encoding="utf-8")
+    return {name: value.strip() for name, value in re.findall(r"^(\w+) = ?(.*)$", text, re.MULTILINE)}
+
+
+def _prepare_host(
+    request: BuildRequest, work: Path, folder: Path, plan: dict[str, str], kits: KitShelf
+) -> FastBuild | None:
+    header = kits.find_precompiled(plan["cxx"], strip_name(plan["cflags"]))
+    if header is None:
+        return None
+    shutil.copy(work / "main.cpp", folder)
+    compile_main = (
+        f"{plan['cxx']} -I{shlex.quote(str(header))} {plan['cflags']} -c main.cpp -o main.o {plan['post_cflags']}"
+    )
+    link = f"{plan['cxx']} main.o {plan['ldflags']} -o {request.name}.so"
+    (folder / SCRIPT).write_text(f"set -e\n{compile_main}\n{link}\n")
+    return FastBuild(folder=folder, readable=(header,))
+
+
+def _prepare_cuda(
+    request: BuildRequest, work: Path, folder: Path, plan: dict[str, str], kits: KitShelf
+) -> FastBuild | None:
+    if not request.cuda_sources or plan.get("cuda_dlink_post_cflags"):
+        return None
+    flags = f"{strip_name(plan['cuda_cflags'])} {plan['cuda_post_cflags']}".strip()
+    kit = kits.find_cuda_kit(plan["nvcc"], flags)
+    if kit is None:
+        return None
+    main = _prepare_main(request, work, folder, plan, kits)
+    link = f"{plan['cxx']} {' '.join(main.objects)} cuda.cuda.o {plan['ldflags']} -o {request.name}.so"
+    if write_fast_steps(kit, request, folder, main_command=main.command, link_command=link) is not None:
+        return None
+    return FastBuild(folder=folder, readable=(kit.folder, *main.readable))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Main:
+    command: str
+    objects: tuple[str, ...]
+    readable: tuple[Path, ...]
+
+
+def _prepare_main(request: BuildRequest, work: Path, folder: Path, plan: dict[str, str], kits: KitShelf) -> _Main:
+    """How the binding file is compiled: without torch's headers where it holds plain prototypes."""
+    command = f"{plan['cxx']} {plan['cflags']} -c main.cpp -o main.o {plan['post_cflags']}"
+    text = write_binding(request)
+    added = " ".join(flag.strip() for flag in request.extra_cflags)
+    binding = text and kits.find_binding(plan["cxx"], strip_name(plan["cflags"].removesuffix(added)))
+    if not text or not binding:
+        shutil.copy(work / "main.cpp", folder)
+        return _Main(command=command, objects=("main.o",), readable=())
+    (folder / "main.cpp").write_text(text)
+    return _Main(command=command, objects=("main.o", shlex.quote(str(binding))), readable=(binding.parent,))
+
+
+def write_fast_steps(
+    kit: Kit, request: BuildRequest, folder: Path, *, main_command: str, link_command: str
+) -> str | None:
+    """Fills `folder` with the fast lane's files and its script, and returns why not where the source does not fit.
+
+    `main_command` makes main.o, `link_command` the library from main.o and cuda.cuda.o.
+    """
+    source = "\n".join((*(f"#include <{header}>" for header in IMPLICIT_HEADERS), *request.cuda_sources))
+    words = frozenset(re.findall(r"[A-Za-z_]\w*", source))
+    included = [found[1] for found in _INCLUDE.finditer(source)]
+    reason = _why_unfit(kit, words, included)
+    if reason is not None:
+        return reason
+    _write_sources(kit, folder, source, words, included)
+    (folder / SCRIPT).write_text(_script(kit, folder, request.name, main_command, link_command))
+    return None
+
+
+def _why_unfit(kit: Kit, words: frozenset[str], included: Sequence[str]) -> str | None:
+    if asked := words & _ASKS_WHAT_IS_VISIBLE:
+        return f"it uses {min(asked)}"
+    for header in included:
+        known = header in kit.known_headers or header in kit.closures or header in WIDER_HEADERS
+        if _TORCH_HEADER.match(header) and not known:
+            return f"it includes {header}"
+    return None
+
+
+def _write_sources(kit: Kit, folder: Path, source: str, words: frozenset[str], included: Sequence[str]) -> None:
+    """The façade, the macros of both passes, the source without torch's includes, torch's headers beyond the kit's."""
+    features = [*find_features(words)]
+    features += [f"std:{name}" for name in included if re.fullmatch(r"[a-z_]+", name) and name not in STANDARD_HEADERS]
+    text = facade_text(kit.names, tuple(dict.fromkeys(features)), words, cuda=True)
+    (folder / "facade.h").write_text(shown_macros(kit.host_macros) + text)
+    extra = [header for header in included if header in kit.closures and header not in kit.known_headers]
+    more_files = list(dict.fromkeys(path for header in extra for path in kit.closures[header]))
+    more = "".join(f"{line}\n" for path in more_files for line in kit.more_macros[path].values())
+    (folder / "host.macros").write_text(kit.host_macros + more)
+    (folder / "device.macros").write_text(kit.device_macros + more)
+    (folder / SOURCE).write_text(_INCLUDE.sub(_blank_torch, source), encoding="utf-8")
+    wanted = set(more_files)
+    delta = [text for name, text in json.loads((kit.folder / "more.json").read_text()) if name in wanted]
+    (folder / "delta").write_text("".join(delta))
+    (folder / "dropped.json").write_text(json.dumps(sorted(kit.base_files | set(more_files) | {"facade.h"})))
+
+
+def _blank_torch(include: re.Match[str]) -> str:
+    header = include[1]
+    return "" if _TORCH_HEADER.match(header) or header in IMPLICIT_HEADERS or header in CUDA_HEADERS else include[0]
+
+
+def _script(kit: Kit, folder: Path, name: str, main_command: str, link_command: str) -> str:
+    """Both passes at once; then the host code, which needs the device's image and the front end's stubs."""
+    overlay = ("-I", str(kit.folder / "overlay"))
+    path = str(folder / SOURCE)
+
+    def front(step: str, macros: str, out: str) -> list[str]:
+        words = kit.steps[step]
+        return [
+            shlex.join(preprocess(words, "facade.h", f"facade.{out}", *overlay)),
+            shlex.join(preprocess(words, path, f"body.{out}", "-imacros", macros, first=False)),
+            f"cat facade.{out} body.{out} > {out}",
+        ]
+
+    lower = [
+        path if word == str(kit.folder / SOURCE) else word
+        for word in lowering(kit.steps["lower"], "host.ii", "lowered.cpp")
+    ]
+    device = [path if word == str(kit.folder / SOURCE) else word for word in _device(kit.steps["device"])]
+    keep = [sys.executable, "-I", "-S", regions.__file__, "lowered.cpp", "dropped.json", "delta", path, "own.cpp"]
+    host = [*compile_words(kit.steps["host_compile"]), "-Winvalid-pch", "-include", str(kit.folder / "base.h")]
+    device_steps = [
+        *front("device_preprocess", "device.macros", "device.ii"),
+        shlex.join(device), shlex.join(kit.steps["assemble"]), shlex.join(kit.steps["embed"]),
+    ]  # fmt: skip
+    host_steps = [*front("host_preprocess", "host.macros", "host.ii"), shlex.join(lower), shlex.join(keep)]
+    return "\n".join([
+        "set -e",
+        "{ " + " && ".join(device_steps) + "; } & device=$!",
+        "{ " + main_command + "; } & main=$!",
+        *host_steps,
+        "wait $device",
+        shlex.join([*host, "own.cpp", "-o", "cuda.cuda.o"]),
+        "if nm -u cuda.cuda.o | grep -q __wrapper__device_stub_; then echo 'a kernel is missing' >&2; exit 1; fi",
+        "wait $main",
+        link_command,
+        "",
+    ])  # fmt: skip
+
+
+def _device(step: list[str]) -> list[str]:
+    words = list(step)
+    at = words.index("--module_id_file_name")
+    del words[at : at + 2]
+    words[words.index("cuda.cpp1.ii")] = "device.ii"
+    return words

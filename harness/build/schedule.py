@@ -1,0 +1,54 @@
+"""Lets as many builds run at once as memory holds: a compiler that the kernel kills has cost minutes for nothing."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+PLAIN_BUILD_BYTES = 1_300_000_000  # nvcc's front end with all of torch's headers takes up to 2.2 GB, g++ 1.5 GB
+FAST_BUILD_BYTES = 900_000_000
+GROWING_S = 20.0  # for so long a new build may not have taken yet what it will need
+
+
+def available_bytes() -> int:
+    """What the kernel could give to new processes without swapping."""
+    found = re.search(r"^MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    return int(found[1]) * 1024 if found else 1 << 62
+
+
+class MemoryGate:
+    """Thread-safe. One build may always run, however little memory there is."""
+
+    def __init__(
+        self, read_available: Callable[[], int] = available_bytes, read_clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._read_available = read_available
+        self._read_clock = read_clock
+        self._changed = threading.Condition()
+        self._running: list[tuple[float, int]] = []
+
+    @contextmanager
+    def hold(self, need_bytes: int) -> Iterator[None]:
+        """Waits until there is room for a build that needs so much, and counts it as running inside."""
+        with self._changed:
+            while not self._has_room(need_bytes):
+                self._changed.wait(timeout=1.0)
+            entry = (self._read_clock(), need_bytes)
+            self._running.append(entry)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._running.remove(entry)
+                self._changed.notify_all()
+
+    def _has_room(self, need_bytes: int) -> bool:
+        if not self._running:
+            return True
+        now = self._read_clock()
+        growing = sum(size for began, size in self._running if now - began < GROWING_S)
+        return self._read_available() >= need_bytes + growing

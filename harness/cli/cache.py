@@ -1,0 +1,79 @@
+"""`harness cache`: how large the folder of built libraries is, and removing what was not used for longest."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.cli.evaluate import CacheDirOption
+from harness.domain import UsageError
+
+cache_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+CacheSizeOption = Annotated[
+    str | None,
+    typer.Option("--cache-size", envvar="HARNESS_CACHE_SIZE", help="Bytes, or such as 20G. [default: 20G]"),
+]
+
+
+@cache_app.command()
+def info(cache_dir: CacheDirOption = None) -> None:
+    """Show how many builds and kits are kept, and how large they are.
+
+    Example: harness cache info
+    """
+    from harness.build.cache import read_cache
+
+    folder = _find_folder(cache_dir)
+    contents = read_cache(folder)
+    typer.echo(f"cache    {folder}")
+    for name, entries in (("builds", contents.builds), ("kits", contents.kits), ("left over", contents.leftovers)):
+        size_bytes = sum(entry.size_bytes for entry in entries)
+        oldest = f", oldest use {_describe_age(min(entry.used_at for entry in entries))}" if entries else ""
+        typer.echo(f"{name:<9}{len(entries):>6}  {_describe_size(size_bytes):>9}{oldest}")
+    typer.echo(f"{'together':<15}  {_describe_size(contents.size_bytes):>9}")
+
+
+@cache_app.command()
+def prune(cache_dir: CacheDirOption = None, cache_size: CacheSizeOption = None) -> None:
+    """Remove the builds that were not used for longest until the rest fits. What is in use stays.
+
+    Example: harness cache prune --cache-size 5G
+    """
+    from harness.build.cache import prune_cache, read_cache
+
+    folder = _find_folder(cache_dir)
+    count, size_bytes = prune_cache(folder, read_cache_size(cache_size))
+    left = read_cache(folder)
+    typer.echo(f"removed {count} ({_describe_size(size_bytes)}), {_describe_size(left.size_bytes)} left in {folder}")
+
+
+def read_cache_size(text: str | None) -> int:
+    """Bytes. Raises UsageError for what is no size."""
+    from harness.build.cache import DEFAULT_LIMIT_BYTES, parse_size
+
+    try:
+        return DEFAULT_LIMIT_BYTES if text is None else parse_size(text)
+    except ValueError as error:
+        raise UsageError(f"--cache-size: {error}") from error
+
+
+def _find_folder(given: Path | None) -> Path:
+    from harness.build.builder import default_cache_folder
+
+    return given or default_cache_folder()
+
+
+def _describe_size(size_bytes: float) -> str:
+    for unit in ("B", "KiB", "MiB"):
+        if size_bytes < 1024:
+            return f"{size_bytes:.0f} {unit}"
+        size_bytes /= 1024
+    return f"{size_bytes:.1f} GiB"
+
+
+def _describe_age(used_at: float) -> str:
+    hours = (time.time() - used_at) / 3600
+    return f"{hours / 24:.0f} days ago" if hours >= 48 else f"{hours:.0f} hours ago"
