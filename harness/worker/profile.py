@@ -87,25 +87,14 @@ class Observer:
             if isinstance(value, type):
                 self._conclusive = False  # methods of its classes are out of reach
             elif callable(value) and not name.startswith("__"):
-                setattr(module, name, self._wrap(name, value))
+                call = self._ablate if self._mode == "ablate" else functools.partial(_call_in_range, name)
+                setattr(module, name, _StandIn(value, call))
 
     def _replace_operators(self, names: Iterable[str]) -> None:
         for name in names:
             namespace, _, operator = name.partition("::")
             holder = getattr(torch.ops, namespace)
-            setattr(holder, operator, _AblatedOperator(getattr(holder, operator), self._ablate))
-
-    def _wrap(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def ablated(*args: Any, **kwargs: Any) -> Any:
-            return self._ablate(function, args, kwargs)
-
-        @functools.wraps(function)
-        def ranged(*args: Any, **kwargs: Any) -> Any:
-            with record_function(OWN_RANGE + name):
-                return function(*args, **kwargs)
-
-        return ablated if self._mode == "ablate" else ranged
+            setattr(holder, operator, _StandIn(getattr(holder, operator), self._ablate))
 
     def _ablate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls a function without its effect. One that may work on addresses is not called and gives None; after
@@ -193,19 +182,30 @@ def _find_range(ranges: list[Any], starts: list[float], at_us: float) -> str:
     return str(ranges[position].name) if position >= 0 else ""
 
 
-class _AblatedOperator:
-    """Stands in the place of an operator that a candidate registered with torch, or of one of its overloads."""
+class _StandIn:
+    """Is called in the place of a function or operator, and has its attributes. Like a compiled function, and other
+    than one of Python, it does not become a method where it is kept in a class."""
 
-    def __init__(self, operator: Any, ablate: Callable[..., Any]) -> None:
-        self._operator = operator
-        self._ablate = ablate
+    def __init__(self, function: Any, call: Callable[..., Any]) -> None:
+        self._function = function
+        self._call = call
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._ablate(self._operator, args, kwargs)
+        return self._call(self._function, args, kwargs)
+
+    def __deepcopy__(self, _: object) -> _StandIn:
+        return self
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(self._operator, name)
-        return _AblatedOperator(value, self._ablate) if callable(value) else value
+        if name == "_function":
+            raise AttributeError(name)  # asked of an object that copy.copy is about to fill
+        value = getattr(self._function, name)
+        return _StandIn(value, self._call) if callable(value) else value
+
+
+def _call_in_range(name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    with record_function(OWN_RANGE + name):
+        return function(*args, **kwargs)
 
 
 def call_without_effect(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -1,5 +1,7 @@
 """What a function leaves behind when it is called without its effect."""
 
+import copy
+
 import pytest
 import torch
 
@@ -79,3 +81,15 @@ def test_a_plain_worker_touches_nothing(tmp_path):
     extension.relu = torch.relu
     assert Observer("plain", tmp_path).watch(lambda: extension) is extension
     assert extension.relu is torch.relu
+
+
+@pytest.mark.parametrize("mode", ["profile", "ablate"])
+def test_a_wrapped_function_does_not_become_a_method(mode, tmp_path):
+    extension = type(torch)("extension")
+    extension.relu = torch.relu
+    Observer(mode, tmp_path).watch(lambda: extension)
+    holder = type("Holder", (), {"kernel": extension.relu})()
+    assert holder.kernel(torch.ones(2)).shape == (2,)
+    assert holder.kernel.__name__ == "relu"
+    assert copy.deepcopy(extension.relu) is extension.relu
+    assert copy.copy(extension.relu)(torch.ones(2)).shape == (2,)
