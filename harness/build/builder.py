@@ -12,7 +12,9 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -71,11 +73,19 @@ class Builder:
         )
         self._max_cache_bytes = max_cache_bytes
         self._gate = MemoryGate()
+        self._counts: Counter[str] = Counter()
+        self._counting = threading.Lock()
         self._kits = KitShelf(cache / "kits", toolchain, self._runner) if fast else None
 
     def stop(self) -> None:
         """Ends every build under way, from any thread; later ones are refused. What is in the cache stays."""
         self._runner.stop()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many requests ended with each status so far, and how many of the built ones in the fast lane."""
+        with self._counting:
+            return dict(self._counts)
 
     def build(self, request: BuildRequest) -> BuildResult:
         """The library for a request, from the cache or compiled now.
@@ -83,6 +93,13 @@ class Builder:
         Raises BuildToolError when this machine lacks what the build needs, HarnessError when the cache cannot be
         written: neither is a verdict on the request.
         """
+        result = self._answer(request)
+        with self._counting:
+            self._counts[result.status] += 1
+            self._counts["fast"] += result.status == "built" and result.lane == "fast"
+        return result
+
+    def _answer(self, request: BuildRequest) -> BuildResult:
         began_s = time.monotonic()
         key = self.key(request)
         refusal = refuse_flags(request)

@@ -18,6 +18,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.domain import UsageError
+
 DEFAULT_LIMIT_BYTES = 20 * 1024**3
 IN_USE_S = 900.0
 LEFTOVER_S = 24 * 3600.0
@@ -50,6 +52,14 @@ def parse_size(text: str) -> int:
     if not found:
         raise ValueError(f"a size is a number with K, M, G or T, such as 20G; found {text!r}")
     return int(float(found[1]) * _UNITS[found[2].upper()])
+
+
+def read_cache_size(text: str | None) -> int:
+    """How large the cache may be, in bytes, from a user's words; the default for None. Raises UsageError."""
+    try:
+        return DEFAULT_LIMIT_BYTES if text is None else parse_size(text)
+    except ValueError as error:
+        raise UsageError(f"--cache-size or HARNESS_CACHE_SIZE: {error}") from error
 
 
 def read_cache(folder: Path) -> CacheContents:

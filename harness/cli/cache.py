@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from harness.cli.evaluate import CacheDirOption
-from harness.domain import UsageError
 
 cache_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 CacheSizeOption = Annotated[
@@ -42,22 +41,12 @@ def prune(cache_dir: CacheDirOption = None, cache_size: CacheSizeOption = None) 
 
     Example: harness cache prune --cache-size 5G
     """
-    from harness.build.cache import prune_cache, read_cache
+    from harness.build.cache import prune_cache, read_cache, read_cache_size
 
     folder = _find_folder(cache_dir)
     count, size_bytes = prune_cache(folder, read_cache_size(cache_size))
     left = read_cache(folder)
     typer.echo(f"removed {count} ({_describe_size(size_bytes)}), {_describe_size(left.size_bytes)} left in {folder}")
-
-
-def read_cache_size(text: str | None) -> int:
-    """Bytes. Raises UsageError for what is no size."""
-    from harness.build.cache import DEFAULT_LIMIT_BYTES, parse_size
-
-    try:
-        return DEFAULT_LIMIT_BYTES if text is None else parse_size(text)
-    except ValueError as error:
-        raise UsageError(f"--cache-size: {error}") from error
 
 
 def _find_folder(given: Path | None) -> Path:

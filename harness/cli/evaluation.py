@@ -180,7 +180,7 @@ def _choose_wanted(
 def _run(executor: LocalExecutor, tasks: Sequence[Task], store: ResultStore, report: EvaluationReport) -> None:
     if not tasks:
         return
-    with _show_progress(len(tasks)) as advance:
+    with _show_progress(len(tasks), executor) as advance:
 
         def take(stage: str, task: Task, evaluation: Evaluation | None) -> None:
             if evaluation is not None:
@@ -192,16 +192,28 @@ def _run(executor: LocalExecutor, tasks: Sequence[Task], store: ResultStore, rep
 
 
 @contextmanager
-def _show_progress(total: int) -> Iterator[Callable[[str, EvaluationReport], None]]:
+def _show_progress(total: int, executor: LocalExecutor) -> Iterator[Callable[[str, EvaluationReport], None]]:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (TextColumn("{task.description:<8}"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description:<8}"), BarColumn(bar_width=12), MofNCompleteColumn(), TimeElapsedColumn(),
+        TimeRemainingColumn(compact=True),
+    )  # fmt: skip
     with Progress(*columns, TextColumn("{task.fields[note]}"), console=Console(stderr=True)) as progress:
         build = progress.add_task("building", total=total, note="")
         judge = progress.add_task("judging", total=total, note="")
 
         def advance(stage: str, report: EvaluationReport) -> None:
+            if progress.tasks[build].completed < total:  # later on, what is found in the cache was built just now
+                progress.update(build, note=describe_builds(executor.build_counts))
             if stage == "build":
                 progress.advance(build)
                 return
@@ -213,7 +225,14 @@ def _show_progress(total: int) -> Iterator[Callable[[str, EvaluationReport], Non
         yield advance
 
 
+def describe_builds(counts: dict[str, int]) -> str:
+    """Builds so far in a few words: what was built, found in the cache, and failed."""
+    failed = sum(counts.get(status, 0) for status in ("failed", "refused", "timeout"))
+    return f"{counts.get('built', 0)} built, {counts.get('cached', 0)} cached, {failed} failed"
+
+
 def _local_settings(options: EvaluateOptions) -> LocalSettings:
+    from harness.build.cache import read_cache_size
     from harness.executors.local import LocalSettings
     from harness.judge.evaluate import JudgeSettings
     from harness.judge.session import TimeLimits
@@ -228,5 +247,6 @@ def _local_settings(options: EvaluateOptions) -> LocalSettings:
         cache=options.cache_dir,
         confinement=options.confinement,
         build_timeout_s=options.build_timeout_s,
+        max_cache_bytes=read_cache_size(os.environ.get("HARNESS_CACHE_SIZE")),
         judge=JudgeSettings(limits=limits, plan=plan, measure_time=options.measure_time),
     )

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from harness.build import Builder, Toolchain, default_cache_folder, find_machine_folder, probe_toolchain
+from harness.build.cache import DEFAULT_LIMIT_BYTES
 from harness.domain import Candidate, Evaluation, Language, Problem, Subject
 from harness.executors.certified import check_standing
 from harness.judge.ceilings import CeilingStore
@@ -54,6 +55,7 @@ class LocalSettings:
     cache: Path | None = None
     confinement: str = "auto"
     build_timeout_s: float = 600.0
+    max_cache_bytes: int = DEFAULT_LIMIT_BYTES
     judge: JudgeSettings = field(default_factory=JudgeSettings)
 
 
@@ -75,6 +77,7 @@ class LocalExecutor:
             readable=interpreter_folders(),
             environment=clean_environment,
             timeout_s=settings.build_timeout_s,
+            max_cache_bytes=settings.max_cache_bytes,
         )
         self._judges: dict[Language, tuple[Judge, JudgeDevice | None]] = {}
 
@@ -84,6 +87,11 @@ class LocalExecutor:
     def __exit__(self, *_: object) -> None:
         self._builder.stop()
         self._forkserver.close()
+
+    @property
+    def build_counts(self) -> dict[str, int]:
+        """How many builds ended how so far: built, cached, failed, refused, timeout; `fast` of the built ones."""
+        return self._builder.counts
 
     def device_name(self, language: Language) -> str:
         """The device that candidates of a language are judged on here; "none" where there is none."""
