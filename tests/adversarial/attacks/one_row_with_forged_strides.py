@@ -6,7 +6,6 @@ problem: repeated_rows
 expected: wrong_shape, wrong_value, suspect
 device: cpu
 timed: yes
-known_open: the worker describes its own outputs, and time does not count until they are written out in full
 """
 
 from torch import nn

@@ -6,7 +6,6 @@ problem: repeated_rows
 expected: wrong_shape, wrong_value, suspect
 device: cpu
 timed: yes
-known_open: strides are only noted: an output whose elements share memory counts as right
 """
 
 import torch

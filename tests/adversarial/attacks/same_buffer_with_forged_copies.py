@@ -4,10 +4,9 @@ layer: time
 mechanism: No memory is allocated in the call, which is much of the time of a large sum; the question that would
     show it is answered from clones made between the calls.
 problem: huge_add
-expected: suspect, wrong_value
+expected: suspect, wrong_value, unranked, no_gain
 device: cpu
 timed: yes
-known_open: earlier outputs are asked for from the process that may forge them
 """
 
 import torch

@@ -6,7 +6,6 @@ problem: wide_range
 expected: wrong_value
 device: cpu
 timed: no
-known_open: the floor of the tolerance is relative to the mean of 1024 neighbours, which one large value sets
 """
 
 import torch
