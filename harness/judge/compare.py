@@ -13,6 +13,10 @@ E bounds the reference's own error by two envelopes, of which the smaller counts
 error relative to M. One element where the reference happens to be exact, or happens to be bad, therefore does not set
 the measure: neither for elements of another size nor for its neighbours.
 
+Values that span many orders of magnitude need more: what is small beside its neighbours could be anything. An element
+is lost that misses the truth by more than half of it where the reference comes near; if more than `LOST_SHARE` of an
+output's elements are lost it is wrong. (In honest sums that cancel a few are.)
+
 The floors (`FLOORS`) are several times what a float32 sum of 10,000 terms loses in the worst order, and several times
 below what a single rounding to the next smaller dtype costs. Integers and booleans are exact, and so are counts in a
 floating output where every order of summation is exact (see `is_countable`). Where the truth, rounded to the output's
@@ -36,6 +40,7 @@ from harness.judge.truth import FlatOutputs, Truth, TruthLeaf
 BLOCK = 1024
 CHUNK = {"cpu": BLOCK * 128, "cuda": BLOCK * 8192}  # elements taken to float64 at a time: in cache, or enough work
 LEAF_MEAN_SHARE = 1 / 1024
+LOST_SHARE = 0.05
 ROUNDING_SLACK = 1 + 1e-12  # so that the reference itself is never outside its own envelope
 SMALLEST = 1e-300
 
@@ -187,8 +192,16 @@ def _judge_floating(leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, le
         error = torch.where(rounded.isfinite(), (found - exact).abs(), 0.0)
         ratio = _rate_special(rounded, own, found, error / allowed.clamp_min(SMALLEST))
         worst, at = ratio.reshape(-1).max(dim=0)
-        rows.append(torch.stack([worst, (at + first).double(), (ratio > 1.0).sum().double(), error.max()]))
+        lost = _count_lost(rounded, own, found, torch.finfo(leaf.reference.dtype).tiny).double()
+        rows.append(torch.stack([worst, (at + first).double(), (ratio > 1.0).sum().double(), error.max(), lost]))
     return _read_verdict(leaf, candidate, torch.stack(rows).tolist(), float(scale.largest_error))
+
+
+def _count_lost(rounded: Tensor, own: Tensor, found: Tensor, least: float) -> Tensor:
+    """Elements whose truth the reference meets and the candidate misses by more than half. What is smaller than a
+    normal number may be flushed to zero; comparisons with NaN are false, which leaves that and infinity out."""
+    size = rounded.abs()
+    return ((size >= least) & ((own - rounded).abs() <= size / 16) & ((found - rounded).abs() > size / 2)).sum()
 
 
 def _rate_special(rounded: Tensor, own: Tensor, found: Tensor, ratio: Tensor) -> Tensor:
@@ -266,9 +279,11 @@ def _choose_floor(dtype: torch.dtype, tolerance: Tolerance) -> Floor:
 
 
 def _read_verdict(leaf: TruthLeaf, candidate: Tensor, rows: list[list[float]], reference_error: float) -> LeafVerdict:
-    """`rows` holds per chunk: worst ratio, where it is, number of elements that fail, largest error."""
-    worst, at, _, _ = max(rows, key=lambda row: row[0])
-    mismatched = int(sum(row[2] for row in rows))
+    """`rows` holds per chunk: worst ratio, where it is, number of elements that fail, largest error, number lost."""
+    worst, at = max(rows, key=lambda row: row[0])[:2]
+    mismatched, lost = (int(sum(row[column] for row in rows)) for column in (2, 4))
+    if mismatched == 0 and lost > LOST_SHARE * candidate.numel():
+        return _refuse_lost(leaf, candidate, lost, max(row[3] for row in rows), reference_error)
     errors = [row[3] for row in rows]
     return LeafVerdict(
         mismatched=mismatched,
@@ -277,6 +292,22 @@ def _read_verdict(leaf: TruthLeaf, candidate: Tensor, rows: list[list[float]], r
         reference_max_abs_error=reference_error,
         worst_ratio=worst,
         message=_describe_worst(leaf, candidate, int(at), mismatched) if mismatched else "",
+    )
+
+
+def _refuse_lost(
+    leaf: TruthLeaf, candidate: Tensor, lost: int, largest_error: float, reference_error: float
+) -> LeafVerdict:
+    message = (
+        f"{leaf.name}: {lost} of {candidate.numel()} elements miss more than half of a truth that the reference meets"
+    )
+    return LeafVerdict(
+        mismatched=lost,
+        elements=candidate.numel(),
+        max_abs_error=largest_error,
+        reference_max_abs_error=reference_error,
+        worst_ratio=math.inf,
+        message=message,
     )
 
 

@@ -140,3 +140,31 @@ def test_products_of_zeros_and_ones_are_exact_by_every_honest_route(seed, factor
     assert outcome_of(exact, a @ b, kept[0][:, order] @ kept[1][order], exactly=True) is None
     split = sum(kept[0][:, part::4] @ kept[1][part::4] for part in range(4))
     assert outcome_of(exact, a @ b, split, exactly=True) is None
+
+
+def wide_range(elements=4000):
+    """Values over some forty orders of magnitude, as an exponential has them."""
+    return (torch.randn(elements, dtype=torch.float64, generator=torch.Generator().manual_seed(3)) * 12).exp()
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.04, None), (0.06, WRONG)])
+def test_small_values_beside_large_ones_may_be_lost_only_here_and_there(share, expected):
+    exact = wide_range()
+    candidate = exact.float()
+    candidate[exact.argsort()[: int(4000 * share)]] = 0
+    assert outcome_of(exact, exact.float(), candidate) == expected
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_sums_that_cancel_lose_few_elements(dtype):
+    generator = torch.Generator().manual_seed(4)
+    a, b = torch.randn(60, 300, generator=generator).to(dtype), torch.randn(300, 70, generator=generator).to(dtype)
+    exact = a.double() @ b.double()
+    split = sum((a[:, part::4].double() @ b[part::4].double()).to(dtype) for part in range(4))
+    assert outcome_of(exact, exact.to(dtype), split, Tolerance()) is None
+
+
+def test_what_the_reference_loses_too_does_not_count():
+    exact = wide_range()
+    flushed = torch.where(exact < 1, 0, exact).float()
+    assert outcome_of(exact, flushed, flushed.clone()) is None
