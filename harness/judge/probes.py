@@ -23,7 +23,7 @@ from harness.judge.difference import find_difference
 from harness.judge.reference import Reference
 from harness.judge.session import ModelSession, Run, Weights
 from harness.judge.truth import Truth
-from harness.judge.variations import find_nearby, make_other_weights
+from harness.judge.variations import find_nearby, is_particular_about_values, make_other_weights
 from harness.judge.vetting import has_only_numbers
 from harness.problems.find import DISTRIBUTION_NAMES
 from harness.wire import flatten_value
@@ -65,13 +65,13 @@ class _Prober:
         self._has_weights = weights in ("identical", "loaded")
         self._failed: dict[str, list[tuple[str, str]]] = {}
         self._untried: list[str] = []
-        self._takes_floats = False  # distributions change nothing else
+        self._takes_any_values = False
         self.stopped = ""
 
     def run(self, budget_s: float) -> None:
         first_s = began_s = time.monotonic()
         inputs = self._make_inputs("as_given")
-        self._takes_floats = any(tensor.is_floating_point() for tensor in flatten_value(inputs, torch.is_tensor)[1])
+        self._takes_any_values = self._may_change_values(inputs)
         self._session.reset_state()
         usual = self._session.call(inputs, self._reference.device)
         self._session.limit_calls(max(LEAST_CALL_S, CALL_SHARE * usual.returned.judge_us / 1e6))
@@ -108,13 +108,19 @@ class _Prober:
         if self._has_weights and not problem.dynamic_weights:
             yield "weights_packed", "other weights", self._try_other_weights
         if self._reference.is_small:
-            named = DISTRIBUTION_NAMES if self._takes_floats else ("padded",)
+            named = DISTRIBUTION_NAMES if self._takes_any_values else ("padded",)
             for name in named:
                 if name not in (*problem.distributions, "as_given"):
                     check = "layout_specialised" if name == "padded" else "input_specialised"
                     yield check, name, partial(self._try_distribution, name)
         if not problem.dynamic_shapes:
             yield "shape_specialised", "smaller", self._try_shape
+
+    def _may_change_values(self, inputs: tuple[Any, ...]) -> bool:
+        """Whether other distributions change anything, and cannot spoil a GPU for this whole process."""
+        if not any(tensor.is_floating_point() for tensor in flatten_value(inputs, torch.is_tensor)[1]):
+            return False
+        return not (self._reference.device.is_cuda and is_particular_about_values(self._reference, inputs))
 
     def _try_other_weights(self) -> str | None:
         other = make_other_weights(self._reference, next(self._seeds))

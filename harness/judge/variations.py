@@ -14,15 +14,21 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.domain import ProblemError
 from harness.judge.reference import SMALL_BYTES, Reference
 from harness.judge.session import Footprint
-from harness.judge.truth import Truth, compute_truth, copy_tensors, map_tensors
+from harness.judge.truth import Truth, compute_truth, copy_tensors, map_tensors, write_state
 from harness.judge.vetting import has_only_numbers
 from harness.wire import flatten_value
 
 LARGEST_CUT = 4  # a dimension loses at most one in so many
+# What takes only probabilities, or rates.
+PARTICULAR = {
+    "aten::multinomial", "aten::bernoulli", "aten::bernoulli.p", "aten::bernoulli_.Tensor", "aten::poisson",
+    "aten::binomial", "aten::binary_cross_entropy",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +72,10 @@ def find_nearby(reference: Reference, inputs: Sequence[Any], source: random.Rand
     """The first way to cut the inputs on which the reference runs, with finite outputs of the usual structure. None if
     there is no such way."""
     tensors = flatten_value(tuple(inputs), torch.is_tensor)[1]
+    may_spoil_the_gpu = reference.device.is_cuda and _may_index(reference, inputs)
     for cut in list_cuts([tuple(tensor.shape) for tensor in tensors], source):
         smaller = cut_inputs(inputs, cut)
-        if not _is_safe_to_try(reference, smaller):
+        if may_spoil_the_gpu and not _runs_on_cpu(reference, smaller):
             continue
         with suppress(ProblemError):
             truth = reference.truth_of(smaller)
@@ -120,12 +127,42 @@ def cut_inputs(inputs: Sequence[Any], cut: Cut) -> tuple[Any, ...]:
     return cut_down
 
 
-def _is_safe_to_try(reference: Reference, inputs: Sequence[Any]) -> bool:
-    """On a GPU an index beyond its table spoils this whole process: where inputs may be indices, the CPU goes first."""
+def is_particular_about_values(reference: Reference, inputs: Sequence[Any]) -> bool:
+    """Whether the reference makes integers of floating values (which may be indices), or calls what takes only some
+    values. It is called once."""
+    watch = _WatchValues()
+    with torch.no_grad(), watch:
+        reference.model(*copy_tensors(inputs))
+    write_state(reference.model, reference.changing)
+    return watch.is_particular
+
+
+class _WatchValues(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Notes operators that end with an assertion on a GPU, where the CPU raises."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.is_particular = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name, options = func.name(), kwargs or {}
+        self.is_particular |= name in PARTICULAR
+        wanted = options.get("dtype")
+        if name == "aten::_to_copy" and wanted is not None:
+            self.is_particular |= args[0].is_floating_point() and not wanted.is_floating_point
+        return func(*args, **options)
+
+
+def _may_index(reference: Reference, inputs: Sequence[Any]) -> bool:
     tensors = flatten_value(tuple(inputs), torch.is_tensor)[1]
-    whole = [not (tensor.is_floating_point() or tensor.is_complex()) for tensor in tensors]
-    if not reference.device.is_cuda or not any(whole):
-        return True
+    whole = any(not (tensor.is_floating_point() or tensor.is_complex()) for tensor in tensors)
+    return whole or is_particular_about_values(reference, inputs)
+
+
+def _runs_on_cpu(reference: Reference, inputs: Sequence[Any]) -> bool:
+    """On a GPU an index beyond its table spoils this whole process, so the CPU goes first. What would take long there
+    is not tried at all."""
+    tensors = flatten_value(tuple(inputs), torch.is_tensor)[1]
     everything = [*tensors, *reference.state.values()]
     if sum(tensor.numel() * tensor.element_size() for tensor in everything) > SMALL_BYTES:
         return False

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from harness.domain import Problem
 from harness.judge.devices import JudgeDevice
 from harness.judge.reference import prepare_reference
-from harness.judge.variations import cut_inputs, find_nearby, list_cuts, make_other_weights
+from harness.judge.variations import (
+    cut_inputs,
+    find_nearby,
+    is_particular_about_values,
+    list_cuts,
+    make_other_weights,
+)
 from harness.problems.load import load_problem
 
 SOURCE = """import torch
@@ -138,3 +144,24 @@ def test_cut_inputs_keep_the_order_of_their_dimensions_in_memory():
     (cut,) = cut_inputs((given_tensor,), {(0, 0): 5})
     assert cut.stride() == (1, 5)
     assert torch.equal(cut, given_tensor[:5])
+
+
+@pytest.mark.parametrize(
+    ("forward", "expected"),
+    [
+        ("inputs[0] * 2", False),
+        ("inputs[0].softmax(1).argmax(1)", False),
+        ("inputs[0].double() > 0", False),
+        ("inputs[0][inputs[0][:, 0].abs().long() % 40]", True),
+        ("nn.functional.binary_cross_entropy(inputs[0].sigmoid(), inputs[0].sigmoid())", True),
+        ("nn.functional.binary_cross_entropy_with_logits(inputs[0], inputs[0].sigmoid())", False),
+        ("torch.bernoulli(inputs[0].sigmoid())", True),
+        ("inputs[0].sigmoid().multinomial(3)", True),
+    ],
+)
+def test_references_that_only_take_some_values_are_known_by_their_operators(forward, expected):
+    random_ones = "bernoulli" in forward or "multinomial" in forward
+    reference = prepare("inputs[0] * 2" if random_ones else forward)
+    if random_ones:
+        reference.model.forward = eval(f"lambda *inputs: {forward}", {"torch": torch, "nn": torch.nn})
+    assert is_particular_about_values(reference, reference.make_inputs(3)) is expected
