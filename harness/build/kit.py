@@ -250,5 +250,5 @@ def compile_words(step: list[str]) -> list[str]:
 def shown_macros(macros: str) -> str:
     """torch's own macros, for the headers of torch's that the façade includes."""
     return "".join(
-        f"{line}\n" for line in macros.splitlines() if re.match(r"#define (TORCH_|C10_|STD_TORCH|AT_)", line)
+        f"{line}\n" for line in macros.splitlines() if re.match(r"#define (TORCH_|C10_|STD_|AT_|HIDDEN_NAMESPACE)", line)
     )

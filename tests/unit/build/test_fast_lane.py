@@ -1,0 +1,205 @@
+"""The fast lane with real compilers: it builds what the plain lane builds, and where it fails that one decides."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from harness.build import Builder, probe_toolchain
+from harness.build.kits import ASKED_BEFORE_MADE, KitShelf
+from harness.domain import BuildRequest
+
+CUDA = """
+#include <torch/extension.h>
+#include <c10/cuda/CUDAGuard.h>
+__global__ void scale_kernel(const float* x, float* y, int n, float by) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) { y[i] = x[i] * by; }
+}
+torch::Tensor scale(torch::Tensor x, double by) {
+    TORCH_CHECK(x.is_cuda(), "x must be on a GPU, it is on ", x.device());
+    const c10::cuda::CUDAGuard guard(x.device());
+    auto y = torch::empty_like(x);
+    const int n = x.numel();
+    scale_kernel<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), n, by);
+    return y;
+}
+"""
+REQUEST = BuildRequest(
+    name="scaling",
+    cpp_sources=("torch::Tensor scale(torch::Tensor x, double by);",),
+    cuda_sources=(CUDA,),
+    functions=(("scale", "Scales."),),
+)
+HOST = BuildRequest(
+    name="host_code",
+    cpp_sources=(
+        "#include <vector>\n"
+        "template <typename T> T twice(T v) { return v + v; }\n"
+        "torch::Tensor loop(torch::Tensor x) {\n"
+        "  TORCH_CHECK(x.dim() == 2, \"x must be a matrix, it has \", x.dim(), \" dimensions\");\n"
+        "  auto y = torch::empty_like(x); auto a = x.accessor<float, 2>(); auto b = y.accessor<float, 2>();\n"
+        "  for (int64_t i = 0; i < x.size(0); ++i) for (int64_t j = 0; j < x.size(1); ++j) b[i][j] = twice(a[i][j]);\n"
+        "  return y; }\n"
+        "torch::Tensor dispatched(torch::Tensor x) { auto y = at::zeros_like(x);\n"
+        "  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, x.scalar_type(), \"dispatched\", [&] {\n"
+        "    auto* p = x.data_ptr<scalar_t>(); auto* q = y.data_ptr<scalar_t>();\n"
+        "    for (int64_t i = 0; i < x.numel(); ++i) q[i] = p[i] * static_cast<scalar_t>(3); }); return y; }\n"
+        "std::vector<torch::Tensor> several(const at::Tensor& x, c10::optional<at::Tensor> bias, bool flag) {\n"
+        "  return {x.sum(0), bias.has_value() ? x + *bias : x - 1, x.to(flag ? torch::kInt : torch::kDouble)}; }\n"
+        "double number(std::vector<int64_t> v, double by = 2.0) { double s = 0;\n"
+        " for (auto i : v) s += by * i; return s; }\n"
+        "std::tuple<torch::Tensor, int64_t> pair(torch::Tensor x) {\n"
+        " torch::NoGradGuard g; return {x.softmax(-1), x.numel()}; }\n",
+    ),
+    functions=tuple((name, name) for name in ("loop", "dispatched", "several", "number", "pair")),
+)  # fmt: skip
+CALLS = """
+import importlib.util, json, sys
+import torch
+spec = importlib.util.spec_from_file_location(sys.argv[1], sys.argv[2])
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+torch.manual_seed(0)
+x = torch.randn(5, 7)
+found = []
+for call in json.loads(sys.argv[3]):
+    try:
+        value = eval(call, {"m": module, "x": x, "torch": torch})
+        values = value if isinstance(value, (list, tuple)) else [value]
+        found.append(repr([v.tolist() if torch.is_tensor(v) else v for v in values]))
+    except Exception as error:
+        found.append(type(error).__name__ + ": " + str(error).partition("Exception raised from")[0])
+print(json.dumps(found))
+"""
+HOST_CALLS = (
+    "m.loop(x)", "m.loop(x[0])", "m.loop(x.double())",
+    "m.dispatched(x)", "m.dispatched(x.half())", "m.dispatched(x.bfloat16())",
+    "m.dispatched(x.int())", "m.several(x, None, True)",
+    "m.several(x, x, False)", "m.several(x)", "m.number([1, 2, 3], 0.5)",
+    "m.number((1, 2), 2)", "m.number([1.5], 1)", "m.pair(x)", "m.number.__doc__", "m.several.__doc__", "sorted(dir(m))",
+)  # fmt: skip
+CUDA_CALLS = (
+    "m.scale(x, 2.0)", "m.scale(x)", "m.scale(1, 2)", "m.scale(x, 'a')", "m.scale(None, 1)", "m.scale.__doc__",
+    "m.scale.__name__", "sorted(dir(m))", "m.__name__",
+)  # fmt: skip
+
+
+def run_plainly(command, *, readable, writable):
+    return list(command)
+
+
+@pytest.fixture(scope="module")
+def make_builder(tmp_path_factory):
+    cache = tmp_path_factory.mktemp("lanes")
+    toolchain = probe_toolchain()
+
+    def make(**changes):
+        options = {"cache": cache / changes.pop("cache", "fast"), "toolchain": toolchain, "wrap": run_plainly}
+        return Builder(**options, environment=lambda: dict(os.environ), timeout_s=1500.0, **changes)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def fast(make_builder):
+    """A builder whose kits are there: others have asked for them before."""
+    builder = make_builder()
+    for request in (REQUEST, HOST):
+        for number in range(ASKED_BEFORE_MADE):
+            comment = (f"// request {number}\n",)
+            builder.build(replace(request, cpp_sources=request.cpp_sources + comment))
+    return builder
+
+
+def call_all(result, name, calls):
+    command = [sys.executable, "-c", CALLS, name, result.library, json.dumps(calls)]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.nvcc
+@pytest.mark.timeout(3600)
+def test_a_cuda_candidate_of_both_lanes_answers_alike(fast, make_builder):
+    results = [fast.build(REQUEST), make_builder(cache="plain", fast=False).build(REQUEST)]
+    assert [(result.status, result.lane) for result in results] == [("built", "fast"), ("built", "plain")]
+    found = [call_all(result, "scaling", CUDA_CALLS) for result in results]
+    assert found[0] == found[1]
+
+
+@pytest.mark.slow
+@pytest.mark.nvcc
+@pytest.mark.timeout(3600)
+def test_host_code_of_both_lanes_gives_the_same_bits(fast, make_builder):
+    results = [fast.build(HOST), make_builder(cache="plain", fast=False).build(HOST)]
+    assert [(result.status, result.lane) for result in results] == [("built", "fast"), ("built", "plain")]
+    found = [call_all(result, "host_code", HOST_CALLS) for result in results]
+    assert found[0] == found[1]
+
+
+@pytest.mark.slow
+@pytest.mark.nvcc
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        ("y[i] = x[i] * missing;", "missing"),
+        ("y[i] = x[i] *;", "expected an expression"),
+        ("y[i] = at::nothing_like_it(x[i]);", "nothing_like_it"),
+    ],
+)
+def test_what_does_not_compile_is_shown_in_the_plain_lanes_words(fast, broken, words):
+    result = fast.build(replace(REQUEST, cuda_sources=(CUDA.replace("y[i] = x[i] * by;", broken),)))
+    assert (result.status, result.lane) == ("failed", "plain")
+    assert words in result.log
+
+
+@pytest.mark.slow
+@pytest.mark.nvcc
+@pytest.mark.timeout(3600)
+def test_a_name_of_a_header_that_is_not_included_fails_in_the_fast_lane_too(fast):
+    source = CUDA.replace("#include <c10/cuda/CUDAGuard.h>\n", "")
+    assert fast.build(replace(REQUEST, cuda_sources=(source,))).status == "failed"
+
+
+def test_a_kit_is_made_when_it_is_asked_for_again(tmp_path, make_builder):
+    made = []
+    shelf = KitShelf(tmp_path, probe_toolchain(), runner=None)
+    for _ in range(3):
+        shelf._find("kind", ["flags"], made.append, asked=2)
+    assert len(made) == 1
+
+
+def test_a_kit_that_cannot_be_made_is_not_tried_again(tmp_path):
+    tried = []
+
+    def fail(work):
+        tried.append(work)
+        raise KeyError("AT_FORALL_SCALAR_TYPES")
+
+    shelf = KitShelf(tmp_path, probe_toolchain(), runner=None)
+    assert [shelf._find("kind", ["flags"], fail, asked=1) for _ in range(3)] == [None] * 3
+    assert len(tried) == 1
+    assert "AT_FORALL_SCALAR_TYPES" in next(tmp_path.glob("*/unusable.txt")).read_text()
+
+
+def test_what_a_killed_maker_has_left_is_no_kit(tmp_path):
+    shelf = KitShelf(tmp_path, probe_toolchain(), runner=None)
+
+    def die(work):
+        (work / "half").touch()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        shelf._find("kind", ["flags"], die, asked=1)
+    found = shelf._find("kind", ["flags"], lambda work: (work / "whole").touch(), asked=1)
+    assert sorted(path.name for path in found.iterdir()) == ["whole"]
+
+
+def test_other_flags_have_another_kit(tmp_path):
+    shelf = KitShelf(tmp_path, probe_toolchain(), runner=None)
+    found = {shelf._find("kind", [flags], lambda work: None, asked=1) for flags in ("-O2", "-O3")}
+    assert len(found) == 2
