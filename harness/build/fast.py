@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.build import regions
 from harness.build.binding import write_binding
 from harness.build.facade import STANDARD_HEADERS, facade_text, find_features
 from harness.build.kit import (
     CUDA_HEADERS,
     IMPLICIT_HEADERS,
+    REGIONS_PROGRAM,
     SOURCE,
     Kit,
     compile_words,
@@ -190,7 +190,17 @@ def _script(kit: Kit, folder: Path, name: str, main_command: str, link_command: 
         for word in lowering(kit.steps["lower"], "host.ii", "lowered.cpp")
     ]
     device = [path if word == str(kit.folder / SOURCE) else word for word in _device(kit.steps["device"])]
-    keep = [sys.executable, "-I", "-S", regions.__file__, "lowered.cpp", "dropped.json", "delta", path, "own.cpp"]
+    keep = [
+        sys.executable,
+        "-I",
+        "-S",
+        str(kit.folder / REGIONS_PROGRAM),
+        "lowered.cpp",
+        "dropped.json",
+        "delta",
+        path,
+        "own.cpp",
+    ]
     host = [*compile_words(kit.steps["host_compile"]), "-Winvalid-pch", "-include", str(kit.folder / "base.h")]
     device_steps = [
         *front("device_preprocess", "device.macros", "device.ii"),

@@ -11,10 +11,12 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from harness.build import regions
 from harness.build.facade import TorchNames, facade_text, find_features, read_torch_names
 from harness.build.regions import read_macros, split_regions
 
@@ -32,7 +34,7 @@ OVERLAID = (
 STEPS = ("host_preprocess", "lower", "device_preprocess", "device", "assemble", "embed", "host_compile")
 SOURCE = "cuda.cu"
 USABLE, UNUSABLE = "kit.json", "unusable.txt"
-MODULE_ID = "_0badc0de_7_cuda_cu_0badc0de"
+REGIONS_PROGRAM = "regions.py"  # a copy, since builds see kits but not this package
 
 SAMPLE = r"""
 template <typename T> __global__ void sample_kernel(const T* x, T* y, int64_t n, float scale) {
@@ -143,6 +145,7 @@ class KitMaker:
     def make(self) -> Kit:
         text = "".join(f"#include <{header}>\n" for header in (*IMPLICIT_HEADERS, *CUDA_HEADERS))
         (self._folder / "all.cu").write_text(text + SAMPLE)
+        shutil.copy(regions.__file__, self._folder / REGIONS_PROGRAM)
         for header in OVERLAID:
             (self._folder / "overlay" / header).parent.mkdir(parents=True, exist_ok=True)
             (self._folder / "overlay" / header).write_text("")
@@ -187,12 +190,12 @@ class KitMaker:
         self._do(preprocess(self._steps["host_preprocess"], "all.cu", "all.ii"))
         self._do(lowering(self._steps["lower"], "all.ii", "all.cpp"))
         lowered = (self._folder / "all.cpp").read_text(encoding="utf-8", errors="surrogateescape")
-        regions = list(split_regions(lowered))
-        base = [text for name, text in regions[1:] if name in kit.base_files]
+        parts = list(split_regions(lowered))
+        base = [text for name, text in parts[1:] if name in kit.base_files]
         (self._folder / "base.h").write_text("".join(base), encoding="utf-8", errors="surrogateescape")
-        more = [(name, text) for name, text in regions[1:] if name in kit.more_macros]
+        more = [(name, text) for name, text in parts[1:] if name in kit.more_macros]
         (self._folder / "more.json").write_text(json.dumps(more))
-        sample = "".join(text for name, text in regions[1:] if name == "all.cu")
+        sample = "".join(text for name, text in parts[1:] if name == "all.cu")
         found = self._lower_sample(kit)
         if not sample or _without_places(found) != _without_places(sample):
             raise KitError(f"the façade does not show torch's headers as they are: expected\n{sample}\nfound\n{found}")
@@ -212,8 +215,8 @@ class KitMaker:
         text = "".join((self._folder / name).read_text() for name in ("facade.ii", "body.ii"))
         (self._folder / "all.ii").write_text(text)
         self._do(lowering(self._steps["lower"], "all.ii", "sample.cpp"))
-        regions = list(split_regions((self._folder / "sample.cpp").read_text()))
-        return "".join(text for name, text in regions[1:] if name == "all.cu")
+        parts = list(split_regions((self._folder / "sample.cpp").read_text()))
+        return "".join(text for name, text in parts[1:] if name == "all.cu")
 
     def _precompile(self) -> None:
         words = compile_words(self._steps["host_compile"])
@@ -250,5 +253,7 @@ def compile_words(step: list[str]) -> list[str]:
 def shown_macros(macros: str) -> str:
     """torch's own macros, for the headers of torch's that the façade includes."""
     return "".join(
-        f"{line}\n" for line in macros.splitlines() if re.match(r"#define (TORCH_|C10_|STD_|AT_|HIDDEN_NAMESPACE)", line)
+        f"{line}\n"
+        for line in macros.splitlines()
+        if re.match(r"#define (TORCH_|C10_|STD_|AT_|HIDDEN_NAMESPACE)", line)
     )
