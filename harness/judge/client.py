@@ -30,6 +30,7 @@ from harness.domain import (
     WorkerTimeout,
 )
 from harness.judge.devices import SharedArena
+from harness.judge.inspection import Place
 from harness.judge.requests import parse_build_request
 from harness.judge.supervisor import Usage, WorkerProcess
 from harness.wire import GO, WAKE, Region, TensorSpec, flatten_value, place_contiguous, rebuild_value, storage_bytes
@@ -71,17 +72,19 @@ class PlacedInputs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Returned:
-    """A worker's answer to one call. `claim_us` is its own time, `judge_us` the judge's with the exchange included,
-    `copy_us` how long after that the outputs were there."""
+class Called:
+    """A worker's answer to one call: its own time, the judge's with the exchange included, and what the outputs are.
 
-    tree: dict[str, Any]
-    specs: tuple[TensorSpec, ...]
-    strides: tuple[tuple[int, ...], ...]
-    devices: tuple[str, ...]
+    `specs` have the strides that the outputs have in the worker; `addresses` are where they lie there.
+    """
+
     claim_us: float
     judge_us: float
-    copy_us: float
+    at_ns: int  # the judge's clock
+    tree: dict[str, Any]
+    specs: tuple[TensorSpec, ...]
+    devices: tuple[str, ...]
+    addresses: tuple[int, ...]
 
 
 class WorkerClient:
@@ -164,35 +167,34 @@ class WorkerClient:
         pairs = zip(placed.specs, placed.tensors, strict=True)
         return all(torch.equal(self._storage_bytes(spec), flat_bytes(tensor)) for spec, tensor in pairs)
 
-    def prepare(self, placed: PlacedInputs, output: Region, *, timeout_s: float) -> None:
+    def prepare(self, placed: PlacedInputs, *, timeout_s: float) -> None:
         """Tells the worker where the inputs of the next call will lie; they need not be there yet."""
-        where = {"offset": output.offset, "size_bytes": output.size_bytes}
-        message = {"kind": "call", **_value_message(placed), **where}
-        self._ask(message, "prepared", Outcome.RUNTIME_ERROR, timeout_s)
+        self._ask({"kind": "call", **_value_message(placed)}, "prepared", Outcome.RUNTIME_ERROR, timeout_s)
 
     def wake(self, *, timeout_s: float) -> None:
         """Has the worker wake its threads and its device, after `prepare`; it waits for another signal then."""
         self._ask(WAKE, "awake", Outcome.RUNTIME_ERROR, timeout_s)
 
-    def go(self, *, timeout_s: float) -> Returned:
-        """Has the prepared call made. The judge's clock runs from its go until the worker says that the call is done,
-        and a second one until the outputs lie in shared memory: what was put off until they are copied shows there.
-        """
+    def go(self, *, timeout_s: float) -> Called:
+        """Has the prepared call made. The clock runs from the judge's go until the worker says that it is done."""
         self._arena.synchronize()
         began_ns = time.perf_counter_ns()
-        called = self._ask(GO, "called", Outcome.RUNTIME_ERROR, timeout_s)
-        called_ns = time.perf_counter_ns()
-        answer = self._ask(None, "returned", Outcome.RUNTIME_ERROR, timeout_s)
-        copied_ns = time.perf_counter_ns()
-        claim_ns = called.get("claim_ns")
+        answer = self._ask(GO, "called", Outcome.RUNTIME_ERROR, timeout_s)
+        at_ns = time.perf_counter_ns()
+        claim_ns = answer.get("claim_ns")
         if type(claim_ns) is not int or not 0 < claim_ns < MAX_CLAIM_NS:
             raise protocol_failure("an answer has no time, or an absurd one")
-        return Returned(
-            claim_us=claim_ns / 1e3,
-            judge_us=(called_ns - began_ns) / 1e3,
-            copy_us=(copied_ns - called_ns) / 1e3,
-            **_parse_outputs(answer),
-        )
+        return Called(claim_us=claim_ns / 1e3, judge_us=(at_ns - began_ns) / 1e3, at_ns=at_ns, **_parse_outputs(answer))
+
+    def store(self, output: Region, *, timeout_s: float) -> int:
+        """Has the outputs of the call copied to a place that the worker learns now; the judge's clock then, in ns."""
+        message = {"kind": "store", "offset": output.offset, "size_bytes": output.size_bytes}
+        self._ask(message, "returned", Outcome.RUNTIME_ERROR, timeout_s)
+        return time.perf_counter_ns()
+
+    def peek(self, places: Sequence[Place]) -> list[bytes | None]:
+        """What lies at these places in the worker's memory; None where nothing does."""
+        return self._worker.peek([(place.address, place.size_bytes) for place in places])
 
     def recopy(self, output: Region, *, earlier: bool, timeout_s: float) -> None:
         """Has the outputs of the last call, or the one before, copied to the arena again."""
@@ -358,19 +360,18 @@ def _value_message(placed: PlacedInputs) -> dict[str, Any]:
 
 
 def _parse_outputs(answer: dict[str, Any]) -> dict[str, Any]:
-    specs, strides, devices = [], [], []
-    for entry in _list(answer.get("specs")):
-        if not isinstance(entry, list) or len(entry) != 3 or not isinstance(entry[2], str):
-            raise protocol_failure("an output is not described as [tensor, strides, device]")
-        spec = _parse_spec(entry[0])
-        specs.append(spec)
-        strides.append(_parse_spec([spec.dtype, list(spec.shape), entry[1], 0]).stride)
-        devices.append(entry[2][:40])
+    specs, devices, addresses = [], [], []
+    for entry in _list(answer.get("outputs")):
+        if not isinstance(entry, list) or len(entry) != 3 or not isinstance(entry[1], str) or type(entry[2]) is not int:
+            raise protocol_failure("an output is not described as [tensor, device, address]")
+        specs.append(_parse_spec(entry[0]))
+        devices.append(entry[1][:40])
+        addresses.append(entry[2])
     return {
         "tree": _check_tree(answer.get("tree"), len(specs)),
         "specs": tuple(specs),
-        "strides": tuple(strides),
         "devices": tuple(devices),
+        "addresses": tuple(addresses),
     }
 
 

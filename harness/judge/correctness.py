@@ -10,9 +10,10 @@ from typing import Any, Literal
 
 from harness.domain import Correctness, Finding, Outcome, Problem, Trial
 from harness.judge.aliasing import AliasCheck
-from harness.judge.client import CandidateFailure
+from harness.judge.client import CandidateFailure, describe
 from harness.judge.compare import judge_outputs, judge_state
 from harness.judge.difference import find_difference
+from harness.judge.inspection import shares_memory_within
 from harness.judge.reference import Reference
 from harness.judge.session import ModelSession, Run, Weights
 from harness.judge.truth import FlatOutputs, Truth, trust_outputs
@@ -251,24 +252,39 @@ def judge_run(run: Run, truth: Truth, reference: Reference, distribution: str) -
     problem = reference.loaded.problem
     exact = distribution == "integers" and distribution in problem.distributions
     outcome, trial = judge_outputs(truth, run.outputs, problem.tolerance, distribution, exact=exact)
-    device = reference.device
-    wrong_device = next((name for name in run.returned.devices if name.split(":")[0] != device.torch_device.type), None)
-    if outcome is None and wrong_device is not None:
-        message = f"an output lies on {wrong_device}, expected {device.name}"
-        return Outcome.WRONG_DTYPE, Trial(distribution=distribution, passed=False, message=message)
-    if outcome is None and not run.inputs_unchanged:
-        message = "the inputs were changed by the call"
-        return Outcome.WRONG_VALUE, Trial(distribution=distribution, passed=False, message=message)
+    misfit = None if outcome is not None else _find_misfit(run, truth, reference)
+    if misfit is not None:
+        return misfit[0], Trial(distribution=distribution, passed=False, message=misfit[1])
     return outcome, trial
+
+
+def _find_misfit(run: Run, truth: Truth, reference: Reference) -> tuple[Outcome, str] | None:
+    """What is wrong with outputs whose values are right."""
+    device = reference.device
+    wrong_device = next((name for name in run.called.devices if name.split(":")[0] != device.torch_device.type), None)
+    if wrong_device is not None:
+        return Outcome.WRONG_DTYPE, f"an output lies on {wrong_device}, expected {device.name}"
+    if not run.inputs_unchanged:
+        return Outcome.WRONG_VALUE, "the inputs were changed by the call"
+    for leaf, spec in zip(truth.leaves, run.called.specs, strict=True):
+        if shares_memory_within(spec) and not shares_memory_within(describe(leaf.reference)):
+            return (
+                Outcome.WRONG_SHAPE,
+                f"elements of {leaf.name} share memory (strides {spec.stride}): it is no full tensor",
+            )
+    if run.sight is not None and run.sight.missing:
+        message = "when the worker said that the call was over, its outputs were not where it said that they are"
+        return Outcome.SUSPECT, f"{message} ({run.sight.missing})"
+    return None
 
 
 def _note_strides(run: Run, truth: Truth, so_far: Sequence[Finding]) -> list[Finding]:
     """A note where an output's layout in memory differs from the reference's: right, but another layout."""
     if any(finding.check == "strides" for finding in so_far):
         return []
-    for leaf, strides in zip(truth.leaves, run.returned.strides, strict=False):
+    for leaf, spec in zip(truth.leaves, run.called.specs, strict=False):
         expected = tuple(leaf.reference.stride())
-        if strides != expected and leaf.reference.numel() > 1:
-            message = f"{leaf.name} has strides {strides}, the reference's has {expected}"
+        if spec.stride != expected and leaf.reference.numel() > 1:
+            message = f"{leaf.name} has strides {spec.stride}, the reference's has {expected}"
             return [Finding(check="strides", severity="note", message=message)]
     return []

@@ -74,7 +74,7 @@ class _Prober:
         self._takes_any_values = self._may_change_values(inputs)
         self._session.reset_state()
         usual = self._session.call(inputs, self._reference.device)
-        self._session.limit_calls(max(LEAST_CALL_S, CALL_SHARE * usual.returned.judge_us / 1e6))
+        self._session.limit_calls(max(LEAST_CALL_S, CALL_SHARE * usual.called.judge_us / 1e6))
         longest_s = time.monotonic() - began_s + 2 * self._reference.call_s  # a probe computes a truth as well
         for check, name, probe in self._list_probes():
             began_s = time.monotonic()
@@ -167,7 +167,7 @@ class _Prober:
             run = self._session.call(inputs, self._reference.device)
         except (CandidateFailure, OSError):  # the line of a worker that was too late is closed
             return False
-        if run.returned.specs != usual.returned.specs:
+        if run.called.specs != usual.called.specs:
             return False
         same = find_difference(run.outputs.tensors, usual.outputs.tensors) is None
         return same or self._reference.loaded.problem.nondeterministic

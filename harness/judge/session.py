@@ -5,6 +5,8 @@ The same for candidate and baseline: whatever is measured between the two is mea
 
 from __future__ import annotations
 
+import random
+import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -17,22 +19,24 @@ from torch import Tensor
 from harness.domain import Finding, Outcome
 from harness.judge.client import (
     AnswerBuild,
+    Called,
     CandidateFailure,
     Mode,
     PlacedInputs,
-    Returned,
     WorkerClient,
     describe,
     protocol_failure,
 )
 from harness.judge.devices import JudgeDevice, SharedArena
+from harness.judge.inspection import Place, Sight, choose_places, count_differences
 from harness.judge.supervisor import Forkserver, WorkerLimits
 from harness.judge.truth import FlatOutputs
 from harness.wire import Region, TensorSpec, flatten_value, place_contiguous
-from harness.wire.layout import align, place_strided
+from harness.wire.layout import ALIGNMENT_BYTES, align, place_strided
 
 WATCH_S = 300e-6  # as long as a worker is left alone with a decoy: longer than its threads spin after being woken
 PROFILED_CALLS = 5  # at most, see `harness.worker.profile`
+OUTPUT_PLACES = 4096  # 256 bytes apart
 POISON = 0xFF  # NaN in every floating format, -1 in every signed integer
 Weights = Literal["identical", "loaded", "unmatched", "none"]
 
@@ -65,7 +69,8 @@ class Footprint:
         start = specs[0].offset if specs else align(inputs_end)
         _, state_end = place_strided([describe(tensor) for tensor in state.values()])
         region = Region(offset=start, size_bytes=end - start)
-        return cls(tree=outputs.tree, output_specs=specs, output=region, arena_bytes=max(end, state_end, 1 << 16))
+        arena_bytes = max(end + OUTPUT_PLACES * ALIGNMENT_BYTES, state_end, 1 << 16)
+        return cls(tree=outputs.tree, output_specs=specs, output=region, arena_bytes=arena_bytes)
 
     def with_outputs(self, outputs: FlatOutputs) -> Footprint | None:
         """The same memory with other outputs in their place; None if they do not fit there."""
@@ -77,11 +82,17 @@ class Footprint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One call: what the judge found in the poisoned output buffers right after the answer, and both clocks."""
+    """One call: what the judge found in the poisoned output buffers right after the answer, and both clocks.
+
+    `copy_us` is how long after the answer the outputs lay there. `sight` is what the judge saw in the worker's own
+    memory in between, where it looked.
+    """
 
     outputs: FlatOutputs
-    returned: Returned
+    called: Called
+    copy_us: float
     inputs_unchanged: bool
+    sight: Sight | None = None
     idle_busy_us: float | None = None  # how busy it was while decoy inputs lay there and nothing was asked for;
     idle_helpers_us: float | None = None  # and torch's own threads. See `ModelSession.call_timed`
     flush_us: float | None = None  # what flushing the cache took, on a GPU
@@ -95,6 +106,9 @@ class ModelSession:
         self._arena = arena
         self._footprint = footprint
         self._limits = limits
+        self._random = random.Random(secrets.randbits(62))
+        self._output = footprint.output
+        self._last: Run | None = None
         self.state: dict[str, TensorSpec] = {}
         self._held: dict[str, Tensor] = {}
 
@@ -165,26 +179,28 @@ class ModelSession:
     def call(self, inputs: Sequence[Any], device: JudgeDevice) -> Run:
         """One call that is not timed, whose outputs are taken away at once."""
         placed = self._client.lay_out(tuple(inputs))
-        self._client.prepare(placed, self._footprint.output, timeout_s=self._limits.call_s)
+        self._client.prepare(placed, timeout_s=self._limits.call_s)
         self._stage(placed)
         device.synchronize()
-        return self._go(placed)
+        return self._go(placed, look=not device.is_cuda)
 
-    def call_timed(self, inputs: Sequence[Any], device: JudgeDevice, decoy: Sequence[Any] | None = None) -> Run:
+    def call_timed(
+        self, inputs: Sequence[Any], device: JudgeDevice, decoy: Sequence[Any] | None = None, *, look: bool = False
+    ) -> Run:
         """One call with a cold cache. Its inputs are written while nothing of the worker runs: it is ready, but it
         cannot begin before the clock does, except in the moment between being let go on and being told to go.
 
         With a `decoy` (other inputs of the same form) that moment is watched: they are shown first, exactly as inputs
         are, but what follows is not the signal to go. Who works nevertheless uses the processor meanwhile; on a GPU it
-        makes the judge's own work there take longer.
+        makes the judge's own work there take longer. `look`: into the worker's memory, right after the call.
         """
         placed = self._client.lay_out(tuple(inputs))
-        self._client.prepare(placed, self._footprint.output, timeout_s=self._limits.call_s)
+        self._client.prepare(placed, timeout_s=self._limits.call_s)
         idle = (None, None) if decoy is None else self._watch(self._client.lay_out(tuple(decoy)), device)
         with self._client.paused():
             flush_us = self._show(placed, device)
         self._client.wake(timeout_s=self._limits.call_s)
-        run = self._go(placed)
+        run = self._go(placed, look=look and not device.is_cuda)
         return replace(run, idle_busy_us=idle[0], idle_helpers_us=idle[1], flush_us=flush_us)
 
     def _watch(self, placed: PlacedInputs, device: JudgeDevice) -> tuple[float, float | None]:
@@ -208,17 +224,54 @@ class ModelSession:
         return flush_us
 
     def _stage(self, placed: PlacedInputs) -> None:
+        """Writes the inputs, and poisons the place where the outputs will go: one that nobody can guess, so that who
+        has its outputs there already must have written them as often as there are such places."""
         self._client.write(placed)
-        self._output_bytes().fill_(POISON)
+        shift = self._random.randrange(OUTPUT_PLACES) * ALIGNMENT_BYTES
+        self._output = replace(self._footprint.output, offset=self._footprint.output.offset + shift)
+        self._bytes_of(self._output).fill_(POISON)
 
-    def _go(self, placed: PlacedInputs) -> Run:
-        returned = self._client.go(timeout_s=self._limits.call_s)
-        outputs = self._take_outputs(returned)
-        return Run(outputs=outputs, returned=returned, inputs_unchanged=self._client.inputs_unchanged(placed))
+    def _go(self, placed: PlacedInputs, *, look: bool) -> Run:
+        called = self._client.go(timeout_s=self._limits.call_s)
+        has_form = called.tree == self._footprint.tree and _forms(called.specs) == _forms(self._footprint.output_specs)
+        look_ns, places, seen = self._look(called) if look and has_form else (0, [], [])
+        stored_ns = self._client.store(self._output, timeout_s=self._limits.call_s)
+        outputs = self._take_outputs() if has_form else _describe_outputs(called)
+        run = Run(
+            outputs=outputs,
+            called=called,
+            copy_us=(stored_ns - called.at_ns - look_ns) / 1e3,
+            inputs_unchanged=self._client.inputs_unchanged(placed),
+            sight=self._judge_sight(places, seen, outputs) if places else None,
+        )
+        self._last = run if has_form else None
+        return run
+
+    def _look(self, called: Called) -> tuple[int, list[list[Place]], list[list[bytes | None]]]:
+        """Stops the worker and reads elements of these outputs, and of those before. (ns it was stopped, places, what
+        was there)"""
+        described = [called] if self._last is None else [called, self._last.called]
+        places = [choose_places(one.specs, one.addresses, self._random) for one in described]
+        with self._client.paused():
+            began_ns = time.perf_counter_ns()
+            seen = [self._client.peek(some) for some in places]
+            stopped_ns = time.perf_counter_ns() - began_ns
+        return stopped_ns, places, seen
+
+    def _judge_sight(self, places: list[list[Place]], seen: list[list[bytes | None]], outputs: FlatOutputs) -> Sight:
+        """Holds what was seen against the outputs as they were copied, now and the time before."""
+        missing = count_differences(places[0], seen[0], outputs.tensors)
+        overwritten = 0
+        if self._last is not None:
+            overwritten = count_differences(places[1], seen[1], self._last.outputs.tensors)
+        return Sight(
+            missing=f"{missing} of {len(places[0])} elements looked at" if missing else "",
+            overwritten=f"{overwritten} of {len(places[-1])} elements looked at" if overwritten else "",
+        )
 
     def copy_again(self, *, earlier: bool) -> tuple[Tensor, ...]:
         """The last outputs, or those of the call before, as they are now; only after calls with right shapes."""
-        self._output_bytes().fill_(POISON)
+        self._bytes_of(self._footprint.output).fill_(POISON)
         self._client.recopy(self._footprint.output, earlier=earlier, timeout_s=self._limits.call_s)
         return tuple(self._arena.view(spec).clone() for spec in self._footprint.output_specs)
 
@@ -246,18 +299,14 @@ class ModelSession:
         """Whether a worker opened in mode "ablate" took its effect from all of the candidate's own code."""
         return self._client.has_ablated_everything(timeout_s=self._limits.call_s)
 
-    def _output_bytes(self) -> Tensor:
-        region = self._footprint.output
+    def _bytes_of(self, region: Region) -> Tensor:
         return self._arena.bytes_view(region.offset, region.size_bytes)
 
-    def _take_outputs(self, returned: Returned) -> FlatOutputs:
-        """Copies of the outputs where they have the expected form; otherwise only their described shapes."""
-        if returned.tree == self._footprint.tree and returned.specs == self._footprint.output_specs:
-            tensors = tuple(self._arena.view(spec).clone() for spec in self._footprint.output_specs)
-            return FlatOutputs(tree=returned.tree, tensors=tensors)
-        if returned.tree == self._footprint.tree and _forms(returned.specs) == _forms(self._footprint.output_specs):
-            raise protocol_failure("outputs of the right form lie where nobody asked for them")
-        return FlatOutputs(tree=returned.tree, tensors=tuple(_describe_only(spec) for spec in returned.specs))
+    def _take_outputs(self) -> FlatOutputs:
+        """Copies of what lies where the outputs were to go."""
+        shift = self._output.offset - self._footprint.output.offset
+        specs = (replace(spec, offset=spec.offset + shift) for spec in self._footprint.output_specs)
+        return FlatOutputs(tree=self._footprint.tree, tensors=tuple(self._arena.view(spec).clone() for spec in specs))
 
 
 @contextmanager
@@ -300,6 +349,11 @@ def _measure_inputs(inputs: Sequence[Any]) -> int:
 
 def _forms(specs: Sequence[TensorSpec]) -> list[tuple[str, tuple[int, ...]]]:
     return [(spec.dtype, spec.shape) for spec in specs]
+
+
+def _describe_outputs(called: Called) -> FlatOutputs:
+    """Tensors of the shapes and dtypes that were described, without data."""
+    return FlatOutputs(tree=called.tree, tensors=tuple(_describe_only(spec) for spec in called.specs))
 
 
 def _describe_only(spec: TensorSpec) -> Tensor:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -93,6 +94,7 @@ class WorkerProcess:
         self._watch = watch
         self._status: int | None = None
         self._ended = False
+        self._process = pid
 
     def end(self, *, grace_s: float = 0.0) -> int | None:
         """Ends the worker and everything it started, after `grace_s` for ending by itself.
@@ -117,9 +119,16 @@ class WorkerProcess:
         return self._server.used_s
 
     def find_helper_threads(self) -> list[int]:
-        """Ids, as the forkserver sees them, of all its threads now that are no process's main thread."""
+        """Ids, as the forkserver sees them, of all its threads now that are no process's main thread. To be called
+        before anything of a candidate runs: the process found then is the one that `peek` looks into."""
         answer = self._server.ask_about(self._pid, "threads")
+        self._process = int(answer["process"])
         return [int(thread) for thread in answer["ids"]]
+
+    def peek(self, places: Sequence[tuple[int, int]]) -> list[bytes | None]:
+        """What lies in the worker's memory at these (address, bytes); None where nothing does."""
+        answer = self._server.ask_about(self._pid, "peek", process=self._process, places=list(places))
+        return [None if seen is None else bytes.fromhex(seen) for seen in answer["seen"]]
 
     def measure_usage(self, helpers: list[int]) -> Usage:
         answer = self._server.ask_about(self._pid, "usage", threads=helpers)

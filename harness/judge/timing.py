@@ -27,6 +27,7 @@ from harness.judge.clocks import (
 from harness.judge.compare import judge_outputs
 from harness.judge.conditions import ConditionSampler
 from harness.judge.correctness import judge_run
+from harness.judge.inspection import Sight
 from harness.judge.noise import find_device_floor
 from harness.judge.reference import Reference
 from harness.judge.session import ModelSession, Run
@@ -47,6 +48,7 @@ class TimingPlan:
     screened_share: float = 0.3
     max_screened_kept: int = 3
     watched_share: float = 0.35  # of the blocks: both sides are shown decoy inputs first
+    looked_share: float = 0.25  # of the blocks: the judge looks into both workers' memory right after the call
     watched_below_us: float = 20_000.0  # in longer calls, the moment before them is too short to matter
     attempts: int = 3  # measurements, where something disturbs them
     allow_load: bool = False  # by other processes, for machines that are never idle: recorded, but no disturbance
@@ -78,6 +80,7 @@ class PairedTimer:
         self._kept: list[tuple[tuple[Any, ...], Run]] = []
         self._screened: list[tuple[tuple[Any, ...], Run]] = []
         self._seen = 0
+        self._sights: list[str] = []
 
     def measure(self, name: str, seeds: Iterator[int], problem_floor: float = 0.0) -> TimingResult:
         """`name` is the baseline's; `problem_floor` the noise floor of the problem, where it is known. Measures again,
@@ -124,7 +127,7 @@ class PairedTimer:
                 session.reset_state()
                 run = session.call(inputs, self._reference.device)
                 if session is self._baseline:
-                    times.append(run.returned.claim_us)
+                    times.append(run.called.claim_us)
         for session in (self._baseline, self._candidate):
             session.collect_garbage()
         return min(times)
@@ -143,39 +146,52 @@ class PairedTimer:
         """One call of each on the same fresh inputs, in random order."""
         inputs = self._make_inputs(next(seeds))
         decoy = self._make_inputs(next(seeds)) if watched else None
+        look = self._random.random() < self._plan.looked_share
         order = [self._baseline, self._candidate]
         self._random.shuffle(order)
         runs = {}
         for session in order:
-            runs[id(session)] = self._call(session, inputs, decoy)
+            runs[id(session)] = self._call(session, inputs, decoy, look=look)
         baseline, candidate = runs[id(self._baseline)], runs[id(self._candidate)]
+        self._note_sights(baseline.sight, candidate.sight)
         self._keep_some(inputs, candidate)
         if self._random.random() < self._plan.screened_share:
             self._screen(inputs, baseline, candidate)
         return Block(
             calls=1,
-            baseline_claim_us=baseline.returned.claim_us,
-            candidate_claim_us=candidate.returned.claim_us,
-            baseline_judge_us=baseline.returned.judge_us,
-            candidate_judge_us=candidate.returned.judge_us,
-            baseline_copy_us=baseline.returned.copy_us,
-            candidate_copy_us=candidate.returned.copy_us,
+            baseline_claim_us=baseline.called.claim_us,
+            candidate_claim_us=candidate.called.claim_us,
+            baseline_judge_us=baseline.called.judge_us,
+            candidate_judge_us=candidate.called.judge_us,
+            baseline_copy_us=baseline.copy_us,
+            candidate_copy_us=candidate.copy_us,
             baseline_busy_us=baseline.idle_busy_us,
             candidate_busy_us=candidate.idle_busy_us,
             baseline_helpers_us=baseline.idle_helpers_us,
             candidate_helpers_us=candidate.idle_helpers_us,
         )
 
-    def _call(self, session: ModelSession, inputs: tuple[Any, ...], decoy: tuple[Any, ...] | None) -> Run:
+    def _call(
+        self, session: ModelSession, inputs: tuple[Any, ...], decoy: tuple[Any, ...] | None, *, look: bool
+    ) -> Run:
         """A timed call while everything of the other side is stopped: what it may have left running, such as threads
         that spin for a while after their work, would slow this one down."""
         other = self._baseline if session is self._candidate else self._candidate
         with other.paused():
             session.reset_state()
-            run = session.call_timed(inputs, self._reference.device, decoy)
+            run = session.call_timed(inputs, self._reference.device, decoy, look=look)
         if run.flush_us is not None:
             self._sampler.note_flush(run.flush_us)
         return run
+
+    def _note_sights(self, baseline: Sight | None, candidate: Sight | None) -> None:
+        """Where the baseline's outputs move as well, as views of what it is given do, it is no fault of a candidate."""
+        if candidate is None or baseline is None:
+            return
+        if candidate.missing and not baseline.missing:
+            self._sights.append(f"its outputs were not where it said ({candidate.missing})")
+        elif candidate.overwritten and not baseline.overwritten:
+            self._sights.append(f"the outputs of the call before had changed ({candidate.overwritten})")
 
     def _keep_some(self, inputs: tuple[Any, ...], run: Run) -> None:
         """Reservoir sampling: every timed call is as likely to be judged as any other."""
@@ -198,7 +214,9 @@ class PairedTimer:
             self._screened.append((inputs, candidate))
 
     def _find_wrong_call(self) -> str | None:
-        """What is wrong with one of the kept calls, if anything is."""
+        """What is wrong with one of the calls that were looked at or kept, if anything is."""
+        if self._sights:
+            return f"when the worker said that a timed call was over, {self._sights[0]}"
         for inputs, run in (*self._screened, *self._kept):
             truth = self._reference.truth_of(inputs)
             outcome, trial = judge_run(run, truth, self._reference, "timed")

@@ -44,9 +44,11 @@ def serve(judge: Channel) -> None:
             busy_ns = _count_busy_ns(_signal_tree(message["pid"], number))
             judge.send({"kind": "signalled", "busy_ns": busy_ns, "server_ns": time.process_time_ns()})
         elif message["kind"] == "threads":
-            judge.send({"kind": "threads", "ids": sorted(_find_helper_threads(message["pid"]))})
+            judge.send({"kind": "threads", **_find_threads(message["pid"])})
         elif message["kind"] == "usage":
             judge.send({"kind": "usage", **_measure_usage(message["pid"], message["threads"])})
+        elif message["kind"] == "peek":
+            judge.send({"kind": "peek", "seen": _read_memory(message["process"], message["places"])})
     for pid in list(children):
         _kill(pid, children, 0.0)
 
@@ -123,9 +125,27 @@ def _count_busy_ns(processes: set[int]) -> int:
     return total
 
 
-def _find_helper_threads(pid: int) -> set[int]:
-    """Threads of a worker's tree that are not the main threads of their processes."""
-    return {thread for process in find_tree(pid) for thread in _threads_of(process) if thread != process}
+def _find_threads(pid: int) -> dict[str, Any]:
+    """Threads of a worker's tree that are not the main threads of their processes, and the worker itself: the process
+    that has started no other so far."""
+    tree = find_tree(pid)
+    helpers = {thread for process in tree for thread in _threads_of(process) if thread != process}
+    return {"ids": sorted(helpers), "process": next(process for process in tree if find_tree(process) == {process})}
+
+
+def _read_memory(process: int, places: list[list[int]]) -> list[str | None]:
+    """What a process has at these (address, size): hexadecimal, None where it has no memory."""
+    try:
+        with Path(f"/proc/{process}/mem").open("rb", buffering=0) as memory:
+            return [_read_place(memory.fileno(), address, size) for address, size in places]
+    except OSError:
+        return [None] * len(places)
+
+
+def _read_place(memory: int, address: int, size: int) -> str | None:
+    with contextlib.suppress(OSError, OverflowError):
+        return os.pread(memory, size, address).hex()
+    return None
 
 
 def _threads_of(process: int) -> list[int]:

@@ -121,8 +121,9 @@ class Worker:
         return {"kind": "loaded"}
 
     def do_call(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Answers `prepared`, `awake` to each signal to wake, after the signal to go `called` at once, then `returned`
-        with the outputs. Between that signal and the clock's start nothing is done, so nothing can be done ahead."""
+        """Answers `prepared`, `awake` to each signal to wake, after the signal to go `called` with a description of the
+        outputs, and when it is told where they go, `returned`. Between that signal and the clock's start nothing is
+        done, so nothing can be done ahead."""
         inputs = self._receive_value(message)
         self._judge.send({"kind": "prepared"})
         self._judge.prepare_for_signal()
@@ -134,15 +135,19 @@ class Worker:
             result = self._forward(*inputs)
             self._synchronize()
             claim_ns = time.perf_counter_ns() - began_ns
-        self._judge.send({"kind": "called", "claim_ns": claim_ns})
         tree, tensors = flatten_value(result, torch.is_tensor)
+        tensors = [tensor.resolve_conj().resolve_neg() for tensor in tensors]
+        outputs = [_describe_output(tensor) for tensor in tensors]
+        self._judge.send({"kind": "called", "claim_ns": claim_ns, "tree": tree, "outputs": outputs})
         self._earlier, self._outputs = self._outputs, tensors
-        return {"kind": "returned", "tree": tree, "specs": self._copy(self._outputs, message)}
+        where, _ = self._judge.receive()
+        self._copy(self._outputs, where)
+        return {"kind": "returned"}
 
     def do_recopy(self, message: dict[str, Any]) -> dict[str, Any]:
         """The outputs of the last call, or of the one before it, as they are now."""
-        tensors = self._earlier if message["earlier"] else self._outputs
-        return {"kind": "recopied", "specs": self._copy(tensors, message)}
+        self._copy(self._earlier if message["earlier"] else self._outputs, message)
+        return {"kind": "recopied"}
 
     def do_profile(self, message: dict[str, Any]) -> dict[str, Any]:
         """Whose time a call takes; in a worker whose mode is "profile"."""
@@ -166,12 +171,9 @@ class Worker:
         gc.disable()
         return {"kind": "collected"}
 
-    def _copy(self, tensors: list[torch.Tensor], message: dict[str, Any]) -> list[Any]:
-        specs = self._memory.store(tensors, message["offset"], message["size_bytes"])
+    def _copy(self, tensors: list[torch.Tensor], message: dict[str, Any]) -> None:
+        self._memory.store(tensors, message["offset"], message["size_bytes"])
         self._synchronize()
-        strides = [list(describe(tensor).stride) for tensor in tensors]
-        devices = [str(tensor.device) for tensor in tensors]
-        return [[spec.to_json(), *rest] for spec, *rest in zip(specs, strides, devices, strict=True)]
 
     def _receive_value(self, message: dict[str, Any]) -> Any:
         tensors = [self._memory.view(TensorSpec.from_json(spec)) for spec in message["specs"]]
@@ -202,6 +204,12 @@ class Worker:
     def _synchronize(self) -> None:
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
+
+
+def _describe_output(tensor: torch.Tensor) -> list[Any]:
+    """Form, device, and where it begins in this process's memory (0 where it has no such place)."""
+    address = tensor.data_ptr() if tensor.layout is torch.strided else 0
+    return [describe(tensor).to_json(), str(tensor.device), address]
 
 
 def _spread_threads() -> None:
