@@ -3,7 +3,7 @@
 layer: process
 mechanism: The machine has no room left for the next candidate, or for the evaluator.
 problem: add
-expected: wrong_value, runtime_error, timeout
+expected: wrong_value, runtime_error, timeout, suspect
 device: cpu
 timed: no
 """
