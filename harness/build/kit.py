@@ -251,9 +251,6 @@ def compile_words(step: list[str]) -> list[str]:
 
 
 def shown_macros(macros: str) -> str:
-    """torch's own macros, for the headers of torch's that the façade includes."""
-    return "".join(
-        f"{line}\n"
-        for line in macros.splitlines()
-        if re.match(r"#define (TORCH_|C10_|STD_|AT_|HIDDEN_NAMESPACE)", line)
-    )
+    """torch's own macros, for the headers of torch's that the façade includes; not their include guards."""
+    shown = re.compile(r"#define (TORCH_|C10_|STD_TORCH|AT_|THO_|_?HIDDEN_N)\w*(\([^)]*\))? \S")
+    return "".join(f"{line}\n" for line in macros.splitlines() if shown.match(line))

@@ -7,6 +7,7 @@ is the one that the installed torch would have made, whatever its version.
 from __future__ import annotations
 
 import os
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,7 +38,7 @@ def write_plan(request: BuildRequest, folder: Path, architecture: str) -> None:
     with _planning, _environment(architecture), _torch_plans_only() as torch_extension:
         try:
             _call_torch(torch_extension, request, folder, options)
-        except (OSError, RuntimeError) as error:
+        except (OSError, RuntimeError, subprocess.SubprocessError) as error:
             raise BuildToolError(f"torch cannot build {request.name}: {error}") from error
 
 
