@@ -37,10 +37,10 @@ WIDER_HEADERS = frozenset({"torch/extension.h", "torch/torch.h", "torch/all.h"})
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"].*$', re.MULTILINE)
 _TORCH_HEADER = re.compile(r"(torch|ATen|c10|caffe2|pybind11|Python)\b")
 # Words whose meaning depends on which names are visible, not only on those that are used.
-_ASKS_WHAT_IS_VISIBLE = frozenset(
-    {"requires", "concept", "__has_include", "void_t", "is_detected", "_Pragma", "asm_include"}
-)
-_CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|elifdef|elifndef)\b", re.MULTILINE)
+_ASKS_WHAT_IS_VISIBLE = frozenset({"requires", "concept", "__has_include", "void_t", "is_detected"})
+_CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|elifdef|elifndef)\b(.*)$", re.MULTILINE)
+_DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
+_OF_PYTHON = ("Py", "PYBIND11_", "THP")
 SCRIPT = "fast.sh"
 
 
@@ -131,7 +131,7 @@ def write_fast_steps(
     source = "\n".join((*(f"#include <{header}>" for header in IMPLICIT_HEADERS), *request.cuda_sources))
     words = frozenset(re.findall(r"[A-Za-z_]\w*", source))
     included = [found[1] for found in _INCLUDE.finditer(source)]
-    reason = _why_unfit(kit, words, included)
+    reason = _why_unfit(kit, words, included) or _why_condition_is_unfit(kit, source, included)
     if reason is not None:
         return reason
     _write_sources(kit, folder, source, words, included)
@@ -142,11 +142,23 @@ def write_fast_steps(
 def _why_unfit(kit: Kit, words: frozenset[str], included: Sequence[str]) -> str | None:
     if asked := words & _ASKS_WHAT_IS_VISIBLE:
         return f"it uses {min(asked)}"
+    if named := [word for word in words if word == "pybind11" or word.startswith(_OF_PYTHON)]:
+        return f"it uses {min(named)}"
     for header in included:
         known = header in kit.known_headers or header in kit.closures or header in WIDER_HEADERS
         if _TORCH_HEADER.match(header) and not known:
             return f"it includes {header}"
     return None
+
+
+def _why_condition_is_unfit(kit: Kit, source: str, included: Sequence[str]) -> str | None:
+    """A macro of the headers that are not read here would make an #if go another way without a word."""
+    if not WIDER_HEADERS.intersection(included):
+        return None
+    asked = {word for found in _CONDITION.finditer(source) for word in re.findall(r"[A-Za-z_]\w*", found[1])}
+    own = set(_DEFINITION.findall(source)) | set(_DEFINITION.findall(kit.host_macros)) | {"defined", "true", "false"}
+    unknown = sorted(word for word in asked - own if not word.startswith("__"))
+    return f"its conditions ask for {unknown[0]}" if unknown else None
 
 
 def _write_sources(kit: Kit, folder: Path, source: str, words: frozenset[str], included: Sequence[str]) -> None:
@@ -214,7 +226,8 @@ def _script(kit: Kit, folder: Path, name: str, main_command: str, link_command: 
         *host_steps,
         "wait $device",
         shlex.join([*host, "own.cpp", "-o", "cuda.cuda.o"]),
-        "if nm -u cuda.cuda.o | grep -q __wrapper__device_stub_; then echo 'a kernel is missing' >&2; exit 1; fi",
+        "nm -u cuda.cuda.o > undefined",
+        "if grep __wrapper__device_stub_ undefined; then echo 'the device pass has not made this kernel'; exit 1; fi",
         "wait $main",
         link_command,
         "",

@@ -1,0 +1,121 @@
+"""Which sources the fast lane takes, and what it makes of the texts it works on; no compiler is run."""
+
+import re
+
+import pytest
+
+from harness.build.facade import TorchNames
+from harness.build.fast import write_fast_steps
+from harness.build.kit import STEPS, Kit, KitError, read_steps
+from harness.build.regions import keep_own, read_macros, split_regions
+from harness.domain import BuildRequest
+
+COMMANDS = {
+    "host_preprocess": "gcc -E -x c++ -DX -include cuda_runtime.h -m64 cuda.cu -o cuda.cpp4.ii",
+    "lower": "cudafe++ --module_id_file_name id --gen_c_file_name cuda.cudafe1.cpp cuda.cpp4.ii",
+    "device_preprocess": "gcc -E -x c++ -DY -include cuda_runtime.h -m64 cuda.cu -o cuda.cpp1.ii",
+    "device": "cicc --module_id_file_name id cuda.cpp1.ii -o cuda.ptx",
+    "assemble": "ptxas cuda.ptx -o cuda.cubin",
+    "embed": "fatbinary --embedded-fatbin=cuda.fatbin.c",
+    "host_compile": "gcc -c -x c++ -fPIC cuda.cudafe1.cpp -o cuda.cuda.o",
+}
+
+
+@pytest.fixture
+def kit(tmp_path):
+    folder = tmp_path / "kit"
+    folder.mkdir()
+    (folder / "more.json").write_text("[]")
+    names = TorchNames(
+        scalar_types=(("float", "Float"),), device_types=("CPU",), constants="", methods={}, functions={}
+    )
+    return Kit(
+        folder=folder, steps={name: command.split() for name, command in COMMANDS.items()}, names=names,
+        known_headers=frozenset({"ATen/ATen.h", "torch/types.h"}), closures={"c10/cuda/CUDAGuard.h": []}, base_files=frozenset(),
+        host_macros="#define TORCH_KNOWN 1\n", device_macros="", more_macros={},
+    )  # fmt: skip
+
+
+def why_unfit(kit, tmp_path, source):
+    folder = tmp_path / "fast"
+    folder.mkdir()
+    request = BuildRequest(name="ext", cuda_sources=(source,))
+    return write_fast_steps(kit, request, folder, main_command="true", link_command="true")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "#include <torch/extension.h>\n__global__ void k() {}",
+        "#include <ATen/ATen.h>\n#include <c10/cuda/CUDAGuard.h>",
+        "#include <vector>\n#include <cuda_fp16.h>", "#ifdef __CUDA_ARCH__\n#endif\n#include <torch/extension.h>",
+        "#define OWN\n#ifdef OWN\n#endif\n#include <torch/extension.h>",
+        "#include <torch/extension.h>\n#if TORCH_KNOWN\n#endif",
+    ],
+)  # fmt: skip
+def test_an_ordinary_source_fits(kit, tmp_path, source):
+    assert why_unfit(kit, tmp_path, source) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("#include <ATen/native/cuda/Loops.cuh>", "it includes ATen/native/cuda/Loops.cuh"),
+        ("#include <pybind11/pybind11.h>", "it uses pybind11"),
+        ("PyObject* f();", "it uses PyObject"),
+        ("template <typename T> requires true void f();", "it uses requires"),
+        ("#if __has_include(<x>)\n#endif", "it uses __has_include"),
+        (
+            "#include <torch/extension.h>\n#ifdef FROM_ANOTHER_HEADER\n#endif",
+            "its conditions ask for FROM_ANOTHER_HEADER",
+        ),
+    ],
+)
+def test_a_source_whose_meaning_could_change_is_left_to_the_plain_lane(kit, tmp_path, source, reason):
+    assert why_unfit(kit, tmp_path, source) == reason
+
+
+def test_torchs_own_includes_are_taken_out_and_lines_stay_where_they_were(kit, tmp_path):
+    why_unfit(kit, tmp_path, "#include <torch/extension.h>\n#include <vector>\nint line_three;")
+    lines = (tmp_path / "fast" / "cuda.cu").read_text().splitlines()
+    assert lines[3:] == ["", "#include <vector>", "int line_three;"]
+
+
+def test_regions_are_told_apart_by_their_files():
+    text = 'prologue\n# 1 "a.h" 3\none\n# 7\ntwo\n# 3 "a.cu"\nthree\n# 2 "a.h"\nfour\n'
+    assert [name for name, _ in split_regions(text)] == ["", "a.h", "a.cu", "a.h"]
+    assert "".join(part for _, part in split_regions(text)) == text
+
+
+def test_only_what_headers_brought_is_dropped():
+    text = '# 1 "a.cu"\nprologue\n# 1 "a.h"\nheader\n# 3 "a.cu"\nown\n# 1 "other.h"\nother\n'
+    kept = keep_own(text, source="a.cu", dropped={"a.h"}, after_prologue="delta\n")
+    assert "header" not in kept
+    assert re.findall(r"prologue|delta|own|other$", kept, re.MULTILINE) == ["prologue", "delta", "own", "other"]
+
+
+def test_macros_are_those_that_hold_at_the_end():
+    text = (
+        '# 1 "<built-in>"\n#define BUILT_IN 1\n# 1 "a.h"\n#define A 1\n#define B(x) x\n#undef A\n# 1 "b.h"\n#define C\n'
+    )
+    assert read_macros(text) == {"B": "#define B(x) x", "C": "#define C"}
+    assert list(read_macros(text, {"b.h"})) == ["C"]
+
+
+def test_nvccs_steps_are_read_with_their_variables():
+    lines = ["#$ CICC_PATH=/cuda/nvvm/bin", "#$ PATH=/cuda/bin:/usr/bin"]
+    lines += [f"#$ {command}" for command in COMMANDS.values()]
+    text = (
+        "\n".join(lines)
+        .replace("#$ cicc", '#$ "$CICC_PATH/cicc"')
+        .replace(" cuda.ptx", ' "/tmp/tmpxft_00_00-6_cuda.ptx"')
+    )
+    steps = read_steps(text)
+    assert tuple(steps) == STEPS
+    assert steps["device"][0] == "/cuda/nvvm/bin/cicc"
+    assert steps["assemble"][1] == "cuda.ptx"
+
+
+def test_other_steps_than_the_known_ones_are_no_kit():
+    with pytest.raises(KitError, match="nvcc takes 1 steps"):
+        read_steps("#$ gcc -c x.cu")
