@@ -31,7 +31,8 @@ def kit(tmp_path):
     )
     return Kit(
         folder=folder, steps={name: command.split() for name, command in COMMANDS.items()}, names=names,
-        known_headers=frozenset({"ATen/ATen.h", "torch/types.h"}), closures={"c10/cuda/CUDAGuard.h": []}, base_files=frozenset(),
+        known_headers=frozenset({"ATen/ATen.h", "torch/types.h"}), closures={"c10/cuda/CUDAGuard.h": []},
+        base_files=frozenset(),
         host_macros="#define TORCH_KNOWN 1\n", device_macros="", more_macros={},
     )  # fmt: skip
 
