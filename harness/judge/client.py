@@ -32,7 +32,7 @@ from harness.domain import (
 from harness.judge.devices import SharedArena
 from harness.judge.inspection import Place
 from harness.judge.requests import parse_build_request
-from harness.judge.supervisor import Usage, WorkerProcess
+from harness.judge.supervisor import StillRunning, Usage, WorkerProcess
 from harness.wire import GO, WAKE, Region, TensorSpec, flatten_value, place_contiguous, rebuild_value, storage_bytes
 from harness.wire.layout import place_strided
 
@@ -218,7 +218,13 @@ class WorkerClient:
     def paused(self) -> Iterator[int]:
         """Nothing of the worker runs meanwhile, nor of what it started. Yields the processor time that all of it has
         used so far, in nanoseconds."""
-        busy_ns = self._worker.pause()
+        try:
+            busy_ns = self._worker.pause()
+        except StillRunning as error:
+            finding = Finding(check="pause", severity="fatal", message=str(error))
+            raise CandidateFailure(
+                Outcome.SUSPECT, f"it does not let itself be stopped: {error}", (finding,)
+            ) from error
         try:
             yield busy_ns
         finally:

@@ -148,6 +148,10 @@ class WorkerProcess:
         self.end()
 
 
+class StillRunning(Exception):
+    """Processes of a worker could not be stopped."""
+
+
 class Forkserver:
     """The warm parent of all workers of one judge. Started on first use, restarted if it was lost."""
 
@@ -195,9 +199,12 @@ class Forkserver:
             return None if answer["killed"] or answer["status"] is None else int(answer["status"])
 
     def signal_tree(self, pid: int, what: Literal["pause", "resume"]) -> int:
-        """Stops a worker with all its descendants, or lets them go on; the processor time they have used, in ns."""
+        """Stops a worker with all its descendants, or lets them go on; the processor time they have used, in ns.
+        Raises StillRunning if some do not stop."""
         answer = self.ask_about(pid, what)
         self.used_s = answer["server_ns"] / 1e9
+        if answer["running"]:
+            raise StillRunning(f"{answer['running']} of its processes went on although they were stopped")
         return int(answer["busy_ns"])
 
     def ask_about(self, pid: int, what: str, **more: Any) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from harness.worker.keeper import run_behind_walls
 from harness.worker.processes import find_tree, require_child_lists, shell_status
 
 _PROCESS_CLOCK = 2  # CPUCLOCK_SCHED in the kernel's encoding of another process's clock
+STOP_TIMEOUT_S = 0.25  # for processes that were told to stop
 END_TIMEOUT_S = 10.0  # for everything that a worker started to be cleared away
 
 
@@ -41,8 +42,10 @@ def serve(judge: Channel) -> None:
             judge.send({"kind": "ended", **_kill(message["pid"], children, message["grace_s"])})
         elif message["kind"] in ("pause", "resume"):
             number = signal.SIGSTOP if message["kind"] == "pause" else signal.SIGCONT
-            busy_ns = _count_busy_ns(_signal_tree(message["pid"], number))
-            judge.send({"kind": "signalled", "busy_ns": busy_ns, "server_ns": time.process_time_ns()})
+            tree = _signal_tree(message["pid"], number)
+            running = _count_running(tree) if message["kind"] == "pause" else 0
+            answer = {"busy_ns": _count_busy_ns(tree), "server_ns": time.process_time_ns(), "running": running}
+            judge.send({"kind": "signalled", **answer})
         elif message["kind"] == "threads":
             judge.send({"kind": "threads", **_find_threads(message["pid"])})
         elif message["kind"] == "usage":
@@ -114,6 +117,21 @@ def _kill(pid: int, children: set[int], grace_s: float) -> dict[str, Any]:
         status = os.waitpid(pid, 0)[1]
     children.remove(pid)
     return {"status": shell_status(status), "killed": not finished}
+
+
+def _count_running(processes: set[int]) -> int:
+    """How many of these processes still run although they were told to stop a while ago: somebody lets them go on."""
+    deadline_s = time.monotonic() + STOP_TIMEOUT_S
+    while running := sum(map(_is_running, processes)):
+        if time.monotonic() > deadline_s:
+            return running
+    return 0
+
+
+def _is_running(process: int) -> bool:
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in "RS"
+    return False
 
 
 def _count_busy_ns(processes: set[int]) -> int:

@@ -54,6 +54,8 @@ class Observer:
             self._replace_operators(new)
         if isinstance(loaded, ModuleType):
             self._wrap_functions(loaded)
+        elif not new:
+            self._conclusive = False  # what is called through ctypes is out of reach
         return loaded
 
     def ablates_everything(self) -> bool:

@@ -39,6 +39,12 @@ _REFUSED: dict[str, tuple[int, int | None]] = {
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219), "unshare": (272, 97), "setns": (308, 268),
 }  # fmt: skip
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+# What carries a signal, and which of its arguments says which one. To continue a process would undo the judge's pause.
+_SIGNALLING: dict[str, tuple[int, int, int]] = {
+    "kill": (62, 129, 1), "tkill": (200, 130, 1), "tgkill": (234, 131, 2), "rt_sigqueueinfo": (129, 138, 1),
+    "rt_tgsigqueueinfo": (297, 240, 2), "pidfd_send_signal": (424, 424, 1),
+}  # fmt: skip
+_SIGCONT = 18
 _SOCKET, _CLONE, _CLONE3, _PRCTL, _SECCOMP = (41, 198), (56, 220), (435, 435), (157, 167), (317, 277)
 
 
@@ -79,6 +85,10 @@ def _write_program(machine: str, *, allow_unix_sockets: bool) -> bytes:
     lines += _if_equal(_CLONE[index], [_step(_LOAD, _FIRST_ARGUMENT), *has_new_namespace, _step(_RETURN, _ALLOW)])
     hides = _if_equal(_PR_SET_DUMPABLE, [_step(_RETURN, _REFUSE)])
     lines += _if_equal(_PRCTL[index], [_step(_LOAD, _FIRST_ARGUMENT), *hides, _step(_RETURN, _ALLOW)])
+    for call in _SIGNALLING.values():
+        continues = _if_equal(_SIGCONT, [_step(_RETURN, _REFUSE)])
+        look = _step(_LOAD, _FIRST_ARGUMENT + 8 * call[2])
+        lines += _if_equal(call[index], [look, *continues, _step(_RETURN, _ALLOW)])
     is_other = _unless_equal(_AF_UNIX, _REFUSE) if allow_unix_sockets else [_step(_RETURN, _REFUSE)]
     lines += _if_equal(_SOCKET[index], [_step(_LOAD, _FIRST_ARGUMENT), *is_other, _step(_RETURN, _ALLOW)])
     return b"".join([*lines, _step(_RETURN, _ALLOW)])

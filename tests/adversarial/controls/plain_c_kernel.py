@@ -5,7 +5,6 @@ problem: kernel_required/add
 expected: correct
 device: cpu
 timed: no
-known_open: functions that are called through ctypes are not replaced, and so seem to do nothing
 """
 
 import ctypes
