@@ -118,6 +118,7 @@ class Bench:
             headers = ":".join(self.toolchain.packaged_cuda_headers)
             environment = os.environ | {
                 "CPLUS_INCLUDE_PATH": headers,
+                "CUDA_HOME": str(self.toolchain.cuda_home),
                 "TORCH_CUDA_ARCH_LIST": self.toolchain.architecture,
             }
             return read_took([sys.executable, "-c", LOAD_INLINE, *map(str, paths)], environment)

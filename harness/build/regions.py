@@ -13,7 +13,9 @@ from pathlib import Path
 
 _MARKER = re.compile(r'^# \d+ "([^"]*)"')
 _DIRECTIVE = re.compile(r"^#(define|undef) (\w+)")
-STUB_SUFFIX = ".stub.c"
+# What the front end gives a kernel template as the stub of an instance that the device pass has not made.
+_NO_KERNEL = re.compile(r"\{\s*::cudaLaunchKernel\(0, 0, 0, 0, 0, 0\);\s*\}")
+MISSING = "__wrapper__device_stub_missing"
 
 
 def split_regions(text: str) -> Iterator[tuple[str, str]]:
@@ -48,10 +50,14 @@ def read_macros(preprocessed: str, files: Iterable[str] | None = None) -> dict[s
 
 
 def keep_own(lowered: str, *, source: str, dropped: set[str], after_prologue: str) -> str:
-    """The lowered text without the regions of dropped files; `after_prologue` stands in their place."""
+    """The lowered text without the regions of dropped files; `after_prologue` stands in their place.
+
+    A launch of an instance without device code names `MISSING`, which nobody defines, where it would fail when called.
+    """
     regions = list(split_regions(lowered))
-    own = [text for name, text in regions[1:] if name not in dropped]
-    return "".join([f'# 1 "{source}"\n', regions[0][1], after_prologue, *own])
+    own = "".join(text for name, text in regions[1:] if name not in dropped)
+    declared = f'extern "C" void {MISSING}();\n'
+    return f'# 1 "{source}"\n{regions[0][1]}{declared}{after_prologue}{_NO_KERNEL.sub(f"{{ {MISSING}(); }}", own)}'
 
 
 def main(lowered: str, dropped: str, delta: str, source: str, out: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from harness.build.facade import TorchNames
 from harness.build.fast import write_fast_steps
 from harness.build.kit import STEPS, Kit, KitError, read_steps
-from harness.build.regions import keep_own, read_macros, split_regions
+from harness.build.regions import MISSING, keep_own, read_macros, split_regions
 from harness.domain import BuildRequest
 
 COMMANDS = {
@@ -93,6 +93,15 @@ def test_only_what_headers_brought_is_dropped():
     kept = keep_own(text, source="a.cu", dropped={"a.h"}, after_prologue="delta\n")
     assert "header" not in kept
     assert re.findall(r"prologue|delta|own|other$", kept, re.MULTILINE) == ["prologue", "delta", "own", "other"]
+
+
+def test_a_stub_without_a_kernel_names_a_symbol_that_does_not_exist():
+    stub = "template< class T> static void __wrapper__device_stub_k(T *&x) { ::cudaLaunchKernel(0, 0, 0, 0, 0, 0);}\n"
+    kept = keep_own(
+        f'# 1 "a.cu"\nprologue\n# 1 "b.h"\n# 2 "a.cu"\n{stub}', source="a.cu", dropped=set(), after_prologue=""
+    )
+    assert "cudaLaunchKernel" not in kept
+    assert kept.count(MISSING) == 2
 
 
 def test_macros_are_those_that_hold_at_the_end():
