@@ -75,7 +75,7 @@ class Builder:
         self._gate = MemoryGate()
         self._counts: Counter[str] = Counter()
         self._counting = threading.Lock()
-        self._kits = KitShelf(cache / "kits", toolchain, self._runner) if fast else None
+        self._kits = KitShelf(cache / "kits", toolchain, self._runner, self._gate) if fast else None
 
     def stop(self) -> None:
         """Ends every build under way, from any thread; later ones are refused. What is in the cache stays."""

@@ -24,6 +24,7 @@ from harness.build import facade, kit, regions
 from harness.build.binding import BINDING_SOURCE, OBJECT
 from harness.build.kit import SOURCE, UNUSABLE, Kit, KitError, KitMaker, read_kit, read_steps
 from harness.build.runner import Runner
+from harness.build.schedule import KIT_BYTES, MemoryGate
 from harness.build.toolchain import Toolchain
 
 ASKED_BEFORE_MADE = 2
@@ -34,10 +35,11 @@ READY = "ready"
 class KitShelf:
     """Kits below one folder. Thread-safe and safe between processes."""
 
-    def __init__(self, folder: Path, toolchain: Toolchain, runner: Runner) -> None:
+    def __init__(self, folder: Path, toolchain: Toolchain, runner: Runner, gate: MemoryGate) -> None:
         self._folder = folder
         self._toolchain = toolchain
         self._runner = runner
+        self._gate = gate
 
     def find_cuda_kit(self, nvcc: str, flags: str) -> Kit | None:
         """The kit for nvcc with these flags, made now where its time has come; None where there is none (yet)."""
@@ -92,7 +94,8 @@ class KitShelf:
         shutil.rmtree(work, ignore_errors=True)  # what a maker that was killed has left
         work.mkdir(parents=True)
         try:
-            make(work)
+            with self._gate.hold(KIT_BYTES):
+                make(work)
         except (KitError, KeyError, ValueError, OSError) as error:
             shutil.rmtree(work, ignore_errors=True)
             (place / UNUSABLE).write_text(f"{type(error).__name__}: {error}\n")

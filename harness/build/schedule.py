@@ -11,6 +11,7 @@ from pathlib import Path
 
 PLAIN_BUILD_BYTES = 1_300_000_000  # nvcc's front end with all of torch's headers takes up to 2.2 GB, g++ 1.5 GB
 FAST_BUILD_BYTES = 900_000_000
+KIT_BYTES = 2_500_000_000
 GROWING_S = 20.0  # for so long a new build may not have taken yet what it will need
 
 

@@ -70,6 +70,8 @@ def normalise_host(text):
     text = re.sub(r'"[^"\s]*\b(\w+)\.cu"', '"source"', text)
     text = text[text.find("namespace p") :]
     text = re.sub(r"\s+", "", re.sub(r"_GLOBAL__N__\w+", "unnamed", text))
+    # A constant as a template argument is written by its name or by its value.
+    text = re.sub(r"<c10::k([A-Z]\w*)>", r"<c10::ScalarType::\1>", text)
     return text.replace("::cudaLaunchKernel(0,0,0,0,0,0);", f"{MISSING}();")  # see harness.build.regions.keep_own
 
 

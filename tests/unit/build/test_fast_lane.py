@@ -10,6 +10,7 @@ import pytest
 
 from harness.build import Builder, probe_toolchain
 from harness.build.kits import ASKED_BEFORE_MADE, KitShelf
+from harness.build.schedule import MemoryGate
 from harness.domain import BuildRequest
 
 CUDA = """
@@ -167,7 +168,7 @@ def test_a_name_of_a_header_that_is_not_included_fails_in_the_fast_lane_too(fast
 
 def test_a_kit_is_made_when_it_is_asked_for_again(tmp_path, make_builder):
     made = []
-    shelf = KitShelf(tmp_path, probe_toolchain(), runner=None)
+    shelf = KitShelf(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
     for _ in range(3):
         shelf._find("kind", ["flags"], made.append, asked=2)
     assert len(made) == 1
@@ -180,14 +181,14 @@ def test_a_kit_that_cannot_be_made_is_not_tried_again(tmp_path):
         tried.append(work)
         raise KeyError("AT_FORALL_SCALAR_TYPES")
 
-    shelf = KitShelf(tmp_path, probe_toolchain(), runner=None)
+    shelf = KitShelf(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
     assert [shelf._find("kind", ["flags"], fail, asked=1) for _ in range(3)] == [None] * 3
     assert len(tried) == 1
     assert "AT_FORALL_SCALAR_TYPES" in next(tmp_path.glob("*/unusable.txt")).read_text()
 
 
 def test_what_a_killed_maker_has_left_is_no_kit(tmp_path):
-    shelf = KitShelf(tmp_path, probe_toolchain(), runner=None)
+    shelf = KitShelf(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
 
     def die(work):
         (work / "half").touch()
@@ -200,6 +201,6 @@ def test_what_a_killed_maker_has_left_is_no_kit(tmp_path):
 
 
 def test_other_flags_have_another_kit(tmp_path):
-    shelf = KitShelf(tmp_path, probe_toolchain(), runner=None)
+    shelf = KitShelf(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
     found = {shelf._find("kind", [flags], lambda work: None, asked=1) for flags in ("-O2", "-O3")}
     assert len(found) == 2
