@@ -4,7 +4,7 @@ layer: time
 mechanism: An evaluator stops one process after the other; each that still runs continues those that were stopped
     before it.
 problem: product
-expected: no_gain, suspect, unranked, runtime_error
+expected: no_gain, suspect, unranked, runtime_error, load_error
 device: cpu
 timed: yes
 """
