@@ -174,6 +174,7 @@ class OptionalDeviceGuard { public: OptionalDeviceGuard(); explicit OptionalDevi
 namespace at {
 using namespace c10;
 class Tensor; class TensorBase;
+using IntArrayRef = c10::ArrayRef<int64_t>;
 struct Generator {}; class Dimname; using DimnameList = c10::ArrayRef<Dimname>;
 using TensorList = c10::ArrayRef<Tensor>;
 class ITensorListRef { public: ITensorListRef(TensorList); ITensorListRef(const ::std::vector<Tensor>&);

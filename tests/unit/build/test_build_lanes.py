@@ -67,7 +67,7 @@ def build_fast(kit, program, folder):
 def normalise_host(text):
     """Without line markers, white space, names of files, and the pragmas that the front end puts first."""
     text = re.sub(r"^(# \d+.*|#pragma GCC diagnostic .*)$", "", text, flags=re.MULTILINE)
-    text = re.sub(r'"[^"\s]*\b(\w+)\.cu"', '"source"', text)
+    text = re.sub(r'"[^"\s]*\b(\w+)\.cu(\\?")', r'"source\2', text)
     text = text[text.find("namespace p") :]
     text = re.sub(r"\s+", "", re.sub(r"_GLOBAL__N__\w+", "unnamed", text))
     # A constant as a template argument is written by its name or by its value.
