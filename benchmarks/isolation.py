@@ -65,7 +65,7 @@ def make_task(folder: Path) -> Task:
 def measure_evaluations(folder: Path) -> tuple[float, float]:
     """(median seconds of an evaluation, median seconds of the calls inside it), the extension being built before."""
     task = make_task(folder)
-    settings = LocalSettings(cache=folder / "cache", judge=JudgeSettings(measure_time=False))
+    settings = LocalSettings(cache=folder / "cache", judge=JudgeSettings(measure_time=False, attribute_work=False))
     totals, own = [], []
     with LocalExecutor(settings) as executor:
 

@@ -38,6 +38,15 @@ def get_init_inputs():
 """
 
 
+def pytest_configure():
+    """Each of several test processes keeps to its own cores: two judges whose threads share all of them wait for each
+    other's most of the time."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    cores, count = sorted(os.sched_getaffinity(0)), int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    own = cores[int(worker.removeprefix("gw")) :: count] if worker else cores
+    os.sched_setaffinity(0, own or cores)
+
+
 def pytest_collection_modifyitems(items):
     if any(item.get_closest_marker("gpu") for item in items):
         _skip_all(items, "gpu", _why_no_gpu())
