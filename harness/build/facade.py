@@ -96,7 +96,12 @@ constexpr auto kStrided = Layout::Strided;
 enum class MemoryFormat : int8_t { Contiguous, Preserve, ChannelsLast, ChannelsLast3d, NumOptions };
 class Scalar {
  public:
-  Scalar(); template <typename T> requires(::std::is_arithmetic_v<T>) Scalar(T);
+  Scalar();
+#if __cplusplus >= 202002L
+  template <typename T> requires(::std::is_arithmetic_v<T>) Scalar(T);
+#else
+  template <typename T, ::std::enable_if_t<::std::is_arithmetic_v<T>, int> = 0> Scalar(T);
+#endif
   template <typename T> T to() const; double toDouble() const; float toFloat() const; int64_t toLong() const;
   int toInt() const; bool toBool() const;
 };
@@ -150,7 +155,11 @@ inline bool operator!=(ScalarType, caffe2::TypeMeta); inline bool operator!=(caf
 ScalarType typeMetaToScalarType(caffe2::TypeMeta);
 struct TensorOptions {
   TensorOptions(); explicit TensorOptions(Layout);
+#if __cplusplus >= 202002L
   template <typename T> requires(::std::is_convertible_v<T, Device>) TensorOptions(T&&);
+#else
+  template <typename T, ::std::enable_if_t<::std::is_convertible_v<T, Device>, int> = 0> TensorOptions(T&&);
+#endif
   TensorOptions(MemoryFormat); TensorOptions(ScalarType); TensorOptions(caffe2::TypeMeta);
   TensorOptions device(::std::optional<Device>) const; template <typename... A> TensorOptions device(A&&...) const;
   TensorOptions dtype(::std::optional<ScalarType>) const; TensorOptions dtype(caffe2::TypeMeta) const;

@@ -104,6 +104,7 @@ def _run_worker(message: dict[str, Any], line: int, scratch: str, walls: list[st
     confine.die_with_parent()
     os.chdir(scratch)
     os.environ["HOME"] = os.environ["TMPDIR"] = scratch
+    tempfile.tempdir = None  # the forkserver may have settled on another folder, which is closed here
     confine.apply_limits(confine.Limits(**message["limits"]), shares_user=not message["namespaces"])
     confine.drop_privileges()
     if message["filters"]:
