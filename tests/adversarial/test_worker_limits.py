@@ -104,7 +104,8 @@ def test_memory_is_limited_in_every_way_of_taking_it(bench, body):
 
 @pytest.mark.parametrize("body", [PROCESSES, SCRATCH], ids=["processes", "scratch"])
 def test_too_many_processes_or_files_end_the_candidate(bench, body):
-    assert fail(bench, body).outcome == "runtime_error"
+    plenty_bytes = 4000 * MIB  # a hundred processes hold some hundred megabytes together
+    assert fail(bench, body, memory_bytes=plenty_bytes).outcome == "runtime_error"
 
 
 def test_a_folder_that_its_owner_cannot_read_does_not_hide_files(benches):
