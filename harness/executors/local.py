@@ -38,11 +38,13 @@ Stage = Literal["build", "judge"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One candidate to be judged. `candidate` None: no code was found. The subject's device is filled in here."""
+    """One candidate to be judged. `candidate` None: no code was found. The subject's device is filled in here.
+    `seed`: that of an earlier evaluation, to be made again; None draws a secret one."""
 
     subject: Subject
     problem: Problem
     candidate: Candidate | None
+    seed: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +110,7 @@ class LocalExecutor:
             judge, device = self._judge(task.subject.language)
             if device is not None:
                 with hold_device(device.name):
-                    evaluation = judge.evaluate(task.subject, task.problem, task.candidate)
+                    evaluation = judge.evaluate(task.subject, task.problem, task.candidate, seed=task.seed)
                 report("judge", task, evaluation)
 
     def _place(self, task: Task) -> Task:
@@ -132,7 +134,7 @@ class LocalExecutor:
     def _build_one(self, task: Task) -> Evaluation | None:
         judge, device = self._judge(task.subject.language)
         if device is None:
-            return judge.evaluate(task.subject, task.problem, task.candidate)
+            return judge.evaluate(task.subject, task.problem, task.candidate, seed=task.seed)
         if task.candidate is not None:
             judge.prebuild(task.problem, task.subject.workload, task.candidate)
         return None

@@ -97,9 +97,12 @@ class Judge:
         self._hung_ahead: set[str] = set()  # digests of candidates that timed out when they were built ahead
         self._environment = describe_environment(builder.toolchain, device)
 
-    def evaluate(self, subject: Subject, problem: Problem, candidate: Candidate | None) -> Evaluation:
-        """The verdict. Raises only what must stop everything, such as KeyboardInterrupt."""
-        case = Case(seed=secrets.randbits(62))
+    def evaluate(
+        self, subject: Subject, problem: Problem, candidate: Candidate | None, *, seed: int | None = None
+    ) -> Evaluation:
+        """The verdict. Raises only what must stop everything, such as KeyboardInterrupt. With the `seed` of an earlier
+        evaluation inputs and weights are those of that one; without, nobody has seen them before."""
+        case = Case(seed=secrets.randbits(62) if seed is None else seed)
         try:
             self._judge(case, problem, subject, candidate)
             outcome, message = Outcome.CORRECT, ""
