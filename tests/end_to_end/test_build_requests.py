@@ -1,0 +1,96 @@
+"""What candidates may ask for, the whole way: own headers, builds in forward, one name for two extensions."""
+
+import pytest
+
+pytestmark = pytest.mark.usefixtures("needs_compiler")
+
+# A module without torch's headers builds in half a second; it is handed addresses.
+CANDIDATE = '''
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.utils.cpp_extension import load, load_inline
+
+SOURCE = """
+#include <Python.h>
+#include "add.h"
+static PyObject* run(PyObject*, PyObject* args) {
+    long long a, b, c; long n;
+    if (!PyArg_ParseTuple(args, "LLLl", &a, &b, &c, &n)) return nullptr;
+    for (long i = 0; i < n; ++i) ((float*)c)[i] = STEP(((float*)a)[i], ((float*)b)[i]);
+    Py_RETURN_NONE;
+}
+static PyMethodDef methods[] = {{"run", run, METH_VARARGS, ""}, {nullptr, nullptr, 0, nullptr}};
+static PyModuleDef module = {PyModuleDef_HEAD_INIT, "ext", "", -1, methods};
+PyMODINIT_FUNC PyInit_ext() { return PyModule_Create(&module); }
+"""
+
+
+def write(folder, text):
+    Path(folder).mkdir(exist_ok=True)
+    (Path(folder) / "add.h").write_text(text)
+
+
+def build_inline(folder, text):
+    write(folder, text)
+    return load_inline("ext", SOURCE, no_implicit_headers=True, extra_include_paths=[folder])
+
+
+def build_from_file(folder, text):
+    write(folder, text)
+    (Path(folder) / "ext.cpp").write_text(SOURCE)
+    return load("ext", [folder + "/ext.cpp"])
+
+
+def call(module, a, b):
+    c = torch.empty_like(a)
+    module.run(a.data_ptr(), b.data_ptr(), c.data_ptr(), a.numel())
+    return c
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.add = None
+        BODY_INIT
+
+    def forward(self, a, b):
+        BODY_FORWARD
+'''
+ADD = '"#define STEP(a, b) ((a) + (b))"'
+KEEP = '"#define STEP(a, b) (a)"'
+
+
+def write_candidate(init, *forward):
+    body = "\n        ".join(forward)
+    return CANDIDATE.replace("BODY_INIT", init).replace("BODY_FORWARD", body)
+
+
+# The problem is a + b.
+@pytest.mark.parametrize(
+    "source",
+    [
+        write_candidate(
+            "pass",
+            f'if self.add is None: self.add = build_inline("own", {ADD})',
+            "return call(self.add, a, b)",
+        ),
+        write_candidate(
+            f'self.add, self.keep = build_inline("own", {ADD}), build_inline("own", {KEEP})',
+            "return call(self.keep, call(self.add, a, b), b)",
+        ),
+        write_candidate(f'self.add = build_from_file("own", {ADD})', "return call(self.add, a, b)"),
+    ],
+    ids=["at_first_forward", "two_of_one_name", "load"],
+)
+def test_a_candidate_with_its_own_headers_is_correct(bench, source):
+    evaluation = bench.judge(source)
+    assert (evaluation.outcome.value, evaluation.message) == ("correct", "")
+
+
+def test_a_keyword_for_what_is_not_built_is_named_in_the_verdict(bench):
+    source = write_candidate('load_inline("ext", SOURCE, sycl_sources="void f();")', "return a + b")
+    evaluation = bench.judge(source)
+    assert evaluation.outcome.value != "correct"
+    assert "sycl_sources='void f();' asks for what is not built here" in evaluation.message
