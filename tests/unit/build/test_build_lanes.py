@@ -12,8 +12,10 @@ import pytest
 from cuda_corpus import HEADERS, list_programs
 
 from harness.build import probe_toolchain
-from harness.build.fast import SCRIPT, write_fast_steps
+from harness.build.fast import SCRIPT, read_plan, write_fast_steps
 from harness.build.kit import IMPLICIT_HEADERS, KitMaker, lowering, preprocess, read_steps
+from harness.build.kits import strip_name
+from harness.build.plan import write_plan
 from harness.build.regions import MISSING, split_regions
 from harness.domain import BuildRequest
 
@@ -99,21 +101,15 @@ def run_compiler(command, folder):
 @pytest.fixture(scope="module")
 def kit(tmp_path_factory, module_environment):
     import torch
-    from torch.utils.cpp_extension import CUDA_HOME
 
     toolchain = probe_toolchain()
     module_environment.setenv("CPLUS_INCLUDE_PATH", ":".join(toolchain.packaged_cuda_headers))
     include = Path(torch.__file__).parent / "include"
     folder = tmp_path_factory.mktemp("kit")
-    (folder / "cuda.cu").write_text("")
-    flags = [
-        f"-isystem{include}", f"-isystem{include}/torch/csrc/api/include", "-DTORCH_API_INCLUDE_EXTENSION_H",
-        "-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__", "-D__CUDA_NO_BFLOAT16_CONVERSIONS__",
-        "-D__CUDA_NO_HALF2_OPERATORS__", "--expt-relaxed-constexpr", "-arch=sm_90", "-std=c++20",
-        "--compiler-options", "-fPIC",
-    ]  # fmt: skip
-    nvcc = str(Path(toolchain.cuda_home or CUDA_HOME) / "bin" / "nvcc")
-    dry_run = run_compiler([nvcc, "--dryrun", *flags, "-c", "cuda.cu", "-o", "cuda.cuda.o"], folder)[1]
+    write_plan(BuildRequest(name="p", cpp_sources=("",), cuda_sources=("",)), folder, "9.0")
+    plan = read_plan(folder)
+    flags = shlex.split(f"{strip_name(plan['cuda_cflags'])} {plan['cuda_post_cflags']}")
+    dry_run = run_compiler([plan["nvcc"], "--dryrun", *flags, "-c", "cuda.cu", "-o", "cuda.cuda.o"], folder)[1]
     return KitMaker(folder, read_steps(dry_run), include, run_compiler).make()
 
 
