@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from harness.cli.evaluate import CacheDirOption
+from harness.cli.evaluate import CacheDirOption, CacheSizeOption
 
 cache_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
-CacheSizeOption = Annotated[
-    str | None,
-    typer.Option("--cache-size", envvar="HARNESS_CACHE_SIZE", help="Bytes, or such as 20G. [default: 20G]"),
-]
 
 
 @cache_app.command()

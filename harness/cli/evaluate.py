@@ -52,6 +52,10 @@ ResultsDirOption = Annotated[Path, typer.Option(envvar="HARNESS_RESULTS_DIR", he
 CacheDirOption = Annotated[
     Path | None, typer.Option(envvar="HARNESS_CACHE_DIR", help="Built libraries. [default: ~/.cache/harness/builds]")
 ]
+CacheSizeOption = Annotated[
+    str | None,
+    typer.Option("--cache-size", envvar="HARNESS_CACHE_SIZE", help="Bytes, or such as 500M. [default: 20G]"),
+]
 
 
 def evaluate(
@@ -76,6 +80,7 @@ def evaluate(
     generated_dir: GeneratedDirOption = Path("generated"),
     problems_dir: ProblemsDirOption = None,
     cache_dir: CacheDirOption = None,
+    cache_size: CacheSizeOption = None,
     json_output: JsonOption = False,
 ) -> None:
     """Build, check and time candidates; every verdict is kept in results/ as it comes.
@@ -104,6 +109,7 @@ def evaluate(
         generated_dir=generated_dir,
         problems_dir=problems_dir,
         cache_dir=cache_dir,
+        cache_size=cache_size,
     )
     if candidate is None:
         if problem is not None:

@@ -55,6 +55,7 @@ class EvaluateOptions:
     generated_dir: Path = Path("generated")
     problems_dir: Path | None = None
     cache_dir: Path | None = None
+    cache_size: str | None = None  # None: as HARNESS_CACHE_SIZE says
 
 
 @dataclass(slots=True, kw_only=True)
@@ -196,7 +197,6 @@ def _show_progress(total: int, executor: LocalExecutor) -> Iterator[Callable[[st
     from rich.console import Console
     from rich.progress import (
         BarColumn,
-        MofNCompleteColumn,
         Progress,
         TextColumn,
         TimeElapsedColumn,
@@ -204,31 +204,30 @@ def _show_progress(total: int, executor: LocalExecutor) -> Iterator[Callable[[st
     )
 
     columns = (
-        TextColumn("{task.description:<8}"), BarColumn(bar_width=12), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("{task.description:<8}"), BarColumn(bar_width=8), TimeElapsedColumn(),
         TimeRemainingColumn(compact=True),
     )  # fmt: skip
     with Progress(*columns, TextColumn("{task.fields[note]}"), console=Console(stderr=True)) as progress:
-        build = progress.add_task("building", total=total, note="")
-        judge = progress.add_task("judging", total=total, note="")
+        build = progress.add_task("building", total=total, note=describe_builds({}, total))
+        judge = progress.add_task("judging", total=total, note=f"0 of {total}")
 
         def advance(stage: str, report: EvaluationReport) -> None:
-            if progress.tasks[build].completed < total:  # later on, what is found in the cache was built just now
-                progress.update(build, note=describe_builds(executor.build_counts))
-            if stage == "build":
-                progress.advance(build)
-                return
             done = len(report.evaluations)
-            progress.update(judge, completed=done, note=f"{report.count(Outcome.CORRECT)} correct")
-            if progress.tasks[build].completed < done:
-                progress.update(build, completed=done)
+            before = int(progress.tasks[build].completed)
+            if before < total:  # later on, what is found in the cache was built just now
+                ready = max(before + (stage == "build"), done)
+                progress.update(build, completed=ready, note=describe_builds(executor.build_counts, total - ready))
+            if stage == "judge":
+                note = f"{done} of {total}, {report.count(Outcome.CORRECT)} correct"
+                progress.update(judge, completed=done, note=note)
 
         yield advance
 
 
-def describe_builds(counts: dict[str, int]) -> str:
-    """Builds so far in a few words: what was built, found in the cache, and failed."""
+def describe_builds(counts: dict[str, int], waiting: int) -> str:
+    """Builds so far in a few words: what was built, found in the cache, and failed, and how many candidates wait."""
     failed = sum(counts.get(status, 0) for status in ("failed", "refused", "timeout"))
-    return f"{counts.get('built', 0)} built, {counts.get('cached', 0)} cached, {failed} failed"
+    return f"{counts.get('built', 0)} built, {counts.get('cached', 0)} cached, {failed} failed, {waiting} waiting"
 
 
 def _local_settings(options: EvaluateOptions) -> LocalSettings:
@@ -247,6 +246,6 @@ def _local_settings(options: EvaluateOptions) -> LocalSettings:
         cache=options.cache_dir,
         confinement=options.confinement,
         build_timeout_s=options.build_timeout_s,
-        max_cache_bytes=read_cache_size(os.environ.get("HARNESS_CACHE_SIZE")),
+        max_cache_bytes=read_cache_size(options.cache_size or os.environ.get("HARNESS_CACHE_SIZE")),
         judge=JudgeSettings(limits=limits, plan=plan, measure_time=options.measure_time),
     )
