@@ -2,7 +2,8 @@
 
 `settle` prepares device and memory, `start` imports the candidate, `construct` builds its module,
 `dump_state`/`load_state` move weights, `call` runs it once, `recopy` copies the last outputs again, `profile` tells
-whose time a call takes. Every answer is a claim; times are this process's own clock.
+whose time a call takes, `configure_emulators` and `take_kernel_findings` are for the emulated device. Every answer is a
+claim; times are this process's own clock.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import torch
 
 from harness.domain import WorkerLost
 from harness.wire import WAKE, Channel, TensorSpec, flatten_value, rebuild_value
+from harness.worker.emulator_link import EmulatorLink
 from harness.worker.memory import SharedMemory, describe
 from harness.worker.profile import Observer
 from harness.worker.recorder import Recorder
@@ -72,6 +74,7 @@ class Worker:
         self._scratch = scratch
         self._outputs: list[torch.Tensor] = []
         self._earlier: list[torch.Tensor] = []
+        self._emulators = EmulatorLink()
 
     def do_settle(self, message: dict[str, Any], descriptor: int) -> dict[str, Any]:
         """Everything that comes before the candidate: its device, its memory, torch's own threads."""
@@ -83,11 +86,14 @@ class Worker:
         _set_tf32(message["allow_tf32"])
         elements = message["threads"] * WAKING_ELEMENTS if self._device.type == "cpu" else 1
         self._waking = torch.ones(elements, device=self._device)
+        self._seen_device = self._device  # as the candidate sees it
+        if message.get("emulates") is not None:
+            self._emulate(message["emulates"])
         return {"kind": "settled"}
 
     def do_start(self, message: dict[str, Any]) -> dict[str, Any]:
         self._observer = Observer(message["mode"], self._scratch)
-        Recorder(self._judge, self._scratch, self._observer).install()
+        Recorder(self._judge, self._scratch, self._observer, self._emulators).install()
         module = self._import_source(message["source"])
         entry = getattr(module, message["entry"], None)
         if not isinstance(entry, type):
@@ -98,9 +104,9 @@ class Worker:
     def do_construct(self, message: dict[str, Any]) -> dict[str, Any]:
         arguments = self._receive_value(message)
         torch.manual_seed(message["seed"])
-        with torch.device(self._device):
+        with torch.device(self._seen_device):
             model = self._entry(*arguments)
-        self._model = model.to(self._device).train(message["training"])
+        self._model = model.to(self._seen_device).train(message["training"])
         self._model.requires_grad_(False)
         self._forward = torch.compile(self._model) if message["compiled"] else self._model
         state = {name: tensor for name, tensor in self._model.state_dict().items() if torch.is_tensor(tensor)}
@@ -164,12 +170,28 @@ class Worker:
         """In a worker whose mode is "ablate"."""
         return {"kind": "ablation", "everything": self._observer.ablates_everything()}
 
+    def do_configure_emulators(self, message: dict[str, Any]) -> dict[str, Any]:
+        self._emulators.configure(message["settings"])
+        return {"kind": "configured"}
+
+    def do_take_kernel_findings(self, _: dict[str, Any]) -> dict[str, Any]:
+        return {"kind": "kernel_findings", "findings": self._emulators.take_findings()}
+
     def do_collect(self, _: dict[str, Any]) -> dict[str, Any]:
         """Between blocks, so that the garbage collector does not run inside a timed call."""
         gc.collect()
         gc.freeze()
         gc.disable()
         return {"kind": "collected"}
+
+    def _emulate(self, emulates: dict[str, Any]) -> None:
+        """Has a GPU seem to be there, from now on."""
+        from harness.worker.emulated_cuda import install
+        from harness.worker.emulated_tensors import GPU
+
+        install(emulates["target"])
+        self._seen_device = GPU
+        self._emulators.configure(emulates["settings"])
 
     def _copy(self, tensors: list[torch.Tensor], message: dict[str, Any]) -> None:
         self._memory.store(tensors, message["offset"], message["size_bytes"])

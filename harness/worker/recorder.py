@@ -20,6 +20,7 @@ import torch
 from torch.utils import cpp_extension
 
 from harness.wire import Channel
+from harness.worker.emulator_link import EmulatorLink
 from harness.worker.profile import Observer
 
 HEADER_SUFFIXES = frozenset({
@@ -44,13 +45,14 @@ _SEARCHED_FOLDER = re.compile(r"(?:^|(?<=\s))(?:-I|-isystem|-iquote|-idirafter)\
 class Recorder:
     """Captures extension builds of one candidate. `install` puts it in the place of torch's functions.
 
-    What it loads is loaded under the eyes of `observer`.
+    What it loads is loaded under the eyes of `observer`, and adopted by `emulators`.
     """
 
-    def __init__(self, judge: Channel, scratch: Path, observer: Observer) -> None:
+    def __init__(self, judge: Channel, scratch: Path, observer: Observer, emulators: EmulatorLink) -> None:
         self._judge = judge
         self._scratch = scratch
         self._observer = observer
+        self._emulators = emulators
         self._load_inline = inspect.signature(cpp_extension.load_inline)
         self._load = inspect.signature(cpp_extension.load)
         self._count = 0
@@ -88,7 +90,9 @@ class Recorder:
         path = folder / f"{request['name']}.so"
         with os.fdopen(descriptors[0], "rb") as library, path.open("wb") as copy:
             shutil.copyfileobj(library, copy)
-        return self._observer.watch(lambda: _load_library(request, path))
+        loaded = self._observer.watch(lambda: _load_library(request, path))
+        self._emulators.adopt(path)
+        return loaded
 
 
 def _load_library(request: dict[str, Any], path: Path) -> Any:

@@ -13,6 +13,7 @@ from harness.build import Builder, probe_toolchain
 from harness.domain import WorkerLost
 from harness.judge.requests import parse_build_request
 from harness.wire import Channel, make_pair
+from harness.worker.emulator_link import EmulatorLink
 from harness.worker.profile import Observer
 from harness.worker.recorder import _CARRIED, _WITHOUT_EFFECT, Recorder
 
@@ -72,7 +73,7 @@ def start_recorder(scratch):
         lines.extend([ours, theirs])
         threads.append(threading.Thread(target=answer_all))
         threads[-1].start()
-        return Recorder(ours, scratch, Observer("plain", scratch)), requests
+        return Recorder(ours, scratch, Observer("plain", scratch), EmulatorLink()), requests
 
     yield start
     for line in lines[::2]:
