@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,6 +32,12 @@ OnlyOwnKernels = Annotated[
         help="Only candidates with at least this share of their time in code of their own, e.g. 0.5.",
     ),
 ]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        "--where", metavar="CONDITION", help="Only what fits, e.g. 'outcome == \"correct\" and speedup > 1.2'."
+    ),
+]
 ResultsDir = Annotated[
     Path, typer.Option("--results-dir", envvar="HARNESS_RESULTS_DIR", help="Folder with harness.db.")
 ]
@@ -59,6 +65,7 @@ def results(
     only_device: OnlyDevice = None,
     only_workload: OnlyWorkload = None,
     own_kernels: OnlyOwnKernels = None,
+    where: Where = None,
     sort: Annotated[
         str, typer.Option(envvar="HARNESS_SORT", help="Column to sort by; -COLUMN for the largest first.")
     ] = "id",
@@ -75,21 +82,32 @@ def results(
         str | None,
         typer.Option(envvar="HARNESS_COLUMNS", help="Columns of the table or CSV, separated by commas; all for all."),
     ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            envvar="HARNESS_GROUP", help="Count evaluations by these columns, separated by commas, e.g. model,outcome."
+        ),
+    ] = None,
     history: Annotated[
         bool, typer.Option("--history", envvar="HARNESS_HISTORY", help="Also evaluations that were made again later.")
     ] = False,
     as_csv: AsCsv = False,
     as_json: AsJson = False,
+    parquet: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a Parquet file. Needs pyarrow.", show_default=False)
+    ] = None,
     results_dir: ResultsDir = DEFAULT_RESULTS_DIR,
 ) -> None:
-    """List evaluations: filter, sort, choose columns.
+    """List evaluations: filter, sort, group, choose columns.
 
-    Example: harness results --model 'gpt*' --outcome correct --sort -speedup --columns id,problem,speedup,verdict
+    Example: harness results --where 'outcome == "correct" and speedup > 1.2' --sort -speedup
+
+    By model: harness results --device cpu --group model,outcome
     """
     from harness.store.results import ResultFilter, ResultStore
 
-    check_one_format(as_csv=as_csv, as_json=as_json)
-    where = ResultFilter(
+    check_one_format(as_csv=as_csv, as_json=as_json, parquet=parquet)
+    matching = ResultFilter(
         run=only_run,
         model=only_model,
         problem=only_problem,
@@ -98,24 +116,32 @@ def results(
         device=only_device,
         workload=only_workload,
         min_own_share=own_kernels,
+        condition=where,
     )
-    chosen = _choose_columns(columns)
+    chosen, grouping = _choose_columns(columns), _choose_columns(group)
     with ResultStore.open(results_dir, read_only=True) as store:
         if limit is None:
-            limit = 0 if as_csv or as_json else TERMINAL_LIMIT
-        rows = list(store.rows(where, sort=sort, limit=limit or None, history=history))
-        if as_json:
-            _print_json(store, rows)
+            limit = 0 if as_csv or as_json or parquet or grouping else TERMINAL_LIMIT
+        rows = store.rows(matching, sort=sort, limit=limit or None, history=history)
+        if grouping:
+            if parquet or columns:
+                raise UsageError("--group prints counts: it goes with neither --columns nor --parquet")
+            _print_groups(store, rows, grouping, as_csv=as_csv, as_json=as_json)
+        elif as_json:
+            _print_json(store, list(rows))
         elif as_csv:
-            _print_csv(rows, chosen)
+            _print_csv(list(rows), chosen)
+        elif parquet:
+            _write_parquet(list(rows), chosen, parquet)
         else:
-            _print_table(store, rows, chosen, where, history=history)
+            _print_table(store, list(rows), chosen, matching, history=history)
 
 
-def check_one_format(*, as_csv: bool, as_json: bool) -> None:
-    """Raises UsageError when both machine formats were asked for."""
-    if as_csv and as_json:
-        raise UsageError("--csv and --json exclude each other: choose one")
+def check_one_format(*, as_csv: bool, as_json: bool, parquet: Path | None = None) -> None:
+    """Raises UsageError when more than one machine format was asked for."""
+    given = [name for name, wanted in (("--csv", as_csv), ("--json", as_json), ("--parquet", parquet)) if wanted]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} exclude each other: choose one")
 
 
 def explain_no_results(store: ResultStore) -> str:
@@ -167,19 +193,47 @@ def _print_csv(rows: Sequence[ResultRow], columns: Sequence[str] | None) -> None
     typer.echo(format_evaluations(rows, columns or ResultRow._fields), nl=False)
 
 
+def _write_parquet(rows: Sequence[ResultRow], columns: Sequence[str] | None, path: Path) -> None:
+    from harness.report.parquet_files import write_parquet
+    from harness.store.results import ResultRow
+
+    write_parquet(rows, columns or ResultRow._fields, path)
+    typer.echo(f"{len(rows):,} evaluation{'s' if len(rows) != 1 else ''} written to {path}", err=True)
+
+
+def _print_groups(
+    store: ResultStore, rows: Iterable[ResultRow], columns: Sequence[str], *, as_csv: bool, as_json: bool
+) -> None:
+    from harness.report.groups import SUMMARY_COLUMNS, count_groups, group_records, render_groups
+
+    groups = count_groups(rows, columns)
+    if as_json or as_csv:
+        from harness.report.csv_files import format_records
+        from harness.report.records import dump_json
+
+        records = group_records(groups, columns)
+        text = dump_json(records) + "\n" if as_json else format_records(records, (*columns, *SUMMARY_COLUMNS))
+        typer.echo(text, nl=False)
+    elif not groups:
+        typer.echo(explain_no_results(store))
+    else:
+        from rich.console import Console
+
+        Console().print(render_groups(groups, columns))
+
+
 def _print_table(
     store: ResultStore, rows: Sequence[ResultRow], columns: Sequence[str] | None, where: ResultFilter, *, history: bool
 ) -> None:
     from rich.console import Console
 
-    from harness.report.tables import DEFAULT_COLUMNS, WIDE_COLUMNS, WIDE_TERMINAL, render_evaluations
+    from harness.report.tables import choose_columns, render_evaluations
 
     if not rows:
         typer.echo(explain_no_results(store))
         return
     console = Console()
-    fitting = WIDE_COLUMNS if console.width >= WIDE_TERMINAL else DEFAULT_COLUMNS
-    table = render_evaluations(rows, columns or fitting)
+    table = render_evaluations(rows, columns or choose_columns(console.width))
     if columns:  # asked for by name: rather wider than the terminal than without one of them
         console.width = max(console.width, console.measure(table, options=console.options.update(width=10_000)).maximum)
     console.print(table)

@@ -59,6 +59,13 @@ def format_evaluations(rows: Sequence[ResultRow], columns: Sequence[str] = Resul
     return _format_frame(frame[list(columns)])
 
 
+def format_records(records: Sequence[dict[str, Any]], columns: Sequence[str]) -> str:
+    """CSV text of flat records."""
+    import pandas as pd
+
+    return _format_frame(pd.DataFrame(records, columns=list(columns), dtype=object))
+
+
 def format_leaderboard(rows: Sequence[LeaderboardRow]) -> str:
     """CSV text with one line per group, in order of rank; one column per fast_p and per outcome."""
     import pandas as pd

@@ -26,7 +26,12 @@ WIDE_COLUMNS = (
     "id", "run", "problem", "sample", "model", "device", "workload", "outcome", "speedup", "baseline", "verdict",
     "own_share",
 )  # fmt: skip
+WIDEST_COLUMNS = (
+    "id", "run", "problem", "sample", "turn", "model", "prompt", "device", "workload", "outcome", "speedup",
+    "baseline", "verdict", "own_share", "message",
+)  # fmt: skip
 WIDE_TERMINAL = 110
+WIDEST_TERMINAL = 170
 _SHARES = frozenset(("own_share", "peak_fraction", "noise_floor"))
 NUMBER_COLUMNS = _SHARES | {
     "id", "sample", "turn", "speedup", "speedup_low", "speedup_high", "baseline_us", "candidate_us", "duration_s"
@@ -58,10 +63,17 @@ def render_evaluations(rows: Iterable[ResultRow], columns: Sequence[str] = DEFAU
     """One line per row; `columns` are fields of ResultRow."""
     table = make_table()
     for name in columns:
-        _add_column(table, name, is_number=name in NUMBER_COLUMNS, whole=name in _KEPT_WHOLE)
+        add_column(table, name, is_number=name in NUMBER_COLUMNS, whole=name in _KEPT_WHOLE)
     for row in rows:
-        table.add_row(*(_cell(name, getattr(row, name)) for name in columns))
+        table.add_row(*(format_cell(name, getattr(row, name)) for name in columns))
     return table
+
+
+def choose_columns(width: int) -> tuple[str, ...]:
+    """The columns that a terminal of this width has room for."""
+    if width >= WIDEST_TERMINAL:
+        return WIDEST_COLUMNS
+    return WIDE_COLUMNS if width >= WIDE_TERMINAL else DEFAULT_COLUMNS
 
 
 def render_leaderboard(rows: Sequence[LeaderboardRow], *, wide: bool = False) -> RenderableType:
@@ -199,12 +211,12 @@ def make_table(title: str | None = None) -> Table:
     return table
 
 
-def _add_column(table: Table, name: str, *, is_number: bool = False, whole: bool = False) -> None:
+def add_column(table: Table, name: str, *, is_number: bool = False, whole: bool = False) -> None:
     """`whole` columns keep their width; in a narrow terminal the others give way, their cells cut with an ellipsis."""
     table.add_column(name, justify="right" if is_number else "left", no_wrap=whole, min_width=4, overflow="ellipsis")
 
 
-def _cell(name: str, value: str | float | None) -> Text:
+def format_cell(name: str, value: str | float | None) -> Text:
     if name == "outcome":
         return style_outcome(str(value))
     if value is None or value == "":

@@ -12,7 +12,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from harness.domain import StoreError
@@ -59,8 +59,8 @@ _ADDED_IN_2 = (
 
 
 def connect_writer(path: Path, harness_version: str) -> sqlite3.Connection:
-    """Opens the database for writing; creates the tables of a new file and brings those of an older one up to date.
-    Raises StoreError or sqlite3.Error.
+    """Opens the database for writing; creates the tables of a new file and brings those of an older one up to date,
+    after a copy of it was laid beside it. Raises StoreError or sqlite3.Error.
 
     In WAL mode a commit is whole or absent after kill -9. `synchronous=FULL` also waits for the disk at every
     commit, so that power loss takes nothing either: a few milliseconds, next to an evaluation of seconds.
@@ -69,6 +69,7 @@ def connect_writer(path: Path, harness_version: str) -> sqlite3.Connection:
     try:
         if not _is_new(connection):
             check_schema(connection, path, harness_version)
+        _back_up_older(connection, path)
         _enable_wal(connection)
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA foreign_keys=ON")
@@ -130,6 +131,28 @@ def _reading_mode(path: Path) -> str:
 def _is_new(connection: sqlite3.Connection) -> bool:
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     return tables == 0 and _read_pragma(connection, "application_id") == 0
+
+
+def locate_backup(path: Path, version: int) -> Path:
+    """Where the file is kept as it was in that older schema."""
+    return path.with_name(f"{path.name}.schema-{version}")
+
+
+def _back_up_older(connection: sqlite3.Connection, path: Path) -> None:
+    """Copies a database of an older schema before it is upgraded; one that is there already is the older copy."""
+    version = _read_pragma(connection, "user_version")
+    backup = locate_backup(path, version)
+    if _is_new(connection) or version == SCHEMA_VERSION or backup.exists():
+        return
+    partial = path.with_name(f".{backup.name}.{os.getpid()}")
+    try:
+        with closing(sqlite3.connect(partial)) as copy:
+            connection.backup(copy)
+            upgraded_meanwhile = _read_pragma(copy, "user_version") != version
+        if not upgraded_meanwhile:
+            partial.replace(backup)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _enable_wal(connection: sqlite3.Connection) -> None:

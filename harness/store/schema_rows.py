@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 from harness.domain import UsageError
+from harness.store.where import Kind, compile_condition
 
 
 class ResultRow(NamedTuple):
@@ -61,7 +62,8 @@ class ResultFilter:
     """Which evaluations: every field that is not None must match. Texts may hold the wildcards `*` and `?`.
 
     `min_own_share` asks for candidates that spend at least that share of a call in their own code and cannot do
-    without it; one whose share was not measured does not match.
+    without it; one whose share was not measured does not match. `condition` is an expression over the columns of
+    ResultRow such as `outcome == "correct" and speedup > 1.2`, see `harness.store.where`.
     """
 
     run: str | None = None
@@ -74,18 +76,24 @@ class ResultFilter:
     device: str | None = None
     workload: str | None = None
     min_own_share: float | None = None
+    condition: str | None = None
+
+
+COLUMN_KINDS: dict[str, Kind] = {
+    name: "text" if "str" in str(kind) else "number" for name, kind in ResultRow.__annotations__.items()
+}
 
 
 def build_query(columns: str, where: ResultFilter, *, history: bool, order: str) -> tuple[str, tuple[str | float, ...]]:
     """(SQL, values) that selects `columns` of the evaluations that match; without `history` only the latest of each
     slot."""
     wanted = [(field.name, getattr(where, field.name)) for field in fields(where)]
-    given = [(name, value) for name, value in wanted if value is not None]
-    conditions = [_match(name, value) for name, value in given]
+    matches = [_match(name, value) for name, value in wanted if value is not None]
+    conditions = [text for text, _ in matches]
     if not history:
         conditions.append("e.id IN (SELECT max(id) FROM evaluations GROUP BY slot)")
     text = f"SELECT {columns} WHERE {' AND '.join(conditions) or 'TRUE'} ORDER BY {order}"
-    return text, tuple(value for _, value in given)
+    return text, tuple(value for _, values in matches for value in values)
 
 
 def order_by(sort: str) -> str:
@@ -97,11 +105,13 @@ def order_by(sort: str) -> str:
     return f"e.{name} {'DESC' if sort.startswith('-') else 'ASC'} NULLS LAST, e.id"
 
 
-def _match(name: str, value: str | float) -> str:
+def _match(name: str, value: str | float) -> tuple[str, tuple[str | float, ...]]:
+    if name == "condition":
+        return compile_condition(str(value), COLUMN_KINDS)
     if name == "min_own_share":
         # A kernel that is launched but changes nothing in the outputs is a decoy, however long it runs.
-        return "e.own_share >= ? AND e.without_own IS NOT 'unchanged'"
-    return f"e.{name} {'GLOB' if _has_wildcard(value) else '='} ?"
+        return "e.own_share >= ? AND e.without_own IS NOT 'unchanged'", (value,)
+    return f"e.{name} {'GLOB' if _has_wildcard(value) else '='} ?", (value,)
 
 
 def _has_wildcard(value: str | float) -> bool:

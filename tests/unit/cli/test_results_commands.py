@@ -226,3 +226,63 @@ def test_importing_the_commands_imports_nothing_heavy():
     )
     outcome = subprocess.run([sys.executable, "-c", check], check=True, capture_output=True, text=True)
     assert outcome.stdout == "set()\n"
+
+
+def test_where_filters_by_an_expression(run, stored):
+    condition = 'outcome == "correct" and speedup > 2.5'
+    assert [record["id"] for record in json.loads(run("results", "--json", "--where", condition).stdout)] == [2]
+    with pytest.raises(UsageError, match=r"no column is called 'sped' \(did you mean speedup\?\); columns: id, run"):
+        run("results", "--where", "sped > 1")
+
+
+def test_group_counts_evaluations(run, stored):
+    lines = list(csv.DictReader(StringIO(run("results", "--csv", "--group", "problem").stdout)))
+    assert lines[0] == {
+        "problem": "softmax",
+        "evaluations": "3",
+        "correct": "1",
+        "correct_share": str(1 / 3),
+        "timed": "1",
+        "speedup": "2.0",
+    }
+    assert json.loads(run("results", "--json", "--group", "model,outcome").stdout)[1]["model"] == "model-b"
+    assert "33.3%" in run("results", "--group", "problem").stdout
+    with pytest.raises(UsageError, match="--group prints counts"):
+        run("results", "--group", "problem", "--columns", "id")
+
+
+@pytest.mark.parametrize("width", ["80", "120", "200"])
+def test_the_table_fits_its_terminal(run, stored, tmp_path, evaluation_of, monkeypatch, width):
+    with ResultStore.open(tmp_path / "results") as store:
+        store.record(evaluation_of("timeout", model="m" * 90, problem="p" * 90, extra={"message": "x" * 300}))
+    monkeypatch.setenv("COLUMNS", width)
+    for options in ((), ("--group", "model,problem,outcome")):
+        lines = run("results", *options).stdout.splitlines()
+        assert max(map(len, lines)) <= int(width)
+    assert ("message" in run("results").stdout.splitlines()[0]) == (width == "200")
+
+
+def test_parquet_keeps_types_and_missing_values(run, stored, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    run("results", "--parquet", "all.parquet", "--columns", "id,model,speedup")
+    table = parquet.read_table(tmp_path / "all.parquet")
+    assert [str(kind) for kind in table.schema.types] == ["int64", "string", "double"]
+    assert table.to_pylist()[1:3] == [
+        {"id": 2, "model": "model-b", "speedup": 3.0},
+        {"id": 3, "model": "model-a", "speedup": None},
+    ]
+    assert [path.name for path in tmp_path.glob("*.parquet*")] == ["all.parquet"]
+
+
+def test_parquet_without_pyarrow_says_what_to_install(run, stored, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(UsageError, match=r"pip install 'kernel-harness\[parquet\]'"):
+        run("results", "--parquet", "all.parquet")
+
+
+def test_an_emulated_evaluation_has_a_line_without_a_time(run, tmp_path, evaluation_of):
+    with ResultStore.open(tmp_path / "results") as store:
+        store.record(evaluation_of("correct", device="emulated", language="cuda"))
+    assert run("results").stdout.splitlines()[2].split() == [
+        "1", "add", "model-a", "emulated", "full", "correct", "-"
+    ]  # fmt: skip

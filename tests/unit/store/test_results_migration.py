@@ -9,6 +9,7 @@ import pytest
 
 from harness.domain import StoreError
 from harness.store.results import DATABASE_NAME, ResultFilter, ResultStore
+from harness.store.schema import locate_backup
 
 SCHEMA_1 = Path(__file__).with_name("results_schema_1.sql")
 TABLES = ("meta", "environments", "candidates", "details", "build_logs")
@@ -111,3 +112,25 @@ def test_an_upgrade_that_fails_half_way_changes_nothing(old_results, tmp_path):
         ResultStore.open(old_results)
     assert query(old_results, "PRAGMA user_version") == [(1,)]
     assert "own_share" not in [row[1] for row in query(old_results, "PRAGMA table_info(evaluations)")]
+
+
+def test_an_older_file_is_copied_before_it_is_upgraded_and_only_once(old_results):
+    before = (old_results / DATABASE_NAME).read_bytes()
+    with ResultStore.open(old_results, read_only=True):
+        assert not locate_backup(old_results / DATABASE_NAME, 1).exists()
+    ResultStore.open(old_results).close()
+    backup = locate_backup(old_results / DATABASE_NAME, 1)
+    assert backup.name == "harness.db.schema-1"
+    assert backup.stat().st_size == len(before)
+    with closing(sqlite3.connect(backup)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+        assert connection.execute("SELECT count(*) FROM evaluations").fetchone() == (4,)
+    backup.write_text("kept")
+    ResultStore.open(old_results).close()
+    assert backup.read_text() == "kept"
+    assert sorted(path.name for path in old_results.iterdir()) == ["harness.db", "harness.db.schema-1"]
+
+
+def test_a_new_file_has_no_backup(tmp_path):
+    ResultStore.open(tmp_path).close()
+    assert [path.name for path in tmp_path.iterdir()] == ["harness.db"]

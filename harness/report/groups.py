@@ -1,0 +1,78 @@
+"""Evaluations counted by the values of some columns: `harness results --group model,outcome`.
+
+Counts and means of rows, nothing ranked: turns and repeated samples each count, see `harness.rank` for the leaderboard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from harness.domain import Outcome
+from harness.rank.metrics import geometric_mean
+from harness.report.tables import add_column, format_cell, make_table
+from harness.store.results import ResultRow
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+SUMMARY_COLUMNS = ("evaluations", "correct", "correct_share", "timed", "speedup")
+
+
+@dataclass(slots=True, kw_only=True)
+class GroupCount:
+    """The rows that share `values`; `speedups` are those that are ranked."""
+
+    values: tuple[Any, ...]
+    evaluations: int = 0
+    correct: int = 0
+    speedups: list[float] = field(default_factory=list)
+
+    @property
+    def correct_share(self) -> float:
+        return self.correct / self.evaluations
+
+    @property
+    def speedup(self) -> float | None:
+        """The geometric mean."""
+        return geometric_mean(self.speedups)
+
+
+def count_groups(rows: Iterable[ResultRow], columns: Sequence[str]) -> list[GroupCount]:
+    """One entry per combination of values, in the order in which they first occur."""
+    groups: dict[tuple[Any, ...], GroupCount] = {}
+    read = attrgetter(*columns) if len(columns) > 1 else lambda row: (getattr(row, columns[0]),)
+    for row in rows:
+        values = read(row)
+        group = groups.get(values) or groups.setdefault(values, GroupCount(values=values))
+        group.evaluations += 1
+        group.correct += row.outcome == Outcome.CORRECT
+        if row.speedup is not None:
+            group.speedups.append(row.speedup)
+    return list(groups.values())
+
+
+def group_records(groups: Iterable[GroupCount], columns: Sequence[str]) -> list[dict[str, Any]]:
+    """The same as flat records, for JSON and CSV."""
+    return [
+        dict(zip(columns, group.values, strict=True))
+        | {"evaluations": group.evaluations, "correct": group.correct, "correct_share": group.correct_share}
+        | {"timed": len(group.speedups), "speedup": group.speedup}
+        for group in groups
+    ]
+
+
+def render_groups(groups: Iterable[GroupCount], columns: Sequence[str]) -> Table:
+    table = make_table()
+    for name in columns:
+        add_column(table, name)
+    for name in ("evaluations", "correct", "share", "timed", "speedup"):
+        add_column(table, name, is_number=True, whole=True)
+    for group in groups:
+        cells = (format_cell(name, value) for name, value in zip(columns, group.values, strict=True))
+        counts = f"{group.evaluations:,}", f"{group.correct:,}", f"{100 * group.correct_share:.1f}%"
+        speedup = format_cell("speedup", group.speedup)
+        table.add_row(*cells, *counts, f"{len(group.speedups):,}", speedup)
+    return table
