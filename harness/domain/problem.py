@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Literal
 
-WorkloadName = Literal["full", "small"]
+WorkloadName = Literal["full", "small", "reduced"]  # reduced: cut by `harness.problems.reduce`
 SizeValue = int | float | bool | str | tuple[int, ...]
 
 

@@ -1,0 +1,171 @@
+"""Cuts the sizes of a problem to what can be computed in a stated budget: a workload of its own, named `reduced`.
+
+Only for what cannot run a problem as it is written, such as the emulated device. The sizes that may change are the
+integers that the file assigns at module level, as in `SMALL`; they are halved, the largest first, to odd numbers where
+the problem takes them (what is wrong at the edges of a tile shows only there). What it costs is counted on torch's
+meta device, where nothing is computed; only the result is run. The same file always gives the same sizes.
+"""
+
+from __future__ import annotations
+
+import ast
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from harness.domain import Problem, ProblemError, SizeValue, Workload, WorkloadName
+from harness.problems.find import bound_names, parse_source
+from harness.problems.load import LoadedProblem, load_problem
+
+REDUCED: WorkloadName = "reduced"
+LEAST_SIZE = 2
+MAX_STEPS = 64
+MAX_SECONDS = 20.0
+CAPS = (64, 32, 16, 8, 4)  # for what does not run on the meta device
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """For one call: elements of everything that is computed, and operations of products and convolutions."""
+
+    elements: int
+    flops: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    elements: int
+    flops: int
+
+    def share_of(self, budget: Budget) -> float:
+        """At most 1 where it fits."""
+        return max(self.elements / budget.elements, self.flops / budget.flops)
+
+
+def reduce_problem(problem: Problem, budget: Budget, *, start: Workload | None = None) -> Problem | None:
+    """The problem with a workload `reduced`, which costs at most `budget`; cut from `start`, or from what is written.
+
+    None if there are no sizes to cut, or no way to cut them that the problem takes.
+    """
+    sizes = list_sizes(problem, start)
+    fixed = {name: value for name, value in (start.overrides if start else ()) if name not in sizes}
+    for way in _list_ways(problem, sizes, fixed, budget):
+        cut = _with_sizes(problem, fixed | way)
+        if way != sizes and _runs(cut, budget):
+            return cut
+    return None
+
+
+def _list_ways(
+    problem: Problem, sizes: dict[str, int], fixed: dict[str, SizeValue], budget: Budget
+) -> Iterator[dict[str, int]]:
+    if _measure(_with_sizes(problem, fixed | sizes)) is None:
+        yield from ({name: min(value, cap) for name, value in sizes.items()} for cap in CAPS)
+        return
+    for odd in (True, False):
+        yield _halve_until(problem, sizes, fixed, budget, odd=odd)
+
+
+def list_sizes(problem: Problem, start: Workload | None = None) -> dict[str, int]:
+    """The integers that can be cut: assigned once at module level, each by its name, with their values in `start`."""
+    sizes: dict[str, int] = {}
+    for statement in parse_source(problem.source, problem.name).body:
+        if isinstance(statement, ast.Assign | ast.AnnAssign) and isinstance(statement.value, ast.Constant):
+            value = statement.value.value
+            if type(value) is int and value >= LEAST_SIZE:
+                sizes |= dict.fromkeys(bound_names(statement), value)
+    given = {name: value for name, value in (start.overrides if start else ()) if type(value) is int}
+    return sizes | {name: value for name, value in given.items() if value >= LEAST_SIZE}
+
+
+def describe_sizes(problem: Problem, workload: str) -> str:
+    """`batch_size=3, features=511`: what a workload changes; "" for the full one."""
+    overrides = next((one.overrides for one in problem.workloads if one.name == workload), ())
+    return ", ".join(f"{name}={value}" for name, value in overrides)
+
+
+def _halve_until(
+    problem: Problem,
+    sizes: dict[str, int],
+    fixed: dict[str, SizeValue],
+    budget: Budget,
+    *,
+    odd: bool,
+    deadline_s: float,
+) -> dict[str, int]:
+    """Halves one size after another until the cost fits; as far as it goes."""
+    deadline_s = time.monotonic() + MAX_SECONDS
+    now, cost = dict(sizes), _measure(_with_sizes(problem, fixed | sizes))
+    for _ in range(MAX_STEPS):
+        if cost is None or cost.share_of(budget) <= 1.0 or time.monotonic() > deadline_s:
+            break
+        for smaller in _list_smaller(now, odd=odd):
+            found = _measure(_with_sizes(problem, fixed | smaller))
+            if found is not None and found.share_of(budget) < cost.share_of(budget):
+                now, cost = smaller, found
+                break
+        else:
+            break
+    return now
+
+
+def _list_smaller(sizes: dict[str, int], *, odd: bool) -> Iterator[dict[str, int]]:
+    """The same sizes with one of them about half as large, the largest first."""
+    for name, value in sorted(sizes.items(), key=lambda item: (-item[1], item[0])):
+        half = value // 2
+        for smaller in dict.fromkeys(((half - 1) | 1 if odd else half, half)):
+            if LEAST_SIZE <= smaller < value:
+                yield {**sizes, name: smaller}
+
+
+def _with_sizes(problem: Problem, sizes: dict[str, Any]) -> Problem:
+    overrides = tuple(sorted(sizes.items()))
+    kept = tuple(workload for workload in problem.workloads if workload.name != REDUCED)
+    return replace(problem, workloads=(*kept, Workload(name=REDUCED, overrides=overrides)))
+
+
+def _measure(problem: Problem) -> _Cost | None:
+    """What one call costs, counted without computing; None if the reference does not take these sizes so."""
+    return _call(problem, torch.device("meta"))
+
+
+def _runs(problem: Problem, budget: Budget) -> bool:
+    """Whether the reference really computes with these sizes, within twice the budget."""
+    cost = _call(problem, torch.device("cpu"))
+    return cost is not None and cost.share_of(budget) <= 2.0
+
+
+def _call(problem: Problem, device: torch.device) -> _Cost | None:
+    counter, flops = _CountElements(), FlopCounterMode(display=False)
+    try:
+        loaded: LoadedProblem = load_problem(problem, REDUCED)
+        model = loaded.make_model(0, device)
+        inputs = loaded.make_inputs(0, device)
+        with torch.no_grad(), flops, counter:
+            model(*inputs)
+    except ProblemError:
+        return None
+    except Exception:  # noqa: BLE001 - the reference is the user's: whatever it raises, it does not take these sizes
+        return None
+    stored = sum(tensor.numel() for tensor in (*model.state_dict().values(), *inputs) if torch.is_tensor(tensor))
+    return _Cost(elements=counter.elements + stored, flops=flops.get_total_flops())
+
+
+class _CountElements(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts the elements of what operators return."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.elements = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for one in result if isinstance(result, list | tuple) else (result,):
+            if isinstance(one, torch.Tensor):
+                self.elements += one.numel()
+        return result

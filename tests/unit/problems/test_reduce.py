@@ -1,0 +1,101 @@
+"""Problems cut to what a slow device can compute."""
+
+from math import prod
+
+import pytest
+
+from harness.domain import Problem, Workload
+from harness.problems.load import load_problem
+from harness.problems.reduce import Budget, describe_sizes, list_sizes, reduce_problem
+
+HEAD = "import torch\nfrom torch import nn\n"
+MATMUL = f"""{HEAD}
+rows, inner, columns = 1, 2, 3
+height = 4096
+width: int = 2048
+scale, enabled = 2.5, True
+
+
+class Model(nn.Module):
+    def forward(self, a, b):
+        return a @ b
+
+
+def get_inputs():
+    return [torch.randn(height, width), torch.randn(width, height)]
+
+
+def get_init_inputs():
+    return []
+"""
+GROUPS = f"""{HEAD}
+channels = 4096
+groups = 64
+
+
+class Model(nn.Module):
+    def __init__(self, groups, channels):
+        super().__init__()
+        self.norm = nn.GroupNorm(groups, channels)
+
+    def forward(self, x):
+        return self.norm(x)
+
+
+def get_inputs():
+    return [torch.randn(64, channels, 8)]
+
+
+def get_init_inputs():
+    return [groups, channels]
+"""
+BUDGET = Budget(elements=100_000, flops=10_000_000)
+
+
+def problem_of(source, **more):
+    return Problem(name="p", suite="s", source=source, **more)
+
+
+def test_the_cut_problem_is_within_its_budget_and_says_its_sizes():
+    reduced = reduce_problem(problem_of(MATMUL), BUDGET)
+    assert describe_sizes(reduced, "reduced") == "height=127, width=255"
+    shapes = [shape for _, shape in load_problem(reduced, "reduced").describe_inputs()]
+    assert sum(map(prod, shapes)) + 127 * 127 <= 2 * BUDGET.elements
+
+
+def test_the_same_file_always_gives_the_same_sizes():
+    assert reduce_problem(problem_of(MATMUL), BUDGET) == reduce_problem(problem_of(MATMUL), BUDGET)
+
+
+def test_sizes_stay_such_as_the_problem_takes():
+    reduced = reduce_problem(problem_of(GROUPS), BUDGET)
+    assert load_problem(reduced, "reduced").init_inputs[1] % load_problem(reduced, "reduced").init_inputs[0] == 0
+
+
+def test_only_integers_that_are_assigned_alone_are_sizes():
+    assert list_sizes(problem_of(MATMUL)) == {"height": 4096, "width": 2048}
+
+
+def test_the_small_workload_is_cut_further():
+    small = Workload(name="small", overrides=(("height", 300), ("width", 200)))
+    problem = problem_of(MATMUL, workloads=(Workload(name="full"), small))
+    reduced = reduce_problem(problem, Budget(elements=20_000, flops=10**9), start=small)
+    overrides = dict(reduced.workload("reduced").overrides)
+    assert overrides["height"] < 300
+    assert overrides["width"] <= 200
+    assert reduced.workload("small") == small
+
+
+@pytest.mark.parametrize("source", [MATMUL.replace("= 4096", "= 4 * 1024").replace("= 2048", "= 2 * 1024")])
+def test_without_sizes_to_cut_there_is_no_reduced_problem(source):
+    assert reduce_problem(problem_of(source), BUDGET) is None
+
+
+def test_a_reference_that_looks_at_values_is_cut_by_trying():
+    source = MATMUL.replace("return a @ b", "return a @ b if a.sum().item() > 1e9 else a")
+    reduced = reduce_problem(problem_of(source), BUDGET)
+    assert max(value for _, value in reduced.workload("reduced").overrides) <= 64
+
+
+def test_the_reduced_problem_is_the_same_version_of_it():
+    assert reduce_problem(problem_of(MATMUL), BUDGET).digest == problem_of(MATMUL).digest
