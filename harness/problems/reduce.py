@@ -50,13 +50,13 @@ class _Cost:
 def reduce_problem(problem: Problem, budget: Budget, *, start: Workload | None = None) -> Problem | None:
     """The problem with a workload `reduced`, which costs at most `budget`; cut from `start`, or from what is written.
 
-    None if there are no sizes to cut, or no way to cut them that the problem takes.
+    None if there is no way to cut it that the problem takes.
     """
     sizes = list_sizes(problem, start)
     fixed = {name: value for name, value in (start.overrides if start else ()) if name not in sizes}
     for way in _list_ways(problem, sizes, fixed, budget):
         cut = _with_sizes(problem, fixed | way)
-        if way != sizes and _runs(cut, budget):
+        if _runs(cut, budget):
             return cut
     return None
 
@@ -68,7 +68,9 @@ def _list_ways(
         yield from ({name: min(value, cap) for name, value in sizes.items()} for cap in CAPS)
         return
     for odd in (True, False):
-        yield _halve_until(problem, sizes, fixed, budget, odd=odd)
+        way = _halve_until(problem, sizes, fixed, budget, odd=odd)
+        if way is not None:
+            yield way
 
 
 def list_sizes(problem: Problem, start: Workload | None = None) -> dict[str, int]:
@@ -90,28 +92,24 @@ def describe_sizes(problem: Problem, workload: str) -> str:
 
 
 def _halve_until(
-    problem: Problem,
-    sizes: dict[str, int],
-    fixed: dict[str, SizeValue],
-    budget: Budget,
-    *,
-    odd: bool,
-    deadline_s: float,
-) -> dict[str, int]:
-    """Halves one size after another until the cost fits; as far as it goes."""
+    problem: Problem, sizes: dict[str, int], fixed: dict[str, SizeValue], budget: Budget, *, odd: bool
+) -> dict[str, int] | None:
+    """Halves one size after another until the cost fits; None if it never does."""
     deadline_s = time.monotonic() + MAX_SECONDS
     now, cost = dict(sizes), _measure(_with_sizes(problem, fixed | sizes))
     for _ in range(MAX_STEPS):
-        if cost is None or cost.share_of(budget) <= 1.0 or time.monotonic() > deadline_s:
-            break
+        if cost is None or time.monotonic() > deadline_s:
+            return None
+        if cost.share_of(budget) <= 1.0:
+            return now
         for smaller in _list_smaller(now, odd=odd):
             found = _measure(_with_sizes(problem, fixed | smaller))
             if found is not None and found.share_of(budget) < cost.share_of(budget):
                 now, cost = smaller, found
                 break
         else:
-            break
-    return now
+            return None
+    return None
 
 
 def _list_smaller(sizes: dict[str, int], *, odd: bool) -> Iterator[dict[str, int]]:

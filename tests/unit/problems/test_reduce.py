@@ -2,8 +2,6 @@
 
 from math import prod
 
-import pytest
-
 from harness.domain import Problem, Workload
 from harness.problems.load import load_problem
 from harness.problems.reduce import Budget, describe_sizes, list_sizes, reduce_problem
@@ -86,9 +84,14 @@ def test_the_small_workload_is_cut_further():
     assert reduced.workload("small") == small
 
 
-@pytest.mark.parametrize("source", [MATMUL.replace("= 4096", "= 4 * 1024").replace("= 2048", "= 2 * 1024")])
-def test_without_sizes_to_cut_there_is_no_reduced_problem(source):
+def test_without_sizes_to_cut_there_is_no_reduced_problem():
+    source = MATMUL.replace("= 4096", "= 4 * 1024").replace("= 2048", "= 2 * 1024")
     assert reduce_problem(problem_of(source), BUDGET) is None
+
+
+def test_what_is_small_as_it_is_keeps_its_sizes():
+    source = MATMUL.replace("= 4096", "= 40").replace("= 2048", "= 20")
+    assert describe_sizes(reduce_problem(problem_of(source), BUDGET), "reduced") == "height=40, width=20"
 
 
 def test_a_reference_that_looks_at_values_is_cut_by_trying():
