@@ -41,15 +41,32 @@ _ASKS_WHAT_IS_VISIBLE = frozenset({"requires", "concept", "__has_include", "void
 _CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:if|ifdef|ifndef|elif|elifdef|elifndef)\b(.*)$", re.MULTILINE)
 _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _OF_PYTHON = ("Py", "PYBIND11_", "THP")
+# A place in a file, as the C++ compiler names it where a text is at fault.
+_ERROR = re.compile(r"^\S+:\d+:\d+: (?:fatal )?error: ", re.MULTILINE)
 SCRIPT = "fast.sh"
+MAIN_FAILED = 3  # the script's exit code where main.cpp did not compile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FastBuild:
-    """A folder with a script that makes the library there, and what the script must be able to read."""
+    """A folder with a script that makes the library there, and what the script must be able to read.
+
+    `main_as_ever`: main.cpp is the plain lane's own, and all that differs is that a header comes precompiled.
+    """
 
     folder: Path
     readable: tuple[Path, ...]
+    main_as_ever: bool
+    has_cuda: bool
+
+    def has_decided(self, returncode: int, log: str) -> bool:
+        """Whether the plain lane would say the same: the same compiler has found an error in the same text."""
+        compiled_main = self.main_as_ever and returncode == MAIN_FAILED
+        return compiled_main and bool(_ERROR.search(log)) and "internal compiler error" not in log
+
+    def name_failed(self, returncode: int) -> str:
+        """The object file whose source did not compile, by the name that it has in the plain lane."""
+        return "cuda.cuda.o" if self.has_cuda and returncode != MAIN_FAILED else "main.o"
 
 
 def prepare_fast(request: BuildRequest, work: Path, kits: KitShelf) -> FastBuild | None:
@@ -77,12 +94,15 @@ def _prepare_host(
     if header is None:
         return None
     shutil.copy(work / "main.cpp", folder)
-    compile_main = (
-        f"{plan['cxx']} -I{shlex.quote(str(header))} {plan['cflags']} -c main.cpp -o main.o {plan['post_cflags']}"
-    )
     link = f"{plan['cxx']} main.o {plan['ldflags']} -o {request.name}.so"
-    (folder / SCRIPT).write_text(f"set -e\n{compile_main}\n{link}\n")
-    return FastBuild(folder=folder, readable=(header,))
+    (folder / SCRIPT).write_text(f"set -e\n{_compile_main(plan, header)} || exit {MAIN_FAILED}\n{link}\n")
+    return FastBuild(folder=folder, readable=(header,), main_as_ever=True, has_cuda=False)
+
+
+def _compile_main(plan: dict[str, str], header: Path | None) -> str:
+    """The plain lane's command for main.cpp; `header` is the folder of a precompiled torch/extension.h."""
+    search = "" if header is None else f"-I{shlex.quote(str(header))} "
+    return f"{plan['cxx']} {search}{plan['cflags']} -c main.cpp -o main.o {plan['post_cflags']}"
 
 
 def _prepare_cuda(
@@ -98,7 +118,8 @@ def _prepare_cuda(
     link = f"{plan['cxx']} {' '.join(main.objects)} cuda.cuda.o {plan['ldflags']} -o {request.name}.so"
     if write_fast_steps(kit, request, folder, main_command=main.command, link_command=link) is not None:
         return None
-    return FastBuild(folder=folder, readable=(kit.folder, *main.readable))
+    readable = (kit.folder, *main.readable)
+    return FastBuild(folder=folder, readable=readable, main_as_ever=main.as_ever, has_cuda=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,19 +127,22 @@ class _Main:
     command: str
     objects: tuple[str, ...]
     readable: tuple[Path, ...]
+    as_ever: bool
 
 
 def _prepare_main(request: BuildRequest, work: Path, folder: Path, plan: dict[str, str], kits: KitShelf) -> _Main:
     """How the binding file is compiled: without torch's headers where it holds plain prototypes."""
-    command = f"{plan['cxx']} {plan['cflags']} -c main.cpp -o main.o {plan['post_cflags']}"
     text = write_binding(request)
     added = " ".join(flag.strip() for flag in request.extra_cflags)
     binding = text and kits.find_binding(plan["cxx"], strip_name(plan["cflags"].removesuffix(added)))
     if not text or not binding:
         shutil.copy(work / "main.cpp", folder)
-        return _Main(command=command, objects=("main.o",), readable=())
+        header = kits.find_precompiled(plan["cxx"], strip_name(plan["cflags"]))
+        readable = () if header is None else (header,)
+        return _Main(command=_compile_main(plan, header), objects=("main.o",), readable=readable, as_ever=True)
     (folder / "main.cpp").write_text(text)
-    return _Main(command=command, objects=("main.o", shlex.quote(str(binding))), readable=(binding.parent,))
+    objects = ("main.o", shlex.quote(str(binding)))
+    return _Main(command=_compile_main(plan, None), objects=objects, readable=(binding.parent,), as_ever=False)
 
 
 def write_fast_steps(
@@ -228,7 +252,7 @@ def _script(kit: Kit, folder: Path, name: str, main_command: str, link_command: 
         shlex.join([*host, "own.cpp", "-o", "cuda.cuda.o"]),
         "nm -u cuda.cuda.o > undefined",
         "if grep __wrapper__device_stub_ undefined; then echo 'the device pass has not made this kernel'; exit 1; fi",
-        "wait $main",
+        f"wait $main || exit {MAIN_FAILED}",
         link_command,
         "",
     ])  # fmt: skip
