@@ -30,6 +30,7 @@ from harness.build.kit import (
     shown_macros,
 )
 from harness.build.kits import KitShelf, strip_name
+from harness.build.plan import read_plan
 from harness.domain import BuildRequest
 
 # Headers that only add names for Python, modules and optimisers: a source that needs one of these fails to compile.
@@ -79,12 +80,6 @@ def prepare_fast(request: BuildRequest, work: Path, kits: KitShelf) -> FastBuild
     if not request.needs_cuda:
         return _prepare_host(request, work, folder, plan, kits)
     return _prepare_cuda(request, work, folder, plan, kits)
-
-
-def read_plan(work: Path) -> dict[str, str]:
-    """The variables of torch's build file."""
-    text = (work / "build.ninja").read_text(encoding="utf-8")
-    return {name: value.strip() for name, value in re.findall(r"^(\w+) = ?(.*)$", text, re.MULTILINE)}
 
 
 def _prepare_host(

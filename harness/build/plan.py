@@ -7,10 +7,13 @@ is the one that the installed torch would have made, whatever its version.
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +24,7 @@ _planning = threading.Lock()
 
 
 def write_plan(request: BuildRequest, folder: Path, architecture: str) -> None:
-    """Fills `folder` with sources and build.ninja. Raises BuildToolError where torch finds no usable tools."""
+    """Fills `folder` with sources and build.ninja. Raises BuildToolError where torch can use no tools here."""
     include = folder / "include"
     for name, text in request.headers:
         path = include / name
@@ -40,6 +43,39 @@ def write_plan(request: BuildRequest, folder: Path, architecture: str) -> None:
             _call_torch(torch_extension, request, folder, options)
         except (OSError, RuntimeError, subprocess.SubprocessError) as error:
             raise BuildToolError(f"torch cannot build {request.name}: {error}") from error
+    _require_usable_compilers(read_plan(folder))
+
+
+def read_plan(folder: Path) -> dict[str, str]:
+    """The variables of torch's build file in a folder."""
+    text = (folder / "build.ninja").read_text(encoding="utf-8")
+    return {name: value.strip() for name, value in re.findall(r"^(\w+) = ?(.*)$", text, re.MULTILINE)}
+
+
+def _require_usable_compilers(plan: dict[str, str]) -> None:
+    """A compiler that is too old for torch would fail every candidate for a fault that is not theirs."""
+    standards = {name: re.search(r"-std=\S+", plan.get(name, "")) for name in ("cflags", "cuda_post_cflags")}
+    if standards["cflags"]:
+        _require_usable(*shlex.split(plan["cxx"]), standards["cflags"][0], "-fsyntax-only", "-x", "c++", os.devnull)
+    if standards["cuda_post_cflags"] and "nvcc" in plan:
+        standard = standards["cuda_post_cflags"][0]
+        _require_usable(*shlex.split(plan["nvcc"]), standard, "-E", "-x", "cu", os.devnull, "-o", os.devnull)
+
+
+def _require_usable(*command: str) -> None:
+    complaint = _try_compiler(command)
+    if complaint is not None:
+        raise BuildToolError(
+            f"{command[0]} cannot be used: with {command[1]}, which torch asks for, it refuses even an empty source "
+            f"({complaint}); install a newer compiler, or name another one in CXX"
+        )
+
+
+@cache
+def _try_compiler(command: Sequence[str]) -> str | None:
+    """What a compiler says where it fails, once per process."""
+    finished = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, timeout=60)
+    return None if finished.returncode == 0 else finished.stderr.strip()[-300:] or f"exit code {finished.returncode}"
 
 
 def _call_torch(torch_extension: Any, request: BuildRequest, folder: Path, options: dict[str, Any]) -> None:

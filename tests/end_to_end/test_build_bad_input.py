@@ -50,7 +50,7 @@ def test_a_source_of_ten_megabytes_is_built(make_builder):
 
 
 def test_a_source_that_writes_endless_errors_has_a_bounded_log(make_builder):
-    result = make_builder().build(replace(TINY, cpp_sources=("int f() { return missing; }\n" * 20_000,)))
+    result = make_builder().build(replace(TINY, cpp_sources=("int f() { return missing; }\n" * 5_000,)))
     assert result.status == "failed"
     assert len(result.log) <= 500_000
 
@@ -80,6 +80,17 @@ def test_a_compiler_that_does_not_even_tell_its_version_is_the_machines_fault(ma
     use_compiler("exit 4")
     with pytest.raises(BuildToolError, match="torch cannot build tiny"):
         make_builder().build(TINY)
+
+
+@pytest.mark.parametrize("words", ["unrecognized command line option '-std=c++20'", "Illegal instruction"])
+def test_a_compiler_that_is_too_old_for_torch_is_the_machines_fault_and_not_remembered(
+    make_builder, use_compiler, tmp_path, words
+):
+    old = f'case " $* " in *" -std=c++"*) echo "c++: error: {words}" >&2; exit 1;; *) echo 4.8.5;; esac'
+    use_compiler(old)
+    with pytest.raises(BuildToolError, match=r"c\+\+ cannot be used: .*refuses even an empty source.*newer compiler"):
+        make_builder().build(TINY)
+    assert list((tmp_path / "cache").rglob("log.txt")) == []
 
 
 def test_a_disk_that_fills_in_the_middle_of_a_build_leaves_nothing_that_is_taken_for_a_library(make_builder, tmp_path):
