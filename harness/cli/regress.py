@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,25 +16,44 @@ from harness.cli.evaluate import (
     ConfinementOption,
     JobsOption,
     ResultsDirOption,
+    TimeOption,
 )
 from harness.cli.generate import GeneratedDirOption, ProblemsDirOption
-from harness.domain import Baseline, Candidate, HarnessError, Outcome, StoreError, Subject, WorkloadName
+from harness.domain import UsageError
 
 if TYPE_CHECKING:
-    from harness.cli.evaluation import EvaluateOptions
-    from harness.executors.local import Task
+    from harness.cli.regression import Selection
     from harness.rank.regression import Change
-    from harness.store.results import StoredEvaluation
 
-_Setting = tuple[str, WorkloadName, Baseline]
+WIDE_TERMINAL = 110
 
 
 def regress(
     runs: Annotated[list[str] | None, typer.Argument(help="Runs to judge again. [default: all evaluated ones]")] = None,
     *,
+    pins: Annotated[
+        Path | None,
+        typer.Option(help="Only what this file names: a line per evaluation, by number or run/problem/sample."),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(help="Only what was evaluated on or after this day, e.g. 2025-03-01.")
+    ] = None,
+    best: Annotated[bool, typer.Option("--best", help="Only the fastest correct candidate of each problem.")] = False,
+    last: Annotated[int | None, typer.Option(min=1, help="Only the last N of what is left.")] = None,
+    problem: Annotated[str | None, typer.Option("--problem", help="Only this problem; * and ? match any text.")] = None,
     factor: Annotated[
         float, typer.Option(envvar="HARNESS_FACTOR", min=1.0, help="A speedup must change by more than this factor.")
     ] = 1.05,
+    most: Annotated[
+        int, typer.Option(min=2, max=50, help="Evaluations of one candidate at most, if it looks changed.")
+    ] = 6,
+    update: Annotated[
+        bool, typer.Option("--update", help="Measure each fully, and keep that as what later ones compare with.")
+    ] = False,
+    extraction: Annotated[
+        bool, typer.Option("--extraction/--no-extraction", help="Also extract every chosen completion again.")
+    ] = True,
+    time: TimeOption = True,
     arch: ArchOption = None,
     jobs: JobsOption = None,
     allow_load: AllowLoadOption = False,
@@ -45,20 +63,30 @@ def regress(
     generated_dir: GeneratedDirOption = Path("generated"),
     problems_dir: ProblemsDirOption = None,
     cache_dir: CacheDirOption = None,
-    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON record on stdout.")] = False,
+    junit: Annotated[Path | None, typer.Option(help="Write JUnit XML into this file.")] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="Write a comment for a pull request into this file; - prints it.")
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write a JSON record into this file; - prints it.")
+    ] = None,
 ) -> None:
     """Judge past generations again and compare with what is stored.
 
     Baseline and candidate are both measured now; what is compared are speedups, each against its own baseline.
-    Exit code: 0 nothing got worse, 1 something did, 3 the harness failed, 4 nothing was comparable.
+    Exit code: 0 nothing got worse, 1 something did, 2 wrong usage, 3 the harness failed, 4 nothing was comparable.
 
-    Example: harness regress demo
+    Example: harness regress --best --junit regress.xml
     """
     from harness.cli.evaluation import EvaluateOptions
-    from harness.rank.regression import gate
+    from harness.cli.regression import regress_stored
+    from harness.rank.regression import GateRule, gate
 
+    if [markdown, json_file].count(Path("-")) > 1:
+        raise UsageError("only one of --markdown and --json can be printed: give the other one a file")
     options = EvaluateOptions(
         again=True,
+        measure_time=time,
         architecture=arch,
         jobs=jobs,
         allow_load=allow_load,
@@ -69,92 +97,57 @@ def regress(
         problems_dir=problems_dir,
         cache_dir=cache_dir,
     )
-    changes = judge_again(runs or (), options, factor)
-    if json_output:
-        _print_json(changes)
-    else:
+    selection = _make_selection(runs or (), problem, pins, since, best=best, last=last)
+    changes = regress_stored(
+        selection, options, GateRule(factor=factor, most=most), extraction=extraction, update=update
+    )
+    code = gate(changes)
+    _report(changes, code, junit=junit, markdown=markdown, json_file=json_file)
+    raise typer.Exit(code)
+
+
+def _make_selection(
+    runs: Sequence[str], problem: str | None, pins: Path | None, since: str | None, *, best: bool, last: int | None
+) -> Selection:
+    from datetime import date
+
+    from harness.cli.regression import Selection
+    from harness.store.results import ResultFilter
+
+    try:
+        day = None if since is None else date.fromisoformat(since).isoformat()
+    except ValueError as error:
+        raise UsageError(f"--since expects a day such as 2025-03-01, found {since!r}") from error
+    wanted: Sequence[str | None] = runs or (None,)
+    where = tuple(ResultFilter(run=run, problem=problem) for run in wanted)
+    return Selection(where=where, pins=pins, since=day, best=best, last=last)
+
+
+def _report(
+    changes: Sequence[Change], code: int, *, junit: Path | None, markdown: Path | None, json_file: Path | None
+) -> None:
+    from harness.cli.output import write_text
+    from harness.report.changes import changes_record, format_junit, format_markdown
+    from harness.report.records import dump_json
+
+    if Path("-") not in (markdown, json_file):
         _print_table(changes)
-    raise typer.Exit(gate(changes))
+    if junit is not None:
+        write_text(junit, format_junit(changes))
+    if markdown is not None:
+        write_text(markdown, format_markdown(changes))
+    if json_file is not None:
+        write_text(json_file, dump_json(changes_record(changes, code)) + "\n")
 
 
-def judge_again(runs: Sequence[str], options: EvaluateOptions, factor: float) -> list[Change]:
-    """One change per stored evaluation of the runs. Raises HarnessError if the harness itself failed on one."""
-    from harness.store.results import ResultFilter, ResultStore
-
-    with ResultStore.open(options.results_dir, read_only=True) as store:
-        wanted: Sequence[str | None] = runs or (None,)
-        stored = [found for run in wanted for found in store.load_all(ResultFilter(run=run))]
-        sources = {one.id: store.source(one.evaluation.subject.candidate_digest) for one in stored}
-    groups: dict[_Setting, list[StoredEvaluation]] = {}
-    for one in stored:
-        groups.setdefault(_setting_of(one.evaluation.subject), []).append(one)
-    return [
-        change for setting, group in groups.items() for change in _judge_group(setting, group, sources, options, factor)
-    ]
-
-
-def _setting_of(subject: Subject) -> _Setting:
-    """What one call of the judge is made with. What never reached a device is tried on whatever is here now."""
-    device = "auto" if subject.device == "none" else subject.device
-    return device, subject.workload, subject.baseline
-
-
-def _judge_group(
-    setting: _Setting,
-    group: Sequence[StoredEvaluation],
-    sources: Mapping[int, str | None],
-    options: EvaluateOptions,
-    factor: float,
-) -> Iterator[Change]:
-    from harness.cli.evaluation import evaluate_tasks
-    from harness.rank.regression import compare_evaluations
-
-    device, workload, baseline = setting
-    options = replace(options, device=device, workload=workload, baseline=baseline)
-    report = evaluate_tasks([_make_task(one, sources[one.id], options) for one in group], options)
-    after = {_identify(evaluation.subject): evaluation for _, evaluation in report.evaluations}
-    for one in group:
-        found = after.get(_identify(one.evaluation.subject))
-        if found is None:
-            continue  # the problem has lost this workload; evaluate_tasks has said so
-        if found.outcome is Outcome.HARNESS_ERROR:
-            raise HarnessError(f"judging {found.subject.problem} again failed: {found.message}")
-        yield compare_evaluations(one.evaluation, found, factor=factor)
-
-
-def _identify(subject: Subject) -> tuple[str | int, ...]:
-    """What stays the same between two evaluations of one candidate, whatever the device and the problem's version."""
-    return subject.run, subject.sample, subject.turn, subject.problem, subject.candidate_digest, subject.language
-
-
-def _make_task(stored: StoredEvaluation, source: str | None, options: EvaluateOptions) -> Task:
-    """The stored candidate on today's version of its problem."""
-    from harness.cli.evaluation import find_suite_folder
-    from harness.executors.local import Task
-    from harness.problems.find import find_problem
-
-    subject = stored.evaluation.subject
-    if source is None and subject.candidate_digest:
-        raise StoreError(f"the source of candidate {subject.candidate_digest} is not in {options.results_dir}")
-    problem = find_problem(subject.problem, find_suite_folder(subject.suite, options.problems_dir))
-    candidate = None if source is None else Candidate(source=source, language=subject.language, rule="stored")
-    return Task(subject=replace(subject, problem_digest=problem.digest), problem=problem, candidate=candidate)
-
-
-def _print_table(changes: list[Change]) -> None:
+def _print_table(changes: Sequence[Change]) -> None:
     from rich.console import Console
 
-    from harness.report.tables import render_changes
+    from harness.report.changes import render_changes, summarise_changes
 
     if not changes:
         typer.echo("nothing is stored that could be judged again: evaluate a run first")
         return
-    Console().print(render_changes(changes))
-
-
-def _print_json(changes: list[Change]) -> None:
-    from dataclasses import asdict
-
-    from harness.report.records import dump_json
-
-    typer.echo(dump_json([asdict(change) for change in changes]))
+    console = Console()
+    console.print(render_changes(changes, wide=console.width >= WIDE_TERMINAL))
+    console.print(summarise_changes(changes), markup=False, highlight=False)

@@ -1,4 +1,4 @@
-"""Evaluations, leaderboards and changes as tables for a terminal of 80 columns or more; the leaderboard as Markdown.
+"""Evaluations and leaderboards as tables for a terminal of 80 columns or more; the leaderboard as Markdown.
 
 Only builds what `rich` renders; the command line prints it. Every outcome is a word before it is a colour, so that a
 table reads the same without colours.
@@ -10,9 +10,8 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from harness.domain import Outcome
+from harness.domain import EMULATED, Outcome
 from harness.rank.leaderboard import GroupKey, LeaderboardRow
-from harness.rank.regression import Change
 from harness.report.printable import make_printable
 from harness.store.results import ResultRow
 
@@ -44,7 +43,6 @@ OUTCOME_STYLES = {
     Outcome.HARNESS_ERROR: "bold yellow",
 }
 _CERTIFICATE_STYLES = {"yes": "green", "part": "yellow"}
-_CHANGE_STYLES = {"broken": "bold red", "slower": "red", "fixed": "green", "faster": "green", "not_comparable": "dim"}
 # The leaderboard's columns, two names to a column where there is no room for each: one stands under the other.
 _NARROW_HEAD = (("#",), ("model", "prompt"), ("correct", "problems"), ("fast_1",), ("fast_2",))
 _NARROW_TAIL = (("speedup", "[low, high]"), ("own", "cert"))
@@ -107,25 +105,6 @@ def render_leaderboard_markdown(rows: Sequence[LeaderboardRow]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def render_changes(changes: Iterable[Change]) -> Table:
-    """One row per candidate that was evaluated again: what it was, what it is, and the new speedup over the old one or
-    why there is none. Long names are folded, not cut: what got worse must be found again."""
-    table = make_table()
-    for name in ("change", "candidate", "before", "after", "ratio"):
-        table.add_column(name, no_wrap=name in ("change", "before", "after"), overflow="fold")
-    for change in changes:
-        subject = change.subject
-        turn = f"/turn-{subject.turn}" if subject.turn else ""
-        table.add_row(
-            _cell_text(change.kind, _CHANGE_STYLES.get(change.kind, "")),
-            style_text(f"{subject.run}/{subject.problem}/{subject.sample}{turn}"),
-            _format_verdict(change.before, change.before_speedup),
-            _format_verdict(change.after, change.after_speedup),
-            style_text(_explain_change(change)),
-        )
-    return table
-
-
 def style_outcome(outcome: str) -> Text:
     """The outcome's word in its colour."""
     return style_text(outcome, OUTCOME_STYLES.get(Outcome(outcome), "red"))
@@ -160,7 +139,8 @@ def _render_section(
     from rich.console import Group
 
     suite, workload, language, device, baseline = section
-    where = "not judged on a device" if device == "none" else f"on {device} against {baseline}"
+    places = {"none": "not judged on a device", EMULATED: "emulated on a CPU: correctness without time"}
+    where = places.get(device, f"on {device} against {baseline}")
     table = make_table()
     columns = [*_NARROW_HEAD, *((f"pass@{at.k}",) for at in rows[0].at_k), *_NARROW_TAIL]
     if wide:
@@ -255,17 +235,6 @@ def _format_interval(row: LeaderboardRow) -> str:
 
 def _format_problems(row: LeaderboardRow) -> str:
     return str(row.problems) if row.scored == row.problems else f"{row.scored} of {row.problems}"
-
-
-def _format_verdict(outcome: Outcome, speedup: float | None) -> Text:
-    text = style_outcome(outcome.value)
-    return text if speedup is None else text.append(f" {format_speedup(speedup)}")
-
-
-def _explain_change(change: Change) -> str:
-    if change.kind in ("not_comparable", "unreliable"):
-        return change.reason
-    return "-" if change.ratio is None else f"{change.ratio:.2f}"
 
 
 def _escape_markdown(cell: str) -> str:

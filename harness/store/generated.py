@@ -254,6 +254,25 @@ def load_samples(run_dir: Path) -> list[Sample]:
     return sorted(samples, key=lambda sample: (sample.key.problem, sample.key.sample, sample.key.turn))
 
 
+def load_sample(run_dir: Path, key: SampleKey) -> Sample:
+    """One complete sample. StoreError when it is not there or damaged."""
+    return _read_sample(locate_sample(run_dir, key), read_manifest(run_dir))
+
+
+def replace_candidate(run_dir: Path, key: SampleKey, candidate: Candidate | None) -> None:
+    """Stores another candidate for a sample, or none; everything else of it stays. Killed in between, the program and
+    its rule may be of different ages; to extract again mends that."""
+    folder = locate_sample(run_dir, key)
+    record = _read_json(folder / PROVENANCE)
+    record |= {"rule": candidate and candidate.rule, "candidate_digest": candidate and candidate.digest}
+    with _storing(folder):
+        if candidate is not None:
+            _replace_file(folder / CANDIDATE, candidate.source.encode())
+        _replace_file(folder / PROVENANCE, _to_json(record))
+        if candidate is None:
+            (folder / CANDIDATE).unlink(missing_ok=True)
+
+
 def _find_provenances(run_dir: Path) -> Iterator[Path]:
     for pattern in (f"*/*/{PROVENANCE}", f"*/*/turn-*/{PROVENANCE}"):
         yield from (path for path in run_dir.glob(pattern) if not path.relative_to(run_dir).parts[0].startswith("."))

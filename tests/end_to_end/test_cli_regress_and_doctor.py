@@ -1,4 +1,5 @@
 import json
+from xml.etree import ElementTree
 
 import pytest
 
@@ -57,13 +58,19 @@ def test_with_nothing_stored_nothing_is_comparable(command):
     assert "evaluate a run first" in stdout
 
 
-def test_a_candidate_that_got_worse_ends_with_1_and_is_named(command, store_past, tiny_suite):
+def test_a_candidate_that_got_worse_ends_with_1_and_is_named_everywhere(command, store_past, tiny_suite, tmp_path):
     store_past(WRONG, Outcome.CORRECT)
-    code, stdout, _ = command("regress", "--problems-dir", tiny_suite.parent, "--json")
-    (change,) = json.loads(stdout)
-    assert code == 1
-    assert "correct" in json.dumps(change)
-    assert "wrong_value" in json.dumps(change)
+    junit, comment = tmp_path / "out" / "junit.xml", tmp_path / "comment.md"
+    code, stdout, _ = command(
+        "regress", "--problems-dir", tiny_suite.parent, "--json", "-", "--junit", junit, "--markdown", comment
+    )
+    record = json.loads(stdout)
+    (change,) = record["changes"]
+    assert code == record["exit_code"] == 1
+    assert (change["kind"], change["before"], change["after"]) == ("broken", "correct", "wrong_value")
+    assert (change["candidate"], change["stored"], change["evaluations"]) == ("past/add/0", 1, 2)
+    assert ElementTree.parse(junit).find(".//failure").get("message") == "broken: correct -> wrong_value"
+    assert "**broken**" in comment.read_text()
 
 
 def test_a_candidate_that_is_as_bad_as_before_ends_with_0(command, store_past, tiny_suite):
@@ -73,14 +80,54 @@ def test_a_candidate_that_is_as_bad_as_before_ends_with_0(command, store_past, t
     assert "add" in stdout
 
 
-def test_a_problem_that_is_gone_is_the_harness_failing_and_changes_nothing(command, store_past, tiny_suite, tmp_path):
-    store_past(RIGHT, Outcome.CORRECT)
-    (tiny_suite / "add.py").rename(tiny_suite / "sum.py")
-    code, _, stderr = command("regress", "--problems-dir", tiny_suite.parent)
-    assert code in (2, 3)
-    assert "no problem 'add'" in stderr
+def test_what_is_compared_with_is_not_changed_by_comparing_unless_asked_for(command, store_past, tiny_suite, tmp_path):
+    store_past(WRONG, Outcome.WRONG_VALUE)
+    arguments = ("regress", "--problems-dir", tiny_suite.parent, "--no-time", "--json", "-")
+    assert command(*arguments)[0] == 0
     with ResultStore.open(tmp_path / "results", read_only=True) as results:
         assert results.count() == 1
+    with ResultStore.open(tmp_path / "results" / "regress", read_only=True) as results:
+        assert results.count() == 1
+    assert command(*arguments, "--update")[0] == 0
+    with ResultStore.open(tmp_path / "results", read_only=True) as results:
+        assert results.count() == 2
+
+
+def test_a_problem_that_is_gone_is_not_comparable_and_says_so(command, store_past, tiny_suite):
+    store_past(RIGHT, Outcome.CORRECT)
+    (tiny_suite / "add.py").rename(tiny_suite / "sum.py")
+    code, stdout, _ = command("regress", "--problems-dir", tiny_suite.parent, "--json", "-")
+    (change,) = json.loads(stdout)["changes"]
+    assert code == 4
+    assert change["kind"] == "not_comparable"
+    assert "no problem 'add'" in change["reason"]
+
+
+def test_a_completion_that_gives_another_program_now_is_worse(command, store_past, tiny_suite, write_run):
+    store_past(WRONG, Outcome.WRONG_VALUE)
+    folder = write_run("past", [WRONG]) / "add" / "0"
+    (folder / "completion.md").write_text(f"```python\n{RIGHT}```\n")
+    code, stdout, _ = command("regress", "--problems-dir", tiny_suite.parent)
+    assert code == 1
+    assert "extraction:" in stdout
+    assert command("regress", "--problems-dir", tiny_suite.parent, "--no-extraction")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--since", "yesterday"), "--since expects a day"),
+        (("--pins", "absent.txt"), "cannot read the pins"),
+        (("nothing-*",), "nothing of run"),
+        (("--json", "-", "--markdown", "-"), "only one of"),
+        (("--factor", "0.5"), "factor"),
+    ],
+)
+def test_wrong_usage_ends_with_2(command, store_past, arguments, message):
+    store_past(RIGHT, Outcome.CORRECT)
+    code, _, stderr = command("regress", *arguments)
+    assert code == 2
+    assert message in stderr
 
 
 def test_doctor_says_of_every_part_what_was_found_or_what_it_would_give(command):

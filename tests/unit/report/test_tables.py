@@ -5,11 +5,9 @@ from rich.console import Console
 
 from harness.domain import Outcome, Work
 from harness.rank.leaderboard import rank_rows
-from harness.rank.regression import compare_evaluations
 from harness.report.tables import (
     WIDE_COLUMNS,
     format_time_us,
-    render_changes,
     render_evaluations,
     render_leaderboard,
     render_leaderboard_markdown,
@@ -113,18 +111,6 @@ def test_the_markdown_leaderboard_is_a_table_whatever_a_model_is_called(evaluati
     head, rule, row = text.splitlines()
     assert row == "| a\\|b c | plain | cpp | cpu | full | 1 | 100.0% | 100.0% | 0.0% | 2.00x (1) |"
     assert head.count("|") == rule.count("|") == row.count("|") - 1
-
-
-def test_changes_fit_80_columns_and_say_why(evaluation_of):
-    before = evaluation_of("correct", 3.0, problem=LONG_PROBLEM)
-    changes = [
-        compare_evaluations(before, evaluation_of("correct", 1.5, problem=LONG_PROBLEM)),
-        compare_evaluations(before, evaluation_of("out_of_memory", problem=LONG_PROBLEM)),
-        compare_evaluations(before, evaluation_of("correct", 3.0, problem=LONG_PROBLEM, problem_digest="9" * 16)),
-    ]
-    text = render(render_changes(changes))
-    for expected in ("slower", "correct 3.00x", "  0.50", "broken", "out_of_memory", "not_comparable", "other problem"):
-        assert expected in text
 
 
 @pytest.mark.parametrize(
