@@ -15,6 +15,7 @@ import typer
 
 import harness
 from harness.cli.cache import cache_app
+from harness.cli.diff import diff
 from harness.cli.doctor import doctor
 from harness.cli.evaluate import evaluate
 from harness.cli.extract import extract
@@ -22,6 +23,7 @@ from harness.cli.generate import generate
 from harness.cli.leaderboard import leaderboard
 from harness.cli.problems import problems_app
 from harness.cli.regress import regress
+from harness.cli.report import report
 from harness.cli.results import results
 from harness.cli.run import run
 from harness.cli.settings import map_defaults, read_settings
@@ -57,7 +59,7 @@ def build_app() -> typer.Typer:
     app.callback()(_root)
     app.add_typer(problems_app, name="problems", help="List the problems, or check that they are fit to be scored.")
     app.add_typer(cache_app, name="cache", help="Show how large the folder of built libraries is, or make it smaller.")
-    for command in (generate, extract, evaluate, run, results, leaderboard, show, regress, doctor):
+    for command in (generate, extract, evaluate, run, results, leaderboard, show, report, diff, regress, doctor):
         app.command()(_tell_of_interrupts(command))
     return app
 

@@ -3,7 +3,7 @@
 Pure functions of judged samples; `harness.rank.metrics` says what counts. Rows of different devices, workloads or
 baselines are never mixed into one, with one exception: a sample whose evaluation never reached a device ("none": no
 code, rejected, not built) says the same about every device, so it joins the rows of the devices that its model was
-judged on. It gets a row of its own only if there are none.
+judged on. It gets a row of its own only if there are none. What was emulated has a correctness, and no speed.
 
 One sample has one voice: of its turns the last counts, of its evaluations the latest.
 
@@ -19,7 +19,7 @@ from math import exp, inf, log, sqrt
 from statistics import median
 from typing import Literal, NamedTuple
 
-from harness.domain import Evaluation, Outcome
+from harness.domain import EMULATED, Evaluation, Outcome
 from harness.rank.metrics import (
     FAST_THRESHOLDS,
     Draws,
@@ -67,6 +67,7 @@ class JudgedSample(NamedTuple):
     own_share: float | None
     without_own: str | None
     certificate: str
+    id: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,11 +155,43 @@ def rank_samples(
     """
     rows = []
     for group, voices in _fold_deviceless(_group_samples(samples)).items():
-        runs = {run for run, _, _ in voices}
-        asked = set((problems_by_suite or {}).get(group.suite, ()))
-        asked.update(problem for run in runs for problem in (problems_by_run or {}).get(run, ()))
+        asked = _list_asked(group, voices, problems_by_run or {}, problems_by_suite or {})
         rows.append(_score_group(group, voices, asked, ks, min_own_share))
     return tuple(sorted(rows, key=_standing))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMembers:
+    """What a row of the leaderboard counts: the samples, one voice each, and the same by problem, with the problems
+    that were asked for and have none."""
+
+    samples: tuple[JudgedSample, ...]
+    draws: tuple[Draws, ...]
+
+
+def list_members(
+    samples: Iterable[JudgedSample], *, problems_by_run: Mapping[str, Collection[str]] | None = None
+) -> dict[GroupKey, GroupMembers]:
+    """The members of every group of `rank_samples` over the same samples."""
+    return {
+        group: GroupMembers(
+            samples=tuple(voices.values()),
+            draws=tuple(_draws_by_problem(voices, _list_asked(group, voices, problems_by_run or {}, {}))),
+        )
+        for group, voices in _fold_deviceless(_group_samples(samples)).items()
+    }
+
+
+def _list_asked(
+    group: GroupKey,
+    voices: _Voices,
+    problems_by_run: Mapping[str, Collection[str]],
+    problems_by_suite: Mapping[str, Collection[str]],
+) -> set[str]:
+    runs = {run for run, _, _ in voices}
+    asked = set(problems_by_suite.get(group.suite, ()))
+    asked.update(problem for run in runs for problem in problems_by_run.get(run, ()))
+    return asked
 
 
 _Voice = tuple[str, str, int]  # run, problem, sample
@@ -231,10 +264,10 @@ def _score_group(
         scored=sum(one.scored for one in draws),
         samples=len(voices),
         outcomes=count_outcomes(_draws_by_problem(voices, ())),
-        fast=tuple((threshold, estimate_fast(draws, threshold)) for threshold in FAST_THRESHOLDS),
+        fast=tuple((threshold, _estimate_fast(group, draws, threshold)) for threshold in FAST_THRESHOLDS),
         geometric_mean_speedup=geometric_mean([one.speedup for one in timed if one.speedup is not None]),
         timed=len(timed),
-        at_k=tuple(_rank_at_k(draws, k) for k in sorted(ks)),
+        at_k=tuple(_rank_at_k(group, draws, k) for k in sorted(ks)),
         hardware=_list_hardware(voices),
         runs=tuple(sorted({run for run, _, _ in voices})),
         speedup_low=low,
@@ -295,8 +328,14 @@ def _draws_by_problem(voices: _Voices, asked: Collection[str]) -> list[Draws]:
     ]
 
 
-def _rank_at_k(draws: list[Draws], k: int) -> RankedAtK:
-    return RankedAtK(k=k, correct=estimate_fast_at_k(draws, 0.0, k), fast_1=estimate_fast_at_k(draws, 1.0, k))
+def _estimate_fast(group: GroupKey, draws: list[Draws], threshold: float) -> float | None:
+    """None where no time is taken: nothing is known then, which is not the same as slow."""
+    return estimate_fast(draws, threshold) if threshold <= 0.0 or group.device != EMULATED else None
+
+
+def _rank_at_k(group: GroupKey, draws: list[Draws], k: int) -> RankedAtK:
+    fast_1 = estimate_fast_at_k(draws, 1.0, k) if group.device != EMULATED else None
+    return RankedAtK(k=k, correct=estimate_fast_at_k(draws, 0.0, k), fast_1=fast_1)
 
 
 def _standing(row: LeaderboardRow) -> tuple[float, float, float, GroupKey]:

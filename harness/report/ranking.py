@@ -25,13 +25,20 @@ def rank_stored(
 
     Raises StoreError for a damaged manifest, UsageError for a k that the samples cannot give.
     """
-    samples = [JudgedSample._make(_ranking_fields(row)) for row in rows]
+    samples = judged_samples(rows)
     runs = {sample.run for sample in samples}
-    asked = {} if generated_dir is None else _read_asked_problems(generated_dir, runs)
+    asked = {} if generated_dir is None else read_asked_problems(generated_dir, runs)
     return rank_samples(samples, problems_by_run=asked, ks=ks, min_own_share=min_own_share)
 
 
-def _read_asked_problems(generated_dir: Path, runs: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def judged_samples(rows: Iterable[ResultRow]) -> list[JudgedSample]:
+    """The fields that rank, of flat rows."""
+    return [JudgedSample._make(_ranking_fields(row)) for row in rows]
+
+
+def read_asked_problems(generated_dir: Path, runs: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The problems that each run's manifest asks for; a run without a manifest has no entry. StoreError for a damaged
+    manifest."""
     # A run's name comes from the database here; an empty or strange one (a candidate given as a file) has no folder.
     folders = {path.parent.name: path.parent for path in generated_dir.glob(f"*/{MANIFEST}")}
     return {run: read_manifest(folders[run]).problems for run in runs if run in folders}

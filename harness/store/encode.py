@@ -10,7 +10,7 @@ import json
 import zlib
 from dataclasses import asdict, fields
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.domain import (
     Block,
@@ -57,6 +57,27 @@ def decode_evaluation(text: str, *, environment: str, build_log: str) -> Evaluat
     record["work"] = _decode_work(record.get("work"))
     record["phases_s"] = _decode_pairs(record["phases_s"])
     return Evaluation(**record)
+
+
+class EvidenceRow(NamedTuple):
+    """Parts of an evaluation that are no columns: the digest of its environment, the seconds that the harness spent in
+    each phase, and how near it came to the device's limits (None: not known)."""
+
+    id: int
+    problem_digest: str
+    environment: str
+    phases_s: tuple[tuple[str, float], ...]
+    plausibility: Plausibility | None
+
+
+def decode_evidence(evaluation_id: int, problem_digest: str, environment: str, text: str) -> EvidenceRow:
+    """From `[phases, plausibility]`, or from the JSON of a whole evaluation."""
+    record = json.loads(text)
+    if isinstance(record, dict):
+        record = [record.get("phases_s"), record.get("plausibility")]
+    phases, plausibility = record
+    decoded = Plausibility(**plausibility) if plausibility else None
+    return EvidenceRow(evaluation_id, problem_digest, environment, _decode_pairs(phases or []), decoded)
 
 
 def encode_environment(environment: tuple[tuple[str, str], ...]) -> tuple[str, str]:

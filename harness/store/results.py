@@ -6,6 +6,7 @@ flat rows (`rows`). Does not rank, print or write CSV files. Every sqlite3 error
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator
@@ -19,8 +20,10 @@ from typing import Any, Self
 from harness import __version__
 from harness.domain import Evaluation, StoreError, Subject
 from harness.store.encode import (
+    EvidenceRow,
     compress_text,
     decode_evaluation,
+    decode_evidence,
     decompress_text,
     encode_columns,
     encode_environment,
@@ -30,7 +33,7 @@ from harness.store.encode import (
 from harness.store.schema import connect_reader, connect_writer
 from harness.store.schema_rows import ResultFilter, ResultRow, build_query, order_by
 
-__all__ = ["DATABASE_NAME", "ResultFilter", "ResultRow", "ResultStore", "StoredEvaluation"]
+__all__ = ["DATABASE_NAME", "EvidenceRow", "ResultFilter", "ResultRow", "ResultStore", "StoredEvaluation"]
 
 DATABASE_NAME = "harness.db"
 EVERYTHING = ResultFilter()
@@ -38,6 +41,12 @@ EVERYTHING = ResultFilter()
 _WHOLE = (
     "e.id, d.evaluation, v.entries, l.log FROM evaluations e JOIN details d ON d.evaluation_id = e.id "
     "JOIN environments v ON v.digest = d.environment LEFT JOIN build_logs l ON l.evaluation_id = e.id"
+)
+# Python writes infinite numbers as JSON does not have them; what SQLite cannot read is handed over whole.
+_EVIDENCE = (
+    "e.id, e.problem_digest, d.environment, CASE WHEN json_valid(d.evaluation) "
+    "THEN json_extract(d.evaluation, '$.phases_s', '$.plausibility') ELSE d.evaluation END "
+    "FROM evaluations e JOIN details d ON d.evaluation_id = e.id"
 )
 _FLAT = ", ".join(f"e.{name}" for name in ResultRow._fields) + " FROM evaluations e"
 
@@ -116,6 +125,16 @@ class ResultStore:
         query, values = build_query(_FLAT, where, history=history, order=order_by(sort))
         for row in self._read(f"{query} LIMIT ?", (*values, -1 if limit is None else limit)):
             yield ResultRow._make(row)
+
+    def evidence(self, where: ResultFilter = EVERYTHING) -> Iterator[EvidenceRow]:
+        """What a report sums up beside the flat rows, for the same evaluations in the order of their ids."""
+        for row in self._read(*build_query(_EVIDENCE, where, history=False, order="e.id")):
+            yield decode_evidence(*row)
+
+    def environments(self) -> dict[str, tuple[tuple[str, str], ...]]:
+        """Every environment that an evaluation was made in, by digest."""
+        rows = self._read("SELECT digest, entries FROM environments", ())
+        return {digest: tuple((name, str(value)) for name, value in json.loads(text)) for digest, text in rows}
 
     def count(self, where: ResultFilter = EVERYTHING, *, history: bool = True) -> int:
         """How many evaluations match; by default older ones are counted too."""

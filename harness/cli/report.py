@@ -1,0 +1,135 @@
+"""`harness report`: everything about some runs in one HTML file that opens offline. Reads results/, and the prompts and
+answers in generated/ where they still are; changes nothing."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli.results import (
+    DEFAULT_GENERATED_DIR,
+    DEFAULT_RESULTS_DIR,
+    AsJson,
+    GeneratedDir,
+    OnlyDevice,
+    OnlyModel,
+    OnlyProblem,
+    OnlySuite,
+    OnlyWorkload,
+    ResultsDir,
+    Where,
+)
+from harness.domain import UsageError
+
+if TYPE_CHECKING:
+    from harness.report.html import ReportSummary
+    from harness.report.overview import Price
+
+MEGABYTE = 1_000_000
+
+
+def report(
+    runs: Annotated[
+        list[str] | None, typer.Argument(metavar="[RUN]...", help="Runs; * and ? match any text or letter.")
+    ] = None,
+    *,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("report.html"),
+    only_model: OnlyModel = None,
+    only_problem: OnlyProblem = None,
+    only_suite: OnlySuite = None,
+    only_device: OnlyDevice = None,
+    only_workload: OnlyWorkload = None,
+    where: Where = None,
+    title: Annotated[str, typer.Option(envvar="HARNESS_TITLE", help="The page's title. [default: the runs]")] = "",
+    price: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MODEL=IN/OUT", help="US dollars per million prompt and answer tokens. May be repeated."),
+    ] = None,
+    max_mb: Annotated[
+        float, typer.Option(min=0, help="Leave out answers, then details, beyond this size; 0 for no limit.")
+    ] = 30.0,
+    as_json: AsJson = False,
+    results_dir: ResultsDir = DEFAULT_RESULTS_DIR,
+    generated_dir: GeneratedDir = DEFAULT_GENERATED_DIR,
+    problems_dir: Annotated[
+        Path | None, typer.Option(envvar="HARNESS_PROBLEMS_DIR", help="Folder of suites, for the references' sources.")
+    ] = None,
+) -> None:
+    """Write one HTML file: leaderboard, charts, and a page per candidate. It opens by double click and asks no network.
+
+    Example: harness report my-run other-run -o report.html
+
+    With costs: harness report --price 'gpt-5*=1.25/10'
+    """
+    from harness.report.html import render_report
+    from harness.store.results import ResultFilter, ResultStore
+
+    matching = ResultFilter(
+        model=only_model,
+        problem=only_problem,
+        suite=only_suite,
+        device=only_device,
+        workload=only_workload,
+        condition=where,
+    )
+    with ResultStore.open(results_dir, read_only=True) as store:
+        summary = render_report(
+            store,
+            output,
+            now=datetime.now(UTC),
+            runs=runs or (),
+            where=matching,
+            generated_dir=generated_dir,
+            problems_dir=_find_problems(problems_dir),
+            prices=[_parse_price(text) for text in price or ()],
+            title=title,
+            max_bytes=round(max_mb * MEGABYTE) or None,
+        )
+    _print_summary(summary, as_json=as_json)
+
+
+def _find_problems(given: Path | None) -> Path | None:
+    """Where the suites are; None where there are none, unless they were asked for."""
+    from harness.cli.folders import find_folder
+
+    try:
+        return find_folder("reference_models", given, option="--problems-dir")
+    except UsageError:
+        if given is not None:
+            raise
+        return None
+
+
+def _parse_price(text: str) -> Price:
+    from harness.report.overview import Price
+
+    model, _, amounts = text.rpartition("=")
+    try:
+        prompt_usd, completion_usd = map(float, amounts.split("/"))
+        if not (model and 0 <= prompt_usd < float("inf") and 0 <= completion_usd < float("inf")):
+            raise ValueError(text)
+    except ValueError as error:
+        raise UsageError(f"--price {text!r}: expected MODEL=IN/OUT in dollars, like 'gpt-5*=1.25/10'") from error
+    return Price(model=model, prompt_usd=prompt_usd, completion_usd=completion_usd)
+
+
+def _print_summary(summary: ReportSummary, *, as_json: bool) -> None:
+    if as_json:
+        from harness.report.records import dump_json
+
+        counts = {name: getattr(summary, name) for name in ("evaluations", "with_details", "with_answer", "size_bytes")}
+        typer.echo(dump_json({"path": str(summary.path), **counts}))
+        return
+    plural = "" if summary.evaluations == 1 else "s"
+    typer.echo(
+        f"{summary.path}: {summary.evaluations:,} evaluation{plural}, {summary.size_bytes / MEGABYTE:,.1f} MB. "
+        "Open it in a browser."
+    )
+    if summary.with_answer < summary.evaluations:
+        typer.echo(
+            f"To stay within --max-mb, {summary.evaluations - summary.with_answer:,} have no answer in it and "
+            f"{summary.evaluations - summary.with_details:,} no details; choose fewer runs, or a larger file."
+        )

@@ -1,0 +1,169 @@
+// One candidate: the verdict and all it rests on, its source beside the reference, what was asked and answered.
+
+async function showCandidate(main, id, stillWanted) {
+  const row = findRow(id);
+  if (row < 0) {
+    replaceContent(main, h("h1", {}, `No evaluation ${id} in this report`), h("p", {}, h("a", { href: "#/evaluations" }, "All evaluations")));
+    return;
+  }
+  const [record, answer] = await Promise.all([loadRecord("details", row), loadRecord("answers", row)]);
+  const turns = findTurns(row), parent = turns[turns.indexOf(row) - 1];
+  const parentRecord = parent === undefined ? null : await loadRecord("details", parent);
+  if (!stillWanted()) return;
+  document.title = `${id} ${textAt("problem", row)} – ${document.querySelector("header .title").textContent}`;
+  const head = [renderWalk(row), renderVerdict(row, record), renderTurns(turns, row)];
+  if (!record || record.damaged) {
+    const why = record ? record.damaged : "Its details were left out to keep the file small.";
+    replaceContent(main, head, h("p", { class: "card" }, `${why} `, h("code", {}, `harness show ${id}`), " shows them."), renderFacts(row));
+    return;
+  }
+  replaceContent(main, head,
+    h("div", { class: "cards" }, renderFindings(record), renderFacts(row)),
+    record.timing && renderTiming(record.timing), record.correctness && renderCorrectness(record.correctness),
+    renderSources(row, record, parentRecord, parent),
+    h("div", { class: "cards" }, renderBuild(record, answer), renderWork(record), renderCircumstances(record)),
+    renderAnswer(row, answer));
+}
+
+function sampleName(row) {
+  const turn = numberAt("turn", row);
+  return `${textAt("run", row)}/${textAt("problem", row)}/${numberAt("sample", row)}${turn ? `/turn-${turn}` : ""}`;
+}
+
+// The turns of this sample as they were judged in the same place.
+function findTurns(row) {
+  const same = ["run", "problem", "suite", "model", "workload", "baseline", "language"];
+  const place = (other) => textAt("device", other) === textAt("device", row) || textAt("device", other) === "none" || textAt("device", row) === "none";
+  const codes = same.map((name) => [DATA.index.texts[name].codes, DATA.index.texts[name].codes[row]]);
+  const found = [];
+  for (let other = 0; other < DATA.index.count; other++) {
+    if (numberAt("sample", other) === numberAt("sample", row) && codes.every(([column, code]) => column[other] === code) && place(other)) {
+      if (other === row || numberAt("turn", other) !== numberAt("turn", row)) found.push(other);
+    }
+  }
+  return found.sort((a, b) => numberAt("turn", a) - numberAt("turn", b));
+}
+
+function neighbour(row, step) {
+  const rows = lastList.rows || d3.range(DATA.index.count);
+  const at = rows.indexOf(row);
+  return at < 0 ? undefined : rows[at + step];
+}
+
+function renderWalk(row) {
+  const link = (step, label) => {
+    const to = neighbour(row, step);
+    return to === undefined ? h("span", { class: "note" }, label) : h("a", { href: `#/candidate/${numberAt("id", to)}` }, label);
+  };
+  return h("nav", { class: "walk", "aria-label": "Candidates" }, h("a", { href: lastList.address, id: "back" }, "← list"), link(-1, "previous"), link(1, "next"));
+}
+
+function renderVerdict(row, record) {
+  const speedup = numberAt("speedup", row);
+  return h("div", { class: "heading" },
+    h("h1", {}, `${textAt("problem", row)} `, h("span", { class: "note" }, `by ${textAt("model", row)}`)),
+    h("p", { class: "verdict" }, outcomeBadge(textAt("outcome", row)), speedup !== null && h("strong", {}, ` ${formatSpeedup(speedup)} against ${textAt("baseline", row)}`), textAt("device", row) === "emulated" && h("span", { class: "note" }, " emulated: correctness only, no time")),
+    h("p", { class: "told" }, record && record.verdict ? record.verdict : textAt("message", row)));
+}
+
+function renderTurns(turns, row) {
+  if (turns.length < 2) return null;
+  return h("p", { class: "turns" }, "Turns: ", turns.map((turn) => h("a", { href: `#/candidate/${numberAt("id", turn)}`, "aria-current": turn === row ? "page" : null }, `${numberAt("turn", turn)} `, outcomeBadge(textAt("outcome", turn)))));
+}
+
+function renderFacts(row) {
+  const tokens = numberAt("completion_tokens", row);
+  return card("Subject", null, factList([
+    ["evaluation", String(numberAt("id", row))], ["sample", sampleName(row)], ["model", `${textAt("model", row)}, prompt ${textAt("prompt", row)}`],
+    ["problem", `${textAt("suite", row)}/${textAt("problem", row)}, ${textAt("workload", row)} workload`],
+    ["language", textAt("language", row)], ["device", `${textAt("device", row)} ${textAt("hardware", row)}`],
+    ["candidate", textAt("candidate", row) || "no code"], ["certificate", textAt("certificate", row) || "none"],
+    ["tokens", tokens === null ? "not known" : `${formatCount(numberAt("prompt_tokens", row))} in, ${formatCount(tokens)} out${numberAt("reasoning_tokens", row) ? `, of them ${formatCount(numberAt("reasoning_tokens", row))} reasoning` : ""}`],
+    ["model's time", formatSeconds(numberAt("latency_s", row))],
+  ]));
+}
+
+function renderFindings(record) {
+  const order = ["fatal", "warning", "note"];
+  const findings = record.findings.slice().sort((a, b) => order.indexOf(a.severity) - order.indexOf(b.severity));
+  const items = findings.map((finding) => h("li", { class: finding.severity },
+    h("strong", {}, `${finding.severity}: ${finding.check}`), " ", finding.message,
+    finding.lines.map((line) => [" ", h("a", { href: `#line-${line}`, class: "to-line", onclick: (event) => { event.preventDefault(); showLine(line); } }, `line ${line}`)]),
+    finding.evidence && h("pre", {}, finding.evidence)));
+  return card("Findings", null, items.length ? h("ul", { class: "findings" }, items) : h("p", {}, "none"));
+}
+
+function showLine(line) {
+  const element = document.getElementById(`line-${line}`);
+  if (!element) return;
+  element.scrollIntoView({ block: "center" });
+  element.classList.add("flash");
+  setTimeout(() => element.classList.remove("flash"), 1500);
+}
+
+function renderTiming(timing) {
+  const several = timing.calls.length === 1 ? plural(timing.calls[0], "call") : `${timing.calls[0]} to ${timing.calls[timing.calls.length - 1]} calls`;
+  const samples = timing.samples.candidate_claim_us.length;
+  return h("section", { class: "card", "aria-label": "Time" }, h("h2", {}, "Time"),
+    h("p", {}, h("strong", {}, timing.summary), `: ${timing.why}. ${timing.resolution}`),
+    samples > 0 && h("div", { class: "cards plain" },
+      h("figure", {}, h("div", { class: "legend" }, h("span", {}, swatch(PALETTE[0]), "claimed by the worker"), h("span", {}, swatch(PALETTE[4]), "seen by the judge")), drawn((width) => plotRatios(timing, width), 230), h("figcaption", { class: "note" }, `Each of ${plural(timing.blocks, "block")} of ${several}; the band is the interval.`)),
+      h("figure", {}, h("div", { class: "legend" }, h("span", {}, swatch(PALETTE[1]), timing.baseline), h("span", {}, swatch(PALETTE[0]), "candidate")), drawn((width) => plotTimes(timing, width), 230), h("figcaption", { class: "note" }, `Median: ${formatTime(timing.baseline_us)} and ${formatTime(timing.candidate_us)}.`))),
+    factList(timing.conditions));
+}
+
+function renderCorrectness({ trials, weights, truth, passed, count }) {
+  const cells = (i) => [String(i + 1), trials.distribution[i], trials.passed[i] ? "yes" : h("strong", { class: "no" }, "NO"), formatError(trials.max_abs_error[i]), formatError(trials.reference_max_abs_error[i]), typeof trials.worst_ratio[i] === "number" ? formatShare(trials.worst_ratio[i]) : formatError(trials.worst_ratio[i]), formatNumber(trials.mismatched[i]), formatNumber(trials.elements[i]), trials.message[i]];
+  const heads = ["#", "inputs", "passed", "max error", "reference's", "of allowed", "wrong", "elements", ""];
+  const numbers = new Set([0, 3, 4, 5, 6, 7]);
+  return card("Correctness", `${passed} of ${plural(count, "trial")} passed, against ${truth === "float64" ? "the float64 truth" : "the reference itself"}; weights: ${weights}.`,
+    h("div", { class: "scroll", tabindex: "0" }, h("table", { class: "list" }, h("thead", {}, h("tr", {}, heads.map((head, i) => h("th", { scope: "col", class: numbers.has(i) ? "number" : "" }, head)))),
+      h("tbody", {}, trials.passed.map((_, i) => h("tr", {}, cells(i).map((cell, j) => h("td", { class: numbers.has(j) ? "number" : j === 8 ? "wraps" : "" }, cell))))))));
+}
+
+function renderSources(row, record, parentRecord, parent) {
+  const source = record.textOf(record.source);
+  const digest = textAt("problem_digest", row), reference = DATA.references[digest];
+  const marks = new Map();
+  for (const finding of record.findings) for (const line of finding.lines) marks.set(line, [...(marks.get(line) || []), finding]);
+  const before = parentRecord && parentRecord.textOf ? parentRecord.textOf(parentRecord.source) : null;
+  const left = h("div", {}, h("h3", {}, "Candidate"), source === null ? h("p", { class: "note" }, textAt("candidate", row) ? "The source was not stored." : "No code was found in the answer.") : renderSource(source, marks));
+  const right = h("div", {}, h("h3", {}, "Reference"), reference === undefined
+    ? h("p", { class: "note" }, `The version of the problem that this was judged against (${digest || "unknown"}) was not found when the report was made.`)
+    : renderSource(reference, new Map(), "reference"));
+  const difference = before && source !== null && h("details", { open: true, id: "difference" }, h("summary", {}, `What changed since turn ${numberAt("turn", parent)}`), renderDiff(before, source));
+  return h("section", { class: "card", "aria-label": "Source" }, h("h2", {}, "Source"), difference, h("div", { class: "sources" }, left, right));
+}
+
+function renderBuild(record, answer) {
+  const log = answer && answer.textOf(answer.log);
+  if (!record.build && !log) return null;
+  const { build } = record;
+  const how = build && `${plural(build.keys.length, "extension")}, ${build.cached ? "from the cache" : `built in ${formatSeconds(build.duration_s)}`}, lane ${build.lane}`;
+  const failed = record.findings.some((finding) => finding.check === "build" && finding.severity === "fatal");
+  return card("Build", how, failed && build && build.errors && h("pre", {}, build.errors), log && h("details", {}, h("summary", {}, "The log"), h("pre", { class: "long" }, log)));
+}
+
+function renderWork(record) {
+  const parts = [];
+  if (record.work) {
+    const shares = [["its own kernels", record.work.own], ["torch's operators", record.work.torch], ["vendor libraries", record.work.library], ["the rest", record.work.other]];
+    parts.push(h("table", { class: "list" }, h("tbody", {}, shares.map(([name, share]) => h("tr", {}, h("td", {}, name), h("td", { class: "number" }, shareBar(share)))))));
+    parts.push(factList([["its kernels", record.work.kernels.join(", ") || "none"], ["without them", record.work.without]]), h("p", { class: "note" }, "As the worker claims: no part of the verdict."));
+  }
+  if (record.limits) parts.push(h("h3", {}, "Against the device's limits"), factList(record.limits));
+  return parts.length ? card("Who did the work", null, parts) : null;
+}
+
+function renderCircumstances(record) {
+  const phases = record.phases.map(([name, seconds]) => `${name} ${formatSeconds(seconds)}`).join(", ");
+  return card("Judged under", null, factList([...record.circumstances, ["phases", phases || "not recorded"]]));
+}
+
+function renderAnswer(row, answer) {
+  if (!answer) return card("Prompt and answer", "They were left out to keep the file small.");
+  const part = (label, text, open) => text !== null && h("details", { open }, h("summary", {}, label, h("span", { class: "note" }, ` ${formatCount(text.length)} characters`)), h("pre", { class: "long" }, text));
+  const parts = [part("Prompt", answer.textOf(answer.prompt), false), part("Reasoning", answer.textOf(answer.reasoning), false), part("Answer", answer.textOf(answer.answer), false)].filter(Boolean);
+  const note = parts.length ? answer.finish && `Finished: ${answer.finish}.` : "The files of this run were not found when the report was made.";
+  return card("Prompt and answer", note, parts);
+}

@@ -1,0 +1,224 @@
+// The first screen: the leaderboard of one section (what may be compared with each other), and its charts.
+
+const MOST_DRAWN = 8;
+const view = { leaders: "", leaderSort: "" };
+
+function showOverview(main, parameters) {
+  const { groups, sections } = DATA.overview;
+  if (!groups.length) {
+    replaceContent(main, h("h1", {}, "Nothing to report yet"), h("p", {}, "No evaluation matches. ", h("code", {}, "harness run --suite core --model MODEL"), " makes some."));
+    return;
+  }
+  const section = Math.min(sections.length - 1, Number(parameters.get("section") ?? pickSection()) || 0);
+  const members = groups.filter((group) => group.section === section).map((group) => ({ ...group }));
+  labelGroups(members);
+  replaceContent(main,
+    renderHeading(section), renderSections(section), renderTiles(members),
+    renderLeaderboard(members, section), renderCharts(members, sections[section]),
+    renderHeatMap(members, section), renderEnvironments());
+}
+
+// The full workload on a real device, the largest such section.
+function pickSection() {
+  const { groups, sections } = DATA.overview;
+  const size = (i) => d3.sum(groups.filter((group) => group.section === i), (group) => group.samples);
+  const real = (i) => !["none", "emulated"].includes(sections[i].device);
+  const order = d3.range(sections.length).sort((a, b) => real(b) - real(a) || (sections[b].workload === "full") - (sections[a].workload === "full") || size(b) - size(a));
+  return order[0];
+}
+
+// Models are told apart by their names alone where that is enough.
+function labelGroups(groups) {
+  const counts = d3.rollup(groups, (some) => some.length, (group) => group.model);
+  groups.forEach((group, place) => {
+    group.place = place;
+    group.label = counts.get(group.model) > 1 ? `${group.model}, ${group.prompt}` : group.model;
+  });
+}
+
+function nameSection({ suite, workload, language, device, baseline }) {
+  const where = device === "none" ? "never on a device" : device === "emulated" ? "emulated, correctness only" : `on ${device} against ${baseline}`;
+  return `${suite}, ${workload} workload: ${language} ${where}`;
+}
+
+function renderHeading() {
+  const main = document.getElementById("main"), made = main.dataset.made.replace("T", " ").replace("+00:00", " UTC");
+  const counts = [plural(DATA.index.count, "evaluation"), plural(new Set(DATA.overview.groups.map(({ model }) => model)).size, "model"), plural(DATA.index.texts.problem.texts.length, "problem")];
+  return h("div", { class: "heading" }, h("h1", {}, document.title), h("p", { class: "note" }, `${counts.join(" · ")} · made ${made} by harness ${main.dataset.version}`));
+}
+
+function renderSections(current) {
+  const { sections } = DATA.overview;
+  if (sections.length === 1) return h("p", { class: "section-name" }, nameSection(sections[0]));
+  return h("p", { class: "section-name" }, h("label", {}, "Comparing ", h("select", {
+    id: "section", onchange: (event) => { location.hash = href("", { section: event.target.value }); },
+  }, sections.map((section, i) => h("option", { value: String(i), selected: i === current }, nameSection(section))))));
+}
+
+function renderTiles(groups) {
+  const samples = d3.sum(groups, (group) => group.samples), best = groups[0];
+  const correct = d3.sum(groups, (group) => group.outcomes.correct || 0), suspect = d3.sum(groups, (group) => group.outcomes.suspect || 0);
+  const timed = groups.some((group) => group.timed);
+  const tile = (value, label, detail) => h("div", { class: "tile" }, h("div", { class: "value" }, value), h("div", {}, label), h("div", { class: "note" }, detail));
+  return h("div", { class: "tiles" },
+    tile(formatShare(best.fast["0"]), "correct, best model", best.label),
+    timed && tile(formatShare(best.fast["1"]), "fast_1, best model", best.label),
+    timed && tile(formatSpeedup(best.geometric_mean_speedup), "mean speedup, best model", best.timed ? `over ${plural(best.timed, "timed kernel")}` : "nothing timed"),
+    tile(`${formatNumber(correct)} of ${formatNumber(samples)}`, "samples correct", suspect ? `${plural(suspect, "sample")} suspect` : "none suspect"));
+}
+
+// A share as a bar with its interval.
+function shareBar(share, low, high) {
+  if (share === null || share === undefined) return "–";
+  const bar = h("span", { class: "bar-holder", "aria-hidden": "true" }, h("span", { class: "bar-fill", style: { width: `${100 * share}%` } }),
+    low !== null && low !== undefined && h("span", { class: "bar-range", style: { left: `${100 * low}%`, width: `${100 * (high - low)}%` } }));
+  const title = low !== null && low !== undefined ? `95 % interval over problems: ${formatShare(low)} to ${formatShare(high)}` : "";
+  return h("span", { class: "share", title }, bar, h("span", {}, formatShare(share)));
+}
+
+function leaderColumns(section, timed) {
+  const cost = (group) => (group.cost.counted && group.cost.correct ? (group.cost.prompt_tokens + group.cost.completion_tokens) / group.cost.correct : null);
+  const number = (name, label, key, cell, title) => ({ name, label, number: true, key, cell, title });
+  return [
+    number("place", "#", (g) => g.place, (g) => String(g.place + 1), "Rank: by fast_1, then correctness, then mean speedup"),
+    { name: "model", label: "model", key: (g) => g.model, class: "wraps", cell: (g) => [swatch(colourOfGroup(g.place)), h("a", { href: href("evaluations", { model: g.model, section }) }, g.model), h("span", { class: "note" }, ` ${g.prompt}`)] },
+    number("correct", "correct", (g) => g.fast["0"], (g) => shareBar(g.fast["0"], g.correct_low, g.correct_high), "Share of all problems, as expected of one draw"),
+    ...(timed ? [
+      number("fast_1", "fast_1", (g) => g.fast["1"], (g) => shareBar(g.fast["1"]), "Share of all problems that are correct and faster than the baseline"),
+      number("fast_2", "fast_2", (g) => g.fast["2"], (g) => formatShare(g.fast["2"])),
+      number("speedup", "speedup", (g) => g.geometric_mean_speedup, (g) => [formatSpeedup(g.geometric_mean_speedup), g.speedup_low !== null && h("span", { class: "note" }, ` [${g.speedup_low.toFixed(2)}, ${g.speedup_high.toFixed(2)}] of ${g.timed}`)], "Geometric mean over the correct candidates whose time counts; [what measurements leave open] of how many"),
+      number("own", "own", (g) => g.own_share, (g) => formatShare(g.own_share), "Median share of a correct candidate's time in its own compiled code"),
+    ] : []),
+    number("tokens", "tokens / correct", cost, (g) => formatCount(cost(g)), "Prompt and answer tokens of all samples for each correct kernel"),
+    number("problems", "problems", (g) => g.problems, (g) => (g.scored === g.problems ? String(g.problems) : `${g.scored} of ${g.problems}`)),
+    number("samples", "samples", (g) => g.samples, (g) => formatNumber(g.samples)),
+    { name: "certificate", label: "certificate", key: (g) => g.certificate || "", cell: (g) => (g.certificate ? h("span", { class: `certificate ${g.certificate}`, title: `${g.certified} of ${g.on_device} samples on a device` }, g.certificate) : "–") },
+  ];
+}
+
+function renderLeaderboard(groups, section) {
+  const holder = h("div", {}), columns = leaderColumns(section, groups.some((group) => group.timed));
+  const draw = () => {
+    const wanted = view.leaders.toLowerCase();
+    const matching = groups.filter((group) => `${group.model} ${group.prompt}`.toLowerCase().includes(wanted));
+    const rows = view.leaderSort ? sortByKey(matching, columns, view.leaderSort) : matching;
+    holder.replaceChildren(makeTable({ columns, rows, sort: view.leaderSort, caption: "Leaderboard", onSort: (sort) => { view.leaderSort = sort; draw(); } }));
+    if (!rows.length) holder.append(h("p", { class: "note" }, "No model matches."));
+  };
+  const filter = h("input", { type: "search", class: "filter", placeholder: "Filter models ( / )", "aria-label": "Filter models", value: view.leaders, oninput: (event) => { view.leaders = event.target.value; draw(); } });
+  draw();
+  const chips = [...new Set(groups.flatMap((group) => group.hardware))];
+  return h("section", { class: "card", id: "leaderboard" }, h("div", { class: "card-head" }, h("h2", {}, "Leaderboard"), filter), holder, chips.length > 0 && h("p", { class: "note" }, `Judged on ${chips.join("; ")}.`));
+}
+
+function renderCharts(groups, section) {
+  const drawnGroups = groups.slice(0, MOST_DRAWN), rest = groups.length - drawnGroups.length;
+  const some = rest ? ` The first ${MOST_DRAWN} of ${groups.length} are drawn.` : "";
+  const timed = drawnGroups.filter((group) => group.timed);
+  const legend = () => h("div", { class: "legend" }, drawnGroups.map((group) => h("span", {}, swatch(colourOfGroup(group.place)), group.label)));
+  const cards = [];
+  if (timed.length) {
+    const band = drawnGroups.length <= 4 ? " Bands: 95 % over problems." : " Point at a line for its interval.";
+    cards.push(card("fast_p", `Share of problems with a correct candidate more than p times as fast.${band}${some}`, legend(), drawn((width) => plotCurves(drawnGroups, DATA.overview.thresholds, width), 300)));
+    cards.push(card("Speedups", `Correct candidates by speedup; what lies beyond the axis is counted in its last bar.${some}`, drawn((width) => plotSpeedups(timed, width), 200)));
+  } else {
+    const why = section.device === "emulated" ? "The emulated device judges correctness: it has no time, and none is shown." : "No correct candidate has a time that counts here.";
+    cards.push(card("Speed", why));
+  }
+  const stages = DATA.overview.stages;
+  const present = stages.filter((stage) => drawnGroups.some((group) => stage.outcomes.some((outcome) => group.outcomes[outcome])));
+  const key = h("div", { class: "legend" }, present.map((stage) => h("span", {}, swatch(STAGE_COLOURS[stage.name]), stage.name)));
+  cards.push(card("How samples ended", `By the stage that decided.${some}`, key, drawn((width) => plotOutcomes(drawnGroups, stages, width))));
+  if (timed.length) cards.push(renderRoofline(drawnGroups));
+  cards.push(renderCosts(groups));
+  cards.push(renderPhases(drawnGroups));
+  return h("div", { class: "cards" }, cards);
+}
+
+function renderRoofline(groups) {
+  const possible = plotRoofline(groups, 400);
+  if (!possible) return card("Against the device's limits", "No correct candidate here has its operations counted and its device measured (harness doctor --measure).");
+  return card("Against the device's limits", "Operations of the reference per byte of inputs, weights and outputs; the roof is the largest that was measured. A better algorithm may rise above it.", drawn((width) => plotRoofline(groups, width), 320));
+}
+
+function renderCosts(groups) {
+  const per = (group, value) => (group.cost.counted && group.cost.correct ? value / group.cost.correct : null);
+  const priced = groups.some((group) => group.cost.usd !== null);
+  const column = (name, label, key, format, title) => ({ name, label, number: true, key, title, cell: (group) => format(key(group)) });
+  const columns = [
+    { name: "model", label: "model", class: "wraps", key: (g) => g.label, cell: (g) => [swatch(colourOfGroup(g.place)), g.label] },
+    column("answers", "answers", (g) => g.cost.answers, formatNumber, "All turns of all samples"),
+    column("prompt", "prompt tokens", (g) => (g.cost.counted ? g.cost.prompt_tokens : null), formatCount),
+    column("completion", "answer tokens", (g) => (g.cost.counted ? g.cost.completion_tokens : null), formatCount, "Reasoning included"),
+    column("reasoning", "reasoning", (g) => (g.cost.counted ? g.cost.reasoning_tokens : null), formatCount),
+    column("each", "tokens / correct", (g) => per(g, g.cost.prompt_tokens + g.cost.completion_tokens), formatCount),
+    ...(priced ? [column("usd", "US$", (g) => g.cost.usd, (v) => (v === null ? "–" : v.toFixed(2))), column("usd_each", "US$ / correct", (g) => (g.cost.usd === null ? null : per(g, g.cost.usd)), (v) => (v === null ? "–" : v.toFixed(3)))] : []),
+    column("latency", "model's time", (g) => g.cost.latency_s || null, formatSeconds),
+  ];
+  const note = groups.some((group) => group.cost.counted) ? (priced ? "" : "Prices are given with --price.") : "The answers of these runs hold no token counts.";
+  return card("Cost", note, makeTable({ columns, rows: groups, sort: "", caption: "Cost" }));
+}
+
+function renderPhases(groups) {
+  const names = [...new Set(groups.flatMap((group) => Object.keys(group.phases)))];
+  if (!names.length) return card("The harness's own time", "It was not recorded.");
+  const key = h("div", { class: "legend" }, names.map((name, i) => h("span", {}, swatch(PALETTE[i % PALETTE.length]), name)));
+  return card("The harness's own time", "Seconds spent on judging one sample, on average.", key, drawn((width) => plotPhases(groups, width)));
+}
+
+// Problem by model: the best speedup, or that it is correct, or how it failed.
+function renderHeatMap(groups, section) {
+  const models = groups.slice(0, 30), problems = new Map();
+  models.forEach((group, column) => {
+    for (const row of group.members) cellOf(problems, textAt("problem", row), column).push(row);
+    for (const problem of group.asked) cellOf(problems, problem, column);
+  });
+  const names = [...problems.keys()].sort(), most = 500;
+  const head = h("tr", {}, h("th", { scope: "col" }, "problem"), models.map((group) => h("th", { scope: "col", title: group.label }, h("span", { class: "tilted" }, cutMiddle(group.label, 22)))));
+  const body = names.slice(0, most).map((problem) => h("tr", {}, h("th", { scope: "row" }, h("a", { href: href("evaluations", { problem, section }) }, problem)),
+    models.map((group, column) => heatCell(problems.get(problem).get(column), problem, group, section))));
+  const note = "The best sample of each: blue is faster than the baseline, orange slower; ✓ correct without a time that counts, × not solved, ? not judged."
+    + (groups.length > models.length ? ` ${models.length} of ${groups.length} models.` : "") + (names.length > most ? ` ${most} of ${names.length} problems.` : "");
+  return card("Problems by model", note, h("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "Problems by model" }, h("table", { class: "heat" }, h("thead", {}, head), h("tbody", {}, body))));
+}
+
+function cellOf(problems, problem, column) {
+  if (!problems.has(problem)) problems.set(problem, new Map());
+  const cells = problems.get(problem);
+  if (!cells.has(column)) cells.set(column, []);
+  return cells.get(column);
+}
+
+function heatCell(rows, problem, group, section) {
+  if (!rows) return h("td", { class: "none" });
+  const speedups = rows.map((row) => numberAt("speedup", row)).filter((speedup) => speedup !== null);
+  const outcomes = rows.map((row) => textAt("outcome", row));
+  const correct = outcomes.filter((outcome) => outcome === "correct").length;
+  const best = speedups.length ? Math.max(...speedups) : null;
+  const unjudged = outcomes.length > 0 && outcomes.every((outcome) => outcome === "not_run" || outcome === "harness_error");
+  const text = best !== null ? (best < 9.95 ? best.toFixed(1) : best.toFixed(0)) : correct ? "✓" : unjudged ? "?" : "×";
+  const told = rows.length ? `${correct} of ${rows.length} correct${best !== null ? `, best ${formatSpeedup(best)}` : ""}` : "no sample";
+  const look = best !== null ? heatColours(best) : { class: correct ? "solved" : unjudged ? "none" : "failed" };
+  const link = rows.length === 1 ? `#/candidate/${numberAt("id", rows[0])}` : href("evaluations", { problem, model: group.model, section });
+  return h("td", look, rows.length ? h("a", { href: link, title: `${problem}, ${group.label}: ${told}` }, text) : h("span", { title: told }, text));
+}
+
+function heatColours(speedup) {
+  const strength = Math.min(1, Math.abs(Math.log2(speedup)) / 2);
+  const end = speedup >= 1 ? "#0072b2" : "#d55e00", middle = isDark() ? "#2a2d33" : "#f1f1ee";
+  const background = d3.interpolateRgb(middle, end)(0.08 + 0.92 * strength);
+  return { style: { background, color: d3.lab(background).l > 55 ? "#111" : "#fff" } };
+}
+
+function renderEnvironments() {
+  const { environments } = DATA.overview, most = 50;
+  const parts = environments.slice(0, most).map(({ entries, count, first }) => {
+    const known = Object.fromEntries(entries);
+    const chip = textAt("hardware", first) || known.gpu || known.cpu || "unknown hardware";
+    const title = [chip, known.torch && `torch ${known.torch}`, known.harness && `harness ${known.harness}`, known.certificate === "none" ? "no certificate" : `certificate ${known.certificate}`].filter(Boolean).join(" · ");
+    return h("details", {}, h("summary", {}, title, h("span", { class: "note" }, `  ${plural(count, "evaluation")}`)), factList(entries));
+  });
+  return card("Environments and certificates", "What the evaluations of this report were made with, and under which red-team certificate. A candidate's page names its own.", parts, environments.length > most && h("p", { class: "note" }, `${environments.length - most} more.`));
+}
+
+function factList(entries) { return h("dl", { class: "facts" }, entries.map(([name, value]) => [h("dt", {}, name), h("dd", {}, String(value))])); }
