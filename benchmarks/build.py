@@ -1,17 +1,20 @@
 """How fast candidates are built: both lanes beside torch's own load_inline, in one run, from sources never built.
 
-    python benchmarks/build.py [--quick] [--many 40] [--cache FOLDER]
+    python benchmarks/build.py [--quick] [--many 40] [--few 4] [--cache FOLDER]
 
-Rows: one CUDA candidate, cold, through each way (medians of 3, or one repeat with --quick), then `--many` different
-ones through the fast lane with two builds at a time, against load_inline one after another and in two processes; these
-two are extrapolated from single builds, which run alone, and from one pair that runs at once. Last, the same candidate
-again in a new process. What the fast lane needs once per torch and flags (its kit) is made first and shown
-in a row of its own. Goals: 8x for one candidate, 8x and 4x for many, 50 ms beyond importing torch for the last.
+Rows: one CUDA candidate, cold, through each way (medians of 3, or one repeat with --quick). Then many different ones,
+two builds at a time: `--many` through the fast lane; `--few` through the plain lane and through load_inline in two
+processes, scaled to as many; load_inline one after another is its median times as many. Then how soon a compile error
+comes back, for one in a kernel and one in a call of torch's. Last, the same candidate again in a new process, from the
+request to a callable module, beyond importing torch: where the harness runs already, and with starting it. What the
+fast lane needs once per torch and flags (its kit) is made first and shown in a row of its own.
+Goals: 8x for one candidate, 8x and 4x for many, 50 ms for the last. About a quarter of an hour on two quiet cores.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import statistics
 import subprocess
@@ -20,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from harness.build import Builder, probe_toolchain
@@ -54,24 +58,40 @@ CPP = "torch::Tensor relu_bias(torch::Tensor input, torch::Tensor bias);"
 LOAD_INLINE = """
 import sys, time
 from torch.utils.cpp_extension import load_inline
-cuda, cpp = (open(path).read() for path in sys.argv[1:3])
-folder = sys.argv[3]
+cuda, cpp = (open(path).read() for path in sys.argv[2:4])
+folder = sys.argv[4]
 began = time.monotonic()
-load_inline("relu_bias", cpp_sources=cpp, cuda_sources=cuda, functions=["relu_bias"], build_directory=folder)
+try:
+    load_inline("relu_bias", cpp_sources=cpp, cuda_sources=cuda, functions=["relu_bias"], build_directory=folder)
+except RuntimeError:
+    if sys.argv[1] != "fails":
+        raise
 print("took", time.monotonic() - began)
 """
 AGAIN = """
-import sys, time
+import json, os, sys, time
 import torch
 import torch.utils.cpp_extension
+started = time.monotonic()
+from pathlib import Path
+from harness.build import Builder, probe_toolchain
+from harness.domain import BuildRequest
+source, cpp, cache = json.loads(sys.argv[1])
+def wrap(command, *, readable, writable):
+    raise SystemExit("it was to be found in the cache")
+builder = Builder(cache=Path(cache), toolchain=probe_toolchain(), wrap=wrap, environment=lambda: dict(os.environ))
+request = BuildRequest(name="relu_bias", cpp_sources=(cpp,), cuda_sources=(source,), functions=(("relu_bias", ""),))
 began = time.monotonic()
+library = builder.build(request).library
 import importlib.util
-spec = importlib.util.spec_from_file_location("relu_bias", sys.argv[1])
+spec = importlib.util.spec_from_file_location("relu_bias", library)
 module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
 assert callable(module.relu_bias)
-print("took", time.monotonic() - began)
+ended = time.monotonic()
+print("took", ended - (began if sys.argv[2] == "running" else started))
 """
+BROKEN = {"kernel": ("+ bias[c]", "+ missing(bias[c])"), "torch": ("input.numel()", "input.no_such_number()")}
 
 
 class Bench:
@@ -79,6 +99,7 @@ class Bench:
 
     def __init__(self, folder: Path, cache: Path) -> None:
         self._folder = folder
+        self._cache = cache
         self._number = time.time_ns() // 1_000_000  # a cache that is used again holds none of these
         walls = probe_confinement("auto")
         toolchain = probe_toolchain()
@@ -97,22 +118,36 @@ class Bench:
         self._number += 1
         return CUDA.format(n=self._number)
 
-    def build(self, lane: str) -> Path:
+    def build(self, lane: str) -> None:
         """One candidate never seen before; the lane must be the one that was asked for."""
-        request = BuildRequest(
-            name="relu_bias", cpp_sources=(CPP,), cuda_sources=(self.next_source(),), functions=(("relu_bias", ""),)
-        )
-        result = self._builders[lane].build(request)
+        result = self._builders[lane].build(make_request(self.next_source()))
         if result.library is None or result.lane != lane:
             found = f"{result.status} in the {result.lane} lane"
             raise SystemExit(f"expected a library of the {lane} lane, got {found}:\n{result.log[-3000:]}")
-        return Path(result.library)
 
-    def load_inline(self) -> float:
-        """Seconds of torch's own load_inline in a new process and a fresh directory, beyond importing torch."""
+    def fail(self, kind: str) -> None:
+        """One candidate that does not compile, by the way that the harness takes."""
+        result = self._builders["fast"].build(make_request(self.next_source().replace(*BROKEN[kind])))
+        if result.status != "failed":
+            raise SystemExit(f"expected a failed build, got {result.status}")
+
+    def build_again(self, state: str) -> float:
+        """Seconds of a new process until a candidate that was built before is a module; `state` running or starting."""
+        source = self.next_source()
+        if self._builders["fast"].build(make_request(source)).library is None:
+            raise SystemExit("expected a library")
+        arguments = json.dumps([source, CPP, str(self._cache)])
+        return read_took([sys.executable, "-c", AGAIN, arguments, state])
+
+    def load_inline(self, kind: str | None = None) -> float:
+        """Seconds of torch's own load_inline in a new process and a fresh directory, beyond importing torch.
+
+        `kind`: of a candidate that does not compile.
+        """
         with tempfile.TemporaryDirectory(dir=self._folder) as name:
             paths = [Path(name) / "cuda.txt", Path(name) / "cpp.txt", Path(name) / "build"]
-            paths[0].write_text(self.next_source())
+            source = self.next_source()
+            paths[0].write_text(source.replace(*BROKEN[kind]) if kind else source)
             paths[1].write_text(CPP)
             paths[2].mkdir()
             headers = ":".join(self.toolchain.packaged_cuda_headers)
@@ -121,19 +156,21 @@ class Bench:
                 "CUDA_HOME": str(self.toolchain.cuda_home),
                 "TORCH_CUDA_ARCH_LIST": self.toolchain.architecture,
             }
-            return read_took([sys.executable, "-c", LOAD_INLINE, *map(str, paths)], environment)
+            return read_took(
+                [sys.executable, "-c", LOAD_INLINE, "fails" if kind else "", *map(str, paths)], environment
+            )
 
     def prepare(self) -> float:
         """Seconds until the fast lane is ready; it is made when flags come for the second time."""
         began_s = time.monotonic()
         for _ in range(3):
-            request_source = self.next_source()
-            request = BuildRequest(
-                name="relu_bias", cpp_sources=(CPP,), cuda_sources=(request_source,), functions=(("relu_bias", ""),)
-            )
-            if self._builders["fast"].build(request).lane == "fast":
+            if self._builders["fast"].build(make_request(self.next_source())).lane == "fast":
                 return time.monotonic() - began_s
         raise SystemExit("the fast lane cannot be made ready here; see unusable.txt below the cache's kits/")
+
+
+def make_request(source: str) -> BuildRequest:
+    return BuildRequest(name="relu_bias", cpp_sources=(CPP,), cuda_sources=(source,), functions=(("relu_bias", ""),))
 
 
 def read_took(command: list[str], environment: dict[str, str] | None = None) -> float:
@@ -152,36 +189,65 @@ def measure_s(work: Callable[[], object]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one repeat of each")
-    parser.add_argument("--many", type=int, default=40)
+    parser.add_argument("--many", type=int, default=40, help="candidates through the fast lane, two at a time")
+    parser.add_argument("--few", type=int, default=4, help="candidates through the slow ways, two at a time")
     parser.add_argument("--cache", type=Path, help="a folder whose kits are used again; nothing else in it is")
     options = parser.parse_args()
     repeats = 1 if options.quick else 3
     with tempfile.TemporaryDirectory() as name:
         bench = Bench(Path(name), options.cache or Path(name) / "cache")
-        print_table(bench, repeats, options.many)
+        load_inline_s = print_single(bench, repeats)
+        print_many(bench, load_inline_s * options.many, options.many, options.few)
+        print_errors(bench, repeats)
+        print_again(bench, repeats)
 
 
-def print_table(bench: Bench, repeats: int, many: int) -> None:
+def print_single(bench: Bench, repeats: int) -> float:
+    """Returns the seconds of load_inline."""
     prepare_s = bench.prepare()
-    library = bench.build("fast")
+    print(f"{'once: first builds and the kit':38}{prepare_s:9.2f} s", flush=True)
     rounds = [
         (bench.load_inline(), measure_s(lambda: bench.build("plain")), measure_s(lambda: bench.build("fast")))
         for _ in range(repeats)
     ]
     torch_s, plain_s, fast_s = (statistics.median(times) for times in zip(*rounds, strict=True))
+    print(f"one CUDA candidate, cold, medians of {repeats}")
+    print(f"{'  load_inline':38}{torch_s:9.2f} s")
+    print(f"{'  plain lane':38}{plain_s:9.2f} s  {torch_s / plain_s:.1f}x")
+    print(f"{'  fast lane':38}{fast_s:9.2f} s  {torch_s / fast_s:.1f}x (goal 8x)", flush=True)
+    return torch_s
+
+
+def print_many(bench: Bench, row_s: float, many: int, few: int) -> None:
+    """`row_s`: of load_inline for as many, one after another."""
     with ThreadPoolExecutor(2) as pool:
-        pair_s = measure_s(lambda: list(pool.map(lambda _: bench.load_inline(), range(2))))
-        many_s = measure_s(lambda: list(pool.map(lambda _: bench.build("fast"), range(many))))
-    again_s = statistics.median(read_took([sys.executable, "-c", AGAIN, str(library)]) for _ in range(repeats))
-    print(f"{'':46}{'seconds':>9}  against load_inline")
-    print(f"{'load_inline, one CUDA candidate, cold':46}{torch_s:9.2f}  1")
-    print(f"{'plain lane':46}{plain_s:9.2f}  {torch_s / plain_s:.1f}x")
-    print(f"{'fast lane (goal 8x)':46}{fast_s:9.2f}  {torch_s / fast_s:.1f}x")
-    label = f"fast lane, {many} candidates, two at a time"
-    print(f"{label:46}{many_s:9.2f}  {torch_s * many / many_s:.1f}x in a row (goal 8x)")
-    print(f"{'':46}{'':9}  {pair_s / 2 * many / many_s:.1f}x two at a time (goal 4x)")
-    print(f"{'the same again, beyond importing torch':46}{again_s:9.3f}  goal below 0.050 s")
-    print(f"{'once: first builds and the kit':46}{prepare_s:9.2f}")
+        pair_s = sum(pool.map(lambda _: bench.load_inline(), range(few))) / 2 * many / few  # torch is imported once
+        plain_s = measure_s(lambda: list(pool.map(lambda _: bench.build("plain"), range(few)))) * many / few
+        fast_s = measure_s(lambda: list(pool.map(lambda _: bench.build("fast"), range(many))))
+    print(f"{many} different candidates (* scaled from {few}, ** from one)")
+    print(f"{'  load_inline, one after another **':38}{row_s:9.2f} s")
+    print(f"{'  load_inline, two processes *':38}{pair_s:9.2f} s")
+    print(f"{'  plain lane, two at a time *':38}{plain_s:9.2f} s  {row_s / plain_s:.1f}x, {pair_s / plain_s:.1f}x")
+    goals = "(goals 8x, 4x)"
+    print(
+        f"{'  fast lane, two at a time':38}{fast_s:9.2f} s  {row_s / fast_s:.1f}x, {pair_s / fast_s:.1f}x {goals}",
+        flush=True,
+    )
+
+
+def print_errors(bench: Bench, repeats: int) -> None:
+    print(f"until a compile error is there, medians of {repeats}; load_inline once")
+    for kind, place in (("kernel", "  in a kernel"), ("torch", "  in a call of torch's")):
+        torch_s = bench.load_inline(kind)
+        fast_s = statistics.median(measure_s(partial(bench.fail, kind)) for _ in range(repeats))
+        print(f"{place:38}{fast_s:9.2f} s  {torch_s:.2f} s", flush=True)
+
+
+def print_again(bench: Bench, repeats: int) -> None:
+    print(f"the same candidate again, beyond importing torch, medians of {repeats}")
+    for state, goal in (("running", "goal below 0.050 s"), ("starting", "with the harness starting, too")):
+        again_s = statistics.median(bench.build_again(state) for _ in range(repeats))
+        print(f"{'  to a callable module':38}{again_s:9.3f} s  {goal}", flush=True)
 
 
 if __name__ == "__main__":

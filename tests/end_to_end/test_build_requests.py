@@ -1,6 +1,12 @@
-"""What candidates may ask for, the whole way: own headers, builds in forward, one name for two extensions."""
+"""What candidates may ask for, the whole way: own headers, builds in forward, one name for two extensions; and what a
+user may ask of the cache."""
+
+import os
 
 import pytest
+
+from harness.cli.evaluation import EvaluateOptions, evaluate_tasks
+from harness.domain import UsageError
 
 pytestmark = pytest.mark.usefixtures("needs_compiler")
 
@@ -94,3 +100,27 @@ def test_a_keyword_for_what_is_not_built_is_named_in_the_verdict(bench):
     evaluation = bench.judge(source)
     assert evaluation.outcome.value != "correct"
     assert "sycl_sources='void f();' asks for what is not built here" in evaluation.message
+
+
+def test_the_cache_keeps_within_the_size_that_evaluate_was_given(run_harness, tiny_suite, tmp_path):
+    cache = tmp_path / "own-cache"
+    old = cache / "ab" / ("ab" + "0" * 62)
+    old.mkdir(parents=True)
+    (old / "library.so").write_bytes(b"x" * 4096)
+    os.utime(old, (0, 0))
+    (tmp_path / "candidate.py").write_text(
+        write_candidate(f'self.add = build_inline("own", {ADD})', "return call(self.add, a, b)")
+    )
+    command = ["evaluate", "--candidate", "candidate.py", "--problem", "add", "--suite", "tiny", "--no-time"]
+    command += ["--device", "cpu", "--problems-dir", tiny_suite.parent]
+    finished = run_harness([*command, "--cache-size", "1"], env={"HARNESS_CACHE_DIR": str(cache)})
+    assert finished.returncode == 0, finished.stderr
+    assert not old.exists()
+    assert len(list(cache.glob("[0-9a-f][0-9a-f]/*/library.so"))) == 1, "what is in use stays"
+
+
+def test_a_cache_size_that_is_none_is_refused_before_anything_is_judged(tmp_path):
+    with pytest.raises(
+        UsageError, match=r"--cache-size or HARNESS_CACHE_SIZE: a size is a number with K, M, G or T.*lots"
+    ):
+        evaluate_tasks([], EvaluateOptions(cache_size="lots", results_dir=tmp_path))
