@@ -22,6 +22,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from harness.build.cache import DEFAULT_LIMIT_BYTES, prune_cache
+from harness.build.emulated import EmulatedLane
 from harness.build.fast import SCRIPT, prepare_fast
 from harness.build.flags import refuse_flags
 from harness.build.kits import KitShelf
@@ -30,13 +31,14 @@ from harness.build.runner import Runner, Wrap
 from harness.build.schedule import FAST_BUILD_BYTES, PLAIN_BUILD_BYTES, MemoryGate
 from harness.build.toolchain import Toolchain, ninja_program
 from harness.domain import BuildRequest, BuildResult, BuildToolError, HarnessError
+from harness.emulate import Emulation
 
 # A whole line of the compiler's own: what is quoted from a source stands behind its place.
 _KILLED = re.compile(
     r"^\S+: fatal error: Killed signal terminated program \w+$|^nvcc error +: '\w+' died due to signal 9\b",
     re.MULTILINE,
 )
-LIBRARY, LOG, LANE = "library.so", "log.txt", "lane"
+LIBRARY, LOG, LANE, UNCOVERED = "library.so", "log.txt", "lane", "uncovered"
 
 
 def default_cache_folder() -> Path:
@@ -63,7 +65,9 @@ class Builder:
         timeout_s: float = 600.0,
         fast: bool = True,
         max_cache_bytes: int = DEFAULT_LIMIT_BYTES,
+        emulate: Emulation | None = None,
     ) -> None:
+        """With `emulate`, what asks for CUDA is built to run on the CPU, without nvcc and without torch's CUDA build."""
         self._cache = cache
         self.toolchain = toolchain
         self._environment = environment
@@ -75,7 +79,9 @@ class Builder:
         self._gate = MemoryGate()
         self._counts: Counter[str] = Counter()
         self._counting = threading.Lock()
-        self._kits = KitShelf(cache / "kits", toolchain, self._runner, self._gate) if fast else None
+        shelf = KitShelf(cache / "kits", toolchain, self._runner, self._gate)
+        self._kits = shelf if fast else None
+        self._emulated = None if emulate is None else EmulatedLane(emulate, shelf, self._runner, self._gate)
 
     def stop(self) -> None:
         """Ends every build under way, from any thread; later ones are refused. What is in the cache stays."""
@@ -125,12 +131,18 @@ class Builder:
         if not request.needs_cuda:
             del toolchain["packaged_cuda_headers"]
         parts = {"format": 2, "request": asdict(request), "toolchain": toolchain}
+        if self._is_emulated(request):
+            assert self._emulated is not None
+            parts["emulation"] = self._emulated.key_parts()
         return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    def _is_emulated(self, request: BuildRequest) -> bool:
+        return self._emulated is not None and request.needs_cuda
 
     def _require_tools(self, request: BuildRequest) -> None:
         if self.toolchain.compiler_version is None:
             raise BuildToolError("no C++ compiler was found; install one (for example the package g++) or set CXX")
-        if request.needs_cuda and not self.toolchain.can_build_cuda:
+        if request.needs_cuda and self._emulated is None and not self.toolchain.can_build_cuda:
             lacks = "nvcc" if self.toolchain.nvcc_version is None else "a CUDA build of torch"
             raise BuildToolError(f"a CUDA extension needs nvcc and a CUDA build of torch; this machine lacks {lacks}")
 
@@ -154,7 +166,7 @@ class Builder:
         found = library.exists()
         return BuildResult(
             key=key,
-            status="cached" if found else "failed",
+            status="cached" if found else "uncovered" if (folder / UNCOVERED).exists() else "failed",
             library=str(library) if found else None,
             log=(folder / LOG).read_text(encoding="utf-8"),
             duration_s=time.monotonic() - began_s,
@@ -165,7 +177,6 @@ class Builder:
         with tempfile.TemporaryDirectory(prefix="build-", dir=self._cache, ignore_cleanup_errors=True) as name:
             work = Path(name) / "work"
             work.mkdir()
-            write_plan(request, work, self.toolchain.architecture)
             lane, returncode, log, built = self._run_lanes(request, work)
             if returncode is None:
                 log += f"\nbuild stopped after {self._runner.timeout_s:g} s"
@@ -177,10 +188,12 @@ class Builder:
                     f"the compiler of {request.name} was killed, most likely because this machine's memory ran out: "
                     "build fewer at a time (--jobs), and run the same command again"
                 )
-            library = self._keep(key, Path(name), built if returncode == 0 else None, log, lane)
+            is_uncovered = lane == UNCOVERED
+            lane = "emulated" if is_uncovered else lane
+            library = self._keep(key, Path(name), built if returncode == 0 else None, log, lane, is_uncovered)
         return BuildResult(
             key=key,
-            status="failed" if library is None else "built",
+            status="built" if library is not None else "uncovered" if is_uncovered else "failed",
             library=None if library is None else str(library),
             log=log,
             duration_s=time.monotonic() - began_s,
@@ -188,7 +201,15 @@ class Builder:
         )
 
     def _run_lanes(self, request: BuildRequest, work: Path) -> tuple[str, int | None, str, Path]:
-        """Lane, exit code, log and library. The plain lane decides wherever the fast one does not build."""
+        """Lane, exit code, log and library. The plain lane decides wherever the fast one does not build.
+
+        The lane of what the emulator does not cover is `UNCOVERED`.
+        """
+        if self._emulated is not None and request.needs_cuda:
+            emulated = self._emulated.build(request, work, self.toolchain.architecture)
+            lane = UNCOVERED if emulated.is_uncovered else "emulated"
+            return lane, emulated.returncode, emulated.log, emulated.library
+        write_plan(request, work, self.toolchain.architecture)
         fast = None if self._kits is None else prepare_fast(request, work, self._kits)
         if fast is not None:
             with self._gate.hold(FAST_BUILD_BYTES):
@@ -213,12 +234,14 @@ class Builder:
         headers = self.toolchain.packaged_cuda_headers
         return {**environment, "CPLUS_INCLUDE_PATH": ":".join(headers)} if headers else environment
 
-    def _keep(self, key: str, work: Path, built: Path | None, log: str, lane: str) -> Path | None:
+    def _keep(self, key: str, work: Path, built: Path | None, log: str, lane: str, is_uncovered: bool) -> Path | None:
         """Moves a finished build into the cache in one step: a half-written one is never seen."""
         finished = work / "finished"
         finished.mkdir()
         (finished / LOG).write_text(log, encoding="utf-8")
         (finished / LANE).write_text(lane, encoding="utf-8")
+        if is_uncovered:
+            (finished / UNCOVERED).touch()
         if built is not None:
             shutil.move(built, finished / LIBRARY)
         folder = self._folder(key)

@@ -67,10 +67,25 @@ class KitShelf:
             asked=ASKED_BEFORE_MADE + 1,
         )
 
-    def _find(self, kind: str, parts: list[str], make: Callable[[Path], None], *, asked: int) -> Path | None:
+    def find_emulator(self, parts: list[str], make: Callable[[Path], None]) -> Path | str | None:
+        """The emulator's kit for a compiler and flags, made by `make` when it is asked for first; why it cannot be
+        made; or None while another process makes it."""
+        found = self._find("emulator", parts, make, asked=1)
+        if found is not None:
+            return found
+        unusable = self._folder / self._key("emulator", parts) / UNUSABLE
+        return unusable.read_text() if unusable.exists() else None
+
+    def run_steps(self, command: list[str], work: Path) -> None:
+        """For makers of kits. Raises KitError."""
+        self._compile(command, work)
+
+    def _key(self, kind: str, parts: list[str]) -> str:
         values = {"made_by": _digest_makers(), "parts": parts, "toolchain": asdict(self._toolchain)}
-        key = f"{kind}-{sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:40]}"
-        place = self._folder / key
+        return f"{kind}-{sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:40]}"
+
+    def _find(self, kind: str, parts: list[str], make: Callable[[Path], None], *, asked: int) -> Path | None:
+        place = self._folder / self._key(kind, parts)
         work = place / "kit"
         if (place / READY).exists():
             os.utime(place)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-BuildStatus = Literal["built", "cached", "failed", "timeout", "refused"]
+# "uncovered": it uses what the emulator does not cover, so nothing can be said about it
+BuildStatus = Literal["built", "cached", "failed", "timeout", "refused", "uncovered"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

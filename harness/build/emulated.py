@@ -1,0 +1,205 @@
+"""The lane of the emulated device: CUDA sources, rewritten, built by the C++ compiler to run on the CPU.
+
+torch's own plan gives the flags, as everywhere; the headers that stand for CUDA's come first, precompiled in a kit with the
+emulator's own object. torch's headers are first taken slim (`torch/types.h` and its binding of pybind11), which only
+takes names away: what fails so is built again against the full ones.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.build.binding import write_binding
+from harness.build.kits import KitShelf, strip_name
+from harness.build.plan import read_plan, write_plan
+from harness.build.runner import Runner
+from harness.build.schedule import FAST_BUILD_BYTES, MemoryGate
+from harness.domain import BuildRequest, BuildToolError
+from harness.emulate import Emulation
+from harness.emulate.headers import RUNTIME, digest_runtime, write_target
+from harness.emulate.sources import Prepared, Unit, explain_failure, prepare_sources
+
+SCRIPT = "emulated.sh"
+_WAIT_FOR_KIT_S = 900.0
+# Aliasing, contraction and traps as on a GPU; line tables name the place of what is noticed.
+_DEVICE_FLAGS = (
+    "-O2 -ftree-vectorize -fno-strict-aliasing -ffp-contract=fast -fno-math-errno -fno-trapping-math -fno-gnu-unique "
+    "-ftls-model=initial-exec -fno-stack-protector -U_FORTIFY_SOURCE -g1 -gdwarf-4 -w"
+)
+_CHECK_FLAGS = "-fsanitize=thread --param tsan-instrument-func-entry-exit=0 -DHARNESS_CHECKED"
+_HOST_FLAGS = "-O1 -w"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmulatedBuild:
+    """What came of one build; `returncode` is None past the time limit."""
+
+    returncode: int | None
+    log: str
+    library: Path
+    is_uncovered: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Commands:
+    """The compiler, and the flags that every candidate has."""
+
+    compiler: str
+    flags: str
+    device_flags: str
+
+    @property
+    def device(self) -> str:
+        return f"{self.compiler} {self.flags} {self.device_flags}"
+
+    @property
+    def host(self) -> str:
+        return f"{self.compiler} {self.flags} {_HOST_FLAGS}"
+
+
+class EmulatedLane:
+    """Thread-safe, as far as its shelf and its runner are."""
+
+    def __init__(self, emulation: Emulation, kits: KitShelf, runner: Runner, gate: MemoryGate) -> None:
+        self._emulation = emulation
+        self._kits = kits
+        self._runner = runner
+        self._gate = gate
+
+    def key_parts(self) -> dict[str, Any]:
+        """What a build depends on besides its request and the toolchain."""
+        return {"emulation": asdict(self._emulation), "runtime": digest_runtime()}
+
+    def build(self, request: BuildRequest, work: Path, architecture: str) -> EmulatedBuild:
+        """Builds in `work`, a folder of its own. Raises BuildToolError where the kit cannot be made."""
+        library = work / f"{request.name}.so"
+        prepared = prepare_sources(request, self._emulation)
+        if prepared.uncovered:
+            return EmulatedBuild(returncode=1, log=prepared.uncovered, library=library, is_uncovered=True)
+        write_plan(_as_host_request(request, prepared), work, architecture)
+        plan = read_plan(work)
+        commands = self._read_commands(request, plan)
+        kit = self._find_kit(commands)
+        readable = self._write_steps(request, prepared, work, plan, commands, kit)
+        with self._gate.hold(FAST_BUILD_BYTES):
+            returncode, log = self._runner.run(["sh", SCRIPT], work, readable=readable)
+        if returncode in (0, None):
+            return EmulatedBuild(returncode=returncode, log=log, library=library)
+        log, is_uncovered = explain_failure(log, prepared)
+        return EmulatedBuild(returncode=returncode, log=log, library=library, is_uncovered=is_uncovered)
+
+    def _read_commands(self, request: BuildRequest, plan: dict[str, str]) -> _Commands:
+        added = " ".join(flag.strip() for flag in request.extra_cflags)
+        flags = strip_name(plan["cflags"].removesuffix(added))
+        flags = re.sub(r"-isystem \S*/include(?= |$)(?<=work/include)|-I\S*work/include", "", flags)
+        check = _CHECK_FLAGS if self._emulation.checked else ""
+        return _Commands(compiler=plan["cxx"], flags=flags, device_flags=f"{_DEVICE_FLAGS} {_native()} {check}".strip())
+
+    def _find_kit(self, commands: _Commands) -> Path:
+        """The kit, made now if need be. Another process may be making it: there is no other lane, so this waits."""
+        deadline = time.monotonic() + _WAIT_FOR_KIT_S
+        while time.monotonic() < deadline:
+            parts = [commands.device, _HOST_FLAGS, digest_runtime()]
+            kit = self._kits.find_emulator(parts, lambda work: self._make_kit(work, commands))
+            if isinstance(kit, Path):
+                return kit
+            if kit is not None:
+                raise BuildToolError(f"the emulator's own headers do not compile with {commands.compiler}:\n{kit}")
+            time.sleep(0.3)
+        raise BuildToolError("the emulator's kit is still being made by another process; run the same command again")
+
+    def _make_kit(self, work: Path, commands: _Commands) -> None:
+        shutil.copytree(RUNTIME, work / "include")
+        include = f"-I{work}/include"
+        device, host = f"{commands.device} {include}", f"{commands.host} {include}"
+        compile_runtime = device.replace(_CHECK_FLAGS, "-DHARNESS_CHECKED")
+        (work / "kit.sh").write_text(
+            "\n".join([
+                "set -e",
+                f"{compile_runtime} -c {work}/include/emulator/emulator.cpp -o {work}/emulator.o",
+                f"{device} -x c++-header {work}/include/emulator/device.h -o {work}/include/emulator/device.h.gch",
+                f"{host} -x c++-header {work}/include/emulator/host.h -o {work}/include/emulator/host.h.gch",
+                "",
+            ])
+        )  # fmt: skip
+        self._kits.run_steps(["sh", "kit.sh"], work)
+
+    def _write_steps(
+        self,
+        request: BuildRequest,
+        prepared: Prepared,
+        work: Path,
+        plan: dict[str, str],
+        commands: _Commands,
+        kit: Path,
+    ) -> list[Path]:
+        """Writes the sources and the script; returns what the build must be able to read."""
+        readable = [kit]
+        objects, steps = [f"{kit}/emulator.o", "target.o"], []
+        (work / "target.cpp").write_text(write_target(self._emulation))
+        steps.append(f"{commands.compiler} -fPIC -c target.cpp -o target.o")
+        binding = self._bind(request, plan, commands)
+        for unit in prepared.units:
+            unit_object = f"{unit.path.replace('/', '_')}.o"
+            objects.append(unit_object)
+            if binding and unit.path == "main.cpp":
+                text, bound = binding
+                (work / unit.path).write_text(text)
+                steps.append(f"{plan['cxx']} {plan['cflags']} -c main.cpp -o {unit_object}")
+                objects.append(str(bound))
+                readable.append(bound.parent)
+                continue
+            if unit.text is not None:
+                (work / unit.path).parent.mkdir(parents=True, exist_ok=True)
+                (work / unit.path).write_text(unit.text, encoding="utf-8")
+            steps.append(_compile_step(unit, unit_object, request, plan, commands, kit))
+        link = f"{plan['cxx']} {' '.join(objects)} {plan['ldflags']} -ldl -lpthread -o {request.name}.so"
+        lines = ["fail=0", *(f"({step}) > log.{i} 2>&1 & step{i}=$!" for i, step in enumerate(steps))]
+        lines += [f"wait $step{i} || fail=1; cat log.{i}" for i in range(len(steps))]
+        (work / SCRIPT).write_text("\n".join([*lines, "[ $fail = 0 ] || exit 1", link, ""]))
+        return readable
+
+    def _bind(self, request: BuildRequest, plan: dict[str, str], commands: _Commands) -> tuple[str, Path] | None:
+        text = write_binding(request)
+        bound = text and self._kits.find_binding(plan["cxx"], commands.flags)
+        return (text, bound) if text and bound else None
+
+
+def _compile_step(
+    unit: Unit, unit_object: str, request: BuildRequest, plan: dict[str, str], commands: _Commands, kit: Path
+) -> str:
+    include, own = f"{kit}/include", f"-I{kit}/include"
+    name = f"-DTORCH_EXTENSION_NAME={request.name}"
+    if unit.is_device:
+        base = f"{commands.device} {name} {' '.join(map(shlex.quote, unit.flags))} -include {include}/emulator/device.h"
+    else:
+        base = f"{plan['cxx']} {plan['cflags']} {_HOST_FLAGS} -include {include}/emulator/host.h"
+    paths = " ".join(f"-I{folder}" for folder in ("include", "sources"))
+    tail = f"{paths} -x c++ -c {shlex.quote(unit.path)} -o {shlex.quote(unit_object)}"
+    slim = f"{base} -I{include}/slim {own} {tail}"
+    full = f"{base} {own} {tail}"
+    return f"{slim} > {unit_object}.slim 2>&1 || {full}" if unit.may_need_more else slim
+
+
+def _as_host_request(request: BuildRequest, prepared: Prepared) -> BuildRequest:
+    """The request whose plan torch can make without CUDA: its CUDA sources are compiled besides."""
+    return replace(
+        request,
+        cpp_sources=prepared.cpp_sources,
+        cuda_sources=(),
+        files=prepared.files,
+        headers=prepared.headers,
+        extra_cuda_cflags=(),
+        with_cuda=False,
+    )
+
+
+def _native() -> str:
+    """Where the processor can fuse multiply and add, the compiler must be allowed to, as a GPU does."""
+    return "-march=native"

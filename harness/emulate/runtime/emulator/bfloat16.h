@@ -1,0 +1,83 @@
+// __nv_bfloat16 and __nv_bfloat162 with their intrinsics, as half.h.
+#pragma once
+#include <c10/util/BFloat16.h>
+
+#include "half.h"
+
+struct __nv_bfloat16_raw {
+  unsigned short x;
+};
+struct alignas(2) __nv_bfloat16 {
+ private:
+  unsigned short bits_;
+
+ public:
+  __nv_bfloat16() = default;
+  constexpr __nv_bfloat16(const __nv_bfloat16_raw& raw) : bits_(raw.x) {}
+  __nv_bfloat16(const c10::BFloat16& value) : bits_(value.x) {}
+  __nv_bfloat16(float value) : bits_(c10::detail::round_to_nearest_even(value)) {}
+  __nv_bfloat16(double value) : __nv_bfloat16(float(value)) {}
+  __nv_bfloat16(int value) : __nv_bfloat16(float(value)) {}
+  __nv_bfloat16(unsigned value) : __nv_bfloat16(float(value)) {}
+  __nv_bfloat16(long value) : __nv_bfloat16(float(value)) {}
+  __nv_bfloat16(unsigned long value) : __nv_bfloat16(float(value)) {}
+  __nv_bfloat16(long long value) : __nv_bfloat16(float(value)) {}
+  __nv_bfloat16(unsigned long long value) : __nv_bfloat16(float(value)) {}
+  __nv_bfloat16(short value) : __nv_bfloat16(float(value)) {}
+  __nv_bfloat16(unsigned short value) : __nv_bfloat16(float(value)) {}
+  operator float() const { return harness_emulator::cast_bits<float>(uint32_t(bits_) << 16); }
+  operator __nv_bfloat16_raw() const { return {bits_}; }
+  operator c10::BFloat16() const { return c10::BFloat16(bits_, c10::BFloat16::from_bits()); }
+  explicit operator double() const { return float(*this); }
+  explicit operator int() const { return harness_emulator::convert<int>(float(*this)); }
+  explicit operator unsigned() const { return harness_emulator::convert<unsigned>(float(*this)); }
+  explicit operator long() const { return harness_emulator::convert<long>(float(*this)); }
+  explicit operator long long() const { return harness_emulator::convert<long long>(float(*this)); }
+  explicit operator short() const { return short(int(*this)); }
+  explicit operator unsigned short() const { return static_cast<unsigned short>(unsigned(*this)); }
+  explicit operator signed char() const { return static_cast<signed char>(int(*this)); }
+  explicit operator unsigned char() const { return static_cast<unsigned char>(unsigned(*this)); }
+  explicit operator bool() const { return (bits_ & 0x7fffu) != 0; }
+  unsigned short harness_bits() const { return bits_; }
+  static __nv_bfloat16 harness_make(unsigned short bits) { return __nv_bfloat16(__nv_bfloat16_raw{bits}); }
+};
+struct alignas(4) __nv_bfloat162 {
+  __nv_bfloat16 x, y;
+  __nv_bfloat162() = default;
+  __nv_bfloat162(const __nv_bfloat16& a, const __nv_bfloat16& b) : x(a), y(b) {}
+};
+using nv_bfloat16 = __nv_bfloat16;
+using nv_bfloat162 = __nv_bfloat162;
+
+#define HARNESS_S __nv_bfloat16
+#define HARNESS_S2 __nv_bfloat162
+#define HARNESS_NAME(prefix, suffix) prefix##bfloat16##suffix
+#include "small_floats.h"
+#undef HARNESS_S
+#undef HARNESS_S2
+#undef HARNESS_NAME
+
+inline __nv_bfloat16 __float2bfloat16(float x) { return __nv_bfloat16(x); }
+inline __nv_bfloat16 __float2bfloat16_rn(float x) { return __nv_bfloat16(x); }
+inline __nv_bfloat16 __double2bfloat16(double x) { return __nv_bfloat16(x); }
+inline float __bfloat162float(__nv_bfloat16 x) { return float(x); }
+inline __nv_bfloat16 __float2bfloat16_rz(float x) {
+  return __nv_bfloat16::harness_make(static_cast<unsigned short>(harness_emulator::cast_bits<uint32_t>(x) >> 16));
+}
+inline __nv_bfloat162 __float2bfloat162_rn(float x) { return {__nv_bfloat16(x), __nv_bfloat16(x)}; }
+inline __nv_bfloat162 __floats2bfloat162_rn(float x, float y) { return {__nv_bfloat16(x), __nv_bfloat16(y)}; }
+inline __nv_bfloat162 __float22bfloat162_rn(float2 v) { return {__nv_bfloat16(v.x), __nv_bfloat16(v.y)}; }
+inline float2 __bfloat1622float2(__nv_bfloat162 v) { return {float(v.x), float(v.y)}; }
+inline __nv_bfloat162 __bfloat162bfloat162(__nv_bfloat16 x) { return {x, x}; }
+inline __nv_bfloat162 __halves2bfloat162(__nv_bfloat16 x, __nv_bfloat16 y) { return {x, y}; }
+inline float __low2float(__nv_bfloat162 v) { return float(v.x); }
+inline float __high2float(__nv_bfloat162 v) { return float(v.y); }
+inline __nv_bfloat162 make_bfloat162(__nv_bfloat16 x, __nv_bfloat16 y) { return {x, y}; }
+inline int __bfloat162int_rn(__nv_bfloat16 x) { return __float2int_rn(float(x)); }
+inline int __bfloat162int_rz(__nv_bfloat16 x) { return __float2int_rz(float(x)); }
+inline __nv_bfloat16 __int2bfloat16_rn(int x) { return __nv_bfloat16(x); }
+inline __nv_bfloat16 __uint2bfloat16_rn(unsigned x) { return __nv_bfloat16(x); }
+inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 x) { return x.harness_bits(); }
+inline short __bfloat16_as_short(__nv_bfloat16 x) { return short(x.harness_bits()); }
+inline __nv_bfloat16 __ushort_as_bfloat16(unsigned short x) { return __nv_bfloat16::harness_make(x); }
+inline __nv_bfloat16 __short_as_bfloat16(short x) { return __nv_bfloat16::harness_make(static_cast<unsigned short>(x)); }

@@ -1,0 +1,114 @@
+// __half and __half2 with their intrinsics. Arithmetic is that of float, rounded once to nearest even, as the GPU's is.
+#pragma once
+#include <c10/util/Half.h>
+
+#include "intrinsics.h"
+
+namespace harness_emulator __attribute__((visibility("hidden"))) {
+inline uint16_t half_bits(float value) { return c10::detail::fp16_ieee_from_fp32_value(value); }
+inline float half_value(uint16_t bits) { return c10::detail::fp16_ieee_to_fp32_value(bits); }
+inline uint16_t half_bits_of_double(double value) {
+  // Rounding through float would round twice: to odd first, then to half.
+  float nearest = float(value);
+  if (double(nearest) != value && std::isfinite(nearest)) {
+    uint32_t bits = cast_bits<uint32_t>(nearest);
+    if (std::fabs(double(nearest)) > std::fabs(value)) { --bits; }
+    nearest = cast_bits<float>(bits | 1u);
+  }
+  return half_bits(nearest);
+}
+}
+
+struct __half_raw {
+  unsigned short x;
+};
+struct __half2_raw {
+  unsigned short x, y;
+};
+
+struct alignas(2) __half {
+ private:
+  unsigned short bits_;
+
+ public:
+  __half() = default;
+  constexpr __half(const __half_raw& raw) : bits_(raw.x) {}
+  __half(const c10::Half& value) : bits_(value.x) {}
+  __half(float value) : bits_(harness_emulator::half_bits(value)) {}
+  __half(double value) : bits_(harness_emulator::half_bits_of_double(value)) {}
+  __half(int value) : __half(double(value)) {}
+  __half(unsigned value) : __half(double(value)) {}
+  __half(long value) : __half(double(value)) {}
+  __half(unsigned long value) : __half(double(value)) {}
+  __half(long long value) : __half(double(value)) {}
+  __half(unsigned long long value) : __half(double(value)) {}
+  __half(short value) : __half(float(value)) {}
+  __half(unsigned short value) : __half(float(value)) {}
+  operator float() const { return harness_emulator::half_value(bits_); }
+  operator __half_raw() const { return {bits_}; }
+  operator c10::Half() const { return c10::Half(bits_, c10::Half::from_bits()); }
+  explicit operator double() const { return float(*this); }
+  explicit operator int() const { return harness_emulator::convert<int>(float(*this)); }
+  explicit operator unsigned() const { return harness_emulator::convert<unsigned>(float(*this)); }
+  explicit operator long() const { return harness_emulator::convert<long>(float(*this)); }
+  explicit operator unsigned long() const { return harness_emulator::convert<unsigned long>(float(*this)); }
+  explicit operator long long() const { return harness_emulator::convert<long long>(float(*this)); }
+  explicit operator short() const { return short(int(*this)); }
+  explicit operator unsigned short() const { return static_cast<unsigned short>(unsigned(*this)); }
+  explicit operator signed char() const { return static_cast<signed char>(int(*this)); }
+  explicit operator unsigned char() const { return static_cast<unsigned char>(unsigned(*this)); }
+  explicit operator bool() const { return (bits_ & 0x7fffu) != 0; }
+  unsigned short harness_bits() const { return bits_; }
+  static __half harness_make(unsigned short bits) { return __half(__half_raw{bits}); }
+};
+struct alignas(4) __half2 {
+  __half x, y;
+  __half2() = default;
+  __half2(const __half& a, const __half& b) : x(a), y(b) {}
+  __half2(const __half2_raw& raw) : x(__half_raw{raw.x}), y(__half_raw{raw.y}) {}
+};
+using half = __half;
+using half2 = __half2;
+using nv_half = __half;
+using nv_half2 = __half2;
+
+#define HARNESS_S __half
+#define HARNESS_S2 __half2
+#define HARNESS_NAME(prefix, suffix) prefix##half##suffix
+#include "small_floats.h"
+#undef HARNESS_S
+#undef HARNESS_S2
+#undef HARNESS_NAME
+
+inline __half __float2half(float x) { return __half(x); }
+inline __half __float2half_rn(float x) { return __half(x); }
+inline __half __double2half(double x) { return __half(x); }
+inline float __half2float(__half x) { return float(x); }
+inline __half __float2half_rz(float x) {
+  const __half nearest(x);
+  const bool is_beyond = std::fabs(float(nearest)) > std::fabs(x) && std::isfinite(x);
+  return is_beyond ? __half::harness_make(static_cast<unsigned short>(nearest.harness_bits() - 1)) : nearest;
+}
+inline __half2 __float2half2_rn(float x) { return {__half(x), __half(x)}; }
+inline __half2 __floats2half2_rn(float x, float y) { return {__half(x), __half(y)}; }
+inline __half2 __float22half2_rn(float2 v) { return {__half(v.x), __half(v.y)}; }
+inline float2 __half22float2(__half2 v) { return {float(v.x), float(v.y)}; }
+inline __half2 __half2half2(__half x) { return {x, x}; }
+inline __half2 __halves2half2(__half x, __half y) { return {x, y}; }
+inline float __low2float(__half2 v) { return float(v.x); }
+inline float __high2float(__half2 v) { return float(v.y); }
+inline __half2 make_half2(__half x, __half y) { return {x, y}; }
+inline int __half2int_rn(__half x) { return __float2int_rn(float(x)); }
+inline int __half2int_rz(__half x) { return __float2int_rz(float(x)); }
+inline int __half2int_rd(__half x) { return __float2int_rd(float(x)); }
+inline int __half2int_ru(__half x) { return __float2int_ru(float(x)); }
+inline unsigned __half2uint_rn(__half x) { return __float2uint_rn(float(x)); }
+inline unsigned __half2uint_rz(__half x) { return __float2uint_rz(float(x)); }
+inline __half __int2half_rn(int x) { return __half(x); }
+inline __half __uint2half_rn(unsigned x) { return __half(x); }
+inline __half __ll2half_rn(long long x) { return __half(x); }
+inline __half __short2half_rn(short x) { return __half(x); }
+inline unsigned short __half_as_ushort(__half x) { return x.harness_bits(); }
+inline short __half_as_short(__half x) { return short(x.harness_bits()); }
+inline __half __ushort_as_half(unsigned short x) { return __half::harness_make(x); }
+inline __half __short_as_half(short x) { return __half::harness_make(static_cast<unsigned short>(x)); }

@@ -1,0 +1,264 @@
+// Arithmetic that CUDA adds to C++: intrinsics of float, double and integers, casts of bits, loads with hints, min and max.
+#pragma once
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+
+#include "core.h"
+
+using std::isfinite;
+using std::isinf;
+using std::isnan;
+using std::signbit;
+
+// min and max for every pair of arithmetic types, of the type that both become.
+#define HARNESS_MIN_MAX(T)                                  \
+  inline constexpr T min(T a, T b) { return a < b ? a : b; } \
+  inline constexpr T max(T a, T b) { return a > b ? a : b; }
+HARNESS_MIN_MAX(int)
+HARNESS_MIN_MAX(unsigned int)
+HARNESS_MIN_MAX(long)
+HARNESS_MIN_MAX(unsigned long)
+HARNESS_MIN_MAX(long long)
+HARNESS_MIN_MAX(unsigned long long)
+#define HARNESS_MIN_MAX_MIXED(A, B, T)                                   \
+  inline constexpr T min(A a, B b) { return T(a) < T(b) ? T(a) : T(b); } \
+  inline constexpr T max(A a, B b) { return T(a) > T(b) ? T(a) : T(b); }
+HARNESS_MIN_MAX_MIXED(int, unsigned int, unsigned int)
+HARNESS_MIN_MAX_MIXED(unsigned int, int, unsigned int)
+HARNESS_MIN_MAX_MIXED(long, unsigned long, unsigned long)
+HARNESS_MIN_MAX_MIXED(unsigned long, long, unsigned long)
+HARNESS_MIN_MAX_MIXED(long long, unsigned long long, unsigned long long)
+HARNESS_MIN_MAX_MIXED(unsigned long long, long long, unsigned long long)
+inline float min(float a, float b) { return ::fminf(a, b); }
+inline float max(float a, float b) { return ::fmaxf(a, b); }
+inline double min(double a, double b) { return ::fmin(a, b); }
+inline double max(double a, double b) { return ::fmax(a, b); }
+inline double min(float a, double b) { return ::fmin(double(a), b); }
+inline double min(double a, float b) { return ::fmin(a, double(b)); }
+inline double max(float a, double b) { return ::fmax(double(a), b); }
+inline double max(double a, float b) { return ::fmax(a, double(b)); }
+inline unsigned umin(unsigned a, unsigned b) { return a < b ? a : b; }
+inline unsigned umax(unsigned a, unsigned b) { return a > b ? a : b; }
+inline long long llmin(long long a, long long b) { return a < b ? a : b; }
+inline long long llmax(long long a, long long b) { return a > b ? a : b; }
+
+inline float rsqrtf(float x) { return 1.0f / ::sqrtf(x); }
+inline double rsqrt(double x) { return 1.0 / ::sqrt(x); }
+inline float rsqrt(float x) { return rsqrtf(x); }
+inline float rcbrtf(float x) { return 1.0f / ::cbrtf(x); }
+inline double rcbrt(double x) { return 1.0 / ::cbrt(x); }
+inline float exp10(float x) { return ::exp10f(x); }
+inline float sinpif(float x) { return float(::sin(M_PI * ::fmod(double(x), 2.0))); }
+inline float cospif(float x) { return float(::cos(M_PI * ::fmod(double(x), 2.0))); }
+inline double sinpi(double x) { return ::sin(M_PI * ::fmod(x, 2.0)); }
+inline double cospi(double x) { return ::cos(M_PI * ::fmod(x, 2.0)); }
+inline void sincospif(float x, float* s, float* c) { *s = sinpif(x); *c = cospif(x); }
+inline void sincospi(double x, double* s, double* c) { *s = sinpi(x); *c = cospi(x); }
+inline void sincos(float x, float* s, float* c) { ::sincosf(x, s, c); }
+inline float normcdff(float x) { return float(0.5 * ::erfc(-double(x) * M_SQRT1_2)); }
+inline double normcdf(double x) { return 0.5 * ::erfc(-x * M_SQRT1_2); }
+// Winitzki's approximation, then Newton steps on erf.
+inline double harness_inverse_erf(double x) {
+  if (!(::fabs(x) < 1.0)) { return ::fabs(x) == 1.0 ? ::copysign(std::numeric_limits<double>::infinity(), x) : ::nan(""); }
+  const double l = ::log1p(-x * x), half = 2.0 / (M_PI * 0.147) + l / 2.0;
+  double y = ::copysign(::sqrt(::sqrt(half * half - l / 0.147) - half), x);
+  for (int i = 0; i < 4; ++i) { y -= (::erf(y) - x) / (2.0 / ::sqrt(M_PI) * ::exp(-y * y)); }
+  return y;
+}
+inline float erfinvf(float x) { return float(harness_inverse_erf(double(x))); }
+inline double erfinv(double x) { return harness_inverse_erf(x); }
+inline float normcdfinvf(float x) { return float(M_SQRT2 * harness_inverse_erf(2.0 * double(x) - 1.0)); }
+inline double normcdfinv(double x) { return M_SQRT2 * harness_inverse_erf(2.0 * x - 1.0); }
+inline float erfcxf(float x) { return float(::exp(double(x) * double(x)) * ::erfc(double(x))); }
+inline float norm3df(float a, float b, float c) { return ::sqrtf(a * a + b * b + c * c); }
+inline float rnorm3df(float a, float b, float c) { return 1.0f / norm3df(a, b, c); }
+inline float rhypotf(float a, float b) { return 1.0f / ::hypotf(a, b); }
+inline float fdividef(float a, float b) { return a / b; }
+inline float fdivide(float a, float b) { return a / b; }
+inline float saturate(float x) { return x != x ? 0.0f : x < 0.0f ? 0.0f : x > 1.0f ? 1.0f : x; }
+
+inline float __expf(float x) { return ::expf(x); }
+inline float __exp10f(float x) { return ::exp10f(x); }
+inline float __logf(float x) { return ::logf(x); }
+inline float __log2f(float x) { return ::log2f(x); }
+inline float __log10f(float x) { return ::log10f(x); }
+inline float __sinf(float x) { return ::sinf(x); }
+inline float __cosf(float x) { return ::cosf(x); }
+inline float __tanf(float x) { return ::tanf(x); }
+inline float __tanhf(float x) { return ::tanhf(x); }
+inline void __sincosf(float x, float* s, float* c) { ::sincosf(x, s, c); }
+inline float __powf(float x, float y) { return x < 0.0f ? std::numeric_limits<float>::quiet_NaN() : ::powf(x, y); }
+inline float __fdividef(float x, float y) { return x / y; }
+inline float __saturatef(float x) { return saturate(x); }
+
+// Separate roundings: what the compiler must not contract.
+namespace harness_emulator __attribute__((visibility("hidden"))) {
+template <typename T>
+inline T opaque(T value) {
+  asm("" : "+m"(value));
+  return value;
+}
+}
+#define HARNESS_ROUNDINGS(Suffix)                                                                   \
+  inline float __fadd_##Suffix(float a, float b) { return harness_emulator::opaque(a + b); }        \
+  inline float __fsub_##Suffix(float a, float b) { return harness_emulator::opaque(a - b); }        \
+  inline float __fmul_##Suffix(float a, float b) { return harness_emulator::opaque(a * b); }        \
+  inline float __fdiv_##Suffix(float a, float b) { return a / b; }                                  \
+  inline float __fmaf_##Suffix(float a, float b, float c) { return ::fmaf(a, b, c); }               \
+  inline float __fsqrt_##Suffix(float a) { return ::sqrtf(a); }                                     \
+  inline float __frcp_##Suffix(float a) { return 1.0f / a; }                                        \
+  inline double __dadd_##Suffix(double a, double b) { return harness_emulator::opaque(a + b); }     \
+  inline double __dsub_##Suffix(double a, double b) { return harness_emulator::opaque(a - b); }     \
+  inline double __dmul_##Suffix(double a, double b) { return harness_emulator::opaque(a * b); }     \
+  inline double __ddiv_##Suffix(double a, double b) { return a / b; }                               \
+  inline double __fma_##Suffix(double a, double b, double c) { return ::fma(a, b, c); }             \
+  inline double __dsqrt_##Suffix(double a) { return ::sqrt(a); }                                    \
+  inline double __drcp_##Suffix(double a) { return 1.0 / a; }
+HARNESS_ROUNDINGS(rn)
+inline float __frsqrt_rn(float a) { return 1.0f / ::sqrtf(a); }
+
+// Conversions saturate, and NaN becomes zero, as the GPU's instructions do.
+namespace harness_emulator __attribute__((visibility("hidden"))) {
+template <typename To, typename From>
+inline To convert(From value) {
+  if (value != value) { return 0; }
+  const From low = From(std::numeric_limits<To>::min());
+  if (value <= low) { return std::numeric_limits<To>::min(); }
+  if (value >= From(std::numeric_limits<To>::max())) { return std::numeric_limits<To>::max(); }
+  return To(value);
+}
+}
+#define HARNESS_CONVERSIONS(From, Name, Rint, Floor, Ceil, Trunc)                                                     \
+  inline int __##Name##2int_rn(From x) { return harness_emulator::convert<int>(Rint(x)); }                            \
+  inline int __##Name##2int_rd(From x) { return harness_emulator::convert<int>(Floor(x)); }                           \
+  inline int __##Name##2int_ru(From x) { return harness_emulator::convert<int>(Ceil(x)); }                            \
+  inline int __##Name##2int_rz(From x) { return harness_emulator::convert<int>(Trunc(x)); }                           \
+  inline unsigned __##Name##2uint_rn(From x) { return harness_emulator::convert<unsigned>(Rint(x)); }                 \
+  inline unsigned __##Name##2uint_rd(From x) { return harness_emulator::convert<unsigned>(Floor(x)); }                \
+  inline unsigned __##Name##2uint_ru(From x) { return harness_emulator::convert<unsigned>(Ceil(x)); }                 \
+  inline unsigned __##Name##2uint_rz(From x) { return harness_emulator::convert<unsigned>(Trunc(x)); }                \
+  inline long long __##Name##2ll_rn(From x) { return harness_emulator::convert<long long>(Rint(x)); }                 \
+  inline long long __##Name##2ll_rd(From x) { return harness_emulator::convert<long long>(Floor(x)); }                \
+  inline long long __##Name##2ll_ru(From x) { return harness_emulator::convert<long long>(Ceil(x)); }                 \
+  inline long long __##Name##2ll_rz(From x) { return harness_emulator::convert<long long>(Trunc(x)); }                \
+  inline unsigned long long __##Name##2ull_rn(From x) { return harness_emulator::convert<unsigned long long>(Rint(x)); }  \
+  inline unsigned long long __##Name##2ull_rz(From x) { return harness_emulator::convert<unsigned long long>(Trunc(x)); }
+HARNESS_CONVERSIONS(float, float, ::rintf, ::floorf, ::ceilf, ::truncf)
+HARNESS_CONVERSIONS(double, double, ::rint, ::floor, ::ceil, ::trunc)
+inline float __int2float_rn(int x) { return float(x); }
+inline float __uint2float_rn(unsigned x) { return float(x); }
+inline float __ll2float_rn(long long x) { return float(x); }
+inline float __ull2float_rn(unsigned long long x) { return float(x); }
+inline double __int2double_rn(int x) { return double(x); }
+inline double __uint2double_rn(unsigned x) { return double(x); }
+inline double __ll2double_rn(long long x) { return double(x); }
+inline double __ull2double_rn(unsigned long long x) { return double(x); }
+inline float __double2float_rn(double x) { return float(x); }
+inline float __double2float_rz(double x) {
+  const float nearest = float(x);
+  return ::fabs(double(nearest)) > ::fabs(x) ? ::nextafterf(nearest, 0.0f) : nearest;
+}
+
+namespace harness_emulator __attribute__((visibility("hidden"))) {
+template <typename To, typename From>
+inline To cast_bits(From value) {
+  static_assert(sizeof(To) == sizeof(From), "bits are cast between types of one size");
+  To result;
+  std::memcpy(static_cast<void*>(&result), &value, sizeof(To));
+  return result;
+}
+}
+inline int __float_as_int(float x) { return harness_emulator::cast_bits<int>(x); }
+inline unsigned __float_as_uint(float x) { return harness_emulator::cast_bits<unsigned>(x); }
+inline float __int_as_float(int x) { return harness_emulator::cast_bits<float>(x); }
+inline float __uint_as_float(unsigned x) { return harness_emulator::cast_bits<float>(x); }
+inline long long __double_as_longlong(double x) { return harness_emulator::cast_bits<long long>(x); }
+inline double __longlong_as_double(long long x) { return harness_emulator::cast_bits<double>(x); }
+inline int __double2hiint(double x) { return int(__double_as_longlong(x) >> 32); }
+inline int __double2loint(double x) { return int(__double_as_longlong(x)); }
+inline double __hiloint2double(int high, int low) {
+  return __longlong_as_double((static_cast<long long>(high) << 32) | static_cast<unsigned>(low));
+}
+
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(unsigned(x)); }
+inline int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll(static_cast<unsigned long long>(x)); }
+inline int __ffs(int x) { return __builtin_ffs(x); }
+inline int __ffsll(long long x) { return __builtin_ffsll(x); }
+inline unsigned __brev(unsigned x) {
+  unsigned result = 0;
+  for (int i = 0; i < 32; ++i) { result |= (x >> i & 1u) << (31 - i); }
+  return result;
+}
+inline unsigned long long __brevll(unsigned long long x) {
+  return (static_cast<unsigned long long>(__brev(unsigned(x))) << 32) | __brev(unsigned(x >> 32));
+}
+inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
+  const unsigned long long both = (static_cast<unsigned long long>(y) << 32) | x;
+  unsigned result = 0;
+  for (int i = 0; i < 4; ++i) {
+    const unsigned choice = selector >> (4 * i) & 0xfu;
+    unsigned byte = unsigned(both >> (8 * (choice & 7u))) & 0xffu;
+    if (choice & 8u) { byte = byte & 0x80u ? 0xffu : 0u; }
+    result |= byte << (8 * i);
+  }
+  return result;
+}
+inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
+  const unsigned long long both = (static_cast<unsigned long long>(high) << 32) | low;
+  return unsigned(both << (shift & 31u) >> 32);
+}
+inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
+  const unsigned long long both = (static_cast<unsigned long long>(high) << 32) | low;
+  return unsigned(both >> (shift & 31u));
+}
+inline int __mulhi(int a, int b) { return int((static_cast<long long>(a) * b) >> 32); }
+inline unsigned __umulhi(unsigned a, unsigned b) { return unsigned((static_cast<unsigned long long>(a) * b) >> 32); }
+inline long long __mul64hi(long long a, long long b) { return static_cast<long long>((static_cast<__int128>(a) * b) >> 64); }
+inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+  return static_cast<unsigned long long>((static_cast<unsigned __int128>(a) * b) >> 64);
+}
+inline int __mul24(int a, int b) { return ((a << 8) >> 8) * ((b << 8) >> 8); }
+inline unsigned __umul24(unsigned a, unsigned b) { return (a & 0xffffffu) * (b & 0xffffffu); }
+inline unsigned __sad(int a, int b, unsigned c) { return unsigned(a > b ? a - b : b - a) + c; }
+inline int __hadd(int a, int b) { return int((static_cast<long long>(a) + b) >> 1); }
+inline int __rhadd(int a, int b) { return int((static_cast<long long>(a) + b + 1) >> 1); }
+inline int __dp4a(int a, int b, int c) {
+  for (int i = 0; i < 4; ++i) { c += int(static_cast<signed char>(a >> (8 * i))) * int(static_cast<signed char>(b >> (8 * i))); }
+  return c;
+}
+inline unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
+  for (int i = 0; i < 4; ++i) { c += (a >> (8 * i) & 0xffu) * (b >> (8 * i) & 0xffu); }
+  return c;
+}
+
+// Loads and stores with a hint for the caches, which means nothing here.
+#define HARNESS_LOAD(Name) \
+  template <typename T>    \
+  inline T Name(const T* address) { return *address; }
+HARNESS_LOAD(__ldg)
+HARNESS_LOAD(__ldca)
+HARNESS_LOAD(__ldcg)
+HARNESS_LOAD(__ldcs)
+HARNESS_LOAD(__ldcv)
+HARNESS_LOAD(__ldlu)
+#define HARNESS_STORE(Name) \
+  template <typename T>     \
+  inline void Name(T* address, std::common_type_t<T> value) { *address = value; }
+HARNESS_STORE(__stwb)
+HARNESS_STORE(__stcg)
+HARNESS_STORE(__stcs)
+HARNESS_STORE(__stwt)
+
+inline size_t __cvta_generic_to_shared(const void* pointer) { return reinterpret_cast<size_t>(pointer); }
+inline size_t __cvta_generic_to_global(const void* pointer) { return reinterpret_cast<size_t>(pointer); }
+inline void* __cvta_shared_to_generic(size_t address) { return reinterpret_cast<void*>(address); }
+
+[[noreturn]] inline void harness_assert_fails(const char* text, const char*, int line) {
+  char message[300];
+  std::snprintf(message, sizeof message, "assertion `%s` failed", text);
+  harness_emulator::fail_thread(710, "assertion", message, line);
+}

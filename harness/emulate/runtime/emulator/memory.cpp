@@ -1,0 +1,123 @@
+// Memory of tensors and of cudaMalloc: each piece ends, rounded up to 512 bytes as on a GPU, at a guard page, and begins
+// filled with ones (NaN), since what was never written has no value. In a checked build it ends at its last byte.
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <map>
+#include <typeinfo>
+
+#include "worker.h"
+
+namespace harness_emulator {
+
+namespace {
+
+
+struct Piece {
+  size_t bytes;
+  char* mapped;  // null where somebody else has allocated it
+  size_t mapped_bytes;
+};
+
+class Pieces {
+ public:
+  void* allocate(size_t bytes) {
+    const size_t rounded = (std::max<size_t>(bytes, 1) + granule() - 1) / granule() * granule();
+    const size_t mapped_bytes = (rounded + PAGE - 1) / PAGE * PAGE + 2 * PAGE;
+    void* found = mmap(nullptr, mapped_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (found == MAP_FAILED) { return nullptr; }
+    char* mapped = static_cast<char*>(found);
+    if (mprotect(mapped + PAGE, mapped_bytes - 2 * PAGE, PROT_READ | PROT_WRITE) != 0) {
+      munmap(mapped, mapped_bytes);
+      return nullptr;
+    }
+    if (mapped_bytes > (4u << 20)) { madvise(mapped + PAGE, mapped_bytes - 2 * PAGE, MADV_HUGEPAGE); }
+    char* begin = mapped + mapped_bytes - PAGE - rounded;
+    std::memset(begin, 0xff, rounded);
+    std::lock_guard<std::mutex> lock(mutex_);
+    pieces_[begin] = {bytes, mapped, mapped_bytes};
+    return begin;
+  }
+
+  bool release(void* pointer) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const auto found = pieces_.find(static_cast<char*>(pointer));
+    if (found == pieces_.end() || found->second.mapped == nullptr) { return false; }
+    const Piece piece = found->second;
+    pieces_.erase(found);
+    lock.unlock();
+    munmap(piece.mapped, piece.mapped_bytes);
+    return true;
+  }
+
+  bool find(const void* pointer, const char** begin, size_t* bytes) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto found = pieces_.upper_bound(static_cast<char*>(const_cast<void*>(pointer)));
+    if (found == pieces_.begin()) { return false; }
+    --found;
+    if (static_cast<const char*>(pointer) >= found->first + found->second.bytes) { return false; }
+    *begin = found->first;
+    *bytes = found->second.bytes;
+    return true;
+  }
+
+  void know(const void* begin, size_t bytes) {
+    const char* known = nullptr;
+    size_t known_bytes = 0;
+    if (bytes == 0 || find(begin, &known, &known_bytes)) { return; }
+    std::lock_guard<std::mutex> lock(mutex_);
+    pieces_[static_cast<char*>(const_cast<void*>(begin))] = {bytes, nullptr, 0};
+  }
+
+ private:
+  // CUDA's caching allocator gives 512 bytes at least; a checked build keeps what vector loads need, and no more.
+  static size_t granule() {
+#ifdef HARNESS_CHECKED
+    return 64;
+#else
+    return 512;
+#endif
+  }
+  std::mutex mutex_;
+  std::map<char*, Piece> pieces_;
+};
+
+Pieces& pieces() {
+  static Pieces* only = new Pieces;
+  return *only;
+}
+
+// torch's allocator for tensors on the CPU, while an extension of this kind is loaded.
+class GuardingAllocator : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t bytes) override {
+    void* found = bytes ? pieces().allocate(bytes) : nullptr;
+    if (bytes && !found) { TORCH_CHECK(false, "CUDA out of memory (emulated): tried to allocate ", bytes, " bytes"); }
+    return {found, found, &GuardingAllocator::forget, c10::Device(c10::DeviceType::CPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &GuardingAllocator::forget; }
+  void copy_data(void* to, const void* from, size_t bytes) const override { std::memcpy(to, from, bytes); }
+
+ private:
+  static void forget(void* pointer) { pieces().release(pointer); }
+};
+
+}
+
+void* allocate_device(size_t bytes) { return pieces().allocate(bytes); }
+bool release_device(void* pointer) { return pieces().release(pointer); }
+bool find_device(const void* pointer, const char** begin, size_t* bytes) { return pieces().find(pointer, begin, bytes); }
+void know_memory(const void* begin, size_t bytes) { pieces().know(begin, bytes); }
+void use_own_allocator() {
+  static GuardingAllocator* only = new GuardingAllocator;
+  c10::SetCPUAllocator(only, 100);
+}
+
+}
+
+// Memory that kernels may use although no allocator here has made it: inputs that lie in shared memory, for example.
+extern "C" __attribute__((visibility("default"))) void harness_emulator_know_memory(const void* begin, size_t bytes) {
+  harness_emulator::know_memory(begin, bytes);
+}

@@ -1,0 +1,100 @@
+// One OS thread that runs blocks: its stacks, its shared memory, its signal stack. Private to the emulator's own files.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core.h"
+
+namespace harness_emulator __attribute__((visibility("hidden"))) {
+
+// Stacks of fibers, each with a guard page below it.
+class Stacks {
+ public:
+  ~Stacks();
+  void* take();            // the top of a free stack
+  void give_back(void* top);
+  bool guards(const void* address) const;   // whether the address is in a guard page
+  bool owns(const void* top, const void* address) const;
+  static constexpr size_t BYTES = 256 * 1024;
+
+ private:
+  std::vector<void*> free_, all_;
+};
+
+// Shared memory of the block that runs: what is declared, and the dynamic part, which ends at a guard page.
+struct Arena {
+  Arena();
+  ~Arena();
+  char* begin;
+  char* dynamic_end;
+  static constexpr size_t STATIC_BYTES = 512 * 1024, DYNAMIC_BYTES = 256 * 1024, GUARD_BYTES = 64 * 1024;
+  bool holds(const void* address) const;
+};
+
+struct Stopped {
+  int error = 0;
+  std::string message;
+};
+
+struct RunningLaunch {
+  Launch launch;
+  uint64_t blocks = 0, shift = 0, factor = 1, chunk = 1;
+  std::atomic<uint64_t> next{0};
+  std::atomic<int> running{0};
+  std::atomic<bool> has_failed{false};
+  double deadline = 0;
+  std::mutex mutex;
+  Stopped stopped;
+};
+
+struct Worker {
+  Worker();
+  ~Worker();
+  Stacks stacks;
+  Arena arena;
+  std::vector<Thread> threads;
+  std::vector<Warp> warps;
+  std::vector<SharedSite> sites;
+  std::vector<char> signal_stack;
+  Block block;
+  uint64_t epoch = 0;
+  RunningLaunch* running = nullptr;
+  int number = 0;
+  bool runs_plain = false;
+  Place place;
+  void* fiber_stack = nullptr;  // the one in use now
+};
+
+struct Settings {
+  int order = 0;  // 0 ascending, 1 descending, 2 random
+  uint64_t seed = 0;
+  int threads = 0;
+  double time_limit_s = 60;
+};
+
+extern thread_local Worker* worker __attribute__((tls_model("initial-exec")));
+extern Settings settings;
+
+double now_s();
+void prepare_block(Worker& own, RunningLaunch& running, Block& block, uint64_t linear);
+void run_block(Worker& own, Block& block);
+bool run_until_waiting(Worker& own, Block& block);   // false when the block has ended
+void release_grid_waiters(Block& block);
+void install_handlers(Worker& own);
+void stop_launch(int error, const std::string& message);
+[[noreturn]] void abandon_block();
+void record(const char* check, const char* severity, const std::string& message, const char* file, int line,
+            const Thread* thread, const std::string& value);
+std::string place_of(const void* code, std::string& file, int& line);
+void begin_checks(RunningLaunch& running);
+void begin_block_checks(Block& block);
+void note_shared(Block& block, char* place, size_t bytes, const std::string& name);
+const char* error_name(int error);
+const char* error_text(int error);
+}
+
+extern "C" __attribute__((visibility("hidden"))) void harness_emulator_switch(void** from, void* to);

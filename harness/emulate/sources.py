@@ -1,0 +1,196 @@
+"""From a build request to C++ sources: which files there are, what they hold, and what is not covered.
+
+Compiles nothing. `explain_failure` reads a compiler's log afterwards, and tells what a GPU's compiler would refuse too
+from what only the emulator lacks.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+from harness.domain import BuildRequest
+from harness.emulate.headers import RUNTIME, list_headers
+from harness.emulate.rewrite import rewrite_device_source, rewrite_host_source
+from harness.emulate.target import Emulation
+from harness.emulate.tokens import tokenize
+
+_IMPLICIT = "#include <torch/types.h>\n#include <cuda.h>\n#include <cuda_runtime.h>"
+_WIDER = ("torch/extension.h", "torch/torch.h", "torch/all.h", "torch/python.h")
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
+# Folders of headers that only CUDA's toolkit or other CUDA libraries have.
+_CUDA_HEADER = re.compile(
+    r"(cu|nv|cub/|thrust/|cooperative_groups|mma|math_constants|sm_\d|device_|vector_|library_types|cutlass|cute/|host_|"
+    r"driver_|texture_|surface_|ATen/(native/)?cuda|c10/cuda|ATen/native/.*\.cuh|cuda/)|.*\.cuh$"
+)
+_MISSING_HEADER = re.compile(r"^(\S+?):(\d+):\d+: fatal error: (\S+): No such file or directory", re.MULTILINE)
+_UNKNOWN_NAME = re.compile(
+    r"^(\S+?:\d+):\d+: error: .*?[‘'](?:[\w:]+::)?(\w+)(?:<.*?>)?[’'] (?:was not declared in this scope|is not a member of "
+    r"[‘']([\w:]+)[’']|has not been declared|does not name a (?:template )?type|was not declared)"
+    r"|^(\S+?:\d+):\d+: error: there are no arguments to [‘'](\w+)[’']",
+    re.MULTILINE,
+)
+_CUDA_NAME = re.compile(r"__\w+|cuda[A-Z]\w*|cu[A-Z]\w*|cublas\w+|curand\w*|cusparse\w+|cudnn\w+|CU[A-Z]\w+|nv[A-Z]\w+")
+_CUDA_SPACE = re.compile(r"(cub|thrust|cooperative_groups|cg|wmma|nvcuda|cuda|at::cuda|c10::cuda)\b")
+# Names that a GPU's compiler does not know either, however much they look as if it did.
+_REMOVED = frozenset({"__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__any", "__all", "__ballot"})
+
+
+Rewriter = Callable[[str, str], str]  # of a file's name and text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """One source to be compiled. `text` is None where torch's own plan has written the file."""
+
+    path: str
+    text: str | None
+    is_device: bool
+    flags: tuple[str, ...] = ()
+    may_need_more: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """`uncovered` is the log of what is not covered; then there is nothing to compile."""
+
+    units: tuple[Unit, ...] = ()
+    cpp_sources: tuple[str, ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()
+    own_names: frozenset[str] = frozenset()
+    uncovered: str = ""
+
+
+def prepare_sources(request: BuildRequest, emulation: Emulation) -> Prepared:
+    """Rewrites every source and header of a request."""
+    flags = read_cuda_flags(request.extra_cuda_cflags)
+    own = frozenset(name for name, _ in (*request.files, *request.headers)) | list_headers()
+    problems: list[str] = []
+
+    def device(name: str, text: str) -> str:
+        rewritten, found = rewrite_device_source(text, checked=emulation.checked, own_headers=own)
+        problems.extend(f"{name}:{problem.line}: not covered: {problem.message}" for problem in found)
+        problems.extend(_find_uncovered_headers(name, text, own))
+        return rewritten
+
+    headers = tuple((name, device(name, text)) for name, text in request.headers)
+    if request.files:
+        prepared = _prepare_files(request, device, flags, headers)
+    else:
+        prepared = _prepare_inline(request, device, flags, headers)
+    if problems:
+        return Prepared(uncovered="\n".join(sorted(problems)))
+    return prepared
+
+
+def _prepare_inline(
+    request: BuildRequest, device: Rewriter, flags: tuple[str, ...], headers: tuple[tuple[str, str], ...]
+) -> Prepared:
+    cpp = tuple(map(rewrite_host_source, request.cpp_sources))
+    units = [Unit(path="main.cpp", text=None, is_device=False)]
+    own = _words(*request.cpp_sources, *request.cuda_sources)
+    if request.cuda_sources:
+        implicit = "" if request.no_implicit_headers else f"{_IMPLICIT}\n"
+        text = device("cuda.cu", "\n".join(request.cuda_sources))
+        head = f"{implicit}#include <emulator/inside.h>\n"
+        units.append(
+            Unit(
+                path="cuda.cpp",
+                text=f'{head}#line 1 "cuda.cu"\n{text}',
+                is_device=True,
+                flags=flags,
+                may_need_more=_includes_wider(text),
+            )
+        )
+    return Prepared(units=tuple(units), cpp_sources=cpp, headers=headers, own_names=own)
+
+
+def _prepare_files(
+    request: BuildRequest, device: Rewriter, flags: tuple[str, ...], headers: tuple[tuple[str, str], ...]
+) -> Prepared:
+    units, files = [], []
+    for name, text in request.files:
+        is_device = name.endswith((".cu", ".cuh"))
+        is_unit = name.endswith((".cu", ".cpp", ".cc", ".cxx", ".c"))
+        rewritten = device(name, text) if is_device else rewrite_host_source(text)
+        if is_device and is_unit:
+            path, plain = f"sources/{name}.cpp", f'#include <emulator/inside.h>\n#line 1 "{name}"\n{rewritten}'
+        else:
+            path, plain = f"sources/{name}", rewritten
+        files.append((path.removeprefix("sources/"), plain))
+        if is_unit:
+            units.append(
+                Unit(
+                    path=path,
+                    text=plain,
+                    is_device=is_device,
+                    flags=flags if is_device else (),
+                    may_need_more=_includes_wider(plain),
+                )
+            )
+    own = _words(*(text for _, text in (*request.files, *request.headers)))
+    return Prepared(units=tuple(units), files=tuple(files), headers=headers, own_names=own)
+
+
+def _includes_wider(text: str) -> bool:
+    return any(found[1] in _WIDER for found in _INCLUDE.finditer(text))
+
+
+def read_cuda_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of nvcc's flags that mean something for the host compiler: macros, folders and the language."""
+    words = [word for flag in flags for word in shlex.split(flag)]
+    kept = []
+    for at, word in enumerate(words):
+        if re.match(r"-[DUI].", word):
+            kept.append(word)
+        elif word in ("-D", "-U", "-I") and at + 1 < len(words):
+            kept.append(word + words[at + 1])
+        elif found := re.fullmatch(r"--?std=c\+\+(\d\d)", word):
+            kept.append(f"-std=c++{max(int(found[1]), 17)}")
+    return tuple(kept)
+
+
+def _find_uncovered_headers(name: str, text: str, own: frozenset[str]) -> list[str]:
+    problems = []
+    for found in _INCLUDE.finditer(text):
+        header = found[1]
+        if header not in own and header.split("/")[-1] not in own and _CUDA_HEADER.match(header):
+            line = text.count("\n", 0, found.start()) + 1
+            problems.append(f"{name}:{line}: not covered: the header {header}")
+    return problems
+
+
+def explain_failure(log: str, prepared: Prepared) -> tuple[str, bool]:
+    """The log of a failed compilation as a user should read it, and whether the emulator is to blame.
+
+    A name that CUDA may have but no header here declares is not covered. One that a header here does declare is invisible to
+    the candidate as it would be to nvcc.
+    """
+    reasons = []
+    for found in _UNKNOWN_NAME.finditer(log):
+        place, name, space = found[1] or found[4], found[2] or found[5], found[3] or ""
+        if name in prepared.own_names and not _CUDA_NAME.fullmatch(name) and not space:
+            continue
+        looks_like_cuda = _CUDA_NAME.fullmatch(name) or _CUDA_SPACE.match(space)
+        if looks_like_cuda and name not in _declared_names() and name not in _REMOVED:
+            reasons.append(f"{place}: not covered: {space + '::' if space else ''}{name}")
+    for found in _MISSING_HEADER.finditer(log):
+        if _CUDA_HEADER.match(found[3]):
+            reasons.append(f"{found[1]}:{found[2]}: not covered: the header {found[3]}")
+    if reasons:
+        return "\n".join(dict.fromkeys(reasons)) + f"\n\n{log}", True
+    return log, False
+
+
+@cache
+def _declared_names() -> frozenset[str]:
+    """Every word of the runtime's headers."""
+    return _words(*(path.read_text(encoding="utf-8") for path in RUNTIME.rglob("*") if path.is_file()))
+
+
+def _words(*texts: str) -> frozenset[str]:
+    return frozenset(token.text for text in texts for token in tokenize(text) if token.kind == "word")

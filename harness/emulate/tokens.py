@@ -1,0 +1,121 @@
+"""C++ text as tokens that join to the same text again: comments, strings, raw strings, numbers, words, directives.
+
+Nothing is interpreted: macros are not expanded and conditions not decided. Line splices count as space.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["space", "newline", "comment", "string", "character", "number", "word", "mark"]
+
+_TOKEN = re.compile(
+    r"""
+      (?P<comment>//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z))
+    | (?P<raw>(?:u8|[uUL])?R"(?P<delimiter>[^()\\\s"]{0,16})\(.*?(?:\)(?P=delimiter)"|\Z))
+    | (?P<string>(?:u8|[uUL])?"(?:\\.|\\\r?\n|[^"\\\n])*"?)
+    | (?P<character>(?:u8|[uUL])?'(?:\\.|[^'\\\n])+')
+    | (?P<number>\.?[0-9](?:'[0-9A-Za-z_]|[eEpP][+-]|[\w.])*)
+    | (?P<word>[A-Za-z_$][\w$]*)
+    | (?P<newline>\r?\n)
+    | (?P<space>(?:[ \t\f\v]|\\\r?\n)+)
+    | (?P<mark><<<|::|->|==|!=|&&|\|\||\#\#|\.\.\.|.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_PAIRS = {"(": ")", "[": "]", "{": "}"}
+_CLOSING = frozenset(_PAIRS.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """`line` counts from 1; `directive` numbers the preprocessor line that the token belongs to, 0 for none."""
+
+    kind: Kind
+    text: str
+    line: int
+    directive: int = 0
+
+    @property
+    def is_blank(self) -> bool:
+        return self.kind in ("space", "newline", "comment")
+
+
+def tokenize(text: str) -> list[Token]:
+    """All of the text, so that `join(tokenize(text)) == text`."""
+    tokens: list[Token] = []
+    line, directive, directives, at_line_start = 1, 0, 0, True
+    for found in _TOKEN.finditer(text):
+        kind: Kind = "string" if found.lastgroup in ("raw", "delimiter") else found.lastgroup  # type: ignore[assignment]
+        word = found[0]
+        if kind == "newline":
+            directive, at_line_start = 0, True
+        elif word == "#" and at_line_start:
+            directives += 1
+            directive, at_line_start = directives, False
+        elif kind not in ("space", "comment"):
+            at_line_start = False
+        tokens.append(Token(kind, word, line, directive))
+        line += word.count("\n")
+    return tokens
+
+
+def join(tokens: Sequence[Token]) -> str:
+    return "".join(token.text for token in tokens)
+
+
+def step(tokens: Sequence[Token], at: int, by: int = 1) -> int | None:
+    """The nearest index after `at` (before it for `by=-1`) whose token is neither space nor comment.
+
+    Stays within the directive of `at`; from ordinary text, directives are passed over.
+    """
+    home = tokens[at].directive if 0 <= at < len(tokens) else 0
+    at += by
+    while 0 <= at < len(tokens):
+        token = tokens[at]
+        if home and token.directive != home:
+            return None
+        if not token.is_blank and token.directive == home:
+            return at
+        at += by
+    return None
+
+
+def match_forward(tokens: Sequence[Token], at: int) -> int | None:
+    """The index of the bracket that closes the one at `at`."""
+    depth = 0
+    where: int | None = at
+    while where is not None:
+        text = tokens[where].text
+        if tokens[where].kind == "mark":
+            depth += (text in _PAIRS) - (text in _CLOSING)
+            if depth == 0:
+                return where
+        where = step(tokens, where)
+    return None
+
+
+def match_backward(tokens: Sequence[Token], at: int) -> int | None:
+    """The index of the bracket that the one at `at` closes; `>` closes a `<` of template arguments."""
+    depth, angles = 0, 0
+    where: int | None = at
+    while where is not None:
+        text = tokens[where].text
+        if tokens[where].kind == "mark":
+            if text in _CLOSING:
+                depth += 1
+            elif text in _PAIRS:
+                depth -= 1
+                if depth < 0:
+                    return None
+            elif depth == 0 and tokens[at].text == ">":
+                if text in (";", "<<<"):
+                    return None
+                angles += (text == ">") - (text == "<")
+            if depth == 0 and angles == 0:
+                return where
+        where = step(tokens, where, -1)
+    return None
