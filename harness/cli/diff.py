@@ -1,0 +1,83 @@
+"""`harness diff`: what changed between two runs, models, prompts or versions of harness. Judges and changes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from harness.cli.results import (
+    DEFAULT_GENERATED_DIR,
+    DEFAULT_RESULTS_DIR,
+    GeneratedDir,
+    OnlyDevice,
+    OnlyProblem,
+    OnlySuite,
+    OnlyWorkload,
+    ResultsDir,
+)
+
+if TYPE_CHECKING:
+    from harness.report.comparing import SideBySide
+
+
+def diff(
+    before: Annotated[
+        str, typer.Argument(help="A run, a model, a prompt or a version of harness.", show_default=False)
+    ],
+    after: Annotated[str, typer.Argument(help="Another one of the same kind.", show_default=False)],
+    *,
+    by: Annotated[
+        Literal["run", "model", "prompt", "harness"] | None,
+        typer.Option("--by", help="What the two names are, where they could be several things.", show_default=False),
+    ] = None,
+    only_problem: OnlyProblem = None,
+    only_suite: OnlySuite = None,
+    only_device: OnlyDevice = None,
+    only_workload: OnlyWorkload = None,
+    code: Annotated[bool, typer.Option("--code", help="Also show how the programs differ.")] = False,
+    html: Annotated[Path | None, typer.Option("--html", help="Write all of it as one page that opens offline.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON record.")] = False,
+    results_dir: ResultsDir = DEFAULT_RESULTS_DIR,
+    generated_dir: GeneratedDir = DEFAULT_GENERATED_DIR,
+) -> None:
+    """Compare two runs, models, prompts or versions of harness over the same problems.
+
+    Flips come first (correct to not, and back), then paired tests on speed with the false discovery rate controlled,
+    then errors, cost, prompts and code. What may not be mixed is compared apart: device, chip, workload, baseline.
+
+    Example: harness diff run-a run-b --html diff.html
+    """
+    from harness.report.comparing import compare_sides
+    from harness.store.results import ResultFilter, ResultStore
+
+    where = ResultFilter(problem=only_problem, suite=only_suite, device=only_device, workload=only_workload)
+    with ResultStore.open(results_dir, read_only=True) as store:
+        sides = compare_sides(store, before, after, kind=by, where=where, generated_dir=generated_dir)
+    if html is not None:
+        _write_page(html, sides)
+    if as_json:
+        from harness.report.comparison_page import comparison_record
+        from harness.report.records import dump_json
+
+        typer.echo(dump_json(comparison_record(sides)))
+        return
+    from rich.console import Console
+
+    from harness.report.comparison_tables import render_comparison
+
+    console = Console()
+    console.print(render_comparison(sides, code=code, width=console.width))
+    if html is not None:
+        typer.echo(str(html))
+
+
+def _write_page(path: Path, sides: SideBySide) -> None:
+    from datetime import UTC, datetime
+
+    from harness.cli.output import write_text
+    from harness.report.comparison_page import format_comparison_page
+
+    made_at = datetime.now(UTC).isoformat(timespec="minutes")
+    write_text(path, format_comparison_page(sides, made_at=made_at))
