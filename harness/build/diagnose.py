@@ -6,7 +6,7 @@ import re
 
 _ERROR = re.compile(r"(fatal error|error|undefined (reference|symbol)|cannot find|ld returned|Error:)", re.IGNORECASE)
 _NOISE = re.compile(r"^(FAILED:|ninja: |\[\d+/\d+\]|In file included from|\s+from )|-DTORCH_EXTENSION_NAME")
-_WORK_FOLDER = re.compile(r"[^\s'\"]*/build-[^/\s]+/work/")  # the builder's own, another one each time
+_WORK_FOLDER = re.compile(r"[^\s'\"]*/build-[^/\s]+/(?:work|fast)/")  # the builder's own, another one each time
 CONTEXT_LINES = 3
 
 

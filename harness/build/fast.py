@@ -21,6 +21,7 @@ from harness.build.facade import STANDARD_HEADERS, facade_text, find_features
 from harness.build.kit import (
     CUDA_HEADERS,
     IMPLICIT_HEADERS,
+    NAMES_AT_FILE_SCOPE,
     REGIONS_PROGRAM,
     SOURCE,
     Kit,
@@ -31,6 +32,7 @@ from harness.build.kit import (
 )
 from harness.build.kits import KitShelf, strip_name
 from harness.build.plan import read_plan
+from harness.build.proof import is_final
 from harness.domain import BuildRequest
 
 # Headers that only add names for Python, modules and optimisers: a source that needs one of these fails to compile.
@@ -44,30 +46,43 @@ _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _OF_PYTHON = ("Py", "PYBIND11_", "THP")
 # A place in a file, as the C++ compiler names it where a text is at fault.
 _ERROR = re.compile(r"^\S+:\d+:\d+: (?:fatal )?error: ", re.MULTILINE)
-SCRIPT = "fast.sh"
-MAIN_FAILED = 3  # the script's exit code where main.cpp did not compile
+SCRIPT, FRONT_LOG = "fast.sh", "front.log"
+MAIN_FAILED, FRONT_FAILED = 3, 4  # the script's exit codes where main.cpp, or the front end, did not compile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FastBuild:
     """A folder with a script that makes the library there, and what the script must be able to read.
 
-    `main_as_ever`: main.cpp is the plain lane's own, and all that differs is that a header comes precompiled.
+    `main_as_ever`: main.cpp is the plain lane's own, and all that differs is that a header comes precompiled. `kit` is
+    the folder of the CUDA kit where there are CUDA sources.
     """
 
     folder: Path
     readable: tuple[Path, ...]
     main_as_ever: bool
-    has_cuda: bool
+    kit: Path | None
 
     def has_decided(self, returncode: int, log: str) -> bool:
         """Whether the plain lane would say the same: the same compiler has found an error in the same text."""
+        if returncode == FRONT_FAILED and self.kit is not None:
+            return self._is_final(self.kit / NAMES_AT_FILE_SCOPE)
         compiled_main = self.main_as_ever and returncode == MAIN_FAILED
         return compiled_main and bool(_ERROR.search(log)) and "internal compiler error" not in log
 
+    def _is_final(self, names: Path) -> bool:
+        if not names.exists():
+            return False
+        log, own_text, lean = (
+            path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+            for path in (self.folder / FRONT_LOG, self.folder / "body.host.ii", self.folder / "facade.host.ii")
+        )
+        real = json.loads(names.read_text(encoding="utf-8"))
+        return is_final(log, str(self.folder / SOURCE), own_text, lean, real)
+
     def name_failed(self, returncode: int) -> str:
         """The object file whose source did not compile, by the name that it has in the plain lane."""
-        return "cuda.cuda.o" if self.has_cuda and returncode != MAIN_FAILED else "main.o"
+        return "cuda.cuda.o" if self.kit and returncode != MAIN_FAILED else "main.o"
 
 
 def prepare_fast(request: BuildRequest, work: Path, kits: KitShelf) -> FastBuild | None:
@@ -91,7 +106,7 @@ def _prepare_host(
     shutil.copy(work / "main.cpp", folder)
     link = f"{plan['cxx']} main.o {plan['ldflags']} -o {request.name}.so"
     (folder / SCRIPT).write_text(f"set -e\n{_compile_main(plan, header)} || exit {MAIN_FAILED}\n{link}\n")
-    return FastBuild(folder=folder, readable=(header,), main_as_ever=True, has_cuda=False)
+    return FastBuild(folder=folder, readable=(header,), main_as_ever=True, kit=None)
 
 
 def _compile_main(plan: dict[str, str], header: Path | None) -> str:
@@ -114,7 +129,7 @@ def _prepare_cuda(
     if write_fast_steps(kit, request, folder, main_command=main.command, link_command=link) is not None:
         return None
     readable = (kit.folder, *main.readable)
-    return FastBuild(folder=folder, readable=readable, main_as_ever=main.as_ever, has_cuda=True)
+    return FastBuild(folder=folder, readable=readable, main_as_ever=main.as_ever, kit=kit.folder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,15 +255,16 @@ def _script(kit: Kit, folder: Path, name: str, main_command: str, link_command: 
     host_steps = [*front("host_preprocess", "host.macros", "host.ii"), shlex.join(lower), shlex.join(keep)]
     return "\n".join([
         "set -e",
-        "{ " + " && ".join(device_steps) + "; } & device=$!",
-        "{ " + main_command + "; } & main=$!",
-        *host_steps,
-        "wait $device",
+        "{ " + " && ".join(device_steps) + "; } > device.log 2>&1 & device=$!",
+        "{ " + main_command + "; } > main.log 2>&1 & main=$!",
+        "{ " + " && ".join(host_steps) + f"; }} > {FRONT_LOG} 2>&1 || {{ cat {FRONT_LOG}; exit {FRONT_FAILED}; }}",
+        "wait $device || { cat device.log; exit 1; }",
         shlex.join([*host, "own.cpp", "-o", "cuda.cuda.o"]),
         "nm -u cuda.cuda.o > undefined",
         "if grep __wrapper__device_stub_ undefined; then echo 'the device pass has not made this kernel'; exit 1; fi",
-        f"wait $main || exit {MAIN_FAILED}",
+        f"wait $main || {{ cat main.log; exit {MAIN_FAILED}; }}",
         link_command,
+        f"cat {FRONT_LOG} device.log main.log",
         "",
     ])  # fmt: skip
 

@@ -13,11 +13,13 @@ import re
 import shlex
 import shutil
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from harness.build import regions
 from harness.build.facade import TorchNames, facade_text, find_features, read_torch_names
+from harness.build.proof import UnbalancedError, count_names
 from harness.build.regions import read_macros, split_regions
 
 IMPLICIT_HEADERS = ("torch/types.h", "cuda.h", "cuda_runtime.h")
@@ -34,6 +36,7 @@ OVERLAID = (
 STEPS = ("host_preprocess", "lower", "device_preprocess", "device", "assemble", "embed", "host_compile")
 SOURCE = "cuda.cu"
 USABLE, UNUSABLE = "kit.json", "unusable.txt"
+NAMES_AT_FILE_SCOPE = "scope.json"  # of all that a candidate's headers may bring in, see harness.build.proof
 REGIONS_PROGRAM = "regions.py"  # a copy, since builds see kits but not this package
 
 SAMPLE = r"""
@@ -169,9 +172,18 @@ class KitMaker:
             more_macros=more,
         )
         self._lower(kit)
+        self._count_names()
         self._precompile()
         kit.write()
         return kit
+
+    def _count_names(self) -> None:
+        """What no proof can be made with is left out."""
+        text = self._dump("host_preprocess", ("torch/extension.h", *IMPLICIT_HEADERS, *CUDA_HEADERS))
+        with suppress(UnbalancedError):
+            (self._folder / NAMES_AT_FILE_SCOPE).write_text(json.dumps(count_names(text)))
+        for name in ("dump.cu", "dump.ii"):
+            (self._folder / name).unlink()
 
     def _dump(self, step: str, headers: Sequence[str]) -> str:
         """Those headers preprocessed, with every definition of a macro in its place."""
@@ -199,7 +211,7 @@ class KitMaker:
         found = self._lower_sample(kit)
         if not sample or _without_places(found) != _without_places(sample):
             raise KitError(f"the façade does not show torch's headers as they are: expected\n{sample}\nfound\n{found}")
-        for name in ("all.ii", "all.cpp", "sample.cpp", "body.ii", "facade.ii", "dump.cu", "dump.ii"):
+        for name in ("all.ii", "all.cpp", "sample.cpp", "body.ii", "facade.ii"):
             (self._folder / name).unlink()
 
     def _lower_sample(self, kit: Kit) -> str:

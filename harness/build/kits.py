@@ -20,7 +20,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from harness.build import facade, kit, regions
+from harness.build import facade, kit, proof, regions
 from harness.build.binding import BINDING_SOURCE, OBJECT
 from harness.build.kit import SOURCE, UNUSABLE, Kit, KitError, KitMaker, read_kit, read_steps
 from harness.build.runner import Runner
@@ -164,7 +164,7 @@ def strip_name(flags: str) -> str:
 @cache
 def _digest_makers() -> str:
     """A kit that older code made is not used."""
-    texts = [Path(module.__file__ or "").read_bytes() for module in (facade, kit, regions)]
+    texts = [Path(module.__file__ or "").read_bytes() for module in (facade, kit, proof, regions)]
     return sha256(b"\0".join(texts)).hexdigest()
 
 

@@ -4,7 +4,7 @@
 Each stands in a namespace of its own, so that many fit in one source.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 
 HEADERS = (
@@ -15,15 +15,22 @@ HEADERS = (
 
 @dataclass(frozen=True)
 class Program:
-    """`body` is what stands between the includes and the end; `entry` takes one CUDA tensor of floats, 2D."""
+    """`body` is what stands between the includes and the end: its `run` takes one CUDA tensor of floats, 64 by 64."""
 
     name: str
     body: str
+    headers: tuple = field(default=HEADERS)
 
     @property
     def source(self):
-        includes = "".join(f"#include <{header}>\n" for header in HEADERS)
-        return f"{includes}namespace {self.name} {{\n{self.body}\n}}\n"
+        return write_source([self])
+
+
+def write_source(programs):
+    """One source of all these programs, each in its namespace."""
+    headers = dict.fromkeys(header for program in programs for header in program.headers)
+    includes = "".join(f"#include <{header}>\n" for header in headers)
+    return includes + "".join(f"namespace {program.name} {{\n{program.body}\n}}\n" for program in programs)
 
 
 UNARY = (
@@ -86,9 +93,52 @@ GENERIC_KERNELS = (
 
 def list_programs():
     """Every program, in a fixed order."""
-    makers = (_elementwise, _aten, _checks, _launches, _dispatches, _accessors, _singles)
-    bodies = [body for maker in makers for body in maker()]
-    return [Program(name=f"p{number}", body=body) for number, body in enumerate(bodies)]
+    makers = (
+        _elementwise, _aten, _checks, _launches, _dispatches, _accessors, _singles, _halves, _templates, _several, _options,
+        _streams,
+    )  # fmt: skip
+    bodies = [(body, HEADERS) for maker in makers for body in maker()]
+    bodies += [(body, (*HEADERS, "cub/cub.cuh")) for body in _cub()]
+    return [Program(name=f"p{number}", body=body, headers=headers) for number, (body, headers) in enumerate(bodies)]
+
+
+def list_broken_programs():
+    """Programs that no lane may build, each for a reason of its own."""
+    kernel = _float_kernel("v * 2.f")
+    launch = f"k<<<blocks, threads>>>{FLOATS}"
+    bodies = [
+        *(_wrap(_float_kernel(expression), launch) for expression in BROKEN_EXPRESSIONS),
+        *(_wrap(kernel, statement) for statement in BROKEN_STATEMENTS),
+        _wrap("__global__ int k(float* y) { return 1; }", "k<<<1, 1>>>(y.data_ptr<float>());"),
+        _wrap("void k(float* y) {}", "k<<<1, 1>>>(y.data_ptr<float>());"),
+        _wrap(f"inline float on_host(float v) {{ return v; }}\n{_float_kernel('on_host(v)')}", launch),
+        _wrap(f"{kernel}\n{kernel}", launch),
+        _wrap("template <typename T> __global__ void k(T* y) { y[0] = typename T::missing(); }", "k<float><<<1, 1>>>(y.data_ptr<float>());"),
+        _wrap("__global__ void k(at::Tensor y) { y[0]; }", "k<<<1, 1>>>(y);") .replace("y[0];", "y.no_such_method();"),
+        _wrap("__global__ void k(__half* y) { y[0] = __half(2.5f); }", "k<<<1, 1>>>((__half*)y.data_ptr());"),
+        _wrap("__global__ void k(__nv_bfloat16* y) { y[0] = y[1] + y[2]; }", "k<<<1, 1>>>((__nv_bfloat16*)y.data_ptr());"),
+    ]  # fmt: skip
+    return [Program(name=f"b{number}", body=body) for number, body in enumerate(bodies)]
+
+
+BROKEN_EXPRESSIONS = (
+    "missing(v)",
+    "v *",
+    "v.size()",
+    '"text"',
+    "at::no_such_function(v)",
+    "x[i][0]",
+    "static_cast<dim3>(v)",
+    "blockIdx.w",
+)
+BROKEN_STATEMENTS = (
+    "k<<<blocks, threads>>>(x.data_ptr<float>());", "k<<<blocks>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);",
+    "k<<<blocks, threads>>>(x.data_ptr<int>(), y.data_ptr<float>(), n);", "k<<<blocks, threads>>>(x, y, n);",
+    "x.no_such_method();", "torch::no_such_function(x);", "auto z = torch::empty_like(x, 1, 2, 3, 4, 5);", "int z = x;",
+    "x.sum(torch::kFloat32, 1, 2, 3);", "TORCH_CHECK();", "return 1.5;", "auto options = torch::TensorOptions().no_such_option(1);",
+    "const int m = 1; m = 2;", "at::cuda::NoSuchGuard guard(x.device());", "k<float><<<blocks, threads>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);",
+    'AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "run", [&] { no_such_kernel<scalar_t><<<1, 1>>>(); });',
+)  # fmt: skip
 
 
 def _wrap(kernel, host, before="", after=""):
@@ -115,7 +165,10 @@ def _elementwise():
 
 def _aten():
     kernel = _float_kernel("v + 1.f")
-    yield from (_wrap(kernel, f"k<<<blocks, threads>>>{FLOATS}", after=f"auto z = {call}; (void)z;") for call in ATEN)
+    yield from (
+        _wrap(kernel, f"k<<<blocks, threads>>>{FLOATS}", after=f"at::Tensor z = {call}; if (n > 0) return z;")
+        for call in ATEN
+    )
 
 
 def _checks():
@@ -160,6 +213,196 @@ def _accessors():
 
 def _singles():
     yield from SINGLES
+
+
+def _halves():
+    """Arithmetic of torch's own small types in kernels, and of CUDA's on torch's storage."""
+    for kind, constant in (
+        ("at::Half", "at::kHalf"),
+        ("at::BFloat16", "at::kBFloat16"),
+        ("c10::Half", "torch::kFloat16"),
+    ):
+        for statement in (
+            "y[i] = x[i] * x[i];",
+            "y[i] = static_cast<float>(x[i]) + 1.f;",
+            "y[i] = x[i] < T(0) ? T(0) : x[i];",
+        ):
+            kernel = f"using T = {kind};\n__global__ void k(const T* x, T* y, int n) {{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) {{ {statement} }} }}"
+            yield _wrap(
+                kernel,
+                f"auto h = x.to({constant}); auto z = torch::empty_like(h); k<<<blocks, threads>>>(h.data_ptr<T>(), z.data_ptr<T>(), n);",
+                after="return z;",
+            )
+    for kind, pair, constant, convert in (
+        ("__half", "__half2", "Half", "__float2half"),
+        ("__nv_bfloat16", "__nv_bfloat162", "BFloat16", "__float2bfloat16"),
+    ):
+        kernel = f"__global__ void k(const {pair}* x, {pair}* y, int n) {{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = __hadd2(x[i], x[i]); }}"
+        pointers = f"reinterpret_cast<const {pair}*>(h.data_ptr()), reinterpret_cast<{pair}*>(z.data_ptr())"
+        yield _wrap(
+            kernel,
+            f"auto h = x.to(torch::k{constant}); auto z = torch::empty_like(h); k<<<blocks, threads>>>({pointers}, n / 2);",
+            after="return z;",
+        )
+        kernel = f"__global__ void k({kind}* y, int n) {{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = {convert}(i * 0.25f); }}"
+        yield _wrap(
+            kernel,
+            f"auto z = torch::empty({{n}}, x.options().dtype(at::k{constant})); k<<<blocks, threads>>>(({kind}*)z.data_ptr<at::{constant}>(), n);",
+            after="return z;",
+        )
+
+
+def _templates():
+    """What a launch's template arguments are found from: types, numbers, functors, defaults, packs, specialisations."""
+    body = "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = "
+    signature = "(const float* x, float* y, int n)"
+    call = f"<<<blocks, threads>>>{FLOATS}"
+    yield _wrap(f"template <int N = 3> __global__ void k{signature} {{ {body}x[i] * N; }}", f"k<>{call}")
+    yield _wrap(f"template <int... N> __global__ void k{signature} {{ {body}x[i] * (N + ...); }}", f"k<1, 2, 3>{call}")
+    yield _wrap(
+        f"template <typename A, typename B> __global__ void k{signature} {{ {body}(A)x[i] + (B)x[i]; }}",
+        f"k<double, int>{call}",
+    )
+    yield _wrap(
+        f"template <bool F> __global__ void k{signature} {{ if constexpr (F) {{ {body}x[i]; }} else {{ {body}-x[i]; }} }}",
+        f"if (x.dim() == 2) k<true>{call} else k<false>{call}",
+    )
+    yield _wrap(
+        f"template <typename T> struct One {{ static constexpr float v = 1; }}; template <> struct One<int> {{ static constexpr float v = 2; }};\n"
+        f"template <typename T> __global__ void k{signature} {{ {body}x[i] + One<T>::v; }}",
+        f"k<int>{call} k<char>{call}",
+    )
+    yield _wrap(
+        f"template <template <typename> class C> __global__ void k{signature} {{ {body}C<float>()(x[i]); }}\ntemplate <typename T> struct Neg {{ __device__ T operator()(T v) const {{ return -v; }} }};",
+        f"k<Neg>{call}",
+    )
+    yield _wrap(
+        f"constexpr int cube(int v) {{ return v * v * v; }}\ntemplate <int N> __global__ void k{signature} {{ {body}x[i] * N; }}",
+        f"k<cube(2)>{call}",
+    )
+    yield _wrap(
+        f"enum Mode : int {{ A, B }};\ntemplate <Mode M> __global__ void k{signature} {{ {body}M == B ? x[i] : 0.f; }}\ntemplate <Mode M> void go(const at::Tensor& x, at::Tensor y, int n) {{ k<M><<<(n + 63) / 64, 64>>>(x.data_ptr<float>(), y.data_ptr<float>(), n); }}",
+        "go<B>(x, y, n);",
+    )
+    yield _wrap(
+        "template <typename T, typename F> __global__ void k(T* y, int n, F f) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = f(i); }\nstruct Half { __host__ __device__ float operator()(int i) const { return i * 0.5f; } };",
+        "k<<<blocks, threads>>>(y.data_ptr<float>(), n, Half());",
+    )
+    yield _wrap(
+        "template <typename T> __global__ void k(at::PackedTensorAccessor32<T, 2> y, T v) { y[blockIdx.x][threadIdx.x] = v; }",
+        'AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "k", [&] { k<scalar_t><<<x.size(0), x.size(1)>>>(y.packed_accessor32<scalar_t, 2>(), scalar_t(7)); });',
+    )
+    yield _wrap(
+        "template <typename T> struct Args { const T* x; T* y; int n; };\ntemplate <typename T> __global__ void k(Args<T> a) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < a.n) a.y[i] = a.x[i] + 5; }",
+        "Args<float> a{x.data_ptr<float>(), y.data_ptr<float>(), n}; k<<<blocks, threads>>>(a);",
+    )
+    yield _wrap(
+        f"namespace inner {{ template <unsigned W> __global__ void k{signature} {{ {body}x[i] / W; }} }}",
+        f"inner::k<4u>{call}",
+    )
+
+
+def _several():
+    """Several kernels: one after another, of one name, one that calls a device function of another, and with a result between."""
+    kernel = "__global__ void {name}(const float* x, float* y, int n) {{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = {body}; }}\n"
+    for count in (2, 3, 5):
+        kernels = "".join(kernel.format(name=f"k{number}", body=f"x[i] + {number}.f") for number in range(count))
+        calls = " ".join(
+            f"k{number}<<<blocks, threads>>>({'x' if number == 0 else 'y'}.data_ptr<float>(), y.data_ptr<float>(), n);"
+            for number in range(count)
+        )
+        yield _wrap(kernels, calls)
+    overloads = (
+        kernel.format(name="k", body="x[i]")
+        + "__global__ void k(float* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] *= 3.f; }\n"
+    )
+    yield _wrap(overloads, f"k<<<blocks, threads>>>{FLOATS} k<<<blocks, threads>>>(y.data_ptr<float>(), n);")
+    yield _wrap(
+        "__device__ __noinline__ float shared_step(float v) { return v * 0.5f + 1.f; }\n"
+        + kernel.format(name="a", body="shared_step(x[i])")
+        + kernel.format(name="b", body="shared_step(shared_step(x[i]))"),
+        f"a<<<blocks, threads>>>{FLOATS} b<<<blocks, threads>>>(y.data_ptr<float>(), y.data_ptr<float>(), n);",
+    )
+    yield _wrap(
+        kernel.format(name="a", body="x[i] * 2"),
+        f"a<<<blocks, threads>>>{FLOATS} auto s = y.sum(0, true).expand_as(y).contiguous(); a<<<blocks, threads>>>(s.data_ptr<float>(), y.data_ptr<float>(), n);",
+    )
+    yield _wrap(
+        kernel.format(name="a", body="x[i] * 2"),
+        f"void (*f)(const float*, float*, int) = a; f<<<blocks, threads>>>{FLOATS}",
+    )
+    yield _wrap(
+        kernel.format(name="a", body="x[i] * 6"),
+        "const float* p = x.data_ptr<float>(); float* q = y.data_ptr<float>(); int m = n; void* args[] = {&p, &q, &m}; cudaLaunchKernel((const void*)a, dim3(blocks), dim3(threads), args, 0, nullptr);",
+    )
+
+
+def _options():
+    """Tensors made in many ways, and given back."""
+    kernel = _float_kernel("v * 4.f")
+    for made in (
+        "torch::TensorOptions options(torch::kFloat64); auto z = torch::ones({3}, options.device(x.device()));",
+        "auto z = torch::zeros({2, 2}, torch::TensorOptions().dtype(torch::kInt32).device(torch::kCUDA, 0));",
+        "auto z = torch::full({4}, 2, torch::dtype(torch::kLong).device(x.device()));",
+        "auto z = torch::empty({0}, x.options());",
+        "at::Tensor z = at::zeros(x.sizes(), x.options().memory_format(at::MemoryFormat::Contiguous));",
+        "auto z = torch::ones({2}, at::device(at::kCUDA).dtype(at::kBool));",
+        "auto z = torch::linspace(0, 1, 5, x.options());",
+        "auto z = x.new_empty({4, 4}).zero_();",
+        "c10::IntArrayRef s = x.sizes(); std::vector<int64_t> v(s.begin(), s.end()); v.push_back(1); auto z = x.reshape(v);",
+        "c10::optional<at::Tensor> maybe = x; auto z = maybe.has_value() ? *maybe + 1 : x;",
+        "auto z = torch::tensor({1.5, 2.5}, x.options().dtype(torch::kDouble));",
+        "std::optional<at::Tensor> none; TORCH_CHECK(!none.has_value()); auto z = x.to(x.device(), torch::kInt16, false, true);",
+    ):
+        yield _wrap(kernel, f"k<<<blocks, threads>>>{FLOATS} {made}", after="if (n > 0) return z;")  # fmt: skip
+
+
+def _streams():
+    """Work on other streams, and events, waited for before the result is used."""
+    kernel = _float_kernel("v * 8.f")
+    for begin, stream, end in (
+        ("cudaStream_t s; cudaStreamCreate(&s);", "s", "cudaStreamSynchronize(s); cudaStreamDestroy(s);"),
+        ("auto s = at::cuda::getStreamFromPool(); cudaDeviceSynchronize();", "s", "s.synchronize();"),
+        (
+            "auto s = c10::cuda::getStreamFromPool(true, x.device().index()); cudaDeviceSynchronize();",
+            "s.stream()",
+            "cudaStreamSynchronize(s);",
+        ),
+        (
+            "cudaDeviceSynchronize(); auto s = at::cuda::getDefaultCUDAStream();",
+            "s",
+            "C10_CUDA_CHECK(cudaStreamSynchronize(s.stream()));",
+        ),
+        (
+            "auto s = at::cuda::getCurrentCUDAStream(); cudaEvent_t e; cudaEventCreate(&e);",
+            "s",
+            "cudaEventRecord(e, s); cudaEventSynchronize(e); cudaEventDestroy(e);",
+        ),
+        (
+            "auto before = at::cuda::getCurrentCUDAStream(); auto s = at::cuda::getStreamFromPool(); cudaDeviceSynchronize(); at::cuda::setCurrentCUDAStream(s);",
+            "at::cuda::getCurrentCUDAStream()",
+            "cudaDeviceSynchronize(); at::cuda::setCurrentCUDAStream(before);",
+        ),
+    ):
+        yield _wrap(kernel, f"{begin} k<<<blocks, threads, 0, {stream}>>>{FLOATS} {end}")  # fmt: skip
+
+
+def _cub():
+    """CUB's block and warp primitives within kernels, and its device-wide algorithms, whose kernels are CUB's own."""
+    head = "__global__ void k(const float* x, float* y, int n) { int i = blockIdx.x * 128 + threadIdx.x; float v = i < n ? x[i] : 0.f; "
+    block = (
+        "using R = cub::BlockReduce<float, 128>; __shared__ typename R::TempStorage t; float s = R(t).Sum(v); if (threadIdx.x == 0) t2 = s; __syncthreads(); if (i < n) y[i] = t2;",
+        "using R = cub::WarpReduce<float>; __shared__ typename R::TempStorage t[4]; float s = R(t[threadIdx.x / 32]).Sum(v); s = __shfl_sync(0xffffffff, s, 0); t2 = 0; if (i < n) y[i] = s;",
+        "using S = cub::BlockScan<float, 128>; __shared__ typename S::TempStorage t; float s; S(t).InclusiveSum(v, s); t2 = 0; if (i < n) y[i] = s;",
+        "using S = cub::BlockRadixSort<float, 128, 1>; __shared__ typename S::TempStorage t; float a[1] = {v}; S(t).Sort(a); t2 = 0; if (i < n) y[i] = a[0];",
+    )  # fmt: skip
+    for body in block:
+        yield _wrap(f"{head}__shared__ float t2; {body} }}", f"k<<<blocks, 128>>>{FLOATS}")
+    device = "size_t size = 0; {call}(nullptr, size, {arguments}); auto t = torch::empty({{(int64_t)size}}, x.options().dtype(torch::kByte)); {call}(t.data_ptr(), size, {arguments});"
+    pointers = "x.data_ptr<float>(), y.data_ptr<float>(), n"
+    for call in ("cub::DeviceReduce::Sum", "cub::DeviceScan::InclusiveSum"):
+        before = "y.zero_();"
+        yield _wrap("", before + device.format(call=call, arguments=pointers))
 
 
 SINGLES = (

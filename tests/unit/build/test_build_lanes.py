@@ -1,21 +1,25 @@
-"""Both lanes make the same of every program of the corpus: the host code that is compiled, and the device's code.
+"""Both lanes make the same of every program of the corpus: the host code that is compiled, and the device's code; what
+the fast lane makes can be linked and loaded. No lane builds a broken program.
 
-The plain lane's front end reads all programs at once, each named by line markers; the fast lane's reads one at a time.
+The plain lane's front end reads all programs at once, the fast lane's a few; line markers name each.
 """
 
+import os
 import re
 import shlex
 import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from cuda_corpus import HEADERS, list_programs
+from cuda_corpus import HEADERS, list_broken_programs, list_programs
 
 from harness.build import probe_toolchain
-from harness.build.fast import SCRIPT, read_plan, write_fast_steps
+from harness.build.fast import SCRIPT, write_fast_steps
 from harness.build.kit import IMPLICIT_HEADERS, KitMaker, lowering, preprocess, read_steps
 from harness.build.kits import strip_name
-from harness.build.plan import write_plan
+from harness.build.plan import read_plan, write_plan
 from harness.build.regions import MISSING, split_regions
 from harness.domain import BuildRequest
 
@@ -24,18 +28,22 @@ pytestmark = [pytest.mark.slow, pytest.mark.nvcc, pytest.mark.timeout(3600)]
 
 def lower_plainly(kit, programs, folder, run):
     """Program name -> what the front end makes of it with torch's own headers."""
-    write_together(programs, folder / "all.cu")
+    (folder / "all.cu").write_text(write_together(programs, IMPLICIT_HEADERS))
     run(preprocess(kit.steps["host_preprocess"], "all.cu", "all.ii"), folder)
     run(lowering(kit.steps["lower"], "all.ii", "all.cpp"), folder)
+    return read_host((folder / "all.cpp").read_text(), programs)
+
+
+def read_host(lowered, programs):
     found = {}
-    for name, text in split_regions((folder / "all.cpp").read_text()):
+    for name, text in split_regions(lowered):
         found[Path(name).stem] = found.get(Path(name).stem, "") + text
     return {program.name: normalise_host(found[program.name]) for program in programs}
 
 
 def compile_device_plainly(kit, programs, folder, run):
     """Entry point -> its code, of all programs with torch's own headers."""
-    write_together(programs, folder / "all.cu")
+    (folder / "all.cu").write_text(write_together(programs, IMPLICIT_HEADERS))
     run(preprocess(kit.steps["device_preprocess"], "all.cu", "cuda.cpp1.ii"), folder)
     words = list(kit.steps["device"])
     at = words.index("--module_id_file_name")
@@ -44,26 +52,34 @@ def compile_device_plainly(kit, programs, folder, run):
     return read_entries((folder / "cuda.ptx").read_text())
 
 
-def write_together(programs, path):
-    first = len(IMPLICIT_HEADERS) + len(HEADERS) + 1
-    parts = [f"#include <{header}>" for header in (*IMPLICIT_HEADERS, *HEADERS)]
-    for program in programs:
-        parts.append(f'# {first} "{program.name}.cu"\nnamespace {program.name} {{\n{program.body}\n}}')
-    path.write_text("\n".join(parts) + "\n")
+def write_together(programs, implicit=()):
+    """One source of these programs, in which each is a file of its own to the compiler."""
+    headers = list(dict.fromkeys(header for program in programs for header in program.headers))
+    parts = [f"#include <{header}>" for header in (*implicit, *headers)]
+    parts += [f'# 1 "{program.name}.cu"\nnamespace {program.name} {{\n{program.body}\n}}' for program in programs]
+    return "\n".join(parts) + "\n"
 
 
-def build_fast(kit, program, folder):
-    """(host code, entry points) of one program in the fast lane; None where it does not build there."""
+def build_fast(kit, programs, folder, link_command="true"):
+    """(host code by program, entry points) of a few programs in the fast lane; None where it does not build them."""
     folder.mkdir()
-    request = BuildRequest(name=program.name, cuda_sources=(program.source,))
-    reason = write_fast_steps(kit, request, folder, main_command="true", link_command="true")
+    request = BuildRequest(name="few", cuda_sources=(write_together(programs),))
+    reason = write_fast_steps(kit, request, folder, main_command="true", link_command=link_command)
     assert reason is None
     if run_compiler(["sh", SCRIPT], folder)[0] != 0:
         return None
-    own = "".join(
-        text for name, text in split_regions((folder / "own.cpp").read_text()) if name == str(folder / "cuda.cu")
-    )
-    return normalise_host(own.partition("_NV_ANON_NAMESPACE")[0]), read_entries((folder / "cuda.ptx").read_text())
+    own = (folder / "own.cpp").read_text().partition("_NV_ANON_NAMESPACE")[0]
+    return read_host(own, programs), read_entries((folder / "cuda.ptx").read_text())
+
+
+def split_programs(programs):
+    """A few at a time: the façade is made for the words of a source, and is to be lean."""
+    return [
+        few
+        for extra in (False, True)
+        for kind in [[program for program in programs if (program.headers != HEADERS) == extra]]
+        for few in (kind[first : first + 6] for first in range(0, len(kind), 6))
+    ]
 
 
 def normalise_host(text):
@@ -99,18 +115,24 @@ def run_compiler(command, folder):
 
 
 @pytest.fixture(scope="module")
-def kit(tmp_path_factory, module_environment):
-    import torch
-
+def plan(tmp_path_factory, module_environment):
+    """torch's own build of a CUDA extension, as variables."""
     toolchain = probe_toolchain()
     module_environment.setenv("CPLUS_INCLUDE_PATH", ":".join(toolchain.packaged_cuda_headers))
-    include = Path(torch.__file__).parent / "include"
-    folder = tmp_path_factory.mktemp("kit")
+    folder = tmp_path_factory.mktemp("plan")
     write_plan(BuildRequest(name="p", cpp_sources=("",), cuda_sources=("",)), folder, "9.0")
-    plan = read_plan(folder)
+    return read_plan(folder)
+
+
+@pytest.fixture(scope="module")
+def kit(plan, tmp_path_factory):
+    import torch
+
+    folder = tmp_path_factory.mktemp("kit")
+    (folder / "cuda.cu").write_text("")
     flags = shlex.split(f"{strip_name(plan['cuda_cflags'])} {plan['cuda_post_cflags']}")
     dry_run = run_compiler([plan["nvcc"], "--dryrun", *flags, "-c", "cuda.cu", "-o", "cuda.cuda.o"], folder)[1]
-    return KitMaker(folder, read_steps(dry_run), include, run_compiler).make()
+    return KitMaker(folder, read_steps(dry_run), Path(torch.__file__).parent / "include", run_compiler).make()
 
 
 @pytest.fixture(scope="module")
@@ -119,18 +141,45 @@ def module_environment():
         yield monkeypatch
 
 
-def test_both_lanes_make_the_same_of_every_program(kit, tmp_path):
+LOAD = """
+import ctypes, os, sys
+import torch
+for path in sys.argv[1:]:
+    ctypes.CDLL(path, mode=os.RTLD_NOW)
+"""
+
+
+def test_both_lanes_make_the_same_of_every_program(kit, plan, tmp_path):
     programs = list_programs()
+    assert len(programs) >= 300
     host = lower_plainly(kit, programs, tmp_path, run_checked)
     device = compile_device_plainly(kit, programs, tmp_path, run_checked)
-    unfit = []
-    for program in programs:
-        built = build_fast(kit, program, tmp_path / program.name)
-        if built is None:
-            unfit.append(program.name)
+    link = f"{plan['cxx']} cuda.cuda.o {plan['ldflags']} -o linked.so"
+    unfit, groups = [], split_programs(programs)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        built = list(pool.map(lambda few: build_fast(kit, few, tmp_path / few[0].name, link), groups))
+    for few, found in zip(groups, built, strict=True):
+        if found is None:
+            unfit += [program.name for program in few]
             continue
-        own_host, own_device = built
-        assert own_host == host[program.name]
+        own_host, own_device = found
+        assert own_host == {program.name: host[program.name] for program in few}
         assert own_device == {name: code for name, code in device.items() if name in own_device}
-        assert own_device, "a program without a kernel shows nothing"
+        assert own_device, "programs without a kernel show nothing"
     assert len(unfit) <= len(programs) // 20, f"the fast lane is to build nearly all; not {unfit}"
+    libraries = sorted(map(str, tmp_path.glob("*/linked.so")))
+    assert len(libraries) == len(built) - built.count(None)
+    run_checked([sys.executable, "-c", LOAD, *libraries], tmp_path)
+
+
+def test_no_lane_builds_a_broken_program(kit, tmp_path):
+    programs = list_broken_programs()
+    (tmp_path / "all.cu").write_text(write_together(programs, IMPLICIT_HEADERS))
+    run_checked(preprocess(kit.steps["host_preprocess"], "all.cu", "all.ii"), tmp_path)
+    returncode, log = run_compiler(lowering(kit.steps["lower"], "all.ii", "all.cpp"), tmp_path)
+    blamed = set(re.findall(r"^(b\d+)\.cu\(\d+\): error", log, re.MULTILINE))
+    assert returncode != 0
+    assert blamed == {program.name for program in programs}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        built = list(pool.map(lambda program: build_fast(kit, [program], tmp_path / program.name), programs))
+    assert [program.name for program, found in zip(programs, built, strict=True) if found is not None] == []

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.build import Builder, probe_toolchain
-from harness.build.kits import ASKED_BEFORE_MADE, KitShelf
+from harness.build import Builder, kits, probe_toolchain
+from harness.build.diagnose import shorten_log
+from harness.build.kits import KitShelf
 from harness.build.schedule import MemoryGate
 from harness.domain import BuildRequest
 
@@ -107,13 +108,15 @@ def make_builder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def fast(make_builder):
-    """A builder whose kits are there: others have asked for them before."""
-    builder = make_builder()
-    for request in (REQUEST, HOST):
-        for number in range(ASKED_BEFORE_MADE):
-            comment = (f"// request {number}\n",)
-            builder.build(replace(request, cpp_sources=request.cpp_sources + comment))
-    return builder
+    """A builder that makes its kits when they are asked for first."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(kits, "ASKED_BEFORE_MADE", 0)
+        yield make_builder()
+
+
+@pytest.fixture(scope="module")
+def plain(make_builder):
+    return make_builder(cache="plain", fast=False)
 
 
 def call_all(result, name, calls):
@@ -124,8 +127,8 @@ def call_all(result, name, calls):
 @pytest.mark.slow
 @pytest.mark.nvcc
 @pytest.mark.timeout(3600)
-def test_a_cuda_candidate_of_both_lanes_answers_alike(fast, make_builder):
-    results = [fast.build(REQUEST), make_builder(cache="plain", fast=False).build(REQUEST)]
+def test_a_cuda_candidate_of_both_lanes_answers_alike(fast, plain):
+    results = [fast.build(REQUEST), plain.build(REQUEST)]
     assert [(result.status, result.lane) for result in results] == [("built", "fast"), ("built", "plain")]
     found = [call_all(result, "scaling", CUDA_CALLS) for result in results]
     assert found[0] == found[1]
@@ -134,8 +137,8 @@ def test_a_cuda_candidate_of_both_lanes_answers_alike(fast, make_builder):
 @pytest.mark.slow
 @pytest.mark.nvcc
 @pytest.mark.timeout(3600)
-def test_host_code_of_both_lanes_gives_the_same_bits(fast, make_builder):
-    results = [fast.build(HOST), make_builder(cache="plain", fast=False).build(HOST)]
+def test_host_code_of_both_lanes_gives_the_same_bits(fast, plain):
+    results = [fast.build(HOST), plain.build(HOST)]
     assert [(result.status, result.lane) for result in results] == [("built", "fast"), ("built", "plain")]
     found = [call_all(result, "host_code", HOST_CALLS) for result in results]
     assert found[0] == found[1]
@@ -145,17 +148,22 @@ def test_host_code_of_both_lanes_gives_the_same_bits(fast, make_builder):
 @pytest.mark.nvcc
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
-    ("broken", "words"),
+    ("broken", "words", "lane"),
     [
-        ("y[i] = x[i] * missing;", "missing"),
-        ("y[i] = x[i] *;", "expected an expression"),
-        ("y[i] = at::nothing_like_it(x[i]);", "nothing_like_it"),
+        ("y[i] = x[i] * missing; }", 'identifier "missing" is undefined', "fast"),
+        ("y[i] = x[i] *; }", "expected an expression", "fast"),
+        ("y[i] = x[i];", 'expected a "}"', "fast"),
+        ("y[i] = at::nothing_like_it(x[i]); }", "nothing_like_it", "plain"),
     ],
+    ids=["undefined", "syntax", "brackets", "torch"],
 )
-def test_what_does_not_compile_is_shown_in_the_plain_lanes_words(fast, broken, words):
-    result = fast.build(replace(REQUEST, cuda_sources=(CUDA.replace("y[i] = x[i] * by;", broken),)))
-    assert (result.status, result.lane) == ("failed", "plain")
-    assert words in result.log
+def test_what_does_not_compile_is_shown_in_the_plain_lanes_words(fast, plain, broken, words, lane):
+    source = CUDA.replace("y[i] = x[i] * by; }", broken)
+    request = replace(REQUEST, cuda_sources=(source,))
+    found, expected = fast.build(request), plain.build(request)
+    assert [(result.status, result.lane) for result in (found, expected)] == [("failed", lane), ("failed", "plain")]
+    assert words in found.log
+    assert shorten_log(found.log) == shorten_log(expected.log)
 
 
 @pytest.mark.slow

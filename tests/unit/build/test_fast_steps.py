@@ -1,12 +1,13 @@
 """Which sources the fast lane takes, and what it makes of the texts it works on; no compiler is run."""
 
+import json
 import re
 
 import pytest
 
 from harness.build.facade import TorchNames
-from harness.build.fast import write_fast_steps
-from harness.build.kit import STEPS, Kit, KitError, read_steps
+from harness.build.fast import FRONT_FAILED, FRONT_LOG, MAIN_FAILED, FastBuild, write_fast_steps
+from harness.build.kit import NAMES_AT_FILE_SCOPE, SOURCE, STEPS, Kit, KitError, read_steps
 from harness.build.regions import MISSING, keep_own, read_macros, split_regions
 from harness.domain import BuildRequest
 
@@ -129,3 +130,48 @@ def test_nvccs_steps_are_read_with_their_variables():
 def test_other_steps_than_the_known_ones_are_no_kit():
     with pytest.raises(KitError, match="nvcc takes 1 steps"):
         read_steps("#$ gcc -c x.cu")
+
+
+@pytest.mark.parametrize(
+    ("returncode", "has_cuda", "target"),
+    [
+        (1, True, "cuda.cuda.o"),
+        (FRONT_FAILED, True, "cuda.cuda.o"),
+        (MAIN_FAILED, True, "main.o"),
+        (1, False, "main.o"),
+    ],
+)
+def test_what_failed_is_named_as_the_plain_lane_names_it(tmp_path, returncode, has_cuda, target):
+    build = FastBuild(folder=tmp_path, readable=(), main_as_ever=True, kit=tmp_path if has_cuda else None)
+    assert build.name_failed(returncode) == target
+
+
+@pytest.mark.parametrize(
+    ("log", "as_ever", "returncode", "decided"),
+    [
+        ("main.cpp:3:1: error: no", True, MAIN_FAILED, True),
+        ("main.cpp:3:1: fatal error: x.h: No such file", True, MAIN_FAILED, True),
+        ("main.cpp:3:1: error: no", False, MAIN_FAILED, False),
+        ("main.cpp:3:1: error: no", True, 1, False),
+        ("main.cpp:3:1: internal compiler error: no\nmain.cpp:3:1: error: no", True, MAIN_FAILED, False),
+        ("cc1plus: error: one or more PCH files were found, but they were invalid", True, MAIN_FAILED, False),
+        ("c++: fatal error: Killed signal terminated program cc1plus", True, MAIN_FAILED, False),
+        ("main.cpp:3:1: warning: no error", True, MAIN_FAILED, False),
+    ],
+)
+def test_an_error_of_the_same_compiler_in_the_same_text_is_final(tmp_path, log, as_ever, returncode, decided):
+    build = FastBuild(folder=tmp_path, readable=(), main_as_ever=as_ever, kit=None)
+    assert build.has_decided(returncode, log) == decided
+
+
+def test_an_error_of_the_front_end_is_final_only_where_the_kit_can_tell(tmp_path):
+    source = tmp_path / SOURCE
+    build = FastBuild(folder=tmp_path, readable=(), main_as_ever=True, kit=tmp_path)
+    (tmp_path / FRONT_LOG).write_text(f'{source}(1): error: identifier "missing" is undefined\n\n')
+    (tmp_path / "body.host.ii").write_text(f'# 1 "{source}"\nfloat f() {{ return missing; }}\n')
+    (tmp_path / "facade.host.ii").write_text("")
+    assert not build.has_decided(FRONT_FAILED, "")
+    (tmp_path / NAMES_AT_FILE_SCOPE).write_text(json.dumps({"at": 2}))
+    assert build.has_decided(FRONT_FAILED, "")
+    (tmp_path / NAMES_AT_FILE_SCOPE).write_text(json.dumps({"missing": 1}))
+    assert not build.has_decided(FRONT_FAILED, "")
