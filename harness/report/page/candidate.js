@@ -132,7 +132,7 @@ function renderSources(row, record, parentRecord, parent) {
     ? h("p", { class: "note" }, `The version of the problem that this was judged against (${digest || "unknown"}) was not found when the report was made.`)
     : renderSource(reference, new Map(), "reference"));
   const difference = before && source !== null && h("details", { open: true, id: "difference" }, h("summary", {}, `What changed since turn ${numberAt("turn", parent)}`), renderDiff(before, source));
-  return h("section", { class: "card", "aria-label": "Source" }, h("h2", {}, "Source"), difference, h("div", { class: "sources" }, left, right));
+  return h("section", { class: "card", "aria-label": "Source" }, h("h2", {}, "Source"), difference, h("div", { class: reference === undefined ? "" : "sources" }, left, right));
 }
 
 function renderBuild(record, answer) {

@@ -1,5 +1,6 @@
 // Plots, drawn by Observable Plot from plain values. Each takes a width and returns an element.
 
+const LABELS = { labelAnchor: "center", labelArrow: "none", labelOffset: 38 };
 const FONT = { background: "transparent", color: "currentColor", fontSize: "12px", fontFamily: "inherit", overflow: "visible" };
 
 // Draws now, and again when the width or the colours change.
@@ -39,8 +40,8 @@ function plotCurves(groups, thresholds, width) {
   const shown = values.filter(({ p }) => p >= nearest && p <= farthest * 1.2);
   const bands = groups.length <= 4 ? shown : [];
   return describe(Plot.plot({
-    width, height: 300, style: FONT, marginLeft: 44, marginRight: 12,
-    x: { type: "log", base: 2, label: "p: faster than p times the baseline", ticks: multiplesBetween(nearest, farthest * 1.2), tickFormat: formatMultiple },
+    width, height: 310, style: FONT, marginTop: 28, marginLeft: 44, marginRight: 20, marginBottom: 42,
+    x: { ...LABELS, type: "log", base: 2, label: "p: faster than p times the baseline", ticks: multiplesBetween(nearest, farthest * 1.2), tickFormat: formatMultiple },
     y: { label: "fast_p", domain: [0, 1], percent: false, tickFormat: "%", grid: true },
     marks: [
       Plot.ruleX([1], { stroke: "currentColor", strokeOpacity: 0.5, strokeDasharray: "3,3" }),
@@ -61,8 +62,8 @@ function plotSpeedups(groups, width) {
   const clamp = (speedup) => Math.min(Math.max(speedup, edges[0]), edges[edges.length - 1] * 0.999);
   const medians = d3.rollups(values, (some) => d3.median(some, (d) => d.speedup), (d) => d.name).map(([name, speedup]) => ({ name, speedup }));
   return describe(Plot.plot({
-    width, height: Math.max(170, groups.length * 58 + 46), style: FONT, marginLeft: 12, marginRight: 12, marginTop: 22,
-    x: { type: "log", base: 2, domain: [edges[0], edges[edges.length - 1]], label: "speedup", ticks: multiplesBetween(edges[0], edges[edges.length - 1]), tickFormat: formatMultiple },
+    width, height: Math.max(170, groups.length * 58 + 62), style: FONT, marginLeft: 20, marginRight: 20, marginBottom: 42, marginTop: 22,
+    x: { ...LABELS, type: "log", base: 2, domain: [edges[0], edges[edges.length - 1]], label: "speedup", ticks: multiplesBetween(edges[0], edges[edges.length - 1]), tickFormat: formatMultiple },
     y: { axis: null }, fy: { domain: groups.map(({ label }) => label), axis: null, padding: 0.28 },
     marks: [
       Plot.ruleX([1], { stroke: "currentColor", strokeOpacity: 0.5, strokeDasharray: "3,3" }),
@@ -85,11 +86,11 @@ function plotOutcomes(groups, stages, width) {
     kinds: stage.outcomes.filter((outcome) => group.outcomes[outcome]).map((outcome) => `${outcome} ${group.outcomes[outcome]}`).join("\n"),
   }))).filter(({ count }) => count);
   return describe(Plot.plot({
-    width, height: groups.length * 34 + 46, style: FONT, marginLeft: Math.min(150, width / 3), marginRight: 14,
-    x: { label: "share of samples", tickFormat: "%", domain: [0, 1] }, y: { domain: groups.map(({ label }) => label), label: null, tickFormat: (label) => cutMiddle(label, 20), tickSize: 0 },
+    width, height: groups.length * 34 + 62, style: FONT, marginLeft: Math.min(150, width / 3), marginRight: 20, marginBottom: 42,
+    x: { ...LABELS, label: "share of samples", tickFormat: "%", domain: [0, 1] }, y: { domain: groups.map(({ label }) => label), label: null, tickFormat: (label) => cutMiddle(label, 20), tickSize: 0 },
     marks: [
       Plot.barX(values, { x: (d) => d.count / d.samples, y: "name", fill: "fill", order: stages.map(({ name }) => name), z: "stage", stroke: "var(--surface)", strokeWidth: 1, tip: true, channels: { how: "kinds" }, title: (d) => `${d.name}\n${d.stage}: ${d.count} of ${d.samples}\n${d.kinds}` }),
-      Plot.text(values.filter((d) => d.count / d.samples > 24 / width * 2), Plot.stackX({ x: (d) => d.count / d.samples, y: "name", z: "stage", order: stages.map(({ name }) => name), text: (d) => String(d.count), fill: (d) => (["build", "suspect", "no code", "not judged", "wrong"].includes(d.stage) ? "#111" : "#fff"), pointerEvents: "none" })),
+      Plot.text(values, Plot.stackX({ x: (d) => d.count / d.samples, y: "name", z: "stage", order: stages.map(({ name }) => name), text: (d) => (d.count / d.samples * width * 0.7 > 9 * String(d.count).length ? String(d.count) : ""), fill: (d) => (["build", "suspect", "no code", "not judged", "wrong"].includes(d.stage) ? "#111" : "#fff"), pointerEvents: "none" })),
     ],
   }), "How the samples of each model ended");
 }
@@ -107,8 +108,8 @@ function plotRoofline(groups, width) {
   const [left, right] = d3.extent([...values.map((d) => d.intensity), peak / bandwidth]);
   const roof = [left / 2, peak / bandwidth, right * 2].map((intensity) => ({ intensity, rate: Math.min(peak, intensity * bandwidth) }));
   return describe(Plot.plot({
-    width, height: 320, style: FONT, marginLeft: 52, marginRight: 14, grid: true,
-    x: { type: "log", label: "operations per byte", tickFormat: (v) => formatError(v), ticks: 5 },
+    width, height: 330, style: FONT, marginTop: 28, marginLeft: 52, marginRight: 20, marginBottom: 42, grid: true,
+    x: { ...LABELS, type: "log", label: "operations per byte", tickFormat: "~s", ticks: width < 450 ? 3 : 5 },
     y: { type: "log", label: "TFLOP/s reached", tickFormat: (v) => formatError(v), ticks: 5 },
     marks: [
       Plot.line(roof, { x: "intensity", y: "rate", strokeWidth: 2, strokeOpacity: 0.7 }),
@@ -122,8 +123,8 @@ function plotPhases(groups, width) {
   const names = [...new Set(groups.flatMap((group) => Object.keys(group.phases)))];
   const values = groups.flatMap((group) => names.map((phase) => ({ name: group.label, phase, seconds: (group.phases[phase] || 0) / group.samples })));
   return describe(Plot.plot({
-    width, height: groups.length * 34 + 46, style: FONT, marginLeft: Math.min(150, width / 3), marginRight: 14,
-    x: { label: "seconds per sample", grid: true }, y: { domain: groups.map(({ label }) => label), label: null, tickFormat: (label) => cutMiddle(label, 20), tickSize: 0 },
+    width, height: groups.length * 34 + 62, style: FONT, marginLeft: Math.min(150, width / 3), marginRight: 20, marginBottom: 42,
+    x: { ...LABELS, label: "seconds per sample", grid: true }, y: { domain: groups.map(({ label }) => label), label: null, tickFormat: (label) => cutMiddle(label, 20), tickSize: 0 },
     color: { domain: names, range: names.map((_, i) => PALETTE[i % PALETTE.length]) },
     marks: [Plot.barX(values, { x: "seconds", y: "name", fill: "phase", order: names, tip: { format: { x: (v) => `${v.toFixed(2)} s` } }, stroke: "var(--surface)" })],
   }), "Seconds that the harness spent on a sample, by phase");
@@ -134,8 +135,8 @@ function plotRatios(timing, width) {
   const { baseline_claim_us: baseline, candidate_claim_us: candidate, baseline_judge_us: slow, candidate_judge_us: fast } = timing.samples;
   const values = baseline.map((time, i) => ({ block: i + 1, ratio: time / candidate[i], seen: slow[i] / fast[i] }));
   return describe(Plot.plot({
-    width, height: 230, style: FONT, marginLeft: 50, marginRight: 14,
-    x: { label: "block", ticks: Math.min(10, values.length), tickFormat: "d" }, y: { label: "speedup", grid: true, tickFormat: formatError, nice: true },
+    width, height: 240, style: FONT, marginTop: 28, marginLeft: 50, marginRight: 20, marginBottom: 42,
+    x: { ...LABELS, label: "block", ticks: Math.min(10, values.length), tickFormat: "d" }, y: { label: "speedup", grid: true, tickFormat: formatError, nice: true },
     marks: [
       Plot.rectY([timing], { x1: 0.5, x2: values.length + 0.5, y1: "low", y2: "high", fill: PALETTE[0], fillOpacity: 0.12 }),
       Plot.ruleY([timing.speedup], { stroke: PALETTE[0], strokeWidth: 1.5 }),
@@ -150,8 +151,8 @@ function plotTimes(timing, width) {
   const sides = [["baseline", PALETTE[1]], ["candidate", PALETTE[0]]];
   const values = sides.flatMap(([side, colour]) => timing.samples[`${side}_claim_us`].map((us, i) => ({ block: i + 1, us, side: side === "baseline" ? timing.baseline : side, colour })));
   return describe(Plot.plot({
-    width, height: 230, style: FONT, marginLeft: 62, marginRight: 14,
-    x: { label: "block", tickFormat: "d", ticks: Math.min(10, values.length / 2) }, y: { label: "time per call", type: "log", tickFormat: formatTime, grid: true, ticks: 5 },
+    width, height: 240, style: FONT, marginTop: 28, marginLeft: 62, marginRight: 20, marginBottom: 42,
+    x: { ...LABELS, label: "block", tickFormat: "d", ticks: Math.min(10, values.length / 2) }, y: { label: "time per call", type: "log", tickFormat: formatTime, grid: true, ticks: 5 },
     marks: [
       Plot.line(values, { x: "block", y: "us", z: "side", stroke: "colour", strokeOpacity: 0.35 }),
       Plot.dot(values, { x: "block", y: "us", fill: "colour", r: 2.4, tip: true, title: (d) => `${d.side}, block ${d.block}\n${formatTime(d.us)}` }),

@@ -58,15 +58,15 @@ function inSection(section) {
 function evaluationColumns() {
   const number = (name, label, format) => ({ name, label, number: true, cell: (row) => format(numberAt(name, row)) });
   const text = (name, label, kind) => ({ name, label, class: kind, cell: (row) => textAt(name, row) });
-  const shown = [
-    { name: "id", label: "id", number: true, cell: (row) => h("a", { href: `#/candidate/${numberAt("id", row)}` }, String(numberAt("id", row))) },
-    text("problem", "problem", "wraps"), text("model", "model", "wraps"),
-    { name: "outcome", label: "outcome", cell: (row) => outcomeBadge(textAt("outcome", row)) },
-    number("speedup", "speedup", formatSpeedup),
-  ];
-  if (matchMedia(THIN).matches) return shown;
+  const identity = { name: "id", label: "id", number: true, cell: (row) => h("a", { href: `#/candidate/${numberAt("id", row)}` }, String(numberAt("id", row))) };
+  const outcome = { name: "outcome", label: "outcome", cell: (row) => outcomeBadge(textAt("outcome", row)) };
+  const speedup = number("speedup", "speedup", formatSpeedup);
+  if (matchMedia(THIN).matches) {
+    const subject = { ...text("problem", "problem", "wraps"), cell: (row) => [textAt("problem", row), h("div", { class: "note" }, textAt("model", row))] };
+    return [identity, subject, outcome, speedup];
+  }
   return [
-    ...shown,
+    identity, text("problem", "problem", "wraps"), text("model", "model", "wraps"), outcome, speedup,
     { name: "verdict", label: "time", cell: (row) => textAt("verdict", row) || "–" },
     { name: "device", label: "device", cell: (row) => textAt("device", row) },
     text("workload", "workload"), text("run", "run", "wraps"),

@@ -11,6 +11,7 @@ function route() {
     if (link.dataset.page === page) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
   }
   document.title = document.querySelector("header .title").textContent;
+  main.classList.toggle("wide", path === "evaluations");
   if (path.startsWith("candidate/")) {
     showCandidate(main, Number(path.split("/")[1]), () => turn === shown).then(() => { scrollTo(0, 0); main.dataset.ready = location.hash; }).catch(complain);
     return;
@@ -20,7 +21,7 @@ function route() {
 }
 
 function complain(error) {
-  replaceContent(main, h("h1", {}, "This page cannot be shown"), h("p", {}, `${error}`), h("p", {}, "The file may be incomplete: make the report again. It needs a browser of 2023 or later."));
+  replaceContent(main, h("h1", {}, "This page cannot be shown"), h("p", {}, `${error}`), h("p", {}, "The file may be incomplete: make the report again. It needs a browser of 2024 or later."));
   throw error;
 }
 

@@ -132,7 +132,7 @@ function renderCharts(groups, section) {
   if (timed.length) cards.push(renderRoofline(drawnGroups));
   cards.push(renderCosts(groups));
   cards.push(renderPhases(drawnGroups));
-  return h("div", { class: "cards" }, cards);
+  return h("div", { class: "cards even" }, cards);
 }
 
 function renderRoofline(groups) {
@@ -148,15 +148,18 @@ function renderCosts(groups) {
   const columns = [
     { name: "model", label: "model", class: "wraps", key: (g) => g.label, cell: (g) => [swatch(colourOfGroup(g.place)), g.label] },
     column("answers", "answers", (g) => g.cost.answers, formatNumber, "All turns of all samples"),
-    column("prompt", "prompt tokens", (g) => (g.cost.counted ? g.cost.prompt_tokens : null), formatCount),
-    column("completion", "answer tokens", (g) => (g.cost.counted ? g.cost.completion_tokens : null), formatCount, "Reasoning included"),
+    column("prompt", "tokens in", (g) => (g.cost.counted ? g.cost.prompt_tokens : null), formatCount),
+    column("completion", "out", (g) => (g.cost.counted ? g.cost.completion_tokens : null), formatCount, "Answer tokens, reasoning included"),
     column("reasoning", "reasoning", (g) => (g.cost.counted ? g.cost.reasoning_tokens : null), formatCount),
-    column("each", "tokens / correct", (g) => per(g, g.cost.prompt_tokens + g.cost.completion_tokens), formatCount),
+    column("each", "per correct", (g) => per(g, g.cost.prompt_tokens + g.cost.completion_tokens), formatCount, "Tokens for each correct kernel"),
     ...(priced ? [column("usd", "US$", (g) => g.cost.usd, (v) => (v === null ? "–" : v.toFixed(2))), column("usd_each", "US$ / correct", (g) => (g.cost.usd === null ? null : per(g, g.cost.usd)), (v) => (v === null ? "–" : v.toFixed(3)))] : []),
-    column("latency", "model's time", (g) => g.cost.latency_s || null, formatSeconds),
+    column("latency", "its time", (g) => g.cost.latency_s || null, formatSeconds),
   ];
   const note = groups.some((group) => group.cost.counted) ? (priced ? "" : "Prices are given with --price.") : "The answers of these runs hold no token counts.";
-  return card("Cost", note, makeTable({ columns, rows: groups, sort: "", caption: "Cost" }));
+  const cost = card("Cost", note, makeTable({ columns, rows: groups, sort: "", caption: "Cost" }));
+  cost.classList.add("tight");
+  if (priced) cost.classList.add("across");
+  return cost;
 }
 
 function renderPhases(groups) {
@@ -179,7 +182,8 @@ function renderHeatMap(groups, section) {
     models.map((group, column) => heatCell(problems.get(problem).get(column), problem, group, section))));
   const note = "The best sample of each: blue is faster than the baseline, orange slower; ✓ correct without a time that counts, × not solved, ? not judged."
     + (groups.length > models.length ? ` ${models.length} of ${groups.length} models.` : "") + (names.length > most ? ` ${most} of ${names.length} problems.` : "");
-  return card("Problems by model", note, h("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "Problems by model" }, h("table", { class: "heat" }, h("thead", {}, head), h("tbody", {}, body))));
+  const ramp = groups.some((group) => group.timed) && h("div", { class: "ramp", "aria-hidden": "true" }, "¼×", h("span", { style: { background: `linear-gradient(to right, ${[0.25, 0.5, 1, 2, 4].map((speedup) => heatColours(speedup).style.background).join(", ")})` } }), "4×");
+  return card("Problems by model", note, ramp, h("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "Problems by model" }, h("table", { class: "heat" }, h("thead", {}, head), h("tbody", {}, body))));
 }
 
 function cellOf(problems, problem, column) {
@@ -212,10 +216,9 @@ function heatColours(speedup) {
 
 function renderEnvironments() {
   const { environments } = DATA.overview, most = 50;
-  const parts = environments.slice(0, most).map(({ entries, count, first }) => {
+  const parts = environments.slice(0, most).map(({ entries, count }) => {
     const known = Object.fromEntries(entries);
-    const chip = textAt("hardware", first) || known.gpu || known.cpu || "unknown hardware";
-    const title = [chip, known.torch && `torch ${known.torch}`, known.harness && `harness ${known.harness}`, known.certificate === "none" ? "no certificate" : `certificate ${known.certificate}`].filter(Boolean).join(" · ");
+    const title = [known.gpu, known.cpu, known.torch && `torch ${known.torch}`, known.harness && `harness ${known.harness}`, known.certificate === "none" ? "no certificate" : `certificate ${known.certificate}`].filter(Boolean).join(" · ");
     return h("details", {}, h("summary", {}, title, h("span", { class: "note" }, `  ${plural(count, "evaluation")}`)), factList(entries));
   });
   return card("Environments and certificates", "What the evaluations of this report were made with, and under which red-team certificate. A candidate's page names its own.", parts, environments.length > most && h("p", { class: "note" }, `${environments.length - most} more.`));

@@ -1,0 +1,267 @@
+"""The report's page in a real browser: Debian's Chromium, driven by playwright, offline."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.report.html import render_report
+from harness.store.results import ResultStore
+
+sys.path.insert(0, str(Path(__file__).parent))
+import report_material as material
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as player:
+        chromium = player.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def write_report(tmp_path_factory):
+    """Writes a report of what `fill(store, generated)` stores, and returns its path."""
+
+    def write(fill, **options):
+        folder = tmp_path_factory.mktemp("report")
+        problems = folder / "problems" / "core"
+        problems.mkdir(parents=True)
+        (problems / "softmax.py").write_text(material.REFERENCE)
+        with ResultStore.open(folder / "results") as store:
+            fill(store, folder / "generated")
+            render_report(
+                store,
+                folder / "report.html",
+                now=material.NOW,
+                generated_dir=folder / "generated",
+                problems_dir=folder / "problems",
+                **options,
+            )
+        return folder / "report.html"
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def honest(write_report):
+    return write_report(material.store_honest)
+
+
+@pytest.fixture
+def open_page(browser):
+    """Opens an address of a report; the test fails if anything is asked of the network, or anything breaks or runs."""
+    contexts, wrong = [], []
+
+    def open_it(path, address="/", *, width=1280, **options):
+        context = browser.new_context(viewport={"width": width, "height": 900}, offline=True, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
+        page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
+        page.on("dialog", lambda dialog: (wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on(
+            "request", lambda request: wrong.append(request.url) if request.url.split("#")[0] != path.as_uri() else None
+        )
+        page.goto(f"{path.as_uri()}#{address}")
+        wait_for(page, f"#{address}")
+        return page
+
+    yield open_it
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+def wait_for(page, address):
+    page.wait_for_function("address => document.getElementById('main').dataset.ready === address", arg=address)
+
+
+def texts(page, selector):
+    return [text.strip() for text in page.locator(selector).all_text_contents()]
+
+
+def follow(page, selector, address):
+    page.locator(selector).first.click()
+    wait_for(page, address)
+
+
+def test_the_overview_ranks_the_models_of_one_section(open_page, honest):
+    page = open_page(honest)
+    assert texts(page, "#leaderboard tbody td:nth-child(2)") == ["model-b plain", "model-a plain"]
+    assert "core, full workload: cpp on cpu against eager" in page.locator("#section").inner_text()
+    assert page.locator(".plot svg").count() >= 4
+    assert page.locator(".heat td").count() == 6
+
+
+def test_the_leaderboard_is_filtered_and_sorted(open_page, honest):
+    page = open_page(honest)
+    page.keyboard.press("/")
+    page.keyboard.type("MODEL-A")
+    assert texts(page, "#leaderboard tbody td:nth-child(2)") == ["model-a plain"]
+    page.locator("#leaderboard input").fill("")
+    page.locator("#leaderboard button[data-column=model]").click()
+    assert texts(page, "#leaderboard tbody td:nth-child(2)") == ["model-a plain", "model-b plain"]
+    assert page.locator("#leaderboard th[aria-sort=ascending]").inner_text().startswith("model")
+
+
+def test_an_emulated_section_shows_correctness_and_no_time(open_page, honest):
+    page = open_page(honest)
+    page.locator("#section").select_option(label="core, full workload: cuda emulated, correctness only")
+    page.wait_for_function("() => location.hash.includes('section')")
+    assert "judges correctness: it has no time" in page.locator("main").inner_text()
+    assert texts(page, ".heat td") == ["✓"]
+    assert page.locator("#leaderboard button[data-column=speedup]").count() == 0
+
+
+def test_evaluations_are_filtered_sorted_and_linked(open_page, honest):
+    page = open_page(honest, "/evaluations")
+    assert len(texts(page, "tr.opens")) == 7
+    page.locator("th button[data-column=speedup]").click()
+    wait_for(page, "#/evaluations?sort=-speedup")
+    assert texts(page, "tr.opens td:first-child") == ["2", "5", "3", "1", "4", "6", "7"]
+    page.keyboard.press("/")
+    page.keyboard.type("model:model-a speedup>0.1")
+    page.wait_for_function("() => document.querySelectorAll('tr.opens').length === 2")
+    assert texts(page, "tr.opens td:first-child") == ["2", "3"]
+    assert page.evaluate("document.activeElement.type") == "search"
+    page.reload()
+    page.wait_for_selector("tr.opens")
+    assert texts(page, "tr.opens td:first-child") == ["2", "3"]
+
+
+def test_a_choice_filters_by_the_whole_name(open_page, honest):
+    page = open_page(honest, "/evaluations")
+    page.locator("select[data-filter=outcome]").select_option("correct")
+    wait_for(page, "#/evaluations?outcome=correct")
+    assert texts(page, "tr.opens td:first-child") == ["2", "3", "5", "7"]
+    assert page.locator("[role=status]").inner_text() == "4 of 7 evaluations"
+
+
+def test_rows_are_walked_and_opened_with_the_keyboard(open_page, honest):
+    page = open_page(honest, "/evaluations")
+    for key in ("j", "j", "k", "j"):
+        page.keyboard.press(key)
+    page.keyboard.press("Enter")
+    wait_for(page, "#/candidate/2")
+    page.keyboard.press("j")
+    wait_for(page, "#/candidate/3")
+    page.keyboard.press("u")
+    wait_for(page, "#/evaluations")
+    page.keyboard.press("?")
+    assert page.locator("dialog").is_visible()
+
+
+def test_a_link_of_the_heat_map_leads_to_the_candidate(open_page, honest):
+    page = open_page(honest)
+    follow(page, ".heat tbody tr:has-text('conv') td >> nth=0 >> a", "#/candidate/6")
+    assert "3 of 64 wrong" in page.locator(".told").inner_text()
+
+
+def test_a_candidate_shows_source_reference_samples_and_answer(open_page, honest):
+    page = open_page(honest, "/candidate/2")
+    main = page.locator("main")
+    assert "2.00x as fast as eager" in main.inner_text()
+    assert "# turn 1" in page.locator(".sources .source").nth(0).inner_text()
+    assert "x.softmax(-1)" in page.locator(".sources .source").nth(1).inner_text()
+    assert page.locator("figure .plot svg").count() == 2
+    assert page.locator("pre.long").all_text_contents() == ["Make it fast.", "I think.", "turn 1"]
+    assert "100 in, 900 out" in main.inner_text()
+    assert "123456" in main.inner_text()
+
+
+def test_what_a_turn_changed_is_shown_as_a_difference(open_page, honest):
+    page = open_page(honest, "/candidate/2")
+    assert texts(page, "#difference .removed") == ["-         return x  # turn 0"]
+    assert texts(page, "#difference .added") == ["+         return x  # turn 1"]
+    follow(page, ".turns a", "#/candidate/1")
+
+
+def test_a_finding_marks_its_line(open_page, honest):
+    page = open_page(honest, "/candidate/1")
+    assert "return a + missing;" in page.locator(".source .marked").inner_text()
+    assert page.locator(".source .marked").get_attribute("id") == "line-4"
+    page.locator("a.to-line").click()
+    assert page.evaluate("location.hash") == "#/candidate/1"
+
+
+def test_hostile_texts_are_shown_and_nothing_of_them_runs(open_page, write_report):
+    report = write_report(material.store_hostile, title=material.HOSTILE)
+    for address in ("/", "/evaluations", "/candidate/1", "/candidate/2"):
+        page = open_page(report, address)
+        page.wait_for_timeout(100)
+        assert page.locator("main img, main script, main svg[onload]").count() == 0
+        assert "</script><script>alert(1)</script>" in page.locator("main").inner_text()
+    assert "\\u202e\\x1b[2J" in page.locator(".source").first.inner_text()
+
+
+def test_a_script_that_got_in_all_the_same_would_not_run(browser, honest):
+    page = browser.new_page()
+    page.goto(honest.as_uri())
+    page.evaluate(
+        "() => { const script = document.createElement('script'); script.textContent = 'window.ran = true';"
+        " document.body.append(script); }"
+    )
+    assert page.evaluate("() => window.ran === undefined")
+    with pytest.raises(playwright.Error, match=r"Content Security Policy|Failed to fetch"):
+        page.evaluate("() => fetch('data:,1')")
+    page.close()
+
+
+def test_dark_mode_follows_the_system_and_can_be_turned(open_page, honest):
+    page = open_page(honest, color_scheme="dark")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(ground) == "rgb(21, 23, 26)"
+    page.keyboard.press("d")
+    assert page.evaluate(ground) == "rgb(246, 246, 243)"
+    page.reload()
+    page.wait_for_selector("#main[data-ready]")
+    assert page.evaluate(ground) == "rgb(246, 246, 243)"
+
+
+@pytest.mark.parametrize("address", ["/", "/evaluations", "/candidate/2"])
+def test_no_page_is_wider_than_its_screen(open_page, honest, address):
+    page = open_page(honest, address, width=390)
+    for width in (390, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_on_paper_everything_is_unfolded_and_light(open_page, honest):
+    page = open_page(honest, "/candidate/2", color_scheme="dark")
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not([open])").count() == 0
+    assert page.locator("header nav").is_hidden()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_without_evaluations_the_page_says_how_to_get_some(open_page, write_report):
+    page = open_page(write_report(lambda store, generated: None))
+    assert "Nothing to report yet" in page.locator("main").inner_text()
+    page.keyboard.press("e")
+    wait_for(page, "#/evaluations")
+    assert "No evaluation matches" in page.locator("main").inner_text()
+
+
+def test_one_evaluation_is_enough_for_every_page(open_page, write_report):
+    report = write_report(lambda store, generated: store.record(material.make_evaluation("softmax", "correct", 1.2)))
+    assert "100.0%" in open_page(report).locator("main").inner_text()
+    assert "The files of this run were not found" in open_page(report, "/candidate/1").locator("main").inner_text()
+
+
+def test_an_id_that_is_not_in_the_report_says_so(open_page, honest):
+    assert "No evaluation 99 in this report" in open_page(honest, "/candidate/99").locator("main").inner_text()
+
+
+def test_what_was_left_out_for_size_is_said(open_page, write_report):
+    report = write_report(material.store_honest, max_bytes=1)
+    text = open_page(report, "/candidate/2").locator("main").inner_text()
+    assert "left out to keep the file small" in text
+    assert "harness show 2" in text
