@@ -111,13 +111,13 @@ def _toolchain_checks(toolchain: Toolchain) -> list[Check]:
             part="nvcc",
             present=toolchain.nvcc_version is not None,
             found=f"{toolchain.nvcc_version}, building for {toolchain.architecture}",
-            without_it="CUDA candidates end as not_run: install the CUDA toolkit",
+            without_it="CUDA candidates can only be emulated, and whether nvcc takes them is not known",
         ),
         Check(
             part="torch with CUDA",
             present=toolchain.torch_cuda is not None,
             found=f"CUDA {toolchain.torch_cuda}",
-            without_it="CUDA candidates end as not_run: install a CUDA build of torch",
+            without_it="CUDA candidates can only be emulated: install a CUDA build of torch",
         ),
     ]
 
@@ -125,7 +125,7 @@ def _toolchain_checks(toolchain: Toolchain) -> list[Check]:
 def _gpu_checks() -> list[Check]:
     import torch
 
-    without_it = "CUDA candidates are built, linked and loaded, but not run"
+    without_it = "CUDA candidates are emulated: checked on the CPU, not timed"
     if not torch.cuda.is_available():
         return [Check(part="GPU", present=False, found="none", without_it=without_it)]
     names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
@@ -192,7 +192,7 @@ def _certificate_checks(cache_dir: Path | None, walls: str) -> list[Check]:
 
     checks = []
     for device in (open_device("auto", "cpp"), open_device("auto", "cuda")):
-        if device is not None:
+        if device is not None and not device.is_emulated:
             standing = check_standing(find_machine_folder(cache_dir), device, walls)
             kept = standing.certificate
             found = "" if kept is None else f"{kept.digest}, {kept.attacks} attacks caught on {kept.made_at}"
@@ -219,7 +219,8 @@ def summarise(checks: list[Check]) -> list[str]:
     present = {check.part for check in checks if check.present}
     gpu = any(part.startswith("GPU cuda") for part in present)
     builds_cuda = {"nvcc", "torch with CUDA"} <= present
-    cuda = "judged and timed" if gpu and builds_cuda else "built, linked and loaded" if builds_cuda else "not built"
+    emulated = "judged on the emulated device, not timed" if "C++ compiler" in present else "not built"
+    cuda = "judged and timed" if gpu and builds_cuda else emulated
     cpp = "judged and timed on the CPU" if "C++ compiler" in present else "not built"
     return [f"language cuda: {cuda}", f"language cpp:  {cpp}"]
 

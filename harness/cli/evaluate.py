@@ -15,10 +15,18 @@ if TYPE_CHECKING:
 
 RunsArgument = Annotated[list[str] | None, typer.Argument(help="Runs in generated/. [default: all of them]")]
 DeviceOption = Annotated[
-    str, typer.Option(envvar="HARNESS_DEVICE", help="auto, cpu or cuda:N. auto: GPU for cuda, CPU for cpp.")
+    str, typer.Option(envvar="HARNESS_DEVICE", help="auto, cpu, cuda:N or emulated. auto: CPU for cpp, else a GPU.")
+]
+EmulatedGpuOption = Annotated[
+    str | None, typer.Option("--gpu", envvar="HARNESS_GPU", help="The GPU that is emulated. [default: A100]")
+]
+CheckOption = Annotated[
+    bool | None,
+    typer.Option("--check/--no-check", envvar="HARNESS_CHECK", help="Look for races and the like. [default: emulated]"),
 ]
 WorkloadOption = Annotated[
-    WorkloadName, typer.Option(envvar="HARNESS_WORKLOAD", help="full is what is scored; small is a reduced size.")
+    WorkloadName | None,
+    typer.Option(envvar="HARNESS_WORKLOAD", help="full is what is scored. [default: full; emulated: small or reduced]"),
 ]
 BaselineOption = Annotated[
     Baseline, typer.Option(envvar="HARNESS_BASELINE", help="What the candidate is timed against.")
@@ -66,7 +74,9 @@ def evaluate(
     language: Annotated[Language | None, typer.Option(help="With --candidate. [default: seen from its source]")] = None,
     suite: Annotated[str, typer.Option(envvar="HARNESS_SUITE", help="With --candidate: where NAME is.")] = "core",
     device: DeviceOption = "auto",
-    workload: WorkloadOption = "full",
+    gpu: EmulatedGpuOption = None,
+    check: CheckOption = None,
+    workload: WorkloadOption = None,
     baseline: BaselineOption = "eager",
     again: AgainOption = False,
     time: TimeOption = True,
@@ -85,6 +95,8 @@ def evaluate(
 ) -> None:
     """Build, check and time candidates; every verdict is kept in results/ as it comes.
 
+    Without a GPU, CUDA candidates are run on the CPU: they are checked, not timed.
+
     Interrupt it at any time; the same command again judges only what is missing.
 
     Example: harness evaluate my-run --workload small
@@ -95,6 +107,8 @@ def evaluate(
 
     options = EvaluateOptions(
         device=device,
+        gpu=gpu,
+        check_kernels=check,
         workload=workload,
         baseline=baseline,
         again=again,
@@ -153,7 +167,7 @@ def print_report(report: EvaluationReport, options: EvaluateOptions) -> None:
         typer.echo(f"{len(report.skipped)} judged before and left alone (--again judges them again)")
     if report.without_workload:
         names = ", ".join(sorted(set(report.without_workload)))
-        typer.echo(f"no {options.workload} workload: {names}")
+        typer.echo(f"no {options.workload or 'reduced'} workload: {names}")
     failures = [evaluation for _, evaluation in report.evaluations if evaluation.outcome is Outcome.HARNESS_ERROR]
     for evaluation in failures[:5]:
         typer.echo(f"harness error on {evaluation.subject.problem}: {evaluation.message}", err=True)

@@ -9,11 +9,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cli.folders import find_folder
 from harness.domain import (
+    EMULATED,
     Baseline,
     Candidate,
     Evaluation,
@@ -41,7 +43,9 @@ class EvaluateOptions:
     """The options of `harness evaluate` as typed. See `evaluate` for each."""
 
     device: str = "auto"
-    workload: WorkloadName = "full"
+    gpu: str | None = None
+    check_kernels: bool | None = None
+    workload: WorkloadName | None = None  # None: full, or what the emulated device can do
     baseline: Baseline = "eager"
     again: bool = False
     measure_time: bool = True
@@ -150,7 +154,7 @@ def _make_task(sample: Sample, problem: Problem, options: EvaluateOptions) -> Ta
         candidate_digest=sample.candidate.digest if sample.candidate else "",
         language=sample.language,
         device=NO_DEVICE,
-        workload=options.workload,
+        workload=options.workload or "full",
         baseline=options.baseline,
     )
     return Task(subject=subject, problem=problem, candidate=sample.candidate)
@@ -167,15 +171,41 @@ def _choose_wanted(
     from dataclasses import replace
 
     for task in tasks:
-        if task.problem.workload(options.workload) is None:
+        device = executor.device_name(task.subject.language)
+        workload = _choose_workload(task.problem, device, options)
+        problem = _provide_workload(task.problem, workload)
+        if problem is None:
             report.without_workload.append(task.problem.name)
             continue
-        subject = replace(task.subject, device=executor.device_name(task.subject.language))
+        subject = replace(task.subject, device=device, workload=workload)
         stored = None if options.again else store.find(subject)
-        if stored is not None and stored.evaluation.outcome is not Outcome.HARNESS_ERROR:
+        if stored is not None and _still_holds(stored.evaluation, executor.emulated_gpu(subject.language)):
             report.skipped.append(stored.id)
             continue
-        yield replace(task, subject=subject)
+        yield replace(task, subject=subject, problem=problem)
+
+
+def _choose_workload(problem: Problem, device: str, options: EvaluateOptions) -> WorkloadName:
+    """What was asked for, or else what is scored; on the emulated device the most that it can do."""
+    if options.workload is not None or device != EMULATED:
+        return options.workload or "full"
+    return "small" if problem.workload("small") is not None else "reduced"
+
+
+@cache
+def _provide_workload(problem: Problem, workload: WorkloadName) -> Problem | None:
+    """The problem, cut down if that is what is wanted. None: it has no such workload."""
+    if workload != "reduced":
+        return problem if problem.workload(workload) is not None else None
+    from harness.problems.reduce import EMULATED_BUDGET, reduce_problem
+
+    return reduce_problem(problem, EMULATED_BUDGET)
+
+
+def _still_holds(evaluation: Evaluation, emulated_gpu: str) -> bool:
+    """Whether a stored verdict need not be made again: on the emulated device, only one about the same GPU."""
+    known = dict(evaluation.environment).get("emulated_gpu", "")
+    return evaluation.outcome is not Outcome.HARNESS_ERROR and known == emulated_gpu
 
 
 def _run(executor: LocalExecutor, tasks: Sequence[Task], store: ResultStore, report: EvaluationReport) -> None:
@@ -241,6 +271,8 @@ def _local_settings(options: EvaluateOptions) -> LocalSettings:
     plan = TimingPlan(allow_load=options.allow_load)
     return LocalSettings(
         device=options.device,
+        gpu=options.gpu,
+        check_kernels=options.check_kernels,
         architecture=options.architecture,
         jobs=options.jobs,
         cache=options.cache_dir,

@@ -14,6 +14,7 @@ from harness.cli.evaluate import (
     BuildTimeoutOption,
     CacheDirOption,
     CallTimeoutOption,
+    CheckOption,
     ConfinementOption,
     DeviceOption,
     JobsOption,
@@ -64,7 +65,8 @@ def run(
     request_timeout: RequestTimeoutOption = 1200.0,
     max_wait: MaxWaitOption = 600.0,
     device: DeviceOption = "auto",
-    workload: WorkloadOption = "full",
+    check: CheckOption = None,
+    workload: WorkloadOption = None,
     baseline: BaselineOption = "eager",
     again: AgainOption = False,
     time: TimeOption = True,
@@ -120,6 +122,8 @@ def run(
     print_notes(report)
     options = EvaluateOptions(
         device=device,
+        gpu=gpu,
+        check_kernels=check,
         workload=workload,
         baseline=baseline,
         again=again,

@@ -14,6 +14,7 @@ from harness.domain.errors import (
     WorkerTimeout,
 )
 from harness.domain.evaluation import (
+    EMULATED,
     Baseline,
     Block,
     BuildSummary,
@@ -41,6 +42,7 @@ from harness.domain.generation import (
 from harness.domain.problem import Problem, SizeValue, Tolerance, Workload, WorkloadName
 
 __all__ = [
+    "EMULATED",
     "LANGUAGES",
     "Baseline",
     "Block",

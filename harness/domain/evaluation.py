@@ -12,6 +12,7 @@ from harness.domain.generation import Language
 from harness.domain.problem import WorkloadName
 
 Baseline = Literal["eager", "compile"]
+EMULATED = "emulated"  # the device: CUDA on the CPU, correctness without time
 TimingVerdict = Literal["faster", "tie", "slower", "unreliable", "unconfirmed"]
 
 
@@ -158,7 +159,7 @@ class Subject:
     problem_digest: str
     candidate_digest: str  # "" when no code was found
     language: Language
-    device: str  # "cpu", "cuda:0"; "none" for what never reached a device
+    device: str  # "cpu", "cuda:0", "emulated"; "none" for what never reached a device
     workload: WorkloadName
     baseline: Baseline
 
@@ -194,6 +195,8 @@ class Evaluation:
             raise ValueError("a correct evaluation cannot carry a fatal finding")
         if self.timing is not None and self.timing.baseline != self.subject.baseline:
             raise ValueError(f"timed against {self.timing.baseline}, but asked for {self.subject.baseline}")
+        if self.timing is not None and self.subject.device == EMULATED:
+            raise ValueError("what is emulated has no timing")
 
     @property
     def speedup(self) -> float | None:
@@ -206,6 +209,9 @@ class Evaluation:
 
     @property
     def hardware(self) -> str:
-        """The chip it was judged on: the environment's `gpu` entry on a CUDA device, else its `cpu` entry."""
-        key = "gpu" if self.subject.device.startswith("cuda") else "cpu"
-        return dict(self.environment).get(key, "")
+        """The chip it was judged on: the environment's `gpu` entry on a CUDA device, else its `cpu` entry; what was
+        emulated on which CPU."""
+        facts = dict(self.environment)
+        if self.subject.device == EMULATED:
+            return f"{facts.get('emulated_gpu', 'GPU')} emulated on {facts.get('cpu', 'CPU')}"
+        return facts.get("gpu" if self.subject.device.startswith("cuda") else "cpu", "")

@@ -1,7 +1,8 @@
 """Evaluates on this machine: builds ahead on every core, then judges one candidate after another on its device.
 
-On the CPU nothing is built while something is timed. What has no device here is judged (built, linked, loaded) during
-the build phase, since nothing of it is timed. Every evaluation is handed over the moment it ends.
+On the CPU nothing is built while something is timed. CUDA candidates are judged on a GPU, or emulated where there is
+none. What has no device is judged (built, linked, loaded) during the build phase, since nothing of it is timed. Every
+evaluation is handed over the moment it ends.
 """
 
 from __future__ import annotations
@@ -9,16 +10,18 @@ from __future__ import annotations
 import fcntl
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from harness.build import Builder, Toolchain, default_cache_folder, find_machine_folder, probe_toolchain
 from harness.build.cache import DEFAULT_LIMIT_BYTES
-from harness.domain import Candidate, Evaluation, Language, Problem, Subject
+from harness.domain import EMULATED, Candidate, Evaluation, Language, Problem, Subject
+from harness.emulate import Emulation
 from harness.executors.certified import check_standing
 from harness.judge.ceilings import CeilingStore
 from harness.judge.confinement import (
@@ -29,6 +32,7 @@ from harness.judge.confinement import (
 )
 from harness.judge.devices import JudgeDevice, open_device
 from harness.judge.evaluate import Judge, JudgeSettings
+from harness.judge.kernel_check import KernelChecker
 from harness.judge.noise import NoiseFloors
 from harness.judge.supervisor import Forkserver
 
@@ -49,9 +53,12 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSettings:
-    """`device` "auto", "cpu" or "cuda:N"; `jobs` builds at a time; `architecture` as in TORCH_CUDA_ARCH_LIST."""
+    """`device` "auto", "cpu", "emulated" or "cuda:N"; `jobs` builds at a time; `architecture` as in
+    TORCH_CUDA_ARCH_LIST. `gpu` names what is emulated (None: the usual); `check_kernels` None: where emulated."""
 
     device: str = "auto"
+    gpu: str | None = None
+    check_kernels: bool | None = None
     architecture: str | None = None
     jobs: int | None = None
     cache: Path | None = None
@@ -72,33 +79,33 @@ class LocalExecutor:
         self.confinement: Confinement = probe_confinement(settings.confinement)
         self.toolchain: Toolchain = probe_toolchain(settings.architecture)
         self._forkserver = Forkserver(self.confinement)
-        self._builder = Builder(
-            cache=settings.cache or default_cache_folder(),
-            toolchain=self.toolchain,
-            wrap=self.confinement.wrap,
-            readable=interpreter_folders(),
-            environment=clean_environment,
-            timeout_s=settings.build_timeout_s,
-            max_cache_bytes=settings.max_cache_bytes,
-        )
+        self._builders: dict[Emulation | None, Builder] = {}
         self._judges: dict[Language, tuple[Judge, JudgeDevice | None]] = {}
 
     def __enter__(self) -> LocalExecutor:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._builder.stop()
+        self._stop_builds()
         self._forkserver.close()
 
     @property
     def build_counts(self) -> dict[str, int]:
         """How many builds ended how so far: built, cached, failed, refused, timeout; `fast` of the built ones."""
-        return self._builder.counts
+        total: Counter[str] = Counter()
+        for builder in self._builders.values():
+            total.update(builder.counts)
+        return dict(total)
 
     def device_name(self, language: Language) -> str:
         """The device that candidates of a language are judged on here; "none" where there is none."""
         device = self._judge(language)[1]
         return NO_DEVICE if device is None else device.name
+
+    def emulated_gpu(self, language: Language) -> str:
+        """The GPU that candidates of a language see here without its being there; "" for a device that is there."""
+        device = self._judge(language)[1]
+        return "" if device is None or device.target is None else device.target.name
 
     def run(self, tasks: Sequence[Task], report: Report) -> None:
         """Judges every task and reports each as it ends, in this thread. Stages: built ("build"), judged ("judge")."""
@@ -109,7 +116,7 @@ class LocalExecutor:
         for task in placed:
             judge, device = self._judge(task.subject.language)
             if device is not None:
-                with hold_device(device.name):
+                with nullcontext() if device.is_emulated else hold_device(device.name):
                     evaluation = judge.evaluate(task.subject, task.problem, task.candidate, seed=task.seed)
                 report("judge", task, evaluation)
 
@@ -127,7 +134,7 @@ class LocalExecutor:
             except BaseException:
                 for future in running:
                     future.cancel()
-                self._builder.stop()
+                self._stop_builds()
                 self._forkserver.close()
                 raise
 
@@ -141,19 +148,57 @@ class LocalExecutor:
 
     def _judge(self, language: Language) -> tuple[Judge, JudgeDevice | None]:
         if language not in self._judges:
-            device = open_device(self._settings.device, language)
-            machine = find_machine_folder(self._settings.cache)
-            judge = Judge(
-                device=device,
-                builder=self._builder,
-                forkserver=self._forkserver,
-                settings=self._settings.judge,
-                ceilings=CeilingStore(machine),
-                noise=NoiseFloors(machine),
-                certificate=None if device is None else check_standing(machine, device).certificate,
-            )
-            self._judges[language] = (judge, device)
+            device = open_device(self._settings.device, language, self._settings.gpu)
+            self._judges[language] = (self._make_judge(device, language), device)
         return self._judges[language]
+
+    def _make_judge(self, device: JudgeDevice | None, language: Language) -> Judge:
+        machine = find_machine_folder(self._settings.cache)
+        emulated = device is not None and device.is_emulated
+        wanted = emulated if self._settings.check_kernels is None else self._settings.check_kernels
+        checks = wanted and language == "cuda" and device is not None
+        return Judge(
+            device=device,
+            builder=self._find_builder(None if device is None else _describe_emulation(device)),
+            forkserver=self._forkserver,
+            settings=self._settings.judge,
+            ceilings=CeilingStore(machine),
+            noise=NoiseFloors(machine),
+            certificate=None if device is None else check_standing(machine, device).certificate,
+            checker=self._make_checker() if checks else None,
+            compiler=self._find_builder(None) if checks and emulated and self.toolchain.can_build_cuda else None,
+        )
+
+    def _make_checker(self) -> KernelChecker:
+        device = JudgeDevice(EMULATED, self._settings.gpu)
+        return KernelChecker(
+            device=device,
+            builder=self._find_builder(_describe_emulation(device, checked=True)),
+            forkserver=self._forkserver,
+            limits=self._settings.judge.limits,
+        )
+
+    def _find_builder(self, emulate: Emulation | None) -> Builder:
+        if emulate not in self._builders:
+            self._builders[emulate] = Builder(
+                cache=self._settings.cache or default_cache_folder(),
+                toolchain=self.toolchain,
+                wrap=self.confinement.wrap,
+                readable=interpreter_folders(),
+                environment=clean_environment,
+                timeout_s=self._settings.build_timeout_s,
+                max_cache_bytes=self._settings.max_cache_bytes,
+                emulate=emulate,
+            )
+        return self._builders[emulate]
+
+    def _stop_builds(self) -> None:
+        for builder in self._builders.values():
+            builder.stop()
+
+
+def _describe_emulation(device: JudgeDevice, *, checked: bool = False) -> Emulation | None:
+    return None if device.target is None else Emulation(target=device.target, checked=checked)
 
 
 def _as_completed(running: dict[Future[Evaluation | None], Task]) -> Iterator[tuple[Future[Evaluation | None], Task]]:

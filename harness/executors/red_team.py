@@ -16,7 +16,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Literal
 
-from harness.domain import LANGUAGES, Candidate, Evaluation, Language, Outcome, Problem, Subject, UsageError
+from harness.domain import EMULATED, LANGUAGES, Candidate, Evaluation, Language, Outcome, Problem, Subject, UsageError
 from harness.executors.certified import describe_basis, find_corpus
 from harness.executors.local import NO_DEVICE, LocalExecutor, LocalSettings, Task
 from harness.judge.devices import JudgeDevice, open_device
@@ -217,10 +217,10 @@ class RedTeam:
     def devices(self) -> list[JudgeDevice]:
         """The devices of this machine, one for each kind that it has."""
         found = (open_device("auto", language) for language in LANGUAGES)
-        return [device for device in found if device is not None]
+        return [device for device in found if device is not None and not device.is_emulated]
 
     def can_run(self, file: CorpusFile) -> bool:
-        return self._executors[file.timed].device_name(file.language) != NO_DEVICE
+        return self._executors[file.timed].device_name(file.language) not in (NO_DEVICE, EMULATED)
 
     def judge(self, files: Sequence[CorpusFile], report: Callable[[Judged], None]) -> None:
         """Judges every file, the untimed ones first, and reports each as it ends. What has no device is skipped."""

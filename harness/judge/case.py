@@ -138,6 +138,7 @@ class Case:
 
 def _build_failure(build: BuildResult) -> CandidateFailure:
     short = shorten_log(build.log)
-    outcome = Outcome.REJECTED if build.status == "refused" else Outcome.BUILD_ERROR
+    outcomes = {"refused": Outcome.REJECTED, "uncovered": Outcome.NOT_RUN}
+    outcome = outcomes.get(build.status, Outcome.BUILD_ERROR)
     finding = Finding(check="build", severity="fatal", message=f"the build {build.status}", evidence=short)
     return CandidateFailure(outcome, short or f"the build {build.status}", (finding,))

@@ -46,7 +46,8 @@ STEPS = {
     "settled": "start", "ready": "start", "constructed": "construct", "prepared": "call", "awake": "call",
     "called": "call", "returned": "call", "dumped": "reading weights", "loaded": "loading weights",
     "recopied": "copying outputs", "collected": "collecting", "profiled": "profiling",
-    "ablation": "describing the ablation",
+    "ablation": "describing the ablation", "configured": "configuring emulators",
+    "kernel_findings": "telling what was found in kernels",
 }  # fmt: skip
 Mode = Literal["plain", "profile", "ablate"]  # see `harness.worker.profile`
 AnswerBuild = Callable[[BuildRequest], BuildResult]
@@ -107,11 +108,13 @@ class WorkerClient:
         allow_tf32: bool,
         timeout_s: float,
         mode: Mode = "plain",
+        emulates: dict[str, Any] | None = None,
     ) -> None:
-        """Imports a program, which may ask for builds. Raises CandidateFailure (load_error, ...)."""
+        """Imports a program, which may ask for builds. Raises CandidateFailure (load_error, ...). `emulates`: see
+        `JudgeDevice.describe_emulation`."""
         message = {
             "kind": "settle", "device": device, "threads": threads, "allow_tf32": allow_tf32,
-            "size_bytes": self._arena.size_bytes,
+            "size_bytes": self._arena.size_bytes, "emulates": emulates,
         }  # fmt: skip
         self._ask(message, "settled", Outcome.LOAD_ERROR, timeout_s, (self._arena.descriptor,))
         self._own_threads = self._worker.find_helper_threads()
@@ -210,6 +213,16 @@ class WorkerClient:
         """Whether a worker in mode "ablate" took its effect from all of the candidate's own code."""
         answer = self._ask({"kind": "describe_ablation"}, "ablation", Outcome.RUNTIME_ERROR, timeout_s)
         return answer.get("everything") is True
+
+    def configure_emulators(self, settings: dict[str, Any], *, timeout_s: float) -> None:
+        """Changes how an emulated device runs kernels from now on."""
+        message = {"kind": "configure_emulators", "settings": settings}
+        self._ask(message, "configured", Outcome.RUNTIME_ERROR, timeout_s)
+
+    def take_kernel_findings(self, *, timeout_s: float) -> object:
+        """What an emulated device has noticed in kernels since the last time, unchecked."""
+        message = {"kind": "take_kernel_findings"}
+        return self._ask(message, "kernel_findings", Outcome.RUNTIME_ERROR, timeout_s).get("findings")
 
     def collect_garbage(self, *, timeout_s: float) -> None:
         self._ask({"kind": "collect"}, "collected", Outcome.RUNTIME_ERROR, timeout_s)

@@ -261,9 +261,10 @@ def judge_run(run: Run, truth: Truth, reference: Reference, distribution: str) -
 def _find_misfit(run: Run, truth: Truth, reference: Reference) -> tuple[Outcome, str] | None:
     """What is wrong with outputs whose values are right."""
     device = reference.device
-    wrong_device = next((name for name in run.called.devices if name.split(":")[0] != device.torch_device.type), None)
+    wrong_device = next((name for name in run.called.devices if name.split(":")[0] != device.seen_type), None)
     if wrong_device is not None:
-        return Outcome.WRONG_DTYPE, f"an output lies on {wrong_device}, expected {device.name}"
+        expected = device.seen_type if device.is_emulated else device.name
+        return Outcome.WRONG_DTYPE, f"an output lies on {wrong_device}, expected {expected}"
     if not run.inputs_unchanged:
         return Outcome.WRONG_VALUE, "the inputs were changed by the call"
     for leaf, spec in zip(truth.leaves, run.called.specs, strict=True):

@@ -10,15 +10,18 @@ import statistics
 import time
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from harness.domain import DeviceError, Language
+from harness.domain import EMULATED, DeviceError, Language
+from harness.emulate import Target, find_target
 from harness.judge.memory import available_memory_bytes
 from harness.wire import TensorSpec, device_memory, storage_bytes
 
 MINIMUM_CACHE_BYTES = 32 << 20
 IDLE_FLUSHES = 10
+KERNEL_SHARE = 0.8  # of the time of a call: what takes longer is stopped by the emulator, which can name the kernel
 
 
 class SharedArena:
@@ -95,17 +98,37 @@ class SharedArena:
 
 
 class JudgeDevice:
-    """One device: where inputs are made, the truth computed and the cache flushed. `name` is "cpu" or "cuda:N"."""
+    """One device: where inputs are made, the truth computed and the cache flushed. `name` is "cpu", "cuda:N", or
+    "emulated": the CPU, where candidates see the GPU that is the `target`."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, gpu: str | None = None) -> None:
+        """`gpu` names what is emulated (None: the usual). Raises DeviceError for one that cannot be."""
         self.name = name
-        self.torch_device = torch.device(name)
+        self.target = _find_target(gpu) if name == EMULATED else None
+        self.torch_device = torch.device("cpu" if name == EMULATED else name)
         self._flush_buffer: torch.Tensor | None = None
         self.idle_flush_us: float | None = None
 
     @property
     def is_cuda(self) -> bool:
         return self.torch_device.type == "cuda"
+
+    @property
+    def is_emulated(self) -> bool:
+        return self.target is not None
+
+    @property
+    def seen_type(self) -> str:
+        """The type of device that outputs lie on, as the worker sees it."""
+        return "cuda" if self.is_emulated else self.torch_device.type
+
+    def describe_emulation(self, threads: int, call_s: float) -> dict[str, Any] | None:
+        """For a worker: the properties of its GPU, by the names that CUDA has for them, and the emulator's settings.
+        None for a device that is what it is."""
+        if self.target is None:
+            return None
+        settings = {"order": "ascending", "seed": 0, "threads": threads, "time_limit_s": KERNEL_SHARE * call_s}
+        return {"target": _describe_properties(self.target), "settings": settings}
 
     def allocate(self, size_bytes: int) -> SharedArena:
         return SharedArena(size_bytes, self.torch_device)
@@ -151,18 +174,18 @@ class JudgeDevice:
         return max(_last_level_cache_bytes(), MINIMUM_CACHE_BYTES)
 
 
-def open_device(wanted: str, language: Language) -> JudgeDevice | None:
-    """The device for a language: `auto` takes a GPU for cuda and the CPU for cpp. None: this machine has none for it.
+def open_device(wanted: str, language: Language, gpu: str | None = None) -> JudgeDevice | None:
+    """The device for a language: `auto` takes the CPU for cpp, and for cuda a GPU, emulated where there is none.
+    `gpu` is what is emulated. None: what was asked for is no device for the language.
 
-    Raises DeviceError if a device was named that is not here or cannot run the language.
+    Raises DeviceError if a device was named that is not here.
     """
     if wanted == "auto":
-        wanted = "cuda:0" if language == "cuda" else "cpu"
-        if language == "cuda" and not torch.cuda.is_available():
-            return None
+        gpu_device = "cuda:0" if torch.cuda.is_available() else EMULATED
+        wanted = gpu_device if language == "cuda" else "cpu"
     kind = wanted.split(":")[0]
-    if not re.fullmatch(r"cpu|cuda(:\d+)?", wanted):
-        raise DeviceError(f"no device is called {wanted!r}; expected auto, cpu or cuda:N")
+    if not re.fullmatch(r"cpu|emulated|cuda(:\d+)?", wanted):
+        raise DeviceError(f"no device is called {wanted!r}; expected auto, cpu, emulated or cuda:N")
     if (kind == "cpu") != (language == "cpp"):
         return None
     if kind == "cuda":
@@ -170,7 +193,33 @@ def open_device(wanted: str, language: Language) -> JudgeDevice | None:
         count = torch.cuda.device_count()
         if int(wanted.split(":")[1]) >= count:
             raise DeviceError(f"{wanted} was asked for, but this machine has {count} usable GPUs")
-    return JudgeDevice(wanted)
+    return JudgeDevice(wanted, gpu)
+
+
+def _find_target(gpu: str | None) -> Target:
+    return find_target() if gpu is None else find_target(gpu)
+
+
+def _describe_properties(target: Target) -> dict[str, Any]:
+    major, minor = target.compute_capability
+    return {
+        "name": f"NVIDIA {target.name}",
+        "major": major,
+        "minor": minor,
+        "total_memory": target.total_memory_bytes,
+        "multi_processor_count": target.multiprocessors,
+        "warp_size": target.warp_size,
+        "max_threads_per_block": target.max_threads_per_block,
+        "max_threads_per_multi_processor": target.max_threads_per_multiprocessor,
+        "regs_per_multiprocessor": target.registers_per_block,
+        "shared_memory_per_block": target.static_shared_bytes_per_block,
+        "shared_memory_per_block_optin": target.max_shared_bytes_per_block,
+        "shared_memory_per_multiprocessor": target.shared_bytes_per_multiprocessor,
+        "L2_cache_size": target.l2_bytes,
+        "clock_rate": target.clock_khz,
+        "is_integrated": 0,
+        "is_multi_gpu_board": 0,
+    }
 
 
 def _last_level_cache_bytes() -> int:

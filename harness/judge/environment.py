@@ -30,6 +30,8 @@ def describe_environment(toolchain: Toolchain, device: JudgeDevice | None) -> tu
     }
     if device is not None and device.is_cuda:
         facts |= describe_gpu(device)
+    if device is not None and device.target is not None:
+        facts |= {"emulated_gpu": device.target.name, "emulated_capability": device.target.architecture}
     return tuple((name, value) for name, value in facts.items() if value is not None)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -36,7 +36,8 @@ from harness.judge.clocks import TimingResult
 from harness.judge.correctness import check_correctness
 from harness.judge.devices import JudgeDevice
 from harness.judge.environment import describe_environment
-from harness.judge.memory import available_memory_bytes
+from harness.judge.kernel_check import KernelChecker, explained_by_kernels, reconcile_builds, soften
+from harness.judge.memory_limit import limit_worker
 from harness.judge.noise import NoiseFloors, NoiseKey
 from harness.judge.plausibility import Roofline
 from harness.judge.probes import probe_candidate
@@ -46,12 +47,14 @@ from harness.judge.session import Footprint, ModelSession, TimeLimits, open_sess
 from harness.judge.supervisor import Forkserver, WorkerLimits
 from harness.judge.timing import PairedTimer, TimingPlan, shorten_plan
 from harness.judge.truth import FlatOutputs
+from harness.judge.uncovered import find_uncovered
 from harness.judge.work import attribute_work
 from harness.problems.load import LoadedProblem, load_problem, workload_source
+from harness.problems.reduce import REDUCED, describe_sizes
 from harness.store.certificate import Certificate
 
 CANDIDATE_ENTRY = "ModelNew"
-MAX_WORKER_MEMORY_BYTES = 16 << 30
+HINTED = (Outcome.WRONG_VALUE, Outcome.RUNTIME_ERROR)  # what checked kernels may explain
 SECOND_LOAD_SHARE = 1 / 8
 
 
@@ -71,6 +74,9 @@ class JudgeSettings:
 class Judge:
     """Judges candidates on one device, one after another. `device` None: this machine has none for them.
 
+    `checker` looks at CUDA kernels once more, emulated; what it finds decides only on an emulated device, where a
+    `compiler` says in addition whether nvcc takes them.
+
     `prebuild` may be called from several threads at once, `evaluate` too where nothing is timed.
     """
 
@@ -84,8 +90,12 @@ class Judge:
         noise: NoiseFloors | None = None,
         ceilings: CeilingStore | None = None,
         certificate: Certificate | None = None,
+        checker: KernelChecker | None = None,
+        compiler: Builder | None = None,
     ) -> None:
         self._device = device
+        self._checker = checker
+        self._compiler = compiler
         self._certificate = certificate
         self._builder = builder
         self._forkserver = forkserver
@@ -121,11 +131,12 @@ class Judge:
             case.findings.append(Finding(check="harness", severity="fatal", message=message, evidence=evidence))
         case.findings += self._forkserver.find_weakness()
         level = self._forkserver.level
+        sizes = (("workload_sizes", describe_sizes(problem, REDUCED)),) if subject.workload == REDUCED else ()
         return case.conclude(
             subject,
             outcome,
             message,
-            environment=self._environment,
+            environment=(*self._environment, *sizes),
             confinement=level,
             certificate="" if self._certificate is None else self._certificate.digest_behind(level),
         )
@@ -155,21 +166,51 @@ class Judge:
             self._load_only(case, loaded, candidate)
             reason = f"this machine has no device for language {subject.language}"
             raise CandidateFailure(Outcome.NOT_RUN, f"{case.describe_builds()}, but {reason}")
-        if self._settings.measure_time:
+        try:
+            self._judge_on(self._device, case, loaded, subject, candidate)
+        except CandidateFailure as failure:
+            if failure.outcome in HINTED:
+                self._check_kernels(case, problem, subject, candidate, decides=False)
+            if self._device.is_emulated:
+                _excuse_uncovered(candidate, failure)
+            raise
+        self._check_kernels(case, problem, subject, candidate, decides=self._device.is_emulated)
+
+    def _judge_on(
+        self, device: JudgeDevice, case: Case, loaded: LoadedProblem, subject: Subject, candidate: Candidate
+    ) -> None:
+        measure_time = self._settings.measure_time and not device.is_emulated
+        if measure_time:
             with case.phase("ceilings"):
-                self._ceilings.find(self._device)  # while nothing of the candidate runs
-        with self._open_candidate(case, loaded, self._device, candidate) as (session, reference, seeds):
-            self._check(case, session, reference, seeds)
+                self._ceilings.find(device)  # while nothing of the candidate runs
+        with self._open_candidate(case, loaded, device, candidate) as (session, reference, seeds):
+            with explained_by_kernels(session, case.findings) if device.is_emulated else nullcontext():
+                self._check(case, session, reference, seeds)
             if self._settings.attribute_work:
                 with case.phase("work"), session.paused():
                     self._attribute(case, candidate, reference, next(seeds))
-            if self._settings.measure_time:
+            if measure_time:
                 with case.phase("timing"):
                     result = self._time(session, reference, subject.baseline, seeds)
                 with case.phase("plausibility"), session.paused():
                     self._take_down(case, result, reference, next(seeds))
             with case.phase("probes"):
                 self._probe(case, session, reference, seeds)
+
+    def _check_kernels(
+        self, case: Case, problem: Problem, subject: Subject, candidate: Candidate, *, decides: bool
+    ) -> None:
+        """A second look at the kernels; one that does not decide may still explain."""
+        if self._checker is None or not any(request.needs_cuda for request in case.built):
+            return
+        with case.phase("kernels"):
+            checked = self._checker.check(problem, subject.workload, candidate, case.draw_seeds())
+        case.findings += checked.findings if decides else soften(checked.findings)
+        if decides and self._compiler is None:
+            message = "not compiled with nvcc, which this machine lacks; it may refuse what is accepted here"
+            case.findings.append(Finding(check="nvcc", severity="note", message=message))
+        if decides and checked.outcome is not None:
+            raise CandidateFailure(checked.outcome, checked.message)
 
     @contextmanager
     def _open_candidate(
@@ -211,7 +252,8 @@ class Judge:
             inputs,
             case.built,
         )
-        case.work = result.work
+        if not reference.device.is_emulated:  # there the shares of the time say nothing
+            case.work = result.work
         case.findings += result.findings
         if result.outcome is not None:
             raise CandidateFailure(result.outcome, result.message)
@@ -306,7 +348,8 @@ class Judge:
 
         A construction that fails may only lack its device, so it is a verdict only when a build failed before it.
         """
-        stand_in = JudgeDevice("cpu")
+        emulated = self._device is not None and self._device.is_emulated
+        stand_in = self._device if self._device is not None and emulated else JudgeDevice("cpu")
         nothing = Footprint.measure((), FlatOutputs(tree={"v": None}, tensors=()), {})
         try:
             with open_session(
@@ -315,7 +358,7 @@ class Judge:
                 footprint=nothing,
                 source=candidate.source,
                 entry=CANDIDATE_ENTRY,
-                answer_build=self._answer_builds(case),
+                answer_build=self._answer_builds(case, ahead=True),
                 worker_limits=_worker_limits(stand_in, nothing),
                 limits=self._settings.limits,
                 threads=1,
@@ -333,9 +376,13 @@ class Judge:
             if case.blame_build(failure) is not failure:
                 raise
 
-    def _answer_builds(self, case: Case) -> AnswerBuild:
+    def _answer_builds(self, case: Case, *, ahead: bool = False) -> AnswerBuild:
         def answer(request: BuildRequest) -> BuildResult:
             result = self._builder.build(request)
+            if self._compiler is not None and request.needs_cuda:
+                result = reconcile_builds(result, self._compiler.build(request))
+            if ahead and self._checker is not None and request.needs_cuda and result.library is not None:
+                self._checker.build_ahead(request)
             if result.status == "cached":
                 # What was built ahead a moment ago: the record tells of the build itself, once.
                 result = self._built_ahead.pop(result.key, result)
@@ -350,9 +397,15 @@ def _construct(session: ModelSession, reference: Reference, *, compiled: bool = 
     session.construct(reference.seed, reference.loaded.init_inputs, compiled=compiled, training=training)
 
 
+def _excuse_uncovered(candidate: Candidate, failure: CandidateFailure) -> None:
+    """Raises CandidateFailure (not_run) if what failed uses what the emulated device cannot do, by its source: what
+    a worker says of that is not believed."""
+    construct = find_uncovered(candidate.source)
+    if construct is not None and failure.outcome in (Outcome.LOAD_ERROR, Outcome.RUNTIME_ERROR):
+        message = f"{construct} is not covered by the emulated device: {failure.message}"
+        raise CandidateFailure(Outcome.NOT_RUN, message, failure.findings) from failure
+
+
 def _worker_limits(device: JudgeDevice, footprint: Footprint) -> WorkerLimits:
     """Memory for a worker on the CPU; a CUDA context reserves more address space than any limit would allow."""
-    if device.is_cuda:
-        return WorkerLimits(memory_bytes=None)
-    usable = min(MAX_WORKER_MEMORY_BYTES, int(available_memory_bytes() * 0.6))
-    return WorkerLimits(memory_bytes=usable + footprint.arena_bytes)
+    return WorkerLimits(memory_bytes=None) if device.is_cuda else limit_worker(footprint.arena_bytes)

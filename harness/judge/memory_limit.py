@@ -16,7 +16,10 @@ from pathlib import Path
 import torch
 
 from harness.judge.memory import available_memory_bytes
+from harness.judge.supervisor import WorkerLimits
 
+MAX_WORKER_BYTES = 16 << 30
+WORKER_SHARE = 0.6  # of the memory that is free
 USABLE_SHARE = 0.9  # of the memory that is free: the rest is for everybody else
 
 
@@ -26,6 +29,12 @@ def count_free_bytes(device: torch.device) -> int:
         free, _ = torch.cuda.mem_get_info(device)
         return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return available_memory_bytes()
+
+
+def limit_worker(arena_bytes: int) -> WorkerLimits:
+    """For a worker on the CPU that maps an arena of that size."""
+    usable = min(MAX_WORKER_BYTES, int(available_memory_bytes() * WORKER_SHARE))
+    return WorkerLimits(memory_bytes=usable + arena_bytes)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -299,6 +299,15 @@ class ModelSession:
         """Whether a worker opened in mode "ablate" took its effect from all of the candidate's own code."""
         return self._client.has_ablated_everything(timeout_s=self._limits.call_s)
 
+    def configure_emulators(self, **settings: str | float) -> None:
+        """On an emulated device: how kernels are run from now on (order, seed, threads, time_limit_s)."""
+        self._client.configure_emulators(settings, timeout_s=self._limits.call_s)
+
+    def take_kernel_findings(self) -> object:
+        """On an emulated device: what was noticed in kernels since the last time, unchecked; see
+        `harness.judge.kernel_findings`."""
+        return self._client.take_kernel_findings(timeout_s=self._limits.call_s)
+
     def _bytes_of(self, region: Region) -> Tensor:
         return self._arena.bytes_view(region.offset, region.size_bytes)
 
@@ -333,11 +342,12 @@ def open_session(
         client.start(
             source,
             entry,
-            device=device.name,
+            device=str(device.torch_device),
             threads=threads,
             allow_tf32=allow_tf32,
             timeout_s=limits.start_s,
             mode=mode,
+            emulates=device.describe_emulation(threads, limits.call_s),
         )
         yield ModelSession(client, arena, footprint, limits)
 

@@ -37,6 +37,10 @@ class Budget:
     flops: int
 
 
+# A call takes seconds at most where kernels are emulated on two cores, naive ones included.
+EMULATED_BUDGET = Budget(elements=2_000_000, flops=100_000_000)
+
+
 @dataclass(frozen=True, slots=True)
 class _Cost:
     elements: int

@@ -1,0 +1,31 @@
+"""What a candidate's Python asks of a GPU that the emulated device cannot do. Reads the source; runs nothing.
+
+What its CUDA sources use is found where they are built. Here it is other compilers of kernels, and CUDA graphs.
+"""
+
+from __future__ import annotations
+
+import ast
+
+MODULES = frozenset(("triton", "cupy", "numba", "pycuda", "cuda", "cutlass", "tilelang", "tvm", "warp"))
+ATTRIBUTES = frozenset(("CUDAGraph", "make_graphed_callables", "_compile_kernel"))
+
+
+def find_uncovered(source: str) -> str | None:
+    """The first such construct with its line, as `line 3: import triton`; None if there is none."""
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except (SyntaxError, ValueError):
+        return None
+    found = [(node.lineno, name) for node in nodes if isinstance(node, ast.stmt | ast.expr) for name in _name(node)]
+    return "line {}: {}".format(*min(found)) if found else None
+
+
+def _name(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [f"import {alias.name}" for alias in node.names if alias.name.split(".")[0] in MODULES]
+    if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in MODULES:
+        return [f"import {node.module}"]
+    if isinstance(node, ast.Attribute) and (node.attr in ATTRIBUTES or ast.unparse(node) == "torch.cuda.graph"):
+        return [ast.unparse(node)]
+    return []
