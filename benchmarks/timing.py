@@ -58,7 +58,7 @@ def judge(folder: Path, blocks: int) -> Evaluation:
         problem_digest=problem.digest, candidate_digest=candidate.digest, language="cpp", device="none",
         workload="full", baseline="eager",
     )  # fmt: skip
-    plan = TimingPlan(min_blocks=blocks, max_blocks=blocks, allow_load=True)
+    plan = TimingPlan(max_blocks=blocks, wanted_half_width=0.0, budget_s=600.0, allow_load=True)  # not before the last
     found: list[Evaluation] = []
     with LocalExecutor(LocalSettings(cache=folder / "cache", judge=JudgeSettings(plan=plan))) as executor:
         task = Task(subject=subject, problem=problem, candidate=candidate)

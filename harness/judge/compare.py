@@ -89,6 +89,23 @@ def judge_outputs(
     return _judge_leaves(truth, truth.leaves, outputs.tensors, tolerance, distribution, exact=exact)
 
 
+def are_surely_close(trusted: FlatOutputs, outputs: FlatOutputs, tolerance: Tolerance) -> bool:
+    """Whether `judge_outputs` would pass for sure, taking the one for the truth of the other, found without taking
+    anything to float64. False says nothing."""
+    if outputs.tree != trusted.tree or tolerance.atol is not None or tolerance.rtol is not None:
+        return False
+    return all(map(_is_surely_close, trusted.tensors, outputs.tensors))
+
+
+def _is_surely_close(trusted: Tensor, found: Tensor) -> bool:
+    if (found.dtype, found.shape, found.device) != (trusted.dtype, trusted.shape, trusted.device):
+        return False
+    floor = FLOORS.get(trusted.dtype)
+    if floor is None or not bool(trusted.isfinite().all()):
+        return torch.equal(found, trusted)
+    return torch.allclose(found, trusted, rtol=floor.rtol / 2, atol=0.0)
+
+
 def judge_state(
     truth: Truth, found: Sequence[Tensor], tolerance: Tolerance, distribution: str
 ) -> tuple[Outcome | None, Trial]:
@@ -187,13 +204,17 @@ def _judge_floating(leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, le
     for first, (exact, own, found) in _chunks(leaf.exact, leaf.reference, candidate):
         rounded = exact.to(leaf.reference.dtype).double()
         magnitude = scale.magnitude_of(exact, first)
-        envelope = torch.minimum(scale.largest_error, scale.largest_relative_error * magnitude)
-        allowed = torch.maximum(tolerance.factor * ROUNDING_SLACK * envelope, floor.atol + floor.rtol * magnitude)
-        error = torch.where(rounded.isfinite(), (found - exact).abs(), 0.0)
-        ratio = _rate_special(rounded, own, found, error / allowed.clamp_min(SMALLEST))
+        envelope = (scale.largest_relative_error * magnitude).clamp_(max=scale.largest_error)
+        allowed = torch.maximum(envelope.mul_(tolerance.factor * ROUNDING_SLACK), floor.atol + floor.rtol * magnitude)
+        error = (found - exact).abs_()
+        ratio = error / allowed.clamp_(min=SMALLEST)
+        if not (_is_finite(rounded) and _is_finite(own) and _is_finite(found)):
+            error = torch.where(rounded.isfinite(), error, 0.0)
+            ratio = _rate_special(rounded, own, found, error / allowed)
         worst, at = ratio.reshape(-1).max(dim=0)
+        failed = (ratio > 1.0).count_nonzero().double()
         lost = _count_lost(rounded, own, found, torch.finfo(leaf.reference.dtype).tiny).double()
-        rows.append(torch.stack([worst, (at + first).double(), (ratio > 1.0).sum().double(), error.max(), lost]))
+        rows.append(torch.stack([worst, (at + first).double(), failed, error.max(), lost]))
     return _read_verdict(leaf, candidate, torch.stack(rows).tolist(), float(scale.largest_error))
 
 
@@ -201,7 +222,16 @@ def _count_lost(rounded: Tensor, own: Tensor, found: Tensor, least: float) -> Te
     """Elements whose truth the reference meets and the candidate misses by more than half. What is smaller than a
     normal number may be flushed to zero; comparisons with NaN are false, which leaves that and infinity out."""
     size = rounded.abs()
-    return ((size >= least) & ((own - rounded).abs() <= size / 16) & ((found - rounded).abs() > size / 2)).sum()
+    missed = (found - rounded).abs_() > size / 2
+    if not bool(missed.any()):
+        return missed.count_nonzero()
+    return missed.logical_and_(size >= least).logical_and_((own - rounded).abs_() <= size / 16).count_nonzero()
+
+
+def _is_finite(values: Tensor) -> bool:
+    """Whether all of them are, in one pass: one that is not makes the sum what it is. (So may a sum that overflows:
+    then they are looked at one by one.)"""
+    return bool(values.sum().isfinite())
 
 
 def _rate_special(rounded: Tensor, own: Tensor, found: Tensor, ratio: Tensor) -> Tensor:
@@ -225,7 +255,7 @@ class _Scale:
         """M for a chunk of shape (blocks, BLOCK) that begins at element `first`. Infinity and NaN have none."""
         block = first // BLOCK
         around = self.block_magnitudes[block : block + exact.shape[0], None]
-        return torch.maximum(exact.nan_to_num(0.0, 0.0, 0.0).abs(), around)
+        return torch.maximum(_zero_special(exact).abs(), around)
 
 
 def _measure_reference(leaf: TruthLeaf, leaf_mean_share: float) -> _Scale:
@@ -233,15 +263,17 @@ def _measure_reference(leaf: TruthLeaf, leaf_mean_share: float) -> _Scale:
     scale = _Scale(_block_magnitudes(leaf.exact, leaf_mean_share), none, none)
     largest, relative = none, none
     for first, (exact, own) in _chunks(leaf.exact, leaf.reference):
-        error = torch.where(exact.isfinite() & own.isfinite(), (own - exact).abs(), 0.0)
+        error = (own - exact).abs_()
+        if not _is_finite(error):
+            error = torch.where(exact.isfinite() & own.isfinite(), error, 0.0)
         largest = torch.maximum(largest, error.max())
-        relative = torch.maximum(relative, (error / scale.magnitude_of(exact, first).clamp_min(SMALLEST)).max())
+        relative = torch.maximum(relative, (error / scale.magnitude_of(exact, first).clamp_(min=SMALLEST)).max())
     return _Scale(scale.block_magnitudes, largest, relative)
 
 
 def _block_magnitudes(exact: Tensor, leaf_mean_share: float) -> Tensor:
     """The mean |T| of each block, at least a share of the mean over the whole output."""
-    sums = torch.cat([chunk.nan_to_num(0.0, 0.0, 0.0).abs().sum(dim=1) for _, (chunk,) in _chunks(exact)])
+    sums = torch.cat([_zero_special(chunk).abs().sum(dim=1) for _, (chunk,) in _chunks(exact)])
     least = sums.sum() / exact.numel() * leaf_mean_share
     sizes = torch.full_like(sums, BLOCK)
     short = exact.numel() % BLOCK
@@ -267,7 +299,12 @@ def _chunks(*tensors: Tensor) -> Iterator[tuple[int, tuple[Tensor, ...]]]:
 
 def _to_blocks(values: Tensor) -> Tensor:
     missing = -values.numel() % BLOCK
-    return torch.nn.functional.pad(values, (0, missing)).view(-1, BLOCK)
+    return (torch.nn.functional.pad(values, (0, missing)) if missing else values).view(-1, BLOCK)
+
+
+def _zero_special(values: Tensor) -> Tensor:
+    """With zeros in the place of infinity and NaN."""
+    return values if _is_finite(values) else values.nan_to_num(0.0, 0.0, 0.0)
 
 
 def _choose_floor(dtype: torch.dtype, tolerance: Tolerance) -> Floor:

@@ -29,7 +29,7 @@ from harness.judge.client import (
 )
 from harness.judge.devices import JudgeDevice, SharedArena
 from harness.judge.inspection import Place, Sight, choose_places, count_differences
-from harness.judge.supervisor import Forkserver, WorkerLimits
+from harness.judge.supervisor import Forkserver, Usage, WorkerLimits
 from harness.judge.truth import FlatOutputs
 from harness.wire import Region, TensorSpec, flatten_value, place_contiguous
 from harness.wire.layout import ALIGNMENT_BYTES, align, place_strided
@@ -85,7 +85,7 @@ class Run:
     """One call: what the judge found in the poisoned output buffers right after the answer, and both clocks.
 
     `copy_us` is how long after the answer the outputs lay there. `sight` is what the judge saw in the worker's own
-    memory in between, where it looked.
+    memory in between, where it looked (which takes a part of that time, for candidate and baseline alike).
     """
 
     outputs: FlatOutputs
@@ -111,6 +111,7 @@ class ModelSession:
         self._last: Run | None = None
         self.state: dict[str, TensorSpec] = {}
         self._held: dict[str, Tensor] = {}
+        self._usage = Usage(helpers_ns=0, busy_ns=0)
 
     def construct(
         self, seed: int, init_inputs: Sequence[Any], *, compiled: bool = False, training: bool = False
@@ -184,43 +185,66 @@ class ModelSession:
         device.synchronize()
         return self._go(placed, look=not device.is_cuda)
 
+    def get_ready(self, inputs: Sequence[Any]) -> None:
+        """Has the worker wait for the signal to make a call with inputs like these, and stops it, with all that it
+        started, until `call_timed` or `stand_down`."""
+        self.reset_state()
+        self._client.prepare(self._client.lay_out(tuple(inputs)), timeout_s=self._limits.call_s)
+        self._usage = self._client.pause().usage
+
+    def stand_down(self) -> None:
+        """Takes `get_ready` back."""
+        self._client.resume()
+        self._client.cancel(timeout_s=self._limits.call_s)
+
+    @property
+    def used_s(self) -> float:
+        """Processor time that the worker, with all that it started, had used when it was last got ready."""
+        return self._usage.total_s
+
     def call_timed(
-        self, inputs: Sequence[Any], device: JudgeDevice, decoy: Sequence[Any] | None = None, *, look: bool = False
+        self,
+        inputs: Sequence[Any],
+        device: JudgeDevice,
+        *,
+        following: Sequence[Any],
+        decoy: Sequence[Any] | None = None,
+        look: bool = False,
     ) -> Run:
-        """One call with a cold cache. Its inputs are written while nothing of the worker runs: it is ready, but it
-        cannot begin before the clock does, except in the moment between being let go on and being told to go.
+        """One call with a cold cache, of a worker that was got ready for these inputs; then it is ready for those
+        `following`. Inputs are written while nothing of the worker runs: it cannot begin before the clock does, except
+        in the moment between being let go on and being told to go.
 
         With a `decoy` (other inputs of the same form) that moment is watched: they are shown first, exactly as inputs
         are, but what follows is not the signal to go. Who works nevertheless uses the processor meanwhile; on a GPU it
         makes the judge's own work there take longer. `look`: into the worker's memory, right after the call.
         """
-        placed = self._client.lay_out(tuple(inputs))
-        self._client.prepare(placed, timeout_s=self._limits.call_s)
         idle = (None, None) if decoy is None else self._watch(self._client.lay_out(tuple(decoy)), device)
-        with self._client.paused():
-            flush_us = self._show(placed, device)
-        self._client.wake(timeout_s=self._limits.call_s)
+        placed = self._client.lay_out(tuple(inputs))
+        flush_us = self._show(placed, device)
         run = self._go(placed, look=look and not device.is_cuda)
+        self.get_ready(following)
         return replace(run, idle_busy_us=idle[0], idle_helpers_us=idle[1], flush_us=flush_us)
 
     def _watch(self, placed: PlacedInputs, device: JudgeDevice) -> tuple[float, float | None]:
         """Shows inputs that will not be asked for, and leaves the worker alone with them."""
-        with self._client.paused():
-            before = self._client.measure_usage()
-            self._show(placed, device)
-        self._client.wake(timeout_s=self._limits.call_s)
+        self._show(placed, device)
         if device.is_cuda:
-            return device.time_flush_us(), None
+            flush_us = device.time_flush_us()
+            self._usage = self._client.pause().usage
+            return flush_us, None
         time.sleep(WATCH_S)
-        with self._client.paused():
-            used = self._client.measure_usage() - before
+        before, self._usage = self._usage, self._client.pause().usage
+        used = self._usage - before
         return used.busy_ns / 1e3, used.helpers_ns / 1e3
 
     def _show(self, placed: PlacedInputs, device: JudgeDevice) -> float | None:
-        """Writes inputs, and flushes the cache; how long the device took for that."""
+        """Writes inputs and flushes the cache, then lets the worker go on; how long the device took to flush."""
         self._stage(placed)
         flush_us = device.flush_cache()
         device.synchronize()
+        self._client.resume()
+        self._client.wake(timeout_s=self._limits.call_s)
         return flush_us
 
     def _stage(self, placed: PlacedInputs) -> None:
@@ -234,31 +258,31 @@ class ModelSession:
     def _go(self, placed: PlacedInputs, *, look: bool) -> Run:
         called = self._client.go(timeout_s=self._limits.call_s)
         has_form = called.tree == self._footprint.tree and _forms(called.specs) == _forms(self._footprint.output_specs)
-        look_ns, places, seen = self._look(called) if look and has_form else (0, [], [])
+        places, seen = self._look(called) if look and has_form else ([], [])
         stored_ns = self._client.store(self._output, timeout_s=self._limits.call_s)
         outputs = self._take_outputs() if has_form else _describe_outputs(called)
         run = Run(
             outputs=outputs,
             called=called,
-            copy_us=(stored_ns - called.at_ns - look_ns) / 1e3,
+            copy_us=(stored_ns - called.at_ns) / 1e3,
             inputs_unchanged=self._client.inputs_unchanged(placed),
             sight=self._judge_sight(places, seen, outputs) if places else None,
         )
         self._last = run if has_form else None
         return run
 
-    def _look(self, called: Called) -> tuple[int, list[list[Place]], list[list[bytes | None]]]:
-        """Stops the worker and reads elements of these outputs, and of those before. (ns it was stopped, places, what
-        was there)"""
+    def _look(self, called: Called) -> tuple[list[list[Place]], list[Sequence[bytes | None]]]:
+        """Stops the worker and reads elements of these outputs, and of those before: places, and what was there."""
         described = [called] if self._last is None else [called, self._last.called]
         places = [choose_places(one.specs, one.addresses, self._random) for one in described]
-        with self._client.paused():
-            began_ns = time.perf_counter_ns()
-            seen = [self._client.peek(some) for some in places]
-            stopped_ns = time.perf_counter_ns() - began_ns
-        return stopped_ns, places, seen
+        seen = self._client.pause([place for some in places for place in some]).seen
+        self._client.resume()
+        own = len(places[0])
+        return places, [seen[:own], seen[own:]]
 
-    def _judge_sight(self, places: list[list[Place]], seen: list[list[bytes | None]], outputs: FlatOutputs) -> Sight:
+    def _judge_sight(
+        self, places: list[list[Place]], seen: list[Sequence[bytes | None]], outputs: FlatOutputs
+    ) -> Sight:
         """Holds what was seen against the outputs as they were copied, now and the time before."""
         missing = count_differences(places[0], seen[0], outputs.tensors)
         overwritten = 0
@@ -275,14 +299,9 @@ class ModelSession:
         self._client.recopy(self._footprint.output, earlier=earlier, timeout_s=self._limits.call_s)
         return tuple(self._arena.view(spec).clone() for spec in self._footprint.output_specs)
 
-    def paused(self) -> AbstractContextManager[int]:
-        """Nothing of the worker runs meanwhile, nor of what it started; yields the processor time used so far, ns."""
+    def paused(self) -> AbstractContextManager[None]:
+        """Nothing of the worker runs meanwhile, nor of what it started."""
         return self._client.paused()
-
-    def used_s(self) -> float:
-        """Processor time that the worker, with all that it started, has used so far."""
-        with self._client.paused() as busy_ns:
-            return busy_ns / 1e9
 
     def server_used_s(self) -> float:
         """Processor time that the parent of all workers has used so far."""

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 from harness.domain import Finding, HarnessError, WireError, WorkerLost, WorkerTimeout
 from harness.judge.confinement import (
@@ -27,8 +27,9 @@ from harness.judge.confinement import (
     readable_paths,
     worker_package_files,
 )
-from harness.judge.memory import MemoryWatch, children_of
+from harness.judge.memory import MemoryWatch
 from harness.wire import Channel, make_pair
+from harness.wire.processes import children_of
 
 START_TIMEOUT_S = 120.0
 SPAWN_TIMEOUT_S = 20.0
@@ -55,8 +56,20 @@ class Usage:
     helpers_ns: int
     busy_ns: int
 
+    @property
+    def total_s(self) -> float:
+        return (self.helpers_ns + self.busy_ns) / 1e9
+
     def __sub__(self, before: Usage) -> Usage:
         return Usage(helpers_ns=self.helpers_ns - before.helpers_ns, busy_ns=self.busy_ns - before.busy_ns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """What a worker that has been stopped has used so far, and what was seen in its memory; None where nothing lies."""
+
+    usage: Usage
+    seen: tuple[bytes | None, ...]
 
 
 class OutputTail:
@@ -107,32 +120,27 @@ class WorkerProcess:
             self._status = self._server.kill(self._pid, grace_s)
         return self._status
 
-    def pause(self) -> int:
-        """Stops the worker and everything it started, until `resume`; the processor time that all of it has used so
-        far, in nanoseconds."""
-        return self._server.signal_tree(self._pid, "pause")
+    def pause(self, helpers: Sequence[int] = (), places: Sequence[tuple[int, int]] = ()) -> Stopped:
+        """Stops the worker and everything it started, until `resume`; what it has used by then, these threads apart,
+        and what lies in its memory at these (address, bytes). Raises StillRunning if some do not stop."""
+        answer = self._server.pause(self._pid, threads=list(helpers), process=self._process, places=list(places))
+        return Stopped(
+            usage=Usage(helpers_ns=answer["helpers_ns"], busy_ns=answer["busy_ns"]),
+            seen=tuple(None if seen is None else bytes.fromhex(seen) for seen in answer["seen"]),
+        )
 
     def resume(self) -> None:
-        self._server.signal_tree(self._pid, "resume")
+        self._server.resume(self._pid)
 
     def server_used_s(self) -> float:
         return self._server.used_s
 
     def find_helper_threads(self) -> list[int]:
         """Ids, as the forkserver sees them, of all its threads now that are no process's main thread. To be called
-        before anything of a candidate runs: the process found then is the one that `peek` looks into."""
+        before anything of a candidate runs: the process found then is the one that `pause` looks into."""
         answer = self._server.ask_about(self._pid, "threads")
         self._process = int(answer["process"])
         return [int(thread) for thread in answer["ids"]]
-
-    def peek(self, places: Sequence[tuple[int, int]]) -> list[bytes | None]:
-        """What lies in the worker's memory at these (address, bytes); None where nothing does."""
-        answer = self._server.ask_about(self._pid, "peek", process=self._process, places=list(places))
-        return [None if seen is None else bytes.fromhex(seen) for seen in answer["seen"]]
-
-    def measure_usage(self, helpers: list[int]) -> Usage:
-        answer = self._server.ask_about(self._pid, "usage", threads=helpers)
-        return Usage(helpers_ns=answer["helpers_ns"], busy_ns=answer["busy_ns"])
 
     def find_overuse(self, arena: int) -> str | None:
         """See `harness.judge.memory.MemoryWatch`."""
@@ -198,14 +206,20 @@ class Forkserver:
                 return None
             return None if answer["killed"] or answer["status"] is None else int(answer["status"])
 
-    def signal_tree(self, pid: int, what: Literal["pause", "resume"]) -> int:
-        """Stops a worker with all its descendants, or lets them go on; the processor time they have used, in ns.
-        Raises StillRunning if some do not stop."""
-        answer = self.ask_about(pid, what)
+    def pause(self, pid: int, **more: Any) -> dict[str, Any]:
+        """Stops a worker with all its descendants: see `harness.worker.forkserver`. Raises StillRunning if some do not
+        stop."""
+        answer = self.ask_about(pid, "pause", **more)
         self.used_s = answer["server_ns"] / 1e9
         if answer["running"]:
             raise StillRunning(f"{answer['running']} of its processes went on although they were stopped")
-        return int(answer["busy_ns"])
+        return answer
+
+    def resume(self, pid: int) -> None:
+        """Lets what was stopped go on."""
+        with self._lock:
+            if self._line is not None:
+                self._line.send({"kind": "resume", "pid": pid}, timeout_s=SPAWN_TIMEOUT_S)
 
     def ask_about(self, pid: int, what: str, **more: Any) -> dict[str, Any]:
         """The forkserver's answer about one of its workers."""

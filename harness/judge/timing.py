@@ -24,7 +24,7 @@ from harness.judge.clocks import (
     resolve_clocks,
     summarise_blocks,
 )
-from harness.judge.compare import judge_outputs
+from harness.judge.compare import are_surely_close, judge_outputs
 from harness.judge.conditions import ConditionSampler
 from harness.judge.correctness import judge_run
 from harness.judge.inspection import Sight
@@ -47,8 +47,9 @@ class TimingPlan:
     judged_calls: int = 3
     screened_share: float = 0.3
     max_screened_kept: int = 3
-    watched_share: float = 0.35  # of the blocks: both sides are shown decoy inputs first
-    looked_share: float = 0.25  # of the blocks: the judge looks into both workers' memory right after the call
+    # Shares of the first `min_blocks`, and of those after them: in a long measurement fewer are as many.
+    watched_shares: tuple[float, float] = (0.35, 0.2)  # both sides are shown decoy inputs first
+    looked_shares: tuple[float, float] = (0.25, 0.15)  # the judge looks into both workers' memory right after the call
     watched_below_us: float = 20_000.0  # in longer calls, the moment before them is too short to matter
     attempts: int = 3  # measurements, where something disturbs them
     allow_load: bool = False  # by other processes, for machines that are never idle: recorded, but no disturbance
@@ -102,20 +103,29 @@ class PairedTimer:
     def _measure_once(self, seeds: Iterator[int], baseline_us: float) -> tuple[list[Block], Conditions]:
         """Blocks until the interval is narrow enough or the budget is spent, and what happened meanwhile."""
         blocks: list[Block] = []
+        self._upcoming = self._make_inputs(next(seeds))
+        for session in (self._baseline, self._candidate):
+            session.get_ready(self._upcoming)
         self._sampler = ConditionSampler(
             self._reference.device, self._count_used_s, load_matters=not self._plan.allow_load
         )
         began_s = time.monotonic()
         with nullcontext() if self._reference.device.is_cuda else stay_on_first_core():
             while not self._is_enough(blocks, time.monotonic() - began_s, baseline_us):
-                watched = baseline_us < self._plan.watched_below_us and self._random.random() < self._plan.watched_share
-                blocks.append(self._measure_block(seeds, watched=watched))
+                late = len(blocks) >= self._plan.min_blocks
+                watched = self._random.random() < self._plan.watched_shares[late]
+                look = self._random.random() < self._plan.looked_shares[late]
+                watched = watched and baseline_us < self._plan.watched_below_us
+                blocks.append(self._measure_block(seeds, watched=watched, look=look))
                 self._sampler.sample()
-        return blocks, self._sampler.conclude()
+        conditions = self._sampler.conclude()
+        for session in (self._baseline, self._candidate):
+            session.stand_down()
+        return blocks, conditions
 
     def _count_used_s(self) -> float:
-        """Processor time that this process, the forkserver and both workers have used so far."""
-        workers_s = self._baseline.used_s() + self._candidate.used_s()
+        """Processor time that this process, the forkserver and both workers have used so far, both being stopped."""
+        workers_s = self._baseline.used_s + self._candidate.used_s
         return workers_s + self._candidate.server_used_s() + time.process_time()
 
     def _warm_up(self, seeds: Iterator[int]) -> float:
@@ -142,11 +152,10 @@ class PairedTimer:
         is_narrow = (high - low) / 2 < self._plan.wanted_half_width * ratio
         return is_narrow and resolve_clocks(blocks) <= DISTURBED_SHARE * claimed_us(blocks)
 
-    def _measure_block(self, seeds: Iterator[int], *, watched: bool) -> Block:
+    def _measure_block(self, seeds: Iterator[int], *, watched: bool, look: bool) -> Block:
         """One call of each on the same fresh inputs, in random order."""
-        inputs = self._make_inputs(next(seeds))
+        inputs, self._upcoming = self._upcoming, self._make_inputs(next(seeds))
         decoy = self._make_inputs(next(seeds)) if watched else None
-        look = self._random.random() < self._plan.looked_share
         order = [self._baseline, self._candidate]
         self._random.shuffle(order)
         runs = {}
@@ -176,10 +185,7 @@ class PairedTimer:
     ) -> Run:
         """A timed call while everything of the other side is stopped: what it may have left running, such as threads
         that spin for a while after their work, would slow this one down."""
-        other = self._baseline if session is self._candidate else self._candidate
-        with other.paused():
-            session.reset_state()
-            run = session.call_timed(inputs, self._reference.device, decoy, look=look)
+        run = session.call_timed(inputs, self._reference.device, following=self._upcoming, decoy=decoy, look=look)
         if run.flush_us is not None:
             self._sampler.note_flush(run.flush_us)
         return run
@@ -208,8 +214,10 @@ class PairedTimer:
         computing the truth, and so done for many calls."""
         if len(self._screened) >= self._plan.max_screened_kept:
             return
-        stand_in = trust_outputs(baseline.outputs)
-        outcome, _ = judge_outputs(stand_in, candidate.outputs, self._reference.loaded.problem.tolerance, "timed")
+        tolerance = self._reference.loaded.problem.tolerance
+        if are_surely_close(baseline.outputs, candidate.outputs, tolerance):
+            return
+        outcome, _ = judge_outputs(trust_outputs(baseline.outputs), candidate.outputs, tolerance, "timed")
         if outcome is not None:
             self._screened.append((inputs, candidate))
 

@@ -24,7 +24,11 @@ _HEADER = struct.Struct(">II")
 MAX_BODY_BYTES = 64 * 1024 * 1024
 MAX_DESCRIPTORS = 8
 LOOK_EVERY_S = 0.05
-WAKE, GO = b"w", b"g"  # signals: single bytes outside of any frame, sent while the other end waits for one
+WAKE, GO, CANCEL = (
+    b"w",
+    b"g",
+    b"c",
+)  # signals: single bytes outside of any frame, sent while the other end waits for one
 
 Message = dict[str, Any]
 T = TypeVar("T")

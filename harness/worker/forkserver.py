@@ -18,18 +18,22 @@ from typing import Any
 
 from harness.domain import WorkerLost
 from harness.wire import Channel
+from harness.wire.processes import find_tree, read_bytes, threads_of
 from harness.worker import confine
 from harness.worker.keeper import run_behind_walls
-from harness.worker.processes import find_tree, require_child_lists, shell_status
+from harness.worker.processes import require_child_lists, shell_status
 
 _PROCESS_CLOCK = 2  # CPUCLOCK_SCHED in the kernel's encoding of another process's clock
 STOP_TIMEOUT_S = 0.25  # for processes that were told to stop
+STOP_LOOK_EVERY_S = 20e-6
 END_TIMEOUT_S = 10.0  # for everything that a worker started to be cleared away
 
 
 def serve(judge: Channel) -> None:
     """Answers spawn and kill requests until the judge closes the line."""
     children: set[int] = set()  # none is waited for before the judge ends it: how it ended would be lost
+    stopped: dict[int, set[int]] = {}  # the processes of each worker that is paused: they start no others meanwhile
+    keepers: dict[int, set[int]] = {}  # our own processes around each worker, which need not be stopped with it
     judge.send({"kind": "warm", "namespaces": _can_enter_namespaces()})
     while True:
         try:
@@ -40,18 +44,15 @@ def serve(judge: Channel) -> None:
             _answer_spawn(judge, message, descriptors, children)
         elif message["kind"] == "kill":
             judge.send({"kind": "ended", **_kill(message["pid"], children, message["grace_s"])})
-        elif message["kind"] in ("pause", "resume"):
-            number = signal.SIGSTOP if message["kind"] == "pause" else signal.SIGCONT
-            tree = _signal_tree(message["pid"], number)
-            running = _count_running(tree) if message["kind"] == "pause" else 0
-            answer = {"busy_ns": _count_busy_ns(tree), "server_ns": time.process_time_ns(), "running": running}
-            judge.send({"kind": "signalled", **answer})
+        elif message["kind"] == "pause":
+            stopped[message["pid"]], answer = _pause(message, keepers.get(message["pid"], set()))
+            judge.send({"kind": "paused", **answer, "server_ns": time.process_time_ns()})
+        elif message["kind"] == "resume":  # without an answer: what the worker does next is one
+            _signal_all(stopped.pop(message["pid"], set()), signal.SIGCONT)
         elif message["kind"] == "threads":
-            judge.send({"kind": "threads", **_find_threads(message["pid"])})
-        elif message["kind"] == "usage":
-            judge.send({"kind": "usage", **_measure_usage(message["pid"], message["threads"])})
-        elif message["kind"] == "peek":
-            judge.send({"kind": "peek", "seen": _read_memory(message["process"], message["places"])})
+            answer = _find_threads(message["pid"])
+            keepers[message["pid"]] = answer.pop("keepers")
+            judge.send({"kind": "threads", **answer})
     for pid in list(children):
         _kill(pid, children, 0.0)
 
@@ -109,7 +110,7 @@ def _kill(pid: int, children: set[int], grace_s: float) -> dict[str, Any]:
     finished, status = _wait_shortly(pid, grace_s)
     if not finished:
         # `pid` itself waits for them, see `harness.worker.keeper`: nothing is left when that has ended.
-        _signal_tree(pid, signal.SIGKILL, spare=pid)
+        _signal_tree(pid, signal.SIGKILL, spare={pid})
         ended, status = _wait_shortly(pid, END_TIMEOUT_S)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
@@ -119,18 +120,30 @@ def _kill(pid: int, children: set[int], grace_s: float) -> dict[str, Any]:
     return {"status": shell_status(status), "killed": not finished}
 
 
+def _pause(message: dict[str, Any], keepers: set[int]) -> tuple[set[int], dict[str, Any]]:
+    """Stops a worker with all that it started. The processes there were; how many of them went on all the same, the
+    processor time that certain threads and all others have used so far, and what lies at certain places in memory."""
+    tree = _signal_tree(message["pid"], signal.SIGSTOP, spare=keepers)
+    answer: dict[str, Any] = {"running": _count_running(tree - keepers)}
+    answer["helpers_ns"] = sum(map(_read_thread_ns, message["threads"]))
+    answer["busy_ns"] = _count_busy_ns(tree) - answer["helpers_ns"]
+    answer["seen"] = _read_memory(message["process"], message["places"]) if message["places"] else []
+    return tree - keepers, answer
+
+
 def _count_running(processes: set[int]) -> int:
     """How many of these processes still run although they were told to stop a while ago: somebody lets them go on."""
     deadline_s = time.monotonic() + STOP_TIMEOUT_S
     while running := sum(map(_is_running, processes)):
         if time.monotonic() > deadline_s:
             return running
+        time.sleep(STOP_LOOK_EVERY_S)  # it may need this very core to come to its end
     return 0
 
 
 def _is_running(process: int) -> bool:
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in "RS"
+        return read_bytes(f"/proc/{process}/stat").rpartition(b")")[2].split()[0] in b"RS"
     return False
 
 
@@ -144,11 +157,12 @@ def _count_busy_ns(processes: set[int]) -> int:
 
 
 def _find_threads(pid: int) -> dict[str, Any]:
-    """Threads of a worker's tree that are not the main threads of their processes, and the worker itself: the process
-    that has started no other so far."""
+    """Threads of a worker's tree that are not the main threads of their processes; the worker itself, the process that
+    has started no other so far; and those around it."""
     tree = find_tree(pid)
-    helpers = {thread for process in tree for thread in _threads_of(process) if thread != process}
-    return {"ids": sorted(helpers), "process": next(process for process in tree if find_tree(process) == {process})}
+    worker = next(process for process in tree if find_tree(process) == {process})
+    helpers = {thread for process in tree for thread in threads_of(process) if thread != process}
+    return {"ids": sorted(helpers), "process": worker, "keepers": tree - {worker}}
 
 
 def _read_memory(process: int, places: list[list[int]]) -> list[str | None]:
@@ -166,36 +180,28 @@ def _read_place(memory: int, address: int, size: int) -> str | None:
     return None
 
 
-def _threads_of(process: int) -> list[int]:
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        return [int(entry.name) for entry in Path(f"/proc/{process}/task").iterdir()]
-    return []
-
-
-def _measure_usage(pid: int, threads: list[int]) -> dict[str, int]:
-    """Processor time of a worker's tree, in ns: of these threads, and of everything else. Exact once it is stopped."""
-    helpers_ns = sum(map(_read_thread_ns, threads))
-    return {"helpers_ns": helpers_ns, "busy_ns": _count_busy_ns(find_tree(pid)) - helpers_ns}
-
-
 def _read_thread_ns(thread: int) -> int:
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        return int(Path(f"/proc/{thread}/schedstat").read_text().split()[0])
+        return int(read_bytes(f"/proc/{thread}/schedstat").split()[0])
     return 0  # it has ended; that its time counts as somebody else's now is to its disadvantage
 
 
-def _signal_tree(pid: int, number: int, *, spare: int = 0) -> set[int]:
-    """Signals a worker with all that it started, whatever sessions they made; the processes there were.
+def _signal_tree(pid: int, number: int, *, spare: set[int]) -> set[int]:
+    """Signals a worker with all that it started, whatever sessions they made, but for those to `spare`; all there were.
 
     Looks again until nobody new is found: a process that has been stopped starts no others.
     """
     reached: set[int] = set()
     while new := find_tree(pid) - reached:
-        for process in new - {spare}:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(process, number)
+        _signal_all(new - spare, number)
         reached |= new
     return reached
+
+
+def _signal_all(processes: set[int], number: int) -> None:
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(process, number)
 
 
 def _wait_shortly(pid: int, grace_s: float) -> tuple[int, int]:

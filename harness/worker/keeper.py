@@ -14,9 +14,10 @@ import tempfile
 from typing import Any
 
 from harness.wire import Channel
+from harness.wire.processes import find_tree
 from harness.worker import confine
 from harness.worker.landlock import Access
-from harness.worker.processes import end_descendants, find_tree, shell_status, wait_for
+from harness.worker.processes import end_descendants, shell_status, wait_for
 
 LOOK_EVERY_S = 0.25
 MAX_SCRATCH_ENTRIES = 50_000  # where each look has to count them

@@ -1,4 +1,4 @@
-"""Trees of processes: who descends from whom, how each ended, and an end to all of them."""
+"""How processes ended, and an end to all that one has started."""
 
 from __future__ import annotations
 
@@ -8,26 +8,7 @@ import signal
 import time
 from pathlib import Path
 
-
-def find_tree(pid: int) -> set[int]:
-    """A process and its descendants, as /proc has them now."""
-    tree: set[int] = set()
-    waiting = [pid]
-    while waiting:
-        process = waiting.pop()
-        if process not in tree:
-            tree.add(process)
-            waiting += _children_of(process)
-    return tree
-
-
-def _children_of(process: int) -> list[int]:
-    """Children of all threads of a process; none if it has just ended."""
-    found: list[int] = []
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        for thread in Path(f"/proc/{process}/task").iterdir():
-            found += [int(child) for child in (thread / "children").read_text().split()]
-    return found
+from harness.wire.processes import find_tree
 
 
 def require_child_lists() -> None:

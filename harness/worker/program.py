@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from harness.domain import WorkerLost
-from harness.wire import WAKE, Channel, TensorSpec, flatten_value, rebuild_value
+from harness.wire import CANCEL, WAKE, Channel, TensorSpec, flatten_value, rebuild_value
 from harness.worker.emulator_link import EmulatorLink
 from harness.worker.memory import SharedMemory, describe
 from harness.worker.profile import Observer
@@ -128,15 +128,17 @@ class Worker:
 
     def do_call(self, message: dict[str, Any]) -> dict[str, Any]:
         """Answers `prepared`, `awake` to each signal to wake, after the signal to go `called` with a description of the
-        outputs, and when it is told where they go, `returned`. Between that signal and the clock's start nothing is
-        done, so nothing can be done ahead."""
+        outputs, and when it is told where they go, `returned`; or `cancelled`. Between the signal to go and the clock's
+        start nothing is done, so nothing can be done ahead."""
         inputs = self._receive_value(message)
         self._judge.send({"kind": "prepared"})
         self._judge.prepare_for_signal()
         with torch.no_grad():
-            while self._judge.await_signal() == WAKE:
+            while (signal := self._judge.await_signal()) == WAKE:
                 self._wake()
                 self._judge.send({"kind": "awake"})
+            if signal == CANCEL:
+                return {"kind": "cancelled"}
             began_ns = time.perf_counter_ns()
             result = self._forward(*inputs)
             self._synchronize()

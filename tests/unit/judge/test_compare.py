@@ -12,7 +12,7 @@ from torch import Tensor
 
 from harness.domain import Outcome, Tolerance
 from harness.judge import compare
-from harness.judge.compare import BLOCK, FLOORS, judge_outputs
+from harness.judge.compare import BLOCK, FLOORS, are_surely_close, judge_outputs
 from harness.judge.truth import Truth, TruthLeaf, flatten_outputs
 
 FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
@@ -305,3 +305,27 @@ def test_the_reference_itself_always_passes(elements, seed, dtype):
     noise = torch.randn(elements, dtype=torch.float64, generator=generator) * 10.0 ** -int(seed % 8)
     reference = (exact + noise * exact.abs() ** (seed % 3)).to(dtype)
     assert outcome_of(make_truth(exact, reference), reference, Tolerance(factor=1.0)) is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    dtype=st.sampled_from(FLOATS),
+    error=st.sampled_from([0.0, 0.3, 0.6, 1.5]),
+    special=st.sampled_from([0.0, math.inf, math.nan]),
+)
+def test_what_is_surely_close_passes(seed, dtype, error, special):
+    source = torch.Generator().manual_seed(seed)
+    own = torch.randn(3, 40, dtype=torch.float64, generator=source).to(dtype)
+    own[1, 1] = special
+    found = (own.double() * (1 + error * FLOORS[dtype].rtol * torch.randn(3, 40, generator=source))).to(dtype)
+    close = are_surely_close(flatten_outputs(own), flatten_outputs(found), DEFAULT)
+    if close:
+        assert outcome_of(exact_truth(own, kind="reference"), found) is None
+    assert close or error > 0 or math.isnan(special)
+
+
+def test_nothing_is_surely_close_that_has_another_form():
+    own = flatten_outputs(torch.ones(4))
+    for other in (torch.ones(2, 2), torch.ones(4, dtype=torch.float64), (torch.ones(4),), torch.full((4,), math.nan)):
+        assert not are_surely_close(own, flatten_outputs(other), DEFAULT)
