@@ -43,10 +43,10 @@ def judge_file(tmp_path, tiny_suite, run_harness):
     return judge
 
 
-def test_without_nvcc_a_cuda_candidate_is_not_run_and_says_what_is_missing(judge_file, tmp_path):
+def test_without_nvcc_a_cuda_candidate_that_is_not_emulated_is_not_run_and_says_what_is_missing(judge_file, tmp_path):
     tools = bare_path(tmp_path, ["c++", "g++", "cc", "gcc", "ld", "as", "sh"])
     environment = {"PATH": tools, "CUDA_HOME": str(tmp_path / "no-cuda"), "CUDA_VISIBLE_DEVICES": ""}
-    finished, record = judge_file(CUDA, env=environment)
+    finished, record = judge_file(CUDA, "--device", "cpu", env=environment)
     assert finished.returncode == 0, finished.stderr
     assert record["outcome"] == "not_run"
     assert "needs nvcc" in record["message"]
@@ -156,7 +156,7 @@ def test_without_any_run_it_says_how_to_make_one(command):
         (["--candidate", "c.py", "--problem", "no/such/file.py"], "no reference file at no/such/file.py"),
         (["--candidate", "c.py", "--problem", "bad.py"], "get_init_inputs"),
         (["--candidate", "c.py", "--problem", "broken.py"], "broken.py, line 1: expected Python"),
-        (["--candidate", "c.py", "--problem", "add", "--device", "gpu0"], "expected auto, cpu or cuda:N"),
+        (["--candidate", "c.py", "--problem", "add", "--device", "gpu0"], "expected auto, cpu, emulated or cuda:N"),
     ],
 )
 def test_arguments_that_do_not_fit_get_a_sentence_and_no_traceback(args, words, command, tiny_suite, tmp_path):

@@ -73,12 +73,9 @@ def test_a_broken_reference_is_the_harness_failing_and_not_the_candidate(run_tas
 
 
 @pytest.mark.nvcc
-def test_a_cuda_candidate_without_a_gpu_is_built_linked_and_loaded_but_not_run(run_tasks):
-    import torch
-
-    if torch.cuda.is_available():
-        pytest.skip("needs a machine without a GPU; this one has one")
-    (only,) = [entry for entry in run_tasks([make_task(CUDA, language="cuda")]) if entry[0] == "judge"]
+def test_a_cuda_candidate_for_the_cpu_is_built_linked_and_loaded_but_not_run(run_tasks):
+    tasks = [make_task(CUDA, language="cuda")]
+    (only,) = [entry for entry in run_tasks(tasks, device="cpu") if entry[0] == "judge"]
     evaluation = only[2]
     assert evaluation.outcome == "not_run", evaluation.message
     assert evaluation.message.startswith("built, linked and loaded 1 extension, but this machine has no device")

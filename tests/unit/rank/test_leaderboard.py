@@ -44,6 +44,15 @@ def test_what_differs_in_the_group_never_shares_a_row(evaluation_of, change):
     assert sorted(row.fast_p(0.0) for row in rows) == [0.0, 1.0]
 
 
+def test_what_was_emulated_has_a_row_of_its_own_with_correctness_and_no_speed(evaluation_of):
+    emulated = evaluation_of("correct", device="emulated", language="cuda", workload="small")
+    timed = evaluation_of("correct", 2.0, device="cuda:0", language="cuda", workload="small")
+    rows = {row.group.device: row for row in rank_rows([emulated, timed], ks=(1,))}
+    assert [share for _, share in rows["emulated"].fast] == [1.0] + [None] * 5
+    assert (rows["emulated"].at_k[0].correct, rows["emulated"].at_k[0].fast_1) == (1.0, None)
+    assert rows["cuda:0"].fast_p(1.0) == 1.0
+
+
 def test_a_problem_of_the_manifest_without_a_sample_counts_as_not_solved(evaluation_of, only_row):
     row = only_row(evaluation_of("correct", 2.0), problems_by_run={"demo": ("add", "mul"), "else": ("other",)})
     assert (row.problems, row.scored, row.fast_p(1.0)) == (2, 2, 0.5)

@@ -71,12 +71,12 @@ def test_the_leaderboard_fits_and_separates_what_is_not_comparable(evaluation_of
     evaluations = [
         evaluation_of("correct", 2.0, model=LONG_MODEL, prompt="notebook-long-name"),
         evaluation_of("harness_error", model=LONG_MODEL, prompt="notebook-long-name", problem="mul"),
-        evaluation_of("correct", 3.0, workload="small", device="emulated"),
+        evaluation_of("correct", workload="small", device="emulated", language="cuda"),
         evaluation_of("not_run", language="cuda", device="none"),
     ]
     text = render(render_leaderboard(rank_rows(evaluations), wide=width > 80), width)
     assert "core, full workload: cpp on cpu against eager" in text
-    assert "core, small workload: cpp on emulated against eager" in text
+    assert "core, small workload: cuda emulated on a CPU: correctness without time" in text
     assert "core, full workload: cuda not judged on a device" in text
     assert "2.00x (1)" in text
     assert "[1.90, 2.10]" in text
