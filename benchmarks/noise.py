@@ -1,0 +1,113 @@
+"""Whether a speedup means anything: every core problem against itself, and single pairs of programs measured ten times.
+
+Run on an idle machine: python benchmarks/noise.py [--rounds N] [--language cpp|cuda] [--workload small|full]
+Goals: at most 1 % of the pairs of equal programs are called faster or slower; of ten measurements of one pair, at least
+nine lie in the interval of the first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import tempfile
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+from harness.domain import Candidate, Evaluation, Problem, Subject, Timing
+from harness.executors.local import LocalExecutor, LocalSettings, Task
+from harness.problems.find import find_suite
+
+CORE = Path(__file__).resolve().parents[1] / "reference_models" / "core"
+GOAL_SHARE, GOAL_WITHIN, REPEATS = 0.01, 9, 10
+# What makes a candidate of the reference that does its work and a part more, and so is slower by some share.
+SLOWED = """
+
+class _Reference(ModelNew):
+    pass
+
+
+class ModelNew(_Reference):
+    def forward(self, *inputs):
+        outputs = super().forward(*inputs)
+        (outputs[0] if isinstance(outputs, tuple) else outputs).float().sum()
+        return outputs
+"""
+
+
+def make_task(problem: Problem, source: str, language: str, workload: str) -> Task:
+    candidate = Candidate(source=source, language=language, rule="file")
+    subject = Subject(
+        run="benchmark", sample=0, turn=0, model="-", prompt="-", suite=problem.suite, problem=problem.name,
+        problem_digest=problem.digest, candidate_digest=candidate.digest, language=language, device="none",
+        workload=workload, baseline="eager",
+    )  # fmt: skip
+    return Task(subject=subject, problem=problem, candidate=candidate)
+
+
+def as_candidate(problem: Problem) -> str:
+    """The reference as its own candidate."""
+    return re.sub(r"\bclass Model\b", "class ModelNew", problem.source).replace("super(Model,", "super(ModelNew,")
+
+
+def slow_down(problem: Problem) -> str:
+    """The reference as a candidate that is slower by some share."""
+    return as_candidate(problem) + SLOWED
+
+
+def measure(executor: LocalExecutor, tasks: list[Task]) -> list[Evaluation]:
+    found: list[Evaluation] = []
+    executor.run(tasks, lambda _, __, evaluation: found.append(evaluation) if evaluation else None)
+    return found
+
+
+def timing_of(evaluation: Evaluation) -> Timing:
+    if evaluation.timing is None:
+        raise SystemExit(f"{evaluation.subject.problem}: {evaluation.outcome}: {evaluation.message}")
+    return evaluation.timing
+
+
+def report_equals(timings: list[Timing]) -> bool:
+    verdicts = Counter(timing.verdict for timing in timings)
+    wrong = verdicts["faster"] + verdicts["slower"]
+    told = ", ".join(f"{count} {name}" for name, count in verdicts.most_common())
+    print(f"equal programs: {len(timings)} pairs: {told}; called faster or slower: {wrong / len(timings):.1%}")
+    return wrong <= GOAL_SHARE * len(timings)
+
+
+def report_repeats(name: str, timings: list[Timing]) -> bool:
+    first = timings[0]
+    within = sum(first.speedup_low <= timing.speedup <= first.speedup_high for timing in timings)
+    speedups = sorted(timing.speedup for timing in timings)
+    print(
+        f"{name}: speedup {first.speedup:.3f} [{first.speedup_low:.3f}, {first.speedup_high:.3f}]; of {len(timings)} "
+        f"measurements from {speedups[0]:.3f} to {speedups[-1]:.3f} lie inside: {within}"
+    )
+    return within >= GOAL_WITHIN
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=6, help="evaluations of each problem against itself")
+    parser.add_argument("--language", default="cpp", help="cpp: on this CPU; cuda: on a GPU")
+    parser.add_argument("--workload", default="small")
+    parser.add_argument("--repeated", nargs="*", default=["softmax", "matmul", "layer_norm"], help="of which problems")
+    options = parser.parse_args()
+    problems = {problem.name: replace(problem, requires_kernel=False) for problem in find_suite(CORE)}
+    rule = options.language, options.workload
+    with tempfile.TemporaryDirectory() as cache, LocalExecutor(LocalSettings(cache=Path(cache))) as executor:
+        tasks = [make_task(problem, as_candidate(problem), *rule) for problem in problems.values()]
+        equal = [timing_of(one) for _ in range(options.rounds) for one in measure(executor, tasks)]
+        met = [report_equals(equal)]
+        for name in options.repeated:
+            task = make_task(problems[name], slow_down(problems[name]), *rule)
+            repeated = [timing_of(one) for _ in range(REPEATS) for one in measure(executor, [task])]
+            met.append(report_repeats(name, repeated))
+    print(f"goals: at most {GOAL_SHARE:.0%}, at least {GOAL_WITHIN} of {REPEATS}: {'met' if all(met) else 'MISSED'}")
+
+
+if __name__ == "__main__":
+    main()
