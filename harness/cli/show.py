@@ -27,7 +27,7 @@ def show(
     as_json: AsJson = False,
     results_dir: ResultsDir = DEFAULT_RESULTS_DIR,
 ) -> None:
-    """Explain one verdict: findings, every trial, both clocks, the machine, who did the work, the walls.
+    """Explain one verdict: findings, every trial, both clocks, the machine, the build, the source, the walls.
 
     Examples: harness show 17
 
@@ -38,6 +38,7 @@ def show(
     with ResultStore.open(results_dir, read_only=True) as store:
         stored = find_evaluation(store, evaluation)
         source = store.source(stored.evaluation.subject.candidate_digest)
+        before = _find_source_before(store, stored)
     if as_json:
         _print_json(stored, source)
     elif only_source:
@@ -45,7 +46,7 @@ def show(
     else:
         from harness.report.details import render_details
 
-        _print(render_details(stored, whole_log=whole_log, all_blocks=all_blocks))
+        _print(render_details(stored, source=source, before=before, whole_log=whole_log, all_blocks=all_blocks))
 
 
 def find_evaluation(store: ResultStore, name: str) -> StoredEvaluation:
@@ -54,6 +55,20 @@ def find_evaluation(store: ResultStore, name: str) -> StoredEvaluation:
     if stored is None:
         raise UsageError(f"no evaluation {name!r} in {store.path}: {_suggest(store, name)}")
     return stored
+
+
+def _find_source_before(store: ResultStore, stored: StoredEvaluation) -> str | None:
+    """The source of the turn before, which a repair step began with; None for a first turn, or where it is unknown."""
+    from harness.store.results import ResultFilter
+
+    subject = stored.evaluation.subject
+    if not subject.turn:
+        return None
+    where = ResultFilter(
+        run=subject.run, problem=subject.problem, sample=subject.sample, turn=subject.turn - 1, suite=subject.suite
+    )
+    same = [row for row in store.rows(where, sort="-id") if row.language == subject.language and row.candidate]
+    return store.source(same[0].candidate) if same else None
 
 
 def _find_sample(store: ResultStore, name: str) -> StoredEvaluation | None:
@@ -114,7 +129,7 @@ def _print_source(stored: StoredEvaluation, source: str | None) -> None:
         why = f"the source of candidate {digest} was not stored" if digest else "no code was found in the completion"
         raise UsageError(f"evaluation {stored.id} has no source to print: {why}")
     if sys.stdout.isatty():
-        from harness.report.details import render_source
+        from harness.report.sources import render_source
 
         _print(render_source(source))
     else:

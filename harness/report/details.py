@@ -1,7 +1,7 @@
 """One evaluation in full, for a terminal: the verdict in words, then everything it rests on, then the verdict again.
 
 Only builds what `rich` renders; the command line prints it. `sentences.py` has the words, `timing_details.py` the time.
-The candidate's source is not among it: a reader asks for that by itself.
+`sources.py` shows the candidate's source and what a repair step changed in it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from harness.domain import BuildSummary, Correctness, Evaluation, Finding, Outcome, Work
+from harness.report.places import find_places
 from harness.report.printable import make_printable
 from harness.report.sentences import (
     explain_certificate,
@@ -19,6 +20,7 @@ from harness.report.sentences import (
     name_sample,
     state_verdict,
 )
+from harness.report.sources import render_difference, render_excerpt
 from harness.report.tables import format_speedup, make_table, style_outcome, style_text
 from harness.report.timing_details import list_conditions, render_timing
 from harness.store.results import StoredEvaluation
@@ -35,28 +37,38 @@ _SEVERITIES = (("fatal", "bold red"), ("warning", "yellow"), ("note", ""))
 _BUILD_DECIDED = (Outcome.BUILD_ERROR, Outcome.LOAD_ERROR)
 
 
-def render_details(stored: StoredEvaluation, *, whole_log: bool = False, all_blocks: bool = False) -> RenderableType:
-    """Everything about one evaluation. The build log is shown where the build decided, or whole with `whole_log`; the
+def render_details(
+    stored: StoredEvaluation,
+    *,
+    source: str | None = None,
+    before: str | None = None,
+    whole_log: bool = False,
+    all_blocks: bool = False,
+) -> RenderableType:
+    """Everything about one evaluation, with the beginning of its `source` and what changed since the source `before`
+    of the turn before. The build log is cut to its errors where the build decided, or whole with `whole_log`; the
     timed blocks are summed up, or listed with `all_blocks`. The verdict stands first, and last, where a terminal stops.
     """
     from rich.console import Group
 
-    return Group(*_sections(stored, whole_log=whole_log, all_blocks=all_blocks))
-
-
-def render_source(source: str) -> RenderableType:
-    """The source with line numbers and colours."""
-    from rich.syntax import Syntax
-
-    return Syntax(make_printable(source), "python", line_numbers=True, word_wrap=True, background_color="default")
+    return Group(*_sections(stored, source, before, whole_log=whole_log, all_blocks=all_blocks))
 
 
 def render_log(log: str, *, whole: bool = True) -> Text:
-    """The build log, or its last lines with a word about the rest."""
-    return style_text(log.rstrip("\n")) if whole else _cut_to_tail(log, "--log shows all")
+    """The build log, or its errors with a word about the rest."""
+    from harness.build.diagnose import shorten_log
+
+    if whole:
+        return style_text(log.rstrip("\n"))
+    errors, lines = shorten_log(log), len(log.splitlines())
+    rest = lines - len(errors.splitlines())
+    hint = style_text(f"\n({rest:,} more lines; --log shows all)" if rest > 0 else "", "dim")
+    return style_text(errors).append_text(hint)
 
 
-def _sections(stored: StoredEvaluation, *, whole_log: bool, all_blocks: bool) -> Iterator[RenderableType]:
+def _sections(
+    stored: StoredEvaluation, source: str | None, before: str | None, *, whole_log: bool, all_blocks: bool
+) -> Iterator[RenderableType]:
     evaluation = stored.evaluation
     yield style_text(f"Evaluation {stored.id}: ", "bold").append_text(style_outcome(evaluation.outcome.value))
     yield style_text(state_verdict(evaluation))
@@ -70,6 +82,8 @@ def _sections(stored: StoredEvaluation, *, whole_log: bool, all_blocks: bool) ->
         yield from _work_parts(evaluation.work)
     if evaluation.build is not None:
         yield from _build_parts(evaluation, evaluation.build, whole_log=whole_log)
+    if source:
+        yield from _source_parts(evaluation, source, before)
     yield _heading("Judged under")
     yield _render_facts(_list_circumstances(evaluation))
     yield style_text(f"\nAlso: harness show {stored.id} --source | --log | --blocks | --json", "dim")
@@ -175,6 +189,16 @@ def _build_parts(evaluation: Evaluation, build: BuildSummary, *, whole_log: bool
         yield render_log(build.log, whole=whole_log)
     elif build.log:
         yield style_text(f"({len(build.log.splitlines())} lines of log; --log shows them)", "dim")
+
+
+def _source_parts(evaluation: Evaluation, source: str, before: str | None) -> Iterator[RenderableType]:
+    marked = {line for finding in evaluation.findings for line in find_places(finding, source)}
+    yield _heading("Source")
+    yield render_excerpt(source, marked=marked)
+    if before is not None:
+        turn = evaluation.subject.turn - 1
+        yield _heading(f"Changed since turn {turn}")
+        yield render_difference(before, source, turn=turn)
 
 
 def _list_facts(evaluation: Evaluation) -> list[tuple[str, str]]:

@@ -17,7 +17,7 @@ from harness.domain import Finding
 MOST_PLACES = 20
 _SCREENED = re.compile(r"\bline (\d{1,7})\b")
 _TRACED = re.compile(r'File "[^"\n]*candidate[^"\n]*", line (\d{1,7})')
-_COMPILED = re.compile(r"^[^\s:(]+\.(?:cu|cuh|cpp|cc|cxx|c|h|hpp)[:(](\d{1,7})[:,)].*$", re.MULTILINE)
+_COMPILED = re.compile(r"^[^\s:(/]+\.(?:cu|cuh|cpp|cc|cxx|c|h|hpp)[:(](\d{1,7})[:,)].*$", re.MULTILINE)
 _QUOTED_LINE = re.compile(r"^\s*\d+ \| ?(.*)$")  # g++ puts the number before the line, nvcc does not
 
 

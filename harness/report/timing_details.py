@@ -14,6 +14,7 @@ from statistics import median, quantiles
 from typing import TYPE_CHECKING
 
 from harness.domain import Block, Conditions, Timing
+from harness.report.plots import plot_samples
 from harness.report.sentences import explain_resolution, explain_timing_verdict, format_interval
 from harness.report.tables import format_speedup, format_time_us, make_table, style_text
 
@@ -39,6 +40,8 @@ def render_timing(timing: Timing, *, all_blocks: bool) -> Iterator[RenderableTyp
         return
     yield style_text(f"\n{len(timing.blocks)} blocks of {_count_calls(timing.blocks)} each; --blocks lists them", "dim")
     yield _render_quartiles(timing)
+    yield style_text("\nspeedup of each block, in their order", "dim")
+    yield style_text("\n".join(plot_samples(_list_ratios(timing.blocks), format_speedup)))
     yield style_text("\npairs by speedup", "dim")
     yield render_histogram(_list_ratios(timing.blocks))
     if all_blocks:

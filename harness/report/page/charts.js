@@ -150,9 +150,11 @@ function plotRatios(timing, width) {
 function plotTimes(timing, width) {
   const sides = [["baseline", PALETTE[1]], ["candidate", PALETTE[0]]];
   const values = sides.flatMap(([side, colour]) => timing.samples[`${side}_claim_us`].map((us, i) => ({ block: i + 1, us, side: side === "baseline" ? timing.baseline : side, colour })));
+  const scale = d3.scaleLog().domain(d3.extent(values, (d) => d.us)).nice();
+  const ticks = scale.ticks(5).filter((us) => /^[125]/.test(us.toExponential()));
   return describe(Plot.plot({
     width, height: 240, style: FONT, marginTop: 28, marginLeft: 62, marginRight: 20, marginBottom: 42,
-    x: { ...LABELS, label: "block", tickFormat: "d", ticks: Math.min(10, values.length / 2) }, y: { label: "time per call", type: "log", tickFormat: formatTime, grid: true, ticks: 5 },
+    x: { ...LABELS, label: "block", tickFormat: "d", ticks: Math.min(10, values.length / 2) }, y: { label: "time per call", type: "log", tickFormat: formatTime, grid: true, ticks, domain: scale.domain() },
     marks: [
       Plot.line(values, { x: "block", y: "us", z: "side", stroke: "colour", strokeOpacity: 0.35 }),
       Plot.dot(values, { x: "block", y: "us", fill: "colour", r: 2.4, tip: true, title: (d) => `${d.side}, block ${d.block}\n${formatTime(d.us)}` }),

@@ -162,12 +162,33 @@ def test_pass_at_k_is_added_on_request_and_too_large_a_k_is_an_error(run, stored
         run("leaderboard", "-k", "3")
 
 
-def test_show_explains_the_verdict_and_prints_source_and_log_only_on_request(run, stored):
+def test_show_explains_the_verdict_with_the_source_and_the_log_only_on_request(run, stored):
     output = run("show", "1").stdout
     for expected in ("Evaluation 1: correct", "(60 lines of log; --log shows them)", "correct 2.00x against eager"):
         assert expected in output
-    assert "class ModelNew:" not in output
+    assert "1 class ModelNew:" in output
+    assert "line 5\n" not in output
     assert "line 5\n" in run("show", "1", "--log").stdout
+
+
+def test_show_says_what_a_repair_step_changed(run, tmp_path, evaluation_of):
+    with ResultStore.open(tmp_path / "results") as store:
+        store.record(evaluation_of("build_error", candidate_digest="a" * 16, device="none"), "x = 1\ny = 2\n")
+        store.record(evaluation_of("correct", turn=1, candidate_digest="b" * 16), "x = 1\ny = 3\n")
+    output = run("show", "2").stdout
+    assert "Changed since turn 0" in output
+    assert [line.strip() for line in output.splitlines() if line[:2] in ("-y", "+y")] == ["-y = 2", "+y = 3"]
+    assert "Changed since" not in run("show", "1").stdout
+
+
+def test_show_cuts_a_long_source_and_says_so(run, tmp_path, evaluation_of):
+    source = "".join(f"line_{number} = '{'x' * 500}'\n" for number in range(1, 100))
+    with ResultStore.open(tmp_path / "results") as store:
+        store.record(evaluation_of("correct"), source)
+    output = run("show", "1").stdout
+    assert "(39 more lines; --source shows all)" in output
+    assert "line_61" not in output
+    assert "line_99" in run("show", "1", "--source").stdout
 
 
 def test_show_takes_the_path_of_a_sample_and_names_its_other_evaluations(run, stored):
