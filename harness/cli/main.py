@@ -18,10 +18,13 @@ from harness.cli.cache import cache_app
 from harness.cli.diff import diff
 from harness.cli.doctor import doctor
 from harness.cli.evaluate import evaluate
+from harness.cli.export import export
 from harness.cli.extract import extract
 from harness.cli.generate import generate
+from harness.cli.import_ import import_
 from harness.cli.leaderboard import leaderboard
 from harness.cli.problems import problems_app
+from harness.cli.reextract import reextract
 from harness.cli.regress import regress
 from harness.cli.report import report
 from harness.cli.results import results
@@ -59,8 +62,10 @@ def build_app() -> typer.Typer:
     app.callback()(_root)
     app.add_typer(problems_app, name="problems", help="List the problems, or check that they are fit to be scored.")
     app.add_typer(cache_app, name="cache", help="Show how large the folder of built libraries is, or make it smaller.")
-    for command in (generate, extract, evaluate, run, results, leaderboard, show, report, diff, regress, doctor):
-        app.command()(_tell_of_interrupts(command))
+    judging = (generate, extract, evaluate, run)
+    looking = (results, leaderboard, show, report, diff, regress, reextract)
+    for command in (*judging, *looking, export, import_, doctor):
+        app.command(command.__name__.rstrip("_"))(_tell_of_interrupts(command))
     return app
 
 

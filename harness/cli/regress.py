@@ -19,6 +19,7 @@ from harness.cli.evaluate import (
     TimeOption,
 )
 from harness.cli.generate import GeneratedDirOption, ProblemsDirOption
+from harness.cli.results import OnlyProblem
 from harness.domain import UsageError
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def regress(
     ] = None,
     best: Annotated[bool, typer.Option("--best", help="Only the fastest correct candidate of each problem.")] = False,
     last: Annotated[int | None, typer.Option(min=1, help="Only the last N of what is left.")] = None,
-    problem: Annotated[str | None, typer.Option("--problem", help="Only this problem; * and ? match any text.")] = None,
+    only_problem: OnlyProblem = None,
     factor: Annotated[
         float, typer.Option(envvar="HARNESS_FACTOR", min=1.0, help="A speedup must change by more than this factor.")
     ] = 1.05,
@@ -97,7 +98,7 @@ def regress(
         problems_dir=problems_dir,
         cache_dir=cache_dir,
     )
-    selection = _make_selection(runs or (), problem, pins, since, best=best, last=last)
+    selection = _make_selection(runs or (), only_problem, pins, since, best=best, last=last)
     changes = regress_stored(
         selection, options, GateRule(factor=factor, most=most), extraction=extraction, update=update
     )

@@ -254,6 +254,17 @@ def load_samples(run_dir: Path) -> list[Sample]:
     return sorted(samples, key=lambda sample: (sample.key.problem, sample.key.sample, sample.key.turn))
 
 
+def list_keys(run_dir: Path) -> list[SampleKey]:
+    """The places of all complete samples of a run, read from their folders alone, in order."""
+    keys = []
+    for path in _find_provenances(run_dir):
+        problem, sample, *turn = path.parent.relative_to(run_dir).parts
+        number = turn[0].removeprefix("turn-") if turn else "0"
+        if sample.isdecimal() and number.isdecimal():
+            keys.append(SampleKey(run=run_dir.name, problem=problem, sample=int(sample), turn=int(number)))
+    return sorted(keys, key=lambda key: (key.problem, key.sample, key.turn))
+
+
 def load_sample(run_dir: Path, key: SampleKey) -> Sample:
     """One complete sample. StoreError when it is not there or damaged."""
     return _read_sample(locate_sample(run_dir, key), read_manifest(run_dir))

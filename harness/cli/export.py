@@ -1,0 +1,195 @@
+"""`harness export`: writes problems and runs in another format."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from harness.cli.generate import GeneratedDirOption, ProblemsDirOption
+from harness.cli.import_ import FormatOption
+from harness.cli.results import DEFAULT_RESULTS_DIR, ResultsDir
+from harness.domain import Outcome, UsageError
+
+if TYPE_CHECKING:
+    from harness.domain import Evaluation, Sample, Timing
+    from harness.problems.kernelbench import BenchKernel
+
+_NOT_COMPILED = (Outcome.NO_CODE, Outcome.REJECTED, Outcome.BUILD_ERROR, Outcome.LOAD_ERROR)
+
+
+def export(
+    target: Annotated[
+        Path, typer.Argument(help="A folder to write into; for problems also a name ending in .parquet.")
+    ],
+    *,
+    other_format: FormatOption,
+    only_suite: Annotated[
+        list[str] | None, typer.Option("--suite", help="Export these problems. May be repeated.")
+    ] = None,
+    only_run: Annotated[
+        str | None, typer.Option("--run", help="Export this run: kernels, results, baseline times.")
+    ] = None,
+    level: Annotated[
+        int | None,
+        typer.Option("--level", min=0, help="The level of a suite whose name does not tell one. [default: 1]"),
+    ] = None,
+    results_dir: ResultsDir = DEFAULT_RESULTS_DIR,
+    generated_dir: GeneratedDirOption = Path("generated"),
+    problems_dir: ProblemsDirOption = None,
+) -> None:
+    """Export problems, or a run.
+
+    A run's results are those measured here. Of an imported run that was not evaluated, the claims that came with it are
+    written back as they were.
+
+    Example: harness export --format kernelbench --run my-run exported
+    """
+    if bool(only_suite) == bool(only_run):
+        raise UsageError("export either problems, with --suite NAME, or a run, with --run NAME")
+    if only_run is not None:
+        _export_run(
+            target, only_run, level, results_dir=results_dir, generated_dir=generated_dir, problems_dir=problems_dir
+        )
+    else:
+        _export_problems(target, only_suite or [], level, problems_dir)
+
+
+def _export_problems(target: Path, suites: list[str], level: int | None, problems_dir: Path | None) -> None:
+    from harness.cli.evaluation import find_suite_folder
+    from harness.problems.find import list_files
+    from harness.problems.kernelbench import BenchProblem, number_names, write_problems
+
+    problems = []
+    for suite in suites:
+        paths = {path.stem: path for path in list_files(find_suite_folder(suite, problems_dir))}
+        for stem, (number, name) in number_names(paths).items():
+            code = paths[stem].read_bytes().decode("utf-8")
+            problems.append(BenchProblem(level=_choose_level(suite, level), number=number, name=name, code=code))
+    places = [(problem.level, problem.number) for problem in problems]
+    if len(set(places)) < len(places):
+        raise UsageError(f"the suites {', '.join(suites)} share numbers within a level: export them one by one")
+    write_problems(problems, target)
+    typer.echo(f"{len(problems)} problems in {target}")
+
+
+def _choose_level(suite: str, level: int | None) -> int:
+    from harness.problems.kernelbench import find_level
+
+    told = find_level(suite)
+    return level if level is not None else 1 if told is None else told
+
+
+def _export_run(
+    target: Path, run: str, level: int | None, *, results_dir: Path, generated_dir: Path, problems_dir: Path | None
+) -> None:
+    from harness.cli.evaluation import find_suite_folder
+    from harness.problems.find import list_files
+    from harness.problems.kernelbench import BASELINE_TIMES, EVAL_RESULTS, number_names, write_bytes, write_kernels
+    from harness.store.claims import read_claims
+    from harness.store.generated import find_run, load_samples, read_manifest
+
+    run_dir = find_run(generated_dir, run)
+    suite = read_manifest(run_dir).suite
+    chosen = _choose_level(suite, level)
+    stems = [path.stem for path in list_files(find_suite_folder(suite, problems_dir))]
+    places = {stem: (number, f"{number}_{name}.py") for stem, (number, name) in number_names(stems).items()}
+    kernels = _make_kernels(load_samples(run_dir), chosen, places)
+    evaluations = _load_evaluations(results_dir, run)
+    claims = read_claims(run_dir)
+    if evaluations or claims is None:
+        results, baseline = _make_results(evaluations, places), _make_baseline(evaluations, chosen, places)
+    else:
+        results, baseline = claims.results, claims.baseline
+    write_kernels(kernels, target)
+    for name, record in ((EVAL_RESULTS, results), (BASELINE_TIMES, baseline)):
+        if record:
+            write_bytes(target / name, (json.dumps(record, indent=4) + "\n").encode())
+    origin = "measured here" if evaluations else "claims of others" if claims else "none"
+    typer.echo(f"{len(kernels)} kernels in {target}; results: {origin}")
+
+
+def _make_kernels(samples: list[Sample], level: int, places: dict[str, tuple[int, str]]) -> list[BenchKernel]:
+    """The last turn of each sample that has a program."""
+    from harness.problems.kernelbench import BenchKernel
+
+    latest = {(sample.key.problem, sample.key.sample): sample for sample in samples if sample.candidate}
+    kernels = []
+    for (problem, number), sample in latest.items():
+        if problem not in places:
+            raise UsageError(f"problem {problem} of run {sample.key.run} is no longer in its suite: it has no number")
+        if sample.candidate:
+            place = places[problem][0]
+            kernels.append(BenchKernel(level=level, number=place, sample=number, source=sample.candidate.source))
+    return kernels
+
+
+def _load_evaluations(results_dir: Path, run: str) -> list[Evaluation]:
+    """The latest evaluation of each sample on the full workload, its last turn: one voice each, measured before not."""
+    from harness.store.results import ResultFilter, ResultStore
+
+    with ResultStore.open(results_dir, read_only=True) as store:
+        stored = [one.evaluation for one in store.load_all(ResultFilter(run=run, workload="full"))]
+    order = sorted(stored, key=lambda one: (one.subject.turn, one.timing is not None))
+    return [*{(one.subject.problem, one.subject.sample): one for one in order}.values()]
+
+
+def _make_results(evaluations: list[Evaluation], places: dict[str, tuple[int, str]]) -> dict[str, Any]:
+    results: dict[str, list[dict[str, Any]]] = {}
+    for one in sorted(evaluations, key=lambda one: (places.get(one.subject.problem, (0, ""))[0], one.subject.sample)):
+        if one.outcome.counts_against_model and one.subject.problem in places:
+            results.setdefault(str(places[one.subject.problem][0]), []).append(_describe(one))
+    return results
+
+
+def _describe(one: Evaluation) -> dict[str, Any]:
+    from harness.problems.kernelbench import UNTIMED
+
+    timing = one.timing if one.speedup is not None else None
+    return {
+        "sample_id": one.subject.sample,
+        "compiled": one.outcome not in _NOT_COMPILED,
+        "correctness": one.outcome is Outcome.CORRECT,
+        "metadata": {
+            "hardware": one.hardware,
+            "device": one.subject.device,
+            "harness_outcome": one.outcome.value,
+            "harness_message": one.message,
+        },
+        "runtime": timing.candidate_us / 1000 if timing else UNTIMED,
+        "runtime_stats": _make_stats([block.candidate_claim_us for block in timing.blocks], one) if timing else {},
+    }
+
+
+def _make_baseline(
+    evaluations: list[Evaluation], level: int, places: dict[str, tuple[int, str]]
+) -> dict[str, dict[str, Any]]:
+    """One entry per problem: each evaluation measured the baseline anew, and the median one stands for all."""
+    timed: dict[str, list[tuple[Timing, Evaluation]]] = {}
+    for one in evaluations:
+        if one.timing is not None and one.speedup is not None and one.subject.problem in places:
+            timed.setdefault(places[one.subject.problem][1], []).append((one.timing, one))
+    stats = {}
+    for name, measured in sorted(timed.items()):
+        timing, one = sorted(measured, key=lambda entry: entry[0].baseline_us)[len(measured) // 2]
+        stats[name] = _make_stats([block.baseline_claim_us for block in timing.blocks] or [timing.baseline_us], one)
+    return {f"level{level}": stats} if stats else {}
+
+
+def _make_stats(times_us: list[float], one: Evaluation) -> dict[str, Any]:
+    """Milliseconds, as that format has them."""
+    times_ms = [time_us / 1000 for time_us in times_us]
+    if not times_ms:
+        return {}
+    return {
+        "mean": statistics.fmean(times_ms),
+        "std": statistics.pstdev(times_ms),
+        "min": min(times_ms),
+        "max": max(times_ms),
+        "num_trials": len(times_ms),
+        "hardware": one.hardware,
+        "device": one.subject.device,
+    }

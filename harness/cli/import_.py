@@ -1,0 +1,204 @@
+"""`harness import`: brings problems and runs of another format into reference_models/ and generated/.
+
+What the other side says of its kernels is kept as claims beside the run, and shown as claims; it is never a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from harness.cli.generate import GeneratedDirOption, ProblemsDirOption
+from harness.domain import Language, UsageError
+
+if TYPE_CHECKING:
+    from harness.domain import RunManifest, SampleKey
+    from harness.problems.kernelbench import BenchKernel, Claim
+
+FormatOption = Annotated[Literal["kernelbench"], typer.Option("--format", help="The other format.")]
+PROBLEMS_FOLDER = Path("reference_models")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunImport:
+    """Where an imported run goes, and what it is said to be."""
+
+    run: str | None
+    suite: str
+    model: str
+    language: Language
+    baseline: Path | None
+    generated_dir: Path
+    problems_dir: Path
+
+
+# Parameters are not called `suite`, `run` or `model`: what `harness.toml` says for `generate` must not apply here.
+def import_(
+    source: Annotated[Path, typer.Argument(help="A folder with level1/ and so on, a Parquet file, or a run's folder.")],
+    *,
+    other_format: FormatOption,
+    as_suite: Annotated[
+        str, typer.Option("--suite", help="Levels become the suites <SUITE>_level1 and so on.")
+    ] = "kernelbench",
+    as_run: Annotated[str | None, typer.Option("--run", help="Name of the run. [default: the folder's]")] = None,
+    as_model: Annotated[str, typer.Option("--model", help="Who wrote the kernels of the run.")] = "imported",
+    as_language: Annotated[Language, typer.Option("--language", help="What the kernels are written in.")] = "cuda",
+    baseline_times: Annotated[
+        Path | None, typer.Option("--baseline-times", help="A baseline timing JSON: for the speedups that are claimed.")
+    ] = None,
+    generated_dir: GeneratedDirOption = Path("generated"),
+    problems_dir: ProblemsDirOption = None,
+) -> None:
+    """Import problems, or a run with its kernels and what others say of them.
+
+    Imported times are claims: they are listed as such, and `harness evaluate` measures for itself.
+
+    Example: harness import --format kernelbench KernelBench/KernelBench
+    """
+    from harness.problems.kernelbench import read_kernels
+
+    folder = problems_dir or PROBLEMS_FOLDER
+    if not source.exists():
+        raise UsageError(f"there is no {source}: give a folder or a Parquet file")
+    kernels = read_kernels(source) if source.is_dir() else ()
+    if not kernels:
+        _import_problems(source, as_suite, folder)
+        return
+    settings = RunImport(
+        run=as_run,
+        suite=as_suite,
+        model=as_model,
+        language=as_language,
+        baseline=baseline_times,
+        generated_dir=generated_dir,
+        problems_dir=folder,
+    )
+    _import_runs(source, kernels, settings)
+
+
+def _import_problems(source: Path, suite: str, folder: Path) -> None:
+    from collections import Counter
+
+    from harness.problems.kernelbench import name_suite, read_problems, write_bytes
+    from harness.store.generated import check_name
+
+    problems = read_problems(source)
+    texts = {}
+    for problem in problems:
+        name = check_name("problem", problem.stem)
+        texts[folder / check_name("suite", name_suite(suite, problem.level)) / f"{name}.py"] = problem.code.encode()
+    for path, text in texts.items():
+        if path.is_file() and path.read_bytes() != text:
+            raise UsageError(f"{path} is there and differs: move it away, or choose another --suite")
+    for path, text in texts.items():
+        write_bytes(path, text)
+    for name, count in sorted(Counter(path.parent.name for path in texts).items()):
+        typer.echo(f"{count} problems in {folder / name}: harness problems check --suite {name}")
+
+
+def _import_runs(source: Path, kernels: Sequence[BenchKernel], settings: RunImport) -> None:
+    """One run for each level: what is scored together is one suite."""
+    from harness.problems.kernelbench import EVAL_RESULTS, list_claims, read_json_object
+    from harness.store.claims import StoredClaims, write_claims
+
+    levels = sorted({kernel.level for kernel in kernels})
+    results = read_json_object(source / EVAL_RESULTS) if (source / EVAL_RESULTS).is_file() else {}
+    if results and len(levels) > 1:
+        raise UsageError(
+            f"{source} holds kernels of levels {', '.join(map(str, levels))}, and its {EVAL_RESULTS} does not say of "
+            "which it speaks: put each level into a folder of its own"
+        )
+    times = read_json_object(settings.baseline) if settings.baseline else {}
+    for level in levels:
+        name = (settings.run or source.resolve().name) + (f"-level{level}" if len(levels) > 1 else "")
+        chosen = [kernel for kernel in kernels if kernel.level == level]
+        run_dir = _import_run(name, level, chosen, settings)
+        typer.echo(f"{len(chosen)} kernels in {run_dir}: harness evaluate {name}")
+        if results or times:
+            write_claims(run_dir, StoredClaims(format="kernelbench", level=level, results=results, baseline=times))
+            _print_claims(list_claims(results, times, level))
+
+
+def _import_run(name: str, level: int, kernels: Sequence[BenchKernel], settings: RunImport) -> Path:
+    import harness
+    from harness.domain import RunManifest, SampleKey
+    from harness.problems.kernelbench import name_suite
+    from harness.store.generated import hold_run, locate_run, write_manifest
+
+    suite = name_suite(settings.suite, level)
+    names = _find_names(settings.problems_dir / suite, {kernel.number for kernel in kernels})
+    run_dir = locate_run(settings.generated_dir, name)
+    manifest = RunManifest(
+        run=name,
+        suite=suite,
+        model=settings.model,
+        provider="kernelbench",
+        prompt="imported",
+        language=settings.language,
+        samples=max(kernel.sample for kernel in kernels) + 1,
+        temperature=None,
+        problems=tuple(dict.fromkeys(names[kernel.number] for kernel in kernels)),
+        created_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        harness_version=harness.__version__,
+    )
+    with hold_run(run_dir):
+        write_manifest(run_dir, manifest)
+        for kernel in kernels:
+            key = SampleKey(run=name, problem=names[kernel.number], sample=kernel.sample)
+            _import_sample(run_dir, key, kernel.source, manifest)
+    return run_dir
+
+
+def _import_sample(run_dir: Path, key: SampleKey, source: str, manifest: RunManifest) -> None:
+    """A kernel without the prompt and the answer that it came from: nobody has them."""
+    from harness.domain import Candidate, Completion, Prompt
+    from harness.store.generated import write_sample
+
+    _check_unchanged(run_dir, key, source)
+    write_sample(
+        run_dir,
+        key=key,
+        prompt=Prompt(name=manifest.prompt, problem=key.problem, language=manifest.language, text=""),
+        completion=Completion(text=None),
+        candidate=Candidate(source=source, language=manifest.language, rule="imported"),
+        provenance={"suite": manifest.suite, "model": manifest.model, "provider": manifest.provider},
+    )
+
+
+def _check_unchanged(run_dir: Path, key: SampleKey, source: str) -> None:
+    from harness.store.generated import has_sample, load_sample
+
+    if has_sample(run_dir, key):
+        stored = load_sample(run_dir, key).candidate
+        if stored is None or stored.source != source:
+            raise UsageError(f"{key} is stored with another program: choose another --run name")
+
+
+def _find_names(folder: Path, numbers: Iterable[int]) -> dict[int, str]:
+    """The names of the problems of a suite by their numbers."""
+    from harness.problems.find import list_files
+    from harness.problems.kernelbench import number_names
+
+    if not folder.is_dir():
+        raise UsageError(f"no suite {folder}: import the problems first, with the same --suite")
+    named = {number: name for name, (number, _) in number_names(path.stem for path in list_files(folder)).items()}
+    missing = sorted(set(numbers) - named.keys())
+    if missing:
+        raise UsageError(f"{folder} has no problem with number {missing[0]}: import the problems first")
+    return named
+
+
+def _print_claims(claims: Sequence[Claim]) -> None:
+    """What others say, said to be theirs."""
+    correct = [claim for claim in claims if claim.correct]
+    speedups = [claim.speedup for claim in correct if claim.speedup is not None]
+    fast = sum(speedup > 1 for speedup in speedups)
+    hardware = ", ".join(sorted({claim.hardware for claim in claims} - {""}))[:60] or "unknown hardware"
+    typer.echo(f"claimed by others ({hardware}), not measured here: {len(correct)} of {len(claims)} correct")
+    if speedups:
+        typer.echo(f"claimed by others, not measured here: {fast} of {len(claims)} faster than the baseline")

@@ -1,0 +1,50 @@
+"""What others say of an imported run: their evaluation results and baseline times, kept word for word.
+
+    generated/<run>/claims.json     {"format": "kernelbench", "level": 1, "results": {...}, "baseline": {...}}
+
+Claims never enter `results/`: there every number was measured here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.domain import StoreError
+
+CLAIMS = "claims.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredClaims:
+    """`results` and `baseline` are JSON documents of that format, as they came."""
+
+    format: str
+    level: int
+    results: dict[str, Any] = field(default_factory=dict)
+    baseline: dict[str, Any] = field(default_factory=dict)
+
+
+def write_claims(run_dir: Path, claims: StoredClaims) -> None:
+    """Keeps claims in the place of earlier ones. Raises StoreError."""
+    partial = run_dir / f".{CLAIMS}.{os.getpid()}"
+    try:
+        partial.write_text(json.dumps(asdict(claims), indent=1) + "\n", encoding="utf-8")
+        partial.replace(run_dir / CLAIMS)
+    except OSError as error:
+        raise StoreError(f"cannot write {run_dir / CLAIMS}: {error.strerror or error}") from error
+
+
+def read_claims(run_dir: Path) -> StoredClaims | None:
+    """The claims of a run; None if there are none. Raises StoreError for a file that is damaged."""
+    path = run_dir / CLAIMS
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        return StoredClaims(**record)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError) as error:
+        raise StoreError(f"{path} is damaged ({error}): import the run again, or remove the file") from error
