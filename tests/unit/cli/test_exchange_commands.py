@@ -1,0 +1,168 @@
+"""Commands that bring stored things in and out or look at them again: reextract, import, export."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.cli.main import run_command
+from harness.domain import Candidate
+from harness.store.generated import load_samples
+from harness.store.results import ResultStore
+
+PROBLEM = "class Model: pass\ndef get_inputs(): return []\ndef get_init_inputs(): return []\n"
+PROGRAM = "class ModelNew:\n    x = 1\n"
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch, capsys):
+    """Runs one command line in this process, in the test's folder: (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*args):
+        code = run_command([str(arg) for arg in args])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def bench_checkout(tmp_path):
+    """A KernelBench checkout with two levels, and the folder of a run over the first one with results and times."""
+    for level, names in ((1, ("1_Relu", "2_Softmax_")), (2, ("1_Conv",))):
+        folder = tmp_path / "bench" / f"level{level}"
+        folder.mkdir(parents=True)
+        for name in names:
+            (folder / f"{name}.py").write_bytes(f"# {name}\r\n{PROBLEM}".encode())
+    run = tmp_path / "bench-run"
+    run.mkdir()
+    for number in (1, 2):
+        (run / f"level_1_problem_{number}_sample_0_kernel.py").write_text(f"{PROGRAM}# é {number}\n")
+    entry = {"sample_id": 0, "compiled": True, "correctness": True, "runtime": 0.5, "metadata": {"hardware": "H100"}}
+    (run / "eval_results.json").write_text(json.dumps({"1": entry, "2": [entry | {"extra": [1, None, "ü"]}]}))
+    times = {"level1": {"1_Relu.py": {"mean": 1.0, "std": 0.1}, "2_Softmax_.py": {"mean": 0.25}}}
+    (tmp_path / "times.json").write_text(json.dumps(times))
+    return tmp_path / "bench"
+
+
+def read_tree(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_problems_go_in_and_out_without_loss(command, bench_checkout, tmp_path):
+    assert command("import", "--format", "kernelbench", "bench")[0] == 0
+    assert (tmp_path / "reference_models" / "kernelbench_level1" / "1_Relu.py").is_file()
+    suites = ("--suite", "kernelbench_level1", "--suite", "kernelbench_level2")
+    assert command("export", "--format", "kernelbench", "out", *suites)[0] == 0
+    assert read_tree(tmp_path / "out") == read_tree(bench_checkout)
+    assert command("import", "--format", "kernelbench", "bench")[0] == 0, "the same problems may be imported again"
+
+
+def test_a_problem_that_is_there_with_another_text_is_not_overwritten(command, bench_checkout):
+    command("import", "--format", "kernelbench", "bench")
+    (bench_checkout / "level1" / "1_Relu.py").write_text(f"{PROBLEM}# another\n")
+    code, _, stderr = command("import", "--format", "kernelbench", "bench")
+    assert code == 2
+    assert "differs" in stderr
+
+
+def test_a_run_goes_in_and_out_without_loss_and_its_times_stay_claims(command, bench_checkout, tmp_path):
+    command("import", "--format", "kernelbench", "bench")
+    code, stdout, _ = command("import", "--format", "kernelbench", "bench-run", "--baseline-times", "times.json")
+    assert code == 0
+    assert "claimed by others (H100), not measured here: 2 of 2 correct" in stdout
+    assert "claimed by others, not measured here: 1 of 2 faster" in stdout
+    assert not (tmp_path / "results").exists()
+    command("export", "--format", "kernelbench", "out", "--run", "bench-run")
+    given, written = read_tree(tmp_path / "bench-run"), read_tree(tmp_path / "out")
+    assert json.loads(written.pop("baseline_time_torch.json")) == json.loads((tmp_path / "times.json").read_text())
+    assert json.loads(written.pop("eval_results.json")) == json.loads(given.pop("eval_results.json"))
+    assert written == given
+
+
+def test_measured_results_are_exported_instead_of_claims(command, bench_checkout, tmp_path, evaluation_of):
+    command("import", "--format", "kernelbench", "bench")
+    command("import", "--format", "kernelbench", "bench-run", "--model", "m")
+    with ResultStore.open(tmp_path / "results") as store:
+        for problem, speedup in (("1_Relu", 2.0), ("2_Softmax_", None)):
+            outcome = "correct" if speedup else "build_error"
+            store.record(evaluation_of(outcome, speedup, run="bench-run", problem=problem, suite="kernelbench_level1"))
+    command("export", "--format", "kernelbench", "out", "--run", "bench-run")
+    results = json.loads((tmp_path / "out" / "eval_results.json").read_text())
+    assert results["1"][0]["correctness"]
+    assert results["1"][0]["runtime"] == pytest.approx(0.05)
+    assert (results["2"][0]["compiled"], results["2"][0]["runtime"]) == (False, -1.0)
+    times = json.loads((tmp_path / "out" / "baseline_time_torch.json").read_text())
+    assert times["level1"]["1_Relu.py"]["mean"] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("import", "--format", "kernelbench", "absent"), "there is no absent"),
+        (("import", "--format", "kernelbench", "bench-run"), "import the problems first"),
+        (("export", "--format", "kernelbench", "out"), "either problems"),
+        (("export", "--format", "kernelbench", "out", "--run", "absent"), "no run 'absent'"),
+        (("import", "--format", "other", "bench"), "other"),
+        (("reextract", "absent"), "no run 'absent'"),
+    ],
+)
+def test_wrong_usage_ends_with_2_and_says_what_to_do(command, bench_checkout, arguments, message):
+    code, _, stderr = command(*arguments)
+    assert code == 2
+    assert message in stderr
+
+
+def test_a_name_that_leaves_the_folder_is_refused(command, tmp_path):
+    pytest.importorskip("pyarrow")
+    import pandas as pd
+
+    rows = {"code": ["x"], "level": [1], "name": ["1_../../../evil"], "problem_id": [1]}
+    pd.DataFrame(rows).to_parquet(tmp_path / "evil.parquet")
+    code, _, stderr = command("import", "--format", "kernelbench", "evil.parquet")
+    assert code == 2
+    assert "cannot be a folder name" in stderr
+
+
+def test_reextract_lists_what_changes_and_stores_it_only_when_asked(command, write_run, tmp_path):
+    run_dir = write_run("past", [PROGRAM])
+    (run_dir / "add" / "0" / "completion.md").write_text(f"```python\n{PROGRAM}    y = 2\n```\n")
+    code, stdout, _ = command("reextract", "--check")
+    assert code == 1
+    assert "1 of 1 samples give something else now" in stdout
+    code, stdout, _ = command("reextract", "--diff")
+    assert code == 0
+    assert "+    y = 2" in stdout
+    assert command("reextract", "past", "--write")[0] == 0
+    (sample,) = load_samples(run_dir)
+    assert sample.candidate == Candidate(source=f"{PROGRAM}    y = 2\n", language="cpp", rule="fence")
+    code, stdout, _ = command("reextract", "--check")
+    assert (code, stdout) == (0, "1 samples: all the same as stored.\n")
+
+
+def test_a_candidate_that_is_no_longer_found_is_removed(command, write_run):
+    run_dir = write_run("past", [PROGRAM])
+    assert command("reextract", "--write")[0] == 0
+    (sample,) = load_samples(run_dir)
+    assert sample.candidate is None
+
+
+def test_reextract_goes_on_past_a_damaged_sample_and_says_so(command, write_run):
+    run_dir = write_run("past", [None, None])
+    (run_dir / "add" / "0" / "provenance.json").write_text("{")
+    code, stdout, _ = command("reextract", "--json")
+    record = json.loads(stdout)
+    assert code == 0
+    assert (record["samples"], record["changes"], len(record["damaged"])) == (1, [], 1)
+    assert command("reextract", "--check")[0] == 1
+
+
+def test_without_runs_there_is_nothing_to_extract(command):
+    assert command("reextract", "--check")[:2] == (0, "0 samples: all the same as stored.\n")
+
+
+def test_the_commands_leave_no_partial_files(command, bench_checkout):
+    command("import", "--format", "kernelbench", "bench")
+    assert not [*Path().rglob("*.partial")]
