@@ -10,9 +10,9 @@ STAMP := $(VENV)/.installed
 
 .PHONY: demo test test-all check lint types imports clean
 
-# Recorded answers, judged for real: C++ candidates are timed on this CPU; CUDA candidates are judged on a GPU where there
-# is one, and otherwise built, linked and loaded. A build takes half a minute of one core, or a whole one for CUDA, so
-# the demo takes a part of the recording; without --problem the same commands take all of it.
+# Recorded answers, judged for real: C++ candidates are timed on this CPU; CUDA candidates are timed on a GPU where there
+# is one, and otherwise emulated: checked on the CPU, and by nvcc where that is installed. A build takes half a minute of
+# one core, so the demo takes a part of the recording; without --problem the same commands take all of it.
 demo: $(STAMP)
 	$(BIN)/harness run --provider recorded --language cuda --run demo-cuda $(DEMO_CUDA:%=--problem %)
 	$(BIN)/harness run --provider recorded --language cpp --run demo-cpp --samples 2 --workload small \
