@@ -14,6 +14,7 @@ from harness.cli.evaluate import (
     CacheDirOption,
     CallTimeoutOption,
     ConfinementOption,
+    EmulatedGpuOption,
     JobsOption,
     ResultsDirOption,
     TimeOption,
@@ -55,6 +56,7 @@ def regress(
         bool, typer.Option("--extraction/--no-extraction", help="Also extract every chosen completion again.")
     ] = True,
     time: TimeOption = True,
+    gpu: EmulatedGpuOption = None,
     arch: ArchOption = None,
     jobs: JobsOption = None,
     allow_load: AllowLoadOption = False,
@@ -88,6 +90,7 @@ def regress(
     options = EvaluateOptions(
         again=True,
         measure_time=time,
+        gpu=gpu,
         architecture=arch,
         jobs=jobs,
         allow_load=allow_load,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from harness.store.results import ResultFilter, ResultRow, ResultStore, StoredEvaluation
 
 REGRESS_FOLDER = "regress"
-_Setting = tuple[str, WorkloadName, Baseline]
+_Setting = tuple[str, WorkloadName, Baseline, str | None]
 # What must be alike for stored evaluations to be repeats of one measurement.
 _VOLATILE = ("seed", "sm_clock_mhz", "memory_clock_mhz")
 
@@ -228,7 +228,7 @@ def _judge_in_rounds(cases: Sequence[Case], options: EvaluateOptions, rule: Gate
         waiting = [case for case in cases if case.task and _wants_more(case, rule, fully=fully)]
         groups: dict[_Setting, list[Case]] = {}
         for case in waiting:
-            groups.setdefault(_setting_of(case.subject), []).append(case)
+            groups.setdefault(_setting_of(case), []).append(case)
         for setting, group in groups.items():
             _judge_group(setting, group, options, with_stored_seed=number == 0)
 
@@ -242,8 +242,9 @@ def _wants_more(case: Case, rule: GateRule, *, fully: bool) -> bool:
 def _judge_group(setting: _Setting, group: Sequence[Case], options: EvaluateOptions, *, with_stored_seed: bool) -> None:
     from harness.cli.evaluation import evaluate_tasks
 
-    device, workload, baseline = setting
+    device, workload, baseline, gpu = setting
     options = replace(options, device=_find_device(device), workload=workload, baseline=baseline, again=True)
+    options = replace(options, gpu=options.gpu or gpu)
     tasks = [case.task for case in group if case.task]
     report = evaluate_tasks([task if with_stored_seed else replace(task, seed=None) for task in tasks], options)
     found = {_identify(evaluation.subject): evaluation for _, evaluation in report.evaluations}
@@ -251,10 +252,11 @@ def _judge_group(setting: _Setting, group: Sequence[Case], options: EvaluateOpti
         case.after.append(found[_identify(case.subject)])
 
 
-def _setting_of(subject: Subject) -> _Setting:
+def _setting_of(case: Case) -> _Setting:
     """What one call of the judge is made with. What never reached a device is tried on whatever is here now."""
+    subject = case.subject
     device = "auto" if subject.device == "none" else subject.device
-    return device, subject.workload, subject.baseline
+    return device, subject.workload, subject.baseline, dict(case.before[-1].environment).get("emulated_gpu")
 
 
 def _find_device(device: str) -> str:
