@@ -116,7 +116,6 @@ def list_broken_programs():
         _wrap("template <typename T> __global__ void k(T* y) { y[0] = typename T::missing(); }", "k<float><<<1, 1>>>(y.data_ptr<float>());"),
         _wrap("__global__ void k(at::Tensor y) { y[0]; }", "k<<<1, 1>>>(y);") .replace("y[0];", "y.no_such_method();"),
         _wrap("__global__ void k(__half* y) { y[0] = __half(2.5f); }", "k<<<1, 1>>>((__half*)y.data_ptr());"),
-        _wrap("__global__ void k(__nv_bfloat16* y) { y[0] = y[1] + y[2]; }", "k<<<1, 1>>>((__nv_bfloat16*)y.data_ptr());"),
     ]  # fmt: skip
     return [Program(name=f"b{number}", body=body) for number, body in enumerate(bodies)]
 

@@ -88,6 +88,7 @@ def normalise_host(text):
     text = re.sub(r'"[^"\s]*\b(\w+)\.cu(\\?")', r'"source\2', text)
     text = text[text.find("namespace p") :]
     text = re.sub(r"\s+", "", re.sub(r"_GLOBAL__N__\w+", "unnamed", text))
+    text = re.sub(r"__T\d+", "__T", text)  # parameters of templates that have no name of their own, numbered
     # A constant as a template argument is written by its name or by its value.
     text = re.sub(r"<c10::k([A-Z]\w*)>", r"<c10::ScalarType::\1>", text)
     return text.replace("::cudaLaunchKernel(0,0,0,0,0,0);", f"{MISSING}();")  # see harness.build.regions.keep_own
@@ -172,14 +173,21 @@ def test_both_lanes_make_the_same_of_every_program(kit, plan, tmp_path):
     run_checked([sys.executable, "-c", LOAD, *libraries], tmp_path)
 
 
-def test_no_lane_builds_a_broken_program(kit, tmp_path):
-    programs = list_broken_programs()
-    (tmp_path / "all.cu").write_text(write_together(programs, IMPLICIT_HEADERS))
-    run_checked(preprocess(kit.steps["host_preprocess"], "all.cu", "all.ii"), tmp_path)
-    returncode, log = run_compiler(lowering(kit.steps["lower"], "all.ii", "all.cpp"), tmp_path)
-    blamed = set(re.findall(r"^(b\d+)\.cu\(\d+\): error", log, re.MULTILINE))
+def blame_plainly(kit, programs, folder):
+    """Names of programs in which the front end finds errors, with torch's own headers."""
+    (folder / "all.cu").write_text(write_together(programs, IMPLICIT_HEADERS))
+    run_checked(preprocess(kit.steps["host_preprocess"], "all.cu", "all.ii"), folder)
+    returncode, log = run_compiler(lowering(kit.steps["lower"], "all.ii", "all.cpp"), folder)
     assert returncode != 0
-    assert blamed == {program.name for program in programs}
+    return set(re.findall(r"^(b\d+)\.cu\(\d+\): error", log, re.MULTILINE))
+
+
+def test_no_lane_builds_a_broken_program(kit, tmp_path):
+    programs = remaining = list_broken_programs()
+    while remaining:  # what the front end finds at its end, it does not look for where it has found something before
+        blamed = blame_plainly(kit, remaining, tmp_path)
+        assert blamed, f"the plain lane builds {[program.name for program in remaining]}"
+        remaining = [program for program in remaining if program.name not in blamed]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         built = list(pool.map(lambda program: build_fast(kit, [program], tmp_path / program.name), programs))
     assert [program.name for program, found in zip(programs, built, strict=True) if found is not None] == []
