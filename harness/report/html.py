@@ -36,6 +36,7 @@ PARTS = (
 )  # fmt: skip
 DEFAULT_MAX_BYTES = 30_000_000
 LONGEST_MESSAGE = 160
+PLACE_BYTES = 1  # where its details lie, per evaluation: the same for its neighbours, so it packs well
 _TEXTS = (
     "run", "problem", "suite", "model", "prompt", "language", "device", "workload", "outcome", "verdict", "baseline",
     "candidate", "started_at", "confinement", "harness_version", "torch", "hardware", "without_own", "certificate",
@@ -82,7 +83,8 @@ def render_report(
     rows = _choose_runs(list(store.rows(where)), runs)
     material = _gather(store, rows, where, generated_dir, prices)
     fixed = _pack_fixed(store, material, problems_dir)
-    left = None if max_bytes is None else max_bytes - sum(map(len, fixed.values())) - _measure_scripts()
+    used = sum(map(len, fixed.values())) + _measure_scripts() + PLACE_BYTES * len(rows)
+    left = None if max_bytes is None else max_bytes - used
     shards = pack_shards(store, material, generated_dir, max_bytes=left)
     places = {"details": shards.detail_places, "answers": shards.answer_places}
     blocks = fixed | {"places": pack({kind: [of.get(row.id, -1) for row in rows] for kind, of in places.items()})}

@@ -21,6 +21,7 @@ from harness.store.results import ResultRow, ResultStore
 
 SHARD_CANDIDATES = 40
 MANY_ROWS = 20_000
+TAG_BYTES = 100  # of the element around a piece
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,16 +52,16 @@ def pack_shards(store: ResultStore, material: Material, generated_dir: Path | No
     shards, answers, used = Shards(), list[tuple[list[int], str]](), 0
     for batch in _batches(_order_rows(material.rows)):
         details, answer = _pack_batch(store, batch, generated_dir)
-        used += len(details)
+        used += len(details) + TAG_BYTES
         if max_bytes is not None and used > max_bytes:
-            used -= len(details)
+            used -= len(details) + TAG_BYTES
             break
         ids = [row.id for row in batch]
         shards.detail_places.update(dict.fromkeys(ids, len(shards.details)))
         shards.details.append(details)
         answers.append((ids, answer))
     for ids, answer in answers:
-        used += len(answer)
+        used += len(answer) + TAG_BYTES
         if max_bytes is not None and used > max_bytes:
             break
         shards.answer_places.update(dict.fromkeys(ids, len(shards.answers)))

@@ -70,14 +70,18 @@ class EvidenceRow(NamedTuple):
     plausibility: Plausibility | None
 
 
-def decode_evidence(evaluation_id: int, problem_digest: str, environment: str, text: str) -> EvidenceRow:
-    """From `[phases, plausibility]`, or from the JSON of a whole evaluation."""
-    record = json.loads(text)
-    if isinstance(record, dict):
-        record = [record.get("phases_s"), record.get("plausibility")]
-    phases, plausibility = record
-    decoded = Plausibility(**plausibility) if plausibility else None
-    return EvidenceRow(evaluation_id, problem_digest, environment, _decode_pairs(phases or []), decoded)
+def decode_evidence(evaluation_id: int, problem_digest: str, environment: str, text: str | None) -> EvidenceRow:
+    """From `[phases, plausibility]`, or from the JSON of a whole evaluation. A damaged one has none of both: what is
+    only summed up must not cost all others."""
+    try:
+        record = json.loads(text or "{}")
+        if isinstance(record, dict):
+            record = [record.get("phases_s"), record.get("plausibility")]
+        phases, plausibility = record
+        decoded = Plausibility(**plausibility) if plausibility else None
+        return EvidenceRow(evaluation_id, problem_digest, environment, _decode_pairs(phases or []), decoded)
+    except (ValueError, TypeError):
+        return EvidenceRow(evaluation_id, problem_digest, environment, (), None)
 
 
 def encode_environment(environment: tuple[tuple[str, str], ...]) -> tuple[str, str]:

@@ -1,0 +1,65 @@
+"""`harness report`, as a user runs it."""
+
+import json
+
+import pytest
+
+from harness.cli.main import run_command
+from harness.store.results import ResultStore
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys, evaluation_of):
+    monkeypatch.chdir(tmp_path)
+    with ResultStore.open(tmp_path / "results") as store:
+        store.record(evaluation_of("correct", 2.0), "x = 1\n")
+        store.record(evaluation_of("timeout", run="other"), "x = 2\n")
+
+    def run_line(*arguments):
+        code = run_command(["report", *arguments])
+        return code, capsys.readouterr()
+
+    return run_line
+
+
+def test_one_file_is_written_and_named(run, tmp_path):
+    code, output = run()
+    assert code == 0
+    assert output.out.startswith("report.html: 2 evaluations, 0.")
+    assert "Open it in a browser." in output.out
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["report.html", "results"]
+
+
+def test_runs_filters_and_the_place_are_chosen(run, tmp_path):
+    code, output = run("demo", "--where", "speedup > 1", "-o", "sub/a.html", "--json")
+    record = json.loads(output.out)
+    assert (code, record["path"], record["evaluations"], record["with_details"]) == (0, "sub/a.html", 1, 1)
+    assert record["size_bytes"] == (tmp_path / "sub" / "a.html").stat().st_size
+
+
+def test_what_does_not_fit_is_said(run):
+    _, output = run("--max-mb", "0.1")
+    assert "To stay within --max-mb, 2 have no answer in it and 2 no details" in output.out
+    assert "To stay within" not in run("--max-mb", "0")[1].out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nobody",), "no evaluations of a run 'nobody'; runs with evaluations that match: demo, other"),
+        (("--price", "model"), "expected MODEL=IN/OUT in dollars"),
+        (("--price", "model=1/-2"), "expected MODEL=IN/OUT in dollars"),
+        (("--where", "sped > 1"), "no column is called 'sped'"),
+        (("--problems-dir", "nowhere"), "no folder nowhere, given with --problems-dir"),
+    ],
+)
+def test_wrong_usage_is_explained(run, arguments, message):
+    code, output = run(*arguments)
+    assert code == 2
+    assert message in output.err
+
+
+def test_without_results_there_is_an_empty_report(run, tmp_path):
+    code, output = run("--results-dir", "nothing")
+    assert code == 0
+    assert "0 evaluations" in output.out
