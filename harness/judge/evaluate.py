@@ -37,23 +37,22 @@ from harness.judge.correctness import check_correctness
 from harness.judge.devices import JudgeDevice
 from harness.judge.environment import describe_environment
 from harness.judge.kernel_check import KernelChecker, explained_by_kernels, reconcile_builds, soften
+from harness.judge.loading import CANDIDATE_ENTRY, load_only
 from harness.judge.memory_limit import limit_worker
 from harness.judge.noise import NoiseFloors, NoiseKey
 from harness.judge.plausibility import Roofline
 from harness.judge.probes import probe_candidate
 from harness.judge.reference import ENTRY, Reference, prepare_reference, usable_threads
 from harness.judge.screen import find_syntax_error, screen_source
-from harness.judge.session import Footprint, ModelSession, TimeLimits, open_session
-from harness.judge.supervisor import Forkserver, WorkerLimits
+from harness.judge.session import ModelSession, TimeLimits, open_session
+from harness.judge.supervisor import Forkserver
 from harness.judge.timing import PairedTimer, TimingPlan, shorten_plan
-from harness.judge.truth import FlatOutputs
 from harness.judge.uncovered import find_uncovered
 from harness.judge.work import attribute_work
 from harness.problems.load import LoadedProblem, load_problem, workload_source
 from harness.problems.reduce import REDUCED, describe_sizes
 from harness.store.certificate import Certificate
 
-CANDIDATE_ENTRY = "ModelNew"
 HINTED = (Outcome.WRONG_VALUE, Outcome.RUNTIME_ERROR)  # what checked kernels may explain
 SECOND_LOAD_SHARE = 1 / 8
 
@@ -329,7 +328,7 @@ class Judge:
             source=source,
             entry=entry,
             answer_build=answer_build,
-            worker_limits=_worker_limits(reference.device, reference.footprint),
+            worker_limits=limit_worker(reference.device.torch_device, reference.footprint.arena_bytes),
             limits=limits or self._settings.limits,
             threads=usable_threads(),
             allow_tf32=reference.loaded.problem.allow_tf32,
@@ -344,37 +343,15 @@ class Judge:
         return replace(limits, start_s=limits.start_s * share, construct_s=limits.construct_s * share)
 
     def _load_only(self, case: Case, loaded: LoadedProblem, candidate: Candidate) -> None:
-        """Imports and constructs the candidate without a device, building what it asks for.
-
-        A construction that fails may only lack its device, so it is a verdict only when a build failed before it.
-        """
-        emulated = self._device is not None and self._device.is_emulated
-        stand_in = self._device if self._device is not None and emulated else JudgeDevice("cpu")
-        nothing = Footprint.measure((), FlatOutputs(tree={"v": None}, tensors=()), {})
-        try:
-            with open_session(
-                forkserver=self._forkserver,
-                device=stand_in,
-                footprint=nothing,
-                source=candidate.source,
-                entry=CANDIDATE_ENTRY,
-                answer_build=self._answer_builds(case, ahead=True),
-                worker_limits=_worker_limits(stand_in, nothing),
-                limits=self._settings.limits,
-                threads=1,
-                allow_tf32=False,
-            ) as session:
-                self._construct_without_device(case, session, loaded)
-        except CandidateFailure as failure:
-            raise case.blame_build(failure) from failure
-        case.check_builds()
-
-    def _construct_without_device(self, case: Case, session: ModelSession, loaded: LoadedProblem) -> None:
-        try:
-            session.construct(case.seed, loaded.init_inputs)
-        except CandidateFailure as failure:
-            if case.blame_build(failure) is not failure:
-                raise
+        load_only(
+            case,
+            loaded,
+            candidate,
+            forkserver=self._forkserver,
+            device=self._device,
+            answer_build=self._answer_builds(case, ahead=True),
+            limits=self._settings.limits,
+        )
 
     def _answer_builds(self, case: Case, *, ahead: bool = False) -> AnswerBuild:
         def answer(request: BuildRequest) -> BuildResult:
@@ -404,8 +381,3 @@ def _excuse_uncovered(candidate: Candidate, failure: CandidateFailure) -> None:
     if construct is not None and failure.outcome in (Outcome.LOAD_ERROR, Outcome.RUNTIME_ERROR):
         message = f"{construct} is not covered by the emulated device: {failure.message}"
         raise CandidateFailure(Outcome.NOT_RUN, message, failure.findings) from failure
-
-
-def _worker_limits(device: JudgeDevice, footprint: Footprint) -> WorkerLimits:
-    """Memory for a worker on the CPU; a CUDA context reserves more address space than any limit would allow."""
-    return WorkerLimits(memory_bytes=None) if device.is_cuda else limit_worker(footprint.arena_bytes)

@@ -37,6 +37,7 @@ from harness.judge.kernel_findings import (
     parse_kernel_findings,
     report_kernel_findings,
 )
+from harness.judge.loading import CANDIDATE_ENTRY
 from harness.judge.memory_limit import limit_worker
 from harness.judge.reference import Reference, prepare_reference, usable_threads
 from harness.judge.session import ModelSession, TimeLimits, open_session
@@ -46,7 +47,6 @@ from harness.problems.reduce import REDUCED, Budget, reduce_problem
 
 ORDERS = ("ascending", "descending", "random")
 CHECK_BUDGET = Budget(elements=60_000, flops=2_000_000)
-ENTRY = "ModelNew"
 WRONG = (Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE)
 
 
@@ -138,9 +138,9 @@ class KernelChecker:
             device=self._device,
             footprint=reference.footprint,
             source=candidate.source,
-            entry=ENTRY,
+            entry=CANDIDATE_ENTRY,
             answer_build=answer,
-            worker_limits=limit_worker(reference.footprint.arena_bytes),
+            worker_limits=limit_worker(self._device.torch_device, reference.footprint.arena_bytes),
             limits=self._limits,
             threads=usable_threads(),
             allow_tf32=reference.loaded.problem.allow_tf32,

@@ -31,8 +31,10 @@ def count_free_bytes(device: torch.device) -> int:
     return available_memory_bytes()
 
 
-def limit_worker(arena_bytes: int) -> WorkerLimits:
-    """For a worker on the CPU that maps an arena of that size."""
+def limit_worker(device: torch.device, arena_bytes: int) -> WorkerLimits:
+    """For a worker that maps such an arena. A CUDA context reserves more address space than any limit allows."""
+    if device.type == "cuda":
+        return WorkerLimits(memory_bytes=None)
     usable = min(MAX_WORKER_BYTES, int(available_memory_bytes() * WORKER_SHARE))
     return WorkerLimits(memory_bytes=usable + arena_bytes)
 

@@ -1,0 +1,59 @@
+"""Imports and constructs a candidate without calling it: so that what it builds is there, or because there is nothing
+else that can be done with it here."""
+
+from __future__ import annotations
+
+from harness.domain import Candidate
+from harness.judge.case import Case
+from harness.judge.client import AnswerBuild, CandidateFailure
+from harness.judge.devices import JudgeDevice
+from harness.judge.memory_limit import limit_worker
+from harness.judge.session import Footprint, ModelSession, TimeLimits, open_session
+from harness.judge.supervisor import Forkserver
+from harness.judge.truth import FlatOutputs
+from harness.problems.load import LoadedProblem
+
+CANDIDATE_ENTRY = "ModelNew"
+
+
+def load_only(
+    case: Case,
+    loaded: LoadedProblem,
+    candidate: Candidate,
+    *,
+    forkserver: Forkserver,
+    device: JudgeDevice | None,
+    answer_build: AnswerBuild,
+    limits: TimeLimits,
+) -> None:
+    """Loads a candidate on the CPU, where a GPU seems to be there if `device` is emulated. Raises CandidateFailure.
+
+    A construction that fails may only lack its device, so it is a verdict only when a build failed before it.
+    """
+    stand_in = device if device is not None and device.is_emulated else JudgeDevice("cpu")
+    nothing = Footprint.measure((), FlatOutputs(tree={"v": None}, tensors=()), {})
+    try:
+        with open_session(
+            forkserver=forkserver,
+            device=stand_in,
+            footprint=nothing,
+            source=candidate.source,
+            entry=CANDIDATE_ENTRY,
+            answer_build=answer_build,
+            worker_limits=limit_worker(stand_in.torch_device, nothing.arena_bytes),
+            limits=limits,
+            threads=1,
+            allow_tf32=False,
+        ) as session:
+            _construct(case, session, loaded)
+    except CandidateFailure as failure:
+        raise case.blame_build(failure) from failure
+    case.check_builds()
+
+
+def _construct(case: Case, session: ModelSession, loaded: LoadedProblem) -> None:
+    try:
+        session.construct(case.seed, loaded.init_inputs)
+    except CandidateFailure as failure:
+        if case.blame_build(failure) is not failure:
+            raise
