@@ -32,7 +32,7 @@ _DEVICE_FLAGS = (
     "-O2 -ftree-vectorize -fno-strict-aliasing -ffp-contract=fast -fno-math-errno -fno-trapping-math -fno-gnu-unique "
     "-ftls-model=initial-exec -fno-stack-protector -U_FORTIFY_SOURCE -g1 -gdwarf-4 -w"
 )
-_CHECK_FLAGS = "-fsanitize=thread --param tsan-instrument-func-entry-exit=0 -DHARNESS_CHECKED"
+_CHECK_FLAGS = "-fsanitize=thread --param tsan-instrument-func-entry-exit=0 -fsanitize=alignment -DHARNESS_CHECKED"
 _HOST_FLAGS = "-O1 -w"
 
 

@@ -28,6 +28,10 @@ _INDICES = {
     "blockDim": "(::harness_emulator::current->block->launch->block)",
     "gridDim": "(::harness_emulator::current->block->launch->grid)",
 }
+_ASK_ABOUT_KERNELS = frozenset({
+    "cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaFuncSetAttribute", "cudaFuncGetAttributes",
+    "cudaOccupancyMaxActiveBlocksPerMultiprocessor", "cudaOccupancyMaxPotentialBlockSize", "cudaFuncSetCacheConfig",
+})  # fmt: skip
 _CONTROL = frozenset({"if", "while", "for", "switch", "return", "else", "do"})
 
 
@@ -94,6 +98,7 @@ def rewrite_device_source(
     inside = _rewrite_kernels(work, kernels, plain)
     _rewrite_indices(work, inside)
     _rewrite_launches(work)
+    _rewrite_kernel_arguments(work)
     return work.render(0, len(work.tokens)), tuple(work.problems)
 
 
@@ -216,6 +221,38 @@ def _rewrite_launches(work: Rewrite) -> None:
         work.blank(at, closing)
         work.put_before(start, f"(::harness_emulator::configure({configuration}), ")
         work.put_after(end, ")")
+
+
+def _rewrite_kernel_arguments(work: Rewrite) -> None:
+    """`(void*)kernel` would forget which kernel it is: the cast is left out where a kernel is asked for."""
+    tokens = work.tokens
+    for at, token in enumerate(tokens):
+        opening = step(tokens, at) if token.text in _ASK_ABOUT_KERNELS else None
+        closing = None if opening is None or tokens[opening].text != "(" else match_forward(tokens, opening)
+        if opening is None or closing is None:
+            continue
+        for place in range(opening + 1, closing):
+            if tokens[place].text == "void" and tokens[place].kind == "word":
+                _drop_cast(work, place)
+
+
+def _drop_cast(work: Rewrite, void: int) -> None:
+    tokens = work.tokens
+    before, after = step(tokens, void, -1), step(tokens, void)
+    while before is not None and tokens[before].text == "const":
+        before = step(tokens, before, -1)
+    while after is not None and tokens[after].text == "const":
+        after = step(tokens, after)
+    end = None if after is None or tokens[after].text != "*" else step(tokens, after)
+    if before is None or end is None:
+        return
+    pair = tokens[before].text + tokens[end].text
+    if pair == "()":
+        work.blank(before, end)
+    elif pair == "<>":
+        name = step(tokens, before, -1)
+        if name is not None and tokens[name].text in ("reinterpret_cast", "static_cast"):
+            work.blank(name, end)
 
 
 def _find_chevrons_end(tokens: list[Token], at: int) -> int | None:

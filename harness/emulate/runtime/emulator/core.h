@@ -58,6 +58,7 @@ constexpr int MEETINGS = 40;
 // One warp operation under way: those that the mask names meet here.
 struct Meeting {
   uint32_t mask, arrived, readers;
+  bool is_free;  // of all lanes that come to this line before the others are stuck
   int line;
   uint64_t value[32], more[32];
 };
@@ -181,7 +182,7 @@ int wait_at_barrier(int barrier, int threads, int predicate_kind, int predicate,
 void wait_for_grid(int line);
 Meeting& meet(uint32_t mask, uint64_t value, uint64_t more, int line);
 void leave(Meeting& meeting);
-uint32_t alive_lanes();
+uint32_t lanes_here(int line);
 void let_others_run();
 [[noreturn]] void fail_thread(int error, const char* check, const char* message, int line = 0);
 void note(const char* check, const char* severity, const char* message, int line = 0, const char* value = "");

@@ -73,6 +73,10 @@ void on_fault(int signal_number, siginfo_t* info, void* context) {
     check = "trap";
     message = "the kernel ran into a trap, or divided an integer by zero";
     error = 719;
+  } else if (address == nullptr && info->si_code == SI_KERNEL) {
+    check = "misaligned";
+    message = "a thread accesses memory at an address that is not aligned as its type needs, or at no address at all";
+    error = 716;
   } else if (worker->arena.holds(address)) {
     message = "a thread reads or writes beyond the shared memory of its block";
   } else {

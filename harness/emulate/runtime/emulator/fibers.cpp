@@ -77,6 +77,7 @@ void go_to(Thread* next, void** saved) {
 void complete(Block& block, Warp& warp, uint32_t number, Meeting& meeting) {
   warp.open &= ~(1ull << (&meeting - warp.meetings));
   meeting.readers = meeting.arrived;
+  note_meeting(warp, meeting.arrived);
   mark_ready(block, number, meeting.arrived);
 }
 
@@ -111,21 +112,31 @@ void complete_barriers(Block& block) {
   }
 }
 
-// Nobody can go on. Lanes that wait for absent ones are let go, as hardware without convergence would; a barrier is final.
-bool resolve(Block& block) {
-  for (uint32_t i = 0; i < block.warps; ++i) {
-    if (block.warp[i].open) {
-      Meeting& meeting = block.warp[i].meetings[__builtin_ctzll(block.warp[i].open)];
-      char text[200];
-      std::snprintf(text, sizeof text, "the mask 0x%08x of a warp operation names lanes 0x%08x, which never take part",
-                    meeting.mask, meeting.mask & block.warp[i].alive & ~meeting.arrived);
-      Thread* first = &block.threads[i * 32 + lowest(meeting.arrived)];
-      record("absent_lanes", "error", text, block.launch->file, meeting.line, first, "");
-      complete(block, block.warp[i], i, meeting);
-      return true;
+// Nobody can go on. Who asks which lanes are here has the answer then. Lanes that wait for absent ones are let go, as hardware without convergence would; a barrier is final.
+Meeting* find_stuck(Block& block, bool is_free, uint32_t& number) {
+  for (number = 0; number < block.warps; ++number) {
+    for (uint64_t open = block.warp[number].open; open; open &= open - 1) {
+      Meeting& meeting = block.warp[number].meetings[__builtin_ctzll(open)];
+      if (meeting.is_free == is_free) { return &meeting; }
     }
   }
-  return false;
+  return nullptr;
+}
+
+bool resolve(Block& block) {
+  uint32_t number = 0;
+  Meeting* meeting = find_stuck(block, true, number);
+  if (meeting == nullptr) {
+    meeting = find_stuck(block, false, number);
+    if (meeting == nullptr) { return false; }
+    char text[200];
+    std::snprintf(text, sizeof text, "the mask 0x%08x of a warp operation names lanes 0x%08x, which never take part",
+                  meeting->mask, meeting->mask & block.warp[number].alive & ~meeting->arrived);
+    Thread* first = &block.threads[number * 32 + lowest(meeting->arrived)];
+    record("absent_lanes", "error", text, block.launch->file, meeting->line, first, "");
+  }
+  complete(block, block.warp[number], number, *meeting);
+  return true;
 }
 
 void report_deadlock(Block& block) {
@@ -156,6 +167,7 @@ void leave_for_worker(void** saved) {
 }
 
 void suspend(Thread& thread) {
+  end_block_checks();
   Block& block = *thread.block;
   Thread* next = next_or_null(block, thread.warp, thread.lane);
   if (next == &thread) {
@@ -172,6 +184,7 @@ void suspend(Thread& thread) {
 void end_thread(Thread& thread) {
   Block& block = *thread.block;
   thread.has_exited = true;
+  end_block_checks();
   block.warp[thread.warp].alive &= ~(1u << thread.lane);
   --block.alive;
   if (block.alive == 0) { return; }
@@ -295,24 +308,31 @@ void release_grid_waiters(Block& block) {
   }
 }
 
-Meeting& meet(uint32_t mask, uint64_t value, uint64_t more, int line) {
+namespace {
+
+// The open meeting of this kind, or a new one.
+Meeting& open_meeting(Warp& warp, uint32_t mask, bool is_free, int line) {
+  for (uint64_t open = warp.open; open; open &= open - 1) {
+    Meeting& meeting = warp.meetings[__builtin_ctzll(open)];
+    if (meeting.is_free == is_free && (is_free ? meeting.line == line : meeting.mask == mask)) { return meeting; }
+  }
+  const int number = __builtin_ctzll(~warp.busy);
+  Meeting& meeting = warp.meetings[number];
+  meeting.mask = mask;
+  meeting.arrived = 0;
+  meeting.is_free = is_free;
+  meeting.line = line;
+  warp.open |= 1ull << number;
+  warp.busy |= 1ull << number;
+  return meeting;
+}
+
+Meeting& arrive(uint32_t mask, bool is_free, uint64_t value, uint64_t more, int line) {
   Thread& thread = *current;
   Block& block = *thread.block;
   Warp& warp = block.warp[thread.warp];
-  const uint32_t own = 1u << thread.lane;
-  if (!(mask & own)) { note("absent_lanes", "error", "a lane takes part in a warp operation whose mask does not name it", line); }
-  uint64_t open = warp.open;
-  while (open && warp.meetings[__builtin_ctzll(open)].mask != mask) { open &= open - 1; }
-  const int number = __builtin_ctzll(open ? open : ~warp.busy);
-  Meeting& meeting = warp.meetings[number];
-  if (!open) {
-    meeting.mask = mask;
-    meeting.arrived = 0;
-    meeting.line = line;
-    warp.open |= 1ull << number;
-    warp.busy |= 1ull << number;
-  }
-  meeting.arrived |= own;
+  Meeting& meeting = open_meeting(warp, mask, is_free, line);
+  meeting.arrived |= 1u << thread.lane;
   meeting.value[thread.lane] = value;
   meeting.more[thread.lane] = more;
   thread.waits_at_line = line;
@@ -325,6 +345,15 @@ Meeting& meet(uint32_t mask, uint64_t value, uint64_t more, int line) {
   return meeting;
 }
 
+}
+
+Meeting& meet(uint32_t mask, uint64_t value, uint64_t more, int line) {
+  if (!(mask >> current->lane & 1u)) {
+    note("absent_lanes", "error", "a lane takes part in a warp operation whose mask does not name it", line);
+  }
+  return arrive(mask, false, value, more, line);
+}
+
 void leave(Meeting& meeting) {
   meeting.readers &= ~(1u << current->lane);
   if (meeting.readers == 0) {
@@ -333,7 +362,13 @@ void leave(Meeting& meeting) {
   }
 }
 
-uint32_t alive_lanes() { return current->block->warp[current->warp].alive; }
+// Which lanes of the warp are at this line: known when no other thread of the block can go on.
+uint32_t lanes_here(int line) {
+  Meeting& meeting = arrive(~0u, true, 0, 0, line);
+  const uint32_t lanes = meeting.arrived;
+  leave(meeting);
+  return lanes;
+}
 
 void let_others_run() {
   Thread& thread = *current;

@@ -49,7 +49,7 @@ std::string read_value(const std::string& json, const std::string& key) {
 
 void record(const char* check, const char* severity, const std::string& message, const char* file, int line,
             const Thread* thread, const std::string& value) {
-  const char* kernel = worker && worker->running ? worker->running->launch.kernel : "";
+  const char* kernel = worker && worker->running ? worker->running->launch.kernel : launching ? launching : "";
   std::lock_guard<std::mutex> lock(findings_mutex);
   if (findings.size() >= MAX_FINDINGS || !seen.emplace(check, kernel, line, thread ? "" : message).second) { return; }
   const std::string path = file ? file : "";

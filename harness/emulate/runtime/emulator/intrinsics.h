@@ -23,8 +23,8 @@ HARNESS_MIN_MAX(unsigned long)
 HARNESS_MIN_MAX(long long)
 HARNESS_MIN_MAX(unsigned long long)
 #define HARNESS_MIN_MAX_MIXED(A, B, T)                                   \
-  inline constexpr T min(A a, B b) { return T(a) < T(b) ? T(a) : T(b); } \
-  inline constexpr T max(A a, B b) { return T(a) > T(b) ? T(a) : T(b); }
+  inline constexpr T min(A a, B b) { return min(static_cast<T>(a), static_cast<T>(b)); } \
+  inline constexpr T max(A a, B b) { return max(static_cast<T>(a), static_cast<T>(b)); }
 HARNESS_MIN_MAX_MIXED(int, unsigned int, unsigned int)
 HARNESS_MIN_MAX_MIXED(unsigned int, int, unsigned int)
 HARNESS_MIN_MAX_MIXED(long, unsigned long, unsigned long)

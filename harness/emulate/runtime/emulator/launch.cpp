@@ -15,6 +15,7 @@
 namespace harness_emulator {
 
 Settings settings;
+thread_local const char* launching = nullptr;
 void seed_order(uint64_t seed);
 
 namespace {
@@ -365,6 +366,7 @@ void stop_launch(int error, const std::string& message) {
 
 void start(Launch& launch, const void* key, Bounds bounds) {
   if (!pending.is_set) { throw std::runtime_error(std::string("kernel ") + launch.kernel + " is called without a launch"); }
+  launching = launch.kernel;
   launch.grid = pending.grid;
   launch.block = pending.block;
   launch.shared_bytes = pending.shared_bytes;

@@ -25,16 +25,16 @@ class Pieces {
  public:
   void* allocate(size_t bytes) {
     const size_t rounded = (std::max<size_t>(bytes, 1) + granule() - 1) / granule() * granule();
-    const size_t mapped_bytes = (rounded + PAGE - 1) / PAGE * PAGE + 2 * PAGE;
+    const size_t mapped_bytes = (rounded + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES + 2 * PAGE_BYTES;
     void* found = mmap(nullptr, mapped_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (found == MAP_FAILED) { return nullptr; }
     char* mapped = static_cast<char*>(found);
-    if (mprotect(mapped + PAGE, mapped_bytes - 2 * PAGE, PROT_READ | PROT_WRITE) != 0) {
+    if (mprotect(mapped + PAGE_BYTES, mapped_bytes - 2 * PAGE_BYTES, PROT_READ | PROT_WRITE) != 0) {
       munmap(mapped, mapped_bytes);
       return nullptr;
     }
-    if (mapped_bytes > (4u << 20)) { madvise(mapped + PAGE, mapped_bytes - 2 * PAGE, MADV_HUGEPAGE); }
-    char* begin = mapped + mapped_bytes - PAGE - rounded;
+    if (mapped_bytes > (4u << 20)) { madvise(mapped + PAGE_BYTES, mapped_bytes - 2 * PAGE_BYTES, MADV_HUGEPAGE); }
+    char* begin = mapped + mapped_bytes - PAGE_BYTES - rounded;
     std::memset(begin, 0xff, rounded);
     std::lock_guard<std::mutex> lock(mutex_);
     pieces_[begin] = {bytes, mapped, mapped_bytes};

@@ -9,7 +9,6 @@
 namespace harness_emulator {
 
 namespace {
-constexpr size_t PAGE = 4096;
 
 char* map_memory(size_t bytes) {
   void* found = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -19,15 +18,15 @@ char* map_memory(size_t bytes) {
 }
 
 Stacks::~Stacks() {
-  for (void* top : all_) { munmap(static_cast<char*>(top) - BYTES - PAGE, BYTES + PAGE); }
+  for (void* top : all_) { munmap(static_cast<char*>(top) - BYTES - PAGE_BYTES, BYTES + PAGE_BYTES); }
 }
 
 void* Stacks::take() {
   if (free_.empty()) {
-    char* begin = map_memory(BYTES + PAGE);
-    mprotect(begin, PAGE, PROT_NONE);
-    free_.push_back(begin + PAGE + BYTES);
-    all_.push_back(begin + PAGE + BYTES);
+    char* begin = map_memory(BYTES + PAGE_BYTES);
+    mprotect(begin, PAGE_BYTES, PROT_NONE);
+    free_.push_back(begin + PAGE_BYTES + BYTES);
+    all_.push_back(begin + PAGE_BYTES + BYTES);
   }
   void* top = free_.back();
   free_.pop_back();
@@ -38,8 +37,8 @@ void Stacks::give_back(void* top) { free_.push_back(top); }
 
 bool Stacks::guards(const void* address) const {
   for (void* top : all_) {
-    const char* guard = static_cast<const char*>(top) - BYTES - PAGE;
-    if (address >= guard && address < guard + PAGE) { return true; }
+    const char* guard = static_cast<const char*>(top) - BYTES - PAGE_BYTES;
+    if (address >= guard && address < guard + PAGE_BYTES) { return true; }
   }
   return false;
 }

@@ -140,7 +140,7 @@ inline int __any_sync(unsigned mask, int predicate, HARNESS_LINE) { return harne
 inline unsigned __ballot_sync(unsigned mask, int predicate, HARNESS_LINE) {
   return harness_emulator::vote(mask, predicate != 0, harness_line);
 }
-inline unsigned __activemask() { return harness_emulator::alive_lanes(); }
+inline unsigned __activemask(HARNESS_LINE) { return harness_emulator::lanes_here(harness_line); }
 template <typename T>
 unsigned __match_any_sync(unsigned mask, T value, HARNESS_LINE) { return harness_emulator::match(mask, value, harness_line); }
 template <typename T>

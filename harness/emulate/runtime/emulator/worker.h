@@ -35,6 +35,8 @@ struct Arena {
   bool holds(const void* address) const;
 };
 
+constexpr size_t PAGE_BYTES = 4096;
+
 struct Stopped {
   int error = 0;
   std::string message;
@@ -78,6 +80,7 @@ struct Settings {
 
 extern thread_local Worker* worker __attribute__((tls_model("initial-exec")));
 extern Settings settings;
+extern thread_local const char* launching __attribute__((tls_model("initial-exec")));  // the kernel whose launch is checked
 
 double now_s();
 void prepare_block(Worker& own, RunningLaunch& running, Block& block, uint64_t linear);
@@ -92,6 +95,8 @@ void record(const char* check, const char* severity, const std::string& message,
 std::string place_of(const void* code, std::string& file, int& line);
 void begin_checks(RunningLaunch& running);
 void begin_block_checks(Block& block);
+void end_block_checks();
+void note_meeting(Warp& warp, uint32_t arrived);
 void note_shared(Block& block, char* place, size_t bytes, const std::string& name);
 const char* error_name(int error);
 const char* error_text(int error);

@@ -1,0 +1,5 @@
+#pragma once
+#include "core.h"
+#include "intrinsics.h"
+#include "atomics.h"
+#include "warp.h"
