@@ -13,10 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from harness.domain import Conditions
-from harness.judge.devices import JudgeDevice
+from harness.judge.devices import JudgeDevice, find_gpu
 
 SAMPLE_EVERY_S = 0.1
 # Other processes may take this much of the machine before a timing counts as disturbed: cores, or a share of them.
@@ -142,8 +140,6 @@ def _open_gpu(device: JudgeDevice) -> tuple[Any, Any] | None:
     except ImportError:
         return None
     try:
-        pynvml.nvmlInit()
-        uuid = str(torch.cuda.get_device_properties(device.torch_device).uuid)
-        return pynvml, pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid.removeprefix('GPU-')}")
+        return find_gpu(device)
     except pynvml.NVMLError:
         return None

@@ -222,6 +222,16 @@ def _describe_properties(target: Target) -> dict[str, Any]:
     }
 
 
+def find_gpu(device: JudgeDevice) -> tuple[Any, Any]:
+    """NVML and its handle of a GPU. Raises ImportError without the library, its own NVMLError where it does not know
+    the GPU."""
+    import pynvml
+
+    pynvml.nvmlInit()
+    uuid = str(torch.cuda.get_device_properties(device.torch_device).uuid)
+    return pynvml, pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid.removeprefix('GPU-')}")
+
+
 def _last_level_cache_bytes() -> int:
     sizes = [0]
     for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):

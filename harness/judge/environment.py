@@ -10,7 +10,7 @@ import torch
 
 import harness
 from harness.build import Toolchain
-from harness.judge.devices import JudgeDevice
+from harness.judge.devices import JudgeDevice, find_gpu
 from harness.judge.reference import usable_threads
 
 
@@ -37,22 +37,15 @@ def describe_environment(toolchain: Toolchain, device: JudgeDevice | None) -> tu
 
 def describe_gpu(device: JudgeDevice) -> dict[str, str | None]:
     """The GPU's name, memory, driver and current clocks (MHz), as NVML has them."""
-    import pynvml
-
-    pynvml.nvmlInit()
-    try:
-        uuid = str(torch.cuda.get_device_properties(device.torch_device).uuid)
-        handle = pynvml.nvmlDeviceGetHandleByUUID(uuid if uuid.startswith("GPU-") else f"GPU-{uuid}")
-        clock = pynvml.nvmlDeviceGetClockInfo
-        return {
-            "gpu": str(pynvml.nvmlDeviceGetName(handle)),
-            "driver": str(pynvml.nvmlSystemGetDriverVersion()),
-            "gpu_memory_bytes": str(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
-            "sm_clock_mhz": str(clock(handle, pynvml.NVML_CLOCK_SM)),
-            "memory_clock_mhz": str(clock(handle, pynvml.NVML_CLOCK_MEM)),
-        }
-    finally:
-        pynvml.nvmlShutdown()
+    nvml, handle = find_gpu(device)
+    clock = nvml.nvmlDeviceGetClockInfo
+    return {
+        "gpu": str(nvml.nvmlDeviceGetName(handle)),
+        "driver": str(nvml.nvmlSystemGetDriverVersion()),
+        "gpu_memory_bytes": str(nvml.nvmlDeviceGetMemoryInfo(handle).total),
+        "sm_clock_mhz": str(clock(handle, nvml.NVML_CLOCK_SM)),
+        "memory_clock_mhz": str(clock(handle, nvml.NVML_CLOCK_MEM)),
+    }
 
 
 def cpu_name() -> str:
