@@ -135,7 +135,7 @@ def _open_case(store: ResultStore, row: ResultRow, options: EvaluateOptions, rul
     stored = store.get(row.id)
     if stored is None:
         raise UsageError(f"evaluation {row.id} is no longer stored in {store.path}")
-    before = _find_repeats(store, stored, rule.most)
+    before = find_repeats(store, stored, rule.most)
     if not options.measure_time:  # only verdicts are compared
         before = tuple(replace(one, timing=None) for one in before)
     case = Case(id=row.id, before=before)
@@ -146,7 +146,7 @@ def _open_case(store: ResultStore, row: ResultRow, options: EvaluateOptions, rul
     return case
 
 
-def _find_repeats(store: ResultStore, stored: StoredEvaluation, most: int) -> tuple[Evaluation, ...]:
+def find_repeats(store: ResultStore, stored: StoredEvaluation, most: int) -> tuple[Evaluation, ...]:
     """The evaluation, and those right before it that differ in nothing that matters. The last one is it."""
     from harness.store.results import ResultFilter
 

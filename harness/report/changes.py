@@ -72,6 +72,8 @@ def render_changes(changes: Iterable[Change], *, wide: bool = False) -> Table:
 
 def summarise_changes(changes: Sequence[Change]) -> str:
     """One sentence with a number for each kind that occurs, and one about what could not have been seen."""
+    if not changes:
+        return "0 compared."
     counts = Counter(change.kind for change in changes)
     parts = [f"{counts[kind]} {kind.replace('_', ' ')}" for kind in CHANGE_KINDS if counts[kind]]
     text = f"{len(changes)} compared: {', '.join(parts)}."
