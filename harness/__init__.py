@@ -1,3 +1,22 @@
-"""`harness` measures how well language models write fast kernels. Importing it does nothing."""
+"""`harness` measures how well language models write fast kernels. Importing it does nothing.
+
+For notebooks and scripts: `harness.load_results`, `harness.evaluate`, `harness.render_report`, `harness.load_claims`;
+see `harness.api`. They are looked up when they are first used.
+"""
+
+from importlib import import_module
+from typing import Any
 
 __version__ = "0.1.0"
+_API = ("evaluate", "load_claims", "load_results", "render_report")
+
+
+def __getattr__(name: str) -> Any:
+    # By its name: every room reads the version above, and must not thereby import all others.
+    if name in _API:
+        return getattr(import_module("harness.api"), name)
+    raise AttributeError(f"module 'harness' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_API])

@@ -1,0 +1,40 @@
+"""The Python example of the README, run as it stands there."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import harness
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_example_of_the_readme_runs_and_says_that_its_kernel_is_correct(
+    tmp_path, clean_environment_for, needs_compiler
+):
+    (example,) = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+    (tmp_path / "example.py").write_text(example)
+    finished = subprocess.run(
+        [sys.executable, "example.py"],
+        cwd=tmp_path,
+        env=clean_environment_for(),
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout.startswith("correct ['as_given'"), finished.stdout
+    assert (tmp_path / "report.html").stat().st_size > 10_000
+
+
+def test_importing_harness_imports_nothing_heavy():
+    code = "import sys, harness; print(sorted({'torch', 'pandas', 'numpy', 'typer', 'scipy'} & set(sys.modules)))"
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert finished.stdout == "[]\n"
+
+
+def test_what_the_api_offers_is_listed():
+    assert {"evaluate", "load_claims", "load_results", "render_report"} <= set(dir(harness))
+    assert not hasattr(harness, "nothing_of_that_name")

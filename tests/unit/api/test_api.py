@@ -1,0 +1,50 @@
+import pytest
+
+import harness
+from harness.domain import UsageError
+from harness.store.claims import StoredClaims, write_claims
+from harness.store.results import ResultStore
+
+
+def test_results_are_a_frame_with_the_latest_of_each_candidate(tmp_path, evaluation_of):
+    with ResultStore.open(tmp_path) as store:
+        store.record_all((evaluation_of("correct", speedup), None) for speedup in (2.0, 3.0))
+    frame = harness.load_results(tmp_path)
+    assert frame.speedup.tolist() == [3.0]
+    assert harness.load_results(tmp_path, history=True).id.tolist() == [1, 2]
+
+
+def test_a_folder_without_results_gives_an_empty_frame_and_creates_nothing(tmp_path):
+    frame = harness.load_results(tmp_path / "absent")
+    assert frame.empty
+    assert "speedup" in frame.columns
+    assert not (tmp_path / "absent").exists()
+
+
+def test_claims_are_named_as_such_and_are_no_results(tmp_path, write_run):
+    run_dir = write_run("past", ["pass"])
+    assert harness.load_claims("past", tmp_path / "generated").empty
+    entry = {"sample_id": 3, "compiled": True, "correctness": True, "runtime": 2.0}
+    baseline = {"level1": {"5_X.py": {"mean": 3.0}}}
+    write_claims(run_dir, StoredClaims(format="kernelbench", level=1, results={"5": entry}, baseline=baseline))
+    (row,) = harness.load_claims("past", tmp_path / "generated").to_dict("records")
+    assert (row["number"], row["sample"], row["claimed_speedup"]) == (5, 3, 1.5)
+    assert "speedup" not in row
+
+
+@pytest.mark.parametrize("candidate", ["absent.py", "\0"])
+def test_a_candidate_that_cannot_be_read_is_wrong_usage(candidate):
+    with pytest.raises((UsageError, ValueError), match=r"cannot read|null"):
+        harness.evaluate(candidate, "softmax")
+
+
+def test_an_unknown_problem_is_wrong_usage(tiny_suite):
+    with pytest.raises(UsageError, match="no problem 'sub'"):
+        harness.evaluate("class ModelNew:\n    pass\n", "sub", suite="tiny", problems_dir=tiny_suite.parent)
+
+
+def test_the_report_of_a_folder_is_one_file(tmp_path, evaluation_of):
+    with ResultStore.open(tmp_path / "results") as store:
+        store.record(evaluation_of("correct", 2.0))
+    path = harness.render_report(tmp_path / "out" / "r.html", results_dir=tmp_path / "results", generated_dir=tmp_path)
+    assert path.read_text().lower().startswith("<!doctype html>")
