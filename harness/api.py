@@ -72,8 +72,9 @@ def evaluate(
     """Builds, checks and times one candidate on this machine, and returns the verdict; nothing is stored.
 
     `candidate` is the program's text, or the path of its file; `problem` the name of one of `suite`, or the path of a
-    reference file. `language` is seen from the source where it is not given. `settings` chooses device, cache (by
-    default HARNESS_CACHE_DIR's) and limits; `time` False stops after correctness. A candidate that fails is a verdict, not an exception.
+    reference file. `language` is seen from the source where it is not given. `settings` chooses device, cache (else
+    HARNESS_CACHE_DIR's) and limits; `time` False stops after correctness. A candidate that fails is a verdict, not an
+    exception.
     """
     from dataclasses import replace
 
