@@ -20,6 +20,7 @@ from harness.problems.find import read_problem
 
 REPEATS = 10
 GOAL_S = 0.3
+JUDGED_CALLS = ("correctness", "probes")  # the phases in which the candidate is called and its outputs are judged
 
 PROBLEM = """
 import torch
@@ -72,7 +73,7 @@ def measure_evaluations(folder: Path) -> tuple[float, float]:
         def take(_: object, __: object, evaluation: object) -> None:
             if evaluation is not None:
                 assert evaluation.outcome is Outcome.CORRECT, evaluation.message
-                own.append(dict(evaluation.phases_s)["correctness"])
+                own.append(sum(spent_s for phase, spent_s in evaluation.phases_s if phase in JUDGED_CALLS))
 
         executor.run([task], take)  # builds, and warms the forkserver
         own.clear()
