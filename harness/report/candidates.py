@@ -64,7 +64,7 @@ def make_answer(folder: Path | None, log: str, refer: Callable[[str], int]) -> d
         "prompt": prompt,
         "reasoning": completion.reasoning if completion else None,
         "answer": completion.text if completion else None,
-        "log": cut_text(log, LONGEST_LOG) if log else None,
+        "log": log or None,
     }
     return {
         name: None if text is None else refer(clean(cut_text(text, LONGEST_ANSWER))) for name, text in texts.items()

@@ -18,6 +18,7 @@ from harness.rank.curves import CURVE_THRESHOLDS, trace_fast_curve
 from harness.rank.leaderboard import GroupMembers, LeaderboardRow, list_members, rank_samples
 from harness.report.answers import Spent
 from harness.report.packing import clean
+from harness.report.printable import make_printable
 from harness.report.ranking import judged_samples
 from harness.report.records import leaderboard_record
 from harness.store.results import EvidenceRow, ResultRow
@@ -100,7 +101,7 @@ def _sum_phases(evidence: Iterable[EvidenceRow]) -> dict[str, float]:
     seconds: dict[str, float] = defaultdict(float)
     for one in evidence:
         for name, phase_s in one.phases_s:
-            seconds[name] += phase_s
+            seconds[make_printable(name)] += phase_s
     return dict(seconds)
 
 

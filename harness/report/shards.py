@@ -6,17 +6,18 @@ A piece holds some dozens of candidates that lie near each other, so that source
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from harness.domain import StoreError
 from harness.report.answers import locate_answer
-from harness.report.candidates import make_answer, make_record
+from harness.report.candidates import LONGEST_LOG, make_answer, make_record
 from harness.report.overview import Material
-from harness.report.packing import pack
+from harness.report.packing import cut_text, pack
 from harness.store.results import ResultRow, ResultStore
 
 SHARD_CANDIDATES = 40
@@ -49,23 +50,23 @@ class _Texts:
 
 def pack_shards(store: ResultStore, material: Material, generated_dir: Path | None, *, max_bytes: int | None) -> Shards:
     """Packs candidates until `max_bytes` are full: the details of all of them go before the first answer."""
-    shards, answers, used = Shards(), list[tuple[list[int], str]](), 0
+    shards, left = Shards(), inf if max_bytes is None else max_bytes
+    kept: list[tuple[list[ResultRow], dict[int, str]]] = []
     for batch in _batches(_order_rows(material.rows)):
-        details, answer = _pack_batch(store, batch, generated_dir)
-        used += len(details) + TAG_BYTES
-        if max_bytes is not None and used > max_bytes:
-            used -= len(details) + TAG_BYTES
+        packed, logs = _pack_details(store, batch)
+        left -= len(packed) + TAG_BYTES
+        if left < 0:
+            return shards
+        shards.detail_places.update(dict.fromkeys((row.id for row in batch), len(shards.details)))
+        shards.details.append(packed)
+        kept.append((batch, logs))
+    for batch, logs in kept:
+        packed = _pack_answers(batch, logs, generated_dir)
+        left -= len(packed) + TAG_BYTES
+        if left < 0:
             break
-        ids = [row.id for row in batch]
-        shards.detail_places.update(dict.fromkeys(ids, len(shards.details)))
-        shards.details.append(details)
-        answers.append((ids, answer))
-    for ids, answer in answers:
-        used += len(answer) + TAG_BYTES
-        if max_bytes is not None and used > max_bytes:
-            break
-        shards.answer_places.update(dict.fromkeys(ids, len(shards.answers)))
-        shards.answers.append(answer)
+        shards.answer_places.update(dict.fromkeys((row.id for row in batch), len(shards.answers)))
+        shards.answers.append(packed)
     return shards
 
 
@@ -91,20 +92,23 @@ def _batches(rows: Sequence[ResultRow]) -> Iterator[list[ResultRow]]:
         yield batch
 
 
-def _pack_batch(store: ResultStore, batch: Sequence[ResultRow], generated_dir: Path | None) -> tuple[str, str]:
-    details, answers = _Texts(), _Texts()
-    detail_records: dict[int, Any] = {}
-    answer_records: dict[int, Any] = {}
+def _pack_details(store: ResultStore, batch: Sequence[ResultRow]) -> tuple[str, dict[int, str]]:
+    """The piece, and the build logs of its candidates by id, which go with the answers."""
+    texts, records, logs = _Texts(), dict[int, Any](), dict[int, str]()
     for row in batch:
         try:
             stored, source = store.get(row.id), store.source(row.candidate) if row.candidate else None
         except StoreError as error:  # one damaged row must not cost the report of all others
-            detail_records[row.id] = {"damaged": str(error)}
+            records[row.id] = {"damaged": str(error)}
             continue
-        if stored is None:
-            continue
-        build = stored.evaluation.build
-        folder = locate_answer(generated_dir, row)
-        detail_records[row.id] = make_record(stored, source, details.refer)
-        answer_records[row.id] = make_answer(folder, build.log if build else "", answers.refer)
-    return details.pack(detail_records), answers.pack(answer_records)
+        if stored is not None:
+            build = stored.evaluation.build
+            records[row.id] = make_record(stored, source, texts.refer)
+            logs[row.id] = cut_text(build.log, LONGEST_LOG) if build else ""
+    return texts.pack(records), logs
+
+
+def _pack_answers(batch: Sequence[ResultRow], logs: Mapping[int, str], generated_dir: Path | None) -> str:
+    texts = _Texts()
+    folders = {row.id: locate_answer(generated_dir, row) for row in batch}
+    return texts.pack({row.id: make_answer(folders[row.id], logs.get(row.id, ""), texts.refer) for row in batch})

@@ -95,15 +95,17 @@ function plotOutcomes(groups, stages, width) {
   }), "How the samples of each model ended");
 }
 
-function plotRoofline(groups, width) {
-  const most = 2500;
-  const all = groups.flatMap((group, place) => group.members.map((row) => ({ row, name: group.label, colour: colourOfGroup(place) })))
+function listBounded(groups) {
+  return groups.flatMap((group, place) => group.members.map((row) => ({ row, name: group.label, colour: colourOfGroup(place) })))
     .filter(({ row }) => textAt("outcome", row) === "correct" && numberAt("flops", row) && numberAt("moved_bytes", row) && numberAt("candidate_us", row));
+}
+
+function plotRoofline(all, width) {
+  const most = 2500;
   const values = all.filter((_, i) => i % Math.ceil(all.length / most) === 0).map((d) => ({
     ...d, intensity: numberAt("flops", d.row) / numberAt("moved_bytes", d.row), rate: numberAt("flops", d.row) / numberAt("candidate_us", d.row) / 1e6,
     bandwidth: numberAt("bandwidth_gb_s", d.row) / 1e3, peak: numberAt("tflops", d.row),
   }));
-  if (!values.length) return null;
   const bandwidth = d3.max(values, (d) => d.bandwidth), peak = d3.max(values, (d) => d.peak);
   const [left, right] = d3.extent([...values.map((d) => d.intensity), peak / bandwidth]);
   const roof = [left / 2, peak / bandwidth, right * 2].map((intensity) => ({ intensity, rate: Math.min(peak, intensity * bandwidth) }));

@@ -116,29 +116,29 @@ function renderCharts(groups, section) {
   const some = rest ? ` The first ${MOST_DRAWN} of ${groups.length} are drawn.` : "";
   const timed = drawnGroups.filter((group) => group.timed);
   const legend = () => h("div", { class: "legend" }, drawnGroups.map((group) => h("span", {}, swatch(colourOfGroup(group.place)), group.label)));
-  const cards = [];
+  const cards = [], missing = [];
   if (timed.length) {
     const band = drawnGroups.length <= 4 ? " Bands: 95 % over problems." : " Point at a line for its interval.";
     cards.push(card("fast_p", `Share of problems with a correct candidate more than p times as fast.${band}${some}`, legend(), drawn((width) => plotCurves(drawnGroups, DATA.overview.thresholds, width), 300)));
     cards.push(card("Speedups", `Correct candidates by speedup; what lies beyond the axis is counted in its last bar.${some}`, drawn((width) => plotSpeedups(timed, width), 200)));
   } else {
     const why = section.device === "emulated" ? "The emulated device judges correctness: it has no time, and none is shown." : "No correct candidate has a time that counts here.";
-    cards.push(card("Speed", why));
+    missing.push(why);
   }
   const stages = DATA.overview.stages;
   const present = stages.filter((stage) => drawnGroups.some((group) => stage.outcomes.some((outcome) => group.outcomes[outcome])));
   const key = h("div", { class: "legend" }, present.map((stage) => h("span", {}, swatch(STAGE_COLOURS[stage.name]), stage.name)));
   cards.push(card("How samples ended", `By the stage that decided.${some}`, key, drawn((width) => plotOutcomes(drawnGroups, stages, width))));
-  if (timed.length) cards.push(renderRoofline(drawnGroups));
+  const bounded = listBounded(drawnGroups);
+  if (bounded.length) cards.push(renderRoofline(bounded));
+  else if (timed.length) missing.push("No roofline: of no correct candidate are both its operations counted and its device measured (harness doctor --measure).");
+  if (drawnGroups.some((group) => Object.keys(group.phases).length)) cards.push(renderPhases(drawnGroups));
   cards.push(renderCosts(groups));
-  cards.push(renderPhases(drawnGroups));
-  return h("div", { class: "cards even" }, cards);
+  return [missing.map((why) => h("p", { class: "note" }, why)), h("div", { class: "cards even" }, cards)];
 }
 
-function renderRoofline(groups) {
-  const possible = plotRoofline(groups, 400);
-  if (!possible) return card("Against the device's limits", "No correct candidate here has its operations counted and its device measured (harness doctor --measure).");
-  return card("Against the device's limits", "Operations of the reference per byte of inputs, weights and outputs; the roof is the largest that was measured. A better algorithm may rise above it.", drawn((width) => plotRoofline(groups, width), 320));
+function renderRoofline(bounded) {
+  return card("Against the device's limits", "Operations of the reference per byte of inputs, weights and outputs; the roof is the largest that was measured. A better algorithm may rise above it.", drawn((width) => plotRoofline(bounded, width), 330));
 }
 
 function renderCosts(groups) {
@@ -164,7 +164,6 @@ function renderCosts(groups) {
 
 function renderPhases(groups) {
   const names = [...new Set(groups.flatMap((group) => Object.keys(group.phases)))];
-  if (!names.length) return card("The harness's own time", "It was not recorded.");
   const key = h("div", { class: "legend" }, names.map((name, i) => h("span", {}, swatch(PALETTE[i % PALETTE.length]), name)));
   return card("The harness's own time", "Seconds spent on judging one sample, on average.", key, drawn((width) => plotPhases(groups, width)));
 }
