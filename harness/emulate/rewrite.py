@@ -80,6 +80,13 @@ class Rewrite:
             text = " "
         return f"{self.before.get(at, '')}{text}{self.after.get(at, '')}"
 
+    def edited(self) -> list[Token]:
+        """The tokens as they read now, one for one."""
+        return [
+            Token(token.kind, self.edits[at], token.line, token.directive) if at in self.edits else token
+            for at, token in enumerate(self.tokens)
+        ]
+
     def refuse(self, at: int, message: str) -> None:
         self.problems.append(Problem(line=self.tokens[at].line, message=message))
 
@@ -92,11 +99,11 @@ def rewrite_device_source(
     rename_host_names(work.tokens, work.edit)
     _rewrite_includes(work, own_headers)
     _rewrite_shared(work)
-    _rewrite_assembly(work)
     plain = PlainKernels(work.tokens, checked)
     kernels = tuple(_find_kernels(work))
     inside = _rewrite_kernels(work, kernels, plain)
     _rewrite_indices(work, inside)
+    _rewrite_assembly(work)
     _rewrite_launches(work)
     _rewrite_kernel_arguments(work)
     return work.render(0, len(work.tokens)), tuple(work.problems)
@@ -355,7 +362,7 @@ def _rewrite_assembly(work: Rewrite) -> None:
             work.refuse(at, "inline assembly of this form")
             continue
         try:
-            text = write_ptx(tokens, where, closing)
+            text = write_ptx(work.edited(), where, closing)
         except PtxError as error:
             work.refuse(at, f"inline PTX: {error}")
             continue

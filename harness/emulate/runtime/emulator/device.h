@@ -15,4 +15,5 @@
 #include "warp.h"
 #include "half.h"
 #include "bfloat16.h"
+#include "ptx.h"
 #include "tensors.h"

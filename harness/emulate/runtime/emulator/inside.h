@@ -13,3 +13,5 @@
 #define __noinline__ __attribute__((noinline))
 #define __forceinline__ inline __attribute__((always_inline))
 #define __align__(n) __attribute__((aligned(n)))
+#undef assert
+#define assert(condition) ((condition) ? static_cast<void>(0) : harness_assert_fails(#condition, __FILE__, __LINE__))

@@ -253,9 +253,11 @@ HARNESS_STORE(__stcg)
 HARNESS_STORE(__stcs)
 HARNESS_STORE(__stwt)
 
-inline size_t __cvta_generic_to_shared(const void* pointer) { return reinterpret_cast<size_t>(pointer); }
+inline size_t __cvta_generic_to_shared(const void* pointer) {
+  return size_t(static_cast<const char*>(pointer) - harness_emulator::current->block->static_begin);
+}
 inline size_t __cvta_generic_to_global(const void* pointer) { return reinterpret_cast<size_t>(pointer); }
-inline void* __cvta_shared_to_generic(size_t address) { return reinterpret_cast<void*>(address); }
+inline void* __cvta_shared_to_generic(size_t address) { return harness_emulator::current->block->static_begin + address; }
 
 [[noreturn]] inline void harness_assert_fails(const char* text, const char*, int line) {
   char message[300];

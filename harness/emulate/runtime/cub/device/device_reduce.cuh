@@ -1,0 +1,44 @@
+// Reductions over device memory, done by the host at once. The first call of each asks for the size of its scratch.
+#pragma once
+#include <cub/operators.h>
+#include <emulator/runtime_api.h>
+#include <iterator>
+namespace cub {
+namespace harness_device {
+inline bool asks_size(void* scratch, size_t& bytes) {
+  if (scratch == nullptr) { bytes = 256; }
+  return scratch == nullptr;
+}
+template <typename I>
+using ValueOf = typename std::iterator_traits<I>::value_type;
+}
+struct DeviceReduce {
+  template <typename In, typename Out, typename N, typename Join, typename T>
+  static cudaError_t Reduce(void* scratch, size_t& bytes, In in, Out out, N count, Join join, T first, cudaStream_t = nullptr) {
+    if (harness_device::asks_size(scratch, bytes)) { return cudaSuccess; }
+    for (N i = 0; i < count; ++i) { first = join(first, in[i]); }
+    *out = first;
+    return cudaSuccess;
+  }
+  template <typename In, typename Out, typename N>
+  static cudaError_t Sum(void* scratch, size_t& bytes, In in, Out out, N count, cudaStream_t stream = nullptr) {
+    return Reduce(scratch, bytes, in, out, count, cub::Sum(), harness_device::ValueOf<In>(), stream);
+  }
+  template <typename In, typename Out, typename N>
+  static cudaError_t Max(void* scratch, size_t& bytes, In in, Out out, N count, cudaStream_t stream = nullptr) {
+    return Reduce(scratch, bytes, in, out, count, cub::Max(), std::numeric_limits<harness_device::ValueOf<In>>::lowest(), stream);
+  }
+  template <typename In, typename Out, typename N>
+  static cudaError_t Min(void* scratch, size_t& bytes, In in, Out out, N count, cudaStream_t stream = nullptr) {
+    return Reduce(scratch, bytes, in, out, count, cub::Min(), std::numeric_limits<harness_device::ValueOf<In>>::max(), stream);
+  }
+  template <typename In, typename Out, typename N>
+  static cudaError_t ArgMax(void* scratch, size_t& bytes, In in, Out out, N count, cudaStream_t = nullptr) {
+    if (harness_device::asks_size(scratch, bytes)) { return cudaSuccess; }
+    int best = 0;
+    for (N i = 1; i < count; ++i) { best = in[best] < in[i] ? int(i) : best; }
+    *out = {best, in[best]};
+    return cudaSuccess;
+  }
+};
+}

@@ -1,0 +1,56 @@
+// Random numbers on the device. Not CUDA's sequences (those of XORWOW and Philox have seeds of their own), but as good ones:
+// what depends on their exact values cannot be compared with a GPU, what depends on their distribution can.
+#pragma once
+#include <emulator/device_core.h>
+
+struct curandStatePhilox4_32_10 {
+  unsigned long long key, counter;
+  float spare;
+  int has_spare;
+};
+using curandStatePhilox4_32_10_t = curandStatePhilox4_32_10;
+struct curandStateXORWOW : curandStatePhilox4_32_10 {};
+using curandStateXORWOW_t = curandStateXORWOW;
+using curandState = curandStateXORWOW;
+using curandState_t = curandStateXORWOW;
+
+inline void curand_init(unsigned long long seed, unsigned long long sequence, unsigned long long offset, curandStatePhilox4_32_10* state) {
+  *state = {seed * 0x9e3779b97f4a7c15ull ^ (sequence + 0x632be59bd9b4e019ull) * 0xd6e8feb86659fd93ull, offset, 0.0f, 0};
+}
+inline void curand_init(unsigned long long seed, unsigned long long sequence, unsigned long long offset, curandStateXORWOW* state) {
+  curand_init(seed, sequence, offset, static_cast<curandStatePhilox4_32_10*>(state));
+}
+inline unsigned curand(curandStatePhilox4_32_10* state) {
+  unsigned long long z = state->key + 0x9e3779b97f4a7c15ull * ++state->counter;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return unsigned((z ^ (z >> 31)) >> 32);
+}
+inline float curand_uniform(curandStatePhilox4_32_10* state) { return float(curand(state)) * 2.3283064e-10f + 1.1641532e-10f; }
+inline double curand_uniform_double(curandStatePhilox4_32_10* state) { return (double(curand(state)) + 0.5) * 2.3283064365386963e-10; }
+inline float4 curand_uniform4(curandStatePhilox4_32_10* state) {
+  const float a = curand_uniform(state), b = curand_uniform(state), c = curand_uniform(state), d = curand_uniform(state);
+  return {a, b, c, d};
+}
+inline uint4 curand4(curandStatePhilox4_32_10* state) {
+  const unsigned a = curand(state), b = curand(state), c = curand(state), d = curand(state);
+  return {a, b, c, d};
+}
+inline float2 curand_normal2(curandStatePhilox4_32_10* state) {
+  const float radius = ::sqrtf(-2.0f * ::logf(curand_uniform(state))), angle = 6.2831853f * curand_uniform(state);
+  return {radius * ::sinf(angle), radius * ::cosf(angle)};
+}
+inline float curand_normal(curandStatePhilox4_32_10* state) {
+  if (state->has_spare) {
+    state->has_spare = 0;
+    return state->spare;
+  }
+  const float2 both = curand_normal2(state);
+  state->spare = both.y;
+  state->has_spare = 1;
+  return both.x;
+}
+inline float4 curand_normal4(curandStatePhilox4_32_10* state) {
+  const float2 a = curand_normal2(state), b = curand_normal2(state);
+  return {a.x, a.y, b.x, b.y};
+}

@@ -1,0 +1,35 @@
+#pragma once
+#include <thrust/algorithms_of_harness.h>
+#include <vector>
+namespace thrust {
+template <typename T>
+class device_vector {
+ public:
+  explicit device_vector(size_t count = 0, const T& value = T()) : size_(count) {
+    data_ = count ? static_cast<T*>(::harness_emulator::allocate_device(count * sizeof(T))) : nullptr;
+    std::fill(begin(), end(), value);
+  }
+  template <typename I, typename = typename std::iterator_traits<I>::value_type>
+  device_vector(I first, I last) : device_vector(size_t(std::distance(first, last))) { std::copy(first, last, begin()); }
+  device_vector(const device_vector& other) : device_vector(other.begin(), other.end()) {}
+  device_vector& operator=(const device_vector& other) {
+    device_vector copy(other);
+    std::swap(data_, copy.data_);
+    std::swap(size_, copy.size_);
+    return *this;
+  }
+  ~device_vector() { ::harness_emulator::release_device(data_); }
+  T* begin() const { return data_; }
+  T* end() const { return data_ + size_; }
+  T* data() const { return data_; }
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  T& operator[](size_t i) const { return data_[i]; }
+
+ private:
+  T* data_;
+  size_t size_;
+};
+template <typename T>
+using host_vector = std::vector<T>;
+}
