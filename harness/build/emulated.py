@@ -30,7 +30,7 @@ _WAIT_FOR_KIT_S = 900.0
 # Aliasing, contraction and traps as on a GPU; line tables name the place of what is noticed.
 _DEVICE_FLAGS = (
     "-O2 -ftree-vectorize -fno-strict-aliasing -ffp-contract=fast -fno-math-errno -fno-trapping-math -fno-gnu-unique "
-    "-ftls-model=initial-exec -fno-stack-protector -U_FORTIFY_SOURCE -g1 -gdwarf-4 -w"
+    "-fno-stack-protector -U_FORTIFY_SOURCE -g1 -gdwarf-4 -w"
 )
 _CHECK_FLAGS = "-fsanitize=thread --param tsan-instrument-func-entry-exit=0 -fsanitize=alignment -DHARNESS_CHECKED"
 _HOST_FLAGS = "-O1 -w"

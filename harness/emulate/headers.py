@@ -51,5 +51,5 @@ def write_target(emulation: Emulation) -> str:
         target.l2_bytes,
         target.clock_khz,
     ]
-    text = (RUNTIME / "emulator" / "target.h").read_text(encoding="utf-8")
+    text = (RUNTIME / "emulator" / "target.h").read_text(encoding="utf-8").replace("#pragma once", "")
     return f"{text}\nconst harness_emulator::Target harness_emulator_target = {{{', '.join(map(str, values))}}};\n"

@@ -111,8 +111,7 @@ void install_handlers(Worker& own) {
   stack.ss_sp = own.signal_stack.data();
   stack.ss_size = own.signal_stack.size();
   sigaltstack(&stack, nullptr);
-  static std::once_flag once;
-  std::call_once(once, [] {
+  static const bool is_installed = [] {
     for (int signal_number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGURG}) {
       struct sigaction action{};
       action.sa_sigaction = signal_number == SIGURG ? on_time : on_fault;
@@ -120,7 +119,9 @@ void install_handlers(Worker& own) {
       sigemptyset(&action.sa_mask);
       sigaction(signal_number, &action, &earlier[signal_number]);
     }
-  });
+    return true;
+  }();
+  static_cast<void>(is_installed);
 }
 
 void fail_thread(int error, const char* check, const char* message, int line) {
