@@ -222,7 +222,9 @@ def _diff_code(store: ResultStore, comparison: Comparison) -> Iterable[TextDiff]
             return
         shown.add(digests)
         texts = [store.source(digest) or "" if digest else "" for digest in digests]
-        yield _cut((pair.name,), _diff(*texts))
+        lines = _diff(*texts)
+        if lines:
+            yield _cut((pair.name,), lines)
 
 
 def _representative(rows: Sequence[ComparedRow]) -> ComparedRow:

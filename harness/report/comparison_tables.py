@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from harness.domain import Outcome
-from harness.rank.comparison import ComparedRow, FlipKind, Pair, Place, PlaceComparison, SpeedTest, share_correct
+from harness.rank.comparison import ComparedRow, FlipKind, Pair, Place, PlaceComparison, SpeedTest
 from harness.report.comparing import Cost, SideBySide, TextDiff, pick_samples
-from harness.report.sentences import format_share
 from harness.report.tables import format_speedup, make_table, style_outcome, style_text
 
 if TYPE_CHECKING:
@@ -115,7 +114,7 @@ def _render_flips(flips: Sequence[Pair], *, wide: bool) -> Table:
     for name in ("before", "after"):
         table.add_column(name, no_wrap=True)
     if wide:
-        table.add_column("message after", overflow="ellipsis", no_wrap=True)
+        table.add_column("message", overflow="ellipsis", no_wrap=True)
     for pair in flips[:MOST_ROWS]:
         before, after = pick_samples(pair)
         cells = [style_text(pair.name), describe_samples(pair.before), describe_samples(pair.after)]
@@ -131,7 +130,7 @@ def describe_samples(rows: Sequence[ComparedRow]) -> Text:
         return text if rows[0].speedup is None else text.append(f" {format_speedup(rows[0].speedup)}")
     correct = sum(row.outcome == Outcome.CORRECT for row in rows)
     style = "green" if correct else "red"
-    return style_text(f"{correct} of {len(rows)} correct ({format_share(share_correct(rows))})", style)
+    return style_text(f"{correct} of {len(rows)} correct", style)
 
 
 def _render_speeds(pairs: Sequence[Pair]) -> Table:
