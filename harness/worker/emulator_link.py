@@ -1,6 +1,6 @@
 """The worker's line to the emulators inside the extensions it has loaded: how to run kernels, and what they noticed.
 
-Every extension of an emulated device has an emulator of its own, reached by two C functions of its library.
+Every extension of an emulated device has an emulator of its own, reached by a few C functions of its library.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class EmulatorLink:
         library.harness_emulator_take_findings.restype = ctypes.c_char_p
         library.harness_emulator_configure.argtypes = [ctypes.c_char_p]
         library.harness_emulator_configure.restype = None
+        library.harness_emulator_error_text.restype = ctypes.c_char_p
         self._libraries.append(library)
         _configure(library, self._settings)
 
@@ -40,6 +41,13 @@ class EmulatorLink:
         self._settings = {**self._settings, **changed}
         for library in self._libraries:
             _configure(library, self._settings)
+
+    def raise_error(self) -> None:
+        """Raises what a launch has left that nobody has asked for: torch would at its next use of the GPU."""
+        for library in self._libraries:
+            error = library.harness_emulator_take_error()
+            if error:
+                raise RuntimeError(f"CUDA error: {library.harness_emulator_error_text(error).decode()}")
 
     def take_findings(self) -> list[dict[str, Any]]:
         """What was noticed since the last time."""

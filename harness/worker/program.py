@@ -228,6 +228,8 @@ class Worker:
     def _synchronize(self) -> None:
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
+        elif self._seen_device.type == "cuda":
+            self._emulators.raise_error()
 
 
 def _describe_output(tensor: torch.Tensor) -> list[Any]:
