@@ -68,7 +68,8 @@ class FastBuild:
         if returncode == FRONT_FAILED and self.kit is not None:
             return self._is_final(self.kit / NAMES_AT_FILE_SCOPE)
         compiled_main = self.main_as_ever and returncode == MAIN_FAILED
-        return compiled_main and bool(_ERROR.search(log)) and "internal compiler error" not in log
+        blames_us = any(str(folder) in log for folder in self.readable)  # a kit of ours, not the candidate's text
+        return compiled_main and bool(_ERROR.search(log)) and "internal compiler error" not in log and not blames_us
 
     def _is_final(self, names: Path) -> bool:
         if not names.exists():

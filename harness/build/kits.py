@@ -147,6 +147,8 @@ class KitShelf:
     def _make_header(self, work: Path, compiler: str, flags: str) -> None:
         (work / "extension.h").write_text("#include <torch/extension.h>\n")
         (work / "torch").mkdir()
+        # Only the first header of a file can come precompiled: a source that includes it again finds torch's own here.
+        (work / "torch" / "extension.h").write_text("#include_next <torch/extension.h>\n")
         words = [*shlex.split(compiler), *shlex.split(flags)]
         self._compile([*words, "-x", "c++-header", "extension.h", "-o", "torch/extension.h.gch"], work)
 
@@ -164,7 +166,8 @@ def strip_name(flags: str) -> str:
 @cache
 def _digest_makers() -> str:
     """A kit that older code made is not used."""
-    texts = [Path(module.__file__ or "").read_bytes() for module in (facade, kit, proof, regions)]
+    files = [__file__, *(module.__file__ or "" for module in (facade, kit, proof, regions))]
+    texts = [Path(file).read_bytes() for file in files]
     return sha256(b"\0".join(texts)).hexdigest()
 
 

@@ -175,3 +175,10 @@ def test_an_error_of_the_front_end_is_final_only_where_the_kit_can_tell(tmp_path
     assert build.has_decided(FRONT_FAILED, "")
     (tmp_path / NAMES_AT_FILE_SCOPE).write_text(json.dumps({"missing": 1}))
     assert not build.has_decided(FRONT_FAILED, "")
+
+
+def test_an_error_that_names_a_kit_is_not_the_candidates(tmp_path):
+    build = FastBuild(folder=tmp_path, readable=(tmp_path / "kit",), main_as_ever=True, kit=None)
+    missing = f"main.cpp:2:10: fatal error: {tmp_path}/kit/torch/extension.h: No such file or directory"
+    assert not build.has_decided(MAIN_FAILED, missing)
+    assert build.has_decided(MAIN_FAILED, "main.cpp:2:10: fatal error: other.h: No such file or directory")

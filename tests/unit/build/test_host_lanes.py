@@ -80,6 +80,13 @@ def test_every_host_program_gives_the_same_bits_or_the_same_error(builders, part
     assert len(lines) == len(bodies)
 
 
+def test_a_source_that_includes_torchs_header_itself_is_built_in_the_fast_lane(builders):
+    source = "#include <torch/extension.h>\n#include <vector>\nat::Tensor f(at::Tensor x) { return x + 1; }"
+    request = BuildRequest(name="included", cpp_sources=(source,), functions=(("f", ""),))
+    result = builders["fast"].build(request)
+    assert (result.status, result.lane) == ("built", "fast"), result.log[-2000:]
+
+
 BROKEN = {
     "undefined": "at::Tensor f(at::Tensor x) { return missing(x); }",
     "syntax": "at::Tensor f(at::Tensor x) { return x +; }",
