@@ -143,6 +143,8 @@ def _open_case(store: ResultStore, row: ResultRow, options: EvaluateOptions, rul
         case.task = _make_task(stored, store.source(stored.evaluation.subject.candidate_digest), options)
     except HarnessError as error:
         case.obstacle = str(error)
+    if case.task and case.task.problem.digest != stored.evaluation.subject.problem_digest:
+        case.task, case.obstacle = None, "other problem version"
     return case
 
 

@@ -26,7 +26,7 @@ _STYLES = {
     "broken": "bold red", "slower": "red", "fixed": "green", "faster": "green", "unreliable": "yellow",
     "not_comparable": "dim", "same": "",
 }  # fmt: skip
-_MARKDOWN_SIGNS = re.compile(r"([\\`*_{}\[\]()#+\-!|<>~&@:])")
+_MARKDOWN_SIGNS = re.compile(r"([\\`*_\[\]#|~&])")
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 VISIBLE_GOAL = 1.10
 
@@ -177,11 +177,8 @@ def _clean_xml(text: str) -> str:
 
 def _escape_markdown(text: str) -> str:
     """Nothing of the text is markup, a link, a mention or the end of a table's cell."""
-    return (
-        _MARKDOWN_SIGNS.sub(r"\\\1", make_printable(text).replace("\n", " "))
-        .replace("\\<", "&lt;")
-        .replace("\\@", "@\u200b")
-    )
+    escaped = _MARKDOWN_SIGNS.sub(r"\\\1", make_printable(text).replace("\n", " "))
+    return escaped.replace("<", "&lt;").replace("@", "@\u200b").replace("://", ":\\//")
 
 
 def _format_verdict(outcome: Outcome | None, speedup: float | None) -> Text:
