@@ -1,0 +1,130 @@
+"""CUDA candidates judged on the CPU by the real command: a right one, a wrong one, and ones that a GPU may run over.
+
+nvcc is hidden from the command: what it would say takes longer than all the rest. All kernels of a kind share a build.
+"""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness.store.results import ResultFilter, ResultStore
+
+HEAD = "import torch\nfrom torch import nn\nfrom torch.utils.cpp_extension import load_inline\n"
+# One extension for all: what a candidate does is chosen by a number.
+CUDA = r"""
+#include <torch/extension.h>
+
+__global__ void add(const float* a, const float* b, float* out, int n, int mode) {
+  __shared__ float tile[256];
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  int from = mode == 3 ? i + 1 : i;
+  float x = from < n || mode == 3 ? a[from] : 0.0f;
+  tile[threadIdx.x] = x;
+  if (mode != 2) __syncthreads();
+  float left = tile[255 - threadIdx.x];
+  if (mode != 2) __syncthreads();
+  tile[255 - threadIdx.x] = left;
+  if (mode != 2) __syncthreads();
+  volatile float* first = tile;
+  while (mode == 4 && *first < 1e30f) *first = 0.0f;
+  if (i < n) out[i] = (mode == 3 ? a[i] : tile[threadIdx.x]) + (mode == 1 ? 0.0f : b[i]);
+}
+
+torch::Tensor add_cuda(torch::Tensor a, torch::Tensor b, int64_t mode) {
+  TORCH_CHECK(a.is_cuda() && b.is_cuda(), "expected CUDA tensors");
+  auto out = torch::empty_like(a);
+  int n = a.numel();
+  add<<<(n + 255) / 256, 256>>>(a.data_ptr<float>(), b.data_ptr<float>(), out.data_ptr<float>(), n, mode);
+  return out;
+}
+"""
+BODY = f'''{HEAD}
+ext = load_inline("emulated_add", cpp_sources="torch::Tensor add_cuda(torch::Tensor a, torch::Tensor b, int64_t mode);",
+                  cuda_sources=r"""{CUDA}""", functions=["add_cuda"])
+
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        assert a.is_cuda and a.device.type == "cuda"
+        return ext.add_cuda(a.cuda(), b, MODE)
+'''
+UNCOVERED = BODY.replace(
+    "__shared__ float tile", 'asm volatile("tcgen05.fence::before_thread_sync;"); __shared__ float tile'
+)
+RIGHT, WRONG, RACY, BEYOND, ENDLESS = range(5)
+
+
+def candidate(mode, source=BODY):
+    return source.replace("MODE", str(mode))
+
+
+@pytest.fixture
+def without_nvcc(tmp_path):
+    folder = tmp_path / "tools"
+    folder.mkdir()
+    for name in ("c++", "g++", "cc", "gcc", "ld", "as", "sh", "ar"):
+        found = shutil.which(name)
+        if found is not None:
+            (folder / name).symlink_to(Path(found).resolve())
+    return {"PATH": str(folder), "CUDA_HOME": str(tmp_path / "no-cuda"), "CUDA_VISIBLE_DEVICES": ""}
+
+
+@pytest.fixture
+def judge(tmp_path, tiny_suite, write_run, run_harness, without_nvcc):
+    """Evaluates candidates on the emulated device; their stored evaluations, by number, and what was printed."""
+
+    def run(sources, *args):
+        write_run("emulated", sources, language="cuda")
+        base = ["evaluate", "emulated", "--problems-dir", tiny_suite.parent, *args]
+        finished = run_harness(base, env=without_nvcc, timeout_s=280)
+        assert finished.returncode == 0, finished.stderr
+        with ResultStore.open(tmp_path / "results", read_only=True) as store:
+            stored = {one.evaluation.subject.sample: one.evaluation for one in store.load_all(ResultFilter())}
+        return stored, finished.stdout
+
+    return run
+
+
+@pytest.mark.timeout(290)
+def test_right_wrong_racy_endless_and_unknown_kernels_each_get_their_verdict(judge, needs_compiler, tmp_path):
+    sources = [candidate(RIGHT), candidate(WRONG), candidate(RACY), candidate(ENDLESS), candidate(RIGHT, UNCOVERED)]
+    judged, printed = judge([*sources, candidate(RIGHT)], "--call-timeout", "5", "--gpu", "H100")
+    outcomes = [judged[number].outcome.value for number in range(6)]
+    assert outcomes == ["correct", "wrong_value", "wrong_value", "timeout", "not_run", "correct"]
+    assert "tcgen05" in judged[4].message
+
+    race = judged[2]
+    assert race.message.startswith("cuda.cu:"), race.message
+    assert any(one.severity == "fatal" and "race" in one.check for one in race.findings)
+
+    right = judged[0]
+    assert (right.subject.device, right.subject.workload, right.timing, right.work) == (
+        "emulated",
+        "reduced",
+        None,
+        None,
+    )
+    assert dict(right.environment)["emulated_gpu"] == "H100"
+    assert any(one.check == "nvcc" and one.severity == "note" for one in right.findings)
+    assert "emulated" in printed
+
+    leaderboard = (tmp_path / "results" / "leaderboard.csv").read_text()
+    assert leaderboard.count("emulated") >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(290)
+def test_without_checks_a_race_that_gives_right_values_is_not_noticed(judge, needs_compiler):
+    judged, _ = judge([candidate(RACY), candidate(BEYOND)], "--no-check")
+    assert {one.outcome.value for one in judged.values()} <= {"correct", "wrong_value", "runtime_error"}
+    assert not any("race" in finding.check for one in judged.values() for finding in one.findings)
+
+
+def test_an_unknown_gpu_is_refused_with_those_that_can_be_emulated(run_harness, tiny_suite, tmp_path, without_nvcc):
+    (tmp_path / "c.py").write_text(candidate(RIGHT))
+    args = ["evaluate", "--candidate", "c.py", "--problem", tiny_suite / "add.py", "--device", "emulated"]
+    finished = run_harness([*args, "--gpu", "Voodoo 3"], env=without_nvcc)
+    assert finished.returncode == 3
+    assert "no GPU called 'Voodoo 3' can be emulated" in finished.stderr
+    assert "Traceback" not in finished.stderr
