@@ -195,10 +195,13 @@ def _find_names(folder: Path, numbers: Iterable[int]) -> dict[int, str]:
 
 def _print_claims(claims: Sequence[Claim]) -> None:
     """What others say, said to be theirs."""
+    from harness.report.printable import make_printable
+
     correct = [claim for claim in claims if claim.correct]
     speedups = [claim.speedup for claim in correct if claim.speedup is not None]
     fast = sum(speedup > 1 for speedup in speedups)
-    hardware = ", ".join(sorted({claim.hardware for claim in claims} - {""}))[:60] or "unknown hardware"
+    chips = ", ".join(sorted({claim.hardware for claim in claims} - {""}))
+    hardware = make_printable(chips.replace("\n", " "))[:60] or "unknown hardware"
     typer.echo(f"claimed by others ({hardware}), not measured here: {len(correct)} of {len(claims)} correct")
     if speedups:
         typer.echo(f"claimed by others, not measured here: {fast} of {len(claims)} faster than the baseline")

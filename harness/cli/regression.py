@@ -103,16 +103,18 @@ def _choose_pinned(store: ResultStore, rows: Sequence[ResultRow], pins: Iterable
     """A pinned number may be that of an evaluation that was made again later: it stays what is compared with."""
     from harness.store.results import ResultFilter
 
+    latest, every = {row.id: row for row in rows}, None
     chosen: dict[int, ResultRow] = {}
     for pin in pins:
-        if pin.sample is None:
-            matches = [row for row in rows if row.id == pin.evaluation]
-            if not matches:
-                matches = [row for row in store.rows(history=True) if row.id == pin.evaluation]
-        else:
+        if pin.sample is not None:
             key = pin.sample
             where = ResultFilter(run=key.run, problem=key.problem, sample=key.sample, turn=key.turn)
-            matches = [row for row in store.rows(where) if row in rows]
+            matches = [row for row in store.rows(where) if row.id in latest]
+        elif pin.evaluation in latest:
+            matches = [latest[pin.evaluation]]
+        else:
+            every = every or {row.id: row for row in store.rows(history=True)}
+            matches = [every[pin.evaluation]] if pin.evaluation in every else []
         if not matches:
             raise UsageError(f"{path}, line {pin.line}: no evaluation of {pin} is stored in {store.path}")
         chosen |= {row.id: row for row in matches}

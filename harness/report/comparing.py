@@ -128,7 +128,7 @@ def _explain_unknown(name: str, kind: SideKind | None, rows: Sequence[ResultRow]
     names = sorted({str(getattr(row, column)) for row in rows for column in columns})
     near = get_close_matches(name, names, n=3, cutoff=0.4) or names[:8]
     what = kind or "run, model, prompt or harness version"
-    return f"no evaluations of a {what} {name!r} in {path}: there are {', '.join(near) or 'none at all'}"
+    return f"no evaluations of a {what} {name!r} in {path}: there are {', '.join(map(repr, near)) or 'none at all'}"
 
 
 def _latest(rows: Iterable[ResultRow]) -> list[ResultRow]:
@@ -170,7 +170,8 @@ def _measured(row: ResultRow) -> float | None:
 def _sum_cost(rows: Sequence[ResultRow], generated_dir: Path | None) -> Cost:
     """Answers that were judged on several devices were paid for once."""
     answers = {(row.run, row.problem, row.sample, row.turn): row for row in rows}
-    runs = {row.run for row in answers.values() if generated_dir is not None and (generated_dir / row.run).is_dir()}
+    names = {row.run for row in rows}
+    runs = set() if generated_dir is None else {name for name in names if (generated_dir / name).is_dir()}
     there = (row for row in answers.values() if row.run in runs)
     read = [read_spent(locate_answer(generated_dir, row)) for row in islice(there, MOST_ANSWERS)]
     known = [spent for spent in read if spent.completion_tokens is not None]

@@ -154,6 +154,8 @@ def _tell_left(count: int) -> Iterator[Text]:
 
 
 def _render_outcomes(sides: SideBySide) -> Iterator[RenderableType]:
+    if not sides.comparison.outcomes:
+        return
     yield style_text("Outcomes of the samples compared", "bold")
     yield _make_count_table(
         "outcome", ((style_outcome(name), *pair) for name, pair in sides.comparison.outcomes.items())
