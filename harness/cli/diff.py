@@ -12,7 +12,6 @@ from harness.cli.results import (
     DEFAULT_RESULTS_DIR,
     GeneratedDir,
     OnlyDevice,
-    OnlyProblem,
     OnlySuite,
     OnlyWorkload,
     ResultsDir,
@@ -32,7 +31,9 @@ def diff(
         Literal["run", "model", "prompt", "harness"] | None,
         typer.Option("--by", help="What the two names are, where they could be several things.", show_default=False),
     ] = None,
-    only_problem: OnlyProblem = None,
+    only_problem: Annotated[
+        str | None, typer.Option("--problem", help="Only this problem; * and ? match any text or letter.")
+    ] = None,
     only_suite: OnlySuite = None,
     only_device: OnlyDevice = None,
     only_workload: OnlyWorkload = None,

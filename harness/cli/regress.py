@@ -20,7 +20,6 @@ from harness.cli.evaluate import (
     TimeOption,
 )
 from harness.cli.generate import GeneratedDirOption, ProblemsDirOption
-from harness.cli.results import OnlyProblem
 from harness.domain import UsageError
 
 if TYPE_CHECKING:
@@ -42,7 +41,9 @@ def regress(
     ] = None,
     best: Annotated[bool, typer.Option("--best", help="Only the fastest correct candidate of each problem.")] = False,
     last: Annotated[int | None, typer.Option(min=1, help="Only the last N of what is left.")] = None,
-    only_problem: OnlyProblem = None,
+    only_problem: Annotated[
+        str | None, typer.Option("--problem", help="Only this problem; * and ? match any text or letter.")
+    ] = None,
     factor: Annotated[
         float, typer.Option(envvar="HARNESS_FACTOR", min=1.0, help="A speedup must change by more than this factor.")
     ] = 1.05,

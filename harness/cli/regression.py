@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from harness.store.results import ResultFilter, ResultRow, ResultStore, StoredEvaluation
 
 REGRESS_FOLDER = "regress"
+NO_DEVICE = "none"
 _Setting = tuple[str, WorkloadName, Baseline, str | None]
 # What must be alike for stored evaluations to be repeats of one measurement.
 _VOLATILE = ("seed", "sm_clock_mhz", "memory_clock_mhz")
@@ -182,7 +183,7 @@ def _make_task(stored: StoredEvaluation, source: str | None, options: EvaluateOp
     if source is None and subject.candidate_digest:
         raise UsageError(f"the source of candidate {subject.candidate_digest} is not stored")
     problem = find_problem(subject.problem, find_suite_folder(subject.suite, options.problems_dir))
-    if problem.workload(subject.workload) is None:
+    if subject.workload != "reduced" and problem.workload(subject.workload) is None:
         raise UsageError(f"the problem has no {subject.workload} workload any more")
     seed = dict(stored.evaluation.environment).get("seed", "")
     return Task(
@@ -247,30 +248,37 @@ def _judge_group(setting: _Setting, group: Sequence[Case], options: EvaluateOpti
     from harness.cli.evaluation import evaluate_tasks
 
     device, workload, baseline, gpu = setting
-    options = replace(options, device=_find_device(device), workload=workload, baseline=baseline, again=True)
+    options = replace(options, device=device, workload=workload, baseline=baseline, again=True)
     options = replace(options, gpu=options.gpu or gpu)
     tasks = [case.task for case in group if case.task]
     report = evaluate_tasks([task if with_stored_seed else replace(task, seed=None) for task in tasks], options)
     found = {_identify(evaluation.subject): evaluation for _, evaluation in report.evaluations}
     for case in group:
-        case.after.append(found[_identify(case.subject)])
+        evaluation = found.get(_identify(case.subject))
+        if evaluation is None:
+            case.task, case.obstacle = None, f"the problem has no {workload} workload any more"
+        else:
+            case.after.append(evaluation)
 
 
 def _setting_of(case: Case) -> _Setting:
-    """What one call of the judge is made with. What never reached a device is tried on whatever is here now."""
+    """What one call of the judge is made with."""
     subject = case.subject
-    device = "auto" if subject.device == "none" else subject.device
-    return device, subject.workload, subject.baseline, dict(case.before[-1].environment).get("emulated_gpu")
+    gpu = dict(case.before[-1].environment).get("emulated_gpu")
+    return find_device(subject), subject.workload, subject.baseline, gpu
 
 
-def _find_device(device: str) -> str:
-    """The stored device, or "auto" where this machine has no such one: builds can be compared even then."""
-    if not device.startswith("cuda"):
-        return device
+def find_device(subject: Subject) -> str:
+    """The stored device. Where this machine has no such one, or there was none, a CUDA candidate is given the CPU: that
+    is no device for it, so it is built and no more, which can be compared even then."""
+    if subject.language != "cuda":
+        return "auto" if subject.device == NO_DEVICE else subject.device
+    if not subject.device.startswith("cuda"):
+        return "cpu" if subject.device == NO_DEVICE else subject.device
     import torch
 
-    index = int(device.partition(":")[2] or 0)
-    return device if index < torch.cuda.device_count() else "auto"
+    index = int(subject.device.partition(":")[2] or 0)
+    return subject.device if index < torch.cuda.device_count() else "cpu"
 
 
 def _identify(subject: Subject) -> tuple[str | int, ...]:

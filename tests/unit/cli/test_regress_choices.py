@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.cli.regression import Selection, check_extraction, choose_rows, find_repeats
+from harness.cli.regression import Selection, check_extraction, choose_rows, find_device, find_repeats
 from harness.domain import UsageError
 from harness.store.pins import read_pins
 from harness.store.results import EVERYTHING, ResultFilter, ResultStore
@@ -134,3 +134,17 @@ def test_damaged_files_of_a_sample_are_not_comparable(store, write_run, evaluati
         choose_rows(store, Selection(where=(ResultFilter(run="past"),))), tmp_path / "generated"
     )
     assert (change.kind, "damaged" in change.reason) == ("not_comparable", True)
+
+
+@pytest.mark.parametrize(
+    ("language", "stored", "now"),
+    [
+        ("cpp", "cpu", "cpu"),
+        ("cpp", "none", "auto"),
+        ("cuda", "emulated", "emulated"),
+        ("cuda", "none", "cpu"),
+        ("cuda", "cuda:977", "cpu"),
+    ],
+)
+def test_a_cuda_candidate_without_its_device_is_only_built(subject_of, language, stored, now):
+    assert find_device(subject_of(language=language, device=stored)) == now
