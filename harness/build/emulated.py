@@ -22,7 +22,7 @@ from harness.build.runner import Runner
 from harness.build.schedule import FAST_BUILD_BYTES, MemoryGate
 from harness.domain import BuildRequest, BuildToolError
 from harness.emulate import Emulation
-from harness.emulate.headers import RUNTIME, digest_runtime, write_target
+from harness.emulate.headers import RUNTIME, digest_room, digest_runtime, write_target
 from harness.emulate.sources import Prepared, Unit, explain_failure, prepare_sources
 
 SCRIPT = "emulated.sh"
@@ -74,7 +74,7 @@ class EmulatedLane:
 
     def key_parts(self) -> dict[str, Any]:
         """What a build depends on besides its request and the toolchain."""
-        return {"emulation": asdict(self._emulation), "runtime": digest_runtime()}
+        return {"emulation": asdict(self._emulation), "emulator": digest_room()}
 
     def build(self, request: BuildRequest, work: Path, architecture: str) -> EmulatedBuild:
         """Builds in `work`, a folder of its own. Raises BuildToolError where the kit cannot be made."""

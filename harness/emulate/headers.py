@@ -14,11 +14,21 @@ RUNTIME = ROOM / "runtime"
 
 @cache
 def digest_runtime() -> str:
-    """Of everything that a built library depends on besides its request: the headers, and the code that rewrites."""
+    """Of the headers and of the emulator's own code: what is compiled once for all candidates depends on these."""
+    return _digest(RUNTIME)
+
+
+@cache
+def digest_room() -> str:
+    """Of everything here that a built library depends on besides its request: `runtime`, and the code that rewrites."""
+    return _digest(ROOM)
+
+
+def _digest(folder: Path) -> str:
     digest = sha256()
-    files = (path for path in ROOM.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    files = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     for path in sorted(files):
-        digest.update(f"{path.relative_to(ROOM)}\0".encode() + path.read_bytes() + b"\0")
+        digest.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
 

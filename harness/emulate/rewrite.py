@@ -61,7 +61,7 @@ class Rewrite:
         """Leaves out what stands there, but for the ends of lines."""
         for at in range(low, high + 1):
             token = self.tokens[at]
-            self.edits[at] = "\\\n" * token.text.count("\n") if token.directive else "\n" * token.text.count("\n")
+            self.edits[at] = "\\\n" * token.text.count("\n") if token.directive > 0 else "\n" * token.text.count("\n")
 
     def put_before(self, at: int, text: str) -> None:
         self.before[at] = text + self.before.get(at, "")

@@ -32,7 +32,9 @@ _CLOSING = frozenset(_PAIRS.values())
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """`line` counts from 1; `directive` numbers the preprocessor line that the token belongs to, 0 for none."""
+    """`line` counts from 1. `directive` numbers the preprocessor line that the token belongs to, 0 for none; negative
+    for ordinary text after an #else or #elif, which is an alternative to what comes before it, not its continuation.
+    """
 
     kind: Kind
     text: str
@@ -44,10 +46,32 @@ class Token:
         return self.kind in ("space", "newline", "comment")
 
 
+class _Conditions:
+    """Which alternative of the conditions under way a place lies in."""
+
+    def __init__(self) -> None:
+        self._open: list[int] = []
+        self._alternatives = 0
+
+    def meet(self, word: str) -> None:
+        if word in ("if", "ifdef", "ifndef"):
+            self._open.append(self._open[-1] if self._open else 0)
+        elif word in ("else", "elif") and self._open:
+            self._alternatives += 1
+            self._open[-1] = -self._alternatives
+        elif word == "endif" and self._open:
+            self._open.pop()
+
+    @property
+    def alternative(self) -> int:
+        return self._open[-1] if self._open else 0
+
+
 def tokenize(text: str) -> list[Token]:
     """All of the text, so that `join(tokenize(text)) == text`."""
     tokens: list[Token] = []
-    line, directive, directives, at_line_start = 1, 0, 0, True
+    conditions = _Conditions()
+    line, directive, directives, at_line_start, is_named = 1, 0, 0, True, True
     for found in _TOKEN.finditer(text):
         kind: Kind = "string" if found.lastgroup in ("raw", "delimiter") else found.lastgroup  # type: ignore[assignment]
         word = found[0]
@@ -55,10 +79,13 @@ def tokenize(text: str) -> list[Token]:
             directive, at_line_start = 0, True
         elif word == "#" and at_line_start:
             directives += 1
-            directive, at_line_start = directives, False
+            directive, at_line_start, is_named = directives, False, False
         elif kind not in ("space", "comment"):
             at_line_start = False
-        tokens.append(Token(kind, word, line, directive))
+            if directive and not is_named:
+                conditions.meet(word)
+                is_named = True
+        tokens.append(Token(kind, word, line, directive or conditions.alternative))
         line += word.count("\n")
     return tokens
 

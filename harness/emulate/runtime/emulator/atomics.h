@@ -2,6 +2,13 @@
 #pragma once
 #include "core.h"
 
+// In a checked build the place that is noted must be the candidate's own.
+#ifdef HARNESS_CHECKED
+#define HARNESS_ATOMIC_INLINE inline __attribute__((always_inline))
+#else
+#define HARNESS_ATOMIC_INLINE inline
+#endif
+
 namespace harness_emulator __attribute__((visibility("hidden"))) {
 
 void note_atomic(const void* address, size_t bytes);
@@ -15,9 +22,9 @@ T as_value(Word word) {
 template <typename T>
 using WordOf = std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>;
 
-// Replaces *address by change(*address); returns what was there. Written so that a checked build sees no plain access.
+// Replaces *address by change(*address); returns what was there.
 template <typename T, typename Change>
-__attribute__((no_sanitize("thread"))) T change_atomically(T* address, Change&& change) {
+HARNESS_ATOMIC_INLINE T change_atomically(T* address, Change&& change) {
   using Word = WordOf<T>;
   note_atomic(address, sizeof(T));
   count_access();
@@ -32,7 +39,7 @@ __attribute__((no_sanitize("thread"))) T change_atomically(T* address, Change&& 
   }
 }
 template <typename T>
-__attribute__((no_sanitize("thread"))) T compare_and_swap(T* address, T compare, T value) {
+HARNESS_ATOMIC_INLINE T compare_and_swap(T* address, T compare, T value) {
   using Word = WordOf<T>;
   note_atomic(address, sizeof(T));
   count_access();
@@ -48,7 +55,7 @@ __attribute__((no_sanitize("thread"))) T compare_and_swap(T* address, T compare,
 }
 
 #define HARNESS_ATOMIC(Name, T, Expression)                                                               \
-  inline T Name(T* address, T value) {                                                                    \
+  HARNESS_ATOMIC_INLINE T Name(T* address, T value) {                                                                    \
     return harness_emulator::change_atomically(address, [value](T old) -> T { return Expression; });      \
   }
 #define HARNESS_ATOMIC_SCOPED(Name)                                                                       \
@@ -62,14 +69,14 @@ __attribute__((no_sanitize("thread"))) T compare_and_swap(T* address, T compare,
   HARNESS_ATOMIC(Name, unsigned int, Expression)  \
   HARNESS_ATOMIC(Name, unsigned long long, Expression)
 
-inline int atomicAdd(int* address, int value) {
+HARNESS_ATOMIC_INLINE int atomicAdd(int* address, int value) {
   return harness_emulator::change_atomically(address, [value](int old) { return int(unsigned(old) + unsigned(value)); });
 }
 HARNESS_ATOMIC(atomicAdd, unsigned int, old + value)
 HARNESS_ATOMIC(atomicAdd, unsigned long long, old + value)
 HARNESS_ATOMIC(atomicAdd, float, old + value)
 HARNESS_ATOMIC(atomicAdd, double, old + value)
-inline int atomicSub(int* address, int value) { return atomicAdd(address, int(0u - unsigned(value))); }
+HARNESS_ATOMIC_INLINE int atomicSub(int* address, int value) { return atomicAdd(address, int(0u - unsigned(value))); }
 HARNESS_ATOMIC(atomicSub, unsigned int, old - value)
 HARNESS_ATOMIC_INTEGERS(atomicExch, ((void)old, value))
 HARNESS_ATOMIC(atomicExch, float, ((void)old, value))
@@ -92,7 +99,7 @@ HARNESS_ATOMIC_SCOPED(atomicOr)
 HARNESS_ATOMIC_SCOPED(atomicXor)
 
 #define HARNESS_CAS(T)                                                                                       \
-  inline T atomicCAS(T* address, T compare, T value) {                                                       \
+  HARNESS_ATOMIC_INLINE T atomicCAS(T* address, T compare, T value) {                                                       \
     return harness_emulator::compare_and_swap(address, compare, value);                                      \
   }                                                                                                          \
   inline T atomicCAS_block(T* address, T compare, T value) { return atomicCAS(address, compare, value); }    \

@@ -60,6 +60,13 @@ uintptr_t last_page = 0;
 ShadowPage* last_shadow = nullptr;
 std::vector<Variable> variables;
 Suspicion suspicion;
+// A plain read of what others change by atomics is how a loop of compare-and-swap begins: only wrong if none follows.
+struct DoubtfulRead {
+  const char* address = nullptr;
+  std::string check, message, value;
+  uint32_t code = 0;
+  Thread thread;
+} doubtful;
 uint32_t block_number = 0;
 uint32_t clocks[MAX_WARPS][32][32];
 std::vector<char> has_published, has_acquired;  // by block: a fence and then an atomic; an atomic
@@ -163,6 +170,12 @@ void settle_suspicion() {
          show_value(found.before, found.bytes) + ", then " + show_value(found.address, found.bytes));
 }
 
+void settle_doubtful_read() {
+  if (doubtful.address == nullptr) { return; }
+  doubtful.address = nullptr;
+  report(doubtful.check.c_str(), doubtful.message, doubtful.code, doubtful.thread, doubtful.value);
+}
+
 bool is_ordered(const Access& before, const Access& now, const Thread& thread, bool is_shared) {
   if (before.block != now.block) {
     return is_shared || (before.block < has_published.size() && has_published[before.block] && has_acquired[now.block]);
@@ -204,10 +217,14 @@ void check_races(const char* address, size_t bytes, bool is_write, bool is_share
       if (is_write) {
         suspect(address, bytes, cell.write, now, thread, true, is_shared);
       } else {
-        report(is_shared ? "shared_race" : "global_race",
-               "race: this read and the write by " + describe_other(cell.write, thread) + " of " +
-                   (is_shared ? name_shared(at) : name_global(at)) + " are not ordered",
-               now.code, thread, show_value(address, bytes));
+        const char* check = is_shared ? "shared_race" : "global_race";
+        const std::string message = "race: this read and the write by " + describe_other(cell.write, thread) + " of " +
+                                    (is_shared ? name_shared(at) : name_global(at)) + " are not ordered";
+        if (cell.write.is_atomic && doubtful.address == nullptr) {
+          doubtful = {address, check, message, show_value(address, bytes), now.code, thread};
+        } else if (!cell.write.is_atomic) {
+          report(check, message, now.code, thread, show_value(address, bytes));
+        }
       }
     }
     const bool read_atomic = now.is_atomic && cell.read.is_atomic;
@@ -319,19 +336,23 @@ void begin_checks(RunningLaunch& running) {
 }
 
 void begin_block_checks(Block&) {
-  settle_suspicion();
+  end_block_checks();
   ++block_number;
   variables.clear();
   has_fenced = false;
   std::memset(clocks, 0, sizeof clocks);
 }
 
-void end_block_checks() { settle_suspicion(); }
+void end_block_checks() {
+  settle_suspicion();
+  settle_doubtful_read();
+}
 
 void note_shared(Block&, char* place, size_t bytes, const std::string& name) { variables.push_back({place, place + bytes, name}); }
 
 void note_atomic(const void* address, size_t bytes) {
   if (current == nullptr) { return; }
+  if (doubtful.address == address) { doubtful.address = nullptr; }
   check_access(address, bytes, true, true, __builtin_return_address(0));
   if (block_number < has_acquired.size()) {
     has_acquired[block_number] = 1;

@@ -1,0 +1,67 @@
+"""Requests as sources: what is not covered is named by file and line, and told from what a GPU's compiler refuses too."""
+
+import pytest
+
+from harness.domain import BuildRequest, DeviceError
+from harness.emulate import TARGETS, Emulation, find_target
+from harness.emulate.headers import write_target
+from harness.emulate.sources import explain_failure, prepare_sources, read_cuda_flags
+
+EMULATION = Emulation(target=find_target("A100"))
+
+
+def test_both_files_of_load_inline_are_compiled_apart() -> None:
+    request = BuildRequest(name="a", cpp_sources=("void f();",), cuda_sources=("__global__ void k() {}",), functions=(("f", ""),))
+    prepared = prepare_sources(request, EMULATION)
+    assert [(unit.path, unit.is_device) for unit in prepared.units] == [("main.cpp", False), ("cuda.cpp", True)]
+    assert '#line 1 "cuda.cu"\n' in (prepared.units[1].text or "")
+
+
+def test_files_of_load_keep_their_names_and_headers_are_no_units() -> None:
+    request = BuildRequest(name="a", files=(("b.cpp", "int x;"), ("k.cu", '#include "h.cuh"'), ("h.cuh", "int y;")))
+    prepared = prepare_sources(request, EMULATION)
+    assert [unit.path for unit in prepared.units] == ["sources/b.cpp", "sources/k.cu.cpp"]
+    assert "outside.h" not in (prepared.units[1].text or "")
+
+
+@pytest.mark.parametrize("header", ["cutlass/gemm.h", "cudnn.h", "cuda/std/atomic", "nvrtc.h"])
+def test_a_header_that_is_not_here_is_named(header: str) -> None:
+    request = BuildRequest(name="a", cuda_sources=(f"\n#include <{header}>\n",))
+    assert f"cuda.cu:2: not covered: the header {header}" in prepare_sources(request, EMULATION).uncovered
+
+
+def test_only_flags_with_a_meaning_for_the_host_are_kept() -> None:
+    flags = ("-O3", "--use_fast_math", "-DN=4", "-U", "M", "-std=c++17", "-gencode=arch=compute_80,code=sm_80", "-Xcompiler -fPIC")
+    assert read_cuda_flags(flags) == ("-DN=4", "-UM", "-std=c++17")
+
+
+@pytest.mark.parametrize(
+    ("error", "is_uncovered"),
+    [
+        ("‘cudaGraphLaunch’ was not declared in this scope", True),
+        ("‘__nv_cvt_float_to_fp8’ was not declared in this scope", True),
+        ("‘DeviceSegmentedSort’ is not a member of ‘cub’", True),
+        ("‘C10_CUDA_KERNEL_LAUNCH_CHECK’ was not declared in this scope", False),
+        ("‘cudaMalloc’ was not declared in this scope", False),
+        ("‘__shfl_down’ was not declared in this scope", False),
+        ("‘FLT_MAX’ was not declared in this scope", False),
+        ("‘my_function’ was not declared in this scope", False),
+    ],
+)
+def test_an_unknown_name_is_the_emulators_fault_only_where_cuda_may_have_it(error: str, is_uncovered: bool) -> None:
+    prepared = prepare_sources(BuildRequest(name="a", cuda_sources=("int x;",)), EMULATION)
+    log, found = explain_failure(f"cuda.cu:3:5: error: {error}\n", prepared)
+    assert found == is_uncovered
+    assert ("cuda.cu:3: not covered: " in log) == is_uncovered
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+def test_each_target_can_be_written_for_the_runtime(target: object) -> None:
+    assert find_target(target.name.lower().replace(" ", "")) is target  # type: ignore[attr-defined]
+    text = write_target(Emulation(target=target))  # type: ignore[arg-type]
+    assert text.rstrip().endswith("};") and f'"{target.name}"' in text  # type: ignore[attr-defined]
+
+
+def test_an_unknown_gpu_is_an_error_that_names_the_nearest() -> None:
+    with pytest.raises(DeviceError, match="did you mean H100"):
+        find_target("H1000")
