@@ -14,3 +14,11 @@ inline const at::Tensor& known(const at::Tensor& tensor) {
 template <typename T>
 T&& known(T&& other) { return static_cast<T&&>(other); }
 }
+
+// What torch declares for a GPU's compiler only.
+namespace at {
+template <typename T>
+struct RestrictPtrTraits {
+  typedef T* __restrict__ PtrType;
+};
+}

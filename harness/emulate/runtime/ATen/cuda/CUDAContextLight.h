@@ -1,5 +1,6 @@
 #pragma once
 #include <ATen/cuda/Exceptions.h>
+#include <c10/core/CPUAllocator.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cublas_v2.h>
 namespace at::cuda {
