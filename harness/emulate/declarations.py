@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from harness.emulate.tokens import Token, match_backward, match_forward, step
 
 _DROPPED = frozenset({"__shared__", "extern", "static", "__device__", "inline"})
+_RECORDS = frozenset({"struct", "union", "class"})
 _WITH_ARGUMENTS = frozenset({"__align__", "alignas", "__attribute__"})
 SPECIFIERS = frozenset({"__shared__", "extern", "static", "volatile", "const", "__device__", "inline"})
 
@@ -52,6 +53,9 @@ def read_shared_declaration(tokens: list[Token], at: int) -> SharedDeclaration |
             dropped.append((where, closing))
             where = step(tokens, closing)
             continue
+        if token.text in _RECORDS:
+            where = _skip_record(tokens, where)
+            continue
         if token.text in _DROPPED:
             is_dynamic |= token.text == "extern"
             dropped.append((where, where))
@@ -79,6 +83,15 @@ def read_shared_declaration(tokens: list[Token], at: int) -> SharedDeclaration |
             candidate = where
         where = step(tokens, where)
     return None
+
+
+def _skip_record(tokens: list[Token], at: int) -> int | None:
+    """What follows `union {...}` or `struct Name`, which is a type as any other."""
+    where = step(tokens, at)
+    if where is not None and tokens[where].text == "{":
+        closing = match_forward(tokens, where)
+        return None if closing is None else step(tokens, closing)
+    return where
 
 
 def _find_first(tokens: list[Token], at: int) -> int:

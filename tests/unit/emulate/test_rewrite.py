@@ -92,6 +92,8 @@ def test_only_kernels_that_cannot_wait_run_as_plain_loops(body: str, is_plain: b
         "__shared__ typename R<T, 4>::TempStorage a, b;",
         "__shared__ __align__(16) float a[N * 2], b[4];",
         "static __shared__ volatile int a[32], b;",
+        "__shared__ union { typename L::TempStorage load; float store[4]; } a, b[2];",
+        "__shared__ struct Pair a, b;",
         "alignas(16) __shared__ Pair<int, float> a[2], b;",
     ],
 )
