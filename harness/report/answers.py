@@ -30,6 +30,14 @@ class Spent:
 NOTHING_KNOWN = Spent()
 
 
+def has_run(generated_dir: Path, run: str) -> bool:
+    """Whether any files of a run are still there; also false for a name that cannot be a run's."""
+    try:
+        return locate_run(generated_dir, run).is_dir()
+    except (UsageError, OSError):
+        return False
+
+
 def locate_answer(generated_dir: Path | None, row: ResultRow) -> Path | None:
     """The folder of a row's sample; None if it cannot be one (a candidate given as a file has no run)."""
     if generated_dir is None or not row.run:

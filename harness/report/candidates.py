@@ -43,7 +43,7 @@ def make_record(stored: StoredEvaluation, source: str | None, refer: Callable[[s
     evaluation, known = stored.evaluation, source or ""
     build, work = evaluation.build, evaluation.work
     shown = cut_text(known, LONGEST_SOURCE)
-    record = {
+    record: dict[str, Any] = {
         "verdict": cut_text(state_verdict(evaluation), LONGEST_EVIDENCE),
         "findings": [_describe_finding(finding, shown) for finding in evaluation.findings],
         "correctness": _describe_trials(evaluation.correctness) if evaluation.correctness else None,
@@ -54,7 +54,10 @@ def make_record(stored: StoredEvaluation, source: str | None, refer: Callable[[s
         "circumstances": _list_circumstances(evaluation),
         "phases": list(evaluation.phases_s),
     }
-    return {**clean(record), "source": None if source is None else refer(clean(shown))}
+    record = clean(record)
+    if evaluation.timing is not None:
+        record["timing"]["samples"] = _list_samples(evaluation.timing)
+    return {**record, "source": None if source is None else refer(clean(shown))}
 
 
 def make_answer(folder: Path | None, log: str, refer: Callable[[str], int]) -> dict[str, Any]:
@@ -93,7 +96,6 @@ def _describe_trials(correctness: Correctness) -> dict[str, Any]:
 
 
 def _describe_timing(timing: Timing) -> dict[str, Any]:
-    blocks = timing.blocks[:MOST_BLOCKS]
     return {
         "baseline": timing.baseline,
         "verdict": timing.verdict,
@@ -107,11 +109,14 @@ def _describe_timing(timing: Timing) -> dict[str, Any]:
         "resolution": explain_resolution(timing),
         "conditions": list_conditions(timing),
         "blocks": len(timing.blocks),
-        "calls": sorted({block.calls for block in blocks}),
-        "samples": {
-            name: encode_numbers((getattr(block, name) for block in blocks), digits=4) for name in _SHOWN_PAIRS
-        },
+        "calls": sorted({block.calls for block in timing.blocks}),
     }
+
+
+def _list_samples(timing: Timing) -> dict[str, list[float | int | None]]:
+    """The times of each block, by clock and side: most of the numbers of a record, and of four digits."""
+    blocks = timing.blocks[:MOST_BLOCKS]
+    return {name: encode_numbers([getattr(block, name) for block in blocks], digits=4) for name in _SHOWN_PAIRS}
 
 
 def _describe_work(work: Work) -> dict[str, Any]:

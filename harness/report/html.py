@@ -8,10 +8,12 @@ was asked for is left out in this order: answers and logs of the last candidates
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
 from base64 import b64encode
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
@@ -21,7 +23,7 @@ from typing import Any
 
 import harness
 from harness.domain import StoreError, UsageError
-from harness.report.answers import Spent, locate_answer, read_spent
+from harness.report.answers import Spent, has_run, locate_answer, read_spent
 from harness.report.overview import Material, Price, describe_overview
 from harness.report.packing import clean, encode_numbers, encode_texts, pack
 from harness.report.ranking import read_asked_problems
@@ -60,6 +62,20 @@ class ReportSummary:
     size_bytes: int
 
 
+@contextmanager
+def _pause_collection() -> Iterator[None]:
+    """A hundred thousand rows live until the end; to look through them for cycles again and again takes as long as
+    all the rest."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@_pause_collection()
 def render_report(
     store: ResultStore,
     path: Path,
@@ -133,7 +149,10 @@ def _gather(
 
 def _read_all_spent(rows: Sequence[ResultRow], generated_dir: Path | None) -> dict[int, Spent]:
     """Evaluations of one answer on several devices share what it cost."""
-    folders = {row.id: locate_answer(generated_dir, row) for row in rows}
+    there = (
+        set() if generated_dir is None else {run for run in {row.run for row in rows} if has_run(generated_dir, run)}
+    )
+    folders = {row.id: locate_answer(generated_dir, row) if row.run in there else None for row in rows}
     by_folder = {folder: read_spent(folder) for folder in set(folders.values())}
     return {evaluation_id: by_folder[folder] for evaluation_id, folder in folders.items()}
 

@@ -10,7 +10,7 @@ import json
 import zlib
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
-from math import floor, isfinite, log10
+from math import isfinite
 from typing import Any
 
 from harness.report.printable import make_printable
@@ -42,11 +42,8 @@ def clean(value: Any) -> Any:
 
 def shorten_number(value: float, digits: int = DIGITS) -> float | int:
     """A finite number with so many significant digits."""
-    if value == 0:
-        return 0
-    places = digits - 1 - floor(log10(abs(value)))
-    rounded = round(value, places) if places < 300 else value
-    return int(rounded) if rounded == int(rounded) and abs(rounded) < 1e15 else rounded
+    short = float(f"{value:.{digits}g}")  # faster than to round at a place found by a logarithm
+    return int(short) if short.is_integer() and abs(short) < 1e15 else short
 
 
 def encode_texts(values: Sequence[str | None]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from harness.store.results import ResultRow, ResultStore
 
 SHARD_CANDIDATES = 40
 MANY_ROWS = 20_000
+MOST_DETAILED = 12_000  # where there are many: nobody opens more, and each takes its time to write
 TAG_BYTES = 100  # of the element around a piece
 
 
@@ -71,8 +72,8 @@ def pack_shards(store: ResultStore, material: Material, generated_dir: Path | No
 
 
 def _order_rows(rows: Sequence[ResultRow]) -> list[ResultRow]:
-    """Neighbours are alike: the samples of a problem. Where there are so many that not all will fit, the best of each
-    model on each problem come first."""
+    """Neighbours are alike: the samples of a problem. Of so many that not all would fit, some: the best of each model
+    on each problem first."""
     near = sorted(rows, key=lambda row: (row.suite, row.problem, row.model, row.run, row.sample, row.turn, row.id))
     if len(rows) <= MANY_ROWS:
         return near
@@ -83,7 +84,7 @@ def _order_rows(rows: Sequence[ResultRow]) -> list[ResultRow]:
     for group in peers.values():
         best = sorted(group, key=lambda row: (row.outcome != "correct", -(row.speedup or 0.0), row.id))
         ranks.update((row.id, rank) for rank, row in enumerate(best))
-    return sorted(near, key=lambda row: ranks[row.id])
+    return sorted(near, key=lambda row: ranks[row.id])[:MOST_DETAILED]
 
 
 def _batches(rows: Sequence[ResultRow]) -> Iterator[list[ResultRow]]:

@@ -3,6 +3,7 @@
 import shutil
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -181,6 +182,59 @@ def test_what_a_turn_changed_is_shown_as_a_difference(open_page, honest):
     assert texts(page, "#difference .removed") == ["-         return x  # turn 0"]
     assert texts(page, "#difference .added") == ["+         return x  # turn 1"]
     follow(page, ".turns a", "#/candidate/1")
+
+
+def count_common(first, second):
+    """The length of the longest common subsequence."""
+    row = [0] * (len(second) + 1)
+    for line in first:
+        row = [0, *accumulate_common(row, line, second)]
+    return row[-1]
+
+
+def accumulate_common(above, line, second):
+    best = 0
+    for position, other in enumerate(second):
+        best = above[position] + 1 if line == other else max(best, above[position + 1])
+        yield best
+
+
+def test_differences_are_true_and_as_short_as_can_be(open_page, honest):
+    source = Random(0)
+    pairs = [[source.choices("abc", k=source.randrange(9)) for _ in range(2)] for _ in range(500)]
+    page = open_page(honest, "/candidate/2")
+    found = page.evaluate("pairs => pairs.map(([before, after]) => diffLines(before, after))", pairs)
+    for (before, after), steps in zip(pairs, found, strict=True):
+        assert [line for kind, line in steps if kind != "+"] == before
+        assert [line for kind, line in steps if kind != "-"] == after
+        assert sum(kind == " " for kind, _ in steps) == count_common(before, after)
+
+
+def test_colours_change_no_character_of_a_source(open_page, honest):
+    source = Random(0)
+    parts = [
+        '"',
+        "'",
+        '"""',
+        "\\",
+        "#",
+        "//",
+        "/*",
+        "*/",
+        "\n",
+        "{",
+        ";",
+        "def f",
+        "int ",
+        "1.5e3",
+        "@x",
+        "é",
+        "\u2028",
+    ]
+    texts = ["".join(source.choices(parts, k=12)) for _ in range(500)]
+    page = open_page(honest, "/candidate/2")
+    lines = page.evaluate("texts => texts.map(text => colourSource(text))", texts)
+    assert ["\n".join("".join(part for _, part in line) for line in coloured) for coloured in lines] == texts
 
 
 def test_a_finding_marks_its_line(open_page, honest):

@@ -111,7 +111,7 @@ function plotRoofline(all, width) {
   const roof = [left / 2, peak / bandwidth, right * 2].map((intensity) => ({ intensity, rate: Math.min(peak, intensity * bandwidth) }));
   return describe(Plot.plot({
     width, height: 330, style: FONT, marginTop: 28, marginLeft: 52, marginRight: 20, marginBottom: 42, grid: true,
-    x: { ...LABELS, type: "log", label: "operations per byte", tickFormat: "~s", ticks: width < 450 ? 3 : 5 },
+    x: { ...LABELS, type: "log", label: "operations per byte", tickFormat: (v) => (v < 1000 ? formatError(v) : d3.format("~s")(v)), ticks: width < 450 ? 3 : 5 },
     y: { type: "log", label: "TFLOP/s reached", tickFormat: (v) => formatError(v), ticks: 5 },
     marks: [
       Plot.line(roof, { x: "intensity", y: "rate", strokeWidth: 2, strokeOpacity: 0.7 }),

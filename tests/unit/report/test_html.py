@@ -243,3 +243,17 @@ def test_the_same_results_give_the_same_file(render, evaluation_of):
     render()
     assert render.summary.path.read_bytes() == first
     assert [path.name for path in render.summary.path.parent.iterdir()] == ["report.html"]
+
+
+def test_of_very_many_evaluations_the_best_of_each_model_and_problem_have_details(render, evaluation_of, monkeypatch):
+    monkeypatch.setattr("harness.report.shards.MANY_ROWS", 3)
+    monkeypatch.setattr("harness.report.shards.MOST_DETAILED", 2)
+    speedups = {"a": (1.0, 3.0), "b": (4.0, 2.0)}
+    evaluations = [
+        evaluation_of("correct", speedup, problem=problem, sample=sample)
+        for problem, by_sample in speedups.items()
+        for sample, speedup in enumerate(by_sample)
+    ]
+    blocks = render(*evaluations)
+    assert blocks["index"]["count"] == 4
+    assert blocks["places"]["details"] == [-1, 0, 0, -1]
