@@ -11,6 +11,7 @@ import os
 import resource
 import signal
 import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -164,12 +165,37 @@ def apply_limits(limits: Limits, *, shares_user: bool = False) -> None:
     where the user has other processes outside, so does the number of processes."""
     _lower(resource.RLIMIT_CORE, 0)
     _lower(resource.RLIMIT_FSIZE, limits.scratch_bytes)
-    _lower(resource.RLIMIT_NPROC, limits.processes + (_count_tasks_of_user() if shares_user else 0))
+    _limit_processes(limits.processes, shares_user=shares_user)
     # Past the first value there is a signal that tells what it was for, at the second one that cannot be ignored.
     _lower(resource.RLIMIT_CPU, limits.cpu_s, grace=5)
     if limits.memory_bytes is not None:
         mapped_pages = int(Path("/proc/self/statm").read_text().split()[0])
         _lower(resource.RLIMIT_AS, mapped_pages * resource.getpagesize() + limits.memory_bytes)
+
+
+def _limit_processes(count: int, *, shares_user: bool) -> None:
+    """The kernel counts all tasks of a user, those in other containers too, which nobody sees from in here: where so
+    many are there that nothing could be started any more, only the worker's keeper counts."""
+    before = resource.getrlimit(resource.RLIMIT_NPROC)
+    wanted = count + (_count_tasks_of_user() if shares_user else 0)
+    if not shares_user or _allows_threads(wanted, before):
+        _lower(resource.RLIMIT_NPROC, wanted)
+
+
+def _allows_threads(limit: int, before: tuple[int, int]) -> bool:
+    """Whether a thread can be started under that limit, which is taken back."""
+    soft, hard = before
+    ceiling = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(resource.RLIMIT_NPROC, (ceiling, hard))
+    try:
+        thread = threading.Thread(target=lambda: None)
+        thread.start()
+        thread.join()
+    except RuntimeError:
+        return False
+    finally:
+        resource.setrlimit(resource.RLIMIT_NPROC, (soft, hard))
+    return True
 
 
 def _count_tasks_of_user() -> int:
