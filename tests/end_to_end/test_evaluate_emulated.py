@@ -77,7 +77,7 @@ def judge(tmp_path, tiny_suite, write_run, run_harness, without_nvcc):
     def run(sources, *args):
         write_run("emulated", sources, language="cuda")
         base = ["evaluate", "emulated", "--problems-dir", tiny_suite.parent, *args]
-        finished = run_harness(base, env=without_nvcc, timeout_s=280)
+        finished = run_harness(base, env=without_nvcc, timeout_s=540)
         assert finished.returncode == 0, finished.stderr
         with ResultStore.open(tmp_path / "results", read_only=True) as store:
             stored = {one.evaluation.subject.sample: one.evaluation for one in store.load_all(ResultFilter())}
@@ -86,7 +86,8 @@ def judge(tmp_path, tiny_suite, write_run, run_harness, without_nvcc):
     return run
 
 
-@pytest.mark.timeout(290)
+@pytest.mark.slow
+@pytest.mark.timeout(560)
 def test_right_wrong_racy_endless_and_unknown_kernels_each_get_their_verdict(judge, needs_compiler, tmp_path):
     sources = [candidate(RIGHT), candidate(WRONG), candidate(RACY), candidate(ENDLESS), candidate(RIGHT, UNCOVERED)]
     judged, printed = judge([*sources, candidate(RIGHT)], "--call-timeout", "5", "--gpu", "H100")
@@ -114,7 +115,7 @@ def test_right_wrong_racy_endless_and_unknown_kernels_each_get_their_verdict(jud
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(290)
+@pytest.mark.timeout(560)
 def test_without_checks_a_race_that_gives_right_values_is_not_noticed(judge, needs_compiler):
     judged, _ = judge([candidate(RACY), candidate(BEYOND)], "--no-check")
     assert {one.outcome.value for one in judged.values()} <= {"correct", "wrong_value", "runtime_error"}
