@@ -96,6 +96,8 @@ class thread_block_tile : public harness_lanes {
   thread_block_tile()
       : harness_lanes(Size, detail::current->lane % Size,
                       (Size == 32 ? ~0u : (1u << (Size % 32)) - 1u) << (detail::current->lane / Size * Size)) {}
+  template <typename Other>
+  thread_block_tile(const thread_block_tile<Size, Other>&) : thread_block_tile() {}
   static constexpr unsigned size() { return Size; }
   static constexpr unsigned num_threads() { return Size; }
   unsigned meta_group_size() const { return (detail::current->block->count + Size - 1) / Size; }
