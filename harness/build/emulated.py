@@ -1,7 +1,7 @@
 """The lane of the emulated device: CUDA sources, rewritten, built by the C++ compiler to run on the CPU.
 
-torch's own plan gives the flags, as everywhere; the headers that stand for CUDA's come first, precompiled in a kit with the
-emulator's own object. torch's headers are first taken slim (`torch/types.h` and its binding of pybind11), which only
+torch's own plan gives the flags, as everywhere; the headers that stand for CUDA's come first, precompiled in a kit with
+the emulator's own object. torch's headers are first taken slim (`torch/types.h`, and torch's pybind11), which only
 takes names away: what fails so is built again against the full ones.
 """
 
@@ -63,6 +63,18 @@ class _Commands:
         return f"{self.compiler} {self.flags} {_HOST_FLAGS}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    """One build: its folder, torch's plan for it, and the kit that it uses."""
+
+    request: BuildRequest
+    prepared: Prepared
+    work: Path
+    plan: dict[str, str]
+    commands: _Commands
+    kit: Path
+
+
 class EmulatedLane:
     """Thread-safe, as far as its shelf and its runner are."""
 
@@ -86,7 +98,9 @@ class EmulatedLane:
         plan = read_plan(work)
         commands = self._read_commands(request, plan)
         kit = self._find_kit(commands)
-        readable = self._write_steps(request, prepared, work, plan, commands, kit)
+        readable = self._write_steps(
+            _Job(request=request, prepared=prepared, work=work, plan=plan, commands=commands, kit=kit)
+        )
         with self._gate.hold(FAST_BUILD_BYTES):
             returncode, log = self._runner.run(["sh", SCRIPT], work, readable=readable)
         if returncode in (0, None):
@@ -118,7 +132,7 @@ class EmulatedLane:
         shutil.copytree(RUNTIME, work / "include")
         include = f"-I{work}/include"
         device, host = f"{commands.device} {include}", f"{commands.host} {include}"
-        compile_runtime = device.replace(_CHECK_FLAGS, "-DHARNESS_CHECKED")
+        compile_runtime = device.replace(_CHECK_FLAGS, "-DHARNESS_CHECKED").replace("-g1 -gdwarf-4", "-g0")
         (work / "kit.sh").write_text(
             "\n".join([
                 "set -e",
@@ -130,61 +144,58 @@ class EmulatedLane:
         )  # fmt: skip
         self._kits.run_steps(["sh", "kit.sh"], work)
 
-    def _write_steps(
-        self,
-        request: BuildRequest,
-        prepared: Prepared,
-        work: Path,
-        plan: dict[str, str],
-        commands: _Commands,
-        kit: Path,
-    ) -> list[Path]:
+    def _write_steps(self, job: _Job) -> list[Path]:
         """Writes the sources and the script; returns what the build must be able to read."""
-        readable = [kit]
-        objects, steps = [f"{kit}/emulator.o", "target.o"], []
-        (work / "target.cpp").write_text(write_target(self._emulation))
-        steps.append(f"{commands.compiler} -fPIC -c target.cpp -o target.o")
-        binding = self._bind(request, plan, commands)
-        for unit in prepared.units:
-            unit_object = f"{unit.path.replace('/', '_')}.o"
-            objects.append(unit_object)
+        readable = [job.kit]
+        (job.work / "target.cpp").write_text(write_target(self._emulation))
+        objects, steps = (
+            [f"{job.kit}/emulator.o", "target.o"],
+            [f"{job.commands.compiler} -fPIC -c target.cpp -o target.o"],
+        )
+        binding = self._bind(job)
+        for unit in job.prepared.units:
+            target = f"{unit.path.replace('/', '_')}.o"
+            objects.append(target)
             if binding and unit.path == "main.cpp":
                 text, bound = binding
-                (work / unit.path).write_text(text)
-                steps.append(f"{plan['cxx']} {plan['cflags']} -c main.cpp -o {unit_object}")
+                (job.work / unit.path).write_text(text)
+                steps.append(f"{job.plan['cxx']} {job.plan['cflags']} -c main.cpp -o {target}")
                 objects.append(str(bound))
                 readable.append(bound.parent)
                 continue
             if unit.text is not None:
-                (work / unit.path).parent.mkdir(parents=True, exist_ok=True)
-                (work / unit.path).write_text(unit.text, encoding="utf-8")
-            steps.append(_compile_step(unit, unit_object, request, plan, commands, kit))
-        link = f"{plan['cxx']} {' '.join(objects)} {plan['ldflags']} -ldl -lpthread -o {request.name}.so"
-        lines = ["fail=0", *(f"({step}) > log.{i} 2>&1 & step{i}=$!" for i, step in enumerate(steps))]
-        lines += [f"wait $step{i} || fail=1; cat log.{i}" for i in range(len(steps))]
-        (work / SCRIPT).write_text("\n".join([*lines, "[ $fail = 0 ] || exit 1", link, ""]))
+                (job.work / unit.path).parent.mkdir(parents=True, exist_ok=True)
+                (job.work / unit.path).write_text(unit.text, encoding="utf-8")
+            steps.append(_compile_step(job, unit, target))
+        name = f"{job.request.name}.so"
+        link = f"{job.plan['cxx']} {' '.join(objects)} {job.plan['ldflags']} -ldl -lpthread -o {name}"
+        (job.work / SCRIPT).write_text(_script(steps, link))
         return readable
 
-    def _bind(self, request: BuildRequest, plan: dict[str, str], commands: _Commands) -> tuple[str, Path] | None:
-        text = write_binding(request)
-        bound = text and self._kits.find_binding(plan["cxx"], commands.flags)
+    def _bind(self, job: _Job) -> tuple[str, Path] | None:
+        """The binding file without torch's headers, and the object that does its work, where prototypes are plain."""
+        text = write_binding(job.request)
+        bound = text and self._kits.find_binding(job.plan["cxx"], job.commands.flags)
         return (text, bound) if text and bound else None
 
 
-def _compile_step(
-    unit: Unit, unit_object: str, request: BuildRequest, plan: dict[str, str], commands: _Commands, kit: Path
-) -> str:
-    include, own = f"{kit}/include", f"-I{kit}/include"
-    name = f"-DTORCH_EXTENSION_NAME={request.name}"
+def _script(steps: list[str], link: str) -> str:
+    """All steps at once, their messages one after the other."""
+    lines = ["fail=0", *(f"({step}) > log.{i} 2>&1 & step{i}=$!" for i, step in enumerate(steps))]
+    lines += [f"wait $step{i} || fail=1; cat log.{i}" for i in range(len(steps))]
+    return "\n".join([*lines, "[ $fail = 0 ] || exit 1", link, ""])
+
+
+def _compile_step(job: _Job, unit: Unit, target: str) -> str:
+    include, own = f"{job.kit}/include", f"-I{job.kit}/include"
     if unit.is_device:
-        base = f"{commands.device} {name} {' '.join(map(shlex.quote, unit.flags))} -include {include}/emulator/device.h"
+        flags = f"-DTORCH_EXTENSION_NAME={job.request.name} {' '.join(map(shlex.quote, unit.flags))}"
+        base = f"{job.commands.device} {flags} -include {include}/emulator/device.h"
     else:
-        base = f"{plan['cxx']} {plan['cflags']} {_HOST_FLAGS} -include {include}/emulator/host.h"
-    paths = " ".join(f"-I{folder}" for folder in ("include", "sources"))
-    tail = f"{paths} -x c++ -c {shlex.quote(unit.path)} -o {shlex.quote(unit_object)}"
+        base = f"{job.plan['cxx']} {job.plan['cflags']} {_HOST_FLAGS} -include {include}/emulator/host.h"
+    tail = f"-Iinclude -Isources -x c++ -c {shlex.quote(unit.path)} -o {shlex.quote(target)}"
     slim = f"{base} -I{include}/slim {own} {tail}"
-    full = f"{base} {own} {tail}"
-    return f"{slim} > {unit_object}.slim 2>&1 || {full}" if unit.may_need_more else slim
+    return f"{slim} > {target}.slim 2>&1 || {base} {own} {tail}" if unit.may_need_more else slim
 
 
 def _as_host_request(request: BuildRequest, prepared: Prepared) -> BuildRequest:

@@ -1,8 +1,8 @@
 """CUDA sources as C++ that runs on the CPU, thread block by thread block.
 
-`prepare_sources` rewrites what a candidate wrote (`rewrite`, on top of `tokens`) against the headers in `runtime/`, which
-stand for CUDA's own; a construct that is not covered is an `Uncovered`, never a guess. This room compiles nothing: the
-build room does, see `harness.build.emulated`.
+`sources` rewrites what a candidate wrote (`rewrite`, on top of `tokens`) against the headers in `runtime/`, which stand
+for CUDA's own; a construct that is not covered is named, never guessed at. This room compiles nothing: the build room
+does, see `harness.build.emulated`.
 """
 
 from harness.emulate.target import TARGETS, Emulation, Target, find_target

@@ -1,7 +1,7 @@
 """Declarations of variables in shared memory, as declarations that find their place in the block's memory.
 
-`__shared__ float tile[16][17], sum;` becomes a `typedef` of the same shape (which has the same grammar), and a reference for
-each name; what is `extern` becomes a pointer to the dynamic part.
+`__shared__ float tile[16][17], sum;` becomes a `typedef` of the same shape, which has the same grammar, and a reference
+for each name; what is `extern` becomes a pointer to the dynamic part.
 """
 
 from __future__ import annotations
@@ -30,59 +30,85 @@ class SharedDeclaration:
 
 def read_shared_declaration(tokens: list[Token], at: int) -> SharedDeclaration | None:
     """The declaration whose `__shared__` is at `at`, or None where it is of a form that is not covered."""
+    reader = _Reader(tokens)
     first = _find_first(tokens, at)
-    names: list[int] = []
-    dropped: list[tuple[int, int]] = []
-    is_dynamic = False
-    angles, candidate, has_name = 0, None, False
     where: int | None = first
-    while where is not None:
-        token = tokens[where]
-        if token.text == ";":
-            names += [candidate] if candidate is not None and not has_name else []
-            if not names:
-                return None
-            return SharedDeclaration(
-                first=first, last=where, names=tuple(names), dropped=tuple(dropped), is_dynamic=is_dynamic
-            )
+    while where is not None and tokens[where].text != ";":
+        where = reader.read(where)
+    reader.end_declarator()
+    if where is None or not reader.names:
+        return None
+    return SharedDeclaration(
+        first=first,
+        last=where,
+        names=tuple(reader.names),
+        dropped=tuple(reader.dropped),
+        is_dynamic=reader.is_dynamic,
+    )
+
+
+class _Reader:
+    """Goes over one declaration: the last word of each declarator before its dimensions is its name."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self._tokens = tokens
+        self.names: list[int] = []
+        self.dropped: list[tuple[int, int]] = []
+        self.is_dynamic = False
+        self._angles = 0
+        self._candidate: int | None = None
+        self._is_named = False
+
+    def read(self, at: int) -> int | None:
+        """Takes the token there; the next place to read, None where the form is not covered."""
+        token = self._tokens[at]
         if token.text in _WITH_ARGUMENTS:
-            opening = step(tokens, where)
-            closing = None if opening is None else match_forward(tokens, opening)
-            if closing is None:
-                return None
-            dropped.append((where, closing))
-            where = step(tokens, closing)
-            continue
+            return self._drop_with_arguments(at)
         if token.text in _RECORDS:
-            where = _skip_record(tokens, where)
-            continue
-        if token.text in _DROPPED:
-            is_dynamic |= token.text == "extern"
-            dropped.append((where, where))
-        elif token.text in ("(", "[", "{"):
-            closing = match_forward(tokens, where)
-            if closing is None or (token.text != "[" and not angles and candidate is not None and not has_name):
-                after = None if closing is None else step(tokens, closing)
-                if closing is None or after is None or tokens[after].text not in ("::", ">"):
-                    return None
-            if token.text == "[" and not angles and candidate is not None and not has_name:
-                names.append(candidate)
-                has_name = True
-            where = step(tokens, closing)
-            continue
-        elif token.text == "<" and not has_name:
-            angles += 1
-        elif token.text == ">" and not has_name:
-            angles -= 1
-        elif token.text == "=" and not angles:
+            return _skip_record(self._tokens, at)
+        if token.text in ("(", "[", "{"):
+            return self._skip_brackets(at)
+        if token.text == "=" and not self._angles:
             return None
-        elif token.text == "," and not angles:
-            names += [candidate] if candidate is not None and not has_name else []
-            candidate, has_name = None, False
-        elif token.kind == "word" and not angles and not has_name:
-            candidate = where
-        where = step(tokens, where)
-    return None
+        self._take_mark_or_word(at, token)
+        return step(self._tokens, at)
+
+    def end_declarator(self) -> None:
+        if self._candidate is not None and not self._is_named:
+            self.names.append(self._candidate)
+        self._candidate, self._is_named = None, False
+
+    def _take_mark_or_word(self, at: int, token: Token) -> None:
+        if token.text in _DROPPED:
+            self.is_dynamic |= token.text == "extern"
+            self.dropped.append((at, at))
+        elif token.text in ("<", ">"):
+            self._angles += 1 if token.text == "<" else -1
+        elif token.text == "," and not self._angles:
+            self.end_declarator()
+        elif token.kind == "word" and not self._angles and not self._is_named:
+            self._candidate = at
+
+    def _drop_with_arguments(self, at: int) -> int | None:
+        opening = step(self._tokens, at)
+        closing = None if opening is None else match_forward(self._tokens, opening)
+        if closing is None:
+            return None
+        self.dropped.append((at, closing))
+        return step(self._tokens, closing)
+
+    def _skip_brackets(self, at: int) -> int | None:
+        closing = match_forward(self._tokens, at)
+        if closing is None:
+            return None
+        follows = step(self._tokens, closing)
+        is_after_name = not self._angles and self._candidate is not None
+        if is_after_name and self._tokens[at].text == "[":
+            self.end_declarator()
+            self._is_named = True
+        elif is_after_name and (follows is None or self._tokens[follows].text not in ("::", ">")):
+            return None  # a pointer to an array, or a value: neither can be shared as it stands
+        return follows
 
 
 def _skip_record(tokens: list[Token], at: int) -> int | None:

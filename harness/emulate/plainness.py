@@ -14,18 +14,22 @@ _KEYWORDS = frozenset({
     "uint64_t", "int8_t", "uint8_t", "int16_t", "uint16_t", "scalar_t", "T", "alignof", "defined", "else", "do",
 })  # fmt: skip
 _FLOAT_MATH = (
-    "exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt cbrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
-    "erf erfc tgamma lgamma fabs floor ceil trunc round rint nearbyint pow fmod fma fmin fmax atan2 hypot copysign fdim "
-    "isnan isinf isfinite abs max min signbit ldexp roundf"
+    "exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt cbrt sin cos tan asin acos atan sinh cosh tanh asinh acosh "
+    "atanh erf erfc tgamma lgamma fabs floor ceil trunc round rint nearbyint pow fmod fma fmin fmax atan2 hypot "
+    "copysign fdim isnan isinf isfinite abs max min signbit ldexp"
 )
-_SAFE = (
-    _KEYWORDS
-    | frozenset(_FLOAT_MATH.split())
-    | frozenset(f"{name}f" for name in _FLOAT_MATH.split())
-    | frozenset(
-        ["__expf", "__exp10f", "__logf", "__log2f", "__log10f", "__sinf", "__cosf", "__tanf", "__powf", "__fdividef", "__frcp_rn", "__fsqrt_rn", "__fmaf_rn", "__fadd_rn", "__fmul_rn", "__fdiv_rn", "__frsqrt_rn", "__saturatef", "__ldg", "__ldcs", "__ldca", "__ldcg", "__stcs", "__stcg", "__stwb", "__stwt", "__float2half", "__half2float", "__float2half_rn", "__float2bfloat16", "__bfloat162float", "__hadd", "__hmul", "__hfma", "__hsub", "__hmax", "__hmin", "__int_as_float", "__float_as_int", "__uint_as_float", "__float_as_uint", "__float2int_rn", "__float2int_rd", "__int2float_rn", "make_float2", "make_float3", "make_float4", "make_int2", "make_int4", "make_uint2", "make_uint4", "make_double2", "float2", "float4", "int4", "int2", "__popc", "__clz", "__ffs", "__brev", "__umulhi", "__mulhi", "__mul24", "__half", "half", "__nv_bfloat16", "uint2", "uint4", "double2", "double4", "int3", "float3"]
-    )
-)  # fmt: skip
+_INTRINSICS = (
+    "__expf __exp10f __logf __log2f __log10f __sinf __cosf __tanf __powf __fdividef __frcp_rn __fsqrt_rn "
+    "__fmaf_rn __fadd_rn __fmul_rn __fdiv_rn __frsqrt_rn __saturatef __ldg __ldcs __ldca __ldcg __stcs __stcg "
+    "__stwb __stwt __float2half __half2float __float2half_rn __float2bfloat16 __bfloat162float __hadd __hmul "
+    "__hfma __hsub __hmax __hmin __int_as_float __float_as_int __uint_as_float __float_as_uint __float2int_rn "
+    "__float2int_rd __int2float_rn make_float2 make_float3 make_float4 make_int2 make_int4 make_uint2 make_uint4 "
+    "make_double2 float2 float4 int4 int2 __popc __clz __ffs __brev __umulhi __mulhi __mul24 __half half "
+    "__nv_bfloat16 uint2 uint4 double2 double4 int3 float3 "
+)
+_SAFE = frozenset(
+    (*_KEYWORDS, *_FLOAT_MATH.split(), *(f"{name}f" for name in _FLOAT_MATH.split()), *_INTRINSICS.split())
+)
 _UNSAFE = frozenset({"asm", "__asm__", "__asm", "__shared__", "goto", "clock", "clock64", "assert", "printf", "new"})
 
 

@@ -1,7 +1,8 @@
 """Inline PTX as C++: each instruction that is known becomes a call of the runtime; any other is refused by name.
 
-An assembly statement becomes a block: operands are copied into variables of their constraint's width, instructions run in
-order, and outputs are copied back. Addresses of shared memory are offsets of 32 bits, as `__cvta_generic_to_shared` gives.
+An assembly statement becomes a block: operands are copied into variables of their constraint's width, instructions run
+in order, and outputs are copied back. Addresses of shared memory are offsets of 32 bits, as `__cvta_generic_to_shared`
+gives them.
 """
 
 from __future__ import annotations
@@ -12,9 +13,19 @@ from dataclasses import dataclass
 
 from harness.emulate.tokens import Token, match_forward, step
 
-_TYPES = {"r": "uint32_t", "l": "uint64_t", "h": "uint16_t", "f": "float", "d": "double", "n": "int64_t", "q": "__int128"}
-_REGISTERS = {"pred": "bool", "b16": "uint16_t", "u16": "uint16_t", "s16": "int16_t", "b32": "uint32_t", "u32": "uint32_t",
-              "s32": "int32_t", "f32": "float", "b64": "uint64_t", "u64": "uint64_t", "s64": "int64_t", "f64": "double"}  # fmt: skip
+_TYPES = {
+    "r": "uint32_t",
+    "l": "uint64_t",
+    "h": "uint16_t",
+    "f": "float",
+    "d": "double",
+    "n": "int64_t",
+    "q": "__int128",
+}
+_REGISTERS = {
+    "pred": "bool", "b16": "uint16_t", "u16": "uint16_t", "s16": "int16_t", "b32": "uint32_t", "u32": "uint32_t",
+    "s32": "int32_t", "f32": "float", "b64": "uint64_t", "u64": "uint64_t", "s64": "int64_t", "f64": "double",
+}  # fmt: skip
 _SPECIAL = {
     "%laneid": "uint32_t(C->lane)", "%warpid": "uint32_t(C->warp)", "%nwarpid": "32u", "%smid": "0u", "%nsmid": "1u",
     "%tid.x": "C->thread.x", "%tid.y": "C->thread.y", "%tid.z": "C->thread.z",
@@ -23,7 +34,8 @@ _SPECIAL = {
     "%ntid.z": "C->block->launch->block.z",
     "%nctaid.x": "C->block->launch->grid.x", "%nctaid.y": "C->block->launch->grid.y",
     "%nctaid.z": "C->block->launch->grid.z",
-    "%lanemask_lt": "((1u << C->lane) - 1u)", "%lanemask_le": "((2u << C->lane) - 1u)", "%lanemask_eq": "(1u << C->lane)",
+    "%lanemask_lt": "((1u << C->lane) - 1u)", "%lanemask_le": "((2u << C->lane) - 1u)",
+    "%lanemask_eq": "(1u << C->lane)",
     "%lanemask_gt": "~((2u << C->lane) - 1u)", "%lanemask_ge": "~((1u << C->lane) - 1u)",
     "%clock": "uint32_t(::harness_emulator::read_clock())", "%clock64": "::harness_emulator::read_clock()",
     "%globaltimer": "::harness_emulator::read_clock()",
@@ -31,17 +43,17 @@ _SPECIAL = {
 _RUNTIME = "::harness_emulator::ptx"
 # Hints and orders that mean nothing where everything is done at once.
 _NOTHING = re.compile(
-    r"cp\.async\.(commit_group|wait_group|wait_all)|prefetch(u)?\..*|fence\..*|membar\..*|nanosleep\..*|griddepcontrol\..*|"
-    r"createpolicy\..*|setmaxnreg\..*|discard\..*|applypriority\..*"
+    r"cp\.async\.(commit_group|wait_group|wait_all)|prefetch(u)?\..*|fence\..*|membar\..*|nanosleep\..*|"
+    r"griddepcontrol\..*|createpolicy\..*|setmaxnreg\..*|discard\..*|applypriority\..*"
 )
 _HINTS = re.compile(
-    r"\.(L1::no_allocate|L1::evict_\w+|L2::\w+|L2::cache_hint|nc|ca|cg|cs|cv|lu|wb|wt|relaxed|weak|acquire|release|cta|gpu|"
+    r"\.(L1::no_allocate|L1::evict_\w+|L2::\w+|nc|ca|cg|cs|cv|lu|wb|wt|relaxed|weak|acquire|release|cta|gpu|"
     r"sys|cluster|volatile|shared::cta)(?=\.|$)"
 )
 _BINARY = {
     "add": "a + b", "sub": "a - b", "and": "a & b", "or": "a | b", "xor": "a ^ b", "min": "a < b ? a : b",
-    "max": "a > b ? a : b", "shl": "b > 31 && sizeof(a) == 4 ? 0 : a << b", "shr": "b > 31 && sizeof(a) == 4 ? 0 : a >> b",
-    "div": "a / b", "rem": "a % b",
+    "max": "a > b ? a : b", "shl": "b > 31 && sizeof(a) == 4 ? 0 : a << b",
+    "shr": "b > 31 && sizeof(a) == 4 ? 0 : a >> b", "div": "a / b", "rem": "a % b",
 }  # fmt: skip
 _FLOAT_UNARY = {
     "ex2": "::exp2f(a)", "lg2": "::log2f(a)", "rcp": "1.0f / a", "sqrt": "::sqrtf(a)", "rsqrt": "1.0f / ::sqrtf(a)",
@@ -123,7 +135,9 @@ def _read_operands(tokens: list[Token]) -> list[Operand]:
         if kind not in _TYPES:
             raise PtxError(f"the constraint {constraint}")
         expression = " ".join(token.text for token in words[1:])
-        operands.append(Operand(direction=constraint[0] if constraint[0] in "=+" else "", kind=kind, expression=expression))
+        operands.append(
+            Operand(direction=constraint[0] if constraint[0] in "=+" else "", kind=kind, expression=expression)
+        )
     return operands
 
 
@@ -219,11 +233,7 @@ def _write_memory(name: str, arguments: list[str], operands: list[Operand]) -> s
     if found[3] not in _REGISTERS and found[3] not in ("b8", "u8", "s8"):
         raise PtxError(f"the instruction {name}")
     kind = _REGISTERS.get(found[3]) or {"b8": "uint8_t", "u8": "uint8_t", "s8": "int8_t"}[found[3]]
-    address, values = (arguments[0], arguments[1]) if found[1] == "ld" else (arguments[1], arguments[0])
-    if found[1] == "ld":
-        address, values = arguments[1], arguments[0]
-    else:
-        address, values = arguments[0], arguments[1]
+    values, address = arguments if found[1] == "ld" else arguments[::-1]
     names = _vector(values, operands)
     verb = "load" if found[1] == "ld" else "store"
     pointer = _pointer(name, _address(address, operands))
@@ -237,7 +247,8 @@ def _write_matrix(name: str, arguments: list[str], operands: list[Operand]) -> s
         address = f"{_RUNTIME}::shared({_address(arguments[1], operands)})"
         return f"{_RUNTIME}::load_matrix<{'true' if found[2] else 'false'}>({address}, __LINE__, {', '.join(names)});"
     found = re.fullmatch(
-        r"mma\.sync\.aligned\.m16n8k(\d+)\.row\.col\.(f32|f16|s32)\.(f16|bf16|tf32|s8|u8)\.(f16|bf16|tf32|s8|u8)\.(f32|f16|s32)", name
+        r"mma\.sync\.aligned\.m16n8k(\d+)\.row\.col\.(f32|f16|s32)\.(f16|bf16|tf32|s8|u8)\.(\w+)\.(f32|f16|s32)",
+        name,
     )
     if found and found[3] == found[4] and found[2] == found[5]:
         lists = [", ".join(_vector(argument, operands)) for argument in arguments[:4]]
@@ -245,9 +256,9 @@ def _write_matrix(name: str, arguments: list[str], operands: list[Operand]) -> s
         accumulator = {"f32": "float", "s32": "int32_t", "f16": "__half"}[found[2]]
         d, a, b, c = lists
         return (
-            f"uint32_t harness_a[] = {{{_words(a)}}}, harness_b[] = {{{_words(b)}}}, harness_c[] = {{{_words(c)}}}, harness_d[4]; "
-            f"{_RUNTIME}::multiply<{kind}, {accumulator}, {found[1]}>(harness_d, harness_a, harness_b, harness_c, __LINE__); "
-            f"{_RUNTIME}::spread(harness_d, {d});"
+            f"uint32_t harness_a[] = {{{_words(a)}}}, harness_b[] = {{{_words(b)}}}, harness_c[] = {{{_words(c)}}};"
+            f" uint32_t harness_d[4]; {_RUNTIME}::multiply<{kind}, {accumulator}, {found[1]}>"
+            f"(harness_d, harness_a, harness_b, harness_c, __LINE__); {_RUNTIME}::spread(harness_d, {d});"
         )
     return None
 
@@ -265,16 +276,19 @@ def _write_control(name: str, arguments: list[str], operands: list[Operand]) -> 
         return f"__syncwarp({_value(values[0], operands)});"
     if name == "trap":
         return "__trap();"
-    if re.fullmatch(r"red\.global\.add\.(f32|u32|s32|f64)|red\.(shared|gpu|relaxed).*\.add\.(f32|u32|s32)", _HINTS.sub("", name)):
+    if re.fullmatch(
+        r"red\.global\.add\.(f32|u32|s32|f64)|red\.(shared|gpu|relaxed).*\.add\.(f32|u32|s32)", _HINTS.sub("", name)
+    ):
         kind = {"f32": "float", "u32": "unsigned", "s32": "int", "f64": "double"}[name.rsplit(".", 1)[1]]
         pointer = _pointer(name, _address(arguments[0], operands))
-        return f"atomicAdd(reinterpret_cast<{kind}*>({pointer}), {_RUNTIME}::take<{kind}>({_value(arguments[1], operands)}));"
+        value = f"{_RUNTIME}::take<{kind}>({_value(arguments[1], operands)})"
+        return f"atomicAdd(reinterpret_cast<{kind}*>({pointer}), {value});"
     if re.fullmatch(r"activemask\.b32", name):
         return f"{_value(arguments[0], operands)} = __activemask();"
     return None
 
 
-def _write_arithmetic(name: str, arguments: list[str], operands: list[Operand]) -> str | None:
+def _write_arithmetic(name: str, arguments: list[str], operands: list[Operand]) -> str | None:  # noqa: PLR0911, PLR0912
     parts = name.split(".")
     kind = _REGISTERS.get(parts[-1])
     values = [_value(argument, operands) for argument in arguments] if all("[" not in a for a in arguments) else []
@@ -296,7 +310,9 @@ def _write_arithmetic(name: str, arguments: list[str], operands: list[Operand]) 
     if parts[0] in _FLOAT_UNARY and kind == "float" and len(taken) == 1:
         return f"const float a = {taken[0]}; {_RUNTIME}::give({values[0]}, {_FLOAT_UNARY[parts[0]]});"
     if parts[0] in _BINARY and len(taken) == 2 and "cc" not in parts and "sat" not in parts:
-        return f"const {kind} a = {taken[0]}, b = {taken[1]}; {_RUNTIME}::give({values[0]}, {kind}({_BINARY[parts[0]]}));"
+        return (
+            f"const {kind} a = {taken[0]}, b = {taken[1]}; {_RUNTIME}::give({values[0]}, {kind}({_BINARY[parts[0]]}));"
+        )
     if parts[0] == "mul" and len(taken) == 2 and ("lo" in parts or kind in ("float", "double")):
         return f"{_RUNTIME}::give({values[0]}, {kind}({taken[0]} * {taken[1]}));"
     if parts[0] in ("fma", "mad") and len(taken) == 3 and kind in ("float", "double"):

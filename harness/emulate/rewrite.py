@@ -189,7 +189,8 @@ def _rewrite_kernels(work: Rewrite, kernels: tuple[Kernel, ...], plain: PlainKer
         argument = "const ::harness_emulator::Place& harness_place" if is_plain else ""
         work.put_after(
             kernel.opening,
-            f" return ::harness_emulator::{runner}(__func__, __FILE__, __LINE__, ::harness_emulator::Bounds{{{bounds}}}, "
+            f" return ::harness_emulator::{runner}(__func__, __FILE__, __LINE__, "
+            f"::harness_emulator::Bounds{{{bounds}}}, "
             f"[=]({argument}) mutable __attribute__((always_inline)) -> void {{",
         )
         work.put_before(kernel.closing, "}); ")
@@ -279,7 +280,7 @@ def _find_chevrons_end(tokens: list[Token], at: int) -> int | None:
     return None
 
 
-def _find_callee(tokens: list[Token], at: int) -> int | None:
+def _find_callee(tokens: list[Token], at: int) -> int | None:  # noqa: PLR0911 - one for each end of an expression
     """Where the expression begins that names the kernel."""
     where = step(tokens, at, -1)
     start = None

@@ -27,10 +27,12 @@ _CUDA_HEADER = re.compile(
     r"driver_|texture_|surface_|ATen/(native/)?cuda|c10/cuda|ATen/native/.*\.cuh|cuda/)|.*\.cuh$"
 )
 _MISSING_HEADER = re.compile(r"^(\S+?):(\d+):\d+: fatal error: (\S+): No such file or directory", re.MULTILINE)
+# Compilers quote names with these or with plain apostrophes, by their locale.
+_NAME = "[\u2018'](?:[\\w:]+::)?(\\w+)(?:<.*?>)?[\u2019']"
 _UNKNOWN_NAME = re.compile(
-    r"^(\S+?:\d+):\d+: error: .*?[‘'](?:[\w:]+::)?(\w+)(?:<.*?>)?[’'] (?:was not declared in this scope|is not a member of "
-    r"[‘']([\w:]+)[’']|has not been declared|does not name a (?:template )?type|was not declared)"
-    r"|^(\S+?:\d+):\d+: error: there are no arguments to [‘'](\w+)[’']",
+    rf"^(\S+?:\d+):\d+: error: .*?{_NAME} (?:was not declared|has not been declared|does not name a (?:template )?type|"
+    "is not a member of [\u2018']([\\w:]+)[\u2019'])"
+    rf"|^(\S+?:\d+):\d+: error: there are no arguments to {_NAME}",
     re.MULTILINE,
 )
 _CUDA_NAME = re.compile(r"__\w+|cuda[A-Z]\w*|cu[A-Z]\w*|cublas\w+|curand\w*|cusparse\w+|cudnn\w+|CU[A-Z]\w+|nv[A-Z]\w+")
@@ -167,8 +169,8 @@ def _find_uncovered_headers(name: str, text: str, own: frozenset[str]) -> list[s
 def explain_failure(log: str, prepared: Prepared) -> tuple[str, bool]:
     """The log of a failed compilation as a user should read it, and whether the emulator is to blame.
 
-    A name that CUDA may have but no header here declares is not covered. One that a header here does declare is invisible to
-    the candidate as it would be to nvcc.
+    A name that CUDA may have but no header here declares is not covered. One that a header here does declare is
+    invisible to the candidate as it would be to nvcc.
     """
     reasons = []
     for found in _UNKNOWN_NAME.finditer(log):

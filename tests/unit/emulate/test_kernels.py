@@ -1,5 +1,7 @@
-"""Kernels run: two programs, one of right kernels and one of wrong ones, each compiled plain and checked, without torch's
-headers, so that a compilation takes seconds."""
+"""Kernels run: two programs, one of right kernels and one of wrong ones, each compiled plain and checked.
+
+Without torch's headers, so that a compilation takes seconds.
+"""
 
 import json
 import os
@@ -16,8 +18,13 @@ from harness.emulate.rewrite import rewrite_device_source
 
 PROGRAMS = Path(__file__).parent / "programs"
 TORCH = Path(torch.__file__).parent
-FLAGS = "-std=c++20 -fPIC -O1 -fno-strict-aliasing -ffp-contract=fast -fno-gnu-unique -U_FORTIFY_SOURCE -g1 -gdwarf-4 -w".split()
-CHECKED = "-fsanitize=thread --param tsan-instrument-func-entry-exit=0 -fsanitize=alignment -DHARNESS_CHECKED".split()
+FLAGS = [
+    "-std=c++20", "-fPIC", "-O1", "-fno-strict-aliasing", "-ffp-contract=fast", "-fno-gnu-unique", "-U_FORTIFY_SOURCE",
+    "-g1", "-gdwarf-4", "-w",
+]  # fmt: skip
+CHECKED = [
+    "-fsanitize=thread", "--param", "tsan-instrument-func-entry-exit=0", "-fsanitize=alignment", "-DHARNESS_CHECKED",
+]  # fmt: skip
 HEAD = """
 #include <atomic>
 #include <cassert>
@@ -44,7 +51,9 @@ def compile_program(name: str, folder: Path, *, checked: bool) -> Path:
     defines = ["-DHARNESS_CHECKED"] if checked else []
     emulator = folder / "emulator.o"
     if not emulator.exists():
-        run_compiler([*FLAGS, *defines, *include, "-c", str(RUNTIME / "emulator" / "emulator.cpp"), "-o", "emulator.o"], folder)
+        run_compiler(
+            [*FLAGS, *defines, *include, "-c", str(RUNTIME / "emulator" / "emulator.cpp"), "-o", "emulator.o"], folder
+        )
     run_compiler([*FLAGS, *(CHECKED if checked else ()), *include, "-c", f"{name}.cpp", "-o", f"{name}.o"], folder)
     libraries = ["-L", str(TORCH / "lib"), "-lc10", f"-Wl,-rpath,{TORCH / 'lib'}", "-lpthread", "-ldl"]
     run_compiler([f"{name}.o", "target.cpp", "emulator.o", "-o", name, *libraries], folder)
@@ -104,7 +113,8 @@ def assert_all_right(output: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"order": "ascending", "threads": 1}, {"order": "descending", "threads": 2}, {"order": "random", "seed": 7}]
+    "settings",
+    [{"order": "ascending", "threads": 1}, {"order": "descending", "threads": 2}, {"order": "random", "seed": 7}],
 )
 def test_right_kernels_give_the_right_numbers_in_every_order(good: Path, settings: dict) -> None:
     assert_all_right(run_program(good, time_limit_s=120, **settings))
@@ -174,4 +184,9 @@ def test_a_launch_that_would_fail_there_fails_here(bad_plain: dict[str, dict], n
 
 
 def test_more_dynamic_shared_memory_can_be_allowed(bad_plain: dict[str, dict]) -> None:
-    assert bad_plain["allowed_dynamic"] == {"name": "allowed_dynamic", "outcome": "returned", "error": 0, "findings": []}
+    assert bad_plain["allowed_dynamic"] == {
+        "name": "allowed_dynamic",
+        "outcome": "returned",
+        "error": 0,
+        "findings": [],
+    }

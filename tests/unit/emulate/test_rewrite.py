@@ -143,7 +143,9 @@ def test_what_asks_for_the_gpu_asks_for_the_cpu(text: str, expected: str) -> Non
 
 
 def test_casts_that_hide_a_kernel_are_left_out() -> None:
-    found = rewrite("cudaLaunchCooperativeKernel((void*)k, g, b, (void**)args); cudaFuncSetAttribute((const void*)k<1>, a, 2);")
+    found = rewrite(
+        "cudaLaunchCooperativeKernel((void*)k, g, b, (void**)args); cudaFuncSetAttribute((const void*)k<1>, a, 2);"
+    )
     assert found == "cudaLaunchCooperativeKernel(k, g, b, (void**)args); cudaFuncSetAttribute(k<1>, a, 2);"
 
 
@@ -160,7 +162,11 @@ def test_known_assembly_becomes_calls(assembly: str, expected: str) -> None:
     assert expected in rewrite(f"__device__ void f() {{ {assembly} }}")
 
 
-@pytest.mark.parametrize("instruction", ["wgmma.fence.sync.aligned", "tcgen05.alloc.b32 [%0], 1", "cp.async.bulk.x.y [%0], [%1]"])
+@pytest.mark.parametrize(
+    "instruction", ["wgmma.fence.sync.aligned", "tcgen05.alloc.b32 [%0], 1", "cp.async.bulk.x.y [%0], [%1]"]
+)
 def test_unknown_assembly_is_named(instruction: str) -> None:
-    _, problems = rewrite_device_source(f'\n__device__ void f(int a) {{ asm volatile("{instruction};" :: "r"(a)); }}', checked=False)
-    assert problems[0].line == 2 and instruction.split(" ")[0] in problems[0].message
+    _, problems = rewrite_device_source(
+        f'\n__device__ void f(int a) {{ asm volatile("{instruction};" :: "r"(a)); }}', checked=False
+    )
+    assert problems[0].line == 2 and instruction.split(" ", 1)[0] in problems[0].message

@@ -1,4 +1,4 @@
-"""Requests as sources: what is not covered is named by file and line, and told from what a GPU's compiler refuses too."""
+"""Requests as sources: what is not covered is named by its line, and told from what a GPU's compiler refuses too."""
 
 import pytest
 
@@ -11,7 +11,9 @@ EMULATION = Emulation(target=find_target("A100"))
 
 
 def test_both_files_of_load_inline_are_compiled_apart() -> None:
-    request = BuildRequest(name="a", cpp_sources=("void f();",), cuda_sources=("__global__ void k() {}",), functions=(("f", ""),))
+    request = BuildRequest(
+        name="a", cpp_sources=("void f();",), cuda_sources=("__global__ void k() {}",), functions=(("f", ""),)
+    )
     prepared = prepare_sources(request, EMULATION)
     assert [(unit.path, unit.is_device) for unit in prepared.units] == [("main.cpp", False), ("cuda.cpp", True)]
     assert '#line 1 "cuda.cu"\n' in (prepared.units[1].text or "")
@@ -31,21 +33,30 @@ def test_a_header_that_is_not_here_is_named(header: str) -> None:
 
 
 def test_only_flags_with_a_meaning_for_the_host_are_kept() -> None:
-    flags = ("-O3", "--use_fast_math", "-DN=4", "-U", "M", "-std=c++17", "-gencode=arch=compute_80,code=sm_80", "-Xcompiler -fPIC")
+    flags = (
+        "-O3",
+        "--use_fast_math",
+        "-DN=4",
+        "-U",
+        "M",
+        "-std=c++17",
+        "-gencode=arch=compute_80,code=sm_80",
+        "-Xcompiler -fPIC",
+    )
     assert read_cuda_flags(flags) == ("-DN=4", "-UM", "-std=c++17")
 
 
 @pytest.mark.parametrize(
     ("error", "is_uncovered"),
     [
-        ("‘cudaGraphLaunch’ was not declared in this scope", True),
-        ("‘__nv_cvt_float_to_fp8’ was not declared in this scope", True),
-        ("‘DeviceSegmentedSort’ is not a member of ‘cub’", True),
-        ("‘C10_CUDA_KERNEL_LAUNCH_CHECK’ was not declared in this scope", False),
-        ("‘cudaMalloc’ was not declared in this scope", False),
-        ("‘__shfl_down’ was not declared in this scope", False),
-        ("‘FLT_MAX’ was not declared in this scope", False),
-        ("‘my_function’ was not declared in this scope", False),
+        ("'cudaGraphLaunch' was not declared in this scope", True),
+        ("'__nv_cvt_float_to_fp8' was not declared in this scope", True),
+        ("'DeviceSegmentedSort' is not a member of 'cub'", True),
+        ("'C10_CUDA_KERNEL_LAUNCH_CHECK' was not declared in this scope", False),
+        ("'cudaMalloc' was not declared in this scope", False),
+        ("'__shfl_down' was not declared in this scope", False),
+        ("'FLT_MAX' was not declared in this scope", False),
+        ("'my_function' was not declared in this scope", False),
     ],
 )
 def test_an_unknown_name_is_the_emulators_fault_only_where_cuda_may_have_it(error: str, is_uncovered: bool) -> None:
