@@ -1,4 +1,4 @@
-"""Tokens: they join to the text that they came from, whatever it is, and comments, strings and directives are told apart."""
+"""Tokens: they join to the text that they came from; comments, strings and directives are told apart."""
 
 import pytest
 from hypothesis import given
@@ -7,9 +7,25 @@ from hypothesis import strategies as st
 from harness.emulate.tokens import join, match_backward, match_forward, tokenize
 
 PIECES = (
-    "kernel<<<grid, block>>>(x);", 'R"x(a ")" b)x"', '"a \\" b"', "'\\''", "1'000'000", "0x1.8p+3f", "// c\\\n d\n", "/* <<< */",
-    "#define A(x) \\\n  x##y\n", "#if A\n{\n#else\n{\n#endif\n", "\n", "a::b<c>(d)", "'", '"', "/*", "\\\n", "u8R\"(x)\"", "@$é",
-)  # fmt: skip
+    "kernel<<<grid, block>>>(x);",
+    'R"x(a ")" b)x"',
+    '"a \\" b"',
+    "'\\''",
+    "1'000'000",
+    "0x1.8p+3f",
+    "// c\\\n d\n",
+    "/* <<< */",
+    "#define A(x) \\\n  x##y\n",
+    "#if A\n{\n#else\n{\n#endif\n",
+    "\n",
+    "a::b<c>(d)",
+    "'",
+    '"',
+    "/*",
+    "\\\n",
+    'u8R"(x)"',
+    "@$é",
+)
 
 
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=5), max_size=12).map("".join))
