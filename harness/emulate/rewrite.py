@@ -32,6 +32,9 @@ _ASK_ABOUT_KERNELS = frozenset({
     "cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaFuncSetAttribute", "cudaFuncGetAttributes",
     "cudaOccupancyMaxActiveBlocksPerMultiprocessor", "cudaOccupancyMaxPotentialBlockSize", "cudaFuncSetCacheConfig",
 })  # fmt: skip
+_GIVE_MEMORY = frozenset({
+    "data_ptr", "mutable_data_ptr", "const_data_ptr", "packed_accessor", "packed_accessor32", "packed_accessor64",
+})  # fmt: skip
 _CONTROL = frozenset({"if", "while", "for", "switch", "return", "else", "do"})
 
 
@@ -106,6 +109,8 @@ def rewrite_device_source(
     _rewrite_assembly(work)
     _rewrite_launches(work)
     _rewrite_kernel_arguments(work)
+    if checked:
+        _rewrite_pointers(work)
     return work.render(0, len(work.tokens)), tuple(work.problems)
 
 
@@ -242,6 +247,18 @@ def _rewrite_kernel_arguments(work: Rewrite) -> None:
         for place in range(opening + 1, closing):
             if tokens[place].text == "void" and tokens[place].kind == "word":
                 _drop_cast(work, place)
+
+
+def _rewrite_pointers(work: Rewrite) -> None:
+    """Whoever asks a tensor for its memory makes that memory known to the checks."""
+    for at, token in enumerate(work.tokens):
+        dot = step(work.tokens, at, -1) if token.text in _GIVE_MEMORY else None
+        if dot is None or work.tokens[dot].text != ".":
+            continue
+        start = _find_callee(work.tokens, dot)
+        if start is not None:
+            work.put_before(start, "::harness_emulator::known(")
+            work.put_before(dot, ")")
 
 
 def _drop_cast(work: Rewrite, void: int) -> None:

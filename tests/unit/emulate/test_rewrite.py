@@ -170,3 +170,18 @@ def test_unknown_assembly_is_named(instruction: str) -> None:
         f'\n__device__ void f(int a) {{ asm volatile("{instruction};" :: "r"(a)); }}', checked=False
     )
     assert problems[0].line == 2 and instruction.split(" ", 1)[0] in problems[0].message
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("f(x.data_ptr<float>());", "f(::harness_emulator::known(x).data_ptr<float>());"),
+        ("x.contiguous().data_ptr();", "::harness_emulator::known(x.contiguous()).data_ptr();"),
+        ("a ? b.value().data_ptr<T>() : nullptr;", "a ? ::harness_emulator::known(b.value()).data_ptr<T>() : nullptr;"),
+        ("p->data_ptr<float>();", "p->data_ptr<float>();"),
+        ("xs[i + 1].packed_accessor32<T, 2>();", "::harness_emulator::known(xs[i + 1]).packed_accessor32<T, 2>();"),
+    ],
+)
+def test_a_checked_build_learns_which_memory_a_kernel_is_given(text: str, expected: str) -> None:
+    assert rewrite(text, checked=True) == expected
+    assert rewrite(text) == text

@@ -276,11 +276,25 @@ bool is_near_piece(const char* address, std::string& description) {
 
 }
 
+namespace {
+template <typename T>
+bool lies_in(const char* address, const T* begin, size_t count) {
+  return address >= reinterpret_cast<const char*>(begin) && address < reinterpret_cast<const char*>(begin + count);
+}
+
+// What the emulator keeps of the thread itself: kernels read their indices there.
+bool is_bookkeeping(const char* address, const Block& block) {
+  return lies_in(address, block.threads, 1024) || lies_in(address, &block, 1) || lies_in(address, block.sites, MAX_SITES) ||
+         lies_in(address, block.launch, 1) || lies_in(address, block.warp, MAX_WARPS);
+}
+}
+
 void check_access(const void* place, size_t bytes, bool is_write, bool is_atomic, const void* code_address) {
   if (current == nullptr || worker == nullptr || worker->running == nullptr) { return; }
   const Thread& thread = *current;
   const char* address = static_cast<const char*>(place);
   if (worker->stacks.owns(worker->fiber_stack, address)) { return; }
+  if (is_bookkeeping(address, *thread.block)) { return; }
   settle_suspicion();
   const auto code = uint32_t(static_cast<const char*>(code_address) - code_base);
   const Block& block = *thread.block;

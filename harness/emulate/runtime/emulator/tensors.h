@@ -3,16 +3,14 @@
 #include "core.h"
 
 namespace harness_emulator __attribute__((visibility("hidden"))) {
-inline const at::TensorBase& known(const at::TensorBase& tensor) {
-  if (tensor.defined() && tensor.has_storage()) { know_memory(tensor.storage().data(), tensor.storage().nbytes()); }
-  return tensor;
-}
-inline const at::Tensor& known(const at::Tensor& tensor) {
-  known(static_cast<const at::TensorBase&>(tensor));
-  return tensor;
-}
+// The same tensor, whose memory is known from now on.
 template <typename T>
-T&& known(T&& other) { return static_cast<T&&>(other); }
+T&& known(T&& tensor) {
+  if constexpr (std::is_base_of<at::TensorBase, std::remove_cv_t<std::remove_reference_t<T>>>::value) {
+    if (tensor.defined() && tensor.has_storage()) { know_memory(tensor.storage().data(), tensor.storage().nbytes()); }
+  }
+  return static_cast<T&&>(tensor);
+}
 }
 
 // What torch declares for a GPU's compiler only.
