@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 
 from harness.emulate.declarations import read_shared_declaration, write_shared_declaration
 from harness.emulate.host_names import rename_host_names
+from harness.emulate.launches import find_callee, find_chevrons_end
 from harness.emulate.plainness import PlainKernels
 from harness.emulate.ptx import PtxError, write_ptx
-from harness.emulate.tokens import Token, match_backward, match_forward, step, tokenize
+from harness.emulate.tokens import Token, match_forward, step, tokenize
 
 _NOT_A_KERNEL_NAME = frozenset({
     "__launch_bounds__", "__attribute__", "__align__", "alignas", "__cluster_dims__", "__maxnreg__", "__declspec",
@@ -35,7 +36,6 @@ _ASK_ABOUT_KERNELS = frozenset({
 _GIVE_MEMORY = frozenset({
     "data_ptr", "mutable_data_ptr", "const_data_ptr", "packed_accessor", "packed_accessor32", "packed_accessor64",
 })  # fmt: skip
-_CONTROL = frozenset({"if", "while", "for", "switch", "return", "else", "do"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,10 +223,10 @@ def _rewrite_launches(work: Rewrite) -> None:
     for at, token in enumerate(tokens):
         if token.text != "<<<":
             continue
-        closing = _find_chevrons_end(tokens, at)
+        closing = find_chevrons_end(tokens, at)
         opening = None if closing is None else step(tokens, closing)
         end = None if opening is None or tokens[opening].text != "(" else match_forward(tokens, opening)
-        start = _find_callee(tokens, at)
+        start = find_callee(tokens, at)
         if closing is None or end is None or start is None:
             work.refuse(at, "a kernel launch of this form")
             continue
@@ -255,7 +255,7 @@ def _rewrite_pointers(work: Rewrite) -> None:
         dot = step(work.tokens, at, -1) if token.text in _GIVE_MEMORY else None
         if dot is None or work.tokens[dot].text != ".":
             continue
-        start = _find_callee(work.tokens, dot)
+        start = find_callee(work.tokens, dot)
         if start is not None:
             work.put_before(start, "::harness_emulator::known(")
             work.put_before(dot, ")")
@@ -278,62 +278,6 @@ def _drop_cast(work: Rewrite, void: int) -> None:
         name = step(tokens, before, -1)
         if name is not None and tokens[name].text in ("reinterpret_cast", "static_cast"):
             work.blank(name, end)
-
-
-def _find_chevrons_end(tokens: list[Token], at: int) -> int | None:
-    """The last of the three `>` that close a launch's configuration."""
-    where = step(tokens, at)
-    while where is not None:
-        text = tokens[where].text
-        if text in ("(", "[", "{"):
-            where = match_forward(tokens, where)
-            if where is None:
-                return None
-        elif text == ">" and [token.text for token in tokens[where : where + 3]] == [">"] * 3:
-            after = step(tokens, where + 2)
-            if after is not None and tokens[after].text == "(":
-                return where + 2
-        where = step(tokens, where)
-    return None
-
-
-def _find_callee(tokens: list[Token], at: int) -> int | None:  # noqa: PLR0911 - one for each end of an expression
-    """Where the expression begins that names the kernel."""
-    where = step(tokens, at, -1)
-    start = None
-    while where is not None:
-        token = tokens[where]
-        if token.text in (">", ")", "]"):
-            where = match_backward(tokens, where)
-            if where is None:
-                return start
-            start = where
-            before = step(tokens, where, -1)
-            is_call = before is not None and (
-                (tokens[before].kind == "word" and tokens[before].text not in _CONTROL)
-                or tokens[before].text in (")", "]")
-            )
-            if token.text != ">" and not is_call:
-                return start
-            where = before
-            continue
-        if token.kind != "word":
-            return start
-        start = where
-        before = step(tokens, where, -1)
-        if before is None or tokens[before].text not in ("::", ".", "->", "##", "*", "&"):
-            return start
-        if tokens[before].text in ("*", "&"):
-            return start
-        start = before
-        where = step(tokens, before, -1)
-        if tokens[before].text == "::" and where is not None:
-            is_scope = tokens[where].text == ">" or (
-                tokens[where].kind == "word" and tokens[where].text not in _CONTROL
-            )
-            if not is_scope:
-                return start
-    return start
 
 
 def _rewrite_shared(work: Rewrite) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import UsageError
+from harness.emulate import Target, find_target
 
 _DRIVER = Path("/proc/driver/nvidia/version")
 
@@ -35,32 +36,36 @@ class GpuFacts:
     bf16_tflops: float | None = None
 
 
-_SHARED_PER_SM_KB = {"8.0": 164, "8.9": 100, "9.0": 228, "10.0": 228}
-# name, arch, memory GB, bandwidth GB/s, multiprocessors, L2 MB, TFLOPS of float32, TF32 and bfloat16
+# name, bandwidth GB/s, TFLOPS of float32, TF32 and bfloat16
 _ROWS = (
-    ("A100", "8.0", 80, 2039, 108, 40, 19.5, 156, 312),
-    ("H100", "9.0", 80, 3350, 132, 50, 67, 495, 989),
-    ("H200", "9.0", 141, 4800, 132, 50, 67, 495, 989),
-    ("L4", "8.9", 24, 300, 58, 48, 30.3, 60, 121),
-    ("L40S", "8.9", 48, 864, 142, 96, 91.6, 183, 362),
-    ("RTX 4090", "8.9", 24, 1008, 128, 72, 82.6, 82.6, 165),
-    ("B200", "10.0", 180, 8000, 148, 126, 75, 1100, 2250),
+    ("A100", 2039, 19.5, 156, 312),
+    ("H100", 3350, 67, 495, 989),
+    ("H200", 4800, 67, 495, 989),
+    ("L4", 300, 30.3, 60, 121),
+    ("L40S", 864, 91.6, 183, 362),
+    ("RTX 4090", 1008, 82.6, 82.6, 165),
+    ("B200", 8000, 75, 1100, 2250),
 )
-GPU_TABLE: tuple[GpuFacts, ...] = tuple(
-    GpuFacts(
-        name=name,
-        arch=arch,
-        memory_gb=memory,
-        sms=sms,
-        shared_per_sm_kb=_SHARED_PER_SM_KB[arch],
-        shared_per_block_kb=_SHARED_PER_SM_KB[arch] - 1,  # every block gives 1 KB to the system
-        l2_mb=l2,
+
+
+def _describe(target: Target, bandwidth: float, fp32: float, tf32: float, bf16: float) -> GpuFacts:
+    return GpuFacts(
+        name=target.name,
+        arch=target.architecture,
+        memory_gb=target.total_memory_bytes // 10**9,
+        sms=target.multiprocessors,
+        shared_per_sm_kb=target.shared_bytes_per_multiprocessor // 1024,
+        shared_per_block_kb=target.max_shared_bytes_per_block // 1024,
+        l2_mb=target.l2_bytes // 2**20,
         bandwidth_gb_s=bandwidth,
         fp32_tflops=fp32,
         tf32_tflops=tf32,
         bf16_tflops=bf16,
     )
-    for name, arch, memory, bandwidth, sms, l2, fp32, tf32, bf16 in _ROWS
+
+
+GPU_TABLE: tuple[GpuFacts, ...] = tuple(
+    _describe(find_target(name), bandwidth, fp32, tf32, bf16) for name, bandwidth, fp32, tf32, bf16 in _ROWS
 )
 
 
