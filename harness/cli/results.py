@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -121,13 +121,15 @@ def results(
     chosen, grouping = _choose_columns(columns), _choose_columns(group)
     with ResultStore.open(results_dir, read_only=True) as store:
         if limit is None:
-            limit = 0 if as_csv or as_json or parquet or grouping else TERMINAL_LIMIT
-        rows = store.rows(matching, sort=sort, limit=limit or None, history=history)
+            limit = 0 if as_csv or as_json or parquet else TERMINAL_LIMIT
         if grouping:
             if parquet or columns:
                 raise UsageError("--group prints counts: it goes with neither --columns nor --parquet")
-            _print_groups(store, rows, grouping, as_csv=as_csv, as_json=as_json)
-        elif as_json:
+            values = store.values(("outcome", "speedup", *grouping), matching, history=history)
+            _print_groups(store, values, grouping, as_csv=as_csv, as_json=as_json)
+            return
+        rows = store.rows(matching, sort=sort, limit=limit or None, history=history)
+        if as_json:
             _print_json(store, list(rows))
         elif as_csv:
             _print_csv(list(rows), chosen)
@@ -166,16 +168,14 @@ def _check_outcome(outcome: str | None) -> str | None:
 
 def _choose_columns(columns: str | None) -> tuple[str, ...] | None:
     from harness.store.results import ResultRow
+    from harness.store.schema_rows import check_columns
 
     if columns is None:
         return None
     if columns == "all":
         return ResultRow._fields
     chosen = tuple(name.strip() for name in columns.split(","))
-    unknown = [name for name in chosen if name not in ResultRow._fields]
-    if unknown:
-        known = ", ".join(ResultRow._fields)
-        raise UsageError(f"no column is called {', '.join(map(repr, unknown))}; choose among {known}")
+    check_columns(chosen)
     return chosen
 
 
@@ -202,11 +202,11 @@ def _write_parquet(rows: Sequence[ResultRow], columns: Sequence[str] | None, pat
 
 
 def _print_groups(
-    store: ResultStore, rows: Iterable[ResultRow], columns: Sequence[str], *, as_csv: bool, as_json: bool
+    store: ResultStore, values: Iterable[tuple[Any, ...]], columns: Sequence[str], *, as_csv: bool, as_json: bool
 ) -> None:
     from harness.report.groups import SUMMARY_COLUMNS, count_groups, group_records, render_groups
 
-    groups = count_groups(rows, columns)
+    groups = count_groups(values)
     if as_json or as_csv:
         from harness.report.csv_files import format_records
         from harness.report.records import dump_json

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from harness.domain import Outcome
 from harness.rank.metrics import geometric_mean
 from harness.report.tables import add_column, format_cell, make_table
-from harness.store.results import ResultRow
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -40,17 +38,17 @@ class GroupCount:
         return geometric_mean(self.speedups)
 
 
-def count_groups(rows: Iterable[ResultRow], columns: Sequence[str]) -> list[GroupCount]:
-    """One entry per combination of values, in the order in which they first occur."""
+def count_groups(values: Iterable[tuple[Any, ...]]) -> list[GroupCount]:
+    """One entry per combination of values, in the order in which they first occur. Each tuple is an outcome, a speedup
+    (or None) and the values to group by."""
     groups: dict[tuple[Any, ...], GroupCount] = {}
-    read = attrgetter(*columns) if len(columns) > 1 else lambda row: (getattr(row, columns[0]),)
-    for row in rows:
-        values = read(row)
-        group = groups.get(values) or groups.setdefault(values, GroupCount(values=values))
+    for outcome, speedup, *shared in values:
+        key = tuple(shared)
+        group = groups.get(key) or groups.setdefault(key, GroupCount(values=key))
         group.evaluations += 1
-        group.correct += row.outcome == Outcome.CORRECT
-        if row.speedup is not None:
-            group.speedups.append(row.speedup)
+        group.correct += outcome == Outcome.CORRECT
+        if speedup is not None:
+            group.speedups.append(speedup)
     return list(groups.values())
 
 

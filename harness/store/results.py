@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +31,7 @@ from harness.store.encode import (
     slot_of,
 )
 from harness.store.schema import connect_reader, connect_writer
-from harness.store.schema_rows import ResultFilter, ResultRow, build_query, order_by
+from harness.store.schema_rows import ResultFilter, ResultRow, build_query, check_columns, order_by
 
 __all__ = ["DATABASE_NAME", "EvidenceRow", "ResultFilter", "ResultRow", "ResultStore", "StoredEvaluation"]
 
@@ -135,6 +135,14 @@ class ResultStore:
         """Every environment that an evaluation was made in, by digest."""
         rows = self._read("SELECT digest, entries FROM environments", ())
         return {digest: tuple((name, str(value)) for name, value in json.loads(text)) for digest, text in rows}
+
+    def values(
+        self, columns: Sequence[str], where: ResultFilter = EVERYTHING, *, history: bool = False
+    ) -> Iterator[tuple[Any, ...]]:
+        """Only these columns of the rows, in the order of their ids. Raises UsageError for a name that is none."""
+        check_columns(columns)
+        chosen = ", ".join(f"e.{name}" for name in columns)
+        yield from self._read(*build_query(f"{chosen} FROM evaluations e", where, history=history, order="e.id"))
 
     def count(self, where: ResultFilter = EVERYTHING, *, history: bool = True) -> int:
         """How many evaluations match; by default older ones are counted too."""

@@ -5,6 +5,7 @@ Does not run the SQL; `results.py` does.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
@@ -103,6 +104,14 @@ def order_by(sort: str) -> str:
     if name not in ResultRow._fields:
         raise UsageError(f"cannot sort by {name!r}; choose one of {', '.join(ResultRow._fields)}")
     return f"e.{name} {'DESC' if sort.startswith('-') else 'ASC'} NULLS LAST, e.id"
+
+
+def check_columns(names: Sequence[str]) -> None:
+    """Raises UsageError for a name that is no column."""
+    unknown = [name for name in names if name not in ResultRow._fields]
+    if unknown:
+        known = ", ".join(ResultRow._fields)
+        raise UsageError(f"no column is called {', '.join(map(repr, unknown))}; choose among {known}")
 
 
 def _match(name: str, value: str | float) -> tuple[str, tuple[str | float, ...]]:
