@@ -201,6 +201,8 @@ class Worker:
 
     def _receive_value(self, message: dict[str, Any]) -> Any:
         tensors = [self._memory.view(TensorSpec.from_json(spec)) for spec in message["specs"]]
+        if self._emulators.wants_own_inputs:
+            tensors = [tensor.clone() for tensor in tensors]
         return rebuild_value(message["tree"], tensors)
 
     def _import_source(self, source: str) -> Any:
