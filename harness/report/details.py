@@ -74,7 +74,7 @@ def _sections(
     yield style_text(state_verdict(evaluation))
     yield style_text("")
     yield _render_facts(_list_facts(evaluation))
-    yield from _finding_parts(evaluation.findings)
+    yield from _finding_parts(evaluation.findings, source or "")
     if evaluation.correctness is not None:
         yield from _correctness_parts(evaluation.correctness)
     yield from _timing_parts(evaluation, all_blocks=all_blocks)
@@ -90,23 +90,26 @@ def _sections(
     yield _render_verdict(evaluation)
 
 
-def _finding_parts(findings: tuple[Finding, ...]) -> Iterator[RenderableType]:
-    """What decided comes first."""
+def _finding_parts(findings: tuple[Finding, ...], source: str) -> Iterator[RenderableType]:
+    """What decided comes first; with the lines of the source that it points at."""
     yield _heading("Findings")
     if not findings:
         yield style_text("none")
     for severity, style in _SEVERITIES:
         for finding in findings:
             if finding.severity == severity:
-                yield _render_finding(finding, style)
+                yield _render_finding(finding, style, find_places(finding, source))
 
 
-def _render_finding(finding: Finding, style: str) -> RenderableType:
+def _render_finding(finding: Finding, style: str, lines: tuple[int, ...]) -> RenderableType:
     from rich.console import Group
     from rich.padding import Padding
 
     head = style_text(f"{finding.severity} ", style).append_text(style_text(finding.check, "bold"))
     head.append_text(style_text(f": {finding.message}"))
+    if lines:
+        where = f" (line {', '.join(map(str, lines))} of the candidate)"
+        head.append_text(style_text(where, "bold"))
     if not finding.evidence:
         return head
     evidence = _cut_to_tail(finding.evidence, "--json has all")

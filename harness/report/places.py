@@ -1,8 +1,9 @@
 """Where in a candidate's source a finding points: the lines to mark beside it.
 
 A finding is words; its place is read from them: `line 12` of the screening, `candidate.py", line 12` of a traceback,
-`cuda.cu(11): error` of a compiler, which counts within a text of the program. What cannot be placed has no line; a
-wrong one would be worse.
+the line that a compiler quotes below `cuda.cu(11): error`, `cuda.cu:12` of the emulated device, which counts within the
+text that has the kernel. A compiler's own number says less: torch puts lines before the text. What cannot be placed has
+no line; a wrong one would be worse.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ MOST_PLACES = 20
 _SCREENED = re.compile(r"\bline (\d{1,7})\b")
 _TRACED = re.compile(r'File "[^"\n]*candidate[^"\n]*", line (\d{1,7})')
 _COMPILED = re.compile(r"^[^\s:(/]+\.(?:cu|cuh|cpp|cc|cxx|c|h|hpp)[:(](\d{1,7})[:,)].*$", re.MULTILINE)
+_KERNEL = re.compile(r"\bin kernel ([A-Za-z_]\w*)")
 _QUOTED_LINE = re.compile(r"^\s*\d+ \| ?(.*)$")  # g++ puts the number before the line, nvcc does not
 
 
@@ -36,13 +38,16 @@ def _place_compiler_messages(text: str, source: str) -> Iterable[int]:
     messages = list(_COMPILED.finditer(text))[:MOST_PLACES]
     if not messages:
         return
+    kernel = _KERNEL.search(text)
+    if kernel:
+        start = _find_kernel_text(source, kernel.group(1))
+        yield from (start + int(message.group(1)) - 1 for message in messages if start is not None)
+        return
     lines = [line.strip() for line in source.splitlines()]
     for message in messages:
         quoted = _read_quoted_line(text[message.end() :])
         if quoted and lines.count(quoted) == 1:
             yield lines.index(quoted) + 1
-        elif (start := _find_only_text(source, int(message.group(1)))) is not None:
-            yield start + int(message.group(1)) - 1
 
 
 def _read_quoted_line(after: str) -> str:
@@ -52,14 +57,14 @@ def _read_quoted_line(after: str) -> str:
     return (match.group(1) if match else following).strip()
 
 
-def _find_only_text(source: str, line: int) -> int | None:
-    """The line on which the only text literal begins that is long enough to have that line; None if there are none
-    or several."""
+def _find_kernel_text(source: str, kernel: str) -> int | None:
+    """The line on which the only text literal begins that defines this kernel; None if there are none or several."""
     try:
         with warnings.catch_warnings(action="ignore"):
             tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     texts = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
-    starts = [node.lineno for node in texts if str(node.value).count("\n") + 1 >= max(line, 2)]
+    defined = re.compile(rf"__global__[^;{{]*\b{kernel}\b")
+    starts = [node.lineno for node in texts if defined.search(str(node.value))]
     return starts[0] if len(starts) == 1 else None

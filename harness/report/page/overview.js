@@ -92,7 +92,7 @@ function leaderColumns(section, timed) {
     number("tokens", "tokens / correct", cost, (g) => formatCount(cost(g)), "Prompt and answer tokens of all samples for each correct kernel"),
     number("problems", "problems", (g) => g.problems, (g) => (g.scored === g.problems ? String(g.problems) : `${g.scored} of ${g.problems}`)),
     number("samples", "samples", (g) => g.samples, (g) => formatNumber(g.samples)),
-    { name: "certificate", label: "certificate", key: (g) => g.certificate || "", cell: (g) => (g.certificate ? h("span", { class: `certificate ${g.certificate}`, title: `${g.certified} of ${g.on_device} samples on a device` }, g.certificate) : "–") },
+    { name: "certificate", label: "cert.", title: "Judged under a valid red-team certificate", key: (g) => g.certificate || "", cell: (g) => (g.certificate ? h("span", { class: `certificate ${g.certificate}`, title: `${g.certified} of ${g.on_device} samples on a device` }, g.certificate) : "–") },
   ];
 }
 

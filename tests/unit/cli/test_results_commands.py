@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from harness.cli.leaderboard import leaderboard
 from harness.cli.results import results
 from harness.cli.show import show
-from harness.domain import BuildSummary, UsageError, Work
+from harness.domain import BuildSummary, Finding, UsageError, Work
 from harness.store.results import ResultStore
 
 SOURCE = "class ModelNew:\n    pass  # ü\n"
@@ -307,3 +307,12 @@ def test_an_emulated_evaluation_has_a_line_without_a_time(run, tmp_path, evaluat
     assert run("results").stdout.splitlines()[2].split() == [
         "1", "add", "model-a", "emulated", "full", "correct", "-"
     ]  # fmt: skip
+
+
+def test_show_names_and_marks_the_line_that_a_finding_points_at(run, tmp_path, evaluation_of):
+    finding = Finding(check="screen", severity="fatal", message="os.system runs a program", evidence="line 2")
+    with ResultStore.open(tmp_path / "results") as store:
+        store.record(evaluation_of("rejected", extra={"findings": (finding,)}), "import os\nos.system('x')\n")
+    output = run("show", "1").stdout
+    assert "os.system runs a program (line 2 of the candidate)" in output
+    assert "❱ 2 os.system('x')" in output

@@ -47,14 +47,29 @@ def test_a_compilers_message_is_placed_by_the_line_it_quotes(evidence):
     assert places("the build failed", evidence) == (4,)
 
 
-def test_a_quoted_line_that_occurs_twice_is_placed_by_its_number_in_the_only_text():
-    assert places("", "main.cpp:4:5: error: x\n    4 |     return a;") == (5,)
+KERNELS = '''import torch
+CPP = "torch::Tensor scale(torch::Tensor a);"
+CUDA = r"""
+__global__ void scale(float* a) {
+    a[threadIdx.x] = 1;
+}
+"""
+x = 1
+'''
+
+
+def test_the_emulated_device_counts_within_the_text_that_has_the_kernel():
+    message, evidence = "cuda.cu:3: error: two threads write a[0]", "in kernel scale, block (0, 0, 0), thread (1, 0, 0)"
+    assert places(message, evidence, check="race", source=KERNELS) == (5,)
+    assert places(message, evidence, check="race", source=KERNELS * 2) == ()
+    assert places("cuda.cu:99: error: x", evidence, check="race", source=KERNELS) == ()
+    assert places(message, "in kernel other", check="race", source=KERNELS) == ()
 
 
 def test_without_a_unique_place_there_is_none():
-    two = SOURCE + SOURCE
-    assert places("", "main.cpp:4:5: error: x\n    4 |     return a;", source=two) == ()
-    assert places("", "main.cpp:4:5: error: x\n    4 |     return a;", source="no (python") == ()
+    assert places("", "main.cpp:4:5: error: x\n    4 |     return a;") == ()
+    assert places("", "main.cpp:4:5: error: x", source="no (python") == ()
+    assert places("cuda.cu:1: error: x", "in kernel scale", source="no (python") == ()
     assert places("", "/usr/include/x.h:4:5: error: x") == ()
 
 
