@@ -104,7 +104,7 @@ def _prepare_inline(
                 path="cuda.cpp",
                 text=f'{head}#line 1 "cuda.cu"\n{text}',
                 is_device=True,
-                flags=flags,
+                flags=(*flags, *_python_flags(text)),
                 may_need_more=_includes_wider(text),
             )
         )
@@ -130,12 +130,17 @@ def _prepare_files(
                     path=path,
                     text=plain,
                     is_device=is_device,
-                    flags=flags if is_device else (),
+                    flags=(*flags, *_python_flags(plain)) if is_device else (),
                     may_need_more=_includes_wider(plain),
                 )
             )
     own = _words(*(text for _, text in (*request.files, *request.headers)))
     return Prepared(units=tuple(units), files=tuple(files), headers=headers, own_names=own)
+
+
+def _python_flags(text: str) -> tuple[str, ...]:
+    named = any(word in ("pybind11", "py") or word.startswith(("PYBIND11_", "Py", "THP")) for word in _words(text))
+    return ("-DHARNESS_NEEDS_PYTHON",) if named else ()
 
 
 def _includes_wider(text: str) -> bool:

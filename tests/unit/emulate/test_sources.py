@@ -19,6 +19,13 @@ def test_both_files_of_load_inline_are_compiled_apart() -> None:
     assert '#line 1 "cuda.cu"\n' in (prepared.units[1].text or "")
 
 
+@pytest.mark.parametrize(("text", "needed"), [("PYBIND11_MODULE(a, m) {}", True), ("torch::Tensor f();", False)])
+def test_python_is_included_only_where_it_is_named(text: str, needed: bool) -> None:
+    request = BuildRequest(name="a", cuda_sources=(f"#include <torch/extension.h>\n{text}",))
+    device = prepare_sources(request, EMULATION).units[1]
+    assert ("-DHARNESS_NEEDS_PYTHON" in device.flags) == needed and device.may_need_more
+
+
 def test_files_of_load_keep_their_names_and_headers_are_no_units() -> None:
     request = BuildRequest(name="a", files=(("b.cpp", "int x;"), ("k.cu", '#include "h.cuh"'), ("h.cuh", "int y;")))
     prepared = prepare_sources(request, EMULATION)

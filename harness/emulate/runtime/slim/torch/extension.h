@@ -1,4 +1,7 @@
-// torch/extension.h without what only modules and optimisers need. What misses a name here is built against torch's own.
+// torch/extension.h without what only modules and optimisers need, and without Python where the source does not name it.
+// What misses a name here is built against torch's own.
 #pragma once
 #include <torch/types.h>
+#ifdef HARNESS_NEEDS_PYTHON
 #include <torch/csrc/utils/pybind.h>
+#endif
