@@ -155,7 +155,7 @@ def _run_orders(session: ModelSession, reference: Reference, seeds: Iterator[int
     inputs = reference.make_inputs(next(seeds))
     truth = reference.truth_of(inputs)
     for order in ORDERS:
-        session.configure_emulators(order=order, seed=next(seeds) % 2**31, own_inputs=True)
+        session.check_kernels(order=order, seed=next(seeds) % 2**31)
         session.reset_state()
         try:
             outcome, trial, _ = judge_call(session, reference, inputs, truth, order)

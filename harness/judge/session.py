@@ -318,9 +318,10 @@ class ModelSession:
         """Whether a worker opened in mode "ablate" took its effect from all of the candidate's own code."""
         return self._client.has_ablated_everything(timeout_s=self._limits.call_s)
 
-    def configure_emulators(self, **settings: str | float) -> None:
-        """On an emulated device: how kernels are run from now on (order, seed, threads, time_limit_s)."""
-        self._client.configure_emulators(settings, timeout_s=self._limits.call_s)
+    def check_kernels(self, **settings: str | float) -> None:
+        """On an emulated device: how kernels are run from now on (order, seed, threads, time_limit_s). Calls work on
+        copies of their inputs, so what they do to them, or share with them, is not seen any more."""
+        self._client.check_kernels(settings, timeout_s=self._limits.call_s)
 
     def take_kernel_findings(self) -> object:
         """On an emulated device: what was noticed in kernels since the last time, unchecked; see

@@ -21,12 +21,6 @@ class EmulatorLink:
         self._settings: dict[str, Any] = {}
         self._libraries: list[ctypes.CDLL] = []
 
-    @property
-    def wants_own_inputs(self) -> bool:
-        """Whether inputs are to be copied to memory of their own, beyond whose ends an emulator notices accesses: in
-        the judge's memory they lie side by side."""
-        return bool(self._settings.get("own_inputs"))
-
     def adopt(self, path: Path) -> None:
         """Takes note of an extension that has been loaded; one without an emulator (plain C++) is left alone."""
         if not self._settings:
@@ -43,7 +37,7 @@ class EmulatorLink:
 
     def configure(self, changed: dict[str, Any]) -> None:
         """Changes settings of all emulators, those of extensions that are loaded later too. The settings are those of
-        `harness_emulator_configure`, and `own_inputs`."""
+        `harness_emulator_configure`."""
         self._settings = {**self._settings, **changed}
         for library in self._libraries:
             _configure(library, self._settings)

@@ -15,6 +15,7 @@ import re
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -173,7 +174,11 @@ class Worker:
         return {"kind": "ablation", "everything": self._observer.ablates_everything()}
 
     def do_configure_emulators(self, message: dict[str, Any]) -> dict[str, Any]:
+        """With `own_inputs` every call works on copies: beyond the end of memory of its own an emulator notices accesses;
+        in the judge's, inputs lie side by side."""
         self._emulators.configure(message["settings"])
+        if message["own_inputs"]:
+            self._forward = _call_on_copies(self._model)
         return {"kind": "configured"}
 
     def do_take_kernel_findings(self, _: dict[str, Any]) -> dict[str, Any]:
@@ -201,8 +206,6 @@ class Worker:
 
     def _receive_value(self, message: dict[str, Any]) -> Any:
         tensors = [self._memory.view(TensorSpec.from_json(spec)) for spec in message["specs"]]
-        if self._emulators.wants_own_inputs:
-            tensors = [tensor.clone() for tensor in tensors]
         return rebuild_value(message["tree"], tensors)
 
     def _import_source(self, source: str) -> Any:
@@ -232,6 +235,14 @@ class Worker:
             torch.cuda.synchronize(self._device)
         elif self._seen_device.type == "cuda":
             self._emulators.raise_error()
+
+
+def _call_on_copies(forward: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*inputs: Any) -> Any:
+        tree, tensors = flatten_value(inputs, torch.is_tensor)
+        return forward(*rebuild_value(tree, [tensor.clone() for tensor in tensors]))
+
+    return call
 
 
 def _describe_output(tensor: torch.Tensor) -> list[Any]:
