@@ -174,7 +174,7 @@ class Worker:
         return {"kind": "ablation", "everything": self._observer.ablates_everything()}
 
     def do_configure_emulators(self, message: dict[str, Any]) -> dict[str, Any]:
-        """With `own_inputs` every call works on copies: beyond the end of memory of its own an emulator notices accesses;
+        """With `own_inputs` every call works on copies: an emulator notices accesses beyond the end of memory of its own;
         in the judge's, inputs lie side by side."""
         self._emulators.configure(message["settings"])
         if message["own_inputs"]:
