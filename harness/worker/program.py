@@ -174,8 +174,8 @@ class Worker:
         return {"kind": "ablation", "everything": self._observer.ablates_everything()}
 
     def do_configure_emulators(self, message: dict[str, Any]) -> dict[str, Any]:
-        """With `own_inputs` every call works on copies: an emulator notices accesses beyond the end of memory of its own;
-        in the judge's, inputs lie side by side."""
+        """With `own_inputs` every call works on copies: in the judge's memory inputs lie side by side, and an emulator
+        notices accesses beyond the end of one only in memory of its own."""
         self._emulators.configure(message["settings"])
         if message["own_inputs"]:
             self._forward = _call_on_copies(self._model)
