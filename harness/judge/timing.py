@@ -33,6 +33,8 @@ from harness.judge.reference import Reference
 from harness.judge.session import ModelSession, Run
 from harness.judge.truth import trust_outputs
 
+ASK_EVERY = 5  # blocks: whether they are enough takes some resampling to tell
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimingPlan:
@@ -148,6 +150,8 @@ class PairedTimer:
             return False
         if len(blocks) >= self._plan.max_blocks or spent_s > self._plan.budget_s:
             return True
+        if (len(blocks) - floor) % ASK_EVERY:
+            return False
         ratio, low, high = interval_of(blocks)
         is_narrow = (high - low) / 2 < self._plan.wanted_half_width * ratio
         return is_narrow and resolve_clocks(blocks) <= DISTURBED_SHARE * claimed_us(blocks)

@@ -110,7 +110,7 @@ def _kill(pid: int, children: set[int], grace_s: float) -> dict[str, Any]:
     finished, status = _wait_shortly(pid, grace_s)
     if not finished:
         # `pid` itself waits for them, see `harness.worker.keeper`: nothing is left when that has ended.
-        _signal_tree(pid, signal.SIGKILL, spare={pid})
+        _signal_tree(pid, signal.SIGKILL, known=set(), spare={pid})
         ended, status = _wait_shortly(pid, END_TIMEOUT_S)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
@@ -123,7 +123,8 @@ def _kill(pid: int, children: set[int], grace_s: float) -> dict[str, Any]:
 def _pause(message: dict[str, Any], keepers: set[int]) -> tuple[set[int], dict[str, Any]]:
     """Stops a worker with all that it started. The processes there were; how many of them went on all the same, the
     processor time that certain threads and all others have used so far, and what lies at certain places in memory."""
-    tree = _signal_tree(message["pid"], signal.SIGSTOP, spare=keepers)
+    known = {message["process"]} if keepers else set()  # itself, once all around it is known
+    tree = _signal_tree(message["pid"], signal.SIGSTOP, known=known, spare=keepers)
     answer: dict[str, Any] = {"running": _count_running(tree - keepers)}
     answer["helpers_ns"] = sum(map(_read_thread_ns, message["threads"]))
     answer["busy_ns"] = _count_busy_ns(tree) - answer["helpers_ns"]
@@ -186,14 +187,16 @@ def _read_thread_ns(thread: int) -> int:
     return 0  # it has ended; that its time counts as somebody else's now is to its disadvantage
 
 
-def _signal_tree(pid: int, number: int, *, spare: set[int]) -> set[int]:
+def _signal_tree(pid: int, number: int, *, known: set[int], spare: set[int]) -> set[int]:
     """Signals a worker with all that it started, whatever sessions they made, but for those to `spare`; all there were.
 
-    Looks again until nobody new is found: a process that has been stopped starts no others.
+    Looks until nobody new is found: a process that has been stopped starts no others. Those `known` ahead are signalled
+    before the first look, which is then the last one as a rule.
     """
-    reached: set[int] = set()
+    _signal_all(known, number)
+    reached = known | spare
     while new := find_tree(pid) - reached:
-        _signal_all(new - spare, number)
+        _signal_all(new, number)
         reached |= new
     return reached
 
