@@ -207,7 +207,7 @@ void check_races(const char* address, size_t bytes, bool is_write, bool is_share
     now.bytes = step == 2 ? 3 : 1u << offset;
     Cell& cell = cell_at(at);
     const bool written_here = cell.write.block == now.block;
-    if (is_shared && !is_write && !written_here) {
+    if (is_shared && (!is_write || now.is_atomic) && !written_here) {
       report("uninitialised_shared", "reads " + name_shared(at) + " of shared memory, which nobody has written", now.code,
              thread, show_value(address, bytes));
       return;
