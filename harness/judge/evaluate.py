@@ -36,7 +36,7 @@ from harness.judge.clocks import TimingResult
 from harness.judge.correctness import check_correctness
 from harness.judge.devices import JudgeDevice
 from harness.judge.environment import describe_environment
-from harness.judge.kernel_check import KernelChecker, explained_by_kernels, reconcile_builds, soften
+from harness.judge.kernel_check import KernelChecker, explain, explained_by_kernels, reconcile_builds
 from harness.judge.loading import CANDIDATE_ENTRY, load_only
 from harness.judge.memory_limit import limit_worker
 from harness.judge.noise import NoiseFloors, NoiseKey
@@ -204,7 +204,7 @@ class Judge:
             return
         with case.phase("kernels"):
             checked = self._checker.check(problem, subject.workload, candidate, case.draw_seeds())
-        case.findings += checked.findings if decides else soften(checked.findings)
+        case.findings += checked.findings if decides else explain(checked.findings)
         if decides and self._compiler is None:
             message = "not compiled with nvcc, which this machine lacks; it may refuse what is accepted here"
             case.findings.append(Finding(check="nvcc", severity="note", message=message))

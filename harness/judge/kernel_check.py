@@ -236,9 +236,9 @@ def reconcile_builds(emulated: BuildResult, compiled: BuildResult) -> BuildResul
     return emulated
 
 
-def soften(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """The same findings, where they do not decide."""
-    return tuple(replace(one, severity="warning") if one.severity == "fatal" else one for one in findings)
+def explain(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """The same findings where they do not decide; what could not be checked explains nothing."""
+    return tuple(replace(one, severity="warning") for one in findings if one.severity != "note")
 
 
 def _note(message: str) -> Finding:
