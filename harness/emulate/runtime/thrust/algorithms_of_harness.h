@@ -8,7 +8,7 @@
 namespace thrust {
 #define HARNESS_WITH_POLICY(Name)                                                                   \
   template <typename... A>                                                                          \
-  auto Name(const harness_policy&, A&&... arguments) { return Name(static_cast<A&&>(arguments)...); }
+  auto Name(const harness_policy&, A&&... arguments) { return ::thrust::Name(static_cast<A&&>(arguments)...); }
 template <typename I, typename F>
 I for_each(I first, I last, F f) { std::for_each(first, last, f); return last; }
 template <typename I, typename O, typename F>
