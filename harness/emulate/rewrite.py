@@ -287,13 +287,19 @@ def _rewrite_shared(work: Rewrite) -> None:
             continue
         declared = read_shared_declaration(work.tokens, at)
         if declared is None:
-            if token.directive:
-                work.edit(at, "__shared__")
-            work.refuse(at, "a __shared__ declaration of this form")
+            if not _has_initial_value(work.tokens, at):  # which no compiler takes
+                work.refuse(at, "a __shared__ declaration of this form")
             continue
         in_function = bool(token.directive) or any(low < at < high for low, high in functions)
         text = write_shared_declaration(work.tokens, declared, work.edit, in_function=in_function)
         work.put_after(declared.last, text)
+
+
+def _has_initial_value(tokens: list[Token], at: int) -> bool:
+    where: int | None = at
+    while where is not None and tokens[where].text not in (";", "="):
+        where = step(tokens, where)
+    return where is not None and tokens[where].text == "="
 
 
 def _find_function_bodies(tokens: list[Token]) -> list[tuple[int, int]]:

@@ -19,6 +19,12 @@ from harness.emulate.target import Emulation
 from harness.emulate.tokens import tokenize
 
 _IMPLICIT = "#include <torch/types.h>\n#include <cuda.h>\n#include <cuda_runtime.h>"
+_HEAD = "#include <emulator/small.h>\n#include <emulator/inside.h>\n"
+# As torch compiles CUDA: a candidate must undefine these to have them.
+_COMMON_FLAGS = (
+    "-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__", "-D__CUDA_NO_BFLOAT16_CONVERSIONS__",
+    "-D__CUDA_NO_HALF2_OPERATORS__",
+)  # fmt: skip
 _WIDER = ("torch/extension.h", "torch/torch.h", "torch/all.h", "torch/python.h")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
 # Folders of headers that only CUDA's toolkit or other CUDA libraries have.
@@ -69,7 +75,7 @@ class Prepared:
 
 def prepare_sources(request: BuildRequest, emulation: Emulation) -> Prepared:
     """Rewrites every source and header of a request."""
-    flags = read_cuda_flags(request.extra_cuda_cflags)
+    flags = (*_COMMON_FLAGS, *read_cuda_flags(request.extra_cuda_cflags))
     own = frozenset(name for name, _ in (*request.files, *request.headers)) | list_headers()
     problems: list[str] = []
 
@@ -98,7 +104,7 @@ def _prepare_inline(
     if request.cuda_sources:
         implicit = "" if request.no_implicit_headers else f"{_IMPLICIT}\n"
         text = device("cuda.cu", "\n".join(request.cuda_sources))
-        head = f"{implicit}#include <emulator/inside.h>\n"
+        head = f"{implicit}{_HEAD}"
         units.append(
             Unit(
                 path="cuda.cpp",
@@ -120,7 +126,7 @@ def _prepare_files(
         is_unit = name.endswith((".cu", ".cpp", ".cc", ".cxx", ".c"))
         rewritten = device(name, text) if is_device else rewrite_host_source(text)
         if is_device and is_unit:
-            path, plain = f"sources/{name}.cpp", f'#include <emulator/inside.h>\n#line 1 "{name}"\n{rewritten}'
+            path, plain = f"sources/{name}.cpp", f'{_HEAD}#line 1 "{name}"\n{rewritten}'
         else:
             path, plain = f"sources/{name}", rewritten
         files.append((path.removeprefix("sources/"), plain))

@@ -52,9 +52,11 @@ inline cublasStatus_t multiply(cublasOperation_t a_op, cublasOperation_t b_op, i
   out.copy_(product);
   return CUBLAS_STATUS_SUCCESS;
 }
+inline double number(double value) { return value; }
+inline double number(const __half& value) { return value.harness_value(); }
 inline double read_scalar(const void* at, cublasComputeType_t type) {
   if (type == CUBLAS_COMPUTE_64F) { return *static_cast<const double*>(at); }
-  if (type == CUBLAS_COMPUTE_16F) { return double(float(*static_cast<const __half*>(at))); }
+  if (type == CUBLAS_COMPUTE_16F) { return double(static_cast<const __half*>(at)->harness_value()); }
   return double(*static_cast<const float*>(at));
 }
 }
@@ -70,12 +72,12 @@ inline cublasStatus_t cublasSetPointerMode(cublasHandle_t, cublasPointerMode_t m
 #define HARNESS_GEMM(Name, T, Type)                                                                                          \
   inline cublasStatus_t cublas##Name##gemm(cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,   \
                                            const T* alpha, const T* a, int lda, const T* b, int ldb, const T* beta, T* c, int ldc) { \
-    return harness_emulator::multiply(ta, tb, m, n, k, double(*alpha), a, Type, lda, 0, b, Type, ldb, 0, double(*beta), c, Type, ldc, 0, 1); \
+    return harness_emulator::multiply(ta, tb, m, n, k, harness_emulator::number(*alpha), a, Type, lda, 0, b, Type, ldb, 0, harness_emulator::number(*beta), c, Type, ldc, 0, 1); \
   }                                                                                                                          \
   inline cublasStatus_t cublas##Name##gemmStridedBatched(                                                                    \
       cublasHandle_t, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const T* alpha, const T* a, int lda,  \
       long long sa, const T* b, int ldb, long long sb, const T* beta, T* c, int ldc, long long sc, int batches) {            \
-    return harness_emulator::multiply(ta, tb, m, n, k, double(*alpha), a, Type, lda, sa, b, Type, ldb, sb, double(*beta), c, Type, ldc, sc, batches); \
+    return harness_emulator::multiply(ta, tb, m, n, k, harness_emulator::number(*alpha), a, Type, lda, sa, b, Type, ldb, sb, harness_emulator::number(*beta), c, Type, ldc, sc, batches); \
   }
 HARNESS_GEMM(S, float, CUDA_R_32F)
 HARNESS_GEMM(D, double, CUDA_R_64F)

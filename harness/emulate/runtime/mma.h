@@ -76,16 +76,24 @@ void gather(const F& own, const F* all[32], int line) {
 }
 inline double wide(float v) { return v; }
 inline double wide(double v) { return v; }
-inline double wide(__half v) { return float(v); }
-inline double wide(__nv_bfloat16 v) { return float(v); }
+inline double wide(__half v) { return v.harness_value(); }
+inline double wide(__nv_bfloat16 v) { return v.harness_value(); }
+template <typename To, typename From>
+To narrow(const From& v) {
+  if constexpr (std::is_same<To, __half>::value || std::is_same<To, __nv_bfloat16>::value) {
+    return To::harness_from(v);
+  } else {
+    return static_cast<To>(v);
+  }
+}
 inline int64_t wide(int v) { return v; }
 inline int64_t wide(signed char v) { return v; }
 inline int64_t wide(unsigned char v) { return v; }
 }
 
-template <typename Use, int M, int N, int K, typename T, typename Layout, typename V>
-void fill_fragment(fragment<Use, M, N, K, T, Layout>& f, const V& value) {
-  for (auto& element : f.x) { element = static_cast<typename harness_shape::Stored<T>::type>(value); }
+template <typename Use, int M, int N, int K, typename T, typename Layout>
+void fill_fragment(fragment<Use, M, N, K, T, Layout>& f, const std::common_type_t<typename harness_shape::Stored<T>::type>& value) {
+  for (auto& element : f.x) { element = value; }
 }
 template <typename Use, int M, int N, int K, typename T, typename Layout, typename P>
 void load_matrix_sync(fragment<Use, M, N, K, T, Layout>& f, const P* from, unsigned leading, HARNESS_LINE) {
@@ -128,7 +136,7 @@ void mma_sync(fragment<accumulator, M, N, K, TD>& d, const fragment<matrix_a, M,
     for (int k = 0; k < K; ++k) {
       sum += harness_shape::wide(harness_shape::element(all_a, r, k)) * harness_shape::wide(harness_shape::element(all_b, k, column));
     }
-    result[i] = static_cast<typename harness_shape::Stored<TD>::type>(sum);
+    result[i] = harness_shape::narrow<typename harness_shape::Stored<TD>::type>(sum);
   }
   __syncwarp(0xffffffffu, harness_line);  // nobody changes a fragment before all have read it
   for (int i = 0; i < d.num_elements; ++i) { d.x[i] = result[i]; }

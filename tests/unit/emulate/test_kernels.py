@@ -35,8 +35,7 @@ HEAD = """
 #include <emulator/intrinsics.h>
 #include <emulator/atomics.h>
 #include <emulator/warp.h>
-#include <emulator/bfloat16.h>
-#include <emulator/ptx.h>
+#include <emulator/small.h>
 #include <emulator/inside.h>
 """
 

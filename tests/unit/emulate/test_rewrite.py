@@ -113,10 +113,13 @@ def test_shared_memory_of_a_whole_source_is_found_where_it_is_used() -> None:
     assert "#define s (::harness_emulator::dynamic_shared<" in found and "#line 1" in found
 
 
-@pytest.mark.parametrize("declaration", ["__shared__ float (*a)[4];", "__shared__ int a = 3;"])
-def test_a_shared_declaration_of_another_form_is_named(declaration: str) -> None:
-    _, problems = rewrite_device_source(f"__global__ void k() {{\n{declaration} }}", checked=False)
+def test_a_shared_declaration_of_another_form_is_named() -> None:
+    _, problems = rewrite_device_source("__global__ void k() {\n__shared__ float (*a)[4]; }", checked=False)
     assert [problem.line for problem in problems] == [2]
+
+
+def test_a_shared_variable_with_a_value_is_left_for_the_compiler_to_refuse() -> None:
+    assert "__shared__ int a = 3;" in rewrite("__global__ void k() { __shared__ int a = 3; }")
 
 
 @pytest.mark.parametrize(

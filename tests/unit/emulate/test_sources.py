@@ -26,6 +26,12 @@ def test_python_is_included_only_where_it_is_named(text: str, needed: bool) -> N
     assert ("-DHARNESS_NEEDS_PYTHON" in device.flags) == needed and device.may_need_more
 
 
+def test_torchs_flags_come_before_those_that_undo_them() -> None:
+    request = BuildRequest(name="a", cuda_sources=("int x;",), extra_cuda_cflags=("-U__CUDA_NO_HALF_OPERATORS__",))
+    flags = prepare_sources(request, EMULATION).units[1].flags
+    assert flags.index("-D__CUDA_NO_HALF_OPERATORS__") < flags.index("-U__CUDA_NO_HALF_OPERATORS__")
+
+
 def test_files_of_load_keep_their_names_and_headers_are_no_units() -> None:
     request = BuildRequest(name="a", files=(("b.cpp", "int x;"), ("k.cu", '#include "h.cuh"'), ("h.cuh", "int y;")))
     prepared = prepare_sources(request, EMULATION)

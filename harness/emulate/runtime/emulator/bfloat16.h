@@ -14,7 +14,9 @@ struct alignas(2) __nv_bfloat16 {
  public:
   __nv_bfloat16() = default;
   constexpr __nv_bfloat16(const __nv_bfloat16_raw& raw) : bits_(raw.x) {}
-  __nv_bfloat16(const c10::BFloat16& value) : bits_(value.x) {}
+  template <typename T, typename = std::enable_if_t<std::is_same<T, c10::BFloat16>::value>>
+  __nv_bfloat16(const T& value) : bits_(value.x) {}
+#ifndef __CUDA_NO_BFLOAT16_CONVERSIONS__
   __nv_bfloat16(float value) : bits_(c10::detail::round_to_nearest_even(value)) {}
   __nv_bfloat16(double value) : __nv_bfloat16(float(value)) {}
   __nv_bfloat16(int value) : __nv_bfloat16(float(value)) {}
@@ -25,19 +27,23 @@ struct alignas(2) __nv_bfloat16 {
   __nv_bfloat16(unsigned long long value) : __nv_bfloat16(float(value)) {}
   __nv_bfloat16(short value) : __nv_bfloat16(float(value)) {}
   __nv_bfloat16(unsigned short value) : __nv_bfloat16(float(value)) {}
-  operator float() const { return harness_emulator::cast_bits<float>(uint32_t(bits_) << 16); }
+  operator float() const { return harness_value(); }
+  explicit operator double() const { return harness_value(); }
+  explicit operator int() const { return harness_emulator::convert<int>(harness_value()); }
+  explicit operator unsigned() const { return harness_emulator::convert<unsigned>(harness_value()); }
+  explicit operator long() const { return harness_emulator::convert<long>(harness_value()); }
+  explicit operator long long() const { return harness_emulator::convert<long long>(harness_value()); }
+  explicit operator short() const { return short(harness_emulator::convert<int>(harness_value())); }
+  explicit operator unsigned short() const { return static_cast<unsigned short>(harness_emulator::convert<unsigned>(harness_value())); }
+  explicit operator signed char() const { return static_cast<signed char>(harness_emulator::convert<int>(harness_value())); }
+  explicit operator unsigned char() const { return static_cast<unsigned char>(harness_emulator::convert<unsigned>(harness_value())); }
+  explicit operator bool() const { return (bits_ & 0x7fffu) != 0; }
+#endif
+  float harness_value() const { return harness_emulator::cast_bits<float>(uint32_t(bits_) << 16); }
+  template <typename T>
+  static __nv_bfloat16 harness_from(T value) { return harness_make(c10::detail::round_to_nearest_even(float(value))); }
   operator __nv_bfloat16_raw() const { return {bits_}; }
   operator c10::BFloat16() const { return c10::BFloat16(bits_, c10::BFloat16::from_bits()); }
-  explicit operator double() const { return float(*this); }
-  explicit operator int() const { return harness_emulator::convert<int>(float(*this)); }
-  explicit operator unsigned() const { return harness_emulator::convert<unsigned>(float(*this)); }
-  explicit operator long() const { return harness_emulator::convert<long>(float(*this)); }
-  explicit operator long long() const { return harness_emulator::convert<long long>(float(*this)); }
-  explicit operator short() const { return short(int(*this)); }
-  explicit operator unsigned short() const { return static_cast<unsigned short>(unsigned(*this)); }
-  explicit operator signed char() const { return static_cast<signed char>(int(*this)); }
-  explicit operator unsigned char() const { return static_cast<unsigned char>(unsigned(*this)); }
-  explicit operator bool() const { return (bits_ & 0x7fffu) != 0; }
   unsigned short harness_bits() const { return bits_; }
   static __nv_bfloat16 harness_make(unsigned short bits) { return __nv_bfloat16(__nv_bfloat16_raw{bits}); }
 };
@@ -49,6 +55,12 @@ struct alignas(4) __nv_bfloat162 {
 using nv_bfloat16 = __nv_bfloat16;
 using nv_bfloat162 = __nv_bfloat162;
 
+#ifndef __CUDA_NO_BFLOAT16_OPERATORS__
+#define HARNESS_S_OPERATORS
+#endif
+#ifndef __CUDA_NO_BFLOAT162_OPERATORS__
+#define HARNESS_S2_OPERATORS
+#endif
 #define HARNESS_S __nv_bfloat16
 #define HARNESS_S2 __nv_bfloat162
 #define HARNESS_NAME(prefix, suffix) prefix##bfloat16##suffix
@@ -56,27 +68,29 @@ using nv_bfloat162 = __nv_bfloat162;
 #undef HARNESS_S
 #undef HARNESS_S2
 #undef HARNESS_NAME
+#undef HARNESS_S_OPERATORS
+#undef HARNESS_S2_OPERATORS
 
-inline __nv_bfloat16 __float2bfloat16(float x) { return __nv_bfloat16(x); }
-inline __nv_bfloat16 __float2bfloat16_rn(float x) { return __nv_bfloat16(x); }
-inline __nv_bfloat16 __double2bfloat16(double x) { return __nv_bfloat16(x); }
-inline float __bfloat162float(__nv_bfloat16 x) { return float(x); }
+inline __nv_bfloat16 __float2bfloat16(float x) { return __nv_bfloat16::harness_from(x); }
+inline __nv_bfloat16 __float2bfloat16_rn(float x) { return __nv_bfloat16::harness_from(x); }
+inline __nv_bfloat16 __double2bfloat16(double x) { return __nv_bfloat16::harness_from(x); }
+inline float __bfloat162float(__nv_bfloat16 x) { return x.harness_value(); }
 inline __nv_bfloat16 __float2bfloat16_rz(float x) {
   return __nv_bfloat16::harness_make(static_cast<unsigned short>(harness_emulator::cast_bits<uint32_t>(x) >> 16));
 }
-inline __nv_bfloat162 __float2bfloat162_rn(float x) { return {__nv_bfloat16(x), __nv_bfloat16(x)}; }
-inline __nv_bfloat162 __floats2bfloat162_rn(float x, float y) { return {__nv_bfloat16(x), __nv_bfloat16(y)}; }
-inline __nv_bfloat162 __float22bfloat162_rn(float2 v) { return {__nv_bfloat16(v.x), __nv_bfloat16(v.y)}; }
-inline float2 __bfloat1622float2(__nv_bfloat162 v) { return {float(v.x), float(v.y)}; }
+inline __nv_bfloat162 __float2bfloat162_rn(float x) { return {__nv_bfloat16::harness_from(x), __nv_bfloat16::harness_from(x)}; }
+inline __nv_bfloat162 __floats2bfloat162_rn(float x, float y) { return {__nv_bfloat16::harness_from(x), __nv_bfloat16::harness_from(y)}; }
+inline __nv_bfloat162 __float22bfloat162_rn(float2 v) { return {__nv_bfloat16::harness_from(v.x), __nv_bfloat16::harness_from(v.y)}; }
+inline float2 __bfloat1622float2(__nv_bfloat162 v) { return {v.x.harness_value(), v.y.harness_value()}; }
 inline __nv_bfloat162 __bfloat162bfloat162(__nv_bfloat16 x) { return {x, x}; }
 inline __nv_bfloat162 __halves2bfloat162(__nv_bfloat16 x, __nv_bfloat16 y) { return {x, y}; }
-inline float __low2float(__nv_bfloat162 v) { return float(v.x); }
-inline float __high2float(__nv_bfloat162 v) { return float(v.y); }
+inline float __low2float(__nv_bfloat162 v) { return v.x.harness_value(); }
+inline float __high2float(__nv_bfloat162 v) { return v.y.harness_value(); }
 inline __nv_bfloat162 make_bfloat162(__nv_bfloat16 x, __nv_bfloat16 y) { return {x, y}; }
-inline int __bfloat162int_rn(__nv_bfloat16 x) { return __float2int_rn(float(x)); }
-inline int __bfloat162int_rz(__nv_bfloat16 x) { return __float2int_rz(float(x)); }
-inline __nv_bfloat16 __int2bfloat16_rn(int x) { return __nv_bfloat16(x); }
-inline __nv_bfloat16 __uint2bfloat16_rn(unsigned x) { return __nv_bfloat16(x); }
+inline int __bfloat162int_rn(__nv_bfloat16 x) { return __float2int_rn(x.harness_value()); }
+inline int __bfloat162int_rz(__nv_bfloat16 x) { return __float2int_rz(x.harness_value()); }
+inline __nv_bfloat16 __int2bfloat16_rn(int x) { return __nv_bfloat16::harness_from(x); }
+inline __nv_bfloat16 __uint2bfloat16_rn(unsigned x) { return __nv_bfloat16::harness_from(x); }
 inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 x) { return x.harness_bits(); }
 inline short __bfloat16_as_short(__nv_bfloat16 x) { return short(x.harness_bits()); }
 inline __nv_bfloat16 __ushort_as_bfloat16(unsigned short x) { return __nv_bfloat16::harness_make(x); }

@@ -13,7 +13,4 @@
 #include "intrinsics.h"
 #include "atomics.h"
 #include "warp.h"
-#include "half.h"
-#include "bfloat16.h"
-#include "ptx.h"
 #include "tensors.h"

@@ -33,7 +33,9 @@ struct alignas(2) __half {
  public:
   __half() = default;
   constexpr __half(const __half_raw& raw) : bits_(raw.x) {}
-  __half(const c10::Half& value) : bits_(value.x) {}
+  template <typename T, typename = std::enable_if_t<std::is_same<T, c10::Half>::value>>
+  __half(const T& value) : bits_(value.x) {}
+#ifndef __CUDA_NO_HALF_CONVERSIONS__
   __half(float value) : bits_(harness_emulator::half_bits(value)) {}
   __half(double value) : bits_(harness_emulator::half_bits_of_double(value)) {}
   __half(int value) : __half(double(value)) {}
@@ -44,20 +46,26 @@ struct alignas(2) __half {
   __half(unsigned long long value) : __half(double(value)) {}
   __half(short value) : __half(float(value)) {}
   __half(unsigned short value) : __half(float(value)) {}
-  operator float() const { return harness_emulator::half_value(bits_); }
+  operator float() const { return harness_value(); }
+  explicit operator double() const { return harness_value(); }
+  explicit operator int() const { return harness_emulator::convert<int>(harness_value()); }
+  explicit operator unsigned() const { return harness_emulator::convert<unsigned>(harness_value()); }
+  explicit operator long() const { return harness_emulator::convert<long>(harness_value()); }
+  explicit operator unsigned long() const { return harness_emulator::convert<unsigned long>(harness_value()); }
+  explicit operator long long() const { return harness_emulator::convert<long long>(harness_value()); }
+  explicit operator short() const { return short(harness_emulator::convert<int>(harness_value())); }
+  explicit operator unsigned short() const { return static_cast<unsigned short>(harness_emulator::convert<unsigned>(harness_value())); }
+  explicit operator signed char() const { return static_cast<signed char>(harness_emulator::convert<int>(harness_value())); }
+  explicit operator unsigned char() const { return static_cast<unsigned char>(harness_emulator::convert<unsigned>(harness_value())); }
+  explicit operator bool() const { return (bits_ & 0x7fffu) != 0; }
+#endif
   operator __half_raw() const { return {bits_}; }
   operator c10::Half() const { return c10::Half(bits_, c10::Half::from_bits()); }
-  explicit operator double() const { return float(*this); }
-  explicit operator int() const { return harness_emulator::convert<int>(float(*this)); }
-  explicit operator unsigned() const { return harness_emulator::convert<unsigned>(float(*this)); }
-  explicit operator long() const { return harness_emulator::convert<long>(float(*this)); }
-  explicit operator unsigned long() const { return harness_emulator::convert<unsigned long>(float(*this)); }
-  explicit operator long long() const { return harness_emulator::convert<long long>(float(*this)); }
-  explicit operator short() const { return short(int(*this)); }
-  explicit operator unsigned short() const { return static_cast<unsigned short>(unsigned(*this)); }
-  explicit operator signed char() const { return static_cast<signed char>(int(*this)); }
-  explicit operator unsigned char() const { return static_cast<unsigned char>(unsigned(*this)); }
-  explicit operator bool() const { return (bits_ & 0x7fffu) != 0; }
+  float harness_value() const { return harness_emulator::half_value(bits_); }
+  static __half harness_from(float value) { return harness_make(harness_emulator::half_bits(value)); }
+  static __half harness_from(double value) { return harness_make(harness_emulator::half_bits_of_double(value)); }
+  template <typename T>
+  static __half harness_from(T value) { return harness_from(double(value)); }
   unsigned short harness_bits() const { return bits_; }
   static __half harness_make(unsigned short bits) { return __half(__half_raw{bits}); }
 };
@@ -72,6 +80,12 @@ using half2 = __half2;
 using nv_half = __half;
 using nv_half2 = __half2;
 
+#ifndef __CUDA_NO_HALF_OPERATORS__
+#define HARNESS_S_OPERATORS
+#endif
+#ifndef __CUDA_NO_HALF2_OPERATORS__
+#define HARNESS_S2_OPERATORS
+#endif
 #define HARNESS_S __half
 #define HARNESS_S2 __half2
 #define HARNESS_NAME(prefix, suffix) prefix##half##suffix
@@ -79,35 +93,37 @@ using nv_half2 = __half2;
 #undef HARNESS_S
 #undef HARNESS_S2
 #undef HARNESS_NAME
+#undef HARNESS_S_OPERATORS
+#undef HARNESS_S2_OPERATORS
 
-inline __half __float2half(float x) { return __half(x); }
-inline __half __float2half_rn(float x) { return __half(x); }
-inline __half __double2half(double x) { return __half(x); }
-inline float __half2float(__half x) { return float(x); }
+inline __half __float2half(float x) { return __half::harness_from(x); }
+inline __half __float2half_rn(float x) { return __half::harness_from(x); }
+inline __half __double2half(double x) { return __half::harness_from(x); }
+inline float __half2float(__half x) { return x.harness_value(); }
 inline __half __float2half_rz(float x) {
-  const __half nearest(x);
-  const bool is_beyond = std::fabs(float(nearest)) > std::fabs(x) && std::isfinite(x);
+  const __half nearest = __half::harness_from(x);
+  const bool is_beyond = std::fabs(nearest.harness_value()) > std::fabs(x) && std::isfinite(x);
   return is_beyond ? __half::harness_make(static_cast<unsigned short>(nearest.harness_bits() - 1)) : nearest;
 }
-inline __half2 __float2half2_rn(float x) { return {__half(x), __half(x)}; }
-inline __half2 __floats2half2_rn(float x, float y) { return {__half(x), __half(y)}; }
-inline __half2 __float22half2_rn(float2 v) { return {__half(v.x), __half(v.y)}; }
-inline float2 __half22float2(__half2 v) { return {float(v.x), float(v.y)}; }
+inline __half2 __float2half2_rn(float x) { return {__half::harness_from(x), __half::harness_from(x)}; }
+inline __half2 __floats2half2_rn(float x, float y) { return {__half::harness_from(x), __half::harness_from(y)}; }
+inline __half2 __float22half2_rn(float2 v) { return {__half::harness_from(v.x), __half::harness_from(v.y)}; }
+inline float2 __half22float2(__half2 v) { return {v.x.harness_value(), v.y.harness_value()}; }
 inline __half2 __half2half2(__half x) { return {x, x}; }
 inline __half2 __halves2half2(__half x, __half y) { return {x, y}; }
-inline float __low2float(__half2 v) { return float(v.x); }
-inline float __high2float(__half2 v) { return float(v.y); }
+inline float __low2float(__half2 v) { return v.x.harness_value(); }
+inline float __high2float(__half2 v) { return v.y.harness_value(); }
 inline __half2 make_half2(__half x, __half y) { return {x, y}; }
-inline int __half2int_rn(__half x) { return __float2int_rn(float(x)); }
-inline int __half2int_rz(__half x) { return __float2int_rz(float(x)); }
-inline int __half2int_rd(__half x) { return __float2int_rd(float(x)); }
-inline int __half2int_ru(__half x) { return __float2int_ru(float(x)); }
-inline unsigned __half2uint_rn(__half x) { return __float2uint_rn(float(x)); }
-inline unsigned __half2uint_rz(__half x) { return __float2uint_rz(float(x)); }
-inline __half __int2half_rn(int x) { return __half(x); }
-inline __half __uint2half_rn(unsigned x) { return __half(x); }
-inline __half __ll2half_rn(long long x) { return __half(x); }
-inline __half __short2half_rn(short x) { return __half(x); }
+inline int __half2int_rn(__half x) { return __float2int_rn(x.harness_value()); }
+inline int __half2int_rz(__half x) { return __float2int_rz(x.harness_value()); }
+inline int __half2int_rd(__half x) { return __float2int_rd(x.harness_value()); }
+inline int __half2int_ru(__half x) { return __float2int_ru(x.harness_value()); }
+inline unsigned __half2uint_rn(__half x) { return __float2uint_rn(x.harness_value()); }
+inline unsigned __half2uint_rz(__half x) { return __float2uint_rz(x.harness_value()); }
+inline __half __int2half_rn(int x) { return __half::harness_from(x); }
+inline __half __uint2half_rn(unsigned x) { return __half::harness_from(x); }
+inline __half __ll2half_rn(long long x) { return __half::harness_from(x); }
+inline __half __short2half_rn(short x) { return __half::harness_from(x); }
 inline unsigned short __half_as_ushort(__half x) { return x.harness_bits(); }
 inline short __half_as_short(__half x) { return short(x.harness_bits()); }
 inline __half __ushort_as_half(unsigned short x) { return __half::harness_make(x); }

@@ -53,7 +53,7 @@ void spread(const uint32_t* from, Out&... out) { (give(out, *from++), ...); }
 
 template <typename Small>
 uint32_t pack_two(float low, float high) {
-  return uint32_t(Small(low).harness_bits()) | uint32_t(Small(high).harness_bits()) << 16;
+  return uint32_t(Small::harness_from(low).harness_bits()) | uint32_t(Small::harness_from(high).harness_bits()) << 16;
 }
 inline uint32_t to_tf32(float value) { return (cast_bits<uint32_t>(value) + 0x1000u) & 0xffffe000u; }
 
@@ -136,7 +136,7 @@ void multiply(uint32_t* d, const uint32_t* a, const uint32_t* b, const uint32_t*
       }
     }
     if constexpr (std::is_same<Sum, __half>::value) {
-      const __half total(float(sum) + half_value(uint16_t(c[i / 2] >> (16 * (i % 2)))));
+      const __half total = __half::harness_from(float(sum) + half_value(uint16_t(c[i / 2] >> (16 * (i % 2)))));
       d[i / 2] = i % 2 ? d[i / 2] | uint32_t(total.harness_bits()) << 16 : total.harness_bits();
     } else {
       d[i] = cast_bits<uint32_t>(Sum(sum + Wide(cast_bits<Sum>(c[i]))));

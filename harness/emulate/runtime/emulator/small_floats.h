@@ -1,27 +1,63 @@
 // What half and bfloat16 have in common. No guard: included once for each, with HARNESS_S and HARNESS_S2 the types.
 
-#define HARNESS_OP(Op)                                                                        \
-  inline HARNESS_S operator Op(const HARNESS_S& a, const HARNESS_S& b) { return HARNESS_S(float(a) Op float(b)); } \
-  inline HARNESS_S& operator Op##=(HARNESS_S& a, const HARNESS_S& b) { return a = a Op b; }   \
-  inline HARNESS_S2 operator Op(const HARNESS_S2& a, const HARNESS_S2& b) { return {a.x Op b.x, a.y Op b.y}; } \
-  inline HARNESS_S2& operator Op##=(HARNESS_S2& a, const HARNESS_S2& b) { return a = a Op b; }
-HARNESS_OP(+)
-HARNESS_OP(-)
-HARNESS_OP(*)
-HARNESS_OP(/)
+#define HARNESS_ARITHMETIC(Name, Op)                                                                          \
+  inline HARNESS_S harness_##Name(const HARNESS_S& a, const HARNESS_S& b) {                                  \
+    return HARNESS_S::harness_from(a.harness_value() Op b.harness_value());                                  \
+  }                                                                                                          \
+  inline HARNESS_S2 harness_##Name(const HARNESS_S2& a, const HARNESS_S2& b) {                               \
+    return {harness_##Name(a.x, b.x), harness_##Name(a.y, b.y)};                                             \
+  }
+HARNESS_ARITHMETIC(add, +)
+HARNESS_ARITHMETIC(sub, -)
+HARNESS_ARITHMETIC(mul, *)
+HARNESS_ARITHMETIC(div, /)
+#undef HARNESS_ARITHMETIC
+inline HARNESS_S harness_negative(const HARNESS_S& a) {
+  return HARNESS_S::harness_make(static_cast<unsigned short>(a.harness_bits() ^ 0x8000u));
+}
+
+// What torch's flags take away from half, unless a candidate undefines them.
+#ifdef HARNESS_S_OPERATORS
+#define HARNESS_OP(Op, Name)                                                                                  \
+  inline HARNESS_S operator Op(const HARNESS_S& a, const HARNESS_S& b) { return harness_##Name(a, b); }       \
+  inline HARNESS_S& operator Op##=(HARNESS_S& a, const HARNESS_S& b) { return a = harness_##Name(a, b); }
+HARNESS_OP(+, add)
+HARNESS_OP(-, sub)
+HARNESS_OP(*, mul)
+HARNESS_OP(/, div)
 #undef HARNESS_OP
-inline HARNESS_S operator-(const HARNESS_S& a) { return HARNESS_S::harness_make(static_cast<unsigned short>(a.harness_bits() ^ 0x8000u)); }
+inline HARNESS_S operator-(const HARNESS_S& a) { return harness_negative(a); }
 inline HARNESS_S operator+(const HARNESS_S& a) { return a; }
-inline HARNESS_S2 operator-(const HARNESS_S2& a) { return {-a.x, -a.y}; }
-inline HARNESS_S& operator++(HARNESS_S& a) { return a += HARNESS_S(1.0f); }
-inline HARNESS_S& operator--(HARNESS_S& a) { return a -= HARNESS_S(1.0f); }
+inline HARNESS_S& operator++(HARNESS_S& a) { return a = harness_add(a, HARNESS_S::harness_from(1.0f)); }
+inline HARNESS_S& operator--(HARNESS_S& a) { return a = harness_sub(a, HARNESS_S::harness_from(1.0f)); }
+#define HARNESS_OP(Op) \
+  inline bool operator Op(const HARNESS_S& a, const HARNESS_S& b) { return a.harness_value() Op b.harness_value(); }
+HARNESS_OP(==)
+HARNESS_OP(!=)
+HARNESS_OP(<)
+HARNESS_OP(>)
+HARNESS_OP(<=)
+HARNESS_OP(>=)
+#undef HARNESS_OP
+#endif
+#ifdef HARNESS_S2_OPERATORS
+#define HARNESS_OP(Op, Name)                                                                                  \
+  inline HARNESS_S2 operator Op(const HARNESS_S2& a, const HARNESS_S2& b) { return harness_##Name(a, b); }    \
+  inline HARNESS_S2& operator Op##=(HARNESS_S2& a, const HARNESS_S2& b) { return a = harness_##Name(a, b); }
+HARNESS_OP(+, add)
+HARNESS_OP(-, sub)
+HARNESS_OP(*, mul)
+HARNESS_OP(/, div)
+#undef HARNESS_OP
+inline HARNESS_S2 operator-(const HARNESS_S2& a) { return {harness_negative(a.x), harness_negative(a.y)}; }
+#endif
 
 #define HARNESS_COMPARE(Op, Name)                                                                                  \
-  inline bool operator Op(const HARNESS_S& a, const HARNESS_S& b) { return float(a) Op float(b); }                 \
-  inline bool __h##Name(HARNESS_S a, HARNESS_S b) { return float(a) Op float(b); }                                 \
-  inline bool __hb##Name##2(HARNESS_S2 a, HARNESS_S2 b) { return (a.x Op b.x) && (a.y Op b.y); }                   \
+  inline bool __h##Name(HARNESS_S a, HARNESS_S b) { return a.harness_value() Op b.harness_value(); }                                 \
+  inline bool __hb##Name##2(HARNESS_S2 a, HARNESS_S2 b) { return (a.x.harness_value() Op b.x.harness_value()) && (a.y.harness_value() Op b.y.harness_value()); }                   \
   inline HARNESS_S2 __h##Name##2(HARNESS_S2 a, HARNESS_S2 b) {                                                     \
-    return {HARNESS_S(a.x Op b.x ? 1.0f : 0.0f), HARNESS_S(a.y Op b.y ? 1.0f : 0.0f)};                             \
+    return {HARNESS_S::harness_from(a.x.harness_value() Op b.x.harness_value() ? 1.0f : 0.0f), \
+            HARNESS_S::harness_from(a.y.harness_value() Op b.y.harness_value() ? 1.0f : 0.0f)};                             \
   }
 HARNESS_COMPARE(==, eq)
 HARNESS_COMPARE(!=, ne)
@@ -31,36 +67,36 @@ HARNESS_COMPARE(<=, le)
 HARNESS_COMPARE(>=, ge)
 #undef HARNESS_COMPARE
 
-inline HARNESS_S __hadd(HARNESS_S a, HARNESS_S b) { return a + b; }
-inline HARNESS_S __hsub(HARNESS_S a, HARNESS_S b) { return a - b; }
-inline HARNESS_S __hmul(HARNESS_S a, HARNESS_S b) { return a * b; }
-inline HARNESS_S __hadd_rn(HARNESS_S a, HARNESS_S b) { return a + b; }
-inline HARNESS_S __hsub_rn(HARNESS_S a, HARNESS_S b) { return a - b; }
-inline HARNESS_S __hmul_rn(HARNESS_S a, HARNESS_S b) { return a * b; }
-inline HARNESS_S __hdiv(HARNESS_S a, HARNESS_S b) { return a / b; }
-inline HARNESS_S __hneg(HARNESS_S a) { return -a; }
+inline HARNESS_S __hadd(HARNESS_S a, HARNESS_S b) { return harness_add(a, b); }
+inline HARNESS_S __hsub(HARNESS_S a, HARNESS_S b) { return harness_sub(a, b); }
+inline HARNESS_S __hmul(HARNESS_S a, HARNESS_S b) { return harness_mul(a, b); }
+inline HARNESS_S __hadd_rn(HARNESS_S a, HARNESS_S b) { return harness_add(a, b); }
+inline HARNESS_S __hsub_rn(HARNESS_S a, HARNESS_S b) { return harness_sub(a, b); }
+inline HARNESS_S __hmul_rn(HARNESS_S a, HARNESS_S b) { return harness_mul(a, b); }
+inline HARNESS_S __hdiv(HARNESS_S a, HARNESS_S b) { return harness_div(a, b); }
+inline HARNESS_S __hneg(HARNESS_S a) { return harness_negative(a); }
 inline HARNESS_S __habs(HARNESS_S a) { return HARNESS_S::harness_make(a.harness_bits() & 0x7fffu); }
-inline HARNESS_S __hfma(HARNESS_S a, HARNESS_S b, HARNESS_S c) { return HARNESS_S(double(a) * double(b) + double(c)); }
+inline HARNESS_S __hfma(HARNESS_S a, HARNESS_S b, HARNESS_S c) { return HARNESS_S::harness_from(double(a.harness_value()) * double(b.harness_value()) + double(c.harness_value())); }
 inline HARNESS_S __hfma_relu(HARNESS_S a, HARNESS_S b, HARNESS_S c) {
   const HARNESS_S r = __hfma(a, b, c);
-  return float(r) > 0.0f ? r : HARNESS_S(0.0f);
+  return r.harness_value() > 0.0f ? r : HARNESS_S::harness_from(0.0f);
 }
-inline HARNESS_S __hmax(HARNESS_S a, HARNESS_S b) { return HARNESS_S(::fmaxf(float(a), float(b))); }
-inline HARNESS_S __hmin(HARNESS_S a, HARNESS_S b) { return HARNESS_S(::fminf(float(a), float(b))); }
-inline HARNESS_S __hmax_nan(HARNESS_S a, HARNESS_S b) { return float(a) != float(a) ? a : float(b) != float(b) ? b : __hmax(a, b); }
-inline HARNESS_S __hmin_nan(HARNESS_S a, HARNESS_S b) { return float(a) != float(a) ? a : float(b) != float(b) ? b : __hmin(a, b); }
-inline HARNESS_S __hadd_sat(HARNESS_S a, HARNESS_S b) { return HARNESS_S(saturate(float(a + b))); }
-inline HARNESS_S __hmul_sat(HARNESS_S a, HARNESS_S b) { return HARNESS_S(saturate(float(a * b))); }
-inline bool __hisnan(HARNESS_S a) { return float(a) != float(a); }
-inline int __hisinf(HARNESS_S a) { return std::isinf(float(a)) ? (float(a) > 0 ? 1 : -1) : 0; }
+inline HARNESS_S __hmax(HARNESS_S a, HARNESS_S b) { return HARNESS_S::harness_from(::fmaxf(a.harness_value(), b.harness_value())); }
+inline HARNESS_S __hmin(HARNESS_S a, HARNESS_S b) { return HARNESS_S::harness_from(::fminf(a.harness_value(), b.harness_value())); }
+inline HARNESS_S __hmax_nan(HARNESS_S a, HARNESS_S b) { return a.harness_value() != a.harness_value() ? a : b.harness_value() != b.harness_value() ? b : __hmax(a, b); }
+inline HARNESS_S __hmin_nan(HARNESS_S a, HARNESS_S b) { return a.harness_value() != a.harness_value() ? a : b.harness_value() != b.harness_value() ? b : __hmin(a, b); }
+inline HARNESS_S __hadd_sat(HARNESS_S a, HARNESS_S b) { return HARNESS_S::harness_from(saturate(harness_add(a, b).harness_value())); }
+inline HARNESS_S __hmul_sat(HARNESS_S a, HARNESS_S b) { return HARNESS_S::harness_from(saturate(harness_mul(a, b).harness_value())); }
+inline bool __hisnan(HARNESS_S a) { return a.harness_value() != a.harness_value(); }
+inline int __hisinf(HARNESS_S a) { return std::isinf(a.harness_value()) ? (a.harness_value() > 0 ? 1 : -1) : 0; }
 
-inline HARNESS_S2 __hadd2(HARNESS_S2 a, HARNESS_S2 b) { return a + b; }
-inline HARNESS_S2 __hsub2(HARNESS_S2 a, HARNESS_S2 b) { return a - b; }
-inline HARNESS_S2 __hmul2(HARNESS_S2 a, HARNESS_S2 b) { return a * b; }
-inline HARNESS_S2 __hadd2_rn(HARNESS_S2 a, HARNESS_S2 b) { return a + b; }
-inline HARNESS_S2 __hmul2_rn(HARNESS_S2 a, HARNESS_S2 b) { return a * b; }
-inline HARNESS_S2 __h2div(HARNESS_S2 a, HARNESS_S2 b) { return a / b; }
-inline HARNESS_S2 __hneg2(HARNESS_S2 a) { return -a; }
+inline HARNESS_S2 __hadd2(HARNESS_S2 a, HARNESS_S2 b) { return harness_add(a, b); }
+inline HARNESS_S2 __hsub2(HARNESS_S2 a, HARNESS_S2 b) { return harness_sub(a, b); }
+inline HARNESS_S2 __hmul2(HARNESS_S2 a, HARNESS_S2 b) { return harness_mul(a, b); }
+inline HARNESS_S2 __hadd2_rn(HARNESS_S2 a, HARNESS_S2 b) { return harness_add(a, b); }
+inline HARNESS_S2 __hmul2_rn(HARNESS_S2 a, HARNESS_S2 b) { return harness_mul(a, b); }
+inline HARNESS_S2 __h2div(HARNESS_S2 a, HARNESS_S2 b) { return harness_div(a, b); }
+inline HARNESS_S2 __hneg2(HARNESS_S2 a) { return {harness_negative(a.x), harness_negative(a.y)}; }
 inline HARNESS_S2 __habs2(HARNESS_S2 a) { return {__habs(a.x), __habs(a.y)}; }
 inline HARNESS_S2 __hfma2(HARNESS_S2 a, HARNESS_S2 b, HARNESS_S2 c) { return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)}; }
 inline HARNESS_S2 __hmax2(HARNESS_S2 a, HARNESS_S2 b) { return {__hmax(a.x, b.x), __hmax(a.y, b.y)}; }
@@ -74,7 +110,7 @@ inline HARNESS_S2 HARNESS_NAME(__lows2, 2)(HARNESS_S2 a, HARNESS_S2 b) { return 
 inline HARNESS_S2 HARNESS_NAME(__highs2, 2)(HARNESS_S2 a, HARNESS_S2 b) { return {a.y, b.y}; }
 
 #define HARNESS_MATH(Name, Function)                                                      \
-  inline HARNESS_S h##Name(HARNESS_S a) { return HARNESS_S(Function(float(a))); }         \
+  inline HARNESS_S h##Name(HARNESS_S a) { return HARNESS_S::harness_from(Function(a.harness_value())); }         \
   inline HARNESS_S2 h2##Name(HARNESS_S2 a) { return {h##Name(a.x), h##Name(a.y)}; }
 HARNESS_MATH(exp, ::expf)
 HARNESS_MATH(exp2, ::exp2f)
@@ -97,10 +133,10 @@ HARNESS_MATH(rint, ::rintf)
 inline HARNESS_S __ldg(const HARNESS_S* address) { return *address; }
 inline HARNESS_S2 __ldg(const HARNESS_S2* address) { return *address; }
 inline HARNESS_S atomicAdd(HARNESS_S* address, HARNESS_S value) {
-  return harness_emulator::change_atomically(address, [value](HARNESS_S old) { return old + value; });
+  return harness_emulator::change_atomically(address, [value](HARNESS_S old) { return harness_add(old, value); });
 }
 inline HARNESS_S2 atomicAdd(HARNESS_S2* address, HARNESS_S2 value) {
-  return harness_emulator::change_atomically(address, [value](HARNESS_S2 old) { return old + value; });
+  return harness_emulator::change_atomically(address, [value](HARNESS_S2 old) { return harness_add(old, value); });
 }
 #define HARNESS_SMALL_SHUFFLE(Name, Run, Argument)                                                               \
   inline HARNESS_S Name(unsigned mask, HARNESS_S value, Argument argument, int width = 32, HARNESS_LINE) {       \
