@@ -76,18 +76,19 @@ class PlainKernels:
     def _is_called(self, at: int) -> bool:
         after = step(self._tokens, at)
         if after is not None and self._tokens[after].text == "<":
-            angles, where = 0, after
-            while where is not None:
-                text = self._tokens[where].text
-                angles += (text == "<") - (text == ">")
-                if text in (";", "{", "(", "&&", "||"):
-                    return False
-                where_next = step(self._tokens, where)
-                if angles == 0:
-                    after = where_next
-                    break
-                where = where_next
+            after = self._skip_template_arguments(after)
         return after is not None and self._tokens[after].text in ("(", "{")
+
+    def _skip_template_arguments(self, at: int) -> int | None:
+        """What follows the `>`; None where the `<` is a comparison."""
+        angles = 0
+        where: int | None = at
+        while where is not None and self._tokens[where].text not in (";", "{", "(", "&&", "||"):
+            angles += (self._tokens[where].text == "<") - (self._tokens[where].text == ">")
+            where = step(self._tokens, where)
+            if angles == 0:
+                return where
+        return None
 
     def _begins_lambda(self, at: int) -> bool:
         before = step(self._tokens, at, -1)
