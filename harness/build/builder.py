@@ -67,7 +67,7 @@ class Builder:
         max_cache_bytes: int = DEFAULT_LIMIT_BYTES,
         emulate: Emulation | None = None,
     ) -> None:
-        """With `emulate`, what asks for CUDA is built to run on the CPU, without nvcc and without torch's CUDA build."""
+        """With `emulate`, what asks for CUDA is built to run on the CPU, without nvcc and torch's CUDA build."""
         self._cache = cache
         self.toolchain = toolchain
         self._environment = environment
@@ -190,7 +190,9 @@ class Builder:
                 )
             is_uncovered = lane == UNCOVERED
             lane = "emulated" if is_uncovered else lane
-            library = self._keep(key, Path(name), built if returncode == 0 else None, log, lane, is_uncovered)
+            library = self._keep(
+                key, Path(name), built if returncode == 0 else None, log, lane, is_uncovered=is_uncovered
+            )
         return BuildResult(
             key=key,
             status="built" if library is not None else "uncovered" if is_uncovered else "failed",
@@ -234,7 +236,9 @@ class Builder:
         headers = self.toolchain.packaged_cuda_headers
         return {**environment, "CPLUS_INCLUDE_PATH": ":".join(headers)} if headers else environment
 
-    def _keep(self, key: str, work: Path, built: Path | None, log: str, lane: str, is_uncovered: bool) -> Path | None:
+    def _keep(
+        self, key: str, work: Path, built: Path | None, log: str, lane: str, *, is_uncovered: bool
+    ) -> Path | None:
         """Moves a finished build into the cache in one step: a half-written one is never seen."""
         finished = work / "finished"
         finished.mkdir()
