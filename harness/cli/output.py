@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
 import typer
 
 from harness.domain import StoreError
+from harness.domain.files import replacing
 
 STDOUT = Path("-")
 
@@ -19,15 +18,7 @@ def write_text(path: Path, text: str) -> None:
         typer.echo(text, nl=False)
         return
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name[:40]}.", delete=False) as file:
-            partial = Path(file.name)
-            try:
-                file.write(text.encode("utf-8", "replace"))
-                os.fchmod(file.fileno(), 0o644)
-                partial.replace(path)
-            except BaseException:
-                partial.unlink(missing_ok=True)
-                raise
+        with replacing(path) as partial:
+            partial.write_bytes(text.encode("utf-8", "replace"))
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}; choose another file") from error

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import UsageError
+from harness.domain.files import replacing
 
 EVAL_RESULTS = "eval_results.json"
 BASELINE_TIMES = "baseline_time_torch.json"
@@ -178,13 +179,10 @@ def list_claims(results: Mapping[str, Any], baseline: Mapping[str, Any], level: 
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Writes a file whole or not at all. Raises UsageError where that cannot be done."""
-    partial = path.with_name(f".{path.name[:100]}.partial")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_bytes(content)
-        partial.replace(path)
+        with replacing(path) as partial:
+            partial.write_bytes(content)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
 
 
@@ -226,13 +224,10 @@ def _write_parquet(problems: Sequence[BenchProblem], path: Path) -> None:
     pandas = _import_pandas()
     rows = [(problem.code, problem.level, problem.stem, problem.number) for problem in problems]
     frame = pandas.DataFrame(rows, columns=list(PARQUET_COLUMNS))
-    partial = path.with_name(f".{path.name[:100]}.partial")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        frame.to_parquet(partial, index=False)
-        partial.replace(path)
+        with replacing(path) as partial:
+            frame.to_parquet(partial, index=False)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
 
 

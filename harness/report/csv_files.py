@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import csv
 import fcntl
-import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import StringIO
@@ -21,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import Outcome, StoreError
+from harness.domain.files import replacing
 from harness.rank.leaderboard import GroupKey, LeaderboardRow
 from harness.report.printable import make_cell
 from harness.report.ranking import rank_stored
@@ -110,13 +109,5 @@ def _lock_folder(folder: Path) -> Iterator[None]:
 
 
 def _replace_text(path: Path, text: str) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    partial = Path(name)
-    try:
-        with open(handle, "w", encoding="utf-8", newline="") as file:  # noqa: PTH123
-            file.write(text)
-            os.fchmod(file.fileno(), 0o644)
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+    with replacing(path) as partial:
+        partial.write_text(text, encoding="utf-8", newline="")

@@ -9,8 +9,6 @@ was asked for is left out in this order: answers and logs of the last candidates
 from __future__ import annotations
 
 import gc
-import os
-import tempfile
 from base64 import b64encode
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +21,7 @@ from typing import Any
 
 import harness
 from harness.domain import StoreError, UsageError
+from harness.domain.files import replacing
 from harness.report.answers import Spent, has_run, locate_answer, read_spent
 from harness.report.overview import Material, Price, describe_overview
 from harness.report.packing import clean, encode_numbers, encode_texts, pack
@@ -252,17 +251,8 @@ def _hash_script(script: str) -> str:
 
 
 def _replace_text(path: Path, text: str) -> None:
-    partial: Path | None = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        partial = Path(name)
-        with open(handle, "w", encoding="utf-8") as file:  # noqa: PTH123
-            file.write(text)
-            os.fchmod(file.fileno(), 0o644)
-        partial.replace(path)
+        with replacing(path) as partial:
+            partial.write_text(text, encoding="utf-8")
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error}; choose another place with --output") from error
-    finally:
-        if partial is not None:
-            partial.unlink(missing_ok=True)

@@ -5,12 +5,12 @@ Needs pyarrow, which is an extra: `pip install 'kernel-harness[parquet]'`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.domain import StoreError, UsageError
+from harness.domain.files import replacing
 from harness.report.printable import make_printable
 from harness.store.results import ResultRow
 from harness.store.schema_rows import COLUMN_KINDS
@@ -31,14 +31,11 @@ def write_parquet(rows: Sequence[ResultRow], columns: Sequence[str], path: Path)
     schema = pa.schema([(name, _choose_type(pa, name)) for name in columns])
     arrays = [_read_column(rows, name) for name in columns]
     table = pa.table([pa.array(values, kind) for values, kind in zip(arrays, schema.types, strict=True)], schema=schema)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        pq.write_table(table, partial, compression="zstd")
-        partial.replace(path)
+        with replacing(path) as partial:
+            pq.write_table(table, partial, compression="zstd")
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error}; choose another place") from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _choose_type(pa: Any, name: str) -> Any:

@@ -8,14 +8,13 @@ earns a certificate, and every evaluation made under a valid one carries its dig
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from hashlib import sha256
 from pathlib import Path
 
 from harness.domain import StoreError
+from harness.domain.files import replacing
 
 DIGEST_CHARACTERS = 16
 
@@ -90,10 +89,8 @@ def write_certificate(state_folder: Path, certificate: Certificate) -> Path:
     path = certificate_path(state_folder, certificate.basis.device)
     text = json.dumps({"digest": certificate.digest, **asdict(certificate)}, indent=1) + "\n"
     try:
-        state_folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=state_folder, prefix=".certificate-", delete=False) as file:
-            file.write(text)
-        os.replace(file.name, path)  # noqa: PTH105 - a name, not a path
+        with replacing(path) as partial:
+            partial.write_text(text, encoding="utf-8")
     except OSError as error:
         raise StoreError(f"cannot write the certificate {path}: {error}; make the folder writable") from error
     return path

@@ -8,12 +8,12 @@ Claims never enter `results/`: there every number was measured here.
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from harness.domain import StoreError
+from harness.domain.files import replacing
 
 CLAIMS = "claims.json"
 
@@ -30,10 +30,9 @@ class StoredClaims:
 
 def write_claims(run_dir: Path, claims: StoredClaims) -> None:
     """Keeps claims in the place of earlier ones. Raises StoreError."""
-    partial = run_dir / f".{CLAIMS}.{os.getpid()}"
     try:
-        partial.write_text(json.dumps(asdict(claims), indent=1) + "\n", encoding="utf-8")
-        partial.replace(run_dir / CLAIMS)
+        with replacing(run_dir / CLAIMS) as partial:
+            partial.write_text(json.dumps(asdict(claims), indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise StoreError(f"cannot write {run_dir / CLAIMS}: {error.strerror or error}") from error
 

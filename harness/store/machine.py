@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from harness.domain import StoreError
+from harness.domain.files import replacing
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -39,8 +39,7 @@ def add_to_record(path: Path, values: Mapping[str, Any]) -> None:
         with path.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             merged = {**read_record(path), **values}
-            temporary = path.with_suffix(f".{os.getpid()}.tmp")
-            temporary.write_text(json.dumps(merged, indent=1, sort_keys=True), encoding="utf-8")
-            temporary.replace(path)
+            with replacing(path) as partial:
+                partial.write_text(json.dumps(merged, indent=1, sort_keys=True), encoding="utf-8")
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error}") from error

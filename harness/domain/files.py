@@ -1,0 +1,24 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A place beside `path` to write to. It takes the place of `path` at the end, or is removed if anything is raised.
+
+    Makes the folder where it is missing. Raises OSError.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name[:100]}.{os.getpid()}.{secrets.token_hex(4)}")
+    try:
+        yield partial
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
