@@ -1,0 +1,19 @@
+// 64 KB of declared shared memory.
+// forward: x.flip(0)
+// inputs: x = torch.randn(64)
+// expected: build_error | runtime_error
+// alone: does not build
+#include <torch/extension.h>
+
+__global__ void flip(const float* x, float* y, int n) {
+  __shared__ float s[16384];
+  s[threadIdx.x] = x[threadIdx.x];
+  __syncthreads();
+  y[threadIdx.x] = s[n - 1 - threadIdx.x];
+}
+
+torch::Tensor run(torch::Tensor x) {
+  auto y = torch::empty_like(x);
+  flip<<<1, x.numel()>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.numel());
+  return y;
+}

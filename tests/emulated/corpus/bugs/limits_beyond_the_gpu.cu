@@ -1,0 +1,19 @@
+// More shared memory than the GPU has for a block, asked for without looking at the answer.
+// forward: x.flip(1)
+// inputs: x = torch.randn(12, 64)
+// finding: too_much_shared
+#include <torch/extension.h>
+
+__global__ void flip(const float* x, float* y, int n) {
+  extern __shared__ float row[];
+  row[threadIdx.x] = x[blockIdx.x * n + threadIdx.x];
+  __syncthreads();
+  y[blockIdx.x * n + threadIdx.x] = row[n - 1 - threadIdx.x];
+}
+
+torch::Tensor run(torch::Tensor x) {
+  auto y = torch::empty_like(x);
+  cudaFuncSetAttribute(flip, cudaFuncAttributeMaxDynamicSharedMemorySize, 256 * 1024);
+  flip<<<x.size(0), 64, 256 * 1024>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.size(1));
+  return y;
+}

@@ -1,0 +1,92 @@
+"""The emulated device judges the corpus as a GPU would, names the planted bugs, and raises no false alarm.
+
+A dozen programs in one extension each time; all of them in `make test-all`, and against a GPU where there is one.
+"""
+
+import pytest
+from emulated_corpus import CORPUS, KINDS, Bench, make_batches, read_corpus, read_program
+
+QUICK = {
+    "good": ("add_naive", "ballot_compaction", "half2_add", "matmul_tiled", "softmax_dynamic_shared"),
+    "bad": ("tail_left_out",),
+    "bugs": (
+        "barrier_in_uneven_loop", "bounds_off_by_one", "global_sum_without_atomics", "lanes_full_mask_in_branch",
+        "limits_threads", "order_of_tickets",
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bench(build_cache):
+    with Bench(build_cache) as opened:
+        yield opened
+
+
+def judge(bench, programs):
+    """What came of each, by kind and name."""
+    results = {}
+
+    def keep(result):
+        results[f"{result.program.kind}/{result.program.name}"] = result
+
+    bench.judge(programs, keep)
+    assert len(results) == len(programs)
+    return results
+
+
+def list_wrong(results):
+    return {name: f"{one.why}: {one.evaluation.message[:400]}" for name, one in results.items() if not one.is_right}
+
+
+def test_the_corpus_is_large_enough_and_its_headers_are_whole():
+    programs = read_corpus()
+    count = {kind: sum(one.kind == kind for one in programs) for kind in KINDS}
+    assert count["good"] >= 80 and count["bad"] >= 25 and count["bugs"] >= 40
+    assert len({one.name for one in programs}) == len(programs)
+    assert len({one.text for one in programs}) == len(programs)
+    assert sum(map(len, make_batches(programs))) == len(programs)
+
+
+@pytest.mark.parametrize(
+    ("kind", "header", "complaint"),
+    [
+        ("good", "// Title.\n// inputs: x = 1\n", "forward"),
+        ("good", "// Title.\n// forward: x\n// inputs: x = 1\n// finding: order\n", "exactly the planted bugs"),
+        ("bugs", "// Title.\n// forward: x\n// inputs: x = 1\n", "exactly the planted bugs"),
+        ("good", "// forward: x\n// inputs: x = 1\n", "title"),
+    ],
+)
+def test_a_header_that_is_not_whole_is_refused(kind, header, complaint, tmp_path):
+    path = tmp_path / kind / "one.cu"
+    path.parent.mkdir()
+    path.write_text(header + "torch::Tensor run(torch::Tensor x) {}\n")
+    with pytest.raises(ValueError, match=complaint):
+        read_program(path)
+
+
+@pytest.mark.timeout(900)
+def test_a_few_programs_of_each_kind_get_their_verdicts_and_findings(bench, needs_compiler):
+    programs = [read_program(CORPUS / kind / f"{name}.cu") for kind, names in QUICK.items() for name in names]
+    assert list_wrong(judge(bench, programs)) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_program_gets_its_verdict_and_every_bug_its_name(kind, bench, needs_compiler):
+    assert list_wrong(judge(bench, [one for one in read_corpus() if one.kind == kind])) == {}
+
+
+@pytest.mark.gpu
+@pytest.mark.nvcc
+@pytest.mark.slow
+@pytest.mark.timeout(1500)
+def test_a_gpu_comes_to_the_same_verdicts(build_cache):
+    programs = [one for one in read_corpus() if one.kind != "bugs"]
+    with Bench(build_cache, device="cuda:0") as bench:
+        measured = judge(bench, programs)
+    with Bench(build_cache, checked=False) as bench:
+        emulated = judge(bench, programs)
+    outcomes = {name: (one.evaluation.outcome, emulated[name].evaluation.outcome) for name, one in measured.items()}
+    assert {name: pair for name, pair in outcomes.items() if pair[0] is not pair[1]} == {}
+    assert list_wrong(measured) == {}
