@@ -34,8 +34,9 @@ struct Access {
   uint32_t stamp = 0;
   uint32_t code = 0;
 };
+// `other` is the last reader before `read` that was another thread: who reads what it then writes would hide that one.
 struct Cell {
-  Access write, read;
+  Access write, read, other;
 };
 constexpr size_t CELL_BYTES = 2, SHADOW_PAGE = 1024;
 struct ShadowPage {
@@ -227,10 +228,11 @@ void check_races(const char* address, size_t bytes, bool is_write, bool is_share
         }
       }
     }
-    const bool read_atomic = now.is_atomic && cell.read.is_atomic;
-    if (is_write && touches(cell.read, now) && !read_atomic && !is_ordered(cell.read, now, thread, is_shared)) {
-      suspect(address, bytes, cell.read, now, thread, false, is_shared);
+    for (const Access& read : {cell.read, cell.other}) {
+      if (!is_write || !touches(read, now) || (now.is_atomic && read.is_atomic)) { continue; }
+      if (!is_ordered(read, now, thread, is_shared)) { suspect(address, bytes, read, now, thread, false, is_shared); }
     }
+    if (!is_write && (cell.read.thread != now.thread || cell.read.block != now.block)) { cell.other = cell.read; }
     (is_write ? cell.write : cell.read) = now;
     at += step;
   }
