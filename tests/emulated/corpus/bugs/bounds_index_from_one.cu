@@ -1,6 +1,7 @@
 // Indices counted from one: the last row is beyond the table.
 // forward: w[i]
-// inputs: w = torch.randn(16, 8), i = torch.arange(16)
+// inputs: i = torch.arange(16), w = torch.randn(16, 8)
+// returns: ext.run(w, i)
 // finding: out_of_bounds
 #include <torch/extension.h>
 
