@@ -133,15 +133,13 @@ class EmulatedLane:
         include = f"-I{work}/include"
         device, host = f"{commands.device} {include}", f"{commands.host} {include}"
         compile_runtime = device.replace(_CHECK_FLAGS, "-DHARNESS_CHECKED").replace("-g1 -gdwarf-4", "-g0")
-        (work / "kit.sh").write_text(
-            "\n".join([
-                "set -e",
-                f"{compile_runtime} -c {work}/include/emulator/emulator.cpp -o {work}/emulator.o",
-                f"{device} -x c++-header {work}/include/emulator/device.h -o {work}/include/emulator/device.h.gch",
-                f"{host} -x c++-header {work}/include/emulator/host.h -o {work}/include/emulator/host.h.gch",
-                "",
-            ])
-        )  # fmt: skip
+        emulator = work / "include" / "emulator"
+        steps = [
+            f"{device} -x c++-header {emulator}/device.h -o {emulator}/device.h.gch",
+            f"{host} -x c++-header {emulator}/host.h -o {emulator}/host.h.gch",
+            f"{compile_runtime} -c {emulator}/emulator.cpp -o {work}/emulator.o",
+        ]
+        (work / "kit.sh").write_text(_script(steps, ""))
         self._kits.run_steps(["sh", "kit.sh"], work)
 
     def _write_steps(self, job: _Job) -> list[Path]:

@@ -1,10 +1,18 @@
 // One OS thread that runs blocks: its stacks, its shared memory, its signal stack. Private to the emulator's own files.
 #pragma once
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <mutex>
+#include <new>
+#include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core.h"
