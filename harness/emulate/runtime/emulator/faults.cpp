@@ -35,6 +35,17 @@ const void* code_address(void* context) {
 #endif
 }
 
+// Whether a kernel's thread was interrupted, not the worker between two of them: only a fiber's stack can be left.
+bool is_on_fiber(void* context) {
+  const auto* machine = &static_cast<ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  const auto stack = static_cast<uintptr_t>(machine->gregs[REG_RSP]);
+#else
+  const auto stack = static_cast<uintptr_t>(machine->sp);
+#endif
+  return worker->stacks.owns(worker->fiber_stack, reinterpret_cast<const void*>(stack));
+}
+
 void unblock(int signal_number) {
   sigset_t set;
   sigemptyset(&set);
@@ -91,7 +102,7 @@ void on_fault(int signal_number, siginfo_t* info, void* context) {
 void on_time(int signal_number, siginfo_t* info, void* context) {
   if (worker == nullptr || worker->running == nullptr || current == nullptr) { return pass_on(signal_number, info, context); }
   RunningLaunch& running = *worker->running;
-  if (!running.has_failed && now_s() <= running.deadline) { return; }
+  if ((!running.has_failed && now_s() <= running.deadline) || !is_on_fiber(context)) { return; }
   if (!running.has_failed) {
     std::string file;
     int line = 0;
