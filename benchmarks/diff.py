@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from results import make_evaluations
+from stored_results import make_evaluations
 
 from harness.domain import Evaluation
 from harness.report.comparing import compare_sides

@@ -1,6 +1,6 @@
 """How long the leaderboard, the CSV files and the listings of 100,000 stored evaluations take.
 
-    python benchmarks/results.py [--rows 100000]
+    python benchmarks/stored_results.py [--rows 100000]
 
 The goals: leaderboard and CSV files together under 5 s, and `harness results` (the whole process, from its start) under
 1 s. The ratio is against the plain way to do it, which loads every whole evaluation from its JSON and ranks those.
