@@ -1,6 +1,7 @@
 """The emulated device judges the corpus as a GPU would, names the planted bugs, and raises no false alarm.
 
-A dozen programs in one extension each time; all of them in `make test-all`, and against a GPU where there is one.
+A dozen programs in one extension each time, in `make test-all`, and against a GPU where there is one. What needs no
+torch is in `tests/unit/emulate`.
 """
 
 import pytest
@@ -64,6 +65,7 @@ def test_a_header_that_is_not_whole_is_refused(kind, header, complaint, tmp_path
         read_program(path)
 
 
+@pytest.mark.slow  # it precompiles torch's headers twice, for plain and for checked kernels
 @pytest.mark.timeout(900)
 def test_a_few_programs_of_each_kind_get_their_verdicts_and_findings(bench, needs_compiler):
     programs = [read_program(CORPUS / kind / f"{name}.cu") for kind, names in QUICK.items() for name in names]
