@@ -24,7 +24,7 @@ from torch.autograd.profiler import record_function
 
 OWN_RANGE = "own::"
 CALL_RANGE = "harness::call"
-MAX_CALLS = 5
+MAX_CALLS = 20
 ENOUGH_S = 0.1  # no further call once the profiled ones have taken that long
 MAX_ROWS = 400
 MAX_NAME = 200
