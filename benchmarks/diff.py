@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from stored_results import make_evaluations
+from stored_results import make_evaluations, measure_s
 
 from harness.domain import Evaluation
 from harness.report.comparing import compare_sides
@@ -53,12 +51,6 @@ def make_two_runs(rows: int) -> Iterator[tuple[Evaluation, None]]:
         problem, sample = divmod(place, 10)
         subject = replace(evaluation.subject, run="ab"[min(side, 1)], problem=f"problem-{problem}", sample=sample)
         yield replace(evaluation, subject=subject), None
-
-
-def measure_s(work: Callable[[], Any]) -> tuple[float, Any]:
-    began_s = time.perf_counter()
-    result = work()
-    return time.perf_counter() - began_s, result
 
 
 if __name__ == "__main__":

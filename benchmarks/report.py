@@ -14,11 +14,12 @@ import json
 import random
 import shutil
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from stored_results import measure_s
 
 from harness.domain import (
     Block,
@@ -287,12 +288,6 @@ def make_timing(source: random.Random, speedup: float, candidate_us: float) -> T
         speedup_low=0.97 * speedup, speedup_high=1.03 * speedup, verdict="faster" if speedup > 1 else "slower",
         blocks=tuple(blocks), overhead_us=30.0, noise_floor=0.02, resolution_us=1.0,
     )  # fmt: skip
-
-
-def measure_s(work: Callable[[], Any]) -> tuple[float, Any]:
-    start = time.perf_counter()
-    result = work()
-    return time.perf_counter() - start, result
 
 
 if __name__ == "__main__":
