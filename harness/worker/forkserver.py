@@ -43,6 +43,8 @@ def serve(judge: Channel) -> None:
         if message["kind"] == "spawn":
             _answer_spawn(judge, message, descriptors, children)
         elif message["kind"] == "kill":
+            stopped.pop(message["pid"], None)
+            keepers.pop(message["pid"], None)
             judge.send({"kind": "ended", **_kill(message["pid"], children, message["grace_s"])})
         elif message["kind"] == "pause":
             stopped[message["pid"]], answer = _pause(message, keepers.get(message["pid"], set()))
