@@ -46,18 +46,8 @@ struct alignas(2) __half {
   __half(unsigned long long value) : __half(double(value)) {}
   __half(short value) : __half(float(value)) {}
   __half(unsigned short value) : __half(float(value)) {}
-  operator float() const { return harness_value(); }
-  explicit operator double() const { return harness_value(); }
-  explicit operator int() const { return harness_emulator::convert<int>(harness_value()); }
-  explicit operator unsigned() const { return harness_emulator::convert<unsigned>(harness_value()); }
-  explicit operator long() const { return harness_emulator::convert<long>(harness_value()); }
+#include "small_float_casts.h"
   explicit operator unsigned long() const { return harness_emulator::convert<unsigned long>(harness_value()); }
-  explicit operator long long() const { return harness_emulator::convert<long long>(harness_value()); }
-  explicit operator short() const { return short(harness_emulator::convert<int>(harness_value())); }
-  explicit operator unsigned short() const { return static_cast<unsigned short>(harness_emulator::convert<unsigned>(harness_value())); }
-  explicit operator signed char() const { return static_cast<signed char>(harness_emulator::convert<int>(harness_value())); }
-  explicit operator unsigned char() const { return static_cast<unsigned char>(harness_emulator::convert<unsigned>(harness_value())); }
-  explicit operator bool() const { return (bits_ & 0x7fffu) != 0; }
 #endif
   operator __half_raw() const { return {bits_}; }
   operator c10::Half() const { return c10::Half(bits_, c10::Half::from_bits()); }
