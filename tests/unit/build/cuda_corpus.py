@@ -43,7 +43,7 @@ ATEN = (
     "torch::relu(x)", "x.softmax(-1)", "torch::softmax(x, 1)", "x + 1", "x * x", "2.0 - x", "x / 3", "-x", "x > 0", "x.to(torch::kFloat64)",
     "x.to(at::kHalf)", "x.clone()", "x.detach()", "x.unsqueeze(0)", "x.permute({1, 0})", "x.transpose(0, 1)", "x.matmul(x.t())",
     "torch::mm(x, x.t())", "at::matmul(x, x.t())", "x.exp().log()", "x.clamp(-1, 1)", "x.clamp_min(0.0)", "x.abs().sqrt()",
-    "x.pow(2)", "x.sum(-1, true)", "x.sum({0, 1})", "std::get<0>(x.max(1))", "x.argmax(1)", "torch::cat({x, x}, 1)", "torch::stack({x, x})",
+    "x.pow(2)", "x.sum(-1, true)", "x.sum(at::IntArrayRef({0, 1}))", "std::get<0>(x.max(1))", "x.argmax(1)", "torch::cat({x, x}, 1)", "torch::stack({x, x})",
     "x.narrow(0, 0, 1)", "x.slice(0, 0, 1)", "x.select(0, 0)", "x[0]", "x.index_select(0, torch::zeros({1}, x.options().dtype(torch::kLong)))",
     "torch::zeros({4, 4}, x.options())", "torch::ones_like(x)", "torch::full({2, 3}, 1.5, x.options())", "torch::arange(10, x.options())",
     "torch::empty({x.size(0)}, torch::dtype(torch::kFloat32).device(torch::kCUDA)).fill_(1)", "torch::zeros_like(x, x.options().dtype(torch::kInt))",
