@@ -50,6 +50,7 @@ EXIT_GRACE_S = 2.0  # for a worker that closed its line: the way it ends says wh
 MAX_BUILDS = 64  # that one worker may ask for
 MAX_CLAIM_NS = 10**15
 MAX_ELEMENTS = 1 << 48
+MAX_ADDRESS = 1 << 64
 WORD_BYTES = 8
 
 # What the worker was doing, by the answer that was due.
@@ -404,6 +405,8 @@ def _parse_outputs(answer: dict[str, Any]) -> dict[str, Any]:
     for entry in _list(answer.get("outputs")):
         if not isinstance(entry, list) or len(entry) != 3 or not isinstance(entry[1], str) or type(entry[2]) is not int:
             raise protocol_failure("an output is not described as [tensor, device, address]")
+        if not 0 <= entry[2] < MAX_ADDRESS:
+            raise protocol_failure("an output lies at no address")
         specs.append(_parse_spec(entry[0]))
         devices.append(entry[1][:40])
         addresses.append(entry[2])

@@ -40,6 +40,8 @@ TORCH_OPERATOR = re.compile(
     r"|layer_norm|group_norm|batch_norm|rms_norm|cumsum|topk|sort|embedding|cross_entropy\w*|max_pool\dd|avg_pool\dd"
     r"|conv\w*|cudnn_\w+|mkldnn_\w+))\s*\("
 )
+MAX_FINDINGS = 100
+MAX_NAME = 200
 PATCHED_ROOTS = ("torch", "time", "sys", "builtins", "gc", "os")
 
 
@@ -63,11 +65,11 @@ def screen_source(source: str) -> tuple[Finding, ...]:
     found: dict[str, Finding] = {}
     for finding in (*warnings, *notes):
         found.setdefault(finding.message, finding)
-    return tuple(found.values())
+    return tuple(found.values())[:MAX_FINDINGS]
 
 
 def _report(severity: Literal["note", "warning"], line: int, name: str, reason: str) -> Finding:
-    return Finding(check="screen", severity=severity, message=f"{name} {reason}", evidence=f"line {line}")
+    return Finding(check="screen", severity=severity, message=f"{name[:MAX_NAME]} {reason}", evidence=f"line {line}")
 
 
 def _other_workers(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
@@ -106,9 +108,9 @@ def _targets(node: ast.AST) -> list[ast.expr]:
 
 
 def _dotted(node: ast.expr) -> str:
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        outer = _dotted(node.value)
-        return f"{outer}.{node.attr}" if outer else ""
-    return ""
+    """`a.b.c` of such an expression, "" of any other. Not recursive: a program may be deeper than Python's stack."""
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
