@@ -16,7 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -33,7 +33,7 @@ from harness.build.toolchain import Toolchain, ninja_program
 from harness.domain import BuildRequest, BuildResult, BuildToolError, HarnessError
 from harness.emulate import Emulation
 
-# A whole line of the compiler's own: what is quoted from a source stands behind its place.
+# A whole line of the compiler's own; what a source has the compiler say may look like one.
 _KILLED = re.compile(
     r"^\S+: fatal error: Killed signal terminated program \w+$|^nvcc error +: '\w+' died due to signal 9\b",
     re.MULTILINE,
@@ -44,6 +44,14 @@ LIBRARY, LOG, LANE, UNCOVERED = "library.so", "log.txt", "lane", "uncovered"
 def default_cache_folder() -> Path:
     """Where libraries are kept between runs: below XDG_CACHE_HOME, or ~/.cache."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "harness" / "builds"
+
+
+def count_out_of_memory_kills() -> int | None:
+    """How many processes of this machine the kernel has ended for want of memory; None where it does not count them."""
+    with suppress(OSError):
+        found = re.search(r"^oom_kill (\d+)$", Path("/proc/vmstat").read_text(), re.MULTILINE)
+        return None if found is None else int(found[1])
+    return None
 
 
 def find_machine_folder(cache: Path | None) -> Path:
@@ -66,8 +74,11 @@ class Builder:
         fast: bool = True,
         max_cache_bytes: int = DEFAULT_LIMIT_BYTES,
         emulate: Emulation | None = None,
+        count_kills: Callable[[], int | None] | None = None,
     ) -> None:
-        """With `emulate`, what asks for CUDA is built to run on the CPU, without nvcc and torch's CUDA build."""
+        """With `emulate`, what asks for CUDA is built to run on the CPU, without nvcc and torch's CUDA build.
+        `count_kills` tells how many processes the kernel has ended so far for want of memory (None: unknown)."""
+        self._count_kills = count_kills or count_out_of_memory_kills
         self._cache = cache
         self.toolchain = toolchain
         self._environment = environment
@@ -177,13 +188,14 @@ class Builder:
         with tempfile.TemporaryDirectory(prefix="build-", dir=self._cache, ignore_cleanup_errors=True) as name:
             work = Path(name) / "work"
             work.mkdir()
+            kills_before = self._count_kills()
             lane, returncode, log, built = self._run_lanes(request, work)
             if returncode is None:
                 log += f"\nbuild stopped after {self._runner.timeout_s:g} s"
                 return BuildResult(
                     key=key, status="timeout", library=None, log=log, duration_s=time.monotonic() - began_s
                 )
-            if returncode != 0 and _KILLED.search(log):
+            if returncode != 0 and _KILLED.search(log) and self._has_killed(kills_before):
                 raise HarnessError(
                     f"the compiler of {request.name} was killed, most likely because this machine's memory ran out: "
                     "build fewer at a time (--jobs), and run the same command again"
@@ -229,6 +241,10 @@ class Builder:
         """Makes these files, or the library. What failed in the fast lane comes first: it need not wait for others."""
         with self._gate.hold(PLAIN_BUILD_BYTES):
             return self._runner.run([ninja_program(), "-v", "-j", "2", *targets], work)
+
+    def _has_killed(self, before: int | None) -> bool:
+        """Whether the kernel has ended processes since then; where it does not say, what the log says is believed."""
+        return before is None or self._count_kills() != before
 
     def _compiler_environment(self) -> dict[str, str]:
         """The packaged headers come after those of every flag: they only fill gaps."""

@@ -6,7 +6,8 @@ import re
 
 _ERROR = re.compile(r"(fatal error|error|undefined (reference|symbol)|cannot find|ld returned|Error:)", re.IGNORECASE)
 _NOISE = re.compile(r"^(FAILED:|ninja: |\[\d+/\d+\]|In file included from|\s+from )|-DTORCH_EXTENSION_NAME")
-_WORK_FOLDER = re.compile(r"[^\s'\"]*/build-[^/\s]+/(?:work|fast)/")  # the builder's own, another one each time
+_WORD = re.compile(r"[^\s'\"]+")
+_WORK_FOLDER = re.compile(r"/build-[^/\s]+/(?:work|fast)/")  # the end of the builder's own, another one each time
 CONTEXT_LINES = 3
 
 
@@ -15,7 +16,7 @@ def shorten_log(log: str, *, max_lines: int = 24, max_characters: int = 3000) ->
 
     Files of the build are named without the temporary folder they were compiled in.
     """
-    lines = [_WORK_FOLDER.sub("", line) for line in log.splitlines() if not _NOISE.search(line)]
+    lines = [_WORD.sub(_drop_work_folder, line) for line in log.splitlines() if not _NOISE.search(line)]
     kept: dict[int, str] = {}
     for number, line in enumerate(lines):
         if _ERROR.search(line):
@@ -25,3 +26,10 @@ def shorten_log(log: str, *, max_lines: int = 24, max_characters: int = 3000) ->
             break
     chosen = list(kept.values()) or lines[-max_lines:]
     return "\n".join(chosen[:max_lines])[:max_characters].strip()
+
+
+def _drop_work_folder(word: re.Match[str]) -> str:
+    """A path without the folder it was compiled in. (Two steps, since one expression for both would look at each
+    letter of a long line as often as the line is long.)"""
+    end = max((found.end() for found in _WORK_FOLDER.finditer(word[0])), default=0)
+    return word[0][end:]

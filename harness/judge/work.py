@@ -28,11 +28,15 @@ Owner = Literal["own", "torch", "library", "other"]
 NOTHING = 0.001  # a share below that is none
 MAX_ROWS = 1000
 MAX_KERNELS = 50
+MAX_NAME = 400  # of a range or kernel: our own program cuts them at half of that
 OWN_RANGE = "own::"  # see `harness.worker.profile`
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+# These read a candidate's own text: each takes time in proportion to its length, however that text is made. A comment
+# that is not closed reaches to the end, and what follows `__global__` is never gone through again (possessive).
+_COMMENT = re.compile(r"(\"(?:[^\"\\\n]|\\.)*+\"|\\.)|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _GLOBAL = re.compile(
-    r"\b__global__(?:\s+|\b(?:void|static|inline)\b|__\w+__\s*(?:\((?:[^()]|\([^()]*\))*\))?)*([A-Za-z_]\w*)\s*[(<]"
+    r"\b__global__(?:\s++|\b(?:void|static|inline)\b|__\w+__\s*+(?:\((?:[^()]++|\([^()]*+\))*+\))?+){0,40}+"
+    r"([A-Za-z_]\w*)\s*+[(<]"
 )
 _BOUND = re.compile(r"\bm\w*\.def\(\s*\"(\w+)")
 # Operators of torch on the CPU that hand their work to oneDNN, MKL, BLAS or LAPACK.
@@ -167,7 +171,8 @@ def list_own_kernels(requests: Iterable[BuildRequest]) -> tuple[str, ...]:
 
 def _list_sources(request: BuildRequest) -> list[str]:
     files = [text for _, text in (*request.files, *request.headers)]
-    return [_COMMENT.sub(" ", text) for text in (*request.cpp_sources, *request.cuda_sources, *files)]
+    texts = (*request.cpp_sources, *request.cuda_sources, *files)
+    return [_COMMENT.sub(lambda found: found[1] or " ", text) for text in texts]
 
 
 def share_work(profile: Profile, own_kernels: Sequence[str]) -> Work:
@@ -231,10 +236,14 @@ def _parse_rows(value: object, names: int) -> list[tuple[Any, ...]]:
         raise protocol_failure("a profile has no rows, or too many")
     rows = []
     for row in value:
-        if not isinstance(row, list) or len(row) != names + 1 or any(not isinstance(name, str) for name in row[:names]):
+        if not isinstance(row, list) or len(row) != names + 1 or not all(map(_is_name, row[:names])):
             raise protocol_failure("a row of a profile is not names and a time")
         rows.append((*row[:names], _parse_time(row[names])))
     return rows
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= MAX_NAME
 
 
 def _parse_time(value: object) -> float:

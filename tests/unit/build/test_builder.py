@@ -1,5 +1,6 @@
 """Real builds of tiny extensions without any torch header: about a second each."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -71,6 +72,7 @@ def test_identical_requests_of_two_threads_are_built_once(make_builder):
 
 
 PROGRAM = """
+import itertools
 import os
 from pathlib import Path
 from harness.build import Builder, probe_toolchain
@@ -134,7 +136,7 @@ def test_a_build_past_its_time_limit_is_stopped_with_its_compiler_and_not_rememb
 )
 def test_a_compiler_that_was_killed_is_not_the_requests_fault_and_not_remembered(make_builder, words):
     request = replace(TINY, cpp_sources=('extern "C" int answer() { return 44; }\n',))
-    killed = make_builder(wrap=run_instead(f"echo '{words}'; exit 1"))
+    killed = make_builder(wrap=run_instead(f"echo '{words}'; exit 1"), count_kills=itertools.count().__next__)
     with pytest.raises(HarnessError, match=r"was killed.*--jobs"):
         killed.build(request)
     assert make_builder().build(request).status == "built"
@@ -143,6 +145,14 @@ def test_a_compiler_that_was_killed_is_not_the_requests_fault_and_not_remembered
 def test_a_source_that_only_speaks_of_being_killed_is_a_failed_build(make_builder):
     request = replace(TINY, cpp_sources=("#error c++: fatal error: Killed signal terminated program cc1plus\n",))
     assert make_builder().build(request).status == "failed"
+
+
+def test_a_source_that_prints_the_compilers_words_is_a_failed_build(make_builder):
+    words = "c++: fatal error: Killed signal terminated program cc1plus"
+    request = replace(TINY, cpp_sources=(f'asm(".print \\"{words}\\"\\n.err");\n',))
+    result = make_builder(count_kills=lambda: 7).build(request)
+    assert result.status == "failed"
+    assert f"\n{words}\n" in f"\n{result.log}"
 
 
 def run_instead(script):
