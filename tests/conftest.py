@@ -6,6 +6,7 @@ Runs from a checkout on a machine that has neither openai nor hypothesis: import
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -39,6 +40,17 @@ def get_init_inputs():
 
 
 def pytest_configure():
+    _listen_to_interrupts()
+    _keep_to_own_cores()
+
+
+def _listen_to_interrupts():
+    """A shell without job control starts what runs in the background with Ctrl-C ignored, by all its children too."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _keep_to_own_cores():
     """Each of several test processes keeps to its own cores: two judges whose threads share all of them wait for each
     other's most of the time."""
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
