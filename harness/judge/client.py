@@ -34,7 +34,6 @@ from harness.judge.inspection import Place
 from harness.judge.requests import parse_build_request
 from harness.judge.supervisor import StillRunning, Stopped, WorkerProcess
 from harness.wire import (
-    CANCEL,
     GO,
     WAKE,
     Region,
@@ -49,14 +48,16 @@ from harness.wire.layout import place_strided
 EXIT_GRACE_S = 2.0  # for a worker that closed its line: the way it ends says why
 MAX_BUILDS = 64  # that one worker may ask for
 MAX_CLAIM_NS = 10**15
+BETWEEN_CALLS_S = 0.2  # memory is looked after more often while a call takes longer
 MAX_ELEMENTS = 1 << 48
 MAX_ADDRESS = 1 << 64
 WORD_BYTES = 8
 
 # What the worker was doing, by the answer that was due.
 STEPS = {
-    "settled": "start", "ready": "start", "constructed": "construct", "prepared": "call", "awake": "call",
-    "cancelled": "call", "called": "call", "returned": "call", "dumped": "reading weights", "loaded": "loading weights",
+    "settled": "start", "ready": "start", "constructed": "construct",
+    "awake": "call", "called": "call", "returned": "call",
+    "dumped": "reading weights", "loaded": "loading weights",
     "recopied": "copying outputs", "collected": "collecting", "profiled": "profiling",
     "ablation": "describing the ablation", "configured": "configuring emulators",
     "kernel_findings": "telling what was found in kernels",
@@ -182,20 +183,20 @@ class WorkerClient:
         pairs = zip(placed.specs, placed.tensors, strict=True)
         return all(_are_same(self._storage_bytes(spec), flat_bytes(tensor)) for spec, tensor in pairs)
 
-    def prepare(self, placed: PlacedInputs, *, timeout_s: float) -> None:
-        """Tells the worker where the inputs of the next call will lie; they need not be there yet."""
-        self._ask({"kind": "call", **_value_message(placed)}, "prepared", Outcome.RUNTIME_ERROR, timeout_s)
+    def announce(self, placed: PlacedInputs, *, timeout_s: float) -> None:
+        """Tells the worker, which may be stopped, where the inputs of the next call lie; `await_awake` comes next."""
+        self._tell({"kind": "call", **_value_message(placed)}, "awake", Outcome.RUNTIME_ERROR, timeout_s)
 
-    def cancel(self, *, timeout_s: float) -> None:
-        """Takes `prepare` back."""
-        self._ask(CANCEL, "cancelled", Outcome.RUNTIME_ERROR, timeout_s)
+    def announce_again(self, *, timeout_s: float) -> None:
+        """The same for other inputs in the same place, instead of `go`."""
+        self._tell(WAKE, "awake", Outcome.RUNTIME_ERROR, timeout_s)
 
-    def wake(self, *, timeout_s: float) -> None:
-        """Has the worker wake its threads and its device, after `prepare`; it waits for another signal then."""
-        self._ask(WAKE, "awake", Outcome.RUNTIME_ERROR, timeout_s)
+    def await_awake(self, *, timeout_s: float) -> None:
+        """Returns when the worker has woken its threads and its device, and waits for the signal to go."""
+        self._hear("awake", Outcome.RUNTIME_ERROR, timeout_s)
 
     def go(self, *, timeout_s: float) -> Called:
-        """Has the prepared call made. The clock runs from the judge's go until the worker says that it is done."""
+        """Has the announced call made. The clock runs from the judge's go until the worker says that it is done."""
         self._arena.synchronize()
         began_ns = time.perf_counter_ns()
         answer = self._ask(GO, "called", Outcome.RUNTIME_ERROR, timeout_s)
@@ -270,36 +271,56 @@ class WorkerClient:
 
     def _ask(
         self,
-        message: dict[str, Any] | bytes | None,
+        message: dict[str, Any] | bytes,
         expected: str,
         failure: Outcome,
         timeout_s: float,
         descriptors: tuple[int, ...] = (),
     ) -> dict[str, Any]:
-        """Sends a command or a signal (None: only listens); returns the answer, which must be of the expected kind."""
+        """Sends a command or a signal; returns the answer, which must be of the expected kind."""
+        self._tell(message, expected, failure, timeout_s, descriptors)
+        return self._hear(expected, failure, timeout_s)
+
+    def _tell(
+        self,
+        message: dict[str, Any] | bytes,
+        expected: str,
+        failure: Outcome,
+        timeout_s: float,
+        descriptors: tuple[int, ...] = (),
+    ) -> None:
+        with self._explaining(expected, failure, timeout_s):
+            if isinstance(message, bytes):
+                self._worker.line.send_signal(message, timeout_s=timeout_s)
+                return
+            self._watch_memory(BETWEEN_CALLS_S)
+            self._arena.synchronize()  # what the judge wrote or still reads is done before the worker goes on
+            self._worker.line.send(message, descriptors, timeout_s=timeout_s)
+
+    def _hear(self, expected: str, failure: Outcome, timeout_s: float) -> dict[str, Any]:
+        with self._explaining(expected, failure, timeout_s):
+            answer = self._await_answer(timeout_s)
+            if answer["kind"] == "failed":
+                raise _explain_failure(answer, failure)
+            if answer["kind"] != expected:
+                raise protocol_failure(f"expected the answer {expected!r}, found {answer['kind']!r}")
+            return answer
+
+    @contextmanager
+    def _explaining(self, expected: str, failure: Outcome, timeout_s: float) -> Iterator[None]:
+        """Raises what went wrong inside as the candidate's failure; our own program's is the harness's."""
         try:
-            return self._converse(message, expected, failure, timeout_s, descriptors)
+            with self._blaming(expected, failure, timeout_s):
+                yield
         except CandidateFailure as error:
             if self._answer_build is None:
                 raise HarnessError(f"the baseline failed: {error.message}") from error
             raise
 
-    def _converse(
-        self,
-        message: dict[str, Any] | bytes | None,
-        expected: str,
-        failure: Outcome,
-        timeout_s: float,
-        descriptors: tuple[int, ...],
-    ) -> dict[str, Any]:
+    @contextmanager
+    def _blaming(self, expected: str, failure: Outcome, timeout_s: float) -> Iterator[None]:
         try:
-            if isinstance(message, bytes):
-                self._worker.line.send_signal(message, timeout_s=timeout_s)
-            elif message is not None:
-                self._watch_memory()
-                self._arena.synchronize()  # what the judge wrote or still reads is done before the worker goes on
-                self._worker.line.send(message, descriptors, timeout_s=timeout_s)
-            answer = self._await_answer(timeout_s)
+            yield
         except WorkerTimeout as error:
             self._worker.end()
             raise CandidateFailure(Outcome.TIMEOUT, f"no answer to {STEPS[expected]} within {timeout_s:g} s") from error
@@ -307,11 +328,6 @@ class WorkerClient:
             raise self._explain_loss(STEPS[expected], failure) from error
         except WireError as error:
             raise protocol_failure(str(error)) from error
-        if answer["kind"] == "failed":
-            raise _explain_failure(answer, failure)
-        if answer["kind"] != expected:
-            raise protocol_failure(f"expected the answer {expected!r}, found {answer['kind']!r}")
-        return answer
 
     def _await_answer(self, timeout_s: float) -> dict[str, Any]:
         """The next answer that is not a build request; time spent building is the judge's, not the candidate's."""
@@ -326,9 +342,9 @@ class WorkerClient:
             remaining_s = max(remaining_s - (time.monotonic() - began_s), 1.0)
             self._build(answer)
 
-    def _watch_memory(self) -> None:
-        """Ends a worker that takes more memory than it may."""
-        overuse = self._worker.find_overuse(self._arena.descriptor)
+    def _watch_memory(self, every_s: float = 0.0) -> None:
+        """Ends a worker that takes more memory than it may; does nothing if somebody looked `every_s` ago or later."""
+        overuse = self._worker.find_overuse(self._arena.descriptor, every_s)
         if overuse is not None:
             self._worker.end()
             raise CandidateFailure(Outcome.OUT_OF_MEMORY, overuse)

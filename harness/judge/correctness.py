@@ -11,7 +11,7 @@ from typing import Any, Literal
 from harness.domain import Correctness, Finding, Outcome, Problem, Trial
 from harness.judge.aliasing import AliasCheck
 from harness.judge.client import CandidateFailure, describe
-from harness.judge.compare import judge_outputs, judge_state
+from harness.judge.compare import are_surely_close, judge_outputs, judge_state
 from harness.judge.difference import find_difference
 from harness.judge.inspection import shares_memory_within
 from harness.judge.reference import Reference
@@ -256,6 +256,14 @@ def judge_run(run: Run, truth: Truth, reference: Reference, distribution: str) -
     if misfit is not None:
         return misfit[0], Trial(distribution=distribution, passed=False, message=misfit[1])
     return outcome, trial
+
+
+def is_surely_right(run: Run, own: FlatOutputs, reference: Reference) -> bool:
+    """Whether outputs, and state, are right for sure, `own` being what the reference gives on the same inputs: told
+    without the truth, in a fraction of the time. False says nothing."""
+    if reference.changes_state or not are_surely_close(own, run.outputs, reference.loaded.problem.tolerance):
+        return False
+    return _find_misfit(run, trust_outputs(own), reference) is None
 
 
 def _find_misfit(run: Run, truth: Truth, reference: Reference) -> tuple[Outcome, str] | None:

@@ -46,14 +46,14 @@ class MemoryWatch:
         self._machine_at_first = self._look_at_machine()
         self._floor_bytes = min(FLOOR_BYTES, int(_total_bytes() * FLOOR_SHARE))
 
-    def find_overuse(self, arena: int) -> str | None:
-        """What is wrong, in words; None if nothing is, or if somebody looked a moment ago. `arena` is the descriptor of
-        the judge's memory file, which does not count.
+    def find_overuse(self, arena: int, every_s: float = 0.0) -> str | None:
+        """What is wrong, in words; None if nothing is, or if somebody looked a moment ago, or `every_s` ago or later.
+        `arena` is the descriptor of the judge's memory file, which does not count.
 
         Raises HarnessError if memory runs out and it is not the worker that took it.
         """
         now_s = time.monotonic()
-        if now_s - self._looked_s < LOOK_EVERY_S:
+        if now_s - self._looked_s < max(every_s, LOOK_EVERY_S):
             return None
         self._looked_s = now_s
         tree = find_tree(self._pid)

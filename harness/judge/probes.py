@@ -18,11 +18,11 @@ import torch
 
 from harness.domain import Finding, HarnessError, ProblemError, Trial
 from harness.judge.client import CandidateFailure
-from harness.judge.correctness import judge_call
+from harness.judge.correctness import is_surely_right, judge_call
 from harness.judge.difference import find_difference
 from harness.judge.reference import Reference
 from harness.judge.session import ModelSession, Run, Weights
-from harness.judge.truth import Truth
+from harness.judge.truth import FlatOutputs, Truth
 from harness.judge.variations import find_nearby, is_particular_about_values, make_other_weights
 from harness.judge.vetting import has_only_numbers
 from harness.problems.find import DISTRIBUTION_NAMES
@@ -136,11 +136,25 @@ class _Prober:
     def _try_distribution(self, name: str) -> str | None:
         try:
             inputs = self._make_inputs(name)
+            own = self._reference.outputs_of(inputs)
+            if not has_only_numbers(own):
+                return None
+            failed, is_right = self._try_quickly(inputs, own)
+            if failed is not None or is_right:
+                return failed
             truth = self._reference.truth_of(inputs)
         except ProblemError:
             return None  # the reference does not take such inputs
         self._session.reset_state()
         return self._judge(inputs, truth, name)
+
+    def _try_quickly(self, inputs: tuple[Any, ...], own: FlatOutputs) -> tuple[str | None, bool]:
+        """How the call failed, and whether it is right for sure."""
+        self._session.reset_state()
+        try:
+            return None, is_surely_right(self._session.call(inputs, self._reference.device), own, self._reference)
+        except CandidateFailure as failure:
+            return _describe_failure(failure), False
 
     def _try_shape(self) -> str | None:
         nearby = find_nearby(self._reference, self._make_inputs("as_given"), random.Random(next(self._seeds)))
@@ -157,7 +171,7 @@ class _Prober:
         try:
             outcome, trial, _ = judge_call(self._session, self._reference, inputs, truth, name)
         except CandidateFailure as failure:
-            return f"{failure.outcome}: {failure.message}"[:1000]
+            return _describe_failure(failure)
         return None if outcome is None else f"{outcome}: {_describe_numbers(trial)}"
 
     def _does_as_before(self, inputs: tuple[Any, ...], usual: Run) -> bool:
@@ -174,6 +188,10 @@ class _Prober:
 
     def _make_inputs(self, distribution: str) -> tuple[Any, ...]:
         return self._reference.make_inputs(next(self._seeds), distribution)
+
+
+def _describe_failure(failure: CandidateFailure) -> str:
+    return f"{failure.outcome}: {failure.message}"[:1000]
 
 
 def _note(message: str) -> Finding:

@@ -59,6 +59,13 @@ class Reference:
     def make_inputs(self, seed: int, distribution: str = "as_given") -> tuple[Any, ...]:
         return self.loaded.make_inputs(seed, self.device.torch_device, distribution)
 
+    def outputs_of(self, inputs: Sequence[Any]) -> FlatOutputs:
+        """What the reference itself gives on these inputs, begun with the usual state. Raises ProblemError if it
+        fails."""
+        with torch.no_grad(), float32_precision(self.loaded.problem.allow_tf32):
+            write_state(self.model, self.changing)
+            return run_reference(self.loaded, self.model, copy_tensors(inputs))
+
     def truth_of(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None) -> Truth:
         """What a call on these inputs should give, begun with the usual state, or with `state`."""
         begin = self.changing if state is None else state

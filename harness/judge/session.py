@@ -84,14 +84,15 @@ class Footprint:
 class Run:
     """One call: what the judge found in the poisoned output buffers right after the answer, and both clocks.
 
-    `copy_us` is how long after the answer the outputs lay there. `sight` is what the judge saw in the worker's own
-    memory in between, where it looked (which takes a part of that time, for candidate and baseline alike).
+    `copy_us` is how long after the answer the outputs lay there, None where they were not asked for. `sight` is what
+    the judge saw in the worker's own memory in between, where it looked (which takes a part of that time, for candidate
+    and baseline alike).
     """
 
     outputs: FlatOutputs
     called: Called
-    copy_us: float
-    inputs_unchanged: bool
+    copy_us: float | None = None
+    inputs_unchanged: bool = True
     sight: Sight | None = None
     idle_busy_us: float | None = None  # how busy it was while decoy inputs lay there and nothing was asked for;
     idle_helpers_us: float | None = None  # and torch's own threads. See `ModelSession.call_timed`
@@ -180,22 +181,21 @@ class ModelSession:
     def call(self, inputs: Sequence[Any], device: JudgeDevice) -> Run:
         """One call that is not timed, whose outputs are taken away at once."""
         placed = self._client.lay_out(tuple(inputs))
-        self._client.prepare(placed, timeout_s=self._limits.call_s)
         self._stage(placed)
         device.synchronize()
-        return self._go(placed, look=not device.is_cuda)
+        self._client.announce(placed, timeout_s=self._limits.call_s)
+        self._client.await_awake(timeout_s=self._limits.call_s)
+        return self._go(placed, look=not device.is_cuda, take=True)
 
-    def get_ready(self, inputs: Sequence[Any]) -> None:
-        """Has the worker wait for the signal to make a call with inputs like these, and stops it, with all that it
-        started, until `call_timed` or `stand_down`."""
+    def get_ready(self) -> None:
+        """Makes the state what a call begins with, and stops the worker, with all that it started, until `call_timed`
+        or `stand_down`."""
         self.reset_state()
-        self._client.prepare(self._client.lay_out(tuple(inputs)), timeout_s=self._limits.call_s)
         self._usage = self._client.pause().usage
 
     def stand_down(self) -> None:
         """Takes `get_ready` back."""
         self._client.resume()
-        self._client.cancel(timeout_s=self._limits.call_s)
 
     @property
     def used_s(self) -> float:
@@ -207,28 +207,29 @@ class ModelSession:
         inputs: Sequence[Any],
         device: JudgeDevice,
         *,
-        following: Sequence[Any],
         decoy: Sequence[Any] | None = None,
         look: bool = False,
+        take: bool = True,
     ) -> Run:
-        """One call with a cold cache, of a worker that was got ready for these inputs; then it is ready for those
-        `following`. Inputs are written while nothing of the worker runs: it cannot begin before the clock does, except
-        in the moment between being let go on and being told to go.
+        """One call with a cold cache, of a worker that was got ready; then it is ready again. Inputs are written while
+        nothing of the worker runs: it cannot begin before the clock does, except in the moment between being let go on
+        and being told to go.
 
         With a `decoy` (other inputs of the same form) that moment is watched: they are shown first, exactly as inputs
         are, but what follows is not the signal to go. Who works nevertheless uses the processor meanwhile; on a GPU it
-        makes the judge's own work there take longer. `look`: into the worker's memory, right after the call.
+        makes the judge's own work there take longer. `take`: the outputs; without, they are only described, which the
+        worker cannot know before it is done. `look`: into the worker's memory too, right after the call.
         """
         idle = (None, None) if decoy is None else self._watch(self._client.lay_out(tuple(decoy)), device)
         placed = self._client.lay_out(tuple(inputs))
-        flush_us = self._show(placed, device)
-        run = self._go(placed, look=look and not device.is_cuda)
-        self.get_ready(following)
+        flush_us = self._show(placed, device, again=decoy is not None)
+        run = self._go(placed, look=look and not device.is_cuda, take=take)
+        self.get_ready()
         return replace(run, idle_busy_us=idle[0], idle_helpers_us=idle[1], flush_us=flush_us)
 
     def _watch(self, placed: PlacedInputs, device: JudgeDevice) -> tuple[float, float | None]:
         """Shows inputs that will not be asked for, and leaves the worker alone with them."""
-        self._show(placed, device)
+        self._show(placed, device, again=False)
         if device.is_cuda:
             flush_us = device.time_flush_us()
             self._usage = self._client.pause().usage
@@ -238,13 +239,18 @@ class ModelSession:
         used = self._usage - before
         return used.busy_ns / 1e3, used.helpers_ns / 1e3
 
-    def _show(self, placed: PlacedInputs, device: JudgeDevice) -> float | None:
-        """Writes inputs and flushes the cache, then lets the worker go on; how long the device took to flush."""
+    def _show(self, placed: PlacedInputs, device: JudgeDevice, *, again: bool) -> float | None:
+        """Writes inputs and flushes the cache, then lets the worker go on; how long the device took to flush. `again`:
+        after others, instead of the go."""
         self._stage(placed)
+        if again:
+            self._client.announce_again(timeout_s=self._limits.call_s)
+        else:
+            self._client.announce(placed, timeout_s=self._limits.call_s)
         flush_us = device.flush_cache()
         device.synchronize()
         self._client.resume()
-        self._client.wake(timeout_s=self._limits.call_s)
+        self._client.await_awake(timeout_s=self._limits.call_s)
         return flush_us
 
     def _stage(self, placed: PlacedInputs) -> None:
@@ -255,9 +261,12 @@ class ModelSession:
         self._output = replace(self._footprint.output, offset=self._footprint.output.offset + shift)
         self._bytes_of(self._output).fill_(POISON)
 
-    def _go(self, placed: PlacedInputs, *, look: bool) -> Run:
+    def _go(self, placed: PlacedInputs, *, look: bool, take: bool) -> Run:
         called = self._client.go(timeout_s=self._limits.call_s)
         has_form = called.tree == self._footprint.tree and _forms(called.specs) == _forms(self._footprint.output_specs)
+        if not take and has_form:
+            self._last = None
+            return Run(outputs=_describe_outputs(called), called=called)
         places, seen = self._look(called) if look and has_form else ([], [])
         stored_ns = self._client.store(self._output, timeout_s=self._limits.call_s)
         outputs = self._take_outputs() if has_form else _describe_outputs(called)

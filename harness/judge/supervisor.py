@@ -142,9 +142,9 @@ class WorkerProcess:
         self._process = int(answer["process"])
         return [int(thread) for thread in answer["ids"]]
 
-    def find_overuse(self, arena: int) -> str | None:
+    def find_overuse(self, arena: int, every_s: float) -> str | None:
         """See `harness.judge.memory.MemoryWatch`."""
-        return None if self._ended else self._watch.find_overuse(arena)
+        return None if self._ended else self._watch.find_overuse(arena, every_s)
 
     def printed(self) -> str:
         return self._output.text()

@@ -6,6 +6,7 @@ timed calls are judged. A measurement that something disturbed is made again, a 
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import time
@@ -26,14 +27,15 @@ from harness.judge.clocks import (
 )
 from harness.judge.compare import are_surely_close, judge_outputs
 from harness.judge.conditions import ConditionSampler
-from harness.judge.correctness import judge_run
+from harness.judge.correctness import is_surely_right, judge_run
 from harness.judge.inspection import Sight
 from harness.judge.noise import find_device_floor
 from harness.judge.reference import Reference
 from harness.judge.session import ModelSession, Run
 from harness.judge.truth import trust_outputs
 
-ASK_EVERY = 5  # blocks: whether they are enough takes some resampling to tell
+ASK_EVERY = 10  # blocks: whether they are enough takes some resampling to tell
+DEALT_BLOCKS = 20  # as many are dealt out at a time, what happens in them in random order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +49,14 @@ class TimingPlan:
     budget_s: float = 6.0
     wanted_half_width: float = 0.01
     judged_calls: int = 3
-    screened_share: float = 0.3
+    screened_share: float = 0.5  # of the calls whose outputs are taken
     max_screened_kept: int = 3
-    # Shares of the first `min_blocks`, and of those after them: in a long measurement fewer are as many.
-    watched_shares: tuple[float, float] = (0.35, 0.2)  # both sides are shown decoy inputs first
-    looked_shares: tuple[float, float] = (0.25, 0.15)  # the judge looks into both workers' memory right after the call
-    watched_below_us: float = 20_000.0  # in longer calls, the moment before them is too short to matter
+    # In how many of twenty blocks, among the first `min_blocks` and after them: in a long measurement fewer are enough.
+    watched: tuple[int, int] = (5, 1)  # both sides are shown decoy inputs first
+    taken: tuple[int, int] = (14, 5)  # both sides' outputs are taken
+    looked_share: float = 0.4  # of those: the judge looks into both workers' memory right after the call
+    # Of longer calls all outputs are taken, which costs little then; the moment before them is too short to matter.
+    watched_below_us: float = 20_000.0
     attempts: int = 3  # measurements, where something disturbs them
     allow_load: bool = False  # by other processes, for machines that are never idle: recorded, but no disturbance
 
@@ -105,20 +109,18 @@ class PairedTimer:
     def _measure_once(self, seeds: Iterator[int], baseline_us: float) -> tuple[list[Block], Conditions]:
         """Blocks until the interval is narrow enough or the budget is spent, and what happened meanwhile."""
         blocks: list[Block] = []
-        self._upcoming = self._make_inputs(next(seeds))
         for session in (self._baseline, self._candidate):
-            session.get_ready(self._upcoming)
+            session.get_ready()
         self._sampler = ConditionSampler(
             self._reference.device, self._count_used_s, load_matters=not self._plan.allow_load
         )
+        watched, taken = self._deal(self._plan.watched), self._deal(self._plan.taken)
+        is_short = baseline_us < self._plan.watched_below_us
         began_s = time.monotonic()
         with nullcontext() if self._reference.device.is_cuda else stay_on_first_core():
             while not self._is_enough(blocks, time.monotonic() - began_s, baseline_us):
-                late = len(blocks) >= self._plan.min_blocks
-                watched = self._random.random() < self._plan.watched_shares[late]
-                look = self._random.random() < self._plan.looked_shares[late]
-                watched = watched and baseline_us < self._plan.watched_below_us
-                blocks.append(self._measure_block(seeds, watched=watched, look=look))
+                watch, take = next(watched) and is_short, next(taken) or not is_short
+                blocks.append(self._measure_block(seeds, watch=watch, take=take))
                 self._sampler.sample()
         conditions = self._sampler.conclude()
         for session in (self._baseline, self._candidate):
@@ -152,24 +154,33 @@ class PairedTimer:
             return True
         if (len(blocks) - floor) % ASK_EVERY:
             return False
-        ratio, low, high = interval_of(blocks)
+        ratio, low, high = interval_of(blocks, roughly=True)
         is_narrow = (high - low) / 2 < self._plan.wanted_half_width * ratio
         return is_narrow and resolve_clocks(blocks) <= DISTURBED_SHARE * claimed_us(blocks)
 
-    def _measure_block(self, seeds: Iterator[int], *, watched: bool, look: bool) -> Block:
+    def _deal(self, counts: tuple[int, int]) -> Iterator[bool]:
+        """For block after block whether something is done in it: in so many of twenty, before and after `min_blocks`.
+        Their order is secret; the number is not left to chance, for a clock that was hardly read would be believed."""
+        for first in itertools.count(0, DEALT_BLOCKS):
+            count = counts[first >= self._plan.min_blocks]
+            yield from self._random.sample([True] * count + [False] * (DEALT_BLOCKS - count), DEALT_BLOCKS)
+
+    def _measure_block(self, seeds: Iterator[int], *, watch: bool, take: bool) -> Block:
         """One call of each on the same fresh inputs, in random order."""
-        inputs, self._upcoming = self._upcoming, self._make_inputs(next(seeds))
-        decoy = self._make_inputs(next(seeds)) if watched else None
+        inputs = self._make_inputs(next(seeds))
+        look = take and self._random.random() < self._plan.looked_share
+        decoy = self._make_inputs(next(seeds)) if watch else None
         order = [self._baseline, self._candidate]
         self._random.shuffle(order)
         runs = {}
         for session in order:
-            runs[id(session)] = self._call(session, inputs, decoy, look=look)
+            runs[id(session)] = self._call(session, inputs, decoy, look=look, take=take)
         baseline, candidate = runs[id(self._baseline)], runs[id(self._candidate)]
         self._note_sights(baseline.sight, candidate.sight)
-        self._keep_some(inputs, candidate)
-        if self._random.random() < self._plan.screened_share:
-            self._screen(inputs, baseline, candidate)
+        if candidate.copy_us is not None:
+            self._keep_some(inputs, candidate)
+            if self._random.random() < self._plan.screened_share:
+                self._screen(inputs, baseline, candidate)
         return Block(
             calls=1,
             baseline_claim_us=baseline.called.claim_us,
@@ -185,11 +196,11 @@ class PairedTimer:
         )
 
     def _call(
-        self, session: ModelSession, inputs: tuple[Any, ...], decoy: tuple[Any, ...] | None, *, look: bool
+        self, session: ModelSession, inputs: tuple[Any, ...], decoy: tuple[Any, ...] | None, *, look: bool, take: bool
     ) -> Run:
         """A timed call while everything of the other side is stopped: what it may have left running, such as threads
         that spin for a while after their work, would slow this one down."""
-        run = session.call_timed(inputs, self._reference.device, following=self._upcoming, decoy=decoy, look=look)
+        run = session.call_timed(inputs, self._reference.device, decoy=decoy, look=look, take=take)
         if run.flush_us is not None:
             self._sampler.note_flush(run.flush_us)
         return run
@@ -204,7 +215,7 @@ class PairedTimer:
             self._sights.append(f"the outputs of the call before had changed ({candidate.overwritten})")
 
     def _keep_some(self, inputs: tuple[Any, ...], run: Run) -> None:
-        """Reservoir sampling: every timed call is as likely to be judged as any other."""
+        """Reservoir sampling: each of the calls whose outputs were taken is as likely to be judged as any other."""
         self._seen += 1
         if len(self._kept) < self._plan.judged_calls:
             self._kept.append((inputs, run))
@@ -230,6 +241,8 @@ class PairedTimer:
         if self._sights:
             return f"when the worker said that a timed call was over, {self._sights[0]}"
         for inputs, run in (*self._screened, *self._kept):
+            if is_surely_right(run, self._reference.outputs_of(inputs), self._reference):
+                continue
             truth = self._reference.truth_of(inputs)
             outcome, trial = judge_run(run, truth, self._reference, "timed")
             if outcome is not None:

@@ -11,12 +11,17 @@ RESAMPLES = 2000
 
 
 def bootstrap_ratio_interval(
-    baseline_us: Sequence[float], candidate_us: Sequence[float], *, confidence: float = 0.95, seed: int
+    baseline_us: Sequence[float],
+    candidate_us: Sequence[float],
+    *,
+    confidence: float = 0.95,
+    seed: int,
+    resamples: int = RESAMPLES,
 ) -> tuple[float, float, float]:
     """(median, low, high) of the ratios baseline / candidate, one ratio per pair measured side by side.
 
     Pairing cancels what slows both down at the same moment; the median ignores the odd disturbed block. The interval
-    is the percentile bootstrap over 2000 resamples of the pairs, the same for the same seed, and always
+    is the percentile bootstrap over `resamples` of the pairs, the same for the same seed, and always
     low <= median <= high. With fewer than about six pairs it is just their smallest and largest ratio, and one pair
     gives no width at all: the caller sets a floor on the number of pairs.
 
@@ -32,7 +37,7 @@ def bootstrap_ratio_interval(
         raise ValueError("times must be positive and finite")
     ratios = baseline / candidate
     median = float(np.median(ratios))
-    picks = np.random.default_rng(seed).integers(0, ratios.size, size=(RESAMPLES, ratios.size))
+    picks = np.random.default_rng(seed).integers(0, ratios.size, size=(resamples, ratios.size))
     medians = np.median(ratios[picks], axis=1)
     tail = (1.0 - confidence) / 2.0
     low, high = np.quantile(medians, [tail, 1.0 - tail])

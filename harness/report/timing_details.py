@@ -93,7 +93,8 @@ def _list_clocks(blocks: Sequence[Block]) -> Iterator[tuple[str, float, float]]:
     baseline_us = median(block.baseline_judge_us - block.baseline_claim_us for block in blocks)
     candidate_us = median(block.candidate_judge_us - block.candidate_claim_us for block in blocks)
     yield "  of it the exchange", baseline_us, candidate_us
-    yield "copying the outputs", _median(blocks, "baseline_copy_us"), _median(blocks, "candidate_copy_us")
+    if any(block.candidate_copy_us is not None for block in blocks):
+        yield "copying the outputs", _median(blocks, "baseline_copy_us"), _median(blocks, "candidate_copy_us")
     if any(block.candidate_busy_us is not None for block in blocks):
         yield "busy before the go", _median(blocks, "baseline_busy_us"), _median(blocks, "candidate_busy_us")
 
@@ -146,7 +147,7 @@ def _choose_edges(values: Sequence[float]) -> list[float]:
 
 
 def _render_blocks(timing: Timing) -> Table:
-    """Every block; times are claims, then the judge's, then the copies of the outputs."""
+    """Every block; times are claims, then the judge's, then the copies of the outputs where they were taken."""
     table = make_table()
     sides = (timing.baseline, "candidate")
     heads = [f"{clock}\n{side}" for clock in ("claimed", "judge saw", "copy") for side in sides]
@@ -178,5 +179,5 @@ def _median(blocks: Sequence[Block], name: str) -> float:
     return median(values) if values else 0.0
 
 
-def _time_cell(time_us: float) -> Text:
-    return style_text(format_time_us(time_us))
+def _time_cell(time_us: float | None) -> Text:
+    return style_text("-" if time_us is None else format_time_us(time_us))

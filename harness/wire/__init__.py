@@ -4,7 +4,7 @@ Both ends import this and nothing else of each other. Whatever the judge receive
 the other end is hostile. No torch here.
 """
 
-from harness.wire.channel import CANCEL, GO, WAKE, Channel, make_pair
+from harness.wire.channel import GO, WAKE, Channel, make_pair
 from harness.wire.layout import (
     ITEM_BYTES,
     Region,
@@ -16,7 +16,6 @@ from harness.wire.layout import (
 )
 
 __all__ = [
-    "CANCEL",
     "GO",
     "ITEM_BYTES",
     "WAKE",

@@ -24,11 +24,7 @@ _HEADER = struct.Struct(">II")
 MAX_BODY_BYTES = 64 * 1024 * 1024
 MAX_DESCRIPTORS = 8
 LOOK_EVERY_S = 0.05
-WAKE, GO, CANCEL = (
-    b"w",
-    b"g",
-    b"c",
-)  # signals: single bytes outside of any frame, sent while the other end waits for one
+WAKE, GO = b"w", b"g"  # signals: single bytes outside of any frame, sent while the other end waits for one
 
 Message = dict[str, Any]
 T = TypeVar("T")
@@ -91,12 +87,9 @@ class Channel:
         except OSError as error:
             raise WorkerLost(f"the line was closed while sending: {error}") from error
 
-    def prepare_for_signal(self) -> None:
-        """Done ahead, so that nothing is left to do between a signal's arrival and `await_signal`'s return."""
-        self._socket.settimeout(None)
-
     def await_signal(self) -> bytes:
-        """The next byte, which must be a signal; without a deadline. Raises WorkerLost at the end of the line."""
+        """The next byte, which must be a signal; with the deadline of the last send, so that nothing is left to do
+        between its arrival and the return. Raises WorkerLost at the end of the line."""
         signal = self._socket.recv(1)
         if not signal:
             raise WorkerLost("the other end closed the line")

@@ -1,9 +1,9 @@
 """What a worker does: answers the judge's commands, one after another, until the line ends.
 
 `settle` prepares device and memory, `start` imports the candidate, `construct` builds its module,
-`dump_state`/`load_state` move weights, `call` runs it once, `recopy` copies the last outputs again, `profile` tells
-whose time a call takes, `configure_emulators` and `take_kernel_findings` are for the emulated device. Every answer is a
-claim; times are this process's own clock.
+`dump_state`/`load_state` move weights, `call` runs it once, `store` copies the outputs, `recopy` copies them again,
+`profile` tells whose time a call takes, `configure_emulators` and `take_kernel_findings` are for the emulated device.
+Every answer is a claim; times are this process's own clock.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from harness.domain import WorkerLost
-from harness.wire import CANCEL, WAKE, Channel, TensorSpec, flatten_value, rebuild_value
+from harness.wire import WAKE, Channel, TensorSpec, flatten_value, rebuild_value
 from harness.worker.emulator_link import EmulatorLink
 from harness.worker.memory import SharedMemory, describe
 from harness.worker.profile import Observer
@@ -128,18 +128,15 @@ class Worker:
         return {"kind": "loaded"}
 
     def do_call(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Answers `prepared`, `awake` to each signal to wake, after the signal to go `called` with a description of the
-        outputs, and when it is told where they go, `returned`; or `cancelled`. Between the signal to go and the clock's
-        start nothing is done, so nothing can be done ahead."""
+        """Answers `awake`, again to each signal to wake, and after the signal to go `called` with a description of the
+        outputs. Between the signal to go and the clock's start nothing is done, so nothing can be done ahead."""
         inputs = self._receive_value(message)
-        self._judge.send({"kind": "prepared"})
-        self._judge.prepare_for_signal()
+        signal = WAKE
         with torch.no_grad():
-            while (signal := self._judge.await_signal()) == WAKE:
+            while signal == WAKE:
                 self._wake()
                 self._judge.send({"kind": "awake"})
-            if signal == CANCEL:
-                return {"kind": "cancelled"}
+                signal = self._judge.await_signal()
             began_ns = time.perf_counter_ns()
             result = self._forward(*inputs)
             self._synchronize()
@@ -147,10 +144,12 @@ class Worker:
         tree, tensors = flatten_value(result, torch.is_tensor)
         tensors = [tensor.resolve_conj().resolve_neg() for tensor in tensors]
         outputs = [_describe_output(tensor) for tensor in tensors]
-        self._judge.send({"kind": "called", "claim_ns": claim_ns, "tree": tree, "outputs": outputs})
         self._earlier, self._outputs = self._outputs, tensors
-        where, _ = self._judge.receive()
-        self._copy(self._outputs, where)
+        return {"kind": "called", "claim_ns": claim_ns, "tree": tree, "outputs": outputs}
+
+    def do_store(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The outputs of the call that was just made; where they go is known only now."""
+        self._copy(self._outputs, message)
         return {"kind": "returned"}
 
     def do_recopy(self, message: dict[str, Any]) -> dict[str, Any]:
