@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.domain import DeviceError, HarnessError
-from harness.wire.processes import find_tree, read_bytes
+from harness.wire.processes import find_tree, read_bytes, threads_of
 
 LOOK_EVERY_S = 0.05
 FLOOR_BYTES = 1 << 30  # of what must stay free for everybody else, or less on a small machine
 FLOOR_SHARE = 0.05
 BLOCK_BYTES = 512  # of st_blocks, whatever the file system's own are
+MAX_OPEN_FILES = 16_384  # of all processes of a worker: each look goes through them
+RECOVERY_S, RECOVERY_SHARE = 3.0, 0.5  # of the memory that was taken, once the worker has ended
 _UNLIMITED_BYTES = 1 << 60
 _OWN = re.compile(rb"^Rss(?:Anon|Shmem):\s+(\d+) kB$", re.MULTILINE)
 _SHARED_OUT = re.compile(rb"^Pss_(?:Anon|Shmem):\s+(\d+) kB$", re.MULTILINE)
@@ -42,6 +44,7 @@ class MemoryWatch:
         self._limit_bytes = limit_bytes
         self._look_at_machine = look_at_machine or read_machine
         self._looked_s = 0.0
+        self._at_shortage_bytes = 0
         self._at_first_bytes = _count_own(find_tree(pid))  # most of it is shared with the process it was forked from
         self._machine_at_first = self._look_at_machine()
         self._floor_bytes = min(FLOOR_BYTES, int(_total_bytes() * FLOOR_SHARE))
@@ -56,8 +59,11 @@ class MemoryWatch:
         if now_s - self._looked_s < max(every_s, LOOK_EVERY_S):
             return None
         self._looked_s = now_s
-        tree = find_tree(self._pid)
-        files_bytes = _count_memory_files(tree, arena)
+        tree = [_find_face(process) for process in find_tree(self._pid)]
+        opened = _list_open_files(tree)
+        if opened is None:
+            return f"its processes have more than {MAX_OPEN_FILES} files open"
+        files_bytes = _count_memory_files(opened, arena)
         used_bytes = _count_own(tree) - self._at_first_bytes + files_bytes
         if self._limit_bytes is not None and used_bytes > self._limit_bytes:
             # Pages that several processes share were counted for each of them; an exact count takes longer.
@@ -67,10 +73,24 @@ class MemoryWatch:
                 return f"its processes hold {_megabytes(used_bytes)} of memory together; the limit is {limit}"
         return self._find_shortage(used_bytes)
 
+    def explain_shortage(self, error: HarnessError) -> str:
+        """Call when `find_overuse` has raised that, and the worker has ended since: what is wrong in words, if memory
+        came back with its end. There are ways to hold memory that no count shows, such as what waits in a socket.
+        Raises the error again if it did not."""
+        short_bytes = self._at_shortage_bytes
+        wanted_bytes = short_bytes + RECOVERY_SHARE * (self._machine_at_first.available_bytes - short_bytes)
+        deadline_s = time.monotonic() + RECOVERY_S
+        while self._look_at_machine().available_bytes < wanted_bytes:
+            if time.monotonic() > deadline_s:
+                raise error
+            time.sleep(LOOK_EVERY_S)
+        return f"only {_megabytes(short_bytes)} of memory were left on this machine until the worker was ended"
+
     def _find_shortage(self, used_bytes: int) -> str | None:
         machine = self._look_at_machine()
         if machine.available_bytes >= self._floor_bytes:
             return None
+        self._at_shortage_bytes = machine.available_bytes
         taken_bytes = self._machine_at_first.available_bytes - machine.available_bytes
         hidden_bytes = machine.shared_bytes - self._machine_at_first.shared_bytes
         message = f"only {_megabytes(machine.available_bytes)} of memory are left on this machine"
@@ -168,32 +188,39 @@ def _sum_kilobytes(path: str, pattern: re.Pattern[bytes]) -> int:
     return sum(map(int, pattern.findall(text))) * 1024
 
 
-def _count_memory_files(processes: Iterable[int], arena: int) -> int:
-    """Pages of the memory files that these have open, each file once, whether anything maps them or not."""
+def _find_face(process: int) -> int:
+    """The number under which /proc shows what a process has: its own, or where its main thread has ended, and shows
+    nothing any more, that of another of its threads."""
+    try:
+        ended = read_bytes(f"/proc/{process}/stat").rpartition(b")")[2].split()[0] == b"Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return process
+    return next((thread for thread in threads_of(process) if thread != process), process) if ended else process
+
+
+def _list_open_files(processes: Iterable[int]) -> list[str] | None:
+    """Links to everything that these have open; None if that is too much to be looked at."""
+    found: list[str] = []
+    for process in processes:
+        with contextlib.suppress(OSError):  # it has just ended, or hides them
+            names = os.listdir(f"/proc/{process}/fd")  # noqa: PTH208 - half the time of a Path
+            found += [f"/proc/{process}/fd/{name}" for name in names]
+        if len(found) > MAX_OPEN_FILES:
+            return None
+    return found
+
+
+def _count_memory_files(links: Iterable[str], arena: int) -> int:
+    """Pages of the memory files among these, each file once, whether anything maps them or not."""
     own = os.fstat(arena)
     sizes: dict[tuple[int, int], int] = {}
-    for process in processes:
-        for path in _open_memory_files(process):
-            try:
-                file = path.stat()
-            except OSError:
-                continue  # closed a moment ago
-            sizes[file.st_dev, file.st_ino] = file.st_blocks * BLOCK_BYTES
+    for link in links:
+        with contextlib.suppress(OSError):  # closed a moment ago
+            if os.readlink(link).startswith("/memfd:"):  # noqa: PTH115 - the bare text
+                file = os.stat(link)  # noqa: PTH116
+                sizes[file.st_dev, file.st_ino] = file.st_blocks * BLOCK_BYTES
     sizes.pop((own.st_dev, own.st_ino), None)
     return sum(sizes.values())
-
-
-def _open_memory_files(process: int) -> list[Path]:
-    found = []
-    try:
-        for name in os.listdir(f"/proc/{process}/fd"):  # noqa: PTH208 - half the time of a Path
-            link = f"/proc/{process}/fd/{name}"
-            with contextlib.suppress(FileNotFoundError):
-                if os.readlink(link).startswith("/memfd:"):  # noqa: PTH115 - the bare text
-                    found.append(Path(link))
-    except OSError:
-        pass  # it has just ended, or hides them
-    return found
 
 
 def _megabytes(size_bytes: int) -> str:

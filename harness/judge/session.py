@@ -237,7 +237,7 @@ class ModelSession:
         time.sleep(WATCH_S)
         before, self._usage = self._usage, self._client.pause().usage
         used = self._usage - before
-        return used.busy_ns / 1e3, used.helpers_ns / 1e3
+        return (used.busy_ns + used.gone_ns) / 1e3, used.helpers_ns / 1e3
 
     def _show(self, placed: PlacedInputs, device: JudgeDevice, *, again: bool) -> float | None:
         """Writes inputs and flushes the cache, then lets the worker go on; how long the device took to flush. `again`:

@@ -51,17 +51,25 @@ class WorkerLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Processor time of a worker with all that it started, in nanoseconds: of some threads, and of everything else."""
+    """Processor time of a worker with all that it started, in nanoseconds: of some threads, and of everything else.
+
+    `gone_ns` is how long processes may have worked besides that were gone before anybody could ask.
+    """
 
     helpers_ns: int
     busy_ns: int
+    gone_ns: int = 0
 
     @property
     def total_s(self) -> float:
         return (self.helpers_ns + self.busy_ns) / 1e9
 
     def __sub__(self, before: Usage) -> Usage:
-        return Usage(helpers_ns=self.helpers_ns - before.helpers_ns, busy_ns=self.busy_ns - before.busy_ns)
+        return Usage(
+            helpers_ns=self.helpers_ns - before.helpers_ns,
+            busy_ns=self.busy_ns - before.busy_ns,
+            gone_ns=self.gone_ns - before.gone_ns,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +133,7 @@ class WorkerProcess:
         and what lies in its memory at these (address, bytes). Raises StillRunning if some do not stop."""
         answer = self._server.pause(self._pid, threads=list(helpers), process=self._process, places=list(places))
         return Stopped(
-            usage=Usage(helpers_ns=answer["helpers_ns"], busy_ns=answer["busy_ns"]),
+            usage=Usage(helpers_ns=answer["helpers_ns"], busy_ns=answer["busy_ns"], gone_ns=answer["gone_ns"]),
             seen=tuple(None if seen is None else bytes.fromhex(seen) for seen in answer["seen"]),
         )
 
@@ -138,13 +146,19 @@ class WorkerProcess:
     def find_helper_threads(self) -> list[int]:
         """Ids, as the forkserver sees them, of all its threads now that are no process's main thread. To be called
         before anything of a candidate runs: the process found then is the one that `pause` looks into."""
-        answer = self._server.ask_about(self._pid, "threads")
+        answer = self._server.ask_about(self._pid, "threads", own_root=self._server.has_own_root)
         self._process = int(answer["process"])
         return [int(thread) for thread in answer["ids"]]
 
     def find_overuse(self, arena: int, every_s: float) -> str | None:
         """See `harness.judge.memory.MemoryWatch`."""
-        return None if self._ended else self._watch.find_overuse(arena, every_s)
+        if self._ended:
+            return None
+        try:
+            return self._watch.find_overuse(arena, every_s)
+        except HarnessError as error:
+            self.end()
+            return self._watch.explain_shortage(error)
 
     def printed(self) -> str:
         return self._output.text()
@@ -232,6 +246,11 @@ class Forkserver:
         """Ends the forkserver and all its workers. It can be used again."""
         with self._lock:
             self._stop()
+
+    @property
+    def has_own_root(self) -> bool:
+        """Whether workers are in namespaces of their own, with nobody but the forkserver."""
+        return self._confinement.has_own_root
 
     @property
     def level(self) -> str:

@@ -30,6 +30,7 @@ _SYS_CAPSET = {"x86_64": 126, "aarch64": 91}
 INSIDE_ID = 1000
 NOBODY_ID = 65534
 SHARED_MEMORY_BYTES = 64 << 20  # of /dev/shm, where semaphores lie
+OPEN_FILES = 4096  # of one process: whoever has to look at them all can
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +166,7 @@ def apply_limits(limits: Limits, *, shares_user: bool = False) -> None:
     where the user has other processes outside, so does the number of processes."""
     _lower(resource.RLIMIT_CORE, 0)
     _lower(resource.RLIMIT_FSIZE, limits.scratch_bytes)
+    _lower(resource.RLIMIT_NOFILE, OPEN_FILES)
     _limit_processes(limits.processes, shares_user=shares_user)
     # Past the first value there is a signal that tells what it was for, at the second one that cannot be ignored.
     _lower(resource.RLIMIT_CPU, limits.cpu_s, grace=5)

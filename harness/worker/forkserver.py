@@ -26,14 +26,15 @@ from harness.worker.processes import require_child_lists, shell_status
 _PROCESS_CLOCK = 2  # CPUCLOCK_SCHED in the kernel's encoding of another process's clock
 STOP_TIMEOUT_S = 0.25  # for processes that were told to stop
 STOP_LOOK_EVERY_S = 20e-6
+RESTLESS_NS = 300_000  # of processor time, used while everything was stopped; so often, it lets itself not be stopped
+RESTLESS_TIMES = 3
 END_TIMEOUT_S = 10.0  # for everything that a worker started to be cleared away
 
 
 def serve(judge: Channel) -> None:
     """Answers spawn and kill requests until the judge closes the line."""
     children: set[int] = set()  # none is waited for before the judge ends it: how it ended would be lost
-    stopped: dict[int, set[int]] = {}  # the processes of each worker that is paused: they start no others meanwhile
-    keepers: dict[int, set[int]] = {}  # our own processes around each worker, which need not be stopped with it
+    held: dict[int, Held] = {}  # by worker
     judge.send({"kind": "warm", "namespaces": _can_enter_namespaces()})
     while True:
         try:
@@ -43,17 +44,18 @@ def serve(judge: Channel) -> None:
         if message["kind"] == "spawn":
             _answer_spawn(judge, message, descriptors, children)
         elif message["kind"] == "kill":
-            stopped.pop(message["pid"], None)
-            keepers.pop(message["pid"], None)
+            held.pop(message["pid"], None)
             judge.send({"kind": "ended", **_kill(message["pid"], children, message["grace_s"])})
         elif message["kind"] == "pause":
-            stopped[message["pid"]], answer = _pause(message, keepers.get(message["pid"], set()))
+            answer = held.setdefault(message["pid"], Held(message["pid"])).pause(message)
             judge.send({"kind": "paused", **answer, "server_ns": time.process_time_ns()})
         elif message["kind"] == "resume":  # without an answer: what the worker does next is one
-            _signal_all(stopped.pop(message["pid"], set()), signal.SIGCONT)
+            if message["pid"] in held:
+                held[message["pid"]].resume()
         elif message["kind"] == "threads":
             answer = _find_threads(message["pid"])
-            keepers[message["pid"]] = answer.pop("keepers")
+            around = answer.pop("keepers")
+            held[message["pid"]] = Held(message["pid"], around, counts_tasks=message["own_root"])
             judge.send({"kind": "threads", **answer})
     for pid in list(children):
         _kill(pid, children, 0.0)
@@ -122,16 +124,65 @@ def _kill(pid: int, children: set[int], grace_s: float) -> dict[str, Any]:
     return {"status": shell_status(status), "killed": not finished}
 
 
-def _pause(message: dict[str, Any], keepers: set[int]) -> tuple[set[int], dict[str, Any]]:
-    """Stops a worker with all that it started. The processes there were; how many of them went on all the same, the
-    processor time that certain threads and all others have used so far, and what lies at certain places in memory."""
-    known = {message["process"]} if keepers else set()  # itself, once all around it is known
-    tree = _signal_tree(message["pid"], signal.SIGSTOP, known=known, spare=keepers)
-    answer: dict[str, Any] = {"running": _count_running(tree - keepers)}
-    answer["helpers_ns"] = sum(map(_read_thread_ns, message["threads"]))
-    answer["busy_ns"] = _count_busy_ns(tree) - answer["helpers_ns"]
-    answer["seen"] = _read_memory(message["process"], message["places"]) if message["places"] else []
-    return tree - keepers, answer
+class Held:
+    """One worker as far as it is stopped and let go on, and what can be said of the time in between.
+
+    `keepers` are our own processes around it, which need not be stopped with it. `counts_tasks`: this process has a
+    process namespace in which nobody but workers starts anything while one of them is timed.
+    """
+
+    def __init__(self, pid: int, keepers: set[int] | None = None, *, counts_tasks: bool = False) -> None:
+        self._pid = pid
+        self._keepers = keepers or set()
+        self._counts_tasks = counts_tasks
+        self._processes: set[int] = set()  # when it was last stopped, and their threads with them
+        self._tasks: set[int] = set()
+        self._busy_ns = 0
+        self._last_task: int | None = None
+        self._resumed_ns = time.monotonic_ns()
+        self._gone_ns = 0
+        self._times_restless = 0
+
+    def pause(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Stops a worker with all that it started. How many processes went on all the same, the processor time that
+        certain threads and all others have used so far, and what lies at certain places in memory.
+
+        `gone_ns`: as long as the moments, all together, in which something was started, or had been running, and was
+        gone when it was stopped again. The kernel tells of no processor time that such a process has used.
+        """
+        known = {message["process"]} if self._keepers else set()  # itself, once all around it is known
+        tree = _signal_tree(self._pid, signal.SIGSTOP, known=known, spare=self._keepers)
+        processes = tree - self._keepers
+        running = _count_running(processes)
+        tasks = {thread for process in processes for thread in threads_of(process)}
+        if self._has_lost(processes, tasks):
+            self._gone_ns += time.monotonic_ns() - self._resumed_ns
+        self._processes, self._tasks = processes, tasks
+        self._busy_ns = _count_busy_ns(processes)
+        helpers_ns = sum(map(_read_thread_ns, message["threads"]))
+        return {
+            "running": max(running, int(self._times_restless >= RESTLESS_TIMES)),
+            "helpers_ns": helpers_ns,
+            "busy_ns": self._busy_ns + _count_busy_ns(self._keepers) - helpers_ns,
+            "gone_ns": self._gone_ns,
+            "seen": _read_memory(message["process"], message["places"]) if message["places"] else [],
+        }
+
+    def resume(self) -> None:
+        """Lets what was stopped go on. Who has used the processor meanwhile was continued by something else, such as a
+        timer: once may be chance."""
+        if _count_busy_ns(self._processes) - self._busy_ns > RESTLESS_NS:
+            self._times_restless += 1
+        self._last_task = _find_last_task() if self._counts_tasks else None
+        self._resumed_ns = time.monotonic_ns()
+        _signal_all(self._processes, signal.SIGCONT)
+
+    def _has_lost(self, processes: set[int], tasks: set[int]) -> bool:
+        """Whether a process has ended since it was let go on, one that was there before or one that began since."""
+        if self._processes - processes:
+            return True
+        last_task = None if self._last_task is None else _find_last_task()
+        return last_task is not None and last_task - (self._last_task or 0) > len(tasks - self._tasks)
 
 
 def _count_running(processes: set[int]) -> int:
@@ -145,9 +196,24 @@ def _count_running(processes: set[int]) -> int:
 
 
 def _is_running(process: int) -> bool:
+    """Whether any thread of it is; most often the main thread tells."""
+    return _is_task_running(process, process) or any(
+        _is_task_running(process, thread) for thread in threads_of(process) if thread != process
+    )
+
+
+def _is_task_running(process: int, thread: int) -> bool:
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        return read_bytes(f"/proc/{process}/stat").rpartition(b")")[2].split()[0] in b"RS"
+        return read_bytes(f"/proc/{process}/task/{thread}/stat").rpartition(b")")[2].split()[0] in b"RS"
     return False
+
+
+def _find_last_task() -> int | None:
+    """The number of the process or thread that was started last in this process's namespace; None where the kernel does
+    not tell. (They are counted up; where the count begins again, it seems as if nothing had been started.)"""
+    with contextlib.suppress(OSError):
+        return int(read_bytes("/proc/sys/kernel/ns_last_pid"))
+    return None
 
 
 def _count_busy_ns(processes: set[int]) -> int:

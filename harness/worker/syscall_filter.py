@@ -12,7 +12,7 @@ import struct
 
 from harness.worker.kernel import system_call
 
-_LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY_BIT, _RETURN, _AND = 0x20, 0x15, 0x35, 0x45, 0x06, 0x54
 _ALLOW, _REFUSE, _NO_SUCH_CALL = 0x7FFF0000, 0x00050000 | 1, 0x00050000 | 38
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data
 _X32_CALLS = 0x40000000  # where the numbers of x86-64's second, 32-bit interface begin
@@ -20,6 +20,7 @@ _SET_FILTER, _KEEP_SPECULATION = 1, 4  # without the second, older kernels slow 
 _AF_UNIX = 1
 _NEW_NAMESPACES = 0x7E020000
 _PR_SET_DUMPABLE = 4  # would hide the process's memory use from the judge
+_PR_SET_PDEATHSIG, _F_SETSIG, _EXIT_SIGNAL_MASK = 1, 10, 0xFF
 
 # By name: the number on x86-64, on AArch64 (None: there is none).
 _REFUSED: dict[str, tuple[int, int | None]] = {
@@ -37,6 +38,8 @@ _REFUSED: dict[str, tuple[int, int | None]] = {
     "open_tree": (428, 428), "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433),
     "mount_setattr": (442, 442), "open_tree_attr": (467, 467), "open_by_handle_at": (304, 265),
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219), "unshare": (272, 97), "setns": (308, 268),
+    # Who chooses the signal that tells of something can have it be the one that continues a stopped process.
+    "timer_create": (222, 107), "mq_notify": (244, 184),
 }  # fmt: skip
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 # What carries a signal, and which of its arguments says which one. To continue a process would undo the judge's pause.
@@ -46,6 +49,7 @@ _SIGNALLING: dict[str, tuple[int, int, int]] = {
 }  # fmt: skip
 _SIGCONT = 18
 _SOCKET, _CLONE, _CLONE3, _PRCTL, _SECCOMP = (41, 198), (56, 220), (435, 435), (157, 167), (317, 277)
+_FCNTL = (72, 25)
 
 
 class _Program(ctypes.Structure):
@@ -82,9 +86,14 @@ def _write_program(machine: str, *, allow_unix_sockets: bool) -> bytes:
     # Its flags lie in memory, where no filter can look; without it the C library takes the older call.
     lines += _if_equal(_CLONE3[index], [_step(_RETURN, _NO_SUCH_CALL)])
     has_new_namespace = [_step(_JUMP_ANY_BIT, _NEW_NAMESPACES, otherwise=1), _step(_RETURN, _REFUSE)]
-    lines += _if_equal(_CLONE[index], [_step(_LOAD, _FIRST_ARGUMENT), *has_new_namespace, _step(_RETURN, _ALLOW)])
+    continues_parent = [_step(_AND, _EXIT_SIGNAL_MASK), *_if_equal(_SIGCONT, [_step(_RETURN, _REFUSE)])]
+    checks = [_step(_LOAD, _FIRST_ARGUMENT), *has_new_namespace, *continues_parent]
+    lines += _if_equal(_CLONE[index], [*checks, _step(_RETURN, _ALLOW)])
+    look = _step(_LOAD, _FIRST_ARGUMENT + 8)
     hides = _if_equal(_PR_SET_DUMPABLE, [_step(_RETURN, _REFUSE)])
-    lines += _if_equal(_PRCTL[index], [_step(_LOAD, _FIRST_ARGUMENT), *hides, _step(_RETURN, _ALLOW)])
+    orphans = _if_equal(_PR_SET_PDEATHSIG, [look, *_if_equal(_SIGCONT, [_step(_RETURN, _REFUSE)])])
+    lines += _if_equal(_PRCTL[index], [_step(_LOAD, _FIRST_ARGUMENT), *hides, *orphans, _step(_RETURN, _ALLOW)])
+    lines += _if_equal(_FCNTL[index], [look, *_if_equal(_F_SETSIG, [_step(_RETURN, _REFUSE)]), _step(_RETURN, _ALLOW)])
     for call in _SIGNALLING.values():
         continues = _if_equal(_SIGCONT, [_step(_RETURN, _REFUSE)])
         look = _step(_LOAD, _FIRST_ARGUMENT + 8 * call[2])

@@ -39,6 +39,7 @@ from torch import nn
 PLACES, FOLDERS, PORT, ADDRESSES, DEVICES = __FACTS__
 libc = ctypes.CDLL(None, use_errno=True)
 CLONE = {"x86_64": 56, "aarch64": 220}[os.uname().machine]
+LIMITS = ("CORE", "CPU", "AS", "NOFILE")
 
 
 def attempt(action):
@@ -197,9 +198,13 @@ def look():
             "clone into a user namespace": libc.syscall(CLONE, 0x10000011, 0, 0, 0, 0),
             "io_uring": libc.syscall(425, 1, ctypes.create_string_buffer(120)),
             "hide from /proc": libc.prctl(4, 0, 0, 0, 0),
+            "a timer that continues it": libc.timer_create(1, None, ctypes.byref(ctypes.c_void_p())),
+            "a file that continues it": libc.fcntl(0, 10, 18),
+            "a parent's end that continues it": libc.prctl(1, 18, 0, 0, 0),
+            "a child's end that continues it": libc.syscall(CLONE, 18, 0, 0, 0, 0),
         },
         "devices": {path: attempt(lambda: open_device(path)) for path in DEVICES},
-        "limits": {name: resource.getrlimit(getattr(resource, "RLIMIT_" + name))[0] for name in ("CORE", "CPU", "AS")},
+        "limits": {name: resource.getrlimit(getattr(resource, "RLIMIT_" + name))[0] for name in LIMITS},
         "descriptors": {fd: attempt(lambda: os.readlink(f"/proc/self/fd/{fd}")) for fd in os.listdir("/proc/self/fd")},
     }
 
@@ -374,6 +379,7 @@ def test_processor_time_and_memory_are_limited_and_no_core_is_dumped(report):
     assert report["limits"]["CORE"] == 0
     assert 0 < report["limits"]["CPU"] <= 3600
     assert 0 < report["limits"]["AS"] < 1 << 40
+    assert 0 < report["limits"]["NOFILE"] <= 4096
 
 
 def test_the_only_open_files_are_its_line_its_output_and_the_shared_memory(report):

@@ -39,7 +39,7 @@ def test_shortening_a_log_takes_no_longer_than_the_log_is_long(words):
 
 
 def test_kernels_are_found_behind_what_looks_like_a_comment_in_a_string():
-    source = 'const char* s = "/*"; __global__ void __launch_bounds__(256, (1 + 2)) scale(float* x) {} // __global__ void no('
+    source = 'const char* s = "/*"; __global__ void __launch_bounds__(256, (1 + 2)) scale(float* x) {} // __global__ f('
     assert list_own_kernels([BuildRequest(name="x", cpp_sources=(), cuda_sources=(source,))]) == ("scale",)
 
 
