@@ -1,9 +1,10 @@
 """Computes in bfloat16 in calls before which its threads were woken.
 
 layer: time
-mechanism: What the evaluator does only before timed calls tells them from the ones that are checked.
+mechanism: What an evaluator does only before timed calls tells them from the ones that are checked. Here threads are woken
+    before every call.
 problem: product
-expected: suspect
+expected: wrong_value
 device: cpu
 timed: yes
 """
