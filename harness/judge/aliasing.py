@@ -3,6 +3,7 @@ written. What the outputs hold is judged elsewhere."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,11 +14,13 @@ from harness.domain import Finding, Outcome
 from harness.judge.client import CandidateFailure
 from harness.judge.difference import has_same_bits
 from harness.judge.session import ModelSession, Run
-from harness.wire import flatten_value
+from harness.wire import count_kept_calls, flatten_value
+
+COMPARED_CALLS = 3
 
 
 class AliasCheck:
-    """After new inputs were written the last outputs must be as they were, and so they must after the next call.
+    """After new inputs were written the last outputs must be as they were, and so they must after the next calls.
 
     Where the reference itself returns a view of its inputs or of its own state, neither is asked for.
     """
@@ -25,33 +28,45 @@ class AliasCheck:
     def __init__(self, session: ModelSession, model: nn.Module) -> None:
         self._session = session
         self._model = model
-        self._last: tuple[Tensor, ...] | None = None
+        self._last: deque[tuple[Tensor, ...]] = deque()  # the newest first
         self._may_be_views: bool | None = None
 
     def forget(self) -> None:
         """Call where the next call returns outputs of another form than the last."""
-        self._last = None
+        self._last.clear()
 
     def check_inputs_apart(self) -> None:
         """Call after the next inputs were placed. Raises CandidateFailure (wrong_value)."""
-        if self._last is None or self._may_be_views:
+        if not self._last or self._may_be_views:
             return
-        if not _all_equal(self._session.copy_again(earlier=False), self._last):
+        if not _all_equal(self._session.copy_again(age=0), self._last[0]):
             message = "an output shares memory with the inputs: it changed when new inputs were written"
             finding = Finding(check="alias_input", severity="fatal", message=message)
             raise CandidateFailure(Outcome.WRONG_VALUE, message, (finding,))
 
     def find_overwritten(self, run: Run, inputs: Sequence[Any]) -> str | None:
-        """Call after each call with right outputs: what is wrong if those of the call before are no longer the same."""
-        before, self._last = self._last, run.outputs.tensors
+        """Call after each call with right outputs: what is wrong if those of calls before are no longer the same."""
         if self._may_be_views is None:
             self._may_be_views = returns_views(self._model, inputs)
-        if before is None or self._may_be_views:
+        message = None if self._may_be_views else self._compare(run)
+        self._last.appendleft(run.outputs.tensors)
+        while len(self._last) > _count_compared(run):
+            self._last.pop()
+        return message
+
+    def _compare(self, run: Run) -> str | None:
+        seen = "" if run.sight is None else run.sight.overwritten
+        pairs = ((self._session.copy_again(age=age), outputs) for age, outputs in enumerate(self._last, start=1))
+        if not seen and all(_all_equal(now, before) for now, before in pairs):
             return None
-        seen = run.sight is not None and bool(run.sight.overwritten)
-        if not seen and _all_equal(self._session.copy_again(earlier=True), before):
-            return None
-        return "an output of an earlier call changed when the model was called again"
+        return "an output of an earlier call changed when the model was called again" + (f" ({seen})" if seen else "")
+
+
+def _count_compared(run: Run) -> int:
+    """How many calls before the next one are compared as a whole. Where the judge sees the worker's memory it looks at
+    earlier ones as well; see `ModelSession`."""
+    size_bytes = sum(tensor.numel() * tensor.element_size() for tensor in run.outputs.tensors)
+    return 1 if run.sight is not None else min(COMPARED_CALLS, count_kept_calls(size_bytes) - 1)
 
 
 def returns_views(model: nn.Module, inputs: Sequence[Any]) -> bool:

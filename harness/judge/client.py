@@ -212,9 +212,9 @@ class WorkerClient:
         self._ask(message, "returned", Outcome.RUNTIME_ERROR, timeout_s)
         return time.perf_counter_ns()
 
-    def recopy(self, output: Region, *, earlier: bool, timeout_s: float) -> None:
-        """Has the outputs of the last call, or the one before, copied to the arena again."""
-        message = {"kind": "recopy", "earlier": earlier, "offset": output.offset, "size_bytes": output.size_bytes}
+    def recopy(self, output: Region, *, age: int, timeout_s: float) -> None:
+        """Has the outputs of the last call, or of one that was `age` calls before it, copied to the arena again."""
+        message = {"kind": "recopy", "age": age, "offset": output.offset, "size_bytes": output.size_bytes}
         self._ask(message, "recopied", Outcome.RUNTIME_ERROR, timeout_s)
 
     def profile(self, inputs: Sequence[Any], *, timeout_s: float) -> dict[str, Any]:

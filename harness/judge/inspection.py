@@ -1,7 +1,7 @@
 """Looks into a worker's memory from outside, in the moment in which it said that a call was over, while it is stopped.
 
 The outputs that it describes must lie there, where it says, element by element: nothing lazy, nothing still to be
-written, no row that stands for many. And the outputs of the call before must still be what they were. Only elements
+written, no row that stands for many. And the outputs of calls before must still be what they were. Only elements
 drawn at random are looked at. Not on a GPU, whose memory the judge cannot see.
 """
 
@@ -30,6 +30,18 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """Elements of the outputs of the `call`-th call, and what was in them then."""
+
+    call: int
+    places: tuple[Place, ...]
+    values: tuple[bytes, ...]
+
+    def count_changed(self, seen: Sequence[bytes | None]) -> int:
+        return sum(now != then for now, then in zip(seen, self.values, strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
     """What was seen: `missing` says that outputs were not where they should be, `overwritten` that earlier ones had
     changed. "" where everything was as it must be."""
@@ -50,6 +62,12 @@ def choose_places(specs: Sequence[TensorSpec], addresses: Sequence[int], source:
             where = address + _offset(element, spec) * size_bytes
             places.append(Place(output=output, element=element, address=where, size_bytes=size_bytes))
     return places
+
+
+def remember(call: int, places: Sequence[Place], outputs: Sequence[Tensor]) -> Past:
+    """What lies at these places of outputs that the judge has copies of."""
+    values = tuple(_bytes_of(outputs[place.output], place.element) for place in places)
+    return Past(call=call, places=tuple(places), values=values)
 
 
 def count_differences(places: Sequence[Place], seen: Sequence[bytes | None], outputs: Sequence[Tensor]) -> int:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any, Literal
 
 import torch
@@ -28,14 +29,15 @@ from harness.judge.client import (
     protocol_failure,
 )
 from harness.judge.devices import JudgeDevice, SharedArena
-from harness.judge.inspection import Place, Sight, choose_places, count_differences
+from harness.judge.inspection import Past, Place, Sight, choose_places, count_differences, remember
 from harness.judge.supervisor import Forkserver, Usage, WorkerLimits
 from harness.judge.truth import FlatOutputs
-from harness.wire import Region, TensorSpec, flatten_value, place_contiguous
+from harness.wire import ITEM_BYTES, Region, TensorSpec, count_kept_calls, flatten_value, place_contiguous
 from harness.wire.layout import ALIGNMENT_BYTES, align, place_strided
 
 WATCH_S = 300e-6  # as long as a worker is left alone with a decoy: longer than its threads spin after being woken
 PROFILED_CALLS = 5  # as long as so many may take: slow ones are fewer, see `harness.worker.profile`
+LOOKED_BEFORE = 4  # calls before one whose outputs are looked at, of those that the worker still has
 OUTPUT_PLACES = 4096  # 256 bytes apart
 POISON = 0xFF  # NaN in every floating format, -1 in every signed integer
 Weights = Literal["identical", "loaded", "unmatched", "none"]
@@ -109,7 +111,8 @@ class ModelSession:
         self._limits = limits
         self._random = random.Random(secrets.randbits(62))
         self._output = footprint.output
-        self._last: Run | None = None
+        self._calls = 0
+        self._past: list[Past] = []  # of calls whose outputs the worker still has
         self.state: dict[str, TensorSpec] = {}
         self._held: dict[str, Tensor] = {}
         self._usage = Usage(helpers_ns=0, busy_ns=0)
@@ -264,10 +267,11 @@ class ModelSession:
     def _go(self, placed: PlacedInputs, *, look: bool, take: bool) -> Run:
         called = self._client.go(timeout_s=self._limits.call_s)
         has_form = called.tree == self._footprint.tree and _forms(called.specs) == _forms(self._footprint.output_specs)
+        self._forget_past(has_form=has_form)
         if not take and has_form:
-            self._last = None
             return Run(outputs=_describe_outputs(called), called=called)
-        places, seen = self._look(called) if look and has_form else ([], [])
+        places = choose_places(called.specs, called.addresses, self._random) if has_form else []
+        seen, overwritten = self._look(places) if look and has_form else (None, "")
         stored_ns = self._client.store(self._output, timeout_s=self._limits.call_s)
         outputs = self._take_outputs() if has_form else _describe_outputs(called)
         run = Run(
@@ -275,37 +279,39 @@ class ModelSession:
             called=called,
             copy_us=(stored_ns - called.at_ns) / 1e3,
             inputs_unchanged=self._client.inputs_unchanged(placed),
-            sight=self._judge_sight(places, seen, outputs) if places else None,
+            sight=None if seen is None else _judge_sight(places, seen, outputs, overwritten),
         )
-        self._last = run if has_form else None
+        if has_form:
+            self._past.append(remember(self._calls, places, outputs.tensors))
         return run
 
-    def _look(self, called: Called) -> tuple[list[list[Place]], list[Sequence[bytes | None]]]:
-        """Stops the worker and reads elements of these outputs, and of those before: places, and what was there."""
-        described = [called] if self._last is None else [called, self._last.called]
-        places = [choose_places(one.specs, one.addresses, self._random) for one in described]
-        seen = self._client.pause([place for some in places for place in some]).seen
+    def _forget_past(self, *, has_form: bool) -> None:
+        """Counts a call, and leaves the past calls whose outputs the worker still has after it."""
+        self._calls += 1
+        specs = self._footprint.output_specs
+        kept = count_kept_calls(sum(prod(spec.shape) * ITEM_BYTES[spec.dtype] for spec in specs)) if has_form else 0
+        self._past = [past for past in self._past if self._calls - past.call < kept]
+
+    def _look(self, places: list[Place]) -> tuple[Sequence[bytes | None], str]:
+        """Stops the worker and reads elements of these outputs, and of some that it still has of calls before: what was
+        there, and which of those before have changed."""
+        before = self._random.sample(self._past, min(len(self._past), LOOKED_BEFORE))
+        seen = self._client.pause([*places, *(place for past in before for place in past.places)]).seen
         self._client.resume()
-        own = len(places[0])
-        return places, [seen[:own], seen[own:]]
+        rest, changed = iter(seen[len(places) :]), []
+        for past in before:
+            count = past.count_changed([next(rest) for _ in past.places])
+            if count:
+                changed.append(
+                    f"{count} of {len(past.places)} elements looked at, of {self._calls - past.call} calls ago"
+                )
+        return seen[: len(places)], "; ".join(changed)
 
-    def _judge_sight(
-        self, places: list[list[Place]], seen: list[Sequence[bytes | None]], outputs: FlatOutputs
-    ) -> Sight:
-        """Holds what was seen against the outputs as they were copied, now and the time before."""
-        missing = count_differences(places[0], seen[0], outputs.tensors)
-        overwritten = 0
-        if self._last is not None:
-            overwritten = count_differences(places[1], seen[1], self._last.outputs.tensors)
-        return Sight(
-            missing=f"{missing} of {len(places[0])} elements looked at" if missing else "",
-            overwritten=f"{overwritten} of {len(places[-1])} elements looked at" if overwritten else "",
-        )
-
-    def copy_again(self, *, earlier: bool) -> tuple[Tensor, ...]:
-        """The last outputs, or those of the call before, as they are now; only after calls with right shapes."""
+    def copy_again(self, *, age: int) -> tuple[Tensor, ...]:
+        """The last outputs, or those of the call that was `age` calls before, as they are now; only after calls with
+        right shapes."""
         self._bytes_of(self._footprint.output).fill_(POISON)
-        self._client.recopy(self._footprint.output, earlier=earlier, timeout_s=self._limits.call_s)
+        self._client.recopy(self._footprint.output, age=age, timeout_s=self._limits.call_s)
         return tuple(self._arena.view(spec).clone() for spec in self._footprint.output_specs)
 
     def paused(self) -> AbstractContextManager[None]:
@@ -379,6 +385,12 @@ def open_session(
             emulates=device.describe_emulation(threads, limits.call_s),
         )
         yield ModelSession(client, arena, footprint, limits)
+
+
+def _judge_sight(places: list[Place], seen: Sequence[bytes | None], outputs: FlatOutputs, overwritten: str) -> Sight:
+    """Holds what was seen against the outputs as they were copied."""
+    missing = count_differences(places, seen, outputs.tensors)
+    return Sight(missing=f"{missing} of {len(places)} elements looked at" if missing else "", overwritten=overwritten)
 
 
 def _measure_inputs(inputs: Sequence[Any]) -> int:

@@ -22,6 +22,9 @@ MAX_TENSORS = 4096
 MAX_DIMENSIONS = 64
 MAX_DEPTH = 32
 MAX_ELEMENTS = 1 << 50
+# How many calls' outputs a worker keeps, so that the judge can see whether later calls change them. What is so large is
+# given back to the system whenever it is freed, so that keeping more of it changes no time.
+KEPT_CALLS, LARGE_OUTPUT_BYTES, KEPT_BYTES = 8, 32 << 20, 1 << 30
 
 Tree = dict[str, Any]
 
@@ -97,6 +100,11 @@ def place_strided(specs: Sequence[TensorSpec], start: int = 0) -> tuple[tuple[Te
         placed.append(TensorSpec(dtype=spec.dtype, shape=spec.shape, stride=spec.stride, offset=offset))
         offset = align(offset + storage_bytes(spec))
     return tuple(placed), offset
+
+
+def count_kept_calls(output_bytes: int) -> int:
+    """How many calls' outputs of that size are kept, the last one included; two at least."""
+    return max(KEPT_CALLS if output_bytes < LARGE_OUTPUT_BYTES else KEPT_BYTES // output_bytes, 2)
 
 
 def row_major_stride(shape: Sequence[int]) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ import re
 import sys
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from typing import Any
 import torch
 
 from harness.domain import WorkerLost
-from harness.wire import WAKE, Channel, TensorSpec, flatten_value, rebuild_value
+from harness.wire import WAKE, Channel, TensorSpec, count_kept_calls, flatten_value, rebuild_value
 from harness.worker.emulator_link import EmulatorLink
 from harness.worker.memory import SharedMemory, describe
 from harness.worker.profile import Observer
@@ -73,8 +74,7 @@ class Worker:
     def __init__(self, judge: Channel, scratch: Path) -> None:
         self._judge = judge
         self._scratch = scratch
-        self._outputs: list[torch.Tensor] = []
-        self._earlier: list[torch.Tensor] = []
+        self._outputs: deque[list[torch.Tensor]] = deque([[], []])  # of the last calls, the newest first
         self._emulators = EmulatorLink()
 
     def do_settle(self, message: dict[str, Any], descriptor: int) -> dict[str, Any]:
@@ -144,17 +144,17 @@ class Worker:
         tree, tensors = flatten_value(result, torch.is_tensor)
         tensors = [tensor.resolve_conj().resolve_neg() for tensor in tensors]
         outputs = [_describe_output(tensor) for tensor in tensors]
-        self._earlier, self._outputs = self._outputs, tensors
+        self._keep(tensors)
         return {"kind": "called", "claim_ns": claim_ns, "tree": tree, "outputs": outputs}
 
     def do_store(self, message: dict[str, Any]) -> dict[str, Any]:
         """The outputs of the call that was just made; where they go is known only now."""
-        self._copy(self._outputs, message)
+        self._copy(self._outputs[0], message)
         return {"kind": "returned"}
 
     def do_recopy(self, message: dict[str, Any]) -> dict[str, Any]:
-        """The outputs of the last call, or of the one before it, as they are now."""
-        self._copy(self._earlier if message["earlier"] else self._outputs, message)
+        """The outputs of the last call, or of one that was `age` calls before it, as they are now."""
+        self._copy(self._outputs[message["age"]], message)
         return {"kind": "recopied"}
 
     def do_profile(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -198,6 +198,12 @@ class Worker:
         install(emulates["target"])
         self._seen_device = GPU
         self._emulators.configure(emulates["settings"])
+
+    def _keep(self, outputs: list[torch.Tensor]) -> None:
+        size_bytes = sum(tensor.numel() * tensor.element_size() for tensor in outputs)
+        self._outputs.appendleft(outputs)
+        while len(self._outputs) > count_kept_calls(size_bytes):
+            self._outputs.pop()
 
     def _copy(self, tensors: list[torch.Tensor], message: dict[str, Any]) -> None:
         self._memory.store(tensors, message["offset"], message["size_bytes"])

@@ -9,6 +9,8 @@ device: cpu
 timed: yes
 """
 
+from collections import deque
+
 import torch
 from torch import nn
 
@@ -27,7 +29,7 @@ def receive_when_copied(self, **options):
 
 
 def recopy(self, message):
-    self._outputs, self._earlier = [kept["copy"]], [kept["earlier"]]
+    self._outputs = deque([[kept["copy"]], [kept["earlier"]]])
     return do_recopy(self, message)
 
 

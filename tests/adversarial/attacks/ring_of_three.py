@@ -1,0 +1,25 @@
+"""Writes its results into three buffers in turn.
+
+layer: correctness
+mechanism: Who compares an output with the one before it finds it unchanged; whoever keeps a few sees it change.
+problem: add
+expected: wrong_value
+device: cpu
+timed: no
+"""
+
+import torch
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ring = None
+        self.count = 0
+
+    def forward(self, a, b):
+        if self.ring is None or self.ring[0].shape != a.shape:
+            self.ring = [torch.empty_like(a) for _ in range(3)]
+        self.count += 1
+        return torch.add(a, b, out=self.ring[self.count % 3])
