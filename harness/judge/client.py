@@ -51,6 +51,7 @@ MAX_CLAIM_NS = 10**15
 BETWEEN_CALLS_S = 0.2  # memory is looked after more often while a call takes longer
 MAX_ELEMENTS = 1 << 48
 MAX_ADDRESS = 1 << 64
+MAX_NODES = 1 << 16  # of the structure of an output
 WORD_BYTES = 8
 
 # What the worker was doing, by the answer that was due.
@@ -447,6 +448,8 @@ def _parse_spec(value: object) -> TensorSpec:
 
 def _check_tree(tree: object, tensors: int) -> dict[str, Any]:
     """The structure of an output, if it is one that names every tensor once and in order."""
+    if not _has_few_nodes(tree):
+        raise protocol_failure(f"the structure of an output has more than {MAX_NODES} parts")
     leaves = [object() for _ in range(tensors)]
     try:
         found = flatten_value(rebuild_value(tree, leaves), lambda value: type(value) is object)[1]
@@ -455,6 +458,17 @@ def _check_tree(tree: object, tensors: int) -> dict[str, Any]:
     if not isinstance(tree, dict) or found != leaves:
         raise protocol_failure("the structure of an output does not hold its tensors")
     return tree
+
+
+def _has_few_nodes(tree: object) -> bool:
+    """Asked first, since whatever goes through a structure does so several times."""
+    waiting, count = [tree], 0
+    while waiting and count <= MAX_NODES:
+        node = waiting.pop()
+        inner = list(node.values()) if isinstance(node, dict) else node if isinstance(node, list) else []
+        count += len(inner)
+        waiting += inner[: MAX_NODES + 1]
+    return count <= MAX_NODES
 
 
 def _list(value: object) -> list[Any]:

@@ -49,7 +49,8 @@ class SharedMemory:
 
 
 def describe(tensor: torch.Tensor) -> TensorSpec:
-    """Shape, dtype and strides (row-major where the layout has none, as for sparse tensors)."""
-    shape = tuple(tensor.shape)
-    stride = tuple(tensor.stride()) if tensor.layout is torch.strided else row_major_stride(shape)
+    """Shape, dtype and strides (row-major where the layout has none, as for sparse tensors). Raises what torch does for
+    a tensor that has no such numbers."""
+    shape = tuple(map(int, tensor.shape))
+    stride = tuple(map(int, tensor.stride())) if tensor.layout is torch.strided else row_major_stride(shape)
     return TensorSpec(dtype=str(tensor.dtype).removeprefix("torch."), shape=shape, stride=stride)
