@@ -264,6 +264,14 @@ class WorkerClient:
         finally:
             self.resume()
 
+    def forget_use(self) -> bool:
+        """Begins to note what machine code of its own a stopped worker uses; False where that cannot be known."""
+        return self._worker.forget_use()
+
+    def count_used_bytes(self) -> int | None:
+        """How much of it was used since; it must be stopped again."""
+        return self._worker.count_used_bytes()
+
     def server_used_s(self) -> float:
         return self._worker.server_used_s()
 

@@ -48,7 +48,7 @@ from harness.judge.session import ModelSession, TimeLimits, open_session
 from harness.judge.supervisor import Forkserver
 from harness.judge.timing import PairedTimer, TimingPlan, shorten_plan
 from harness.judge.uncovered import find_uncovered
-from harness.judge.work import attribute_work
+from harness.judge.work import WorkResult, attribute_work, confirm_own_code
 from harness.problems.load import LoadedProblem, load_problem, workload_source
 from harness.problems.reduce import REDUCED, describe_sizes
 from harness.store.certificate import Certificate
@@ -193,6 +193,9 @@ class Judge:
                     result = self._time(session, reference, subject.baseline, seeds)
                 with case.phase("plausibility"), session.paused():
                     self._take_down(case, result, reference, next(seeds))
+            if case.work is not None:
+                with case.phase("work"):
+                    self._confirm_own_code(case, session, reference, seeds)
             with case.phase("probes"):
                 self._probe(case, session, reference, seeds)
 
@@ -253,6 +256,15 @@ class Judge:
         )
         if not reference.device.is_emulated:  # there the shares of the time say nothing
             case.work = result.work
+        case.findings += result.findings
+        if result.outcome is not None:
+            raise CandidateFailure(result.outcome, result.message)
+
+    def _confirm_own_code(self, case: Case, session: ModelSession, reference: Reference, seeds: Iterator[int]) -> None:
+        if case.work is None:
+            return
+        result = confirm_own_code(session, reference, seeds, WorkResult(work=case.work))
+        case.work = result.work
         case.findings += result.findings
         if result.outcome is not None:
             raise CandidateFailure(result.outcome, result.message)

@@ -318,6 +318,17 @@ class ModelSession:
         """Nothing of the worker runs meanwhile, nor of what it started."""
         return self._client.paused()
 
+    def uses_own_code(self, inputs: Sequence[Any], device: JudgeDevice) -> bool | None:
+        """Whether a call runs machine code that the candidate brought along, as the kernel has it; None: unknown. It is
+        a call like those that are timed."""
+        self.get_ready()
+        used_bytes = None
+        if self._client.forget_use():
+            self.call_timed(inputs, device)
+            used_bytes = self._client.count_used_bytes()
+        self.stand_down()
+        return None if used_bytes is None else used_bytes > 0
+
     def server_used_s(self) -> float:
         """Processor time that the parent of all workers has used so far."""
         return self._client.server_used_s()

@@ -143,6 +143,15 @@ class WorkerProcess:
     def server_used_s(self) -> float:
         return self._server.used_s
 
+    def forget_use(self) -> bool:
+        """See `harness.worker.own_code`. The worker must be stopped."""
+        return self._server.ask_about(self._pid, "forget_use", process=self._process)["done"] is True
+
+    def count_used_bytes(self) -> int | None:
+        """See `harness.worker.own_code`. The worker must be stopped."""
+        used_bytes = self._server.ask_about(self._pid, "count_used", process=self._process)["used_bytes"]
+        return None if used_bytes is None else int(used_bytes)
+
     def find_helper_threads(self) -> list[int]:
         """Ids, as the forkserver sees them, of all its threads now that are no process's main thread. To be called
         before anything of a candidate runs: the process found then is the one that `pause` looks into."""

@@ -2,14 +2,15 @@
 
 Two passes in workers of their own, before anything is timed: one under torch's profiler, one in which the candidate's
 extension functions lose their effect. What a worker says is a claim, so this is reported and decides nothing about
-speed. Only a suite that asks for kernels rejects by it: what has none, and what does as well without.
+speed. On a CPU the kernel tells afterwards whether calls that count ran any code of the candidate's own. Only a suite
+that asks for kernels rejects by it: what has none, and what does as well without.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -27,6 +28,7 @@ Owner = Literal["own", "torch", "library", "other"]
 
 NOTHING = 0.001  # a share below that is none
 MAX_ROWS = 1000
+CONFIRMED_CALLS = 3
 MAX_KERNELS = 50
 MAX_NAME = 400  # of a range or kernel: our own program cuts them at half of that
 OWN_RANGE = "own::"  # see `harness.worker.profile`
@@ -96,6 +98,23 @@ def attribute_work(
     return _conclude(work, requests, reference, libraries=profile.libraries, findings=())
 
 
+def confirm_own_code(
+    session: ModelSession, reference: Reference, seeds: Iterator[int], result: WorkResult
+) -> WorkResult:
+    """Holds what was attributed against calls of the candidate that is judged, which knows of no profiler: where none
+    of them runs machine code that it brought along, nothing is its own, whatever it said elsewhere. Only on a CPU."""
+    if reference.device.is_cuda or reference.device.is_emulated or result.outcome is not None:
+        return result
+    if result.work.own < NOTHING and not reference.loaded.problem.requires_kernel:
+        return result
+    for _ in range(CONFIRMED_CALLS):
+        inputs = reference.loaded.make_inputs(next(seeds), reference.device.torch_device)
+        if session.uses_own_code(inputs, reference.device) is not False:
+            return result
+    work = replace(result.work, own=0.0, other=result.work.own + result.work.other)
+    return _reject_where_required(work, reference, "unused_kernel", "its own code does not run in the calls that count")
+
+
 def _profile(open_in: OpenInMode, reference: Reference, inputs: Sequence[Any]) -> tuple[FlatOutputs, Profile]:
     with open_in("profile") as session:
         _construct(session, reference)
@@ -146,12 +165,17 @@ def _conclude(
         check, message = "decoy_kernel", "its own kernels do not influence the result"
     if not check:
         return WorkResult(work=work, findings=findings)
+    result = _reject_where_required(work, reference, check, message)
+    return replace(result, findings=(*findings, *result.findings))
+
+
+def _reject_where_required(work: Work, reference: Reference, check: str, message: str) -> WorkResult:
     required = reference.loaded.problem.requires_kernel
     lightly: Literal["note", "warning"] = "note" if check == "no_own_kernel" else "warning"
     finding = Finding(check=check, severity="fatal" if required else lightly, message=message)
     return WorkResult(
         work=work,
-        findings=(*findings, finding),
+        findings=(finding,),
         outcome=Outcome.REJECTED if required else None,
         message=f"{message}, and this suite requires one" if required else "",
     )

@@ -21,6 +21,7 @@ from harness.wire import Channel
 from harness.wire.processes import find_tree, read_bytes, threads_of
 from harness.worker import confine
 from harness.worker.keeper import run_behind_walls
+from harness.worker.own_code import count_used_bytes, forget_use
 from harness.worker.processes import require_child_lists, shell_status
 
 _PROCESS_CLOCK = 2  # CPUCLOCK_SCHED in the kernel's encoding of another process's clock
@@ -52,6 +53,10 @@ def serve(judge: Channel) -> None:
         elif message["kind"] == "resume":  # without an answer: what the worker does next is one
             if message["pid"] in held:
                 held[message["pid"]].resume()
+        elif message["kind"] == "forget_use":
+            judge.send({"kind": "forgotten", "done": forget_use(message["process"])})
+        elif message["kind"] == "count_used":
+            judge.send({"kind": "counted", "used_bytes": count_used_bytes(message["process"])})
         elif message["kind"] == "threads":
             answer = _find_threads(message["pid"])
             around = answer.pop("keepers")
