@@ -47,6 +47,8 @@ from harness.wire.layout import place_strided
 
 EXIT_GRACE_S = 2.0  # for a worker that closed its line: the way it ends says why
 MAX_BUILDS = 64  # that one worker may ask for
+MAX_BUILDS_S = 1800.0  # for all of them together
+MAX_BUILD_TIMEOUTS = 2
 MAX_CLAIM_NS = 10**15
 BETWEEN_CALLS_S = 0.2  # memory is looked after more often while a call takes longer
 MAX_ELEMENTS = 1 << 48
@@ -110,6 +112,8 @@ class WorkerClient:
         self._arena = arena
         self._answer_build = answer_build
         self._builds = 0
+        self._builds_s = 0.0
+        self._build_timeouts = 0
         self._own_threads: list[int] = []  # torch's, started before the candidate's first line
 
     def start(
@@ -365,6 +369,7 @@ class WorkerClient:
         if self._builds > MAX_BUILDS:
             raise CandidateFailure(Outcome.REJECTED, f"it asked for more than {MAX_BUILDS} extensions")
         result = self._answer_build(parse_build_request(message.get("request")))
+        self._limit_builds(result)
         line = self._worker.line
         if result.library is None:
             line.send({"kind": "built", "ok": False, "log": result.log[-20000:]}, timeout_s=30.0)
@@ -374,6 +379,16 @@ class WorkerClient:
             line.send({"kind": "built", "ok": True, "log": ""}, (descriptor,), timeout_s=30.0)
         finally:
             os.close(descriptor)
+
+    def _limit_builds(self, result: BuildResult) -> None:
+        """A limit for each build is none for all of them."""
+        self._builds_s += result.duration_s
+        self._build_timeouts += result.status == "timeout"
+        if self._builds_s <= MAX_BUILDS_S and self._build_timeouts < MAX_BUILD_TIMEOUTS:
+            return
+        self._worker.end()
+        took = f"its {self._builds} builds took {self._builds_s:.0f} s, {self._build_timeouts} of them past their limit"
+        raise CandidateFailure(Outcome.TIMEOUT, took)
 
     def _explain_loss(self, command: str, failure: Outcome) -> CandidateFailure:
         status = self._worker.end(grace_s=EXIT_GRACE_S)
