@@ -27,10 +27,11 @@ from harness.emulate.sources import Prepared, Unit, explain_failure, prepare_sou
 
 SCRIPT = "emulated.sh"
 _WAIT_FOR_KIT_S = 900.0
-# Aliasing, contraction and traps as on a GPU; line tables name the place of what is noticed.
+# Aliasing, contraction and traps as on a GPU; line tables name the place of what is noticed. Warnings stay: in code for
+# the device one of them, of arrays with a variable length, is made an error.
 _DEVICE_FLAGS = (
     "-O2 -ftree-vectorize -fno-strict-aliasing -ffp-contract=fast -fno-math-errno -fno-trapping-math -fno-gnu-unique "
-    "-fno-stack-protector -U_FORTIFY_SOURCE -g1 -gdwarf-4 -w"
+    "-fno-stack-protector -U_FORTIFY_SOURCE -g1 -gdwarf-4 -Wno-vla"
 )
 _CHECK_FLAGS = "-fsanitize=thread --param tsan-instrument-func-entry-exit=0 -fsanitize=alignment -DHARNESS_CHECKED"
 _HOST_FLAGS = "-O1 -w"
@@ -157,7 +158,7 @@ class EmulatedLane:
             if binding and unit.path == "main.cpp":
                 text, bound = binding
                 (job.work / unit.path).write_text(text)
-                steps.append(f"{job.plan['cxx']} {job.plan['cflags']} -c main.cpp -o {target}")
+                steps.append(f"{job.plan['cxx']} {_keep_newest_standard(job.plan['cflags'])} -c main.cpp -o {target}")
                 objects.append(str(bound))
                 readable.append(bound.parent)
                 continue
@@ -191,9 +192,20 @@ def _compile_step(job: _Job, unit: Unit, target: str) -> str:
         base = f"{job.commands.device} {flags} -include {include}/emulator/device.h"
     else:
         base = f"{job.plan['cxx']} {job.plan['cflags']} {_HOST_FLAGS} -include {include}/emulator/host.h"
+    base = _keep_newest_standard(base)
     tail = f"-Iinclude -Isources -x c++ -c {shlex.quote(unit.path)} -o {shlex.quote(target)}"
     slim = f"{base} -I{include}/slim {own} {tail}"
     return f"{slim} > {target}.slim 2>&1 || {base} {own} {tail}" if unit.may_need_more else slim
+
+
+def _keep_newest_standard(flags: str) -> str:
+    """Only the newest version of C++ that is asked for: what torch's headers need, whatever a candidate says."""
+    versions = re.findall(r"-std=(?:c|gnu)\+\+(\d\d)(?=\s|$)", flags)
+    if not versions:
+        return flags
+    newest = max(versions)
+    without = re.sub(r"\s*-std=(?:c|gnu)\+\+\d\d(?=\s|$)", "", flags)
+    return f"{without} -std=c++{newest}"
 
 
 def _as_host_request(request: BuildRequest, prepared: Prepared) -> BuildRequest:

@@ -166,7 +166,9 @@ def _write_variable(name: str, line: int, is_dynamic: bool, in_function: bool) -
     if is_dynamic:
         element = f"std::remove_extent_t<{kind}>"
         found = f"{space}::dynamic_shared<{element}>()"
-        variable = f" {element}* {name} = {found};"
+        # Dynamic shared memory of one name has one type, as what is extern has: the compiler sees to it.
+        one_type = f"extern {kind} harness_dynamic_{name}; " if in_function else ""
+        variable = f" {one_type}{element}* {name} = {found};"
     else:
         tag = f"harness_tag_{name}"
         found = f'{space}::shared_variable<{kind}, {tag}>("{name}")'

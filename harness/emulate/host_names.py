@@ -8,6 +8,9 @@ from collections.abc import Callable
 from harness.emulate.tokens import Token, step
 
 _DEVICE_TEXT = re.compile(r'"cuda(?::\d+)?"')
+_ANSWERS = {
+    "is_available": "return true;", "device_count": "return size_t(1);", "synchronize": "",
+}  # fmt: skip
 _RENAMED = {"is_cuda": "is_cpu", "is_cpu": "is_cuda", "kCUDA": "kCPU"}
 
 
@@ -32,12 +35,46 @@ def _rename_word(tokens: list[Token], at: int, edit: Callable[[int, str], None])
         edit(at, "kCPU")
     elif text == "kCPU" and _is_compared(tokens, at):
         edit(at, "kCUDA")
+    elif text == "CUDA" and _is_dispatch_key(tokens, at):
+        edit(at, "CPU")
+    elif text in _ANSWERS and _follows_cuda(tokens, at):
+        _write_answer(tokens, at, edit)
     elif text in ("CUDA", "CPU") and _follows_device_type(tokens, at):
         edit(at, "CPU" if text == "CUDA" or not _is_compared(tokens, at) else "CUDA")
     elif text == "cuda" and previous in (".", "->") and _is_empty_call(tokens, at):
         edit(at, "cpu")
     elif text == "cpu" and previous in (".", "->") and _is_empty_call(tokens, at):
         edit(at, "clone")  # a copy, as from a GPU: what is written there does not show here
+
+
+def _is_dispatch_key(tokens: list[Token], at: int) -> bool:
+    """`TORCH_LIBRARY_IMPL(name, CUDA, m)`, and the key by its own name."""
+    places: list[str] = []
+    where = step(tokens, at, -1)
+    while where is not None and len(places) < 4:
+        places.append(tokens[where].text)
+        where = step(tokens, where, -1)
+    is_argument = places[:1] == [","] and places[2:] == ["(", "TORCH_LIBRARY_IMPL"]
+    return is_argument or places[:2] == ["::", "DispatchKey"]
+
+
+def _follows_cuda(tokens: list[Token], at: int) -> bool:
+    scope = step(tokens, at, -1)
+    cuda = None if scope is None else step(tokens, scope, -1)
+    outer = None if cuda is None else step(tokens, cuda, -1)
+    torch = None if outer is None else step(tokens, outer, -1)
+    places = [place for place in (torch, outer, cuda, scope) if place is not None]
+    return [tokens[place].text for place in places] == ["torch", "::", "cuda", "::"]
+
+
+def _write_answer(tokens: list[Token], at: int, edit: Callable[[int, str], None]) -> None:
+    """torch's own would say that there is no GPU."""
+    where: int | None = at
+    for _ in range(4):
+        where = None if where is None else step(tokens, where, -1)
+        if where is not None:
+            edit(where, "")
+    edit(at, f"([](auto...) {{ {_ANSWERS[tokens[at].text]} }})")
 
 
 def _is_empty_call(tokens: list[Token], at: int) -> bool:

@@ -5,6 +5,7 @@ Whatever is not known to be harmless makes a kernel an ordinary one, which is on
 
 from __future__ import annotations
 
+from harness.emulate.scopes import find_macros
 from harness.emulate.tokens import Token, match_forward, step
 
 _INDICES = frozenset({"threadIdx", "blockIdx", "blockDim", "gridDim"})
@@ -39,7 +40,7 @@ class PlainKernels:
     def __init__(self, tokens: list[Token], checked: bool) -> None:
         self._tokens = tokens
         self._checked = checked
-        self._bodies = {} if checked else {**_find_functions(tokens), **_find_macros(tokens)}
+        self._bodies = {} if checked else {**_find_functions(tokens), **find_macros(tokens)}
         self._known: dict[str, bool] = {}
 
     def is_plain(self, opening: int, closing: int) -> bool:
@@ -113,20 +114,4 @@ def _find_functions(tokens: list[Token]) -> dict[str, list[range]]:
         end = match_forward(tokens, opening)
         if end is not None and tokens[word].text not in _KEYWORDS:
             found.setdefault(tokens[word].text, []).append(range(opening + 1, end))
-    return found
-
-
-def _find_macros(tokens: list[Token]) -> dict[str, list[range]]:
-    """What each macro stands for."""
-    found: dict[str, list[range]] = {}
-    for at, token in enumerate(tokens):
-        if token.text != "define" or not token.directive:
-            continue
-        name = step(tokens, at)
-        if name is None:
-            continue
-        end = name + 1
-        while end < len(tokens) and tokens[end].directive == token.directive:
-            end += 1
-        found.setdefault(tokens[name].text, []).append(range(name + 1, end))
     return found

@@ -9,6 +9,7 @@ x.is_cuda(), torch::kCUDA       what asks the same of a tensor on the CPU
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -16,7 +17,9 @@ from harness.emulate.declarations import read_shared_declaration, write_shared_d
 from harness.emulate.host_names import rename_host_names
 from harness.emulate.launches import find_callee, find_chevrons_end
 from harness.emulate.plainness import PlainKernels
-from harness.emulate.ptx import PtxError, write_ptx
+from harness.emulate.ptx import write_ptx
+from harness.emulate.ptx_operands import PtxError
+from harness.emulate.strictness import find_errors
 from harness.emulate.tokens import Token, match_forward, step, tokenize
 
 _NOT_A_KERNEL_NAME = frozenset({
@@ -101,6 +104,7 @@ def rewrite_device_source(
     work = Rewrite(tokens=tokenize(text), checked=checked)
     rename_host_names(work.tokens, work.edit)
     _rewrite_includes(work, own_headers)
+    _write_errors(work)
     _rewrite_shared(work)
     plain = PlainKernels(work.tokens, checked)
     kernels = tuple(_find_kernels(work))
@@ -247,6 +251,16 @@ def _rewrite_kernel_arguments(work: Rewrite) -> None:
         for place in range(opening + 1, closing):
             if tokens[place].text == "void" and tokens[place].kind == "word":
                 _drop_cast(work, place)
+
+
+def _write_errors(work: Rewrite) -> None:
+    """Where a GPU's compiler gives an error, the host's is made to."""
+    found = find_errors(work.tokens)
+    for edit in found.edits:
+        work.put_after(edit.opening, edit.after)
+        work.put_before(edit.closing, edit.before)
+    for at, message in found.errors:
+        work.put_before(at, f" _Pragma({json.dumps(f'GCC error {json.dumps(message)}')}) ")
 
 
 def _rewrite_pointers(work: Rewrite) -> None:

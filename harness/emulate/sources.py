@@ -10,10 +10,10 @@ import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 
 from harness.domain import BuildRequest
-from harness.emulate.headers import RUNTIME, list_headers
+from harness.emulate.declared_names import list_declared_names
+from harness.emulate.headers import list_headers
 from harness.emulate.rewrite import rewrite_device_source, rewrite_host_source
 from harness.emulate.target import Emulation
 from harness.emulate.tokens import tokenize
@@ -41,7 +41,10 @@ _UNKNOWN_NAME = re.compile(
     rf"|^(\S+?:\d+):\d+: error: there are no arguments to {_NAME}",
     re.MULTILINE,
 )
-_CUDA_NAME = re.compile(r"__\w+|cuda[A-Z]\w*|cu[A-Z]\w*|cublas\w+|curand\w*|cusparse\w+|cudnn\w+|CU[A-Z]\w+|nv[A-Z]\w+")
+_CUDA_NAME = re.compile(
+    r"__\w+|cuda[A-Z]\w*|cu[A-Z]\w*|cublas\w+|curand\w*|cusparse\w+|cusolver\w+|cufft\w+|cudnn\w+|"
+    r"CU[A-Z]\w+|nv[A-Z]\w+|nvrtc\w+|nvtx\w+"
+)
 _CUDA_SPACE = re.compile(r"(cub|thrust|cooperative_groups|cg|wmma|nvcuda|cuda|at::cuda|c10::cuda)\b")
 # Names that a GPU's compiler does not know either, however much they look as if it did.
 _REMOVED = frozenset({"__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__any", "__all", "__ballot"})
@@ -183,13 +186,14 @@ def explain_failure(log: str, prepared: Prepared) -> tuple[str, bool]:
     A name that CUDA may have but no header here declares is not covered. One that a header here does declare is
     invisible to the candidate as it would be to nvcc.
     """
+    log = _drop_warnings(log)
     reasons = []
     for found in _UNKNOWN_NAME.finditer(log):
         place, name, space = found[1] or found[4], found[2] or found[5], found[3] or ""
         if name in prepared.own_names and not _CUDA_NAME.fullmatch(name) and not space:
             continue
         looks_like_cuda = _CUDA_NAME.fullmatch(name) or _CUDA_SPACE.match(space)
-        if looks_like_cuda and name not in _declared_names() and name not in _REMOVED:
+        if looks_like_cuda and name not in list_declared_names() and name not in _REMOVED:
             reasons.append(f"{place}: not covered: {space + '::' if space else ''}{name}")
     for found in _MISSING_HEADER.finditer(log):
         if _CUDA_HEADER.match(found[3]):
@@ -199,10 +203,15 @@ def explain_failure(log: str, prepared: Prepared) -> tuple[str, bool]:
     return log, False
 
 
-@cache
-def _declared_names() -> frozenset[str]:
-    """Every word of the runtime's headers."""
-    return _words(*(path.read_text(encoding="utf-8") for path in RUNTIME.rglob("*") if path.is_file()))
+def _drop_warnings(log: str) -> str:
+    """Without each warning and the lines of source below it."""
+    kept, is_warning = [], False
+    for line in log.splitlines(keepends=True):
+        if not line.startswith((" ", "\t")):
+            is_warning = ": warning: " in line
+        if not is_warning:
+            kept.append(line)
+    return "".join(kept)
 
 
 def _words(*texts: str) -> frozenset[str]:

@@ -26,6 +26,8 @@ def install(target: dict[str, Any]) -> None:
     _replace(torch.cuda.nvtx, _ignore("mark", "range_push", "range_pop"))
     _replace(torch.cuda.nvtx, {"range": type("range", (DeviceContext,), {})})
     _replace(torch, {"compile": _leave_uncompiled, "Stream": Stream, "Event": Event, "Generator": Generator})
+    # Recurrent layers would hand their weights to cuDNN, which has nothing to do with tensors of the CPU.
+    _replace(torch.backends.cudnn, {"is_acceptable": lambda *_: False})
     _map_autocast()
     _map_library()
     TensorsOnGpu().__enter__()  # type: ignore[no-untyped-call]

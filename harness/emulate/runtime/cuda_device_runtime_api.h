@@ -1,1 +1,3 @@
-// Its names are in every CUDA source already.
+// In every CUDA source already; for host sources that ask for it.
+#pragma once
+#include <emulator/host_api.h>

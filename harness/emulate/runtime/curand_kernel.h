@@ -54,3 +54,28 @@ inline float4 curand_normal4(curandStatePhilox4_32_10* state) {
   const float2 a = curand_normal2(state), b = curand_normal2(state);
   return {a.x, a.y, b.x, b.y};
 }
+
+inline double2 curand_normal2_double(curandStatePhilox4_32_10* state) {
+  const double radius = ::sqrt(-2.0 * ::log(curand_uniform_double(state))), angle = 6.283185307179586 * curand_uniform_double(state);
+  return {radius * ::sin(angle), radius * ::cos(angle)};
+}
+inline double curand_normal_double(curandStatePhilox4_32_10* state) { return curand_normal2_double(state).x; }
+inline float curand_log_normal(curandStatePhilox4_32_10* state, float mean, float deviation) {
+  return ::expf(mean + deviation * curand_normal(state));
+}
+inline double2 curand_uniform2_double(curandStatePhilox4_32_10* state) {
+  const double a = curand_uniform_double(state), b = curand_uniform_double(state);
+  return {a, b};
+}
+// By counting arrivals of an exponential clock.
+inline unsigned curand_poisson(curandStatePhilox4_32_10* state, double mean) {
+  unsigned count = 0;
+  for (double left = mean + ::log(curand_uniform_double(state)); left > 0; left += ::log(curand_uniform_double(state))) { ++count; }
+  return count;
+}
+inline void skipahead(unsigned long long steps, curandStatePhilox4_32_10* state) { state->counter += steps; }
+struct curandStateMRG32k3a : curandStatePhilox4_32_10 {};
+using curandStateMRG32k3a_t = curandStateMRG32k3a;
+inline void curand_init(unsigned long long seed, unsigned long long sequence, unsigned long long offset, curandStateMRG32k3a* state) {
+  curand_init(seed, sequence, offset, static_cast<curandStatePhilox4_32_10*>(state));
+}

@@ -48,7 +48,7 @@ def test_chevrons_in_comments_and_strings_are_no_launches() -> None:
 def test_a_kernel_runs_its_body_for_each_thread() -> None:
     found = rewrite("template <int N> __global__ void __launch_bounds__(N, 2) k(float* x) { x[0] = f(); }")
     assert "run_kernel(__func__, __FILE__, __LINE__, ::harness_emulator::Bounds{N, 2}, [=]() mutable" in found
-    assert "__launch_bounds__" not in found and found.endswith("x[0] = f(); }); }")
+    assert "__launch_bounds__" not in found and "x[0] = f(); }); " in found
 
 
 def test_a_declaration_of_a_kernel_stays() -> None:
@@ -139,6 +139,9 @@ def test_a_shared_variable_with_a_value_is_left_for_the_compiler_to_refuse() -> 
         ('"x must be a cuda tensor"', '"x must be a cuda tensor"'),
         ("at::cuda::getCurrentCUDAStream()", "at::cuda::getCurrentCUDAStream()"),
         ("#define CHECK(x) TORCH_CHECK(x.is_cuda())", "#define CHECK(x) TORCH_CHECK(x.is_cpu())"),
+        ("torch::cuda::is_available()", "([](auto...) { return true; })()"),
+        ("TORCH_LIBRARY_IMPL(ops, CUDA, m)", "TORCH_LIBRARY_IMPL(ops, CPU, m)"),
+        ("c10::DispatchKey::CUDA", "c10::DispatchKey::CPU"),
     ],
 )
 def test_what_asks_for_the_gpu_asks_for_the_cpu(text: str, expected: str) -> None:
@@ -158,6 +161,17 @@ def test_casts_that_hide_a_kernel_are_left_out() -> None:
         ('asm volatile("mov.u32 %0, %%laneid;" : "=r"(r));', "current->lane"),
         ('asm("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(a), "l"(p));', "ptx::copy("),
         ('asm volatile("bar.sync 1, 64;");', "wait_at_barrier(int(1), int(64)"),
+        ('asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));', "__half::harness_from("),
+        ('asm("mul.wide.s32 %0, %1, %2;" : "=l"(w) : "r"(a), "r"(b));', "int64_t(int64_t("),
+        ('asm("mov.b64 {%0, %1}, %2;" : "=r"(a), "=r"(b) : "l"(w));', "ptx::unpack("),
+        ('asm("mov.b32 %0, {%1, %2};" : "=r"(w) : "h"(a), "h"(b));', "ptx::pack("),
+        ('asm("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;" : "=f"(y) : "f"(x), "r"(n));', "__shfl_xor_sync("),
+        (
+            'asm("atom.global.add.u32 %0, [%1], %2;" : "=r"(o) : "l"(p), "r"(v));',
+            "atomicAdd(reinterpret_cast<unsigned*>",
+        ),
+        ('asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));', "__hfma2("),
+        ('asm("lop3.b32 %0, %1, %2, %3, 0x96;" : "=r"(d) : "r"(a), "r"(b), "r"(c));', ">> 7 & 1)"),
         ('asm("ld.global.nc.v2.f32 {%0, %1}, [%2 + 8];" : "=f"(a), "=f"(b) : "l"(p));', "ptx::load<float>("),
     ],
 )

@@ -4,6 +4,7 @@ import pytest
 
 from harness.domain import BuildRequest, DeviceError
 from harness.emulate import TARGETS, Emulation, find_target
+from harness.emulate.declared_names import find_declared_names
 from harness.emulate.headers import write_target
 from harness.emulate.sources import explain_failure, prepare_sources, read_cuda_flags
 
@@ -39,7 +40,7 @@ def test_files_of_load_keep_their_names_and_headers_are_no_units() -> None:
     assert "outside.h" not in (prepared.units[1].text or "")
 
 
-@pytest.mark.parametrize("header", ["cutlass/gemm.h", "cudnn.h", "cuda/std/atomic", "nvrtc.h"])
+@pytest.mark.parametrize("header", ["cutlass/gemm.h", "cuda/ptx", "cute/tensor.hpp", "cusparseLt.h"])
 def test_a_header_that_is_not_here_is_named(header: str) -> None:
     request = BuildRequest(name="a", cuda_sources=(f"\n#include <{header}>\n",))
     assert f"cuda.cu:2: not covered: the header {header}" in prepare_sources(request, EMULATION).uncovered
@@ -66,7 +67,11 @@ def test_only_flags_with_a_meaning_for_the_host_are_kept() -> None:
         ("'__nv_cvt_float_to_fp8' was not declared in this scope", True),
         ("'DeviceSegmentedSort' is not a member of 'cub'", True),
         ("'C10_CUDA_KERNEL_LAUNCH_CHECK' was not declared in this scope", False),
+        ("'cudnnHandle_t' was not declared in this scope", True),
         ("'cudaMalloc' was not declared in this scope", False),
+        ("'hexp' was not declared in this scope", False),
+        ("'__low2half' was not declared in this scope", False),
+        ("'__hgt2_mask' was not declared in this scope", False),
         ("'__shfl_down' was not declared in this scope", False),
         ("'FLT_MAX' was not declared in this scope", False),
         ("'my_function' was not declared in this scope", False),
@@ -77,6 +82,29 @@ def test_an_unknown_name_is_the_emulators_fault_only_where_cuda_may_have_it(erro
     log, found = explain_failure(f"cuda.cu:3:5: error: {error}\n", prepared)
     assert found == is_uncovered
     assert ("cuda.cu:3: not covered: " in log) == is_uncovered
+
+
+def test_a_name_that_macros_paste_together_is_declared() -> None:
+    text = """
+    #define NAME(prefix, suffix) prefix##half##suffix
+    #define MATH(Name) inline T h##Name(T a); inline T NAME(__##Name, 2)(T a);
+    MATH(exp)
+    MATH(
+      log)
+    """
+    names = find_declared_names(text)
+    assert {"hexp", "hlog", "__exphalf2", "__loghalf2"} <= names
+    assert "hsin" not in names
+
+
+def test_warnings_are_left_out_of_a_failures_log() -> None:
+    log = (
+        "a.cu:1:2: warning: unused\n    1 | int x;\n      |     ^\na.cu:2:3: error: wrong\n    2 | int y\n"
+        "a.cu: In function 'f':\na.cu:4:1: note: here\n"
+    )
+    prepared = prepare_sources(BuildRequest(name="a", cuda_sources=("int x;",)), EMULATION)
+    left, _ = explain_failure(log, prepared)
+    assert left == "".join(log.splitlines(keepends=True)[3:])
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)

@@ -33,6 +33,7 @@ PARTS = {
     "library": "[library(), custom().is_cuda]",
     "pinned": "[torch.empty(2, pin_memory=True).device, x.pin_memory().device]",
     "seeded": "[seeded() == seeded()]",
+    "recurrent": "[recur(nn.LSTM(3, 2).cuda()), recur(nn.GRU(3, 2).to('cuda'))]",
 }
 FUNCTIONS = """
 x, y = torch.ones(3), torch.ones(3, device="cuda")
@@ -82,6 +83,9 @@ def custom():
         return a * 2
     return g(y)
 
+def recur(layer):
+    return layer(torch.zeros(4, 1, 3, device="cuda"))[0].is_cuda
+
 def seeded():
     torch.cuda.manual_seed(3)
     return torch.rand(2, device="cuda").tolist()
@@ -103,6 +107,7 @@ EXPECTED = {
     "library": [2.0, True],
     "pinned": ["cpu", "cpu"],
     "seeded": [True],
+    "recurrent": [True, True],
 }
 
 

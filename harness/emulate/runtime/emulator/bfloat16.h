@@ -42,6 +42,10 @@ struct alignas(4) __nv_bfloat162 {
   __nv_bfloat162() = default;
   __nv_bfloat162(const __nv_bfloat16& a, const __nv_bfloat16& b) : x(a), y(b) {}
 };
+namespace harness_emulator __attribute__((visibility("hidden"))) {
+HARNESS_LOADABLE(__nv_bfloat16)
+HARNESS_LOADABLE(__nv_bfloat162)
+}
 using nv_bfloat16 = __nv_bfloat16;
 using nv_bfloat162 = __nv_bfloat162;
 
@@ -79,6 +83,14 @@ inline float __high2float(__nv_bfloat162 v) { return v.y.harness_value(); }
 inline __nv_bfloat162 make_bfloat162(__nv_bfloat16 x, __nv_bfloat16 y) { return {x, y}; }
 inline int __bfloat162int_rn(__nv_bfloat16 x) { return __float2int_rn(x.harness_value()); }
 inline int __bfloat162int_rz(__nv_bfloat16 x) { return __float2int_rz(x.harness_value()); }
+inline unsigned __bfloat162uint_rn(__nv_bfloat16 x) { return __float2uint_rn(x.harness_value()); }
+inline unsigned __bfloat162uint_rz(__nv_bfloat16 x) { return __float2uint_rz(x.harness_value()); }
+inline short __bfloat162short_rn(__nv_bfloat16 x) { return short(__float2int_rn(x.harness_value())); }
+inline long long __bfloat162ll_rn(__nv_bfloat16 x) { return __float2ll_rn(x.harness_value()); }
+inline int __bfloat162int_rd(__nv_bfloat16 x) { return __float2int_rd(x.harness_value()); }
+inline int __bfloat162int_ru(__nv_bfloat16 x) { return __float2int_ru(x.harness_value()); }
+inline __nv_bfloat16 __short2bfloat16_rn(short x) { return __nv_bfloat16::harness_from(x); }
+inline __nv_bfloat16 __ll2bfloat16_rn(long long x) { return __nv_bfloat16::harness_from(double(x)); }
 inline __nv_bfloat16 __int2bfloat16_rn(int x) { return __nv_bfloat16::harness_from(x); }
 inline __nv_bfloat16 __uint2bfloat16_rn(unsigned x) { return __nv_bfloat16::harness_from(x); }
 inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 x) { return x.harness_bits(); }

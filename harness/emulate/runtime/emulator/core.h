@@ -13,6 +13,9 @@ namespace harness_emulator __attribute__((visibility("hidden"))) {
 
 struct Block;
 
+// What stands in code for the device for names that only the host has: see harness.emulate.strictness.
+struct NotOnTheDevice {};
+
 // Threads per block, blocks per multiprocessor: what __launch_bounds__ says, 0 where it says nothing.
 struct Bounds {
   int threads = 0, blocks = 0, cluster = 0;
@@ -55,9 +58,13 @@ constexpr int BARRIERS = 16;
 
 constexpr int MEETINGS = 40;
 
+// What lanes meet for. Lanes that do different things do not meet, whatever their masks are.
+enum class Operation : uint8_t { other, wait, shuffle, vote, match, reduce };
+
 // One warp operation under way: those that the mask names meet here.
 struct Meeting {
   uint32_t mask, arrived, readers;
+  Operation operation;
   bool is_free;  // of all lanes that come to this line before the others are stuck
   int line;
   uint64_t value[32], more[32];
@@ -103,7 +110,7 @@ struct Block {
 extern thread_local Thread* current __attribute__((tls_model("initial-exec")));
 
 // The launch that the next call of a kernel is.
-void configure(dim3 grid, dim3 block, size_t shared_bytes = 0, const void* stream = nullptr);
+void configure(dim3 grid, dim3 block = 1, size_t shared_bytes = 0, const void* stream = nullptr);
 bool is_only_asked_for_key();
 void answer_key(const void* key, const char* kernel, Bounds bounds);
 void start(Launch& launch, const void* key, Bounds bounds);
@@ -167,6 +174,7 @@ int register_shared(const char* name, size_t bytes, size_t alignment);
 void* place_shared(Block& block, int site);
 template <typename T, typename Tag>
 T& shared_variable(const char* name) {
+  static_assert(sizeof(T) <= 48 * 1024, "a kernel uses too much shared data: more than 48 KiB must be dynamic");
   static const int site = register_shared(name, sizeof(T), alignof(T));
   Block& block = *current->block;
   if (block.sites[site].epoch != block.epoch) { place_shared(block, site); }
@@ -180,7 +188,12 @@ T* dynamic_shared() {
 // Waiting and meeting: see fibers.cpp.
 int wait_at_barrier(int barrier, int threads, int predicate_kind, int predicate, int line);
 void wait_for_grid(int line);
-Meeting& meet(uint32_t mask, uint64_t value, uint64_t more, int line);
+// A barrier in the block's own memory: expected, missing, and how often it was passed.
+void begin_arrivals(unsigned* state, unsigned expected);
+unsigned long long arrive_at(unsigned* state, unsigned count);
+void drop_arrival(unsigned* state);
+void wait_for_arrivals(const unsigned* state, unsigned long long token, int line);
+Meeting& meet(uint32_t mask, uint64_t value, uint64_t more, int line, Operation operation);
 void leave(Meeting& meeting);
 uint32_t lanes_here(int line);
 void let_others_run();

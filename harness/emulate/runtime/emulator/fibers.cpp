@@ -262,6 +262,21 @@ void abandon_block() {
 
 void seed_order(uint64_t seed) { random_state = seed * 0x9e3779b97f4a7c15ull + 88172645463325252ull; }
 
+// After a barrier, threads run in their order again, not from the one on that came last.
+static void begin_next_interval(Thread& thread) {
+  Block& block = *thread.block;
+  const bool is_descending = settings.order == 1;
+  const uint32_t warp = is_descending ? highest(block.ready_warps) : lowest(block.ready_warps);
+  const uint32_t lane = is_descending ? highest(block.warp[warp].ready) : lowest(block.warp[warp].ready);
+  Thread* first = &block.threads[warp * 32 + lane];
+  if (settings.order == 2 || first == &thread) {
+    unmark(block, thread);
+    return;
+  }
+  end_block_checks();
+  go_to(first, &thread.stack_pointer);
+}
+
 int wait_at_barrier(int number, int threads, int kind, int predicate, int line) {
   Thread& thread = *current;
   Block& block = *thread.block;
@@ -281,11 +296,37 @@ int wait_at_barrier(int number, int threads, int kind, int predicate, int line) 
   barrier.waiting[thread.warp] |= 1u << thread.lane;
   if (barrier.arrived >= needed) {
     release(block, barrier);
-    unmark(block, thread);
+    begin_next_interval(thread);
   } else {
     suspend(thread);
   }
   return kind == 3 ? barrier.result : barrier.result != 0;
+}
+
+void begin_arrivals(unsigned* state, unsigned expected) {
+  state[0] = state[1] = expected;
+  state[2] = 0;
+}
+unsigned long long arrive_at(unsigned* state, unsigned count) {
+  const unsigned long long token = state[2];
+  state[1] -= count < state[1] ? count : state[1];
+  if (state[1] == 0) {
+    state[1] = state[0];
+    ++state[2];
+  }
+  ++current->interval;
+  return token;
+}
+void drop_arrival(unsigned* state) {
+  --state[0];
+  arrive_at(state, 1);
+}
+// Others are let run until enough of them have arrived; where all wait so, the launch's time limit ends it.
+void wait_for_arrivals(const unsigned* state, unsigned long long token, int line) {
+  current->waits_at_line = line;
+  const volatile unsigned* passed = state + 2;
+  while (*passed == unsigned(token)) { let_others_run(); }
+  ++current->interval;
 }
 
 void wait_for_grid(int line) {
@@ -311,27 +352,30 @@ void release_grid_waiters(Block& block) {
 namespace {
 
 // The open meeting of this kind, or a new one.
-Meeting& open_meeting(Warp& warp, uint32_t mask, bool is_free, int line) {
+Meeting& open_meeting(Warp& warp, uint32_t mask, bool is_free, int line, Operation operation) {
   for (uint64_t open = warp.open; open; open &= open - 1) {
     Meeting& meeting = warp.meetings[__builtin_ctzll(open)];
-    if (meeting.is_free == is_free && (is_free ? meeting.line == line : meeting.mask == mask)) { return meeting; }
+    if (meeting.is_free == is_free && (is_free ? meeting.line == line : meeting.mask == mask && meeting.operation == operation)) {
+      return meeting;
+    }
   }
   const int number = __builtin_ctzll(~warp.busy);
   Meeting& meeting = warp.meetings[number];
   meeting.mask = mask;
   meeting.arrived = 0;
   meeting.is_free = is_free;
+  meeting.operation = operation;
   meeting.line = line;
   warp.open |= 1ull << number;
   warp.busy |= 1ull << number;
   return meeting;
 }
 
-Meeting& arrive(uint32_t mask, bool is_free, uint64_t value, uint64_t more, int line) {
+Meeting& arrive(uint32_t mask, bool is_free, uint64_t value, uint64_t more, int line, Operation operation) {
   Thread& thread = *current;
   Block& block = *thread.block;
   Warp& warp = block.warp[thread.warp];
-  Meeting& meeting = open_meeting(warp, mask, is_free, line);
+  Meeting& meeting = open_meeting(warp, mask, is_free, line, operation);
   meeting.arrived |= 1u << thread.lane;
   meeting.value[thread.lane] = value;
   meeting.more[thread.lane] = more;
@@ -347,11 +391,11 @@ Meeting& arrive(uint32_t mask, bool is_free, uint64_t value, uint64_t more, int 
 
 }
 
-Meeting& meet(uint32_t mask, uint64_t value, uint64_t more, int line) {
+Meeting& meet(uint32_t mask, uint64_t value, uint64_t more, int line, Operation operation) {
   if (!(mask >> current->lane & 1u)) {
     note("absent_lanes", "error", "a lane takes part in a warp operation whose mask does not name it", line);
   }
-  return arrive(mask, false, value, more, line);
+  return arrive(mask, false, value, more, line, operation);
 }
 
 void leave(Meeting& meeting) {
@@ -364,7 +408,7 @@ void leave(Meeting& meeting) {
 
 // Which lanes of the warp are at this line: known when no other thread of the block can go on.
 uint32_t lanes_here(int line) {
-  Meeting& meeting = arrive(~0u, true, 0, 0, line);
+  Meeting& meeting = arrive(~0u, true, 0, 0, line, Operation::other);
   const uint32_t lanes = meeting.arrived;
   leave(meeting);
   return lanes;
@@ -375,8 +419,10 @@ void let_others_run() {
   Block& block = *thread.block;
   if (block.launch->is_plain) { return; }
   mark_ready(block, thread.warp, 1u << thread.lane);
-  const uint32_t warp = next_in_circle(block.ready_warps, thread.warp + 1u);
-  const uint32_t lane = next_in_circle(block.warp[warp].ready, warp == thread.warp ? thread.lane + 1u : 0u);
+  // The next thread of the block in a circle, so that each comes to its turn.
+  const uint32_t behind = thread.lane == 31 ? 0 : block.warp[thread.warp].ready & (~0u << (thread.lane + 1u));
+  const uint32_t warp = behind ? thread.warp : next_in_circle(block.ready_warps, thread.warp + 1u);
+  const uint32_t lane = lowest(behind ? behind : block.warp[warp].ready);
   Thread* next = &block.threads[warp * 32 + lane];
   if (next == &thread) {
     unmark(block, thread);

@@ -65,6 +65,10 @@ struct alignas(4) __half2 {
   __half2(const __half& a, const __half& b) : x(a), y(b) {}
   __half2(const __half2_raw& raw) : x(__half_raw{raw.x}), y(__half_raw{raw.y}) {}
 };
+namespace harness_emulator __attribute__((visibility("hidden"))) {
+HARNESS_LOADABLE(__half)
+HARNESS_LOADABLE(__half2)
+}
 using half = __half;
 using half2 = __half2;
 using nv_half = __half;
@@ -95,6 +99,16 @@ inline __half __float2half_rz(float x) {
   const bool is_beyond = std::fabs(nearest.harness_value()) > std::fabs(x) && std::isfinite(x);
   return is_beyond ? __half::harness_make(static_cast<unsigned short>(nearest.harness_bits() - 1)) : nearest;
 }
+inline __half __float2half_rd(float x) {
+  const __half nearest = __half::harness_from(x);
+  if (!(nearest.harness_value() > x)) { return nearest; }
+  const unsigned bits = nearest.harness_bits();
+  return __half::harness_make(static_cast<unsigned short>(bits == 0 ? 0x8001u : bits & 0x8000u ? bits + 1 : bits - 1));
+}
+inline __half __float2half_ru(float x) {
+  const __half down = __float2half_rd(-x);
+  return __half::harness_make(static_cast<unsigned short>(down.harness_bits() ^ 0x8000u));
+}
 inline __half2 __float2half2_rn(float x) { return {__half::harness_from(x), __half::harness_from(x)}; }
 inline __half2 __floats2half2_rn(float x, float y) { return {__half::harness_from(x), __half::harness_from(y)}; }
 inline __half2 __float22half2_rn(float2 v) { return {__half::harness_from(v.x), __half::harness_from(v.y)}; }
@@ -110,6 +124,19 @@ inline int __half2int_rd(__half x) { return __float2int_rd(x.harness_value()); }
 inline int __half2int_ru(__half x) { return __float2int_ru(x.harness_value()); }
 inline unsigned __half2uint_rn(__half x) { return __float2uint_rn(x.harness_value()); }
 inline unsigned __half2uint_rz(__half x) { return __float2uint_rz(x.harness_value()); }
+inline unsigned __half2uint_rd(__half x) { return __float2uint_rd(x.harness_value()); }
+inline unsigned __half2uint_ru(__half x) { return __float2uint_ru(x.harness_value()); }
+inline short __half2short_rn(__half x) { return short(__float2int_rn(x.harness_value())); }
+inline short __half2short_rz(__half x) { return short(__float2int_rz(x.harness_value())); }
+inline unsigned short __half2ushort_rn(__half x) { return static_cast<unsigned short>(__float2uint_rn(x.harness_value())); }
+inline unsigned short __half2ushort_rz(__half x) { return static_cast<unsigned short>(__float2uint_rz(x.harness_value())); }
+inline signed char __half2char_rz(__half x) { return static_cast<signed char>(__float2int_rz(x.harness_value())); }
+inline unsigned char __half2uchar_rz(__half x) { return static_cast<unsigned char>(__float2uint_rz(x.harness_value())); }
+inline long long __half2ll_rn(__half x) { return __float2ll_rn(x.harness_value()); }
+inline long long __half2ll_rz(__half x) { return __float2ll_rz(x.harness_value()); }
+inline __half __int2half_rz(int x) { return __float2half_rz(float(x)); }
+inline __half __ull2half_rn(unsigned long long x) { return __half::harness_from(x); }
+inline __half __ushort2half_rn(unsigned short x) { return __half::harness_from(x); }
 inline __half __int2half_rn(int x) { return __half::harness_from(x); }
 inline __half __uint2half_rn(unsigned x) { return __half::harness_from(x); }
 inline __half __ll2half_rn(long long x) { return __half::harness_from(x); }

@@ -74,6 +74,41 @@ inline double normcdfinv(double x) { return M_SQRT2 * harness_inverse_erf(2.0 * 
 inline float erfcxf(float x) { return float(::exp(double(x) * double(x)) * ::erfc(double(x))); }
 inline float norm3df(float a, float b, float c) { return ::sqrtf(a * a + b * b + c * c); }
 inline float rnorm3df(float a, float b, float c) { return 1.0f / norm3df(a, b, c); }
+inline double norm3d(double a, double b, double c) { return ::sqrt(a * a + b * b + c * c); }
+inline double rnorm3d(double a, double b, double c) { return 1.0 / norm3d(a, b, c); }
+inline float norm4df(float a, float b, float c, float d) { return ::sqrtf(a * a + b * b + c * c + d * d); }
+inline double norm4d(double a, double b, double c, double d) { return ::sqrt(a * a + b * b + c * c + d * d); }
+inline float rnorm4df(float a, float b, float c, float d) { return 1.0f / norm4df(a, b, c, d); }
+inline double rnorm4d(double a, double b, double c, double d) { return 1.0 / norm4d(a, b, c, d); }
+inline double norm(int count, const double* p) {
+  double sum = 0;
+  for (int i = 0; i < count; ++i) { sum += p[i] * p[i]; }
+  return ::sqrt(sum);
+}
+inline float normf(int count, const float* p) {
+  double sum = 0;
+  for (int i = 0; i < count; ++i) { sum += double(p[i]) * p[i]; }
+  return float(::sqrt(sum));
+}
+inline double rnorm(int count, const double* p) { return 1.0 / norm(count, p); }
+inline float rnormf(int count, const float* p) { return 1.0f / normf(count, p); }
+inline double rhypot(double a, double b) { return 1.0 / ::hypot(a, b); }
+inline double erfcinv(double x) { return harness_inverse_erf(1.0 - x); }
+inline float erfcinvf(float x) { return float(harness_inverse_erf(1.0 - double(x))); }
+inline double erfcx(double x) { return ::exp(x * x) * ::erfc(x); }
+// The modified Bessel function of order n by its series, which converges for every x.
+inline double harness_bessel_i(int n, double x) {
+  double term = n == 0 ? 1.0 : x / 2.0, sum = 0;
+  for (int k = 1; k < 500 && sum + term != sum; ++k) {
+    sum += term;
+    term *= x * x / 4.0 / (double(k) * (k + n));
+  }
+  return sum;
+}
+inline double cyl_bessel_i0(double x) { return harness_bessel_i(0, x); }
+inline double cyl_bessel_i1(double x) { return harness_bessel_i(1, x); }
+inline float cyl_bessel_i0f(float x) { return float(harness_bessel_i(0, x)); }
+inline float cyl_bessel_i1f(float x) { return float(harness_bessel_i(1, x)); }
 inline float rhypotf(float a, float b) { return 1.0f / ::hypotf(a, b); }
 inline float fdividef(float a, float b) { return a / b; }
 inline float fdivide(float a, float b) { return a / b; }
@@ -117,6 +152,44 @@ inline T opaque(T value) {
   inline double __dsqrt_##Suffix(double a) { return ::sqrt(a); }                                    \
   inline double __drcp_##Suffix(double a) { return 1.0 / a; }
 HARNESS_ROUNDINGS(rn)
+// Towards zero, minus and plus infinity: from the nearest value, one step where it is on the wrong side of the wider result.
+namespace harness_emulator __attribute__((visibility("hidden"))) {
+template <typename T, typename Wide>
+inline T round_down(Wide exact) {
+  const T nearest = T(exact);
+  return Wide(nearest) > exact ? std::nextafter(nearest, -std::numeric_limits<T>::infinity()) : nearest;
+}
+template <typename T, typename Wide>
+inline T round_up(Wide exact) { return -round_down<T, Wide>(-exact); }
+template <typename T, typename Wide>
+inline T round_to_zero(Wide exact) { return exact < 0 ? round_up<T>(exact) : round_down<T>(exact); }
+}
+#define HARNESS_DIRECTED(Suffix, Round)                                                                                        \
+  inline float __fadd_##Suffix(float a, float b) { return harness_emulator::Round<float>(double(a) + b); }                     \
+  inline float __fsub_##Suffix(float a, float b) { return harness_emulator::Round<float>(double(a) - b); }                     \
+  inline float __fmul_##Suffix(float a, float b) { return harness_emulator::Round<float>(double(a) * b); }                     \
+  inline float __fdiv_##Suffix(float a, float b) { return harness_emulator::Round<float>(double(a) / b); }                     \
+  inline float __fmaf_##Suffix(float a, float b, float c) { return harness_emulator::Round<float>(double(a) * b + c); }        \
+  inline float __fsqrt_##Suffix(float a) { return harness_emulator::Round<float>(::sqrt(double(a))); }                         \
+  inline float __frcp_##Suffix(float a) { return harness_emulator::Round<float>(1.0 / double(a)); }                            \
+  inline double __dadd_##Suffix(double a, double b) { return harness_emulator::Round<double>((long double)a + b); }            \
+  inline double __dsub_##Suffix(double a, double b) { return harness_emulator::Round<double>((long double)a - b); }            \
+  inline double __dmul_##Suffix(double a, double b) { return harness_emulator::Round<double>((long double)a * b); }            \
+  inline double __ddiv_##Suffix(double a, double b) { return harness_emulator::Round<double>((long double)a / b); }            \
+  inline double __fma_##Suffix(double a, double b, double c) { return harness_emulator::Round<double>((long double)a * b + c); } \
+  inline double __dsqrt_##Suffix(double a) { return harness_emulator::Round<double>(::sqrtl(a)); }                             \
+  inline double __drcp_##Suffix(double a) { return harness_emulator::Round<double>(1.0L / a); }                                \
+  inline float __int2float_##Suffix(int x) { return harness_emulator::Round<float>(double(x)); }                               \
+  inline float __uint2float_##Suffix(unsigned x) { return harness_emulator::Round<float>(double(x)); }                         \
+  inline float __ll2float_##Suffix(long long x) { return harness_emulator::Round<float>((long double)x); }                     \
+  inline float __ull2float_##Suffix(unsigned long long x) { return harness_emulator::Round<float>((long double)x); }           \
+  inline double __ll2double_##Suffix(long long x) { return harness_emulator::Round<double>((long double)x); }                  \
+  inline double __ull2double_##Suffix(unsigned long long x) { return harness_emulator::Round<double>((long double)x); }        \
+  inline float __double2float_##Suffix(double x) { return harness_emulator::Round<float>(x); }
+HARNESS_DIRECTED(rz, round_to_zero)
+HARNESS_DIRECTED(rd, round_down)
+HARNESS_DIRECTED(ru, round_up)
+#undef HARNESS_DIRECTED
 inline float __frsqrt_rn(float a) { return 1.0f / ::sqrtf(a); }
 
 // Conversions saturate, and NaN becomes zero, as the GPU's instructions do.
@@ -141,9 +214,11 @@ inline To convert(From value) {
   inline unsigned __##Name##2uint_rz(From x) { return harness_emulator::convert<unsigned>(Trunc(x)); }                \
   inline long long __##Name##2ll_rn(From x) { return harness_emulator::convert<long long>(Rint(x)); }                 \
   inline long long __##Name##2ll_rd(From x) { return harness_emulator::convert<long long>(Floor(x)); }                \
-  inline long long __##Name##2ll_ru(From x) { return harness_emulator::convert<long long>(Ceil(x)); }                 \
   inline long long __##Name##2ll_rz(From x) { return harness_emulator::convert<long long>(Trunc(x)); }                \
   inline unsigned long long __##Name##2ull_rn(From x) { return harness_emulator::convert<unsigned long long>(Rint(x)); }  \
+  inline long long __##Name##2ll_ru(From x) { return harness_emulator::convert<long long>(Ceil(x)); }                 \
+  inline unsigned long long __##Name##2ull_rd(From x) { return harness_emulator::convert<unsigned long long>(Floor(x)); } \
+  inline unsigned long long __##Name##2ull_ru(From x) { return harness_emulator::convert<unsigned long long>(Ceil(x)); }  \
   inline unsigned long long __##Name##2ull_rz(From x) { return harness_emulator::convert<unsigned long long>(Trunc(x)); }
 HARNESS_CONVERSIONS(float, float, ::rintf, ::floorf, ::ceilf, ::truncf)
 HARNESS_CONVERSIONS(double, double, ::rint, ::floor, ::ceil, ::trunc)
@@ -156,10 +231,6 @@ inline double __uint2double_rn(unsigned x) { return double(x); }
 inline double __ll2double_rn(long long x) { return double(x); }
 inline double __ull2double_rn(unsigned long long x) { return double(x); }
 inline float __double2float_rn(double x) { return float(x); }
-inline float __double2float_rz(double x) {
-  const float nearest = float(x);
-  return ::fabs(double(nearest)) > ::fabs(x) ? ::nextafterf(nearest, 0.0f) : nearest;
-}
 
 namespace harness_emulator __attribute__((visibility("hidden"))) {
 template <typename To, typename From>
@@ -224,6 +295,58 @@ inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
 inline int __mul24(int a, int b) { return ((a << 8) >> 8) * ((b << 8) >> 8); }
 inline unsigned __umul24(unsigned a, unsigned b) { return (a & 0xffffffu) * (b & 0xffffffu); }
 inline unsigned __sad(int a, int b, unsigned c) { return unsigned(a > b ? a - b : b - a) + c; }
+inline unsigned __usad(unsigned a, unsigned b, unsigned c) { return (a > b ? a - b : b - a) + c; }
+inline unsigned __uhadd(unsigned a, unsigned b) { return unsigned((static_cast<unsigned long long>(a) + b) >> 1); }
+inline unsigned __urhadd(unsigned a, unsigned b) { return unsigned((static_cast<unsigned long long>(a) + b + 1) >> 1); }
+inline unsigned __funnelshift_lc(unsigned low, unsigned high, unsigned shift) {
+  return shift >= 32 ? low : __funnelshift_l(low, high, shift);
+}
+inline unsigned __funnelshift_rc(unsigned low, unsigned high, unsigned shift) {
+  return shift >= 32 ? high : __funnelshift_r(low, high, shift);
+}
+// The place of the offset-th set bit from `base` on, upwards or downwards; all ones where there is none.
+inline unsigned __fns(unsigned mask, unsigned base, int offset) {
+  int left = offset < 0 ? -offset : offset;
+  if (offset == 0) { return mask >> base & 1u ? base : ~0u; }
+  for (int at = int(base); at >= 0 && at < 32; at += offset < 0 ? -1 : 1) {
+    if ((mask >> at & 1u) && --left == 0) { return unsigned(at); }
+  }
+  return ~0u;
+}
+// Four bytes or two halves at once.
+namespace harness_emulator __attribute__((visibility("hidden"))) {
+template <typename Part, typename F>
+inline unsigned each_part(unsigned a, unsigned b, F&& f) {
+  unsigned result = 0;
+  constexpr int BITS = int(8 * sizeof(Part));
+  for (int at = 0; at < 32; at += BITS) {
+    const auto part = static_cast<std::make_unsigned_t<Part>>(f(int(Part(a >> at)), int(Part(b >> at))));
+    result |= unsigned(part) << at;
+  }
+  return result;
+}
+}
+#define HARNESS_PARTS(Name, Expression)                                                                                       \
+  inline unsigned Name##2(unsigned a, unsigned b) { return harness_emulator::each_part<short>(a, b, [](int x, int y) { return Expression; }); } \
+  inline unsigned Name##4(unsigned a, unsigned b) { return harness_emulator::each_part<signed char>(a, b, [](int x, int y) { return Expression; }); }
+#define HARNESS_UNSIGNED_PARTS(Name, Expression)                                                                              \
+  inline unsigned Name##2(unsigned a, unsigned b) { return harness_emulator::each_part<unsigned short>(a, b, [](int x, int y) { return Expression; }); } \
+  inline unsigned Name##4(unsigned a, unsigned b) { return harness_emulator::each_part<unsigned char>(a, b, [](int x, int y) { return Expression; }); }
+HARNESS_PARTS(__vadd, x + y)
+HARNESS_PARTS(__vsub, x - y)
+HARNESS_PARTS(__vmaxs, x > y ? x : y)
+HARNESS_PARTS(__vmins, x < y ? x : y)
+HARNESS_UNSIGNED_PARTS(__vmaxu, x > y ? x : y)
+HARNESS_UNSIGNED_PARTS(__vminu, x < y ? x : y)
+HARNESS_UNSIGNED_PARTS(__vabsdiffu, x > y ? x - y : y - x)
+HARNESS_UNSIGNED_PARTS(__vavgu, (x + y + 1) / 2)
+HARNESS_UNSIGNED_PARTS(__vcmpeq, x == y ? -1 : 0)
+#undef HARNESS_PARTS
+#undef HARNESS_UNSIGNED_PARTS
+inline int __dp2a_lo(int a, int b, int c) {
+  return c + int(short(a)) * int(static_cast<signed char>(b)) + int(short(a >> 16)) * int(static_cast<signed char>(b >> 8));
+}
+inline int __dp2a_hi(int a, int b, int c) { return __dp2a_lo(a, b >> 16, c); }
 inline int __hadd(int a, int b) { return int((static_cast<long long>(a) + b) >> 1); }
 inline int __rhadd(int a, int b) { return int((static_cast<long long>(a) + b + 1) >> 1); }
 inline int __dp4a(int a, int b, int c) {
@@ -235,9 +358,32 @@ inline unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
   return c;
 }
 
-// Loads and stores with a hint for the caches, which means nothing here.
-#define HARNESS_LOAD(Name) \
-  template <typename T>    \
+// Loads and stores with a hint for the caches, which means nothing here. Of the types that the GPU has such loads for.
+namespace harness_emulator __attribute__((visibility("hidden"))) {
+template <typename T>
+struct IsLoadable : std::integral_constant<bool, std::is_arithmetic<T>::value && !std::is_same<T, bool>::value> {};
+#define HARNESS_LOADABLE(T) \
+  template <>               \
+  struct IsLoadable<T> : std::true_type {};
+#define HARNESS_LOADABLE_VECTORS(Name) HARNESS_LOADABLE(Name##2) HARNESS_LOADABLE(Name##4)
+HARNESS_LOADABLE_VECTORS(char)
+HARNESS_LOADABLE_VECTORS(uchar)
+HARNESS_LOADABLE_VECTORS(short)
+HARNESS_LOADABLE_VECTORS(ushort)
+HARNESS_LOADABLE_VECTORS(int)
+HARNESS_LOADABLE_VECTORS(uint)
+HARNESS_LOADABLE_VECTORS(long)
+HARNESS_LOADABLE_VECTORS(ulong)
+HARNESS_LOADABLE_VECTORS(longlong)
+HARNESS_LOADABLE_VECTORS(ulonglong)
+HARNESS_LOADABLE_VECTORS(float)
+HARNESS_LOADABLE_VECTORS(double)
+#undef HARNESS_LOADABLE_VECTORS
+template <typename T>
+using Loadable = std::enable_if_t<IsLoadable<T>::value>;
+}
+#define HARNESS_LOAD(Name)                                         \
+  template <typename T, typename = harness_emulator::Loadable<T>>  \
   inline T Name(const T* address) { return *address; }
 HARNESS_LOAD(__ldg)
 HARNESS_LOAD(__ldca)
@@ -245,8 +391,8 @@ HARNESS_LOAD(__ldcg)
 HARNESS_LOAD(__ldcs)
 HARNESS_LOAD(__ldcv)
 HARNESS_LOAD(__ldlu)
-#define HARNESS_STORE(Name) \
-  template <typename T>     \
+#define HARNESS_STORE(Name)                                        \
+  template <typename T, typename = harness_emulator::Loadable<T>>  \
   inline void Name(T* address, std::common_type_t<T> value) { *address = value; }
 HARNESS_STORE(__stwb)
 HARNESS_STORE(__stcg)
@@ -258,6 +404,16 @@ inline size_t __cvta_generic_to_shared(const void* pointer) {
 }
 inline size_t __cvta_generic_to_global(const void* pointer) { return reinterpret_cast<size_t>(pointer); }
 inline void* __cvta_shared_to_generic(size_t address) { return harness_emulator::current->block->static_begin + address; }
+
+// What nvcc assumes, nothing is made of here.
+#define __builtin_assume(condition) static_cast<void>(0)
+#define __assume(condition) static_cast<void>(0)
+inline unsigned __isShared(const void* pointer) {
+  const harness_emulator::Block& block = *harness_emulator::current->block;
+  const char* at = static_cast<const char*>(pointer);
+  const bool is_dynamic = at >= block.dynamic_begin && at < block.dynamic_begin + block.dynamic_bytes;
+  return is_dynamic || (at >= block.static_begin && at < block.static_begin + block.static_used);
+}
 
 [[noreturn]] inline void harness_assert_fails(const char* text, const char*, int line) {
   char message[300];

@@ -7,9 +7,9 @@
 namespace harness_emulator __attribute__((visibility("hidden"))) {
 namespace ptx {
 
-// Bits from one type to another; numbers of other sizes as a cast would.
+// Bits from one type to another; numbers of other sizes as a cast would. By value, for pointers may be __restrict__.
 template <typename To, typename From>
-To take(const From& value) {
+To take(From value) {
   if constexpr (std::is_pointer<From>::value) {
     return static_cast<To>(reinterpret_cast<uintptr_t>(value));
   } else if constexpr (sizeof(To) == sizeof(From)) {
@@ -51,6 +51,31 @@ void store(char* to, const In&... in) {
 template <typename... Out>
 void spread(const uint32_t* from, Out&... out) { (give(out, *from++), ...); }
 
+// A word of parts, the lowest first; and its parts.
+template <typename T>
+using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>>;
+template <typename To, typename... From>
+void pack(To& place, const From&... parts) {
+  constexpr size_t BITS = 8 * sizeof(To) / sizeof...(From);
+  uint64_t word = 0;
+  size_t at = 0;
+  const auto add = [&](const auto& part) {
+    word |= uint64_t(take<Bits<std::decay_t<decltype(part)>>>(part)) << at;
+    at += BITS;
+  };
+  (add(parts), ...);
+  place = take<To>(Bits<To>(word));
+}
+template <typename From, typename... To>
+void unpack(const From& word, To&... parts) {
+  constexpr size_t BITS = 8 * sizeof(From) / sizeof...(To);
+  uint64_t left = take<Bits<From>>(word);
+  const auto next = [&](auto& part) {
+    give(part, Bits<std::decay_t<decltype(part)>>(left));
+    left >>= BITS;
+  };
+  (next(parts), ...);
+}
 template <typename Small>
 uint32_t pack_two(float low, float high) {
   return uint32_t(Small::harness_from(low).harness_bits()) | uint32_t(Small::harness_from(high).harness_bits()) << 16;

@@ -69,7 +69,10 @@ enum cudaDeviceAttr {
   cudaDevAttrMaxBlocksPerMultiprocessor = 106
 };
 constexpr unsigned cudaStreamDefault = 0, cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventBlockingSync = 1,
-                   cudaEventDisableTiming = 2, cudaHostAllocDefault = 0, cudaMemAttachGlobal = 1;
+                   cudaEventDisableTiming = 2, cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2,
+                   cudaHostAllocWriteCombined = 4, cudaHostRegisterDefault = 0, cudaMemAttachGlobal = 1, cudaMemAttachHost = 2,
+                   cudaDeviceScheduleBlockingSync = 4;
+constexpr int cudaCpuDeviceId = -1, cudaInvalidDeviceId = -2;
 
 struct CUstream_st {
   int number = 0;
@@ -88,7 +91,10 @@ struct cudaDeviceProp {
   int regsPerBlock, regsPerMultiprocessor, warpSize, maxThreadsPerBlock, maxThreadsDim[3], maxGridSize[3], clockRate, major,
       minor, multiProcessorCount, maxThreadsPerMultiProcessor, maxBlocksPerMultiProcessor, l2CacheSize, memoryClockRate,
       memoryBusWidth, cooperativeLaunch, concurrentKernels, unifiedAddressing, integrated, persistingL2CacheMaxSize,
-      reservedSharedMemPerBlock, asyncEngineCount, managedMemory;
+      reservedSharedMemPerBlock, asyncEngineCount, managedMemory, canMapHostMemory, ECCEnabled, computeMode, pciBusID, pciDeviceID, pciDomainID,
+      deviceOverlap, kernelExecTimeoutEnabled, isMultiGpuBoard, streamPrioritiesSupported, globalL1CacheSupported,
+      localL1CacheSupported, concurrentManagedAccess, pageableMemoryAccess, accessPolicyMaxWindowSize;
+  size_t memPitch, textureAlignment;
 };
 struct cudaFuncAttributes {
   size_t sharedSizeBytes, constSizeBytes, localSizeBytes;
@@ -193,6 +199,51 @@ cudaError_t cudaGetSymbolAddress(void** address, const T& symbol) {
   return cudaSuccess;
 }
 
+template <typename T>
+cudaError_t cudaMemcpyFromSymbolAsync(void* to, const T& symbol, size_t bytes, size_t offset = 0,
+                                      cudaMemcpyKind kind = cudaMemcpyDeviceToHost, cudaStream_t = nullptr) {
+  return cudaMemcpyFromSymbol(to, symbol, bytes, offset, kind);
+}
+template <typename T>
+cudaError_t cudaGetSymbolSize(size_t* bytes, const T&) {
+  *bytes = sizeof(T);
+  return cudaSuccess;
+}
+template <typename T>
+cudaError_t cudaMallocPitch(T** pointer, size_t* pitch, size_t width, size_t height) {
+  *pitch = (width + 511) & ~size_t(511);
+  return cudaMalloc(pointer, *pitch * height);
+}
+inline cudaError_t cudaMemset2D(void* to, size_t pitch, int value, size_t width, size_t height) {
+  for (size_t i = 0; i < height; ++i) { cudaMemset(static_cast<char*>(to) + i * pitch, value, width); }
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height, cudaStream_t = nullptr) {
+  return cudaMemset2D(to, pitch, value, width, height);
+}
+inline cudaError_t cudaMemcpyPeer(void* to, int, const void* from, int, size_t bytes) { return cudaMemcpy(to, from, bytes, cudaMemcpyDefault); }
+inline cudaError_t cudaHostRegister(void*, size_t, unsigned) { return cudaSuccess; }
+inline cudaError_t cudaHostUnregister(void*) { return cudaSuccess; }
+template <typename T>
+cudaError_t cudaHostGetDevicePointer(T** device, void* host, unsigned) {
+  *device = static_cast<T*>(host);
+  return cudaSuccess;
+}
+inline cudaError_t cudaMemPrefetchAsync(const void*, size_t, int, cudaStream_t = nullptr) { return cudaSuccess; }
+enum cudaMemoryAdvise { cudaMemAdviseSetReadMostly = 1, cudaMemAdviseSetPreferredLocation = 3, cudaMemAdviseSetAccessedBy = 5 };
+inline cudaError_t cudaMemAdvise(const void*, size_t, cudaMemoryAdvise, int) { return cudaSuccess; }
+inline cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) { *can = 0; return cudaSuccess; }
+inline cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
+  *value = limit == cudaLimitStackSize ? 1024 : size_t(8) << 20;
+  return cudaSuccess;
+}
+inline cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
+
 inline cudaError_t cudaStreamCreate(cudaStream_t* stream) { *stream = new CUstream_st; return cudaSuccess; }
 inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return cudaStreamCreate(stream); }
 inline cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) { return cudaStreamCreate(stream); }
@@ -205,6 +256,14 @@ inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { retu
 inline cudaError_t cudaEventDestroy(cudaEvent_t event) { delete event; return cudaSuccess; }
 inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t = nullptr) {
   event->at_ns = harness_emulator::read_clock();
+  return cudaSuccess;
+}
+inline cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream = nullptr, unsigned = 0) {
+  return cudaEventRecord(event, stream);
+}
+using cudaHostFn_t = void (*)(void*);
+inline cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void* data) {
+  function(data);
   return cudaSuccess;
 }
 inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaDeviceSynchronize(); }
@@ -315,6 +374,10 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, F, int th
   return cudaSuccess;
 }
 template <typename F>
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, F kernel, int threads, size_t shared_bytes, unsigned) {
+  return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, threads, shared_bytes);
+}
+template <typename F>
 cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, F kernel, size_t shared_bytes = 0, int limit = 0) {
   const harness_emulator::Bounds bounds = harness_key(kernel).bounds;
   *block = bounds.threads ? bounds.threads : harness_emulator_target.max_threads_per_block;
@@ -323,6 +386,12 @@ cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, F kernel, 
   cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, *block, shared_bytes);
   *grid = blocks * harness_emulator_target.multiprocessors;
   return cudaSuccess;
+}
+
+template <typename Shared, typename F>
+cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMem(int* grid, int* block, F kernel, Shared shared_of_threads, int limit = 0) {
+  cudaOccupancyMaxPotentialBlockSize(grid, block, kernel, 0, limit);
+  return cudaOccupancyMaxPotentialBlockSize(grid, block, kernel, shared_of_threads(*block), limit);
 }
 
 template <typename... P, size_t... I>
@@ -342,6 +411,36 @@ cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(P...), dim3 grid, dim3 bl
   harness_emulator::configure(grid, block, shared_bytes, stream);
   harness_emulator::configure_cooperative();
   harness_call(kernel, arguments, std::index_sequence_for<P...>());
+  return static_cast<cudaError_t>(harness_emulator::peek_error());
+}
+// Launches by a configuration; attributes other than a cooperative launch only hint at when it may begin.
+enum cudaLaunchAttributeID {
+  cudaLaunchAttributeIgnore = 0,
+  cudaLaunchAttributeAccessPolicyWindow = 1,
+  cudaLaunchAttributeCooperative = 2,
+  cudaLaunchAttributeProgrammaticStreamSerialization = 6,
+  cudaLaunchAttributePriority = 8
+};
+struct cudaLaunchAttribute {
+  cudaLaunchAttributeID id;
+  struct {
+    int cooperative, programmaticStreamSerializationAllowed, priority;
+  } val;
+};
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  size_t dynamicSmemBytes = 0;
+  cudaStream_t stream = nullptr;
+  cudaLaunchAttribute* attrs = nullptr;
+  unsigned numAttrs = 0;
+};
+template <typename... P, typename... A>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...), A&&... arguments) {
+  harness_emulator::configure(config->gridDim, config->blockDim, config->dynamicSmemBytes, config->stream);
+  for (unsigned i = 0; i < config->numAttrs; ++i) {
+    if (config->attrs[i].id == cudaLaunchAttributeCooperative && config->attrs[i].val.cooperative) { harness_emulator::configure_cooperative(); }
+  }
+  kernel(static_cast<A&&>(arguments)...);
   return static_cast<cudaError_t>(harness_emulator::peek_error());
 }
 inline cudaError_t cudaDriverGetVersion(int* version) { *version = 12080; return cudaSuccess; }

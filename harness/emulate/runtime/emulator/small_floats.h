@@ -52,7 +52,12 @@ HARNESS_OP(/, div)
 inline HARNESS_S2 operator-(const HARNESS_S2& a) { return {harness_negative(a.x), harness_negative(a.y)}; }
 #endif
 
+inline bool __hisnan(HARNESS_S a) { return a.harness_value() != a.harness_value(); }
 #define HARNESS_COMPARE(Op, Name)                                                                                  \
+  inline bool __h##Name##u(HARNESS_S a, HARNESS_S b) { return __hisnan(a) || __hisnan(b) || a.harness_value() Op b.harness_value(); } \
+  inline unsigned __h##Name##2_mask(HARNESS_S2 a, HARNESS_S2 b) {                                                                   \
+    return (a.x.harness_value() Op b.x.harness_value() ? 0xffffu : 0u) | (a.y.harness_value() Op b.y.harness_value() ? 0xffff0000u : 0u); \
+  }                                                                                                                                 \
   inline bool __h##Name(HARNESS_S a, HARNESS_S b) { return a.harness_value() Op b.harness_value(); }                                 \
   inline bool __hb##Name##2(HARNESS_S2 a, HARNESS_S2 b) { return (a.x.harness_value() Op b.x.harness_value()) && (a.y.harness_value() Op b.y.harness_value()); }                   \
   inline HARNESS_S2 __h##Name##2(HARNESS_S2 a, HARNESS_S2 b) {                                                     \
@@ -87,7 +92,8 @@ inline HARNESS_S __hmax_nan(HARNESS_S a, HARNESS_S b) { return a.harness_value()
 inline HARNESS_S __hmin_nan(HARNESS_S a, HARNESS_S b) { return a.harness_value() != a.harness_value() ? a : b.harness_value() != b.harness_value() ? b : __hmin(a, b); }
 inline HARNESS_S __hadd_sat(HARNESS_S a, HARNESS_S b) { return HARNESS_S::harness_from(saturate(harness_add(a, b).harness_value())); }
 inline HARNESS_S __hmul_sat(HARNESS_S a, HARNESS_S b) { return HARNESS_S::harness_from(saturate(harness_mul(a, b).harness_value())); }
-inline bool __hisnan(HARNESS_S a) { return a.harness_value() != a.harness_value(); }
+inline HARNESS_S __hsub_sat(HARNESS_S a, HARNESS_S b) { return HARNESS_S::harness_from(saturate(harness_sub(a, b).harness_value())); }
+inline HARNESS_S __hfma_sat(HARNESS_S a, HARNESS_S b, HARNESS_S c) { return HARNESS_S::harness_from(saturate(__hfma(a, b, c).harness_value())); }
 inline int __hisinf(HARNESS_S a) { return std::isinf(a.harness_value()) ? (a.harness_value() > 0 ? 1 : -1) : 0; }
 
 inline HARNESS_S2 __hadd2(HARNESS_S2 a, HARNESS_S2 b) { return harness_add(a, b); }
@@ -99,6 +105,17 @@ inline HARNESS_S2 __h2div(HARNESS_S2 a, HARNESS_S2 b) { return harness_div(a, b)
 inline HARNESS_S2 __hneg2(HARNESS_S2 a) { return {harness_negative(a.x), harness_negative(a.y)}; }
 inline HARNESS_S2 __habs2(HARNESS_S2 a) { return {__habs(a.x), __habs(a.y)}; }
 inline HARNESS_S2 __hfma2(HARNESS_S2 a, HARNESS_S2 b, HARNESS_S2 c) { return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)}; }
+inline HARNESS_S2 __hfma2_relu(HARNESS_S2 a, HARNESS_S2 b, HARNESS_S2 c) { return {__hfma_relu(a.x, b.x, c.x), __hfma_relu(a.y, b.y, c.y)}; }
+inline HARNESS_S2 __hfma2_sat(HARNESS_S2 a, HARNESS_S2 b, HARNESS_S2 c) { return {__hfma_sat(a.x, b.x, c.x), __hfma_sat(a.y, b.y, c.y)}; }
+inline HARNESS_S2 __hadd2_sat(HARNESS_S2 a, HARNESS_S2 b) { return {__hadd_sat(a.x, b.x), __hadd_sat(a.y, b.y)}; }
+inline HARNESS_S2 __hmul2_sat(HARNESS_S2 a, HARNESS_S2 b) { return {__hmul_sat(a.x, b.x), __hmul_sat(a.y, b.y)}; }
+inline HARNESS_S2 __hmax2_nan(HARNESS_S2 a, HARNESS_S2 b) { return {__hmax_nan(a.x, b.x), __hmax_nan(a.y, b.y)}; }
+inline HARNESS_S2 __hmin2_nan(HARNESS_S2 a, HARNESS_S2 b) { return {__hmin_nan(a.x, b.x), __hmin_nan(a.y, b.y)}; }
+inline HARNESS_S2 __hisnan2(HARNESS_S2 a) { return {HARNESS_S::harness_from(__hisnan(a.x) ? 1.0f : 0.0f), HARNESS_S::harness_from(__hisnan(a.y) ? 1.0f : 0.0f)}; }
+// (a.x + i a.y) (b.x + i b.y) + c
+inline HARNESS_S2 __hcmadd(HARNESS_S2 a, HARNESS_S2 b, HARNESS_S2 c) {
+  return {__hfma(__hneg(a.y), b.y, __hfma(a.x, b.x, c.x)), __hfma(a.y, b.x, __hfma(a.x, b.y, c.y))};
+}
 inline HARNESS_S2 __hmax2(HARNESS_S2 a, HARNESS_S2 b) { return {__hmax(a.x, b.x), __hmax(a.y, b.y)}; }
 inline HARNESS_S2 __hmin2(HARNESS_S2 a, HARNESS_S2 b) { return {__hmin(a.x, b.x), __hmin(a.y, b.y)}; }
 inline HARNESS_S HARNESS_NAME(__low2, )(HARNESS_S2 a) { return a.x; }
@@ -124,14 +141,13 @@ HARNESS_MATH(rcp, 1.0f /)
 HARNESS_MATH(sin, ::sinf)
 HARNESS_MATH(cos, ::cosf)
 HARNESS_MATH(tanh, ::tanhf)
+HARNESS_MATH(tanh_approx, ::tanhf)
 HARNESS_MATH(floor, ::floorf)
 HARNESS_MATH(ceil, ::ceilf)
 HARNESS_MATH(trunc, ::truncf)
 HARNESS_MATH(rint, ::rintf)
 #undef HARNESS_MATH
 
-inline HARNESS_S __ldg(const HARNESS_S* address) { return *address; }
-inline HARNESS_S2 __ldg(const HARNESS_S2* address) { return *address; }
 inline HARNESS_S atomicAdd(HARNESS_S* address, HARNESS_S value) {
   return harness_emulator::change_atomically(address, [value](HARNESS_S old) { return harness_add(old, value); });
 }

@@ -55,12 +55,28 @@ class CUDAStreamGuard {
   explicit CUDAStreamGuard(c10::Stream) {}
   void reset_stream(c10::Stream) {}
 };
+class OptionalCUDAStreamGuard {
+ public:
+  OptionalCUDAStreamGuard() = default;
+  template <typename T>
+  explicit OptionalCUDAStreamGuard(T&&) {}
+  void reset_stream(c10::Stream) {}
+  void reset() {}
+};
+class CUDAMultiStreamGuard {
+ public:
+  template <typename T>
+  explicit CUDAMultiStreamGuard(T&&) {}
+};
 class CUDAEvent {
  public:
   explicit CUDAEvent(unsigned = 0) {}
   void record() {}
   void record(const CUDAStream&) {}
   void block(const CUDAStream&) {}
+  void recordOnce(const CUDAStream&) {}
+  float elapsed_time(const CUDAEvent&) const { return 0.0f; }
+  bool isCreated() const { return true; }
   void synchronize() const {}
   bool query() const { return true; }
 };

@@ -34,9 +34,9 @@ T unpack(uint64_t low, uint64_t high) {
 
 // What the lanes of a finished meeting brought. What an absent lane would have brought is all ones (NaN).
 template <typename T, typename Use>
-auto exchange(uint32_t mask, const T& value, int line, Use&& use) {
+auto exchange(uint32_t mask, const T& value, int line, Use&& use, Operation operation = Operation::other) {
   const Words words = pack(value);
-  Meeting& meeting = meet(mask, words.low, words.high, line);
+  Meeting& meeting = meet(mask, words.low, words.high, line, operation);
   const auto of_lane = [&meeting](int lane) {
     return meeting.arrived >> lane & 1u ? unpack<T>(meeting.value[lane], meeting.more[lane]) : unpack<T>(~0ull, ~0ull);
   };
@@ -54,7 +54,7 @@ T shuffle_from(uint32_t mask, const T& value, int source, bool is_inside, int li
     if (!is_inside) { return value; }
     if (!(arrived >> source & 1u)) { note_absent_source(source, line); }
     return of_lane(source);
-  });
+  }, Operation::shuffle);
 }
 
 template <typename T>
@@ -84,7 +84,7 @@ T reduce(uint32_t mask, const T& value, int line, Join&& join) {
     T result = of_lane(__builtin_ctz(arrived));
     for (uint32_t left = arrived & (arrived - 1); left; left &= left - 1) { result = join(result, of_lane(__builtin_ctz(left))); }
     return result;
-  });
+  }, Operation::reduce);
 }
 inline uint32_t vote(uint32_t mask, bool predicate, int line) {
   return exchange(mask, int(predicate), line, [](auto of_lane, uint32_t arrived) {
@@ -94,7 +94,7 @@ inline uint32_t vote(uint32_t mask, bool predicate, int line) {
       if (of_lane(lane)) { bits |= 1u << lane; }
     }
     return bits;
-  });
+  }, Operation::vote);
 }
 template <typename T>
 uint32_t match(uint32_t mask, const T& value, int line) {
@@ -106,9 +106,9 @@ uint32_t match(uint32_t mask, const T& value, int line) {
       if (std::memcmp(&other, &value, sizeof(T)) == 0) { bits |= 1u << lane; }
     }
     return bits;
-  });
+  }, Operation::match);
 }
-inline void meet_only(uint32_t mask, int line) { leave(meet(mask, 0, 0, line)); }
+inline void meet_only(uint32_t mask, int line) { leave(meet(mask, 0, 0, line, Operation::wait)); }
 
 // Types that CUDA's own shuffles take.
 template <typename T>

@@ -1,7 +1,10 @@
 // thrust's algorithms by those of the standard library; with an execution policy or without.
 #pragma once
 #include <algorithm>
+#include <iterator>
 #include <numeric>
+#include <utility>
+#include <vector>
 #include <thrust/execution_policy.h>
 #include <thrust/functional.h>
 #include <thrust/device_ptr.h>
@@ -58,7 +61,113 @@ template <typename I>
 I max_element(I first, I last) { return std::max_element(first, last); }
 template <typename I>
 I min_element(I first, I last) { return std::min_element(first, last); }
+template <typename I, typename O, typename F>
+O inclusive_scan(I first, I last, O out, F f) { return std::partial_sum(first, last, out, f); }
+template <typename I, typename O, typename T, typename F>
+O exclusive_scan(I first, I last, O out, T start, F f) { return std::exclusive_scan(first, last, out, start, f); }
+template <typename I, typename O, typename U, typename F>
+O transform_inclusive_scan(I first, I last, O out, U change, F join) { return std::transform_inclusive_scan(first, last, out, join, change); }
+template <typename I, typename J, typename T>
+T inner_product(I first, I last, J other, T start) { return std::inner_product(first, last, other, start); }
+template <typename I, typename J, typename T, typename F, typename G>
+T inner_product(I first, I last, J other, T start, F join, G multiply) { return std::inner_product(first, last, other, start, join, multiply); }
+template <typename I>
+void stable_sort(I first, I last) { std::stable_sort(first, last); }
+template <typename I, typename F>
+void stable_sort(I first, I last, F f) { std::stable_sort(first, last, f); }
+template <typename I, typename J, typename F>
+void sort_by_key(I first, I last, J values, F is_before) {
+  std::vector<std::pair<typename std::iterator_traits<I>::value_type, typename std::iterator_traits<J>::value_type>> all;
+  for (I i = first; i != last; ++i) { all.emplace_back(*i, values[i - first]); }
+  std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return is_before(a.first, b.first); });
+  for (size_t i = 0; i < all.size(); ++i) {
+    first[i] = all[i].first;
+    values[i] = all[i].second;
+  }
+}
+template <typename I, typename J>
+void stable_sort_by_key(I first, I last, J values) { ::thrust::sort_by_key(first, last, values); }
+template <typename I, typename J, typename F>
+void stable_sort_by_key(I first, I last, J values, F f) { ::thrust::sort_by_key(first, last, values, f); }
+template <typename I, typename T>
+void sequence(I first, I last, T start) { std::iota(first, last, start); }
+template <typename I, typename T>
+void sequence(I first, I last, T start, T step) {
+  for (; first != last; ++first, start = start + step) { *first = start; }
+}
+template <typename I, typename N, typename O>
+O copy_n(I first, N count, O out) { return std::copy_n(first, count, out); }
+template <typename I, typename O, typename F>
+O copy_if(I first, I last, O out, F f) { return std::copy_if(first, last, out, f); }
+template <typename I, typename J, typename O, typename F>
+O copy_if(I first, I last, J flags, O out, F f) {
+  for (; first != last; ++first, ++flags) {
+    if (f(*flags)) { *out++ = *first; }
+  }
+  return out;
+}
+template <typename I, typename F>
+I remove_if(I first, I last, F f) { return std::remove_if(first, last, f); }
+template <typename I>
+I unique(I first, I last) { return std::unique(first, last); }
+template <typename I, typename J, typename O>
+O gather(I first, I last, J from, O out) {
+  for (; first != last; ++first, ++out) { *out = from[*first]; }
+  return out;
+}
+template <typename I, typename J, typename O>
+void scatter(I first, I last, J places, O out) {
+  for (; first != last; ++first, ++places) { out[*places] = *first; }
+}
+template <typename I, typename F>
+void generate(I first, I last, F f) { std::generate(first, last, f); }
+template <typename I, typename F>
+void tabulate(I first, I last, F f) {
+  for (ptrdiff_t i = 0; first != last; ++first, ++i) { *first = f(i); }
+}
+template <typename I, typename T>
+void replace(I first, I last, const T& old, const T& value) { std::replace(first, last, old, value); }
+template <typename I, typename F>
+bool all_of(I first, I last, F f) { return std::all_of(first, last, f); }
+template <typename I, typename F>
+bool any_of(I first, I last, F f) { return std::any_of(first, last, f); }
+template <typename I, typename F>
+I max_element(I first, I last, F f) { return std::max_element(first, last, f); }
+template <typename I, typename F>
+I min_element(I first, I last, F f) { return std::min_element(first, last, f); }
+template <typename I>
+auto minmax_element(I first, I last) { return std::minmax_element(first, last); }
+template <typename I, typename J, typename K, typename O>
+auto reduce_by_key(I first, I last, J values, K keys, O sums) {
+  while (first != last) {
+    auto key = *first;
+    auto sum = *values;
+    for (++first, ++values; first != last && *first == key; ++first, ++values) { sum = sum + *values; }
+    *keys++ = key;
+    *sums++ = sum;
+  }
+  return std::make_pair(keys, sums);
+}
+template <typename I>
+auto distance(I first, I last) { return std::distance(first, last); }
 HARNESS_WITH_POLICY(for_each)
+HARNESS_WITH_POLICY(transform_inclusive_scan)
+HARNESS_WITH_POLICY(inner_product)
+HARNESS_WITH_POLICY(stable_sort)
+HARNESS_WITH_POLICY(stable_sort_by_key)
+HARNESS_WITH_POLICY(copy_n)
+HARNESS_WITH_POLICY(copy_if)
+HARNESS_WITH_POLICY(remove_if)
+HARNESS_WITH_POLICY(unique)
+HARNESS_WITH_POLICY(gather)
+HARNESS_WITH_POLICY(scatter)
+HARNESS_WITH_POLICY(generate)
+HARNESS_WITH_POLICY(tabulate)
+HARNESS_WITH_POLICY(replace)
+HARNESS_WITH_POLICY(all_of)
+HARNESS_WITH_POLICY(any_of)
+HARNESS_WITH_POLICY(minmax_element)
+HARNESS_WITH_POLICY(reduce_by_key)
 HARNESS_WITH_POLICY(transform)
 HARNESS_WITH_POLICY(reduce)
 HARNESS_WITH_POLICY(transform_reduce)

@@ -18,6 +18,15 @@ class device_vector {
     std::swap(size_, copy.size_);
     return *this;
   }
+  device_vector(const std::vector<T>& other) : device_vector(other.begin(), other.end()) {}
+  T front() const { return data_[0]; }
+  T back() const { return data_[size_ - 1]; }
+  void resize(size_t count, const T& value = T()) {
+    device_vector larger(count, value);
+    std::copy(begin(), begin() + std::min(count, size_), larger.begin());
+    std::swap(data_, larger.data_);
+    std::swap(size_, larger.size_);
+  }
   ~device_vector() { ::harness_emulator::release_device(data_); }
   T* begin() const { return data_; }
   T* end() const { return data_ + size_; }

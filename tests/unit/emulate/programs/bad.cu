@@ -85,7 +85,7 @@ __global__ void too_much(float* x) {
   x[threadIdx.x] = s[threadIdx.x];
 }
 __global__ void too_much_declared(float* x) {
-  __shared__ float s[20000];
+  __shared__ float s[10000], t[10000]; t[0] = 1;
   s[threadIdx.x] = 1;
   x[threadIdx.x] = s[threadIdx.x];
 }

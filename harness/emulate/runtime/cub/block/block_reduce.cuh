@@ -21,6 +21,8 @@ class BlockReduce {
     for (int i = 1; i < N; ++i) { own = join(own, values[i]); }
     return join_all(own, join, X * Y * Z, __builtin_LINE());
   }
+  T Max(const T& value) { return join_all(value, cub::Max(), X * Y * Z, __builtin_LINE()); }
+  T Min(const T& value) { return join_all(value, cub::Min(), X * Y * Z, __builtin_LINE()); }
   T Sum(const T& value) { return join_all(value, cub::Sum(), X * Y * Z, __builtin_LINE()); }
   T Sum(const T& value, int valid) { return join_all(value, cub::Sum(), valid, __builtin_LINE()); }
   template <int N>

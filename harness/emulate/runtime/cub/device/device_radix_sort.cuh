@@ -6,19 +6,21 @@
 namespace cub {
 struct DeviceRadixSort {
   template <typename K, typename N>
-  static cudaError_t SortKeys(void* scratch, size_t& bytes, const K* in, K* out, N count) {
+  static cudaError_t SortKeys(void* scratch, size_t& bytes, const K* in, K* out, N count, int = 0, int = 8 * sizeof(K), cudaStream_t = nullptr) {
     return sort<std::less<K>>(scratch, bytes, in, out, count);
   }
   template <typename K, typename N>
-  static cudaError_t SortKeysDescending(void* scratch, size_t& bytes, const K* in, K* out, N count) {
+  static cudaError_t SortKeysDescending(void* scratch, size_t& bytes, const K* in, K* out, N count, int = 0, int = 8 * sizeof(K), cudaStream_t = nullptr) {
     return sort<std::greater<K>>(scratch, bytes, in, out, count);
   }
   template <typename K, typename V, typename N>
-  static cudaError_t SortPairs(void* scratch, size_t& bytes, const K* in, K* out, const V* values, V* sorted, N count) {
+  static cudaError_t SortPairs(void* scratch, size_t& bytes, const K* in, K* out, const V* values, V* sorted, N count,
+                                int = 0, int = 8 * sizeof(K), cudaStream_t = nullptr) {
     return sort_pairs<std::less<K>>(scratch, bytes, in, out, values, sorted, count);
   }
   template <typename K, typename V, typename N>
-  static cudaError_t SortPairsDescending(void* scratch, size_t& bytes, const K* in, K* out, const V* values, V* sorted, N count) {
+  static cudaError_t SortPairsDescending(void* scratch, size_t& bytes, const K* in, K* out, const V* values, V* sorted, N count,
+                                int = 0, int = 8 * sizeof(K), cudaStream_t = nullptr) {
     return sort_pairs<std::greater<K>>(scratch, bytes, in, out, values, sorted, count);
   }
 

@@ -40,5 +40,21 @@ struct DeviceReduce {
     *out = {best, in[best]};
     return cudaSuccess;
   }
+  template <typename In, typename Out, typename N>
+  static cudaError_t ArgMin(void* scratch, size_t& bytes, In in, Out out, N count, cudaStream_t = nullptr) {
+    if (harness_device::asks_size(scratch, bytes)) { return cudaSuccess; }
+    int best = 0;
+    for (N i = 1; i < count; ++i) { best = in[i] < in[best] ? int(i) : best; }
+    *out = {best, in[best]};
+    return cudaSuccess;
+  }
+  template <typename In, typename Out, typename N, typename Join, typename F, typename T>
+  static cudaError_t TransformReduce(void* scratch, size_t& bytes, In in, Out out, N count, Join join, F change, T first,
+                                     cudaStream_t = nullptr) {
+    if (harness_device::asks_size(scratch, bytes)) { return cudaSuccess; }
+    for (N i = 0; i < count; ++i) { first = join(first, change(in[i])); }
+    *out = first;
+    return cudaSuccess;
+  }
 };
 }

@@ -19,6 +19,8 @@ class WarpReduce {
       return result;
     });
   }
+  T Max(const T& value) { return Reduce(value, cub::Max()); }
+  T Min(const T& value) { return Reduce(value, cub::Min()); }
   T Sum(const T& value) { return Reduce(value, cub::Sum()); }
   T Sum(const T& value, int valid) { return Reduce(value, cub::Sum(), valid); }
 };

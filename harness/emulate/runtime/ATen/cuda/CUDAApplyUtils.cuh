@@ -1,0 +1,3 @@
+#pragma once
+#include <ATen/cuda/Atomic.cuh>
+#include <ATen/cuda/CUDAContext.h>

@@ -1,0 +1,3 @@
+// Often included for nothing. What it declares is not covered, and named where it is used.
+#pragma once
+#include <ATen/cuda/CUDAContext.h>

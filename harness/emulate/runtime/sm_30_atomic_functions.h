@@ -1,0 +1,1 @@
+// Its names are in every CUDA source already.
