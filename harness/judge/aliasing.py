@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from harness.domain import Finding, Outcome
-from harness.judge.client import CandidateFailure
 from harness.judge.difference import has_same_bits
+from harness.judge.failure import CandidateFailure
 from harness.judge.session import ModelSession, Run
 from harness.wire import count_kept_calls, flatten_value
 

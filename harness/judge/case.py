@@ -24,7 +24,7 @@ from harness.domain import (
     Timing,
     Work,
 )
-from harness.judge.client import CandidateFailure
+from harness.judge.failure import CandidateFailure
 
 MAX_MESSAGE_CHARACTERS = 2000
 

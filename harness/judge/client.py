@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import prod
 from typing import Any, Literal
 
 import torch
@@ -29,7 +28,9 @@ from harness.domain import (
     WorkerLost,
     WorkerTimeout,
 )
+from harness.judge.answers import parse_outputs, parse_spec, read_list, read_pairs
 from harness.judge.devices import SharedArena
+from harness.judge.failure import CandidateFailure, explain_failure, protocol_failure
 from harness.judge.inspection import Place
 from harness.judge.requests import parse_build_request
 from harness.judge.supervisor import StillRunning, Stopped, WorkerProcess
@@ -40,7 +41,6 @@ from harness.wire import (
     TensorSpec,
     flatten_value,
     place_contiguous,
-    rebuild_value,
     storage_bytes,
 )
 from harness.wire.layout import place_strided
@@ -51,9 +51,6 @@ MAX_BUILDS_S = 1800.0  # for all of them together
 MAX_BUILD_TIMEOUTS = 2
 MAX_CLAIM_NS = 10**15
 BETWEEN_CALLS_S = 0.2  # memory is looked after more often while a call takes longer
-MAX_ELEMENTS = 1 << 48
-MAX_ADDRESS = 1 << 64
-MAX_NODES = 1 << 16  # of the structure of an output
 WORD_BYTES = 8
 
 # What the worker was doing, by the answer that was due.
@@ -67,16 +64,6 @@ STEPS = {
 }  # fmt: skip
 Mode = Literal["plain", "profile", "ablate"]  # see `harness.worker.profile`
 AnswerBuild = Callable[[BuildRequest], BuildResult]
-
-
-class CandidateFailure(Exception):
-    """The candidate's evaluation ends here, with this outcome."""
-
-    def __init__(self, outcome: Outcome, message: str, findings: tuple[Finding, ...] = ()) -> None:
-        super().__init__(message)
-        self.outcome = outcome
-        self.message = message
-        self.findings = findings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,13 +136,13 @@ class WorkerClient:
             "kind": "construct", "seed": seed, "compiled": compiled, "training": training, **_value_message(placed),
         }  # fmt: skip
         answer = self._ask(message, "constructed", Outcome.LOAD_ERROR, timeout_s)
-        return {str(name): _parse_spec(spec) for name, spec in _pairs(answer.get("state"))}
+        return {str(name): parse_spec(spec) for name, spec in read_pairs(answer.get("state"))}
 
     def read_state(self, names: Sequence[str], expected: Sequence[TensorSpec], *, timeout_s: float) -> list[Tensor]:
         """The tensors of those names, as the arena's views: copy what is to be kept."""
         message = {"kind": "dump_state", "names": list(names), "offset": 0, "size_bytes": self._arena.size_bytes}
         answer = self._ask(message, "dumped", Outcome.RUNTIME_ERROR, timeout_s)
-        specs = tuple(_parse_spec(spec) for spec in _list(answer.get("specs")))
+        specs = tuple(parse_spec(spec) for spec in read_list(answer.get("specs")))
         if specs != place_contiguous(expected)[0]:
             changed = "its weights have other shapes or dtypes than after construction"
             finding = Finding(check="state", severity="fatal", message=changed)
@@ -209,7 +196,7 @@ class WorkerClient:
         claim_ns = answer.get("claim_ns")
         if type(claim_ns) is not int or not 0 < claim_ns < MAX_CLAIM_NS:
             raise protocol_failure("an answer has no time, or an absurd one")
-        return Called(claim_us=claim_ns / 1e3, judge_us=(at_ns - began_ns) / 1e3, at_ns=at_ns, **_parse_outputs(answer))
+        return Called(claim_us=claim_ns / 1e3, judge_us=(at_ns - began_ns) / 1e3, at_ns=at_ns, **parse_outputs(answer))
 
     def store(self, output: Region, *, timeout_s: float) -> int:
         """Has the outputs of the call copied to a place that the worker learns now; the judge's clock then, in ns."""
@@ -314,7 +301,7 @@ class WorkerClient:
         with self._explaining(expected, failure, timeout_s):
             answer = self._await_answer(timeout_s)
             if answer["kind"] == "failed":
-                raise _explain_failure(answer, failure)
+                raise explain_failure(answer, failure)
             if answer["kind"] != expected:
                 raise protocol_failure(f"expected the answer {expected!r}, found {answer['kind']!r}")
             return answer
@@ -438,85 +425,3 @@ def _are_same(found: Tensor, written: Tensor) -> bool:
 
 def _value_message(placed: PlacedInputs) -> dict[str, Any]:
     return {"tree": placed.tree, "specs": [spec.to_json() for spec in placed.specs]}
-
-
-def _parse_outputs(answer: dict[str, Any]) -> dict[str, Any]:
-    specs, devices, addresses = [], [], []
-    for entry in _list(answer.get("outputs")):
-        if not isinstance(entry, list) or len(entry) != 3 or not isinstance(entry[1], str) or type(entry[2]) is not int:
-            raise protocol_failure("an output is not described as [tensor, device, address]")
-        if not 0 <= entry[2] < MAX_ADDRESS:
-            raise protocol_failure("an output lies at no address")
-        specs.append(_parse_spec(entry[0]))
-        devices.append(entry[1][:40])
-        addresses.append(entry[2])
-    return {
-        "tree": _check_tree(answer.get("tree"), len(specs)),
-        "specs": tuple(specs),
-        "devices": tuple(devices),
-        "addresses": tuple(addresses),
-    }
-
-
-def _parse_spec(value: object) -> TensorSpec:
-    """A description that torch could have given: nothing that this process would stumble over."""
-    try:
-        spec = TensorSpec.from_json(value)
-    except WireError as error:
-        raise protocol_failure(str(error)) from error
-    if prod(spec.shape) > MAX_ELEMENTS or not isinstance(getattr(torch, spec.dtype, None), torch.dtype):
-        raise protocol_failure(f"no tensor is described by {spec}"[:300])
-    return spec
-
-
-def _check_tree(tree: object, tensors: int) -> dict[str, Any]:
-    """The structure of an output, if it is one that names every tensor once and in order."""
-    if not _has_few_nodes(tree):
-        raise protocol_failure(f"the structure of an output has more than {MAX_NODES} parts")
-    leaves = [object() for _ in range(tensors)]
-    try:
-        found = flatten_value(rebuild_value(tree, leaves), lambda value: type(value) is object)[1]
-    except WireError as error:
-        raise protocol_failure(str(error)) from error
-    if not isinstance(tree, dict) or found != leaves:
-        raise protocol_failure("the structure of an output does not hold its tensors")
-    return tree
-
-
-def _has_few_nodes(tree: object) -> bool:
-    """Asked first, since whatever goes through a structure does so several times."""
-    waiting, count = [tree], 0
-    while waiting and count <= MAX_NODES:
-        node = waiting.pop()
-        inner = list(node.values()) if isinstance(node, dict) else node if isinstance(node, list) else []
-        count += len(inner)
-        waiting += inner[: MAX_NODES + 1]
-    return count <= MAX_NODES
-
-
-def _list(value: object) -> list[Any]:
-    if not isinstance(value, list) or len(value) > 4096:
-        raise protocol_failure("a list is missing or too long")
-    return value
-
-
-def _pairs(value: object) -> list[tuple[Any, Any]]:
-    pairs = _list(value)
-    if any(not isinstance(pair, list) or len(pair) != 2 for pair in pairs):
-        raise protocol_failure("a list does not hold pairs")
-    return [(pair[0], pair[1]) for pair in pairs]
-
-
-def protocol_failure(message: str) -> CandidateFailure:
-    """The worker program is ours: when it breaks the protocol, something in its process changed it."""
-    finding = Finding(check="protocol", severity="fatal", message=message)
-    return CandidateFailure(Outcome.SUSPECT, f"the worker broke the protocol: {message}", (finding,))
-
-
-def _explain_failure(answer: dict[str, Any], failure: Outcome) -> CandidateFailure:
-    outcome = Outcome.OUT_OF_MEMORY if answer.get("out_of_memory") is True else failure
-    message = f"{answer.get('error')}: {answer.get('message')}"[:4000]
-    finding = Finding(
-        check="exception", severity="fatal", message=message[:500], evidence=str(answer.get("traceback"))[:8000]
-    )
-    return CandidateFailure(outcome, message, (finding,))

@@ -10,9 +10,10 @@ from typing import Any, Literal
 
 from harness.domain import Correctness, Finding, Outcome, Problem, Trial
 from harness.judge.aliasing import AliasCheck
-from harness.judge.client import CandidateFailure, describe
+from harness.judge.client import describe
 from harness.judge.compare import are_surely_close, judge_outputs, judge_state
 from harness.judge.difference import find_difference
+from harness.judge.failure import CandidateFailure
 from harness.judge.inspection import shares_memory_within
 from harness.judge.reference import Reference
 from harness.judge.session import ModelSession, Run, Weights

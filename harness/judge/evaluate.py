@@ -31,11 +31,12 @@ from harness.domain import (
 )
 from harness.judge.case import Case
 from harness.judge.ceilings import CeilingStore
-from harness.judge.client import AnswerBuild, CandidateFailure, Mode
+from harness.judge.client import AnswerBuild, Mode
 from harness.judge.clocks import TimingResult
 from harness.judge.correctness import check_correctness
 from harness.judge.devices import JudgeDevice
 from harness.judge.environment import describe_environment
+from harness.judge.failure import CandidateFailure
 from harness.judge.kernel_check import KernelChecker, explain, explained_by_kernels, reconcile_builds
 from harness.judge.loading import CANDIDATE_ENTRY, load_only
 from harness.judge.memory_limit import limit_worker

@@ -26,9 +26,9 @@ from harness.domain import (
     ProblemError,
     WorkloadName,
 )
-from harness.judge.client import CandidateFailure
 from harness.judge.correctness import judge_call
 from harness.judge.devices import JudgeDevice
+from harness.judge.failure import CandidateFailure
 from harness.judge.kernel_findings import (
     TIME_LIMIT,
     KernelFinding,

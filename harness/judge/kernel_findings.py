@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from harness.domain import Finding, Outcome
-from harness.judge.client import protocol_failure
+from harness.judge.failure import protocol_failure
 
 MAX_FINDINGS = 64
 MAX_SHOWN = 12

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from harness.domain import Candidate
 from harness.judge.case import Case
-from harness.judge.client import AnswerBuild, CandidateFailure
+from harness.judge.client import AnswerBuild
 from harness.judge.devices import JudgeDevice
+from harness.judge.failure import CandidateFailure
 from harness.judge.memory_limit import limit_worker
 from harness.judge.session import Footprint, ModelSession, TimeLimits, open_session
 from harness.judge.supervisor import Forkserver

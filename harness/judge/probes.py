@@ -17,9 +17,9 @@ from typing import Any
 import torch
 
 from harness.domain import Finding, HarnessError, ProblemError, Trial
-from harness.judge.client import CandidateFailure
 from harness.judge.correctness import is_surely_right, judge_call
 from harness.judge.difference import find_difference
+from harness.judge.failure import CandidateFailure
 from harness.judge.reference import Reference
 from harness.judge.session import ModelSession, Run, Weights
 from harness.judge.truth import FlatOutputs, Truth

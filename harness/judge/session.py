@@ -18,17 +18,9 @@ import torch
 from torch import Tensor
 
 from harness.domain import Finding, Outcome
-from harness.judge.client import (
-    AnswerBuild,
-    Called,
-    CandidateFailure,
-    Mode,
-    PlacedInputs,
-    WorkerClient,
-    describe,
-    protocol_failure,
-)
+from harness.judge.client import AnswerBuild, Called, Mode, PlacedInputs, WorkerClient, describe
 from harness.judge.devices import JudgeDevice, SharedArena
+from harness.judge.failure import CandidateFailure, protocol_failure
 from harness.judge.inspection import Past, Place, Sight, choose_places, count_differences, remember
 from harness.judge.supervisor import Forkserver, Usage, WorkerLimits
 from harness.judge.truth import FlatOutputs

@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from harness.domain import BuildRequest, Finding, Outcome, WithoutOwn, Work
-from harness.judge.client import CandidateFailure, Mode, protocol_failure
+from harness.judge.client import Mode
 from harness.judge.compare import judge_outputs
 from harness.judge.difference import are_far_apart
+from harness.judge.failure import CandidateFailure, protocol_failure
 from harness.judge.reference import Reference
 from harness.judge.session import ModelSession
 from harness.judge.truth import FlatOutputs, trust_outputs

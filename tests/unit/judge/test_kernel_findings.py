@@ -3,7 +3,7 @@
 import pytest
 
 from harness.domain import BuildResult, Outcome
-from harness.judge.client import CandidateFailure
+from harness.judge.failure import CandidateFailure
 from harness.judge.kernel_check import _conclude, _Look, explain, reconcile_builds
 from harness.judge.kernel_findings import (
     choose_outcome,

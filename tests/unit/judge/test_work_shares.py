@@ -5,7 +5,7 @@ import math
 import pytest
 
 from harness.domain import BuildRequest
-from harness.judge.client import CandidateFailure
+from harness.judge.failure import CandidateFailure
 from harness.judge.work import (
     Profile,
     classify_kernel,
