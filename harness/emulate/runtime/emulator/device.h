@@ -2,9 +2,16 @@
 #pragma once
 #include <torch/types.h>
 
+// What torch's headers bring along where a GPU's compiler reads them.
+#include <math.h>
+
 #include <atomic>
 #include <cassert>
+#include <cfloat>
+#include <climits>
 #include <cstring>
+
+#include <library_types.h>
 
 #include "qualifiers.h"
 #include "core.h"
