@@ -145,10 +145,10 @@ def adopt_orphans() -> None:
 def restrict_calls(access: Access, *, has_own_root: bool) -> list[str]:
     """Landlock and seccomp, after privileges were dropped; the names of those that are in force.
 
-    Where the file system is shared with others, sockets by path would reach them, so there even those are refused.
+    Where the file system is shared with others, sockets by path would reach them, so there none may be connected.
     """
     restricted = ["landlock"] if restrict_with_landlock(access) else []
-    return restricted + (["seccomp"] if filter_system_calls(allow_unix_sockets=has_own_root) else [])
+    return restricted + (["seccomp"] if filter_system_calls(allow_connections=has_own_root) else [])
 
 
 def drop_privileges() -> None:

@@ -20,6 +20,7 @@ from harness.worker.landlock import Access
 from harness.worker.processes import end_descendants, shell_status, wait_for
 
 LOOK_EVERY_S = 0.25
+OWN_THREADS = "/proc/self/task"  # CUDA's driver gives up where it cannot write down its threads' names
 MAX_SCRATCH_ENTRIES = 50_000  # where each look has to count them
 TOO_MUCH_WRITTEN, TOO_MANY_STARTED = 128 + signal.SIGXFSZ, 128 + signal.SIGTERM
 
@@ -116,9 +117,10 @@ def _run_worker(message: dict[str, Any], line: int, scratch: str, walls: list[st
 
 def _access(message: dict[str, Any], scratch: str) -> Access:
     own_memory = ("/dev/shm",) if message["namespaces"] else ()
+    own_threads = (OWN_THREADS,) if any("nvidia" in path for path in message["devices"]) else ()
     return Access(
         readable=(*message["readable"], "/proc"),
         writable=(scratch, *own_memory),
-        devices=tuple(message["devices"]),
+        devices=(*message["devices"], *own_threads),
         listable=("/",) if message["own_root"] else (),
     )

@@ -18,6 +18,7 @@ _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_
 _X32_CALLS = 0x40000000  # where the numbers of x86-64's second, 32-bit interface begin
 _SET_FILTER, _KEEP_SPECULATION = 1, 4  # without the second, older kernels slow the process down
 _AF_UNIX = 1
+_SOCKET_KINDS, _SOCKET_KIND_MASK = (1, 5), 0xF  # stream and sequential packets, which send only once connected
 _NEW_NAMESPACES = 0x7E020000
 _PR_SET_DUMPABLE = 4  # would hide the process's memory use from the judge
 _PR_SET_PDEATHSIG, _F_SETSIG, _EXIT_SIGNAL_MASK = 1, 10, 0xFF
@@ -49,15 +50,16 @@ _SIGNALLING: dict[str, tuple[int, int, int]] = {
 }  # fmt: skip
 _SIGCONT = 18
 _SOCKET, _CLONE, _CLONE3, _PRCTL, _SECCOMP = (41, 198), (56, 220), (435, 435), (157, 167), (317, 277)
-_FCNTL = (72, 25)
+_FCNTL, _CONNECT = (72, 25), (42, 203)
 
 
 class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
 
 
-def filter_system_calls(*, allow_unix_sockets: bool) -> bool:
-    """False: unknown processor, or a kernel without filters. Sockets are refused but, where wanted, Unix ones.
+def filter_system_calls(*, allow_connections: bool) -> bool:
+    """False: unknown processor, or a kernel without filters. Sockets are refused but Unix ones, which CUDA's driver
+    makes; where `allow_connections` is not wanted, they reach nobody.
 
     A connected pair of Unix sockets can always be made. The process must have given up new privileges.
     """
@@ -65,7 +67,7 @@ def filter_system_calls(*, allow_unix_sockets: bool) -> bool:
     if machine not in _MACHINES:
         return False
     index, _ = _MACHINES[machine]
-    code = _write_program(machine, allow_unix_sockets=allow_unix_sockets)
+    code = _write_program(machine, allow_connections=allow_connections)
     program = _Program(len(code) // 8, code)
     try:
         system_call("seccomp", _SECCOMP[index], _SET_FILTER, _KEEP_SPECULATION, ctypes.byref(program))
@@ -74,7 +76,7 @@ def filter_system_calls(*, allow_unix_sockets: bool) -> bool:
     return True
 
 
-def _write_program(machine: str, *, allow_unix_sockets: bool) -> bytes:
+def _write_program(machine: str, *, allow_connections: bool) -> bytes:
     index, architecture = _MACHINES[machine]
     lines = [_step(_LOAD, _ARCHITECTURE), *_unless_equal(architecture, _REFUSE), _step(_LOAD, _NUMBER)]
     if machine == "x86_64":
@@ -98,9 +100,20 @@ def _write_program(machine: str, *, allow_unix_sockets: bool) -> bytes:
         continues = _if_equal(_SIGCONT, [_step(_RETURN, _REFUSE)])
         look = _step(_LOAD, _FIRST_ARGUMENT + 8 * call[2])
         lines += _if_equal(call[index], [look, *continues, _step(_RETURN, _ALLOW)])
-    is_other = _unless_equal(_AF_UNIX, _REFUSE) if allow_unix_sockets else [_step(_RETURN, _REFUSE)]
-    lines += _if_equal(_SOCKET[index], [_step(_LOAD, _FIRST_ARGUMENT), *is_other, _step(_RETURN, _ALLOW)])
+    lines += _if_equal(_SOCKET[index], _check_socket(allow_connections=allow_connections))
+    if not allow_connections:
+        lines += _if_equal(_CONNECT[index], [_step(_RETURN, _REFUSE)])
     return b"".join([*lines, _step(_RETURN, _ALLOW)])
+
+
+def _check_socket(*, allow_connections: bool) -> list[bytes]:
+    """Unix sockets only; where none may be connected, none of the kind that sends to a path without being so."""
+    is_unix = [_step(_LOAD, _FIRST_ARGUMENT), *_unless_equal(_AF_UNIX, _REFUSE)]
+    if allow_connections:
+        return [*is_unix, _step(_RETURN, _ALLOW)]
+    kind = [_step(_LOAD, _FIRST_ARGUMENT + 8), _step(_AND, _SOCKET_KIND_MASK)]
+    allowed = [step for kind in _SOCKET_KINDS for step in _if_equal(kind, [_step(_RETURN, _ALLOW)])]
+    return [*is_unix, *kind, *allowed, _step(_RETURN, _REFUSE)]
 
 
 def _step(operation: int, value: int, *, then: int = 0, otherwise: int = 0) -> bytes:
