@@ -3,7 +3,7 @@
 layer: time
 mechanism: Only before timed calls a worker is stopped, and told to go on a moment before its call: it hears the signal.
 problem: product
-expected: suspect
+expected: suspect, wrong_value
 device: cpu
 timed: yes
 """
