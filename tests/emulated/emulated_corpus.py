@@ -249,10 +249,10 @@ class Bench:
 
     def _judge(self, batches: list[list[Program]], report: Callable[[Result, list[Program]], None]) -> None:
         for gpu in sorted({batch[0].gpu for batch in batches}):
-            tasks, origin = [], {}
+            firsts, others, origin = [], [], {}
             for batch in (batch for batch in batches if batch[0].gpu == gpu):
                 for program, candidate in zip(batch, write_candidates(batch), strict=True):
-                    tasks.append(self._make_task(program, candidate))
+                    (others if program is not batch[0] else firsts).append(self._make_task(program, candidate))
                     origin[program.name] = (program, batch)
 
             def hand_over(stage, task, evaluation, origin=origin):
@@ -260,7 +260,8 @@ class Bench:
                     program, batch = origin[task.problem.name]
                     report(explain(program, evaluation, self._device), batch)
 
-            self._executor(gpu).run(tasks, hand_over)
+            # Those that ask for a build first: else all wait for one of them.
+            self._executor(gpu).run([*firsts, *others], hand_over)
 
     def _make_task(self, program: Program, candidate: Candidate):
         from harness.executors.local import Task
