@@ -205,7 +205,7 @@ def _write_control(name: str, arguments: list[str], operands: list[Operand]) -> 
     if re.fullmatch(
         r"red\.global\.add\.(f32|u32|s32|f64)|red\.(shared|gpu|relaxed).*\.add\.(f32|u32|s32)", _HINTS.sub("", name)
     ):
-        kind = {"f32": "float", "u32": "unsigned", "s32": "int", "f64": "double"}[name.rsplit(".", 1)[1]]
+        kind = _ATOMIC_TYPES[name.rsplit(".", 1)[1]]
         pointer = _pointer(name, write_address(arguments[0], operands))
         value = f"{RUNTIME}::take<{kind}>({write_value(arguments[1], operands)})"
         return f"atomicAdd(reinterpret_cast<{kind}*>({pointer}), {value});"
@@ -222,6 +222,10 @@ def _write_control(name: str, arguments: list[str], operands: list[Operand]) -> 
 
 
 _ATOMIC = re.compile(r"atom(?:\.global|\.shared)?\.(add|max|min|exch|cas|and|or)\.([bus]\d+|f32|f64)")
+_ATOMIC_TYPES = {
+    "f32": "float", "f64": "double", "u32": "unsigned", "b32": "unsigned", "s32": "int",
+    "u64": "unsigned long long", "b64": "unsigned long long", "s64": "long long",
+}  # fmt: skip
 _SHUFFLES = {"bfly": "__shfl_xor_sync", "down": "__shfl_down_sync", "up": "__shfl_up_sync", "idx": "__shfl_sync"}
 
 
@@ -235,8 +239,9 @@ def _write_shuffle(kind: str, arguments: list[str], operands: list[Operand]) -> 
 
 
 def _write_atomic(name: str, verb: str, kind: str, arguments: list[str], operands: list[Operand]) -> str:
-    words = {"f32": "float", "f64": "double", "u32": "unsigned", "b32": "unsigned", "s32": "int"}
-    word = words.get(kind, "unsigned long long")
+    word = _ATOMIC_TYPES.get(kind)
+    if word is None:
+        raise PtxError(f"the instruction {name}")
     place = f"reinterpret_cast<{word}*>({_pointer(name, write_address(arguments[1], operands))})"
     given = [f"{RUNTIME}::take<{word}>({write_value(argument, operands)})" for argument in arguments[2:]]
     called = f"atomic{verb.upper() if verb == 'cas' else verb.capitalize()}({', '.join([place, *given])})"

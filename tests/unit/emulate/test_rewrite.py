@@ -170,6 +170,10 @@ def test_casts_that_hide_a_kernel_are_left_out() -> None:
             'asm("atom.global.add.u32 %0, [%1], %2;" : "=r"(o) : "l"(p), "r"(v));',
             "atomicAdd(reinterpret_cast<unsigned*>",
         ),
+        (
+            'asm("atom.global.min.s64 %0, [%1], %2;" : "=l"(o) : "l"(p), "l"(v));',
+            "atomicMin(reinterpret_cast<long long*>",
+        ),
         ('asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));', "__hfma2("),
         ('asm("lop3.b32 %0, %1, %2, %3, 0x96;" : "=r"(d) : "r"(a), "r"(b), "r"(c));', ">> 7 & 1)"),
         ('asm("ld.global.nc.v2.f32 {%0, %1}, [%2 + 8];" : "=f"(a), "=f"(b) : "l"(p));', "ptx::load<float>("),
@@ -180,7 +184,13 @@ def test_known_assembly_becomes_calls(assembly: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "instruction", ["wgmma.fence.sync.aligned", "tcgen05.alloc.b32 [%0], 1", "cp.async.bulk.x.y [%0], [%1]"]
+    "instruction",
+    [
+        "wgmma.fence.sync.aligned",
+        "tcgen05.alloc.b32 [%0], 1",
+        "cp.async.bulk.x.y [%0], [%1]",
+        "atom.global.cas.b16 %0, [%0], 1, 2",
+    ],
 )
 def test_unknown_assembly_is_named(instruction: str) -> None:
     _, problems = rewrite_device_source(
