@@ -16,8 +16,6 @@ from harness.judge.failure import CandidateFailure
 from harness.judge.session import ModelSession, Run
 from harness.wire import count_kept_calls, flatten_value
 
-COMPARED_CALLS = 3
-
 
 class AliasCheck:
     """After new inputs were written the last outputs must be as they were, and so they must after the next calls.
@@ -63,10 +61,10 @@ class AliasCheck:
 
 
 def _count_compared(run: Run) -> int:
-    """How many calls before the next one are compared as a whole. Where the judge sees the worker's memory it looks at
-    earlier ones as well; see `ModelSession`."""
+    """How many calls before the next one are compared as a whole: all that the worker keeps, but where the judge has
+    looked into its memory it has looked at earlier ones there; see `ModelSession`."""
     size_bytes = sum(tensor.numel() * tensor.element_size() for tensor in run.outputs.tensors)
-    return 1 if run.sight is not None else min(COMPARED_CALLS, count_kept_calls(size_bytes) - 1)
+    return 1 if run.sight is not None else count_kept_calls(size_bytes) - 1
 
 
 def returns_views(model: nn.Module, inputs: Sequence[Any]) -> bool:

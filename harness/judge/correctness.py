@@ -19,6 +19,7 @@ from harness.judge.reference import Reference
 from harness.judge.session import ModelSession, Run, Weights
 from harness.judge.truth import FlatOutputs, Truth, trust_outputs
 from harness.judge.variations import find_nearby, make_other_weights
+from harness.wire import KEPT_CALLS
 
 AS_GIVEN_TRIALS = 3
 RERUNS = 3  # where calls cost little; else 1
@@ -51,9 +52,15 @@ class _Kept:
 
 def plan_steps(problem: Problem, *, is_small: bool, changes_state: bool, source: random.Random) -> tuple[str, ...]:
     """What to try, in order: the problem's own inputs several times, then, in a secret order, each other distribution
-    that it declares and earlier inputs again; then what else it declares, and earlier inputs once more."""
+    that it declares and earlier inputs again; then what else it declares, and earlier inputs once more.
+
+    A small problem is called so often that of outputs which a candidate writes into a few places in turn, as many as
+    the worker keeps, one is overwritten for sure with another: the inputs of the last of the first calls never come
+    again."""
     others = [name for name in problem.distributions if name != "as_given"]
-    others += ["rerun"] * (RERUNS - 1 if is_small else 0)
+    if is_small:
+        others += ["rerun"] * (RERUNS - 1)
+        others += ["as_given"] * max(KEPT_CALLS - 1 - len(others), 0)
     source.shuffle(others)
     declared = {
         "calls_in_a_row": changes_state,

@@ -24,12 +24,12 @@ from harness.judge.failure import CandidateFailure, protocol_failure
 from harness.judge.inspection import Past, Place, Sight, choose_places, count_differences, remember
 from harness.judge.supervisor import Forkserver, Usage, WorkerLimits
 from harness.judge.truth import FlatOutputs
-from harness.wire import ITEM_BYTES, Region, TensorSpec, count_kept_calls, flatten_value, place_contiguous
+from harness.wire import ITEM_BYTES, KEPT_CALLS, Region, TensorSpec, count_kept_calls, flatten_value, place_contiguous
 from harness.wire.layout import ALIGNMENT_BYTES, align, place_strided
 
 WATCH_S = 300e-6  # as long as a worker is left alone with a decoy: longer than its threads spin after being woken
 PROFILED_CALLS = 5  # as long as so many may take: slow ones are fewer, see `harness.worker.profile`
-LOOKED_BEFORE = 4  # calls before one whose outputs are looked at, of those that the worker still has
+LOOKED_BEFORE = 4  # calls before a timed one whose outputs are looked at, of those that the worker still has
 OUTPUT_PLACES = 4096  # 256 bytes apart
 POISON = 0xFF  # NaN in every floating format, -1 in every signed integer
 Weights = Literal["identical", "loaded", "unmatched", "none"]
@@ -180,7 +180,7 @@ class ModelSession:
         device.synchronize()
         self._client.announce(placed, timeout_s=self._limits.call_s)
         self._client.await_awake(timeout_s=self._limits.call_s)
-        return self._go(placed, look=not device.is_cuda, take=True)
+        return self._go(placed, looked_before=None if device.is_cuda else KEPT_CALLS, take=True)
 
     def get_ready(self) -> None:
         """Makes the state what a call begins with, and stops the worker, with all that it started, until `call_timed`
@@ -218,7 +218,8 @@ class ModelSession:
         idle = (None, None) if decoy is None else self._watch(self._client.lay_out(tuple(decoy)), device)
         placed = self._client.lay_out(tuple(inputs))
         flush_us = self._show(placed, device, again=decoy is not None)
-        run = self._go(placed, look=look and not device.is_cuda, take=take)
+        looked_before = LOOKED_BEFORE if look and not device.is_cuda else None
+        run = self._go(placed, looked_before=looked_before, take=take)
         self.get_ready()
         return replace(run, idle_busy_us=idle[0], idle_helpers_us=idle[1], flush_us=flush_us)
 
@@ -256,14 +257,17 @@ class ModelSession:
         self._output = replace(self._footprint.output, offset=self._footprint.output.offset + shift)
         self._bytes_of(self._output).fill_(POISON)
 
-    def _go(self, placed: PlacedInputs, *, look: bool, take: bool) -> Run:
+    def _go(self, placed: PlacedInputs, *, looked_before: int | None, take: bool) -> Run:
+        """`looked_before` None: the judge does not look into the worker's memory."""
         called = self._client.go(timeout_s=self._limits.call_s)
         has_form = called.tree == self._footprint.tree and _forms(called.specs) == _forms(self._footprint.output_specs)
         self._forget_past(has_form=has_form)
         if not take and has_form:
             return Run(outputs=_describe_outputs(called), called=called)
         places = choose_places(called.specs, called.addresses, self._random) if has_form else []
-        seen, overwritten = self._look(places) if look and has_form else (None, "")
+        seen, overwritten = None, ""
+        if looked_before is not None and has_form:
+            seen, overwritten = self._look(places, looked_before)
         stored_ns = self._client.store(self._output, timeout_s=self._limits.call_s)
         outputs = self._take_outputs() if has_form else _describe_outputs(called)
         run = Run(
@@ -284,10 +288,10 @@ class ModelSession:
         kept = count_kept_calls(sum(prod(spec.shape) * ITEM_BYTES[spec.dtype] for spec in specs)) if has_form else 0
         self._past = [past for past in self._past if self._calls - past.call < kept]
 
-    def _look(self, places: list[Place]) -> tuple[Sequence[bytes | None], str]:
-        """Stops the worker and reads elements of these outputs, and of some that it still has of calls before: what was
-        there, and which of those before have changed."""
-        before = self._random.sample(self._past, min(len(self._past), LOOKED_BEFORE))
+    def _look(self, places: list[Place], looked_before: int) -> tuple[Sequence[bytes | None], str]:
+        """Stops the worker and reads elements of these outputs, and of so many of the calls before that it still has:
+        what was there, and which of those before have changed."""
+        before = self._random.sample(self._past, min(len(self._past), looked_before))
         seen = self._client.pause([*places, *(place for past in before for place in past.places)]).seen
         self._client.resume()
         rest, changed = iter(seen[len(places) :]), []

@@ -7,6 +7,7 @@ the other end is hostile. No torch here.
 from harness.wire.channel import GO, WAKE, Channel, make_pair
 from harness.wire.layout import (
     ITEM_BYTES,
+    KEPT_CALLS,
     Region,
     TensorSpec,
     count_kept_calls,
@@ -19,6 +20,7 @@ from harness.wire.layout import (
 __all__ = [
     "GO",
     "ITEM_BYTES",
+    "KEPT_CALLS",
     "WAKE",
     "Channel",
     "Region",
