@@ -124,6 +124,16 @@ def files_of(preprocessed: str) -> frozenset[str]:
     return frozenset(name for name in re.findall(r'^# \d+ "([^"]*)"', preprocessed, re.M) if name.startswith("/"))
 
 
+def name_header(path: str, include: Path) -> str:
+    """A file as it is included where `include` is torch's folder. Of one behind a link gcc gives the shorter name, be
+    it the link's or not."""
+    for folder in (include, include.resolve()):
+        for root in (folder / "torch" / "csrc" / "api" / "include", folder):
+            if path.startswith(f"{root}/"):
+                return path[len(str(root)) + 1 :]
+    return path
+
+
 def preprocess(step: list[str], source: str, out: str, *extra: str, first: bool = True) -> list[str]:
     """A preprocessing step of nvcc's for another source. `first`: with the CUDA header that nvcc puts ahead."""
     words = [word for word in step if word != SOURCE]
@@ -164,7 +174,7 @@ class KitMaker:
             folder=self._folder,
             steps=self._steps,
             names=read_torch_names(self._include, read_macros(base)),
-            known_headers=frozenset(self._relative(path) for path in base_files),
+            known_headers=frozenset(name_header(path, self._include) for path in base_files),
             closures=closures,
             base_files=base_files,
             host_macros="\n".join(read_macros(base).values()) + "\n",
@@ -190,12 +200,6 @@ class KitMaker:
         (self._folder / "dump.cu").write_text("".join(f"#include <{header}>\n" for header in headers))
         self._do(preprocess(self._steps[step], "dump.cu", "dump.ii", "-dD"))
         return (self._folder / "dump.ii").read_text(encoding="utf-8", errors="surrogateescape")
-
-    def _relative(self, path: str) -> str:
-        for root in (self._include / "torch" / "csrc" / "api" / "include", self._include):
-            if path.startswith(f"{root}/"):
-                return path[len(str(root)) + 1 :]
-        return path
 
     def _lower(self, kit: Kit) -> None:
         """torch's headers and the sample as the front end lowers them; the sample again, through the façade."""

@@ -137,7 +137,7 @@ class KitShelf:
         returncode, log = self._run(command, work)
         if returncode != 0:
             raise KitError(f"nvcc does not say what it would do:\n{log[-2000:]}")
-        include = Path(torch.__file__).resolve().parent / "include"
+        include = Path(torch.__file__).absolute().parent / "include"
         KitMaker(work, read_steps(log), include, self._run).make()
 
     def _make_binding(self, work: Path, compiler: str, flags: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from harness.build.facade import TorchNames
 from harness.build.fast import FRONT_FAILED, FRONT_LOG, MAIN_FAILED, FastBuild, write_fast_steps
-from harness.build.kit import NAMES_AT_FILE_SCOPE, SOURCE, STEPS, Kit, KitError, read_steps
+from harness.build.kit import NAMES_AT_FILE_SCOPE, SOURCE, STEPS, Kit, KitError, name_header, read_steps
 from harness.build.regions import MISSING, keep_own, read_macros, split_regions
 from harness.domain import BuildRequest
 
@@ -182,3 +182,13 @@ def test_an_error_that_names_a_kit_is_not_the_candidates(tmp_path):
     missing = f"main.cpp:2:10: fatal error: {tmp_path}/kit/torch/extension.h: No such file or directory"
     assert not build.has_decided(MAIN_FAILED, missing)
     assert build.has_decided(MAIN_FAILED, "main.cpp:2:10: fatal error: other.h: No such file or directory")
+
+
+@pytest.mark.parametrize("shown", ["link", "real"])
+def test_headers_are_known_by_their_names_where_torch_lies_behind_a_link(tmp_path, shown):
+    (tmp_path / "real" / "include").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    include = tmp_path / "link" / "include"
+    assert name_header(f"{tmp_path}/{shown}/include/ATen/ATen.h", include) == "ATen/ATen.h"
+    assert name_header(f"{tmp_path}/{shown}/include/torch/csrc/api/include/torch/all.h", include) == "torch/all.h"
+    assert name_header("/usr/include/stdio.h", include) == "/usr/include/stdio.h"
