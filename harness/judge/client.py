@@ -310,24 +310,21 @@ class WorkerClient:
     def _explaining(self, expected: str, failure: Outcome, timeout_s: float) -> Iterator[None]:
         """Raises what went wrong inside as the candidate's failure; our own program's is the harness's."""
         try:
-            with self._blaming(expected, failure, timeout_s):
-                yield
-        except CandidateFailure as error:
-            if self._answer_build is None:
-                raise HarnessError(f"the baseline failed: {error.message}") from error
-            raise
-
-    @contextmanager
-    def _blaming(self, expected: str, failure: Outcome, timeout_s: float) -> Iterator[None]:
-        try:
             yield
+            return
+        except CandidateFailure as error:
+            raised, cause = error, error.__cause__
         except WorkerTimeout as error:
             self._worker.end()
-            raise CandidateFailure(Outcome.TIMEOUT, f"no answer to {STEPS[expected]} within {timeout_s:g} s") from error
+            message = f"no answer to {STEPS[expected]} within {timeout_s:g} s"
+            raised, cause = CandidateFailure(Outcome.TIMEOUT, message), error
         except WorkerLost as error:
-            raise self._explain_loss(STEPS[expected], failure) from error
+            raised, cause = self._explain_loss(STEPS[expected], failure), error
         except WireError as error:
-            raise protocol_failure(str(error)) from error
+            raised, cause = protocol_failure(str(error)), error
+        if self._answer_build is None:
+            raise HarnessError(f"the baseline failed: {raised.message}") from raised
+        raise raised from cause
 
     def _await_answer(self, timeout_s: float) -> dict[str, Any]:
         """The next answer that is not a build request; time spent building is the judge's, not the candidate's."""

@@ -1,8 +1,9 @@
 """Holds the candidate's claims against the judge's own clocks, and turns timed blocks into a verdict on speed.
 
 Pure functions of blocks. What the exchange between judge and worker costs is calibrated on the baseline, which runs
-through the same program: only what a candidate needs beyond that can be hidden work. Three places are looked at: the
-call itself, the copying of its outputs, and the moment before it was told to go.
+through the same program: only what a candidate needs beyond that can be hidden work. Four places are looked at: the
+call itself, the copying of its outputs, and the time before it was told to go, by how long it lasted and by the
+processor time that was used in it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from harness.domain import Block, Finding, Outcome, Timing, TimingVerdict
-from harness.rank.intervals import RESAMPLES as INTERVAL_RESAMPLES
 from harness.rank.intervals import bootstrap_ratio_interval
 
 CONFIRMATION_SHARE = 0.25  # of a claim: more time than that found beyond it, for sure, makes it false
@@ -56,8 +56,8 @@ class ClockGap:
 
 
 def compare_clocks(blocks: Sequence[Block]) -> tuple[ClockGap, ...]:
-    """The gaps during the calls, while outputs are copied (where they were), and (where it was watched) before the
-    calls.
+    """The gaps during the calls, while outputs are copied (where they were), while it was woken before them, and (where
+    it was watched) in what it did before them.
 
     Of the first two only the faster half of each side's calls is looked at, by their claims: the median, and so the
     speedup, is made there. The lower quartile of what the exchange took is the steadiest thing that can be said of it,
@@ -72,10 +72,12 @@ def compare_clocks(blocks: Sequence[Block]) -> tuple[ClockGap, ...]:
         LOWER_QUARTILE,
     )
     copied = _gather(block.candidate_copy_us for block in mine), _gather(block.baseline_copy_us for block in theirs)
+    awake = _gather(block.candidate_awake_us for block in blocks), _gather(block.baseline_awake_us for block in blocks)
     busy = _gather(block.candidate_busy_us for block in blocks), _gather(block.baseline_busy_us for block in blocks)
     after = [_measure_gap("until its outputs are there", *copied, LOWER_QUARTILE)] if all(copied) else []
+    woken = [_measure_gap("while it was woken", *awake, LOWER_QUARTILE)] if all(awake) else []
     before = [_measure_gap("before it was told to go", *busy, MEDIAN)] if all(busy) else []
-    return (during, *after, *before)
+    return (during, *after, *woken, *before)
 
 
 def compare_helpers(blocks: Sequence[Block]) -> ClockGap | None:
@@ -119,8 +121,8 @@ def interval_of(blocks: Sequence[Block], *, roughly: bool = False) -> tuple[floa
     """(speedup, low, high) of the blocks alone; `roughly` takes a fifth of the time."""
     baseline = [block.baseline_claim_us for block in blocks]
     candidate = [block.candidate_claim_us for block in blocks]
-    resamples = RESAMPLES if roughly else INTERVAL_RESAMPLES
-    return bootstrap_ratio_interval(baseline, candidate, seed=len(blocks), resamples=resamples)
+    fewer = {"resamples": RESAMPLES} if roughly else {}
+    return bootstrap_ratio_interval(baseline, candidate, seed=len(blocks), **fewer)
 
 
 def claimed_us(blocks: Sequence[Block]) -> float:

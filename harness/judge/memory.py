@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.domain import DeviceError, HarnessError
-from harness.wire.processes import find_tree, read_bytes, threads_of
+from harness.wire.processes import find_tree, read_bytes, state_of, threads_of
 
 LOOK_EVERY_S = 0.05
 FLOOR_BYTES = 1 << 30  # of what must stay free for everybody else, or less on a small machine
@@ -191,11 +191,9 @@ def _sum_kilobytes(path: str, pattern: re.Pattern[bytes]) -> int:
 def _find_face(process: int) -> int:
     """The number under which /proc shows what a process has: its own, or where its main thread has ended, and shows
     nothing any more, that of another of its threads."""
-    try:
-        ended = read_bytes(f"/proc/{process}/stat").rpartition(b")")[2].split()[0] == b"Z"
-    except (FileNotFoundError, ProcessLookupError):
+    if state_of(process, process) != "Z":
         return process
-    return next((thread for thread in threads_of(process) if thread != process), process) if ended else process
+    return next((thread for thread in threads_of(process) if thread != process), process)
 
 
 def _list_open_files(processes: Iterable[int]) -> list[str] | None:

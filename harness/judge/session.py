@@ -22,7 +22,7 @@ from harness.judge.client import AnswerBuild, Called, Mode, PlacedInputs, Worker
 from harness.judge.devices import JudgeDevice, SharedArena
 from harness.judge.failure import CandidateFailure, protocol_failure
 from harness.judge.inspection import Past, Place, Sight, choose_places, count_differences, remember
-from harness.judge.supervisor import Forkserver, Usage, WorkerLimits
+from harness.judge.supervisor import Forkserver, Stopped, Usage, WorkerLimits
 from harness.judge.truth import FlatOutputs
 from harness.wire import ITEM_BYTES, KEPT_CALLS, Region, TensorSpec, count_kept_calls, flatten_value, place_contiguous
 from harness.wire.layout import ALIGNMENT_BYTES, align, place_strided
@@ -88,6 +88,7 @@ class Run:
     copy_us: float | None = None
     inputs_unchanged: bool = True
     sight: Sight | None = None
+    awake_us: float | None = None  # how long it took from being let go on to waiting for the signal to go
     idle_busy_us: float | None = None  # how busy it was while decoy inputs lay there and nothing was asked for;
     idle_helpers_us: float | None = None  # and torch's own threads. See `ModelSession.call_timed`
     flush_us: float | None = None  # what flushing the cache took, on a GPU
@@ -108,6 +109,8 @@ class ModelSession:
         self.state: dict[str, TensorSpec] = {}
         self._held: dict[str, Tensor] = {}
         self._usage = Usage(helpers_ns=0, busy_ns=0)
+        self._awake_ns = 0  # when it said so, and
+        self._resumed_ns: int | None = None  # when it had been let go on; None until it was stopped again
 
     def construct(
         self, seed: int, init_inputs: Sequence[Any], *, compiled: bool = False, training: bool = False
@@ -186,7 +189,7 @@ class ModelSession:
         """Makes the state what a call begins with, and stops the worker, with all that it started, until `call_timed`
         or `stand_down`."""
         self.reset_state()
-        self._usage = self._client.pause().usage
+        self._usage = self._pause().usage
 
     def stand_down(self) -> None:
         """Takes `get_ready` back."""
@@ -208,7 +211,7 @@ class ModelSession:
     ) -> Run:
         """One call with a cold cache, of a worker that was got ready; then it is ready again. Inputs are written while
         nothing of the worker runs: it cannot begin before the clock does, except in the moment between being let go on
-        and being told to go.
+        and being told to go. How long that lasts is noted.
 
         With a `decoy` (other inputs of the same form) that moment is watched: they are shown first, exactly as inputs
         are, but what follows is not the signal to go. Who works nevertheless uses the processor meanwhile; on a GPU it
@@ -221,17 +224,18 @@ class ModelSession:
         looked_before = LOOKED_BEFORE if look and not device.is_cuda else None
         run = self._go(placed, looked_before=looked_before, take=take)
         self.get_ready()
-        return replace(run, idle_busy_us=idle[0], idle_helpers_us=idle[1], flush_us=flush_us)
+        awake_us = None if self._resumed_ns is None else (self._awake_ns - self._resumed_ns) / 1e3
+        return replace(run, awake_us=awake_us, idle_busy_us=idle[0], idle_helpers_us=idle[1], flush_us=flush_us)
 
     def _watch(self, placed: PlacedInputs, device: JudgeDevice) -> tuple[float, float | None]:
         """Shows inputs that will not be asked for, and leaves the worker alone with them."""
         self._show(placed, device, again=False)
         if device.is_cuda:
             flush_us = device.time_flush_us()
-            self._usage = self._client.pause().usage
+            self._usage = self._pause().usage
             return flush_us, None
         time.sleep(WATCH_S)
-        before, self._usage = self._usage, self._client.pause().usage
+        before, self._usage = self._usage, self._pause().usage
         used = self._usage - before
         return (used.busy_ns + used.gone_ns) / 1e3, used.helpers_ns / 1e3
 
@@ -245,9 +249,17 @@ class ModelSession:
             self._client.announce(placed, timeout_s=self._limits.call_s)
         flush_us = device.flush_cache()
         device.synchronize()
+        self._resumed_ns = None
         self._client.resume()
         self._client.await_awake(timeout_s=self._limits.call_s)
+        self._awake_ns = time.monotonic_ns()
         return flush_us
+
+    def _pause(self, places: Sequence[Place] = ()) -> Stopped:
+        stopped = self._client.pause(places)
+        if self._resumed_ns is None:
+            self._resumed_ns = stopped.resumed_ns
+        return stopped
 
     def _stage(self, placed: PlacedInputs) -> None:
         """Writes the inputs, and poisons the place where the outputs will go: one that nobody can guess, so that who
@@ -292,7 +304,7 @@ class ModelSession:
         """Stops the worker and reads elements of these outputs, and of so many of the calls before that it still has:
         what was there, and which of those before have changed."""
         before = self._random.sample(self._past, min(len(self._past), looked_before))
-        seen = self._client.pause([*places, *(place for past in before for place in past.places)]).seen
+        seen = self._pause([*places, *(place for past in before for place in past.places)]).seen
         self._client.resume()
         rest, changed = iter(seen[len(places) :]), []
         for past in before:

@@ -74,9 +74,11 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
-    """What a worker that has been stopped has used so far, and what was seen in its memory; None where nothing lies."""
+    """What a worker that has been stopped has used so far, and what was seen in its memory; None where nothing lies.
+    `resumed_ns`, on the monotonic clock, is when it was let go on before that."""
 
     usage: Usage
+    resumed_ns: int
     seen: tuple[bytes | None, ...]
 
 
@@ -134,6 +136,7 @@ class WorkerProcess:
         answer = self._server.pause(self._pid, threads=list(helpers), process=self._process, places=list(places))
         return Stopped(
             usage=Usage(helpers_ns=answer["helpers_ns"], busy_ns=answer["busy_ns"], gone_ns=answer["gone_ns"]),
+            resumed_ns=answer["resumed_ns"],
             seen=tuple(None if seen is None else bytes.fromhex(seen) for seen in answer["seen"]),
         )
 

@@ -10,7 +10,7 @@ import itertools
 import os
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -35,12 +35,14 @@ from harness.judge.session import ModelSession, Run
 from harness.judge.truth import trust_outputs
 
 ASK_EVERY = 10  # blocks: whether they are enough takes some resampling to tell
+HOPELESS = 2.0  # times slower
 DEALT_BLOCKS = 20  # as many are dealt out at a time, what happens in them in random order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimingPlan:
-    """How much is measured. The floor of blocks follows from the baseline alone: a candidate cannot lower it."""
+    """How much is measured. The floor of blocks follows from the baseline alone: a candidate cannot lower it, but by
+    being slower in every one."""
 
     warmup_calls: int = 3
     min_blocks: int = 20
@@ -71,6 +73,11 @@ def shorten_plan(plan: TimingPlan) -> TimingPlan:
         screened_share=0.0,
         attempts=1,
     )
+
+
+def is_hopeless(blocks: Sequence[Block]) -> bool:
+    """Whether a candidate is so much slower, in every block, that more of them change nothing."""
+    return all(block.candidate_claim_us > HOPELESS * block.baseline_claim_us for block in blocks)
 
 
 class PairedTimer:
@@ -149,7 +156,9 @@ class PairedTimer:
     def _is_enough(self, blocks: list[Block], spent_s: float, baseline_us: float) -> bool:
         floor = self._plan.min_blocks if baseline_us < 1e6 else self._plan.min_blocks_when_slow
         if len(blocks) < floor:
-            return False
+            return (
+                len(blocks) >= self._plan.min_blocks_when_slow and spent_s > self._plan.budget_s and is_hopeless(blocks)
+            )
         if len(blocks) >= self._plan.max_blocks or spent_s > self._plan.budget_s:
             return True
         if (len(blocks) - floor) % ASK_EVERY:
@@ -189,6 +198,8 @@ class PairedTimer:
             candidate_judge_us=candidate.called.judge_us,
             baseline_copy_us=baseline.copy_us,
             candidate_copy_us=candidate.copy_us,
+            baseline_awake_us=baseline.awake_us,
+            candidate_awake_us=candidate.awake_us,
             baseline_busy_us=baseline.idle_busy_us,
             candidate_busy_us=candidate.idle_busy_us,
             baseline_helpers_us=baseline.idle_helpers_us,

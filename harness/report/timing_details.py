@@ -95,6 +95,8 @@ def _list_clocks(blocks: Sequence[Block]) -> Iterator[tuple[str, float, float]]:
     yield "  of it the exchange", baseline_us, candidate_us
     if any(block.candidate_copy_us is not None for block in blocks):
         yield "copying the outputs", _median(blocks, "baseline_copy_us"), _median(blocks, "candidate_copy_us")
+    if any(block.candidate_awake_us is not None for block in blocks):
+        yield "waking before the go", _median(blocks, "baseline_awake_us"), _median(blocks, "candidate_awake_us")
     if any(block.candidate_busy_us is not None for block in blocks):
         yield "busy before the go", _median(blocks, "baseline_busy_us"), _median(blocks, "candidate_busy_us")
 

@@ -34,6 +34,13 @@ def threads_of(process: int) -> list[int]:
     return []
 
 
+def state_of(process: int, thread: int) -> str:
+    """The letter that /proc shows for a thread, such as "R" for one that runs; "" if it is gone."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return read_bytes(f"/proc/{process}/task/{thread}/stat").rpartition(b")")[2].split()[0].decode()
+    return ""
+
+
 def read_bytes(path: str) -> bytes:
     """All of a file of /proc: these are read many times between two calls that are timed."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

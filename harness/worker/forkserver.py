@@ -18,13 +18,14 @@ from typing import Any
 
 from harness.domain import WorkerLost
 from harness.wire import Channel
-from harness.wire.processes import find_tree, read_bytes, threads_of
+from harness.wire.processes import find_tree, read_bytes, state_of, threads_of
 from harness.worker import confine
 from harness.worker.keeper import run_behind_walls
 from harness.worker.own_code import count_used_bytes, forget_use
 from harness.worker.processes import require_child_lists, shell_status
 
 _PROCESS_CLOCK = 2  # CPUCLOCK_SCHED in the kernel's encoding of another process's clock
+_RUNNING = ("R", "S")  # not stopped: on a processor, or waiting for something
 STOP_TIMEOUT_S = 0.25  # for processes that were told to stop
 STOP_LOOK_EVERY_S = 20e-6
 RESTLESS_NS = 300_000  # of processor time, used while everything was stopped; so often, it lets itself not be stopped
@@ -152,8 +153,9 @@ class Held:
         """Stops a worker with all that it started. How many processes went on all the same, the processor time that
         certain threads and all others have used so far, and what lies at certain places in memory.
 
-        `gone_ns`: as long as the moments, all together, in which something was started, or had been running, and was
-        gone when it was stopped again. The kernel tells of no processor time that such a process has used.
+        `resumed_ns`: when it was let go on before that. `gone_ns`: as long as the moments, all together, in which
+        something was started, or had been running, and was gone when it was stopped again. The kernel tells of no
+        processor time that such a process has used.
         """
         known = {message["process"]} if self._keepers else set()  # itself, once all around it is known
         tree = _signal_tree(self._pid, signal.SIGSTOP, known=known, spare=self._keepers)
@@ -170,6 +172,7 @@ class Held:
             "helpers_ns": helpers_ns,
             "busy_ns": self._busy_ns + _count_busy_ns(self._keepers) - helpers_ns,
             "gone_ns": self._gone_ns,
+            "resumed_ns": self._resumed_ns,
             "seen": _read_memory(message["process"], message["places"]) if message["places"] else [],
         }
 
@@ -202,15 +205,9 @@ def _count_running(processes: set[int]) -> int:
 
 def _is_running(process: int) -> bool:
     """Whether any thread of it is; most often the main thread tells."""
-    return _is_task_running(process, process) or any(
-        _is_task_running(process, thread) for thread in threads_of(process) if thread != process
+    return state_of(process, process) in _RUNNING or any(
+        state_of(process, thread) in _RUNNING for thread in threads_of(process) if thread != process
     )
-
-
-def _is_task_running(process: int, thread: int) -> bool:
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        return read_bytes(f"/proc/{process}/task/{thread}/stat").rpartition(b")")[2].split()[0] in b"RS"
-    return False
 
 
 def _find_last_task() -> int | None:

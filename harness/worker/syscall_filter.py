@@ -91,15 +91,17 @@ def _write_program(machine: str, *, allow_connections: bool) -> bytes:
     continues_parent = [_step(_AND, _EXIT_SIGNAL_MASK), *_if_equal(_SIGCONT, [_step(_RETURN, _REFUSE)])]
     checks = [_step(_LOAD, _FIRST_ARGUMENT), *has_new_namespace, *continues_parent]
     lines += _if_equal(_CLONE[index], [*checks, _step(_RETURN, _ALLOW)])
-    look = _step(_LOAD, _FIRST_ARGUMENT + 8)
+    second = _step(_LOAD, _FIRST_ARGUMENT + 8)
     hides = _if_equal(_PR_SET_DUMPABLE, [_step(_RETURN, _REFUSE)])
-    orphans = _if_equal(_PR_SET_PDEATHSIG, [look, *_if_equal(_SIGCONT, [_step(_RETURN, _REFUSE)])])
+    orphans = _if_equal(_PR_SET_PDEATHSIG, [second, *_if_equal(_SIGCONT, [_step(_RETURN, _REFUSE)])])
     lines += _if_equal(_PRCTL[index], [_step(_LOAD, _FIRST_ARGUMENT), *hides, *orphans, _step(_RETURN, _ALLOW)])
-    lines += _if_equal(_FCNTL[index], [look, *_if_equal(_F_SETSIG, [_step(_RETURN, _REFUSE)]), _step(_RETURN, _ALLOW)])
+    lines += _if_equal(
+        _FCNTL[index], [second, *_if_equal(_F_SETSIG, [_step(_RETURN, _REFUSE)]), _step(_RETURN, _ALLOW)]
+    )
     for call in _SIGNALLING.values():
         continues = _if_equal(_SIGCONT, [_step(_RETURN, _REFUSE)])
-        look = _step(_LOAD, _FIRST_ARGUMENT + 8 * call[2])
-        lines += _if_equal(call[index], [look, *continues, _step(_RETURN, _ALLOW)])
+        sent = _step(_LOAD, _FIRST_ARGUMENT + 8 * call[2])
+        lines += _if_equal(call[index], [sent, *continues, _step(_RETURN, _ALLOW)])
     lines += _if_equal(_SOCKET[index], _check_socket(allow_connections=allow_connections))
     if not allow_connections:
         lines += _if_equal(_CONNECT[index], [_step(_RETURN, _REFUSE)])
@@ -111,9 +113,9 @@ def _check_socket(*, allow_connections: bool) -> list[bytes]:
     is_unix = [_step(_LOAD, _FIRST_ARGUMENT), *_unless_equal(_AF_UNIX, _REFUSE)]
     if allow_connections:
         return [*is_unix, _step(_RETURN, _ALLOW)]
-    kind = [_step(_LOAD, _FIRST_ARGUMENT + 8), _step(_AND, _SOCKET_KIND_MASK)]
+    look = [_step(_LOAD, _FIRST_ARGUMENT + 8), _step(_AND, _SOCKET_KIND_MASK)]
     allowed = [step for kind in _SOCKET_KINDS for step in _if_equal(kind, [_step(_RETURN, _ALLOW)])]
-    return [*is_unix, *kind, *allowed, _step(_RETURN, _REFUSE)]
+    return [*is_unix, *look, *allowed, _step(_RETURN, _REFUSE)]
 
 
 def _step(operation: int, value: int, *, then: int = 0, otherwise: int = 0) -> bytes:

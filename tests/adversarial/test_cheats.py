@@ -3,6 +3,7 @@ honest controls themselves are in `attacks/` and `controls/`; see `test_corpus.p
 
 import time
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,23 @@ def test_an_honest_candidate_is_timed_and_not_suspect(quick_bench):
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.timing.baseline == "eager"
     assert evaluation.timing.speedup == pytest.approx(1.0, abs=0.7)
+
+
+NAP = """
+import time
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        time.sleep(0.25)
+        return a + b
+"""
+
+
+def test_a_candidate_that_is_slower_every_time_is_not_timed_for_ever(quick_bench):
+    plan = replace(short_plan(), allow_load=True)
+    evaluation = quick_bench.judge(f"{HEAD}{NAP}", time=True, plan=plan)
+    assert evaluation.outcome == "correct", evaluation.message
+    assert evaluation.timing.verdict == "slower"
+    assert plan.min_blocks_when_slow <= len(evaluation.timing.blocks) < plan.min_blocks
 
 
 HOG = """

@@ -14,10 +14,21 @@ EXCHANGE_US = 60.0
 
 
 def measure(
-    *, baseline_us, candidate_us, claimed=1.0, hidden_us=0.0, copied_us=0.0, ahead_us=0.0, noise=0.01, seed=0, blocks=40
+    *,
+    baseline_us,
+    candidate_us,
+    claimed=1.0,
+    hidden_us=0.0,
+    copied_us=0.0,
+    ahead_us=0.0,
+    woken_us=0.0,
+    noise=0.01,
+    seed=0,
+    blocks=40,
 ):
     """Blocks of a candidate whose calls take `candidate_us`, of which it claims a share; `hidden_us` are not claimed
-    at all, `copied_us` are spent when its outputs are copied, and `ahead_us` before it is told to go."""
+    at all, `copied_us` are spent when its outputs are copied, `ahead_us` before it is told to go, and `woken_us` by
+    its threads while it is woken."""
     source = random.Random(seed)
 
     def jitter(value_us):
@@ -33,6 +44,8 @@ def measure(
             candidate_judge_us=mine + hidden_us + jitter(EXCHANGE_US),
             baseline_copy_us=jitter(50.0),
             candidate_copy_us=jitter(50.0) + copied_us,
+            baseline_awake_us=jitter(150.0),
+            candidate_awake_us=jitter(150.0) + woken_us,
             baseline_busy_us=jitter(300.0),
             candidate_busy_us=jitter(300.0) + ahead_us,
             baseline_helpers_us=jitter(600.0),
@@ -78,6 +91,13 @@ def test_work_done_before_it_was_asked_for_is_suspect(claim_us):
     assert "before it was told to go" in result.message
 
 
+def test_work_that_threads_do_while_it_is_woken_is_suspect():
+    """Threads spin anyway, so their processor time tells little; but they take their time."""
+    result = confirm_claims(measure(baseline_us=2000.0, candidate_us=1000.0, woken_us=1000.0))
+    assert result.outcome is Outcome.SUSPECT
+    assert "while it was woken" in result.message
+
+
 def test_on_a_disturbed_machine_only_a_gross_contradiction_is_suspect():
     disturbed = Conditions(disturbed="others were busy")
     small = replace(measure(baseline_us=1000.0, candidate_us=500.0, hidden_us=500.0), conditions=disturbed)
@@ -86,14 +106,16 @@ def test_on_a_disturbed_machine_only_a_gross_contradiction_is_suspect():
     assert confirm_claims(gross).outcome is Outcome.SUSPECT
 
 
-@given(hidden_us=st.floats(0.0, 100.0), ahead_us=st.floats(0.0, 100.0), seed=st.integers(0, 10_000))
+HIDDEN = st.floats(0.0, 90.0)
+
+
+@given(hidden_us=HIDDEN, ahead_us=HIDDEN, woken_us=HIDDEN, seed=st.integers(0, 10_000))
 @settings(deadline=None, max_examples=60)
-def test_hidden_time_never_makes_a_candidate_faster(hidden_us, ahead_us, seed):
+def test_hidden_time_never_makes_a_candidate_faster(hidden_us, ahead_us, woken_us, seed):
     """Whatever it hides and wherever: a program that takes as long as the baseline is not called faster."""
-    claim_us = 300.0 - hidden_us - ahead_us
-    timing = measure(
-        baseline_us=300.0, candidate_us=claim_us, hidden_us=hidden_us, ahead_us=ahead_us, noise=0.01, seed=seed
-    )
+    claim_us = 300.0 - hidden_us - ahead_us - woken_us
+    hidden = {"hidden_us": hidden_us, "ahead_us": ahead_us, "woken_us": woken_us}
+    timing = measure(baseline_us=300.0, candidate_us=claim_us, **hidden, noise=0.01, seed=seed)
     result = confirm_claims(timing)
     assert result.outcome is Outcome.SUSPECT or result.timing.verdict != "faster"
 
@@ -121,9 +143,10 @@ def test_clocks_that_scatter_make_a_time_unreliable_and_not_suspect():
 
 def test_the_gap_between_the_clocks_is_found_to_a_few_microseconds():
     timing = measure(baseline_us=3000.0, candidate_us=3000.0, hidden_us=400.0, noise=0.001)
-    during, after, before = compare_clocks(timing.blocks)
+    during, after, woken, before = compare_clocks(timing.blocks)
     assert during.missing_us == pytest.approx(400.0, abs=20.0)
     assert after.missing_us == pytest.approx(0.0, abs=20.0)
+    assert woken.missing_us == pytest.approx(0.0, abs=20.0)
     assert before.missing_us == pytest.approx(0.0, abs=20.0)
 
 

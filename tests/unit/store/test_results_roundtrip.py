@@ -69,6 +69,8 @@ BLOCKS = st.builds(
     Block,
     calls=st.integers(1, 100),
     **dict.fromkeys(TIMES, NUMBER),
+    baseline_awake_us=st.none() | NUMBER,
+    candidate_awake_us=st.none() | NUMBER,
     baseline_busy_us=st.none() | NUMBER,
     candidate_busy_us=st.none() | NUMBER,
 )
