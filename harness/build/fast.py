@@ -24,6 +24,7 @@ from harness.build.kit import (
     NAMES_AT_FILE_SCOPE,
     REGIONS_PROGRAM,
     SOURCE,
+    WORDS,
     Kit,
     compile_words,
     lowering,
@@ -66,20 +67,20 @@ class FastBuild:
     def has_decided(self, returncode: int, log: str) -> bool:
         """Whether the plain lane would say the same: the same compiler has found an error in the same text."""
         if returncode == FRONT_FAILED and self.kit is not None:
-            return self._is_final(self.kit / NAMES_AT_FILE_SCOPE)
+            return self._is_final(self.kit)
         compiled_main = self.main_as_ever and returncode == MAIN_FAILED
         blames_us = any(str(folder) in log for folder in self.readable)  # a kit of ours, not the candidate's text
         return compiled_main and bool(_ERROR.search(log)) and "internal compiler error" not in log and not blames_us
 
-    def _is_final(self, names: Path) -> bool:
-        if not names.exists():
+    def _is_final(self, kit: Path) -> bool:
+        if not (kit / NAMES_AT_FILE_SCOPE).exists():
             return False
         log, own_text, lean = (
             path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
             for path in (self.folder / FRONT_LOG, self.folder / "body.host.ii", self.folder / "facade.host.ii")
         )
-        real = json.loads(names.read_text(encoding="utf-8"))
-        return is_final(log, str(self.folder / SOURCE), own_text, lean, real)
+        real, words = (json.loads((kit / name).read_text(encoding="utf-8")) for name in (NAMES_AT_FILE_SCOPE, WORDS))
+        return is_final(log, str(self.folder / SOURCE), own_text, lean, real, words=frozenset(words))
 
     def name_failed(self, returncode: int) -> str:
         """The object file whose source did not compile, by the name that it has in the plain lane."""

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from harness.build import regions
 from harness.build.facade import TorchNames, facade_text, find_features, read_torch_names
-from harness.build.proof import UnbalancedError, count_names
+from harness.build.proof import UnbalancedError, count_names, list_words
 from harness.build.regions import read_macros, split_regions
 
 IMPLICIT_HEADERS = ("torch/types.h", "cuda.h", "cuda_runtime.h")
@@ -36,7 +36,8 @@ OVERLAID = (
 STEPS = ("host_preprocess", "lower", "device_preprocess", "device", "assemble", "embed", "host_compile")
 SOURCE = "cuda.cu"
 USABLE, UNUSABLE = "kit.json", "unusable.txt"
-NAMES_AT_FILE_SCOPE = "scope.json"  # of all that a candidate's headers may bring in, see harness.build.proof
+# Of all that a candidate's headers may bring in, see harness.build.proof:
+NAMES_AT_FILE_SCOPE, WORDS = "scope.json", "words.json"
 REGIONS_PROGRAM = "regions.py"  # a copy, since builds see kits but not this package
 
 SAMPLE = r"""
@@ -192,6 +193,7 @@ class KitMaker:
         text = self._dump("host_preprocess", ("torch/extension.h", *IMPLICIT_HEADERS, *CUDA_HEADERS))
         with suppress(UnbalancedError):
             (self._folder / NAMES_AT_FILE_SCOPE).write_text(json.dumps(count_names(text)))
+            (self._folder / WORDS).write_text(json.dumps(list_words(text)))
         for name in ("dump.cu", "dump.ii"):
             (self._folder / name).unlink()
 

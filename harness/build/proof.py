@@ -4,6 +4,8 @@ The front end reads the candidate's own text in both lanes, token by token the s
 
 - that a file to be included is nowhere: the fast lane looks wherever the plain one does;
 - that brackets in the candidate's own text do not match, as those of the headers do;
+- that a name is unknown which no header has as a word at all, and the candidate's own text not before that line, if
+  it is the first error;
 - that a declaration is refused whose words all mean the same after either set of headers: `count_names` counts what a
   text names at file scope, and a word that stands there as often after torch's headers as after the façade's is
   declared by the headers of CUDA and C++ that both read. What it takes from other declarations of the candidate counts
@@ -17,13 +19,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|[A-Za-z_]\w*|\d[\w.\']*|<=|>=|->|<<|\S')
 _MARKER = re.compile(r'^# (\d+) "([^"]*)"')
 _ERROR = re.compile(r"^(\S+?)\((\d+)\): error(: .*| #.*)$", re.MULTILINE)
 _MISSING_FILE = re.compile(r"^(\S+):\d+:\d+: fatal error: \S+: No such file or directory$", re.MULTILINE)
+_UNKNOWN_NAME = re.compile(r': (?:identifier "(\w+)" is undefined|(?:class|namespace) ".*" has no member "(\w+)")$')
 _CLOSERS = {"(": ")", "[": "]", "{": "}"}
 _CLASS_KEYS = frozenset({"struct", "class", "union", "enum"})
 # What is a keyword, or the same type wherever it is declared.
@@ -61,11 +64,13 @@ class Declaration:
     parameters: set[str] = field(default_factory=set)
 
 
-def is_final(log: str, source: str, own_text: str, lean: str, real: Mapping[str, int]) -> bool:
+def is_final(
+    log: str, source: str, own_text: str, lean: str, real: Mapping[str, int], *, words: Container[str] | None = None
+) -> bool:
     """Whether the plain lane's front end refuses this, too.
 
     `log` is what the front end said of the file `source`; `own_text` the candidate's part, preprocessed; `lean` the
-    façade, preprocessed; `real` what torch's headers name at file scope.
+    façade, preprocessed; `real` what torch's headers name at file scope; `words` all that they hold, None: not known.
     """
     if any(found[1] == source for found in _MISSING_FILE.finditer(log)):
         return True
@@ -76,8 +81,23 @@ def is_final(log: str, source: str, own_text: str, lean: str, real: Mapping[str,
         declarations = list(split_declarations(own_text, enter_namespaces=True))
     except UnbalancedError:
         return True
+    line = int(error[2])
+    unknown = _UNKNOWN_NAME.search(error[3])
+    if unknown is not None and words is not None and _is_new(unknown[1] or unknown[2], own_text, source, line, words):
+        return True
     message = log[error.start() :].partition("\n\n")[0]
-    return "detected during" not in message and _means_the_same(declarations, source, int(error[2]), lean, real)
+    return "detected during" not in message and _means_the_same(declarations, source, line, lean, real)
+
+
+def _is_new(name: str, own_text: str, source: str, line: int, words: Container[str]) -> bool:
+    """Whether nobody can have declared a name before that line: it stands there for the first time."""
+    places = ((file, number) for token, file, number, _ in _read_tokens(own_text) if token == name)
+    return name not in words and next(places, None) == (source, line)
+
+
+def list_words(text: str) -> list[str]:
+    """All words of a text, in comments and macros, too."""
+    return sorted(set(re.findall(r"[A-Za-z_]\w*", text)))
 
 
 def count_names(text: str) -> dict[str, int]:

@@ -7,7 +7,7 @@ import pytest
 
 from harness.build.facade import TorchNames
 from harness.build.fast import FRONT_FAILED, FRONT_LOG, MAIN_FAILED, FastBuild, write_fast_steps
-from harness.build.kit import NAMES_AT_FILE_SCOPE, SOURCE, STEPS, Kit, KitError, name_header, read_steps
+from harness.build.kit import NAMES_AT_FILE_SCOPE, SOURCE, STEPS, WORDS, Kit, KitError, name_header, read_steps
 from harness.build.regions import MISSING, keep_own, read_macros, split_regions
 from harness.domain import BuildRequest
 
@@ -172,8 +172,10 @@ def test_an_error_of_the_front_end_is_final_only_where_the_kit_can_tell(tmp_path
     (tmp_path / "facade.host.ii").write_text("")
     assert not build.has_decided(FRONT_FAILED, "")
     (tmp_path / NAMES_AT_FILE_SCOPE).write_text(json.dumps({"at": 2}))
+    (tmp_path / WORDS).write_text(json.dumps(["at"]))
     assert build.has_decided(FRONT_FAILED, "")
     (tmp_path / NAMES_AT_FILE_SCOPE).write_text(json.dumps({"missing": 1}))
+    (tmp_path / WORDS).write_text(json.dumps(["at", "missing"]))
     assert not build.has_decided(FRONT_FAILED, "")
 
 

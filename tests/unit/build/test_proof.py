@@ -16,9 +16,9 @@ __attribute__((global)) void k(const float* x, float* y, int n) {
 HOST = "at::Tensor run(at::Tensor x) { k<<<1, 2>>>(x.data<float>()); return x; }\n"
 
 
-def ask(own, line, message='identifier "missing" is undefined', more=""):
+def ask(own, line, message='identifier "missing" is undefined', more="", words=None):
     log = f"/f/cuda.cu({line}): error: {message}\n    the line\n{more}\n\n1 error detected.\n"
-    return is_final(log, "/f/cuda.cu", f'# 1 "/f/cuda.cu"\n{own}', LEAN, REAL)
+    return is_final(log, "/f/cuda.cu", f'# 1 "/f/cuda.cu"\n{own}', LEAN, REAL, words=words)
 
 
 def test_an_error_in_a_kernel_that_names_nothing_of_torchs_is_final():
@@ -72,6 +72,28 @@ def test_an_instance_that_host_code_asked_for_is_the_plain_lanes():
     kernel = "template <typename T>" + KERNEL.replace("WHAT", "T::missing()")
     assert not ask(kernel, 4, more='          detected during instantiation of "void k<T>(T) [with T=at::Half]"')
     assert ask(kernel, 4)
+
+
+MISTAKES = {
+    "a misspelled function": ('identifier "tensro" is undefined', "return tensro(x);", True),
+    "a member that there is not": ('class "at::Tensor" has no member "tensro"', "return x.tensro();", True),
+    "a member of a namespace": ('namespace "at" has no member "tensro"', "return at::tensro(x);", True),
+    "a word of some header": ('class "at::Tensor" has no member "index"', "return x.index();", False),
+    "an error of another kind": ("no instance of function matches", "return tensro(x);", False),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_name_that_nobody_knows_is_final_in_host_code(mistake):
+    message, body, decided = MISTAKES[mistake]
+    own = f"at::Tensor run(at::Tensor x) {{\n{body}\n}}\n"
+    assert ask(own, 2, message, words={"at", "Tensor", "index"}) == decided
+    assert not ask(own, 2, message)
+
+
+def test_a_name_that_the_text_has_before_may_depend_on_what_went_wrong_there():
+    own = "at::Tensor run(at::Tensor x) {\nauto mine = x.size();\nreturn mine;\n}\n"
+    assert not ask(own, 3, 'identifier "mine" is undefined', words={"at", "Tensor", "size"})
 
 
 def test_an_error_that_could_be_turned_off_is_the_plain_lanes():
