@@ -157,9 +157,10 @@ def test_host_code_of_both_lanes_gives_the_same_bits(fast, plain):
         ("y[i] = x[i] * missing; }", 'identifier "missing" is undefined', "fast"),
         ("y[i] = x[i] *; }", "expected an expression", "fast"),
         ("y[i] = x[i];", 'expected a "}"', "fast"),
-        ("y[i] = at::nothing_like_it(x[i]); }", "nothing_like_it", "plain"),
+        ("y[i] = at::nothing_like_it(x[i]); }", 'has no member "nothing_like_it"', "fast"),
+        ("y[i] = at::empty_like(x[i]); }", "at::Tensor", "plain"),
     ],
-    ids=["undefined", "syntax", "brackets", "torch"],
+    ids=["undefined", "syntax", "brackets", "unknown to torch", "torch"],
 )
 def test_what_does_not_compile_is_shown_in_the_plain_lanes_words(fast, plain, broken, words, lane):
     source = CUDA.replace("y[i] = x[i] * by; }", broken)
