@@ -44,6 +44,7 @@ class Case:
     plausibility: Plausibility | None = None
     work: Work | None = None
     phases_s: dict[str, float] = field(default_factory=dict)
+    sizes: str = ""  # that the problem was cut to
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -59,6 +60,12 @@ class Case:
         source = random.Random(self.seed)
         while True:
             yield source.getrandbits(62)
+
+    def take_over(self, other: Case) -> None:
+        """Makes the verdict of another case of the same candidate its own. What was built and spent stays noted."""
+        self.findings, self.correctness, self.sizes = other.findings, other.correctness, other.sizes
+        for name, spent_s in other.phases_s.items():
+            self.phases_s[name] = self.phases_s.get(name, 0.0) + spent_s
 
     def add_build(self, request: BuildRequest, result: BuildResult) -> None:
         self.builds.append(result)
@@ -110,7 +117,11 @@ class Case:
             correctness=self.correctness,
             timing=self.timing if timed else None,
             build=self._summarise_builds(),
-            environment=(*environment, ("seed", str(self.seed))),
+            environment=(
+                *environment,
+                *([("workload_sizes", self.sizes)] if self.sizes else []),
+                ("seed", str(self.seed)),
+            ),
             confinement=confinement,
             seeds_digest=hashlib.sha256(str(self.seed).encode()).hexdigest()[:16],
             started_at=self.started_at,

@@ -51,10 +51,11 @@ from harness.judge.timing import PairedTimer, TimingPlan, shorten_plan
 from harness.judge.uncovered import find_uncovered
 from harness.judge.work import WorkResult, attribute_work, confirm_own_code
 from harness.problems.load import LoadedProblem, load_problem, workload_source
-from harness.problems.reduce import REDUCED, describe_sizes
+from harness.problems.reduce import EMULATED_BUDGET, PATIENT_BUDGET, REDUCED, describe_sizes, list_kinder_cuts
 from harness.store.certificate import Certificate
 
 HINTED = (Outcome.WRONG_VALUE, Outcome.RUNTIME_ERROR)  # what checked kernels may explain
+DUE_TO_SIZES = (Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.RUNTIME_ERROR, Outcome.LOAD_ERROR)
 SECOND_LOAD_SHARE = 1 / 8
 
 
@@ -131,12 +132,11 @@ class Judge:
             case.findings.append(Finding(check="harness", severity="fatal", message=message, evidence=evidence))
         case.findings += self._forkserver.find_weakness()
         level = self._forkserver.level
-        sizes = (("workload_sizes", describe_sizes(problem, REDUCED)),) if subject.workload == REDUCED else ()
         return case.conclude(
             subject,
             outcome,
             message,
-            environment=(*self._environment, *sizes),
+            environment=self._environment,
             confinement=level,
             certificate="" if self._certificate is None else self._certificate.digest_behind(level),
         )
@@ -167,14 +167,50 @@ class Judge:
             reason = f"this machine has no device for language {subject.language}"
             raise CandidateFailure(Outcome.NOT_RUN, f"{case.describe_builds()}, but {reason}")
         try:
-            self._judge_on(self._device, case, loaded, subject, candidate)
+            self._judge_at(self._device, case, problem, subject, candidate)
+        except CandidateFailure as failure:
+            may_be_sizes = subject.workload == REDUCED and failure.outcome in DUE_TO_SIZES
+            if not may_be_sizes or problem.dynamic_shapes:
+                raise
+            again = self._judge_at_other_sizes(self._device, case, problem, subject, candidate)
+            if again is None:
+                raise
+            message = f"wrong at {case.sizes} ({failure.outcome}: {failure.message[:300]}); right at {again.sizes}"
+            again.findings.append(Finding(check="size_specialised", severity="warning", message=message))
+            case.take_over(again)
+
+    def _judge_at_other_sizes(
+        self, device: JudgeDevice, case: Case, problem: Problem, subject: Subject, candidate: Candidate
+    ) -> Case | None:
+        """Where a candidate is right that failed at the sizes to which the problem was reduced: at ones more like the
+        problem's own, for which alone it may be made."""
+        for other in list_kinder_cuts(problem, EMULATED_BUDGET, PATIENT_BUDGET):
+            again = Case(seed=case.seed, findings=list(screen_source(candidate.source)))
+            try:
+                self._judge_at(device, again, other, subject, candidate)
+            except CandidateFailure:
+                continue
+            except HarnessError as error:
+                message = f"could not be judged at {again.sizes}: {error}"
+                case.findings.append(Finding(check="size_specialised", severity="note", message=message))
+                continue
+            return again
+        return None
+
+    def _judge_at(
+        self, device: JudgeDevice, case: Case, problem: Problem, subject: Subject, candidate: Candidate
+    ) -> None:
+        """With the sizes that the problem's workload has."""
+        case.sizes = describe_sizes(problem, REDUCED) if subject.workload == REDUCED else ""
+        try:
+            self._judge_on(device, case, load_problem(problem, subject.workload), subject, candidate)
         except CandidateFailure as failure:
             if failure.outcome in HINTED:
                 self._check_kernels(case, problem, subject, candidate, decides=False)
-            if self._device.is_emulated:
+            if device.is_emulated:
                 _excuse_uncovered(candidate, failure)
             raise
-        self._check_kernels(case, problem, subject, candidate, decides=self._device.is_emulated)
+        self._check_kernels(case, problem, subject, candidate, decides=device.is_emulated)
 
     def _judge_on(
         self, device: JudgeDevice, case: Case, loaded: LoadedProblem, subject: Subject, candidate: Candidate

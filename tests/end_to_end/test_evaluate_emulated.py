@@ -131,3 +131,56 @@ def test_an_unknown_gpu_is_refused_with_those_that_can_be_emulated(run_harness, 
     assert finished.returncode == 3
     assert "no GPU called 'Voodoo 3' can be emulated" in finished.stderr
     assert "Traceback" not in finished.stderr
+
+
+LARGE = """
+import torch
+from torch import nn
+
+width = 4096
+
+
+class Model(nn.Module):
+    def forward(self, a, b):
+        return a + b
+
+
+def get_inputs():
+    return [torch.randn(1024, width), torch.randn(1024, width)]
+
+
+def get_init_inputs():
+    return []
+"""
+BY_FOURS = """
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        out = torch.empty_like(a)
+        fours = a.shape[1] // 4 * 4
+        out[:, :fours] = a[:, :fours] + b[:, :fours]
+        return out
+"""
+FOR_ITS_SIZES = """
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        return a.view(1024, 4096) + b.view(1024, 4096)
+"""
+WRONG_AT_ALL_SIZES = """
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        return a - b
+"""
+
+
+def test_what_is_made_for_a_problems_own_sizes_is_right_at_sizes_like_them(judge, tiny_suite):
+    (tiny_suite / "add.py").write_text(LARGE)
+    judged, _ = judge([HEAD + source for source in (BY_FOURS, FOR_ITS_SIZES, WRONG_AT_ALL_SIZES)])
+    assert [judged[number].outcome.value for number in range(3)] == ["correct", "correct", "wrong_value"]
+    warnings = [
+        [one.message for one in judged[number].findings if one.check == "size_specialised"] for number in range(3)
+    ]
+    assert [len(found) for found in warnings] == [1, 1, 0]
+    sizes = [dict(judged[number].environment)["workload_sizes"] for number in range(3)]
+    assert sizes == ["width=512", "width=4096", "width=511"]
+    assert warnings[0][0].startswith("wrong at width=511 (wrong_value: ")
+    assert warnings[1][0].startswith("wrong at width=511 (runtime_error: ")
