@@ -219,9 +219,10 @@ class WorkerClient:
         answer = self._ask({"kind": "describe_ablation"}, "ablation", Outcome.RUNTIME_ERROR, timeout_s)
         return answer.get("everything") is True
 
-    def check_kernels(self, settings: dict[str, Any], *, timeout_s: float) -> None:
-        """Changes how an emulated device runs kernels from now on, on inputs whose ends it knows."""
-        message = {"kind": "configure_emulators", "settings": settings, "own_inputs": True}
+    def check_kernels(self, settings: dict[str, Any], *, timeout_s: float, own_inputs: bool = True) -> None:
+        """Changes how an emulated device runs kernels from now on. `own_inputs`: on inputs whose ends it knows; the
+        module must have been constructed."""
+        message = {"kind": "configure_emulators", "settings": settings, "own_inputs": own_inputs}
         self._ask(message, "configured", Outcome.RUNTIME_ERROR, timeout_s)
 
     def take_kernel_findings(self, *, timeout_s: float) -> object:

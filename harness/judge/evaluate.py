@@ -51,7 +51,14 @@ from harness.judge.timing import PairedTimer, TimingPlan, shorten_plan
 from harness.judge.uncovered import find_uncovered
 from harness.judge.work import WorkResult, attribute_work, confirm_own_code
 from harness.problems.load import LoadedProblem, load_problem, workload_source
-from harness.problems.reduce import EMULATED_BUDGET, PATIENT_BUDGET, REDUCED, describe_sizes, list_kinder_cuts
+from harness.problems.reduce import (
+    EMULATED_BUDGET,
+    PATIENT_BUDGET,
+    REDUCED,
+    describe_sizes,
+    has_own_sizes,
+    list_kinder_cuts,
+)
 from harness.store.certificate import Certificate
 
 HINTED = (Outcome.WRONG_VALUE, Outcome.RUNTIME_ERROR)  # what checked kernels may explain
@@ -178,6 +185,8 @@ class Judge:
             message = f"wrong at {case.sizes} ({failure.outcome}: {failure.message[:300]}); right at {again.sizes}"
             again.findings.append(Finding(check="size_specialised", severity="warning", message=message))
             case.take_over(again)
+        if self._device.is_emulated and not has_own_sizes(problem, subject.workload):
+            self._check_launches(case, problem, candidate)
 
     def _judge_at_other_sizes(
         self, device: JudgeDevice, case: Case, problem: Problem, subject: Subject, candidate: Candidate
@@ -250,6 +259,12 @@ class Judge:
             case.findings.append(Finding(check="nvcc", severity="note", message=message))
         if decides and checked.outcome is not None:
             raise CandidateFailure(checked.outcome, checked.message)
+
+    def _check_launches(self, case: Case, problem: Problem, candidate: Candidate) -> None:
+        """What a GPU would not launch at the sizes that count, where others were judged."""
+        if self._checker is not None and any(request.needs_cuda for request in case.built):
+            with case.phase("kernels"):
+                case.findings += self._checker.launches.check(problem, candidate)
 
     @contextmanager
     def _open_candidate(

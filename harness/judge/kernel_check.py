@@ -37,6 +37,7 @@ from harness.judge.kernel_findings import (
     parse_kernel_findings,
     report_kernel_findings,
 )
+from harness.judge.launch_check import LaunchChecker
 from harness.judge.loading import CANDIDATE_ENTRY
 from harness.judge.memory_limit import limit_worker
 from harness.judge.reference import Reference, prepare_reference, usable_threads
@@ -86,6 +87,7 @@ class KernelChecker:
         self._builder = builder
         self._forkserver = forkserver
         self._limits = limits
+        self.launches = LaunchChecker(device=device, forkserver=forkserver, answer_build=builder.build, limits=limits)
 
     def build_ahead(self, request: BuildRequest) -> None:
         """So that it is in the cache when it is needed; how it ended is met again then."""

@@ -66,6 +66,20 @@ def reduce_problem(problem: Problem, budget: Budget, *, start: Workload | None =
     return None
 
 
+def has_own_sizes(problem: Problem, workload: WorkloadName) -> bool:
+    """Whether a workload changes nothing of what is written in the problem."""
+    found = problem.workload(workload)
+    return found is None or {**list_sizes(problem), **dict(found.overrides)} == list_sizes(problem)
+
+
+def keep_sizes(problem: Problem, budget: Budget) -> Problem | None:
+    """The problem with the sizes that are written in it as its workload `reduced`; None where a call costs more than
+    the budget, or nobody can tell what it costs without computing."""
+    whole = _with_sizes(problem, list_sizes(problem))
+    cost = _measure(whole)
+    return whole if cost is not None and cost.share_of(budget) <= 1.0 else None
+
+
 def list_kinder_cuts(problem: Problem, budget: Budget, patient: Budget) -> Iterator[Problem]:
     """For what is made for a problem's own sizes and fails where it is `reduced`: the problem with sizes that were
     halved and nothing else, so that what was a multiple of 64 or 4 still is one as a rule; and as it is written, if

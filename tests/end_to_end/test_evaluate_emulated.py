@@ -184,3 +184,41 @@ def test_what_is_made_for_a_problems_own_sizes_is_right_at_sizes_like_them(judge
     assert sizes == ["width=512", "width=4096", "width=511"]
     assert warnings[0][0].startswith("wrong at width=511 (wrong_value: ")
     assert warnings[1][0].startswith("wrong at width=511 (runtime_error: ")
+
+
+ROWS = f'''{HEAD}
+CUDA = r"""
+#include <torch/extension.h>
+
+__global__ void add(const float* a, const float* b, float* out, int width) {{
+  int i = blockIdx.x * width + threadIdx.x;
+  out[i] = a[i] + b[i];
+}}
+
+torch::Tensor add_rows(torch::Tensor a, torch::Tensor b) {{
+  auto out = torch::empty_like(a);
+  int width = a.size(1);
+  add<<<a.size(0), width>>>(a.data_ptr<float>(), b.data_ptr<float>(), out.data_ptr<float>(), width);
+  return out;
+}}
+"""
+ext = load_inline("rows", cpp_sources="torch::Tensor add_rows(torch::Tensor a, torch::Tensor b);", cuda_sources=CUDA,
+                  functions=["add_rows"])
+
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        return ext.add_rows(a, b)
+'''
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(560)
+def test_a_launch_that_is_too_large_only_at_the_problems_own_sizes_is_refused(judge, tiny_suite, needs_compiler):
+    """A row of 511 elements fits into a block of threads; one of 4096, which nobody computes here, does not."""
+    (tiny_suite / "add.py").write_text(LARGE)
+    judged, _ = judge([ROWS])
+    assert judged[0].outcome == "runtime_error"
+    assert judged[0].message.startswith("at the problem's own sizes: ")
+    assert "4096" in judged[0].message
+    assert judged[0].correctness.passed

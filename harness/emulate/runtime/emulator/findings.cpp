@@ -76,7 +76,8 @@ extern "C" __attribute__((visibility("default"))) const char* harness_emulator_t
   return text.c_str();
 }
 
-// {"order": "ascending" | "descending" | "random", "seed": 1, "threads": 2, "time_limit_s": 10}; what is left out stays.
+// {"order": "ascending" | "descending" | "random", "seed": 1, "threads": 2, "time_limit_s": 10, "launches_only": 1}; what is
+// left out stays.
 extern "C" __attribute__((visibility("default"))) void harness_emulator_configure(const char* json) {
   using namespace harness_emulator;
   const std::string text = json ? json : "";
@@ -85,5 +86,6 @@ extern "C" __attribute__((visibility("default"))) void harness_emulator_configur
   if (!order.empty()) { settings.order = order == "descending" ? 1 : order == "random" ? 2 : 0; }
   if (!seed.empty()) { settings.seed = std::strtoull(seed.c_str(), nullptr, 10); }
   if (!threads.empty()) { settings.threads = std::atoi(threads.c_str()); }
+  if (const std::string only = read_value(text, "launches_only"); !only.empty()) { settings.launches_only = only != "0"; }
   if (!limit.empty() && std::atof(limit.c_str()) > 0) { settings.time_limit_s = std::atof(limit.c_str()); }
 }

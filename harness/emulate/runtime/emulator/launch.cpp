@@ -381,6 +381,7 @@ void start(Launch& launch, const void* key, Bounds bounds) {
     fail_launch(launch, 720, "cooperative_launch", std::string("more blocks than fit on ") + target.name + " at once");
     return;
   }
+  if (settings.launches_only) { return; }
   RunningLaunch running;
   running.launch = launch;
   running.blocks = blocks;

@@ -84,6 +84,7 @@ struct Settings {
   uint64_t seed = 0;
   int threads = 0;
   double time_limit_s = 60;
+  bool launches_only = false;  // they are checked, and no kernel runs
 };
 
 extern thread_local Worker* worker __attribute__((tls_model("initial-exec")));

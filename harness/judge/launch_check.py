@@ -1,0 +1,118 @@
+"""Whether a GPU would take a candidate's launches at a problem's own sizes, which no CPU can compute in time.
+
+The host code runs on inputs of those sizes and of zeros, and its launches are held against the target; no kernel runs.
+So whatever the host code makes of values says nothing, and what goes wrong beside a launch is not looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from harness.domain import Candidate, Finding, HarnessError, Outcome, Problem
+from harness.judge.client import AnswerBuild, WorkerClient, describe
+from harness.judge.devices import JudgeDevice
+from harness.judge.failure import CandidateFailure
+from harness.judge.kernel_findings import KernelFinding, parse_kernel_findings, report_kernel_findings
+from harness.judge.loading import CANDIDATE_ENTRY
+from harness.judge.memory_limit import limit_worker
+from harness.judge.reference import usable_threads
+from harness.judge.session import TimeLimits
+from harness.judge.supervisor import Forkserver
+from harness.problems.load import LoadedProblem, load_problem
+from harness.problems.reduce import REDUCED, Budget, keep_sizes
+from harness.wire import flatten_value
+from harness.wire.layout import place_strided
+
+# As much as the host code may compute and fill on a CPU, with torch's operators, in seconds.
+BUDGET = Budget(elements=250_000_000, flops=40_000_000_000)
+CALL_S = 30.0
+LEAST_BYTES = 1 << 16  # of shared memory
+WHEN = "at the problem's own sizes"
+OF_A_LAUNCH = ("launch", "too_many", "too_much")
+# Where a launch may depend on values that only a kernel could have computed.
+READS_VALUES = re.compile(
+    r"\.item\b|\.cpu\(|kCPU|DeviceToHost|MemcpyDefault|local_scalar|\.tolist|\.numpy|nonzero|unique|masked_select"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchChecker:
+    """Checks launches on an emulated device. `answer_build` builds as for any call there."""
+
+    device: JudgeDevice
+    forkserver: Forkserver
+    answer_build: AnswerBuild
+    limits: TimeLimits
+
+    def check(self, problem: Problem, candidate: Candidate) -> tuple[Finding, ...]:
+        """Warnings, or nothing. Raises CandidateFailure (runtime_error) where a launch fails by its sizes alone."""
+        whole = keep_sizes(problem, BUDGET)
+        if whole is None:
+            return (_note("those take too long on a CPU, or nobody knows what they take"),)
+        loaded = load_problem(whole, REDUCED)
+        try:
+            with self._open(loaded, candidate) as client:
+                found = _launch(client, loaded, self.limits)
+        except (CandidateFailure, HarnessError) as failure:
+            return (_note(str(failure)),)
+        refused = [one for one in found if one.decides and any(word in one.check for word in OF_A_LAUNCH)]
+        if not refused:
+            return ()
+        if READS_VALUES.search(candidate.source):
+            return report_kernel_findings(refused, "warning", WHEN)
+        findings = report_kernel_findings(refused, "fatal", WHEN)
+        raise CandidateFailure(Outcome.RUNTIME_ERROR, f"{WHEN}: {refused[0].describe()}", findings)
+
+    @contextmanager
+    def _open(self, loaded: LoadedProblem, candidate: Candidate) -> Iterator[WorkerClient]:
+        """A worker that has loaded the candidate, and memory for inputs that nobody writes."""
+        arena_bytes = max(map(_measure_bytes, (loaded.init_inputs, _make_inputs(loaded))))
+        worker_limits = limit_worker(self.device.torch_device, arena_bytes)
+        with self.device.allocate(arena_bytes) as arena, self.forkserver.spawn(worker_limits) as worker:
+            client = WorkerClient(worker, arena, self.answer_build)
+            client.start(
+                candidate.source,
+                CANDIDATE_ENTRY,
+                device=str(self.device.torch_device),
+                threads=usable_threads(),
+                allow_tf32=loaded.problem.allow_tf32,
+                timeout_s=self.limits.start_s,
+                emulates=self.device.describe_emulation(usable_threads(), CALL_S),
+            )
+            yield client
+
+
+def _launch(client: WorkerClient, loaded: LoadedProblem, limits: TimeLimits) -> list[KernelFinding]:
+    client.check_kernels({"launches_only": 1}, own_inputs=False, timeout_s=limits.call_s)
+    client.construct(
+        0, loaded.init_inputs, compiled=False, training=loaded.problem.training, timeout_s=limits.construct_s
+    )
+    placed = client.lay_out(_make_inputs(loaded))
+    try:
+        client.announce(placed, timeout_s=CALL_S)
+        client.await_awake(timeout_s=CALL_S)
+        client.go(timeout_s=CALL_S)
+    except CandidateFailure as failure:
+        if failure.outcome is not Outcome.RUNTIME_ERROR:
+            raise
+    return parse_kernel_findings(client.take_kernel_findings(timeout_s=limits.call_s))
+
+
+def _make_inputs(loaded: LoadedProblem) -> tuple[Any, ...]:
+    """Their forms only; they are never written."""
+    return tuple(loaded.make_inputs(0, torch.device("meta")))
+
+
+def _measure_bytes(value: Any) -> int:
+    tensors = flatten_value(value, torch.is_tensor)[1]
+    return max(place_strided([describe(tensor) for tensor in tensors])[1], LEAST_BYTES)
+
+
+def _note(why: str) -> Finding:
+    return Finding(check="launches", severity="note", message=f"launches {WHEN} were not checked: {why}"[:500])
