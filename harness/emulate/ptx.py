@@ -31,14 +31,22 @@ _NOTHING = re.compile(
 )
 _HINTS = re.compile(
     r"\.(L1::no_allocate|L1::evict_\w+|L2::\w+|nc|ca|cg|cs|cv|lu|wb|wt|relaxed|weak|acquire|release|cta|gpu|"
-    r"sys|cluster|volatile|shared::cta)(?=\.|$)"
+    r"acq_rel|sys|cluster|volatile|shared::cta)(?=\.|$)"
 )
+
+
+_SMALL_REGISTERS = {
+    "b8": "uint8_t", "u8": "uint8_t", "s8": "int8_t", "f16": "uint16_t", "bf16": "uint16_t", "f16x2": "uint32_t",
+    "bf16x2": "uint32_t",
+}  # fmt: skip
 
 
 def write_ptx(tokens: list[Token], opening: int, closing: int) -> str:
     """The C++ of the assembly whose parentheses are given. Raises PtxError."""
     sections = _split(tokens, opening + 1, closing, ":")
-    text = "".join(_text_of(token.text) for token in sections[0] if token.kind == "string")
+    if any(token.kind != "string" for token in sections[0]):
+        raise PtxError("a text that is put together by macros")
+    text = "".join(_text_of(token.text) for token in sections[0])
     outputs = _read_operands(sections[1]) if len(sections) > 1 else []
     inputs = _read_operands(sections[2]) if len(sections) > 2 else []
     operands = [*outputs, *inputs]
@@ -56,7 +64,9 @@ def _text_of(literal: str) -> str:
     if literal.startswith('"'):
         value = ast.literal_eval(literal)
         return str(value)
-    raise PtxError("a raw string")
+    if found := re.fullmatch(r'R"([^()\\\s]*)\((.*)\)\1"', literal, re.DOTALL):
+        return found[2]
+    raise PtxError(f"the string {literal}")
 
 
 def _split(tokens: list[Token], low: int, high: int, mark: str) -> list[list[Token]]:
@@ -119,9 +129,10 @@ def _statements(text: str) -> list[str]:
 
 def _write_statement(statement: str, operands: list[Operand]) -> str:
     if found := re.fullmatch(r"\.reg \.(\w+) (.+)", statement):
-        if found[1] not in REGISTERS:
+        kind = REGISTERS.get(found[1]) or _SMALL_REGISTERS.get(found[1])
+        if kind is None:
             raise PtxError(statement)
-        return "".join(f"{REGISTERS[found[1]]} {write_register(name)} = {{}};" for name in found[2].split(","))
+        return "".join(f"{kind} {name} = {{}};" for name in _list_registers(found[2]))
     guard = ""
     if found := re.match(r"@(!?)(%?\w+) ", statement):
         guard = f"if ({found[1]}{write_value(found[2], operands)}) "
@@ -129,6 +140,15 @@ def _write_statement(statement: str, operands: list[Operand]) -> str:
     name, _, rest = statement.partition(" ")
     arguments = [argument.strip() for argument in re.split(r",(?![^{\[]*[}\]])", rest)] if rest else []
     return f"{guard}{{ {_write_instruction(name, arguments, operands)} }}"
+
+
+def _list_registers(names: str) -> list[str]:
+    """`r<3>` stands for r0, r1 and r2."""
+    listed = []
+    for name in map(str.strip, names.split(",")):
+        found = re.fullmatch(r"(%?\w+)<(\d+)>", name)
+        listed += [f"{found[1]}{number}" for number in range(int(found[2]))] if found else [name]
+    return [write_register(name) for name in listed]
 
 
 def _write_instruction(name: str, arguments: list[str], operands: list[Operand]) -> str:
@@ -146,18 +166,19 @@ def _pointer(name: str, address: str) -> str:
 
 
 def _write_memory(name: str, arguments: list[str], operands: list[Operand]) -> str | None:
+    if "L2::cache_hint" in name:
+        arguments = arguments[:-1]
     if name.startswith("cp.async.") and ".shared" in name and ".global" in name and "bulk" not in name:
-        used = [argument for argument in arguments[2:] if not argument.startswith("policy")]
-        sizes = [write_value(argument, operands) for argument in used[:2]]
+        sizes = [write_value(argument, operands) for argument in arguments[2:4]]
         to, source = write_address(arguments[0], operands), write_address(arguments[1], operands)
         return f"{RUNTIME}::copy({RUNTIME}::shared({to}), {RUNTIME}::pointer({source}), {', '.join(sizes)});"
     plain = _HINTS.sub("", name)
     found = re.fullmatch(r"(ld|st)(?:\.(?:global|shared|const|param))?(?:\.(v[248]))?\.([busf]\d+)", plain)
     if not found:
         return None
-    if found[3] not in REGISTERS and found[3] not in ("b8", "u8", "s8"):
+    kind = REGISTERS.get(found[3]) or _SMALL_REGISTERS.get(found[3])
+    if kind is None or len(arguments) != 2:
         raise PtxError(f"the instruction {name}")
-    kind = REGISTERS.get(found[3]) or {"b8": "uint8_t", "u8": "uint8_t", "s8": "int8_t"}[found[3]]
     values, address = arguments if found[1] == "ld" else arguments[::-1]
     names = write_vector(values, operands)
     verb = "load" if found[1] == "ld" else "store"
@@ -166,7 +187,9 @@ def _write_memory(name: str, arguments: list[str], operands: list[Operand]) -> s
 
 
 def _write_matrix(name: str, arguments: list[str], operands: list[Operand]) -> str | None:
-    found = re.fullmatch(r"ldmatrix\.sync\.aligned\.m8n8\.x([124])(\.trans)?\.shared(?:::cta)?\.b16", name)
+    found = re.fullmatch(
+        r"ldmatrix\.sync\.aligned\.(?:m8n8\.)?x([124])(?:\.m8n8)?(\.trans)?(?:\.m8n8)?\.shared(?:::cta)?\.b16", name
+    )
     if found:
         names = write_vector(arguments[0], operands)
         address = f"{RUNTIME}::shared({write_address(arguments[1], operands)})"
@@ -202,13 +225,8 @@ def _write_control(name: str, arguments: list[str], operands: list[Operand]) -> 
         return f"__syncwarp({write_value(values[0], operands)});"
     if name == "trap":
         return "__trap();"
-    if re.fullmatch(
-        r"red\.global\.add\.(f32|u32|s32|f64)|red\.(shared|gpu|relaxed).*\.add\.(f32|u32|s32)", _HINTS.sub("", name)
-    ):
-        kind = _ATOMIC_TYPES[name.rsplit(".", 1)[1]]
-        pointer = _pointer(name, write_address(arguments[0], operands))
-        value = f"{RUNTIME}::take<{kind}>({write_value(arguments[1], operands)})"
-        return f"atomicAdd(reinterpret_cast<{kind}*>({pointer}), {value});"
+    if found := _REDUCTION.fullmatch(_HINTS.sub("", name)):
+        return f"{_call_atomic(name, found[1], found[2], arguments, operands)};"
     if found := re.fullmatch(r"shfl\.sync\.(bfly|down|up|idx)\.b32", name):
         return _write_shuffle(found[1], arguments, operands)
     if found := re.fullmatch(r"vote\.sync\.(ballot|any|all)\.(b32|pred)", name):
@@ -218,13 +236,26 @@ def _write_control(name: str, arguments: list[str], operands: list[Operand]) -> 
         return _write_atomic(name, found[1], found[2], arguments, operands)
     if re.fullmatch(r"activemask\.b32", name):
         return f"{write_value(arguments[0], operands)} = __activemask();"
+    if found := re.fullmatch(r"redux\.sync\.(add|min|max|and|or|xor)\.([bus]32)", name):
+        value = f"{RUNTIME}::take<{_ATOMIC_TYPES[found[2]]}>({write_value(arguments[1], operands)})"
+        mask = write_value(arguments[2], operands)
+        return f"{write_value(arguments[0], operands)} = __reduce_{found[1]}_sync(uint32_t({mask}), {value});"
+    if re.fullmatch(r"match\.any\.sync\.b(32|64)", name):
+        value, mask = (write_value(argument, operands) for argument in arguments[1:3])
+        return f"{write_value(arguments[0], operands)} = __match_any_sync(uint32_t({mask}), {value});"
     return None
 
 
-_ATOMIC = re.compile(r"atom(?:\.global|\.shared)?\.(add|max|min|exch|cas|and|or)\.([bus]\d+|f32|f64)")
+_ATOMIC = re.compile(
+    r"atom(?:\.global|\.shared)?\.(add|max|min|exch|cas|and|or|xor|inc|dec)(?:\.noftz)?\.([bus]\d+|f32|f64|b?f16x2)"
+)
+_REDUCTION = re.compile(
+    r"red(?:\.global|\.shared)?\.(add|max|min|and|or|xor|inc|dec)(?:\.noftz)?\.([bus]\d+|f32|f64|b?f16x2)"
+)
 _ATOMIC_TYPES = {
     "f32": "float", "f64": "double", "u32": "unsigned", "b32": "unsigned", "s32": "int",
     "u64": "unsigned long long", "b64": "unsigned long long", "s64": "long long",
+    "f16x2": "__half2", "bf16x2": "__nv_bfloat162",
 }  # fmt: skip
 _SHUFFLES = {"bfly": "__shfl_xor_sync", "down": "__shfl_down_sync", "up": "__shfl_up_sync", "idx": "__shfl_sync"}
 
@@ -239,10 +270,15 @@ def _write_shuffle(kind: str, arguments: list[str], operands: list[Operand]) -> 
 
 
 def _write_atomic(name: str, verb: str, kind: str, arguments: list[str], operands: list[Operand]) -> str:
+    called = _call_atomic(name, verb, kind, arguments[1:], operands)
+    return f"{RUNTIME}::give({write_value(arguments[0], operands)}, {called});"
+
+
+def _call_atomic(name: str, verb: str, kind: str, arguments: list[str], operands: list[Operand]) -> str:
+    """`arguments` are the address and the values."""
     word = _ATOMIC_TYPES.get(kind)
     if word is None:
         raise PtxError(f"the instruction {name}")
-    place = f"reinterpret_cast<{word}*>({_pointer(name, write_address(arguments[1], operands))})"
-    given = [f"{RUNTIME}::take<{word}>({write_value(argument, operands)})" for argument in arguments[2:]]
-    called = f"atomic{verb.upper() if verb == 'cas' else verb.capitalize()}({', '.join([place, *given])})"
-    return f"{RUNTIME}::give({write_value(arguments[0], operands)}, {called});"
+    place = f"reinterpret_cast<{word}*>({_pointer(name, write_address(arguments[0], operands))})"
+    given = [f"{RUNTIME}::take<{word}>({write_value(argument, operands)})" for argument in arguments[1:]]
+    return f"atomic{verb.upper() if verb == 'cas' else verb.capitalize()}({', '.join([place, *given])})"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from harness.emulate.ptx_operands import REGISTERS, RUNTIME, Operand, write_value, write_vector
 
 _BINARY = {
-    "add": "a + b", "sub": "a - b", "and": "a & b", "or": "a | b", "xor": "a ^ b", "min": "a < b ? a : b",
-    "max": "a > b ? a : b", "shl": "b > 31 && sizeof(a) == 4 ? 0 : a << b",
+    "add": "a + b", "sub": "a - b", "and": "a & b", "or": "a | b", "xor": "a ^ b",
+    "min": "a < b || b != b ? a : b", "max": "a > b || b != b ? a : b", "shl": "b > 31 && sizeof(a) == 4 ? 0 : a << b",
     "shr": "b > 31 && sizeof(a) == 4 ? 0 : a >> b", "div": "a / b", "rem": "a % b",
 }  # fmt: skip
 _FLOAT_UNARY = {
@@ -35,6 +35,8 @@ def write_arithmetic(name: str, arguments: list[str], operands: list[Operand]) -
         return converted
     if name == "cvt.rna.tf32.f32":
         return f"{values[0]} = {RUNTIME}::to_tf32({RUNTIME}::take<float>({values[1]}));"
+    if parts[0] == "cvt" and len(values) == 2:
+        return _write_conversion(parts, values)
     if kind is None:
         return None
     taken = [f"{RUNTIME}::take<{kind}>({value})" for value in values[1:]]
@@ -59,6 +61,33 @@ def write_arithmetic(name: str, arguments: list[str], operands: list[Operand]) -
     if one_word and kind == "uint32_t":
         return f"{values[0]} = {one_word}({taken[0]});"
     return _write_bits(parts, kind, values, taken)
+
+
+_ROUND = {"rni": "nearbyint", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
+_INTEGERS = {"int32_t": "int", "uint32_t": "uint", "int64_t": "ll", "uint64_t": "ull"}
+_DIRECTIONS = {"rni": "rn", "rzi": "rz", "rmi": "rd", "rpi": "ru"}
+
+
+def _write_conversion(parts: list[str], values: list[str]) -> str | None:
+    """Numbers of one type as another. Of floats to integers, those that saturate as on a GPU."""
+    small = {"u8": "uint8_t", "s8": "int8_t"}
+    to, source = ({**REGISTERS, **small}.get(part) for part in parts[-2:])
+    how = [part for part in parts[1:-2] if part != "ftz"]
+    if to is None or source is None or "bool" in (to, source) or len(how) > 1:
+        return None
+    value = f"{RUNTIME}::take<{source}>({values[1]})"
+    floats = ("float", "double")
+    if source in floats and to not in floats:
+        if to not in _INTEGERS or not how or how[0] not in _DIRECTIONS:
+            return None
+        value = f"__{source}2{_INTEGERS[to]}_{_DIRECTIONS[how[0]]}({value})"
+    elif how == ["sat"] and (to, source) == ("float", "float"):
+        value = f"__saturatef({value})"
+    elif how and how[0] in _ROUND and to == source:
+        value = f"::{_ROUND[how[0]]}({value})"
+    elif how not in ([], ["rn"]):
+        return None
+    return f"{RUNTIME}::give({values[0]}, {to}({value}));"
 
 
 def _write_packing(arguments: list[str], operands: list[Operand]) -> str | None:
@@ -103,6 +132,8 @@ def _write_bits(parts: list[str], kind: str, values: list[str], taken: list[str]
 
 
 def _write_wide_product(parts: list[str], kind: str, values: list[str], taken: list[str]) -> str | None:
+    if kind in ("int64_t", "uint64_t") and parts[:2] == ["mul", "hi"]:
+        return f"{'__mul64hi' if kind == 'int64_t' else '__umul64hi'}({taken[0]}, {taken[1]})"
     if kind not in ("int32_t", "uint32_t"):
         return None
     if parts[1] == "hi":
@@ -115,7 +146,17 @@ def _write_wide_product(parts: list[str], kind: str, values: list[str], taken: l
 def _write_field(parts: list[str], kind: str, values: list[str], taken: list[str]) -> str | None:  # noqa: PLR0911
     match parts[0], len(taken):
         case "not", 1:
-            return f"{kind}(~{taken[0]})"
+            return f"!{taken[0]}" if kind == "bool" else f"{kind}(~{taken[0]})"
+        case "abs", 1 if kind in ("int32_t", "int64_t", "double"):
+            return f"{kind}({taken[0]} < 0 ? -{taken[0]} : {taken[0]})"
+        case "sqrt" | "rcp" | "rsqrt", 1 if kind == "double":
+            return {"sqrt": "::sqrt(A)", "rcp": "1.0 / A", "rsqrt": "1.0 / ::sqrt(A)"}[parts[0]].replace("A", taken[0])
+        case "copysign", 2:
+            return f"::copysign({taken[1]}, {taken[0]})"
+        case "dp4a", 3:
+            return f"__dp4a({', '.join(taken)})" if parts[1] == parts[2] else None
+        case "bfe", 3 if kind == "int32_t":
+            return f"int32_t({taken[0]} << (32 - {taken[1]} - {taken[2]})) >> (32 - {taken[2]})"
         case "neg", 1:
             return f"{kind}(-{taken[0]})"
         case "bfe", 3 if kind == "uint32_t":

@@ -30,6 +30,7 @@ _SPECIAL = {
     "%lanemask_eq": "(1u << C->lane)",
     "%lanemask_gt": "~((2u << C->lane) - 1u)", "%lanemask_ge": "~((1u << C->lane) - 1u)",
     "%clock": "uint32_t(::harness_emulator::read_clock())", "%clock64": "::harness_emulator::read_clock()",
+    "%dynamic_smem_size": "uint32_t(C->block->dynamic_bytes)",
     "%globaltimer": "::harness_emulator::read_clock()",
 }  # fmt: skip
 RUNTIME = "::harness_emulator::ptx"
@@ -63,6 +64,8 @@ def write_value(text: str, operands: list[Operand]) -> str:
         return "(" + _SPECIAL[text].replace("C->", "::harness_emulator::current->") + ")"
     if re.fullmatch(r"-?(0[xX][0-9a-fA-F]+|\d+)[uU]?", text):
         return text
+    if re.fullmatch(r"-?\d+\.\d*([eE][-+]?\d+)?", text):
+        return f"{text}f"
     if found := re.fullmatch(r"0[fF]([0-9a-fA-F]{8})", text):
         return f"__uint_as_float(0x{found[1]}u)"
     if re.fullmatch(r"%?[A-Za-z_]\w*", text):

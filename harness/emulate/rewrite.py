@@ -98,13 +98,16 @@ class Rewrite:
 
 
 def rewrite_device_source(
-    text: str, *, checked: bool, own_headers: frozenset[str] = frozenset()
+    text: str, *, checked: bool, own_headers: frozenset[str] = frozenset(), extended_lambdas: bool = True
 ) -> tuple[str, tuple[Problem, ...]]:
-    """The C++ of a CUDA source, and what in it is not covered. `own_headers` are those written for CUDA."""
+    """The C++ of a CUDA source, and what in it is not covered.
+
+    `own_headers` are those written for CUDA; `extended_lambdas` says whether nvcc's flag allows lambdas for the device.
+    """
     work = Rewrite(tokens=tokenize(text), checked=checked)
     rename_host_names(work.tokens, work.edit)
     _rewrite_includes(work, own_headers)
-    _write_errors(work)
+    _write_errors(work, extended_lambdas)
     _rewrite_shared(work)
     plain = PlainKernels(work.tokens, checked)
     kernels = tuple(_find_kernels(work))
@@ -253,9 +256,9 @@ def _rewrite_kernel_arguments(work: Rewrite) -> None:
                 _drop_cast(work, place)
 
 
-def _write_errors(work: Rewrite) -> None:
+def _write_errors(work: Rewrite, extended_lambdas: bool) -> None:
     """Where a GPU's compiler gives an error, the host's is made to."""
-    found = find_errors(work.tokens)
+    found = find_errors(work.tokens, extended_lambdas=extended_lambdas)
     for edit in found.edits:
         work.put_after(edit.opening, edit.after)
         work.put_before(edit.closing, edit.before)

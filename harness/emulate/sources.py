@@ -80,10 +80,13 @@ def prepare_sources(request: BuildRequest, emulation: Emulation) -> Prepared:
     """Rewrites every source and header of a request."""
     flags = (*_COMMON_FLAGS, *read_cuda_flags(request.extra_cuda_cflags))
     own = frozenset(name for name, _ in (*request.files, *request.headers)) | list_headers()
+    lambdas = any(re.fullmatch(r"--?(expt-)?extended-lambda", word) for word in _split(request.extra_cuda_cflags))
     problems: list[str] = []
 
     def device(name: str, text: str) -> str:
-        rewritten, found = rewrite_device_source(text, checked=emulation.checked, own_headers=own)
+        rewritten, found = rewrite_device_source(
+            text, checked=emulation.checked, own_headers=own, extended_lambdas=lambdas
+        )
         problems.extend(f"{name}:{problem.line}: not covered: {problem.message}" for problem in found)
         problems.extend(_find_uncovered_headers(name, text, own))
         return rewritten
@@ -156,10 +159,13 @@ def _includes_wider(text: str) -> bool:
     return any(found[1] in _WIDER for found in _INCLUDE.finditer(text))
 
 
+def _split(flags: tuple[str, ...]) -> list[str]:
+    return [word for flag in flags for word in shlex.split(flag)]
+
+
 def read_cuda_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
     """Those of nvcc's flags that mean something for the host compiler: macros, folders and the language."""
-    words = [word for flag in flags for word in shlex.split(flag)]
-    kept = []
+    words, kept = _split(flags), []
     for at, word in enumerate(words):
         if re.match(r"-[DUI].", word):
             kept.append(word)

@@ -65,7 +65,8 @@ class Errors:
     errors: tuple[tuple[int, str], ...]
 
 
-def find_errors(tokens: list[Token]) -> Errors:
+def find_errors(tokens: list[Token], *, extended_lambdas: bool = True) -> Errors:
+    """`extended_lambdas` is what --extended-lambda allows: lambdas for the device."""
     scope = read_scope(tokens)
     bodies = list(find_bodies(tokens))
     edits = [edit for body in bodies if not body.is_constexpr for edit in _shadow(tokens, body, scope)]
@@ -78,6 +79,8 @@ def find_errors(tokens: list[Token]) -> Errors:
     errors += _find_unconfigured(tokens, scope)
     errors += _find_the_devices(tokens, scope)
     errors += _find_assignments(tokens, scope)
+    if not extended_lambdas:
+        errors += _find_lambdas_for_the_device(tokens)
     return Errors(edits=tuple(edits), errors=tuple(errors))
 
 
@@ -228,6 +231,13 @@ def _find_assignments(tokens: list[Token], scope: Scope) -> Iterator[tuple[int, 
         is_statement = before is not None and tokens[before].text in (";", "{", "}", ")")
         if is_statement and after is not None and tokens[after].text == "=":
             yield at, "expression must be a modifiable lvalue"
+
+
+def _find_lambdas_for_the_device(tokens: list[Token]) -> Iterator[tuple[int, str]]:
+    for at, token in enumerate(tokens):
+        before = step(tokens, at, -1) if token.text in ("__device__", "__host__") and not token.directive else None
+        if before is not None and tokens[before].text == "]":
+            yield at, "__host__ or __device__ annotation on lambda requires --extended-lambda nvcc flag"
 
 
 def _list_names(scope: Scope, is_wanted: Callable[[Function], bool]) -> list[str]:

@@ -177,6 +177,27 @@ def test_casts_that_hide_a_kernel_are_left_out() -> None:
         ('asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));', "__hfma2("),
         ('asm("lop3.b32 %0, %1, %2, %3, 0x96;" : "=r"(d) : "r"(a), "r"(b), "r"(c));', ">> 7 & 1)"),
         ('asm("ld.global.nc.v2.f32 {%0, %1}, [%2 + 8];" : "=f"(a), "=f"(b) : "l"(p));', "ptx::load<float>("),
+        (
+            'asm("{ .reg .u64 a; cvta.to.shared.u64 a, %1; cvt.u32.u64 %0, a; }" : "=r"(r) : "l"(p));',
+            "uint32_t(::harness_emulator::ptx::take<uint64_t>(harness_r_a))",
+        ),
+        ('asm("cvt.rzi.s32.f32 %0, %1;" : "=r"(r) : "f"(x));', "__float2int_rz("),
+        ('asm("cvt.rni.f32.f32 %0, %1;" : "=f"(y) : "f"(x));', "::nearbyint("),
+        ('asm("{ .reg .pred p; not.pred p, p; }");', "!::harness_emulator::ptx::take<bool>(harness_r_p)"),
+        ('asm("{ .reg .b32 r<2>; mov.u32 r1, 4; }");', "uint32_t harness_r_r0 = {};uint32_t harness_r_r1 = {};"),
+        ('asm(R"(mov.u32 %0, %laneid;)" : "=r"(r));', "current->lane"),
+        ('asm("redux.sync.add.s32 %0, %1, %2;" : "=r"(r) : "r"(v), "r"(m));', "__reduce_add_sync("),
+        ('asm("red.relaxed.gpu.global.add.noftz.bf16x2 [%0], %1;" :: "l"(p), "r"(v));', "<__nv_bfloat162*>"),
+        ('asm("red.global.max.s32 [%0], %1;" :: "l"(p), "r"(v));', "atomicMax(reinterpret_cast<int*>"),
+        (
+            'asm("ldmatrix.sync.aligned.x4.trans.m8n8.shared.b16 {%0,%1,%2,%3}, [%4];" '
+            ': "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(p));',
+            "load_matrix<true>(",
+        ),
+        (
+            'asm("ld.global.L2::cache_hint.v2.f32 {%0, %1}, [%2], %3;" : "=f"(a), "=f"(b) : "l"(p), "l"(h));',
+            "ptx::pointer(harness_o2), harness_o0, harness_o1)",
+        ),
     ],
 )
 def test_known_assembly_becomes_calls(assembly: str, expected: str) -> None:
@@ -190,6 +211,8 @@ def test_known_assembly_becomes_calls(assembly: str, expected: str) -> None:
         "tcgen05.alloc.b32 [%0], 1",
         "cp.async.bulk.x.y [%0], [%1]",
         "atom.global.cas.b16 %0, [%0], 1, 2",
+        "cvt.rp.f32.s32 %0, %0",
+        "cvt.s32.f32 %0, %0",
     ],
 )
 def test_unknown_assembly_is_named(instruction: str) -> None:
@@ -197,6 +220,12 @@ def test_unknown_assembly_is_named(instruction: str) -> None:
         f'\n__device__ void f(int a) {{ asm volatile("{instruction};" :: "r"(a)); }}', checked=False
     )
     assert problems[0].line == 2 and instruction.split(" ", 1)[0] in problems[0].message
+
+
+def test_assembly_that_macros_put_together_is_named() -> None:
+    text = '#define RELU(type) asm("max." #type " %0, %0, 0;" : "+f"(x))\n'
+    _, problems = rewrite_device_source(text, checked=False)
+    assert "put together by macros" in problems[0].message
 
 
 @pytest.mark.parametrize(

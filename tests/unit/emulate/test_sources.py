@@ -40,6 +40,16 @@ def test_files_of_load_keep_their_names_and_headers_are_no_units() -> None:
     assert "outside.h" not in (prepared.units[1].text or "")
 
 
+@pytest.mark.parametrize(
+    ("flag", "refused"),
+    [("-O3", True), ("-O3 --extended-lambda", False), ("-expt-extended-lambda", False)],
+)
+def test_lambdas_for_the_device_need_nvccs_flag(flag: str, refused: bool) -> None:
+    text = "void f(float* p) { run([=] __device__(int i) { p[i] = 1; }); }"
+    prepared = prepare_sources(BuildRequest(name="a", cuda_sources=(text,), extra_cuda_cflags=(flag,)), EMULATION)
+    assert ("requires --extended-lambda" in (prepared.units[1].text or "")) == refused
+
+
 @pytest.mark.parametrize("header", ["cutlass/gemm.h", "cuda/ptx", "cute/tensor.hpp", "cusparseLt.h"])
 def test_a_header_that_is_not_here_is_named(header: str) -> None:
     request = BuildRequest(name="a", cuda_sources=(f"\n#include <{header}>\n",))

@@ -148,8 +148,132 @@ auto reduce_by_key(I first, I last, J values, K keys, O sums) {
   }
   return std::make_pair(keys, sums);
 }
+template <typename I, typename J, typename O, typename Same, typename F>
+O inclusive_scan_by_key(I first, I last, J values, O out, Same same, F join) {
+  using T = typename std::iterator_traits<J>::value_type;
+  T sum{};
+  for (I at = first; at != last; ++at, ++values, ++out) {
+    sum = at != first && same(*(at - 1), *at) ? T(join(sum, *values)) : T(*values);
+    *out = sum;
+  }
+  return out;
+}
+template <typename I, typename J, typename O>
+O inclusive_scan_by_key(I first, I last, J values, O out) {
+  return ::thrust::inclusive_scan_by_key(first, last, values, out, std::equal_to<>());
+}
+template <typename I, typename J, typename O, typename Same>
+O inclusive_scan_by_key(I first, I last, J values, O out, Same same) {
+  return ::thrust::inclusive_scan_by_key(first, last, values, out, same, std::plus<>());
+}
+template <typename I, typename J, typename O, typename T = typename std::iterator_traits<J>::value_type>
+O exclusive_scan_by_key(I first, I last, J values, O out, T start = T()) {
+  T sum = start;
+  for (I at = first; at != last; ++at, ++values, ++out) {
+    if (at == first || !(*(at - 1) == *at)) { sum = start; }
+    const T next = T(sum + *values);
+    *out = sum;
+    sum = next;
+  }
+  return out;
+}
+template <typename I, typename O, typename U, typename T, typename F>
+O transform_exclusive_scan(I first, I last, O out, U change, T start, F join) {
+  return std::transform_exclusive_scan(first, last, out, start, join, change);
+}
+template <typename I, typename O, typename F, typename P>
+O transform_if(I first, I last, O out, F f, P is_wanted) {
+  for (; first != last; ++first, ++out) {
+    if (is_wanted(*first)) { *out = f(*first); }
+  }
+  return out;
+}
+template <typename I, typename J, typename O, typename F, typename P>
+O transform_if(I first, I last, J flags, O out, F f, P is_wanted) {
+  for (; first != last; ++first, ++flags, ++out) {
+    if (is_wanted(*flags)) { *out = f(*first); }
+  }
+  return out;
+}
+template <typename I, typename J>
+auto unique_by_key(I first, I last, J values) {
+  I key = first;
+  J value = values;
+  for (I at = first; at != last; ++at, ++values) {
+    if (at != first && *at == *(key - 1)) { continue; }
+    *key++ = *at;
+    *value++ = *values;
+  }
+  return std::make_pair(key, value);
+}
+template <typename I, typename N, typename T>
+I fill_n(I first, N count, const T& value) { return std::fill_n(first, count, value); }
+template <typename I, typename N, typename F>
+I for_each_n(I first, N count, F f) { return std::for_each_n(first, count, f); }
+template <typename I, typename P, typename T>
+void replace_if(I first, I last, P is_old, const T& value) { std::replace_if(first, last, is_old, value); }
+template <typename I, typename T>
+I remove(I first, I last, const T& value) { return std::remove(first, last, value); }
+template <typename I, typename F>
+bool none_of(I first, I last, F f) { return std::none_of(first, last, f); }
+template <typename I, typename T>
+I find(I first, I last, const T& value) { return std::find(first, last, value); }
+template <typename I, typename F>
+I find_if(I first, I last, F f) { return std::find_if(first, last, f); }
+template <typename I, typename J>
+bool equal(I first, I last, J other) { return std::equal(first, last, other); }
+template <typename I, typename O>
+O adjacent_difference(I first, I last, O out) { return std::adjacent_difference(first, last, out); }
+template <typename I>
+void reverse(I first, I last) { std::reverse(first, last); }
+template <typename I, typename O>
+O reverse_copy(I first, I last, O out) { return std::reverse_copy(first, last, out); }
+template <typename I, typename F>
+I partition(I first, I last, F f) { return std::stable_partition(first, last, f); }
+template <typename I, typename F>
+I stable_partition(I first, I last, F f) { return std::stable_partition(first, last, f); }
+template <typename I, typename J, typename O>
+O merge(I first, I last, J other, J end, O out) { return std::merge(first, last, other, end, out); }
+template <typename I>
+bool is_sorted(I first, I last) { return std::is_sorted(first, last); }
+template <typename I, typename T>
+I lower_bound(I first, I last, const T& value) { return std::lower_bound(first, last, value); }
+template <typename I, typename T>
+I upper_bound(I first, I last, const T& value) { return std::upper_bound(first, last, value); }
+template <typename I, typename J, typename O>
+O lower_bound(I first, I last, J values, J end, O out) {
+  for (; values != end; ++values, ++out) { *out = std::lower_bound(first, last, *values) - first; }
+  return out;
+}
+template <typename I, typename J, typename O>
+O upper_bound(I first, I last, J values, J end, O out) {
+  for (; values != end; ++values, ++out) { *out = std::upper_bound(first, last, *values) - first; }
+  return out;
+}
 template <typename I>
 auto distance(I first, I last) { return std::distance(first, last); }
+HARNESS_WITH_POLICY(adjacent_difference)
+HARNESS_WITH_POLICY(equal)
+HARNESS_WITH_POLICY(exclusive_scan_by_key)
+HARNESS_WITH_POLICY(fill_n)
+HARNESS_WITH_POLICY(find)
+HARNESS_WITH_POLICY(find_if)
+HARNESS_WITH_POLICY(for_each_n)
+HARNESS_WITH_POLICY(inclusive_scan_by_key)
+HARNESS_WITH_POLICY(is_sorted)
+HARNESS_WITH_POLICY(lower_bound)
+HARNESS_WITH_POLICY(merge)
+HARNESS_WITH_POLICY(none_of)
+HARNESS_WITH_POLICY(partition)
+HARNESS_WITH_POLICY(remove)
+HARNESS_WITH_POLICY(replace_if)
+HARNESS_WITH_POLICY(reverse)
+HARNESS_WITH_POLICY(reverse_copy)
+HARNESS_WITH_POLICY(stable_partition)
+HARNESS_WITH_POLICY(transform_exclusive_scan)
+HARNESS_WITH_POLICY(transform_if)
+HARNESS_WITH_POLICY(unique_by_key)
+HARNESS_WITH_POLICY(upper_bound)
 HARNESS_WITH_POLICY(for_each)
 HARNESS_WITH_POLICY(transform_inclusive_scan)
 HARNESS_WITH_POLICY(inner_product)

@@ -1,10 +1,16 @@
 #pragma once
 #include <thrust/algorithms_of_harness.h>
+#include <initializer_list>
 #include <vector>
 namespace thrust {
 template <typename T>
 class device_vector {
  public:
+  using value_type = T;
+  using reference = T&;
+  using iterator = T*;
+  using const_iterator = const T*;
+  using size_type = size_t;
   explicit device_vector(size_t count = 0, const T& value = T()) : size_(count) {
     data_ = count ? static_cast<T*>(::harness_emulator::allocate_device(count * sizeof(T))) : nullptr;
     std::fill(begin(), end(), value);
@@ -19,6 +25,11 @@ class device_vector {
     return *this;
   }
   device_vector(const std::vector<T>& other) : device_vector(other.begin(), other.end()) {}
+  device_vector(std::initializer_list<T> all) : device_vector(all.begin(), all.end()) {}
+  void clear() { resize(0); }
+  void push_back(const T& value) { resize(size_ + 1, value); }
+  template <typename I, typename = typename std::iterator_traits<I>::value_type>
+  void assign(I first, I last) { *this = device_vector(first, last); }
   T front() const { return data_[0]; }
   T back() const { return data_[size_ - 1]; }
   void resize(size_t count, const T& value = T()) {
@@ -40,5 +51,10 @@ class device_vector {
   size_t size_;
 };
 template <typename T>
-using host_vector = std::vector<T>;
+class host_vector : public std::vector<T> {
+ public:
+  using std::vector<T>::vector;
+  host_vector(const std::vector<T>& other) : std::vector<T>(other) {}
+  host_vector(const device_vector<T>& other) : std::vector<T>(other.begin(), other.end()) {}
+};
 }

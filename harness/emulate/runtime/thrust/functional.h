@@ -1,4 +1,5 @@
 #pragma once
+#include <cuda/functional>
 #include <functional>
 namespace thrust {
 using std::bit_and;
@@ -18,16 +19,15 @@ using std::modulus;
 using std::negate;
 using std::not_equal_to;
 using std::plus;
-template <typename T = void>
-struct maximum {
-  T operator()(const T& a, const T& b) const { return a < b ? b : a; }
-};
-template <typename T = void>
-struct minimum {
-  T operator()(const T& a, const T& b) const { return b < a ? b : a; }
-};
+using ::cuda::maximum;
+using ::cuda::minimum;
 template <typename T = void>
 struct identity {
+  const T& operator()(const T& a) const { return a; }
+};
+template <>
+struct identity<void> {
+  template <typename T>
   const T& operator()(const T& a) const { return a; }
 };
 template <typename T>

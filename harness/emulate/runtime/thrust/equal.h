@@ -1,0 +1,2 @@
+#pragma once
+#include <thrust/algorithms_of_harness.h>

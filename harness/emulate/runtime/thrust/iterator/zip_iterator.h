@@ -1,0 +1,2 @@
+#pragma once
+#include <thrust/iterator/harness_iterators.h>
