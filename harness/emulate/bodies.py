@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from harness.emulate.tokens import Token, match_forward, step
 
 _ATTRIBUTES = frozenset({
-    "__launch_bounds__", "__attribute__", "__align__", "alignas", "decltype", "noexcept", "__maxnreg__",
+    "__launch_bounds__", "C10_LAUNCH_BOUNDS_1", "C10_LAUNCH_BOUNDS_2",
+    "__attribute__", "__align__", "alignas", "decltype", "noexcept", "__maxnreg__",
     "__cluster_dims__", "enable_if_t", "__block_size__", "__declspec",
 })  # fmt: skip
 

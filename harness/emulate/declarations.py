@@ -112,8 +112,11 @@ class _Reader:
 
 
 def _skip_record(tokens: list[Token], at: int) -> int | None:
-    """What follows `union {...}` or `struct Name`, which is a type as any other."""
+    """What follows `union {...}` or `struct Name {...}`; the `Name` of `struct Name`, which is a type as any other."""
     where = step(tokens, at)
+    after = None if where is None or tokens[where].kind != "word" else step(tokens, where)
+    if after is not None and tokens[after].text == "{":
+        where = after
     if where is not None and tokens[where].text == "{":
         closing = match_forward(tokens, where)
         return None if closing is None else step(tokens, closing)

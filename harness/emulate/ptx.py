@@ -217,10 +217,13 @@ def _words(names: str) -> str:
 
 def _write_control(name: str, arguments: list[str], operands: list[Operand]) -> str | None:  # noqa: PLR0911
     values = [argument for argument in arguments if argument]
-    if name in ("bar.sync", "barrier.sync", "bar.cta.sync", "barrier.sync.aligned"):
+    if re.fullmatch(r"bar(rier)?(\.cta)?\.sync(\.aligned)?", name):
         count = write_value(values[1], operands) if len(values) > 1 else "0"
         number = write_value(values[0], operands)
         return f"::harness_emulator::wait_at_barrier(int({number}), int({count}), 0, 0, __LINE__);"
+    if re.fullmatch(r"bar(rier)?(\.cta)?\.arrive(\.aligned)?", name) and len(values) == 2:
+        number, count = (write_value(value, operands) for value in values)
+        return f"::harness_emulator::arrive_at_barrier(int({number}), int({count}), __LINE__);"
     if name == "bar.warp.sync":
         return f"__syncwarp({write_value(values[0], operands)});"
     if name == "trap":

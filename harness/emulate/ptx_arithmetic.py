@@ -143,7 +143,7 @@ def _write_wide_product(parts: list[str], kind: str, values: list[str], taken: l
     return f"{wide}({wide}({taken[0]}) * {wide}({taken[1]}){added})"
 
 
-def _write_field(parts: list[str], kind: str, values: list[str], taken: list[str]) -> str | None:  # noqa: PLR0911
+def _write_field(parts: list[str], kind: str, values: list[str], taken: list[str]) -> str | None:  # noqa: PLR0911, PLR0912
     match parts[0], len(taken):
         case "not", 1:
             return f"!{taken[0]}" if kind == "bool" else f"{kind}(~{taken[0]})"
@@ -164,6 +164,8 @@ def _write_field(parts: list[str], kind: str, values: list[str], taken: list[str
         case "bfi", 4 if kind == "uint32_t":
             mask = f"uint32_t(((1ull << {taken[3]}) - 1) << {taken[2]})"
             return f"uint32_t((({taken[0]} << {taken[2]}) & {mask}) | ({taken[1]} & ~{mask}))"
+        case "bfind", 1 if kind == "uint32_t" and len(parts) == 2:
+            return f"uint32_t(31 - __clz({taken[0]}))"
         case "prmt", 3:
             return f"__byte_perm({', '.join(taken)})"
         case "lop3", 4:

@@ -13,7 +13,8 @@ from harness.emulate.tokens import Token, match_forward, step
 _RECORDS = frozenset({"struct", "union", "class", "enum"})
 _SIDES = frozenset({"__device__", "__global__", "__constant__", "__managed__", "__shared__"})
 _NO_NAMES = frozenset({
-    "__launch_bounds__", "__attribute__", "__align__", "alignas", "decltype", "noexcept", "__declspec", "requires",
+    "__launch_bounds__", "C10_LAUNCH_BOUNDS_1", "C10_LAUNCH_BOUNDS_2",
+    "__attribute__", "__align__", "alignas", "decltype", "noexcept", "__declspec", "requires",
     "__maxnreg__", "__cluster_dims__", "explicit", "sizeof",
 })  # fmt: skip
 _NO_VARIABLES = frozenset({"using", "typedef", "template", "friend", "namespace", "extern", "static_assert", "return"})

@@ -85,6 +85,11 @@ def test_only_kernels_that_cannot_wait_run_as_plain_loops(body: str, is_plain: b
     assert "run_plain_kernel" not in rewrite(text, checked=True)
 
 
+def test_launch_bounds_of_torchs_stand_before_the_kernel_too() -> None:
+    found = rewrite("C10_LAUNCH_BOUNDS_1(1024)\n__global__ void k(float* x) { x[0] = f(); }")
+    assert "Bounds{1024}" in found and "C10_LAUNCH" not in found
+
+
 @pytest.mark.parametrize(
     "declaration",
     [
@@ -93,6 +98,7 @@ def test_only_kernels_that_cannot_wait_run_as_plain_loops(body: str, is_plain: b
         "__shared__ __align__(16) float a[N * 2], b[4];",
         "static __shared__ volatile int a[32], b;",
         "__shared__ union { typename L::TempStorage load; float store[4]; } a, b[2];",
+        "__shared__ union Both { typename L::TempStorage load; float store[4]; } a, b;",
         "__shared__ struct Pair a, b;",
         "alignas(16) __shared__ Pair<int, float> a[2], b;",
     ],

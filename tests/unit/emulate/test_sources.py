@@ -85,6 +85,9 @@ def test_only_flags_with_a_meaning_for_the_host_are_kept() -> None:
         ("'__shfl_down' was not declared in this scope", False),
         ("'FLT_MAX' was not declared in this scope", False),
         ("'my_function' was not declared in this scope", False),
+        ("'struct cudaDeviceProp' has no member named 'hostNumaId'", True),
+        ("'class harness_emulator::CUDAStream' has no member named 'native_handle'", True),
+        ("'struct Mine' has no member named 'first'", False),
     ],
 )
 def test_an_unknown_name_is_the_emulators_fault_only_where_cuda_may_have_it(error: str, is_uncovered: bool) -> None:

@@ -187,6 +187,7 @@ T* dynamic_shared() {
 
 // Waiting and meeting: see fibers.cpp.
 int wait_at_barrier(int barrier, int threads, int predicate_kind, int predicate, int line);
+void arrive_at_barrier(int barrier, int threads, int line);  // without waiting there
 void wait_for_grid(int line);
 // A barrier in the block's own memory: expected, missing, and how often it was passed.
 void begin_arrivals(unsigned* state, unsigned expected);

@@ -277,6 +277,17 @@ static void begin_next_interval(Thread& thread) {
   go_to(first, &thread.stack_pointer);
 }
 
+void arrive_at_barrier(int number, int threads, int line) {
+  Thread& thread = *current;
+  Block& block = *thread.block;
+  Barrier& barrier = block.barriers[number & (BARRIERS - 1)];
+  barrier.expected = static_cast<uint32_t>(threads);
+  if (barrier.arrived == 0) { barrier.line = line; }
+  ++barrier.arrived;
+  ++thread.interval;
+  if (barrier.arrived >= barrier.expected) { release(block, barrier); }
+}
+
 int wait_at_barrier(int number, int threads, int kind, int predicate, int line) {
   Thread& thread = *current;
   Block& block = *thread.block;

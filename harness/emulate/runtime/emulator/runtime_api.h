@@ -93,8 +93,12 @@ struct cudaDeviceProp {
       memoryBusWidth, cooperativeLaunch, concurrentKernels, unifiedAddressing, integrated, persistingL2CacheMaxSize,
       reservedSharedMemPerBlock, asyncEngineCount, managedMemory, canMapHostMemory, ECCEnabled, computeMode, pciBusID, pciDeviceID, pciDomainID,
       deviceOverlap, kernelExecTimeoutEnabled, isMultiGpuBoard, streamPrioritiesSupported, globalL1CacheSupported,
-      localL1CacheSupported, concurrentManagedAccess, pageableMemoryAccess, accessPolicyMaxWindowSize;
-  size_t memPitch, textureAlignment;
+      localL1CacheSupported, concurrentManagedAccess, pageableMemoryAccess, accessPolicyMaxWindowSize, tccDriver,
+      multiGpuBoardGroupID, hostNativeAtomicSupported, computePreemptionSupported, canUseHostPointerForRegisteredMem,
+      cooperativeMultiDeviceLaunch, singleToDoublePrecisionPerfRatio, pageableMemoryAccessUsesHostPageTables,
+      directManagedMemAccessFromHost, hostRegisterSupported, memoryPoolsSupported, clusterLaunch, unifiedFunctionPointers,
+      maxTexture1D, maxTexture2D[2], maxTexture3D[3], maxSurface2D[2];
+  size_t memPitch, textureAlignment, texturePitchAlignment, surfaceAlignment;
 };
 struct cudaFuncAttributes {
   size_t sharedSizeBytes, constSizeBytes, localSizeBytes;
@@ -421,12 +425,7 @@ enum cudaLaunchAttributeID {
   cudaLaunchAttributeProgrammaticStreamSerialization = 6,
   cudaLaunchAttributePriority = 8
 };
-struct cudaLaunchAttribute {
-  cudaLaunchAttributeID id;
-  struct {
-    int cooperative, programmaticStreamSerializationAllowed, priority;
-  } val;
-};
+#include "attributes.h"
 struct cudaLaunchConfig_t {
   dim3 gridDim, blockDim;
   size_t dynamicSmemBytes = 0;

@@ -20,3 +20,8 @@ struct RestrictPtrTraits {
   typedef T* __restrict__ PtrType;
 };
 }
+constexpr uint32_t CUDA_MAX_THREADS_PER_BLOCK = 1024, CUDA_MAX_THREADS_PER_SM = 2048, CUDA_THREADS_PER_BLOCK_FALLBACK = 256;
+#define C10_MAX_THREADS_PER_BLOCK(count) ((count) <= CUDA_MAX_THREADS_PER_BLOCK ? (count) : CUDA_THREADS_PER_BLOCK_FALLBACK)
+#define C10_MIN_BLOCKS_PER_SM(threads, blocks) \
+  ((threads) * (blocks) <= CUDA_MAX_THREADS_PER_SM ? (blocks) : (CUDA_MAX_THREADS_PER_SM + (threads) - 1) / (threads))
+#define C10_LAUNCH_BOUNDS_0
