@@ -35,9 +35,11 @@ _CUDA_HEADER = re.compile(
 _MISSING_HEADER = re.compile(r"^(\S+?):(\d+):\d+: fatal error: (\S+): No such file or directory", re.MULTILINE)
 # Compilers quote names with these or with plain apostrophes, by their locale.
 _NAME = "[\u2018'](?:[\\w:]+::)?(\\w+)(?:<.*?>)?[\u2019']"
+_SPACE = "[\u2018']([^\u2018\u2019']+)[\u2019']"
 _UNKNOWN_NAME = re.compile(
-    rf"^(\S+?:\d+):\d+: error: .*?{_NAME} (?:was not declared|has not been declared|does not name a (?:template )?type|"
-    "is not a member of [\u2018']([\\w:]+)[\u2019'])"
+    rf"^(\S+?:\d+):\d+: error: .*?{_NAME}(?: in namespace {_SPACE})? "
+    "(?:was not declared|has not been declared|does not name a (?:template )?type|"
+    f"is not a member of {_SPACE})"
     rf"|^(\S+?:\d+):\d+: error: there are no arguments to {_NAME}",
     re.MULTILINE,
 )
@@ -201,7 +203,7 @@ def explain_failure(log: str, prepared: Prepared) -> tuple[str, bool]:
     log = _drop_warnings(log)
     reasons = []
     for found in _UNKNOWN_NAME.finditer(log):
-        place, name, space = found[1] or found[4], found[2] or found[5], found[3] or ""
+        place, name, space = found[1] or found[5], found[2] or found[6], found[3] or found[4] or ""
         if name in prepared.own_names and not _CUDA_NAME.fullmatch(name) and not space:
             continue
         looks_like_cuda = _CUDA_NAME.fullmatch(name) or _CUDA_SPACE.match(space)
