@@ -23,7 +23,7 @@ from harness.build.schedule import FAST_BUILD_BYTES, MemoryGate
 from harness.domain import BuildRequest, BuildToolError
 from harness.emulate import Emulation
 from harness.emulate.headers import RUNTIME, digest_room, digest_runtime, write_target
-from harness.emulate.sources import Prepared, Unit, explain_failure, prepare_sources
+from harness.emulate.sources import Prepared, Unit, drop_cuda_libraries, explain_failure, prepare_sources
 
 SCRIPT = "emulated.sh"
 _WAIT_FOR_KIT_S = 900.0
@@ -217,6 +217,7 @@ def _as_host_request(request: BuildRequest, prepared: Prepared) -> BuildRequest:
         files=prepared.files,
         headers=prepared.headers,
         extra_cuda_cflags=(),
+        extra_ldflags=drop_cuda_libraries(request.extra_ldflags),
         with_cuda=False,
     )
 

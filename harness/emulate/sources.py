@@ -184,6 +184,17 @@ def read_cuda_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(kept)
 
 
+_CUDA_LIBRARY = re.compile(
+    r"(?<!\S)-l ?:?(lib)?(cuda\w*|cu(blas|dnn|fft|rand|solver|sparse|pti)\w*|nv\w+|nccl|(c10|torch)_cuda\w*)"
+    r"(\.so|\.a)?[.\d]*(?!\S)"
+)
+
+
+def drop_cuda_libraries(flags: tuple[str, ...]) -> tuple[str, ...]:
+    """A linker's flags without the libraries of CUDA: what is covered of them is in the runtime's own headers."""
+    return tuple(filter(None, (_CUDA_LIBRARY.sub("", flag).strip() for flag in flags)))
+
+
 def _find_uncovered_headers(name: str, text: str, own: frozenset[str]) -> list[str]:
     problems = []
     for found in _INCLUDE.finditer(text):

@@ -6,7 +6,7 @@ from harness.domain import BuildRequest, DeviceError
 from harness.emulate import TARGETS, Emulation, find_target
 from harness.emulate.declared_names import find_declared_names
 from harness.emulate.headers import write_target
-from harness.emulate.sources import explain_failure, prepare_sources, read_cuda_flags
+from harness.emulate.sources import drop_cuda_libraries, explain_failure, prepare_sources, read_cuda_flags
 
 EMULATION = Emulation(target=find_target("A100"))
 
@@ -68,6 +68,20 @@ def test_only_flags_with_a_meaning_for_the_host_are_kept() -> None:
         "-Xcompiler -fPIC",
     )
     assert read_cuda_flags(flags) == ("-DN=4", "-UM", "-std=c++17")
+
+
+def test_libraries_of_cuda_are_not_linked() -> None:
+    flags = (
+        "-L/usr/local/cuda/lib64 -lcublas",
+        "-lcublasLt",
+        "-lcudart",
+        "-l cuda",
+        "-lc10_cuda",
+        "-lm",
+        "-lculture",
+        "",
+    )
+    assert drop_cuda_libraries(flags) == ("-L/usr/local/cuda/lib64", "-lm", "-lculture")
 
 
 @pytest.mark.parametrize(
