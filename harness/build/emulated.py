@@ -111,8 +111,7 @@ class EmulatedLane:
 
     def _read_commands(self, request: BuildRequest, plan: dict[str, str]) -> _Commands:
         added = " ".join(flag.strip() for flag in request.extra_cflags)
-        flags = strip_name(plan["cflags"].removesuffix(added))
-        flags = re.sub(r"-isystem \S*/include(?= |$)(?<=work/include)|-I\S*work/include", "", flags)
+        flags = read_kit_flags(plan["cflags"], added)
         check = _CHECK_FLAGS if self._emulation.checked else ""
         return _Commands(compiler=plan["cxx"], flags=flags, device_flags=f"{_DEVICE_FLAGS} {_native()} {check}".strip())
 
@@ -176,6 +175,13 @@ class EmulatedLane:
         text = write_binding(job.request)
         bound = text and self._kits.find_binding(job.plan["cxx"], job.commands.flags)
         return (text, bound) if text and bound else None
+
+
+def read_kit_flags(cflags: str, added: str) -> str:
+    """What of a build's flags its kit depends on: not its name, what it adds, or its own headers' folder."""
+    flags = strip_name(cflags.removesuffix(added))
+    flags = re.sub(r"-isystem \S*/include(?= |$)(?<=work/include)|-I\S*work/include", "", flags)
+    return " ".join(flags.split())
 
 
 def _script(steps: list[str], link: str) -> str:
