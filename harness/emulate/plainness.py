@@ -44,8 +44,15 @@ class PlainKernels:
         self._known: dict[str, bool] = {}
 
     def is_plain(self, opening: int, closing: int) -> bool:
-        """Whether the kernel with these braces is. In a checked build none is: each thread must have a name."""
-        return not self._checked and self._is_harmless(range(opening + 1, closing), is_kernel=True)
+        """Whether the kernel with these braces is. In a checked build none is: each thread must have a name.
+
+        Nor is one that a macro defines: there the indices are those of the current thread.
+        """
+        return (
+            not self._checked
+            and not self._tokens[opening].directive
+            and self._is_harmless(range(opening + 1, closing), is_kernel=True)
+        )
 
     def _is_harmless(self, places: range, *, is_kernel: bool) -> bool:
         for at in places:
@@ -111,6 +118,9 @@ def _find_functions(tokens: list[Token]) -> dict[str, list[range]]:
             opening = step(tokens, opening)
         if word is None or opening is None or tokens[word].kind != "word" or tokens[opening].text != "{":
             continue
+        before = step(tokens, word, -1)
+        if before is not None and tokens[before].text in ("{", "}", ";", ")"):
+            continue  # a loop that a macro opens
         end = match_forward(tokens, opening)
         if end is not None and tokens[word].text not in _KEYWORDS:
             found.setdefault(tokens[word].text, []).append(range(opening + 1, end))

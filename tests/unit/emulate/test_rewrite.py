@@ -85,6 +85,17 @@ def test_only_kernels_that_cannot_wait_run_as_plain_loops(body: str, is_plain: b
     assert "run_plain_kernel" not in rewrite(text, checked=True)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__global__ void k(float* x, int n) { CUDA_KERNEL_LOOP(i, n) { x[i] = 1; } }",
+        "#define KERNEL(name) __global__ void name(float* x) { x[threadIdx.x] = 1; }\n",
+    ],
+)
+def test_a_kernel_whose_indices_are_a_macros_affair_is_no_plain_loop(text: str) -> None:
+    assert "::run_kernel(" in rewrite(text)
+
+
 def test_launch_bounds_of_torchs_stand_before_the_kernel_too() -> None:
     found = rewrite("C10_LAUNCH_BOUNDS_1(1024)\n__global__ void k(float* x) { x[0] = f(); }")
     assert "Bounds{1024}" in found and "C10_LAUNCH" not in found
