@@ -38,16 +38,26 @@ class BlockScan {
   void ExclusiveSum(T value, T& out, T& total) { ExclusiveScan(value, out, T(), cub::Sum(), total); }
   template <int N>
   void InclusiveSum(T (&values)[N], T (&out)[N]) {
+    T total;
+    InclusiveSum(values, out, total);
+  }
+  template <int N>
+  void InclusiveSum(T (&values)[N], T (&out)[N], T& total) {
     T own = T(), before;
     for (int i = 0; i < N; ++i) { own = own + values[i]; }
-    ExclusiveSum(own, before);
+    ExclusiveSum(own, before, total);
     for (int i = 0; i < N; ++i) { out[i] = before = before + values[i]; }
   }
   template <int N>
   void ExclusiveSum(T (&values)[N], T (&out)[N]) {
+    T total;
+    ExclusiveSum(values, out, total);
+  }
+  template <int N>
+  void ExclusiveSum(T (&values)[N], T (&out)[N], T& total) {
     T own = T(), before;
     for (int i = 0; i < N; ++i) { own = own + values[i]; }
-    ExclusiveSum(own, before);
+    ExclusiveSum(own, before, total);
     for (int i = 0; i < N; ++i) {
       const T value = values[i];
       out[i] = before;
