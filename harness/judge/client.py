@@ -187,11 +187,13 @@ class WorkerClient:
         """Returns when the worker has woken its threads and its device, and waits for the signal to go."""
         self._hear("awake", Outcome.RUNTIME_ERROR, timeout_s)
 
-    def go(self, *, timeout_s: float) -> Called:
-        """Has the announced call made. The clock runs from the judge's go until the worker says that it is done."""
+    def go(self, *, timeout_s: float, stop: bool = False) -> Called:
+        """Has the announced call made. The clock runs from the judge's go until the worker says that it is done.
+        `stop`: the worker is stopped the moment that it has said so, for `pause` or `let_go` to follow."""
         self._arena.synchronize()
         began_ns = time.perf_counter_ns()
-        answer = self._ask(GO, "called", Outcome.RUNTIME_ERROR, timeout_s)
+        self._tell(GO, "called", Outcome.RUNTIME_ERROR, timeout_s)
+        answer = self._hear("called", Outcome.RUNTIME_ERROR, timeout_s, stop=stop)
         at_ns = time.perf_counter_ns()
         claim_ns = answer.get("claim_ns")
         if type(claim_ns) is not int or not 0 < claim_ns < MAX_CLAIM_NS:
@@ -233,11 +235,20 @@ class WorkerClient:
     def collect_garbage(self, *, timeout_s: float) -> None:
         self._ask({"kind": "collect"}, "collected", Outcome.RUNTIME_ERROR, timeout_s)
 
-    def pause(self, places: Sequence[Place] = ()) -> Stopped:
+    def stop_at_once(self) -> None:
+        """Stops the process that runs the candidate, without asking anybody: for `pause`, or `let_go`, to follow."""
+        self._worker.stop_at_once()
+
+    def let_go(self) -> None:
+        """Takes `stop_at_once` back."""
+        self._worker.let_go()
+
+    def pause(self, places: Sequence[Place] = (), *, asks_where: bool = False) -> Stopped:
         """Stops the worker, and all that it started, until `resume`; what it has used so far, torch's own threads
-        apart, and what lies at these places in its memory."""
+        apart, what lies at these places in its memory, and where torch's own threads are."""
+        where = [(place.address, place.size_bytes) for place in places]
         try:
-            return self._worker.pause(self._own_threads, [(place.address, place.size_bytes) for place in places])
+            return self._worker.pause(self._own_threads, where, asks_where=asks_where)
         except StillRunning as error:
             finding = Finding(check="pause", severity="fatal", message=str(error))
             raise CandidateFailure(
@@ -298,9 +309,9 @@ class WorkerClient:
             self._arena.synchronize()  # what the judge wrote or still reads is done before the worker goes on
             self._worker.line.send(message, descriptors, timeout_s=timeout_s)
 
-    def _hear(self, expected: str, failure: Outcome, timeout_s: float) -> dict[str, Any]:
+    def _hear(self, expected: str, failure: Outcome, timeout_s: float, *, stop: bool = False) -> dict[str, Any]:
         with self._explaining(expected, failure, timeout_s):
-            answer = self._await_answer(timeout_s)
+            answer = self._await_answer(timeout_s, stop=stop)
             if answer["kind"] == "failed":
                 raise explain_failure(answer, failure)
             if answer["kind"] != expected:
@@ -327,17 +338,23 @@ class WorkerClient:
             raise HarnessError(f"the baseline failed: {raised.message}") from raised
         raise raised from cause
 
-    def _await_answer(self, timeout_s: float) -> dict[str, Any]:
-        """The next answer that is not a build request; time spent building is the judge's, not the candidate's."""
+    def _await_answer(self, timeout_s: float, *, stop: bool) -> dict[str, Any]:
+        """The next answer that is not a build request; time spent building is the judge's, not the candidate's. `stop`:
+        the worker is stopped when it is there."""
         remaining_s = timeout_s
+        on_arrival = self._worker.stop_at_once if stop else None
         while True:
             began_s = time.monotonic()
-            answer, descriptors = self._worker.line.receive(timeout_s=remaining_s, while_waiting=self._watch_memory)
+            answer, descriptors = self._worker.line.receive(
+                timeout_s=remaining_s, while_waiting=self._watch_memory, on_arrival=on_arrival
+            )
             for descriptor in descriptors:
                 os.close(descriptor)
             if answer["kind"] != "build":
                 return answer
             remaining_s = max(remaining_s - (time.monotonic() - began_s), 1.0)
+            if stop:
+                self._worker.let_go()
             self._build(answer)
 
     def _watch_memory(self, every_s: float = 0.0) -> None:

@@ -59,7 +59,7 @@ def compare_clocks(blocks: Sequence[Block]) -> tuple[ClockGap, ...]:
     """The gaps during the calls, while outputs are copied (where they were), while it was woken before them, and (where
     it was watched) in what it did before them.
 
-    Of the first two only the faster half of each side's calls is looked at, by their claims: the median, and so the
+    Of the first three only the faster half of each side's calls is looked at, by their claims: the median, and so the
     speedup, is made there. The lower quartile of what the exchange took is the steadiest thing that can be said of it,
     and who hides work in those calls moves it by just that work.
     """
@@ -72,7 +72,7 @@ def compare_clocks(blocks: Sequence[Block]) -> tuple[ClockGap, ...]:
         LOWER_QUARTILE,
     )
     copied = _gather(block.candidate_copy_us for block in mine), _gather(block.baseline_copy_us for block in theirs)
-    awake = _gather(block.candidate_awake_us for block in blocks), _gather(block.baseline_awake_us for block in blocks)
+    awake = _gather(block.candidate_awake_us for block in mine), _gather(block.baseline_awake_us for block in theirs)
     busy = _gather(block.candidate_busy_us for block in blocks), _gather(block.baseline_busy_us for block in blocks)
     after = [_measure_gap("until its outputs are there", *copied, LOWER_QUARTILE)] if all(copied) else []
     woken = [_measure_gap("while it was woken", *awake, LOWER_QUARTILE)] if all(awake) else []

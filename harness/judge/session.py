@@ -88,6 +88,7 @@ class Run:
     copy_us: float | None = None
     inputs_unchanged: bool = True
     sight: Sight | None = None
+    strays: tuple[str, ...] = ()  # where torch's own threads were while decoy inputs lay there
     awake_us: float | None = None  # how long it took from being let go on to waiting for the signal to go
     idle_busy_us: float | None = None  # how busy it was while decoy inputs lay there and nothing was asked for;
     idle_helpers_us: float | None = None  # and torch's own threads. See `ModelSession.call_timed`
@@ -109,6 +110,7 @@ class ModelSession:
         self.state: dict[str, TensorSpec] = {}
         self._held: dict[str, Tensor] = {}
         self._usage = Usage(helpers_ns=0, busy_ns=0)
+        self._strays: tuple[str, ...] = ()
         self._awake_ns = 0  # when it said so, and
         self._resumed_ns: int | None = None  # when it had been let go on; None until it was stopped again
 
@@ -218,6 +220,7 @@ class ModelSession:
         makes the judge's own work there take longer. `take`: the outputs; without, they are only described, which the
         worker cannot know before it is done. `look`: into the worker's memory too, right after the call.
         """
+        self._strays = ()
         idle = (None, None) if decoy is None else self._watch(self._client.lay_out(tuple(decoy)), device)
         placed = self._client.lay_out(tuple(inputs))
         flush_us = self._show(placed, device, again=decoy is not None)
@@ -225,11 +228,15 @@ class ModelSession:
         run = self._go(placed, looked_before=looked_before, take=take)
         self.get_ready()
         awake_us = None if self._resumed_ns is None else (self._awake_ns - self._resumed_ns) / 1e3
-        return replace(run, awake_us=awake_us, idle_busy_us=idle[0], idle_helpers_us=idle[1], flush_us=flush_us)
+        return replace(
+            run, strays=self._strays, awake_us=awake_us, idle_busy_us=idle[0], idle_helpers_us=idle[1],
+            flush_us=flush_us,
+        )  # fmt: skip
 
     def _watch(self, placed: PlacedInputs, device: JudgeDevice) -> tuple[float, float | None]:
-        """Shows inputs that will not be asked for, and leaves the worker alone with them."""
-        self._show(placed, device, again=False)
+        """Shows inputs that will not be asked for, and leaves the worker alone with them, but for a look, at some
+        moment, at where torch's own threads are: they spin after being woken, and what they use tells little."""
+        self._show(placed, device, again=False, asks_where=not device.is_cuda)
         if device.is_cuda:
             flush_us = device.time_flush_us()
             self._usage = self._pause().usage
@@ -239,7 +246,9 @@ class ModelSession:
         used = self._usage - before
         return (used.busy_ns + used.gone_ns) / 1e3, used.helpers_ns / 1e3
 
-    def _show(self, placed: PlacedInputs, device: JudgeDevice, *, again: bool) -> float | None:
+    def _show(
+        self, placed: PlacedInputs, device: JudgeDevice, *, again: bool, asks_where: bool = False
+    ) -> float | None:
         """Writes inputs and flushes the cache, then lets the worker go on; how long the device took to flush. `again`:
         after others, instead of the go."""
         self._stage(placed)
@@ -251,12 +260,17 @@ class ModelSession:
         device.synchronize()
         self._resumed_ns = None
         self._client.resume()
+        if asks_where:
+            time.sleep(self._random.random() * WATCH_S)
+            self._client.stop_at_once()
+            self._strays = tuple(file for file in self._pause(asks_where=True).code if file is not None)
+            self._client.resume()
         self._client.await_awake(timeout_s=self._limits.call_s)
         self._awake_ns = time.monotonic_ns()
         return flush_us
 
-    def _pause(self, places: Sequence[Place] = ()) -> Stopped:
-        stopped = self._client.pause(places)
+    def _pause(self, places: Sequence[Place] = (), *, asks_where: bool = False) -> Stopped:
+        stopped = self._client.pause(places, asks_where=asks_where)
         if self._resumed_ns is None:
             self._resumed_ns = stopped.resumed_ns
         return stopped
@@ -271,15 +285,18 @@ class ModelSession:
 
     def _go(self, placed: PlacedInputs, *, looked_before: int | None, take: bool) -> Run:
         """`looked_before` None: the judge does not look into the worker's memory."""
-        called = self._client.go(timeout_s=self._limits.call_s)
+        looks = looked_before is not None
+        called = self._client.go(timeout_s=self._limits.call_s, stop=looks)
         has_form = called.tree == self._footprint.tree and _forms(called.specs) == _forms(self._footprint.output_specs)
         self._forget_past(has_form=has_form)
-        if not take and has_form:
+        if not take and has_form:  # nor is it looked at then
             return Run(outputs=_describe_outputs(called), called=called)
         places = choose_places(called.specs, called.addresses, self._random) if has_form else []
         seen, overwritten = None, ""
         if looked_before is not None and has_form:
             seen, overwritten = self._look(places, looked_before)
+        elif looks:
+            self._client.let_go()
         stored_ns = self._client.store(self._output, timeout_s=self._limits.call_s)
         outputs = self._take_outputs() if has_form else _describe_outputs(called)
         run = Run(

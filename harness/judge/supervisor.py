@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -75,11 +76,13 @@ class Usage:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
     """What a worker that has been stopped has used so far, and what was seen in its memory; None where nothing lies.
-    `resumed_ns`, on the monotonic clock, is when it was let go on before that."""
+    `resumed_ns`, on the monotonic clock, is when it was let go on before that. `code` are the files in whose machine
+    code the threads were that were asked for, if that was asked; see `harness.worker.whereabouts`."""
 
     usage: Usage
     resumed_ns: int
     seen: tuple[bytes | None, ...]
+    code: tuple[str | None, ...]
 
 
 class OutputTail:
@@ -109,15 +112,20 @@ class OutputTail:
 class WorkerProcess:
     """One worker: its line, its printed output, and a sure way to end it."""
 
-    def __init__(self, server: Forkserver, pid: int, line: Channel, output: OutputTail, watch: MemoryWatch) -> None:
+    def __init__(
+        self, server: Forkserver, pid: int, *, outer_pid: int, line: Channel, output: OutputTail, watch: MemoryWatch
+    ) -> None:
+        """`outer_pid` is what this process knows as the one that the forkserver knows as `pid`."""
         self._server = server
         self._pid = pid
+        self._outer_pid = outer_pid
         self.line = line
         self._output = output
         self._watch = watch
         self._status: int | None = None
         self._ended = False
         self._process = pid
+        self._handle: int | None = None  # of the process that runs the candidate, where the kernel has such
 
     def end(self, *, grace_s: float = 0.0) -> int | None:
         """Ends the worker and everything it started, after `grace_s` for ending by itself.
@@ -127,17 +135,39 @@ class WorkerProcess:
         if not self._ended:
             self._ended = True
             self.line.close()
+            if self._handle is not None:
+                os.close(self._handle)
+                self._handle = None
             self._status = self._server.kill(self._pid, grace_s)
         return self._status
 
-    def pause(self, helpers: Sequence[int] = (), places: Sequence[tuple[int, int]] = ()) -> Stopped:
+    def stop_at_once(self) -> None:
+        """Stops the process that runs the candidate, without asking anybody: for `pause`, or `let_go`, to follow."""
+        self._signal(signal.SIGSTOP)
+
+    def let_go(self) -> None:
+        """Takes `stop_at_once` back."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._handle is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, number)
+
+    def pause(
+        self, helpers: Sequence[int] = (), places: Sequence[tuple[int, int]] = (), *, asks_where: bool = False
+    ) -> Stopped:
         """Stops the worker and everything it started, until `resume`; what it has used by then, these threads apart,
-        and what lies in its memory at these (address, bytes). Raises StillRunning if some do not stop."""
-        answer = self._server.pause(self._pid, threads=list(helpers), process=self._process, places=list(places))
+        what lies in its memory at these (address, bytes), and where these threads are. Raises StillRunning if some do
+        not stop."""
+        answer = self._server.pause(
+            self._pid, threads=list(helpers), process=self._process, places=list(places), asks_where=asks_where
+        )
         return Stopped(
             usage=Usage(helpers_ns=answer["helpers_ns"], busy_ns=answer["busy_ns"], gone_ns=answer["gone_ns"]),
             resumed_ns=answer["resumed_ns"],
             seen=tuple(None if seen is None else bytes.fromhex(seen) for seen in answer["seen"]),
+            code=tuple(answer["code"]),
         )
 
     def resume(self) -> None:
@@ -160,6 +190,7 @@ class WorkerProcess:
         before anything of a candidate runs: the process found then is the one that `pause` looks into."""
         answer = self._server.ask_about(self._pid, "threads", own_root=self._server.has_own_root)
         self._process = int(answer["process"])
+        self._handle = _open_innermost(self._outer_pid)
         return [int(thread) for thread in answer["ids"]]
 
     def find_overuse(self, arena: int, every_s: float) -> str | None:
@@ -215,8 +246,10 @@ class Forkserver:
             finally:
                 theirs.close()
                 os.close(output.write_end)
-            watch = MemoryWatch(_find_by_inner_id(self._outer_id, int(answer["pid"])), limits.memory_bytes)
-        worker = WorkerProcess(self, int(answer["pid"]), Channel(ours), output, watch)
+            outer_pid = _find_by_inner_id(self._outer_id, int(answer["pid"]))
+            watch = MemoryWatch(outer_pid, limits.memory_bytes)
+        line = Channel(ours)
+        worker = WorkerProcess(self, int(answer["pid"]), outer_pid=outer_pid, line=line, output=output, watch=watch)
         self._await_first_word(worker)
         return worker
 
@@ -367,6 +400,15 @@ def _find_innermost(pid: int) -> int:
     while children := children_of(pid):
         pid = children[0]
     return pid
+
+
+def _open_innermost(pid: int) -> int | None:
+    """A descriptor of that process, through which no other one that is given its number later is ever reached; None
+    where the kernel has no such descriptors."""
+    try:
+        return os.pidfd_open(_find_innermost(pid))
+    except OSError:
+        return None
 
 
 def _find_by_inner_id(parent: int, inner: int) -> int:

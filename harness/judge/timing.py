@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -36,6 +37,9 @@ from harness.judge.truth import trust_outputs
 
 ASK_EVERY = 10  # blocks: whether they are enough takes some resampling to tell
 HOPELESS = 2.0  # times slower
+HELD_UP = 10.0  # times as long, by the judge's own clock, that blocks keep it with the candidate
+# Where torch's own threads wait, whether the baseline's were seen there or not.
+WAITING_CODE = re.compile(r"lib(gomp|i?omp5?|c|pthread|torch|torch_cpu)\b[-.]|ld-linux|\[v")
 DEALT_BLOCKS = 20  # as many are dealt out at a time, what happens in them in random order
 
 
@@ -95,6 +99,9 @@ class PairedTimer:
         self._screened: list[tuple[tuple[Any, ...], Run]] = []
         self._seen = 0
         self._sights: list[str] = []
+        self._places: set[str] = set()  # where torch's own threads of the baseline were seen between calls
+        self._strays: dict[str, int] = {}  # where those of the candidate were, and how often
+        self._spent_s: dict[int, float] = {}  # with each side, in this measurement
 
     def measure(self, name: str, seeds: Iterator[int], problem_floor: float = 0.0) -> TimingResult:
         """`name` is the baseline's; `problem_floor` the noise floor of the problem, where it is known. Measures again,
@@ -118,6 +125,7 @@ class PairedTimer:
         blocks: list[Block] = []
         for session in (self._baseline, self._candidate):
             session.get_ready()
+            self._spent_s[id(session)] = 0.0
         self._sampler = ConditionSampler(
             self._reference.device, self._count_used_s, load_matters=not self._plan.allow_load
         )
@@ -156,9 +164,8 @@ class PairedTimer:
     def _is_enough(self, blocks: list[Block], spent_s: float, baseline_us: float) -> bool:
         floor = self._plan.min_blocks if baseline_us < 1e6 else self._plan.min_blocks_when_slow
         if len(blocks) < floor:
-            return (
-                len(blocks) >= self._plan.min_blocks_when_slow and spent_s > self._plan.budget_s and is_hopeless(blocks)
-            )
+            may_end = len(blocks) >= self._plan.min_blocks_when_slow and spent_s > self._plan.budget_s
+            return may_end and (is_hopeless(blocks) or self._is_held_up())
         if len(blocks) >= self._plan.max_blocks or spent_s > self._plan.budget_s:
             return True
         if (len(blocks) - floor) % ASK_EVERY:
@@ -166,6 +173,11 @@ class PairedTimer:
         ratio, low, high = interval_of(blocks, roughly=True)
         is_narrow = (high - low) / 2 < self._plan.wanted_half_width * ratio
         return is_narrow and resolve_clocks(blocks) <= DISTURBED_SHARE * claimed_us(blocks)
+
+    def _is_held_up(self) -> bool:
+        """Whether the candidate takes so much more time than the baseline, whatever it claims, that the floor of blocks
+        would be there to keep the judge busy."""
+        return self._spent_s[id(self._candidate)] > HELD_UP * self._spent_s[id(self._baseline)]
 
     def _deal(self, counts: tuple[int, int]) -> Iterator[bool]:
         """For block after block whether something is done in it: in so many of twenty, before and after `min_blocks`.
@@ -186,6 +198,9 @@ class PairedTimer:
             runs[id(session)] = self._call(session, inputs, decoy, look=look, take=take)
         baseline, candidate = runs[id(self._baseline)], runs[id(self._candidate)]
         self._note_sights(baseline.sight, candidate.sight)
+        self._places.update(baseline.strays)
+        for file in candidate.strays:
+            self._strays[file] = self._strays.get(file, 0) + 1
         if candidate.copy_us is not None:
             self._keep_some(inputs, candidate)
             if self._random.random() < self._plan.screened_share:
@@ -211,7 +226,9 @@ class PairedTimer:
     ) -> Run:
         """A timed call while everything of the other side is stopped: what it may have left running, such as threads
         that spin for a while after their work, would slow this one down."""
+        began_s = time.monotonic()
         run = session.call_timed(inputs, self._reference.device, decoy=decoy, look=look, take=take)
+        self._spent_s[id(session)] += time.monotonic() - began_s
         if run.flush_us is not None:
             self._sampler.note_flush(run.flush_us)
         return run
@@ -251,6 +268,9 @@ class PairedTimer:
         """What is wrong with one of the calls that were looked at or kept, if anything is."""
         if self._sights:
             return f"when the worker said that a timed call was over, {self._sights[0]}"
+        for file, times in self._strays.items():
+            if file not in self._places and not WAITING_CODE.match(file.rpartition("/")[2]):
+                return f"before it was told to go, threads of torch's own were {times} times at work in {file}"
         for inputs, run in (*self._screened, *self._kept):
             if is_surely_right(run, self._reference.outputs_of(inputs), self._reference):
                 continue

@@ -143,7 +143,7 @@ def _copy_outputs(outputs: FlatOutputs) -> FlatOutputs:
 
 def flatten_outputs(value: Any) -> FlatOutputs:
     """The tensors of a tensor, tuple, list or dict, nested or not. Raises WireError for anything else."""
-    tree, tensors = flatten_value(value, lambda item: isinstance(item, Tensor))
+    tree, tensors = flatten_value(value, lambda item: isinstance(item, Tensor), by_name=True)
     return FlatOutputs(tree=tree, tensors=tuple(tensor.detach() for tensor in tensors))
 
 

@@ -56,10 +56,15 @@ class Channel:
             raise WorkerLost(f"the line was closed while sending: {error}") from error
 
     def receive(
-        self, *, timeout_s: float | None = None, while_waiting: Callable[[], None] | None = None
+        self,
+        *,
+        timeout_s: float | None = None,
+        while_waiting: Callable[[], None] | None = None,
+        on_arrival: Callable[[], None] | None = None,
     ) -> tuple[Message, list[int]]:
         """The next message and its descriptors (owned by the caller). `while_waiting` is called about every
-        50 ms, first when that long has passed; what it raises ends the waiting.
+        50 ms, first when that long has passed; what it raises ends the waiting. `on_arrival` is called when the whole
+        message is there, before anything is done with it.
 
         Raises WorkerLost at the end of the line, WorkerTimeout past the deadline, WireError on a broken frame.
         """
@@ -71,7 +76,10 @@ class Channel:
                 raise WireError(f"a message of {length} bytes was announced, at most {self._max_body_bytes} are taken")
             if announced != len(descriptors):
                 raise WireError(f"{announced} descriptors were announced and {len(descriptors)} came")
-            return _parse(self._read(length, patience)), descriptors
+            body = self._read(length, patience)
+            if on_arrival is not None:
+                on_arrival()
+            return _parse(body), descriptors
         except BaseException:
             for descriptor in descriptors:
                 os.close(descriptor)

@@ -121,14 +121,17 @@ def align(offset: int) -> int:
     return -(-offset // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
 
 
-def flatten_value(value: object, is_tensor: Callable[[object], bool], depth: int = 0) -> tuple[Tree, list[Any]]:
-    """A tree and its tensors in order. Raises WireError for a type that cannot cross, naming it."""
+def flatten_value(
+    value: object, is_tensor: Callable[[object], bool], depth: int = 0, *, by_name: bool = False
+) -> tuple[Tree, list[Any]]:
+    """A tree and its tensors in order. Raises WireError for a type that cannot cross, naming it. `by_name` puts dicts
+    into the order of their keys, since dicts are equal in whatever order they were filled."""
     if depth > MAX_DEPTH:
         raise WireError(f"a value is nested deeper than {MAX_DEPTH}")
     tensors: list[Any] = []
 
     def add(item: object) -> Tree:
-        tree, inner = flatten_value(item, is_tensor, depth + 1)
+        tree, inner = flatten_value(item, is_tensor, depth + 1, by_name=by_name)
         shifted = _shift(tree, len(tensors))
         tensors.extend(inner)
         return shifted
@@ -139,7 +142,9 @@ def flatten_value(value: object, is_tensor: Callable[[object], bool], depth: int
         kind = "tuple" if isinstance(value, tuple) else "list"
         return {kind: [add(item) for item in value]}, tensors
     if isinstance(value, dict):
-        return {"dict": [[str(key), add(item)] for key, item in value.items()]}, tensors
+        items = [(str(key), item) for key, item in value.items()]
+        ordered = sorted(items, key=lambda item: item[0]) if by_name else items
+        return {"dict": [[key, add(item)] for key, item in ordered]}, tensors
     if value is None or isinstance(value, (bool, int, float, str)):
         return {"v": value}, []
     raise WireError(f"a value of type {type(value).__name__} cannot cross the line")

@@ -23,6 +23,7 @@ from harness.worker import confine
 from harness.worker.keeper import run_behind_walls
 from harness.worker.own_code import count_used_bytes, forget_use
 from harness.worker.processes import require_child_lists, shell_status
+from harness.worker.whereabouts import find_code
 
 _PROCESS_CLOCK = 2  # CPUCLOCK_SCHED in the kernel's encoding of another process's clock
 _RUNNING = ("R", "S")  # not stopped: on a processor, or waiting for something
@@ -153,9 +154,9 @@ class Held:
         """Stops a worker with all that it started. How many processes went on all the same, the processor time that
         certain threads and all others have used so far, and what lies at certain places in memory.
 
-        `resumed_ns`: when it was let go on before that. `gone_ns`: as long as the moments, all together, in which
-        something was started, or had been running, and was gone when it was stopped again. The kernel tells of no
-        processor time that such a process has used.
+        `code`: where those threads are, if that was asked. `resumed_ns`: when it was let go on before that.
+        `gone_ns`: as long as the moments, all together, in which something was started, or had been running, and was
+        gone when it was stopped again. The kernel tells of no processor time that such a process has used.
         """
         known = {message["process"]} if self._keepers else set()  # itself, once all around it is known
         tree = _signal_tree(self._pid, signal.SIGSTOP, known=known, spare=self._keepers)
@@ -174,6 +175,7 @@ class Held:
             "gone_ns": self._gone_ns,
             "resumed_ns": self._resumed_ns,
             "seen": _read_memory(message["process"], message["places"]) if message["places"] else [],
+            "code": find_code(message["process"], message["threads"]) if message["asks_where"] else [],
         }
 
     def resume(self) -> None:

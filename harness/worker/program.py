@@ -141,7 +141,7 @@ class Worker:
             result = self._forward(*inputs)
             self._synchronize()
             claim_ns = time.perf_counter_ns() - began_ns
-        tree, tensors = flatten_value(result, torch.is_tensor)
+        tree, tensors = flatten_value(result, torch.is_tensor, by_name=True)
         tensors = [tensor.resolve_conj().resolve_neg() for tensor in tensors]
         outputs = [_describe_output(tensor) for tensor in tensors]
         self._keep(tensors)
