@@ -32,7 +32,7 @@ from harness.judge.answers import parse_outputs, parse_spec, read_list, read_pai
 from harness.judge.devices import SharedArena
 from harness.judge.failure import CandidateFailure, explain_failure, protocol_failure
 from harness.judge.inspection import Place
-from harness.judge.requests import parse_build_request
+from harness.judge.requests import MAX_SOURCE_CHARACTERS, count_characters, parse_build_request
 from harness.judge.supervisor import StillRunning, Stopped, WorkerProcess
 from harness.wire import (
     GO,
@@ -47,6 +47,7 @@ from harness.wire.layout import place_strided
 
 EXIT_GRACE_S = 2.0  # for a worker that closed its line: the way it ends says why
 MAX_BUILDS = 64  # that one worker may ask for
+MAX_BUILD_CHARACTERS = 4 * MAX_SOURCE_CHARACTERS  # of sources, in all of them together
 MAX_BUILDS_S = 1800.0  # for all of them together
 MAX_BUILD_TIMEOUTS = 2
 MAX_CLAIM_NS = 10**15
@@ -99,6 +100,7 @@ class WorkerClient:
         self._arena = arena
         self._answer_build = answer_build
         self._builds = 0
+        self._build_characters = 0
         self._builds_s = 0.0
         self._build_timeouts = 0
         self._own_threads: list[int] = []  # torch's, started before the candidate's first line
@@ -370,7 +372,11 @@ class WorkerClient:
         self._builds += 1
         if self._builds > MAX_BUILDS:
             raise CandidateFailure(Outcome.REJECTED, f"it asked for more than {MAX_BUILDS} extensions")
-        result = self._answer_build(parse_build_request(message.get("request")))
+        request = parse_build_request(message.get("request"))
+        self._build_characters += count_characters(request)
+        if self._build_characters > MAX_BUILD_CHARACTERS:
+            raise CandidateFailure(Outcome.REJECTED, f"its extensions have over {MAX_BUILD_CHARACTERS} characters")
+        result = self._answer_build(request)
         self._limit_builds(result)
         line = self._worker.line
         if result.library is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.domain import BuildRequest, WireError
 
-MAX_SOURCE_CHARACTERS = 32 * 1024 * 1024
+MAX_SOURCE_CHARACTERS = 8 * 1024 * 1024  # of one extension
 _NAME = re.compile(r"[^/\0]{1,200}")  # whether it can name a module is for the build to say
 _FILE_NAME = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./+-]{0,199}")
 
@@ -33,10 +33,17 @@ def parse_build_request(value: object) -> BuildRequest:
         with_pytorch_error_handling=bool(_flag(value, "with_pytorch_error_handling", True)),
         is_python_module=bool(_flag(value, "is_python_module", True)),
     )
-    texts = (*request.cpp_sources, *request.cuda_sources, *(text for _, text in (*request.files, *request.headers)))
-    if sum(len(text) for text in texts) > MAX_SOURCE_CHARACTERS:
+    if count_characters(request) > MAX_SOURCE_CHARACTERS:
         raise WireError(f"the sources of one extension exceed {MAX_SOURCE_CHARACTERS} characters")
     return request
+
+
+def count_characters(request: BuildRequest) -> int:
+    """How much text a request brings along: each part of it takes time, built or not."""
+    flags = (*request.extra_cflags, *request.extra_cuda_cflags, *request.extra_ldflags)
+    pairs = (*(request.functions or ()), *request.files, *request.headers)
+    texts = (*request.cpp_sources, *request.cuda_sources, *flags, *(text for pair in pairs for text in pair))
+    return sum(map(len, texts))
 
 
 def _matching(value: object, pattern: re.Pattern[str], what: str) -> str:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.domain import BuildRequest, WireError
-from harness.judge.requests import parse_build_request
+from harness.judge.requests import count_characters, parse_build_request
 
 GOOD = {
     "name": "fused_add",
@@ -62,6 +62,11 @@ def test_a_part_that_our_recorder_would_not_send_is_refused(field, value):
 def test_sources_without_end_are_refused():
     with pytest.raises(WireError, match="exceed"):
         parse_build_request({"name": "x", "cpp_sources": ["x" * (40 << 20)]})
+
+
+def test_text_in_flags_and_names_counts_as_well():
+    request = parse_build_request({**GOOD, "extra_cflags": ["-DX=" + "x" * 1000]})
+    assert count_characters(request) == count_characters(parse_build_request({**GOOD, "extra_cflags": []})) + 1004
 
 
 @given(JUNK)

@@ -98,6 +98,15 @@ def test_work_that_threads_do_while_it_is_woken_is_suspect():
     assert "while it was woken" in result.message
 
 
+def test_work_done_while_it_is_woken_is_found_where_only_its_fast_calls_have_it():
+    slow, fast = (measure(baseline_us=500.0, candidate_us=us, blocks=40).blocks for us in (500.0, 250.0))
+    ahead = [replace(block, candidate_awake_us=block.candidate_awake_us + 250.0) for block in fast]
+    timing = summarise_blocks("eager", [*slow[:15], *ahead[:25]], FLOOR)
+    result = confirm_claims(timing)
+    assert timing.speedup > 1.5
+    assert result.outcome is Outcome.SUSPECT
+
+
 def test_on_a_disturbed_machine_only_a_gross_contradiction_is_suspect():
     disturbed = Conditions(disturbed="others were busy")
     small = replace(measure(baseline_us=1000.0, candidate_us=500.0, hidden_us=500.0), conditions=disturbed)

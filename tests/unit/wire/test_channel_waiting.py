@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from harness.domain import WorkerTimeout
+from harness.domain import WireError, WorkerTimeout
 from harness.wire import Channel, make_pair
 
 
@@ -29,6 +29,17 @@ def test_a_message_that_is_there_is_taken_without_looking_around(line):
     ours, theirs = line
     theirs.send({"kind": "x"})
     assert ours.receive(timeout_s=1.0, while_waiting=stop)[0] == {"kind": "x"}
+
+
+def test_the_arrival_of_a_message_is_told_once_it_is_whole_and_before_it_is_read(line):
+    ours, theirs = line
+    theirs.send({"kind": "x"})
+    arrived = []
+    assert ours.receive(timeout_s=1.0, on_arrival=lambda: arrived.append(1))[0] == {"kind": "x"}
+    theirs.send_signal((4).to_bytes(4, "big") + bytes(4) + b"junk")
+    with pytest.raises(WireError):
+        ours.receive(timeout_s=1.0, on_arrival=lambda: arrived.append(2))
+    assert arrived == [1, 2]
 
 
 def test_looking_around_can_end_the_waiting(line):

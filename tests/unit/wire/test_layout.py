@@ -69,6 +69,16 @@ def test_a_malformed_tree_is_refused(tree):
         rebuild_value(tree, ["only one"])
 
 
+def test_by_name_a_dict_gives_the_same_tree_in_whatever_order_it_was_filled():
+    flat = [
+        flatten_value(value, lambda item: type(item) is object, by_name=True)
+        for value in ({"a": 1, "b": 2}, {"b": 2, "a": 1})
+    ]
+    assert flat[0] == flat[1]
+    b, a = object(), object()
+    assert flatten_value([{"b": b, "a": a}], lambda item: type(item) is object, by_name=True)[1] == [a, b]
+
+
 def test_a_tree_that_is_too_deep_is_refused():
     tree = {"v": 1}
     for _ in range(200):
