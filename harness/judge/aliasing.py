@@ -46,6 +46,8 @@ class AliasCheck:
         """Call after each call with right outputs: what is wrong if those of calls before are no longer the same."""
         if self._may_be_views is None:
             self._may_be_views = returns_views(self._model, inputs)
+            if not self._may_be_views:
+                self._session.pin(run.outputs)
         message = None if self._may_be_views else self._compare(run)
         self._last.appendleft(run.outputs.tensors)
         while len(self._last) > _count_compared(run):

@@ -59,7 +59,7 @@ STEPS = {
     "settled": "start", "ready": "start", "constructed": "construct",
     "awake": "call", "called": "call", "returned": "call",
     "dumped": "reading weights", "loaded": "loading weights",
-    "recopied": "copying outputs", "collected": "collecting", "profiled": "profiling",
+    "recopied": "copying outputs", "pinned": "keeping outputs", "collected": "collecting", "profiled": "profiling",
     "ablation": "describing the ablation", "configured": "configuring emulators",
     "kernel_findings": "telling what was found in kernels",
 }  # fmt: skip
@@ -208,8 +208,13 @@ class WorkerClient:
         self._ask(message, "returned", Outcome.RUNTIME_ERROR, timeout_s)
         return time.perf_counter_ns()
 
-    def recopy(self, output: Region, *, age: int, timeout_s: float) -> None:
-        """Has the outputs of the last call, or of one that was `age` calls before it, copied to the arena again."""
+    def pin(self, *, timeout_s: float) -> None:
+        """Has the outputs of the last call kept for good."""
+        self._ask({"kind": "pin"}, "pinned", Outcome.RUNTIME_ERROR, timeout_s)
+
+    def recopy(self, output: Region, *, age: int | None, timeout_s: float) -> None:
+        """Has the outputs of the last call, of one that was `age` calls before it, or (None) of the one that was
+        pinned, copied to the arena again."""
         message = {"kind": "recopy", "age": age, "offset": output.offset, "size_bytes": output.size_bytes}
         self._ask(message, "recopied", Outcome.RUNTIME_ERROR, timeout_s)
 
@@ -237,8 +242,12 @@ class WorkerClient:
     def collect_garbage(self, *, timeout_s: float) -> None:
         self._ask({"kind": "collect"}, "collected", Outcome.RUNTIME_ERROR, timeout_s)
 
+    def find_processes(self) -> None:
+        """Notes what `stop_at_once`, and `go`, are to stop. The worker must be stopped."""
+        self._worker.find_processes()
+
     def stop_at_once(self) -> None:
-        """Stops the process that runs the candidate, without asking anybody: for `pause`, or `let_go`, to follow."""
+        """Stops the worker's processes, without asking anybody: for `pause`, or `let_go`, to follow."""
         self._worker.stop_at_once()
 
     def let_go(self) -> None:

@@ -111,6 +111,8 @@ class _Checker:
             failure = self._take(step)
             if failure is not None:
                 return failure
+        if self._session.has_lost_pinned():
+            return _Failure(Outcome.WRONG_VALUE, "an output of the first call changed when others were made")
         return self._check_weights_kept() if self._weights in ("identical", "loaded") else None
 
     def _take(self, step: str) -> _Failure | None:

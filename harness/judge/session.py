@@ -20,16 +20,18 @@ from torch import Tensor
 from harness.domain import Finding, Outcome
 from harness.judge.client import AnswerBuild, Called, Mode, PlacedInputs, WorkerClient, describe
 from harness.judge.devices import JudgeDevice, SharedArena
+from harness.judge.difference import has_same_bits
 from harness.judge.failure import CandidateFailure, protocol_failure
 from harness.judge.inspection import Past, Place, Sight, choose_places, count_differences, remember
 from harness.judge.supervisor import Forkserver, Stopped, Usage, WorkerLimits
 from harness.judge.truth import FlatOutputs
 from harness.wire import ITEM_BYTES, KEPT_CALLS, Region, TensorSpec, count_kept_calls, flatten_value, place_contiguous
-from harness.wire.layout import ALIGNMENT_BYTES, align, place_strided
+from harness.wire.layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES, align, place_strided
 
 WATCH_S = 300e-6  # as long as a worker is left alone with a decoy: longer than its threads spin after being woken
 PROFILED_CALLS = 5  # as long as so many may take: slow ones are fewer, see `harness.worker.profile`
 LOOKED_BEFORE = 4  # calls before a timed one whose outputs are looked at, of those that the worker still has
+LOOKS_AT_THREADS = 3  # while a decoy is there
 OUTPUT_PLACES = 4096  # 256 bytes apart
 POISON = 0xFF  # NaN in every floating format, -1 in every signed integer
 Weights = Literal["identical", "loaded", "unmatched", "none"]
@@ -111,6 +113,7 @@ class ModelSession:
         self._held: dict[str, Tensor] = {}
         self._usage = Usage(helpers_ns=0, busy_ns=0)
         self._strays: tuple[str, ...] = ()
+        self._pinned: tuple[Tensor, ...] = ()
         self._awake_ns = 0  # when it said so, and
         self._resumed_ns: int | None = None  # when it had been let go on; None until it was stopped again
 
@@ -221,6 +224,8 @@ class ModelSession:
         worker cannot know before it is done. `look`: into the worker's memory too, right after the call.
         """
         self._strays = ()
+        if look:
+            self._client.find_processes()
         idle = (None, None) if decoy is None else self._watch(self._client.lay_out(tuple(decoy)), device)
         placed = self._client.lay_out(tuple(inputs))
         flush_us = self._show(placed, device, again=decoy is not None)
@@ -261,13 +266,18 @@ class ModelSession:
         self._resumed_ns = None
         self._client.resume()
         if asks_where:
-            time.sleep(self._random.random() * WATCH_S)
-            self._client.stop_at_once()
-            self._strays = tuple(file for file in self._pause(asks_where=True).code if file is not None)
-            self._client.resume()
+            self._strays = tuple(self._look_at_threads())
         self._client.await_awake(timeout_s=self._limits.call_s)
         self._awake_ns = time.monotonic_ns()
         return flush_us
+
+    def _look_at_threads(self) -> Iterator[str]:
+        """Where torch's own threads are, at a few moments after the worker was let go on."""
+        for _ in range(LOOKS_AT_THREADS):
+            time.sleep(self._random.random() * WATCH_S / LOOKS_AT_THREADS)
+            self._client.stop_at_once()
+            yield from (file for file in self._pause(asks_where=True).code if file is not None)
+            self._client.resume()
 
     def _pause(self, places: Sequence[Place] = (), *, asks_where: bool = False) -> Stopped:
         stopped = self._client.pause(places, asks_where=asks_where)
@@ -286,7 +296,11 @@ class ModelSession:
     def _go(self, placed: PlacedInputs, *, looked_before: int | None, take: bool) -> Run:
         """`looked_before` None: the judge does not look into the worker's memory."""
         looks = looked_before is not None
-        called = self._client.go(timeout_s=self._limits.call_s, stop=looks)
+        try:
+            called = self._client.go(timeout_s=self._limits.call_s, stop=looks)
+        except CandidateFailure:
+            self._client.let_go()
+            raise
         has_form = called.tree == self._footprint.tree and _forms(called.specs) == _forms(self._footprint.output_specs)
         self._forget_past(has_form=has_form)
         if not take and has_form:  # nor is it looked at then
@@ -332,9 +346,20 @@ class ModelSession:
                 )
         return seen[: len(places)], "; ".join(changed)
 
-    def copy_again(self, *, age: int) -> tuple[Tensor, ...]:
-        """The last outputs, or those of the call that was `age` calls before, as they are now; only after calls with
-        right shapes."""
+    def pin(self, outputs: FlatOutputs) -> None:
+        """Has the worker keep what it returned last, `outputs`, for `has_lost_pinned`. What is large is not kept."""
+        if sum(tensor.numel() * tensor.element_size() for tensor in outputs.tensors) < LARGE_OUTPUT_BYTES:
+            self._client.pin(timeout_s=self._limits.call_s)
+            self._pinned = outputs.tensors
+
+    def has_lost_pinned(self) -> bool:
+        """Whether the outputs that were pinned, if any were, are no longer what they were."""
+        pairs = zip(self.copy_again(age=None), self._pinned, strict=True) if self._pinned else ()
+        return not all(has_same_bits(now, before) for now, before in pairs)
+
+    def copy_again(self, *, age: int | None) -> tuple[Tensor, ...]:
+        """The last outputs, those of the call that was `age` calls before, or (None) those that were pinned, as they
+        are now; only after calls with right shapes."""
         self._bytes_of(self._footprint.output).fill_(POISON)
         self._client.recopy(self._footprint.output, age=age, timeout_s=self._limits.call_s)
         return tuple(self._arena.view(spec).clone() for spec in self._footprint.output_specs)

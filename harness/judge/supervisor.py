@@ -30,7 +30,7 @@ from harness.judge.confinement import (
 )
 from harness.judge.memory import MemoryWatch
 from harness.wire import Channel, make_pair
-from harness.wire.processes import children_of
+from harness.wire.processes import children_of, find_tree
 
 START_TIMEOUT_S = 120.0
 SPAWN_TIMEOUT_S = 20.0
@@ -38,6 +38,7 @@ SPAWN_TIMEOUT_S = 20.0
 # millisecond is enough to be awake for the next operation of the same model.
 SHORT_SPINS = {"GOMP_SPINCOUNT": "20000", "KMP_BLOCKTIME": "1"}
 KEPT_OUTPUT_BYTES = 8000
+MAX_HANDLES = 32  # processes that are stopped without asking the forkserver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,13 +120,15 @@ class WorkerProcess:
         self._server = server
         self._pid = pid
         self._outer_pid = outer_pid
+        self._keepers = {outer_pid}  # our own processes around the worker, and
+        self._innermost = outer_pid  # itself, as this process knows them
         self.line = line
         self._output = output
         self._watch = watch
         self._status: int | None = None
         self._ended = False
         self._process = pid
-        self._handle: int | None = None  # of the process that runs the candidate, where the kernel has such
+        self._handles: dict[int, int] = {}  # descriptors of the processes to be stopped at once, by their ids
 
     def end(self, *, grace_s: float = 0.0) -> int | None:
         """Ends the worker and everything it started, after `grace_s` for ending by itself.
@@ -135,14 +138,18 @@ class WorkerProcess:
         if not self._ended:
             self._ended = True
             self.line.close()
-            if self._handle is not None:
-                os.close(self._handle)
-                self._handle = None
+            self._keep_handles(set())
             self._status = self._server.kill(self._pid, grace_s)
         return self._status
 
+    def find_processes(self) -> None:
+        """Notes what `stop_at_once` is to stop: the worker, and what it has started so far (a part of them where these
+        are many). It must be stopped itself."""
+        others = find_tree(self._outer_pid) - self._keepers - {self._innermost}
+        self._keep_handles({self._innermost, *sorted(others)[:MAX_HANDLES]})
+
     def stop_at_once(self) -> None:
-        """Stops the process that runs the candidate, without asking anybody: for `pause`, or `let_go`, to follow."""
+        """Stops those processes without asking anybody: for `pause`, or `let_go`, to follow."""
         self._signal(signal.SIGSTOP)
 
     def let_go(self) -> None:
@@ -150,9 +157,18 @@ class WorkerProcess:
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
-        if self._handle is not None:
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._handle, number)
+        for handle in self._handles.values():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                signal.pidfd_send_signal(handle, number)
+
+    def _keep_handles(self, processes: set[int]) -> None:
+        """Through a descriptor no other process that is given the same number later is ever reached. Where the kernel
+        has none, or somebody has ended, there is none."""
+        for process in self._handles.keys() - processes:
+            os.close(self._handles.pop(process))
+        for process in processes - self._handles.keys():
+            with contextlib.suppress(OSError):
+                self._handles[process] = os.pidfd_open(process)
 
     def pause(
         self, helpers: Sequence[int] = (), places: Sequence[tuple[int, int]] = (), *, asks_where: bool = False
@@ -190,7 +206,9 @@ class WorkerProcess:
         before anything of a candidate runs: the process found then is the one that `pause` looks into."""
         answer = self._server.ask_about(self._pid, "threads", own_root=self._server.has_own_root)
         self._process = int(answer["process"])
-        self._handle = _open_innermost(self._outer_pid)
+        self._innermost = _find_innermost(self._outer_pid)
+        self._keepers = find_tree(self._outer_pid) - {self._innermost}
+        self.find_processes()
         return [int(thread) for thread in answer["ids"]]
 
     def find_overuse(self, arena: int, every_s: float) -> str | None:
@@ -400,15 +418,6 @@ def _find_innermost(pid: int) -> int:
     while children := children_of(pid):
         pid = children[0]
     return pid
-
-
-def _open_innermost(pid: int) -> int | None:
-    """A descriptor of that process, through which no other one that is given its number later is ever reached; None
-    where the kernel has no such descriptors."""
-    try:
-        return os.pidfd_open(_find_innermost(pid))
-    except OSError:
-        return None
 
 
 def _find_by_inner_id(parent: int, inner: int) -> int:

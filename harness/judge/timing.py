@@ -271,6 +271,8 @@ class PairedTimer:
         for file, times in self._strays.items():
             if file not in self._places and not WAITING_CODE.match(file.rpartition("/")[2]):
                 return f"before it was told to go, threads of torch's own were {times} times at work in {file}"
+        if self._candidate.has_lost_pinned():
+            return "an output of the first call of all changed until the last timed one was over"
         for inputs, run in (*self._screened, *self._kept):
             if is_surely_right(run, self._reference.outputs_of(inputs), self._reference):
                 continue

@@ -153,9 +153,15 @@ class Worker:
         return {"kind": "returned"}
 
     def do_recopy(self, message: dict[str, Any]) -> dict[str, Any]:
-        """The outputs of the last call, or of one that was `age` calls before it, as they are now."""
-        self._copy(self._outputs[message["age"]], message)
+        """The outputs of the last call, of one that was `age` calls before it, or (without an age) of the call that was
+        pinned, as they are now."""
+        self._copy(self._pinned if message["age"] is None else self._outputs[message["age"]], message)
         return {"kind": "recopied"}
+
+    def do_pin(self, _: dict[str, Any]) -> dict[str, Any]:
+        """Keeps the outputs of the last call for good."""
+        self._pinned = self._outputs[0]
+        return {"kind": "pinned"}
 
     def do_profile(self, message: dict[str, Any]) -> dict[str, Any]:
         """Whose time a call takes; in a worker whose mode is "profile"."""
