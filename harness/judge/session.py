@@ -31,6 +31,7 @@ from harness.wire.layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES, align, plac
 WATCH_S = 300e-6  # as long as a worker is left alone with a decoy: longer than its threads spin after being woken
 PROFILED_CALLS = 5  # as long as so many may take: slow ones are fewer, see `harness.worker.profile`
 LOOKED_BEFORE = 4  # calls before a timed one whose outputs are looked at, of those that the worker still has
+REST_S = 1e-3  # before that
 LOOKS_AT_THREADS = 3  # while a decoy is there
 OUTPUT_PLACES = 4096  # 256 bytes apart
 POISON = 0xFF  # NaN in every floating format, -1 in every signed integer
@@ -240,7 +241,12 @@ class ModelSession:
 
     def _watch(self, placed: PlacedInputs, device: JudgeDevice) -> tuple[float, float | None]:
         """Shows inputs that will not be asked for, and leaves the worker alone with them, but for a look, at some
-        moment, at where torch's own threads are: they spin after being woken, and what they use tells little."""
+        moment, at where torch's own threads are: they spin after being woken, and what they use tells little. Before
+        that it may rest: threads of its own, too, spin for a while after a call before they sleep."""
+        if not device.is_cuda:
+            self._client.resume()
+            time.sleep(REST_S)
+            self._usage = self._pause().usage
         self._show(placed, device, again=False, asks_where=not device.is_cuda)
         if device.is_cuda:
             flush_us = device.time_flush_us()
