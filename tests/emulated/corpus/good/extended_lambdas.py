@@ -3,10 +3,14 @@
 forward: (x * torch.sigmoid(x), torch.where(x > 0, x, x * 0.1), x.t() + 0)
 inputs: x = torch.randn(21, 34)
 """
-import torch
+
 from torch import nn
 from torch.utils.cpp_extension import load_inline
-ext = load_inline("lam", "#include <torch/extension.h>\nstd::vector<torch::Tensor> run(torch::Tensor x);", r"""#include <torch/extension.h>
+
+ext = load_inline(
+    "lam",
+    "#include <torch/extension.h>\nstd::vector<torch::Tensor> run(torch::Tensor x);",
+    r"""#include <torch/extension.h>
 #include <utility>
 template <typename F>
 __global__ void apply_kernel(size_t n, F f) { for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += blockDim.x * gridDim.x) f(i); }
@@ -34,7 +38,12 @@ std::vector<torch::Tensor> run(torch::Tensor x) {
   strided_copy<2, true><<<(x.numel() + 63) / 64, 64>>>(in, c.data_ptr<float>(), sizes, strides, x.numel());
   return {a, b, c};
 }
-""", functions=["run"], extra_cuda_cflags=["-O3 --extended-lambda"])
+""",
+    functions=["run"],
+    extra_cuda_cflags=["-O3 --extended-lambda"],
+)
+
+
 class ModelNew(nn.Module):
     def forward(self, x):
         return tuple(ext.run(x))
