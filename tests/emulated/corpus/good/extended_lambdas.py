@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - written as models write
 """Extended lambdas.
 
 forward: (x * torch.sigmoid(x), torch.where(x > 0, x, x * 0.1), x.t() + 0)
