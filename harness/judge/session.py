@@ -31,7 +31,7 @@ from harness.wire.layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES, align, plac
 WATCH_S = 300e-6  # as long as a worker is left alone with a decoy: longer than its threads spin after being woken
 PROFILED_CALLS = 5  # as long as so many may take: slow ones are fewer, see `harness.worker.profile`
 LOOKED_BEFORE = 4  # calls before a timed one whose outputs are looked at, of those that the worker still has
-REST_S = 1e-3  # before that
+REST_S = 1e-3  # for what a worker has started itself, after each timed call
 LOOKS_AT_THREADS = 3  # while a decoy is there
 OUTPUT_PLACES = 4096  # 256 bytes apart
 POISON = 0xFF  # NaN in every floating format, -1 in every signed integer
@@ -113,6 +113,7 @@ class ModelSession:
         self.state: dict[str, TensorSpec] = {}
         self._held: dict[str, Tensor] = {}
         self._usage = Usage(helpers_ns=0, busy_ns=0)
+        self._has_company = False
         self._strays: tuple[str, ...] = ()
         self._pinned: tuple[Tensor, ...] = ()
         self._awake_ns = 0  # when it said so, and
@@ -193,8 +194,11 @@ class ModelSession:
 
     def get_ready(self) -> None:
         """Makes the state what a call begins with, and stops the worker, with all that it started, until `call_timed`
-        or `stand_down`."""
+        or `stand_down`. What it has started itself may rest before that, as often as there is any: threads spin for a
+        while after a call before they sleep, and before a decoy that would look like work."""
         self.reset_state()
+        if self._has_company:
+            time.sleep(REST_S)
         self._usage = self._pause().usage
 
     def stand_down(self) -> None:
@@ -241,12 +245,7 @@ class ModelSession:
 
     def _watch(self, placed: PlacedInputs, device: JudgeDevice) -> tuple[float, float | None]:
         """Shows inputs that will not be asked for, and leaves the worker alone with them, but for a look, at some
-        moment, at where torch's own threads are: they spin after being woken, and what they use tells little. Before
-        that it may rest: threads of its own, too, spin for a while after a call before they sleep."""
-        if not device.is_cuda:
-            self._client.resume()
-            time.sleep(REST_S)
-            self._usage = self._pause().usage
+        moment, at where torch's own threads are: they spin after being woken, and what they use tells little."""
         self._show(placed, device, again=False, asks_where=not device.is_cuda)
         if device.is_cuda:
             flush_us = device.time_flush_us()
@@ -287,6 +286,7 @@ class ModelSession:
 
     def _pause(self, places: Sequence[Place] = (), *, asks_where: bool = False) -> Stopped:
         stopped = self._client.pause(places, asks_where=asks_where)
+        self._has_company = stopped.has_company
         if self._resumed_ns is None:
             self._resumed_ns = stopped.resumed_ns
         return stopped

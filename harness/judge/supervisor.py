@@ -77,10 +77,12 @@ class Usage:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
     """What a worker that has been stopped has used so far, and what was seen in its memory; None where nothing lies.
-    `resumed_ns`, on the monotonic clock, is when it was let go on before that. `code` are the files in whose machine
+    `has_company`: it has threads or processes that are not its main one, nor torch's own. `resumed_ns`, on the
+    monotonic clock, is when it was let go on before that. `code` are the files in whose machine
     code the threads were that were asked for, if that was asked; see `harness.worker.whereabouts`."""
 
     usage: Usage
+    has_company: bool
     resumed_ns: int
     seen: tuple[bytes | None, ...]
     code: tuple[str | None, ...]
@@ -181,6 +183,7 @@ class WorkerProcess:
         )
         return Stopped(
             usage=Usage(helpers_ns=answer["helpers_ns"], busy_ns=answer["busy_ns"], gone_ns=answer["gone_ns"]),
+            has_company=answer["has_company"],
             resumed_ns=answer["resumed_ns"],
             seen=tuple(None if seen is None else bytes.fromhex(seen) for seen in answer["seen"]),
             code=tuple(answer["code"]),

@@ -154,9 +154,10 @@ class Held:
         """Stops a worker with all that it started. How many processes went on all the same, the processor time that
         certain threads and all others have used so far, and what lies at certain places in memory.
 
-        `code`: where those threads are, if that was asked. `resumed_ns`: when it was let go on before that.
-        `gone_ns`: as long as the moments, all together, in which something was started, or had been running, and was
-        gone when it was stopped again. The kernel tells of no processor time that such a process has used.
+        `code`: where those threads are, if that was asked. `has_company`: whether there is more than they and the
+        worker's main thread. `resumed_ns`: when it was let go on before that. `gone_ns`: as long as the moments, all
+        together, in which something was started, or had been running, and was gone when it was stopped again. The
+        kernel tells of no processor time that such a process has used.
         """
         known = {message["process"]} if self._keepers else set()  # itself, once all around it is known
         tree = _signal_tree(self._pid, signal.SIGSTOP, known=known, spare=self._keepers)
@@ -173,6 +174,7 @@ class Held:
             "helpers_ns": helpers_ns,
             "busy_ns": self._busy_ns + _count_busy_ns(self._keepers) - helpers_ns,
             "gone_ns": self._gone_ns,
+            "has_company": not tasks <= {message["process"], *message["threads"]},
             "resumed_ns": self._resumed_ns,
             "seen": _read_memory(message["process"], message["places"]) if message["places"] else [],
             "code": find_code(message["process"], message["threads"]) if message["asks_where"] else [],
