@@ -15,9 +15,10 @@ from typing import Any
 import torch
 
 from harness.domain import Candidate, Finding, HarnessError, Outcome, Problem
-from harness.judge.client import AnswerBuild, WorkerClient, describe
+from harness.judge.client import AnswerBuild, WorkerClient
 from harness.judge.devices import JudgeDevice
 from harness.judge.failure import CandidateFailure
+from harness.judge.footprint import LEAST_BYTES, measure_bytes
 from harness.judge.kernel_findings import KernelFinding, parse_kernel_findings, report_kernel_findings
 from harness.judge.loading import CANDIDATE_ENTRY
 from harness.judge.memory_limit import limit_worker
@@ -26,13 +27,10 @@ from harness.judge.session import TimeLimits
 from harness.judge.supervisor import Forkserver
 from harness.problems.load import LoadedProblem, load_problem
 from harness.problems.reduce import REDUCED, Budget, keep_sizes
-from harness.wire import flatten_value
-from harness.wire.layout import place_strided
 
 # As much as the host code may compute and fill on a CPU, with torch's operators, in seconds.
 BUDGET = Budget(elements=250_000_000, flops=40_000_000_000)
 CALL_S = 30.0
-LEAST_BYTES = 1 << 16  # of shared memory
 WHEN = "at the problem's own sizes"
 OF_A_LAUNCH = ("launch", "too_many", "too_much")
 # Where a launch may depend on values that only a kernel could have computed.
@@ -72,7 +70,7 @@ class LaunchChecker:
     @contextmanager
     def _open(self, loaded: LoadedProblem, candidate: Candidate) -> Iterator[WorkerClient]:
         """A worker that has loaded the candidate, and memory for inputs that nobody writes."""
-        arena_bytes = max(map(_measure_bytes, (loaded.init_inputs, _make_inputs(loaded))))
+        arena_bytes = max(measure_bytes(loaded.init_inputs), measure_bytes(_make_inputs(loaded)), LEAST_BYTES)
         worker_limits = limit_worker(self.device.torch_device, arena_bytes)
         with self.device.allocate(arena_bytes) as arena, self.forkserver.spawn(worker_limits) as worker:
             client = WorkerClient(worker, arena, self.answer_build)
@@ -107,11 +105,6 @@ def _launch(client: WorkerClient, loaded: LoadedProblem, limits: TimeLimits) -> 
 def _make_inputs(loaded: LoadedProblem) -> tuple[Any, ...]:
     """Their forms only; they are never written."""
     return tuple(loaded.make_inputs(0, torch.device("meta")))
-
-
-def _measure_bytes(value: Any) -> int:
-    tensors = flatten_value(value, torch.is_tensor)[1]
-    return max(place_strided([describe(tensor) for tensor in tensors])[1], LEAST_BYTES)
 
 
 def _note(why: str) -> Finding:

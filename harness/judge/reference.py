@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.judge.devices import JudgeDevice
-from harness.judge.session import Footprint
+from harness.judge.footprint import Footprint
 from harness.judge.truth import (
     FlatOutputs,
     Truth,

@@ -22,18 +22,18 @@ from harness.judge.client import AnswerBuild, Called, Mode, PlacedInputs, Worker
 from harness.judge.devices import JudgeDevice, SharedArena
 from harness.judge.difference import has_same_bits
 from harness.judge.failure import CandidateFailure, protocol_failure
+from harness.judge.footprint import OUTPUT_PLACES, Footprint
 from harness.judge.inspection import Past, Place, Sight, choose_places, count_differences, remember
 from harness.judge.supervisor import Forkserver, Stopped, Usage, WorkerLimits
 from harness.judge.truth import FlatOutputs
-from harness.wire import ITEM_BYTES, KEPT_CALLS, Region, TensorSpec, count_kept_calls, flatten_value, place_contiguous
-from harness.wire.layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES, align, place_strided
+from harness.wire import ITEM_BYTES, KEPT_CALLS, Region, TensorSpec, count_kept_calls
+from harness.wire.layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES
 
 WATCH_S = 300e-6  # as long as a worker is left alone with a decoy: longer than its threads spin after being woken
 PROFILED_CALLS = 5  # as long as so many may take: slow ones are fewer, see `harness.worker.profile`
 LOOKED_BEFORE = 4  # calls before a timed one whose outputs are looked at, of those that the worker still has
 REST_S = 1e-3  # for what a worker has started itself, after each timed call
 LOOKS_AT_THREADS = 3  # while a decoy is there
-OUTPUT_PLACES = 4096  # 256 bytes apart
 POISON = 0xFF  # NaN in every floating format, -1 in every signed integer
 Weights = Literal["identical", "loaded", "unmatched", "none"]
 
@@ -45,36 +45,6 @@ class TimeLimits:
     start_s: float = 120.0
     construct_s: float = 120.0
     call_s: float = 60.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Footprint:
-    """Where inputs, expected outputs and weights of a problem lie in an arena, and how large it must be."""
-
-    tree: dict[str, Any]
-    output_specs: tuple[TensorSpec, ...]
-    output: Region
-    arena_bytes: int
-
-    @classmethod
-    def measure(
-        cls, inputs: Sequence[Any], outputs: FlatOutputs, state: dict[str, Tensor], wider: Sequence[Any] = ()
-    ) -> Footprint:
-        """`wider` are the same inputs in the layout that takes the most room, if there is one."""
-        inputs_end = max(_measure_inputs(inputs), _measure_inputs(wider))
-        specs, end = place_contiguous([describe(tensor) for tensor in outputs.tensors], align(inputs_end))
-        start = specs[0].offset if specs else align(inputs_end)
-        _, state_end = place_strided([describe(tensor) for tensor in state.values()])
-        region = Region(offset=start, size_bytes=end - start)
-        arena_bytes = max(end + OUTPUT_PLACES * ALIGNMENT_BYTES, state_end, 1 << 16)
-        return cls(tree=outputs.tree, output_specs=specs, output=region, arena_bytes=arena_bytes)
-
-    def with_outputs(self, outputs: FlatOutputs) -> Footprint | None:
-        """The same memory with other outputs in their place; None if they do not fit there."""
-        specs, end = place_contiguous([describe(tensor) for tensor in outputs.tensors], self.output.offset)
-        if end > self.output.offset + self.output.size_bytes:
-            return None
-        return replace(self, tree=outputs.tree, output_specs=specs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -458,11 +428,6 @@ def _judge_sight(places: list[Place], seen: Sequence[bytes | None], outputs: Fla
     """Holds what was seen against the outputs as they were copied."""
     missing = count_differences(places, seen, outputs.tensors)
     return Sight(missing=f"{missing} of {len(places)} elements looked at" if missing else "", overwritten=overwritten)
-
-
-def _measure_inputs(inputs: Sequence[Any]) -> int:
-    """Where inputs end that are laid out from the beginning of an arena, in bytes."""
-    return place_strided([describe(tensor) for tensor in flatten_value(tuple(inputs), torch.is_tensor)[1]])[1]
 
 
 def _forms(specs: Sequence[TensorSpec]) -> list[tuple[str, tuple[int, ...]]]:

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.domain import ProblemError
+from harness.judge.footprint import Footprint
 from harness.judge.reference import SMALL_BYTES, Reference
-from harness.judge.session import Footprint
 from harness.judge.truth import Truth, compute_truth, copy_tensors, map_tensors, write_state
 from harness.judge.vetting import has_only_numbers
 from harness.wire import flatten_value

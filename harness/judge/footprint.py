@@ -1,0 +1,53 @@
+"""How much shared memory a problem's calls need, and where in it inputs and outputs lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.judge.client import describe
+from harness.judge.truth import FlatOutputs
+from harness.wire import Region, TensorSpec, flatten_value, place_contiguous
+from harness.wire.layout import ALIGNMENT_BYTES, align, place_strided
+
+OUTPUT_PLACES = 4096  # 256 bytes apart
+LEAST_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Footprint:
+    """Where inputs, expected outputs and weights of a problem lie in an arena, and how large it must be."""
+
+    tree: dict[str, Any]
+    output_specs: tuple[TensorSpec, ...]
+    output: Region
+    arena_bytes: int
+
+    @classmethod
+    def measure(
+        cls, inputs: Sequence[Any], outputs: FlatOutputs, state: dict[str, Tensor], wider: Sequence[Any] = ()
+    ) -> Footprint:
+        """`wider` are the same inputs in the layout that takes the most room, if there is one."""
+        inputs_end = max(measure_bytes(inputs), measure_bytes(wider))
+        specs, end = place_contiguous([describe(tensor) for tensor in outputs.tensors], align(inputs_end))
+        start = specs[0].offset if specs else align(inputs_end)
+        _, state_end = place_strided([describe(tensor) for tensor in state.values()])
+        region = Region(offset=start, size_bytes=end - start)
+        arena_bytes = max(end + OUTPUT_PLACES * ALIGNMENT_BYTES, state_end, LEAST_BYTES)
+        return cls(tree=outputs.tree, output_specs=specs, output=region, arena_bytes=arena_bytes)
+
+    def with_outputs(self, outputs: FlatOutputs) -> Footprint | None:
+        """The same memory with other outputs in their place; None if they do not fit there."""
+        specs, end = place_contiguous([describe(tensor) for tensor in outputs.tensors], self.output.offset)
+        if end > self.output.offset + self.output.size_bytes:
+            return None
+        return replace(self, tree=outputs.tree, output_specs=specs)
+
+
+def measure_bytes(values: Sequence[Any]) -> int:
+    """Where the tensors of some arguments end that are laid out from the beginning of an arena."""
+    return place_strided([describe(tensor) for tensor in flatten_value(tuple(values), torch.is_tensor)[1]])[1]
