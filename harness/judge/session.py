@@ -51,13 +51,14 @@ class TimeLimits:
 class Run:
     """One call: what the judge found in the poisoned output buffers right after the answer, and both clocks.
 
-    `copy_us` is how long after the answer the outputs lay there, None where they were not asked for. `sight` is what
-    the judge saw in the worker's own memory in between, where it looked (which takes a part of that time, for candidate
-    and baseline alike).
+    `taken`: the outputs were asked for. `copy_us` is how long after the answer they lay there; None where they were not
+    asked for, or the judge looked into the worker's own memory in between, which takes longer than that. `sight` is
+    what it saw there.
     """
 
     outputs: FlatOutputs
     called: Called
+    taken: bool = False
     copy_us: float | None = None
     inputs_unchanged: bool = True
     sight: Sight | None = None
@@ -292,7 +293,8 @@ class ModelSession:
         run = Run(
             outputs=outputs,
             called=called,
-            copy_us=(stored_ns - called.at_ns) / 1e3,
+            taken=True,
+            copy_us=None if looks else (stored_ns - called.at_ns) / 1e3,
             inputs_unchanged=self._client.inputs_unchanged(placed),
             sight=None if seen is None else _judge_sight(places, seen, outputs, overwritten),
         )

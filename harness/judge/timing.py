@@ -60,7 +60,7 @@ class TimingPlan:
     # In how many of twenty blocks, among the first `min_blocks` and after them: in a long measurement fewer are enough.
     watched: tuple[int, int] = (5, 1)  # both sides are shown decoy inputs first
     taken: tuple[int, int] = (14, 5)  # both sides' outputs are taken
-    looked_share: float = 0.4  # of those: the judge looks into both workers' memory right after the call
+    looked_share: float = 0.3  # of those: the judge looks into both workers' memory right after the call
     # Of longer calls all outputs are taken, which costs little then; the moment before them is too short to matter.
     watched_below_us: float = 20_000.0
     attempts: int = 3  # measurements, where something disturbs them
@@ -201,7 +201,7 @@ class PairedTimer:
         self._places.update(baseline.strays)
         for file in candidate.strays:
             self._strays[file] = self._strays.get(file, 0) + 1
-        if candidate.copy_us is not None:
+        if candidate.taken:
             self._keep_some(inputs, candidate)
             if self._random.random() < self._plan.screened_share:
                 self._screen(inputs, baseline, candidate)
