@@ -49,6 +49,11 @@ _MISSING_MEMBER = re.compile(
     "has no member named [\u2018'](\\w+)[\u2019']",
     re.MULTILINE,
 )
+_MISSING_OVERLOAD = re.compile(
+    "^(\\S+?:\\d+):\\d+: error: no matching function for call to [\u2018']"
+    "((?:cooperative_groups|cub|thrust|nvcuda|cuda)::[^(\\n]*)::(\\w+)\\(",
+    re.MULTILINE,
+)
 _CUDA_NAME = re.compile(
     r"__\w+|cuda[A-Z]\w*|cu[A-Z]\w*|cublas\w+|curand\w*|cusparse\w+|cusolver\w+|cufft\w+|cudnn\w+|"
     r"CU[A-Z]\w+|nv[A-Z]\w+|nvrtc\w+|nvtx\w+"
@@ -208,8 +213,9 @@ def _find_uncovered_headers(name: str, text: str, own: frozenset[str]) -> list[s
 def explain_failure(log: str, prepared: Prepared) -> tuple[str, bool]:
     """The log of a failed compilation as a user should read it, and whether the emulator is to blame.
 
-    A name that CUDA may have but no header here declares is not covered, nor is a member that a class of CUDA's lacks
-    here. A name that a header here does declare is invisible to the candidate as it would be to nvcc.
+    A name that CUDA may have but no header here declares is not covered, nor is a member, or a form of one, that a
+    class of CUDA's lacks here. A name that a header here does declare is invisible to the candidate as it would be to
+    nvcc.
     """
     log = _drop_warnings(log)
     reasons = []
@@ -223,7 +229,7 @@ def explain_failure(log: str, prepared: Prepared) -> tuple[str, bool]:
     for found in _MISSING_HEADER.finditer(log):
         if _CUDA_HEADER.match(found[3]):
             reasons.append(f"{found[1]}:{found[2]}: not covered: the header {found[3]}")
-    for found in _MISSING_MEMBER.finditer(log):
+    for found in (*_MISSING_MEMBER.finditer(log), *_MISSING_OVERLOAD.finditer(log)):
         space = re.sub(r"harness_emulator::|<.*", "", found[2])
         reasons.append(f"{found[1]}: not covered: {space}::{found[3]}")
     if reasons:

@@ -105,6 +105,9 @@ def test_libraries_of_cuda_are_not_linked() -> None:
         ("'struct cudaDeviceProp' has no member named 'hostNumaId'", True),
         ("'class harness_emulator::CUDAStream' has no member named 'native_handle'", True),
         ("'struct Mine' has no member named 'first'", False),
+        ("no matching function for call to 'cub::BlockScan<V<2>, 128>::ExclusiveSum(float [4], Prefix&)'", True),
+        ("no matching function for call to 'Mine<cub::Sum>::add(float)'", False),
+        ("no matching function for call to 'add(float, cub::Sum)'", False),
     ],
 )
 def test_an_unknown_name_is_the_emulators_fault_only_where_cuda_may_have_it(error: str, is_uncovered: bool) -> None:
