@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from harness.emulate.tokens import Token, match_forward, step
+from harness.emulate.tokens import LAUNCH_BOUNDS, Token, match_forward, step
 
-_ATTRIBUTES = frozenset({
-    "__launch_bounds__", "C10_LAUNCH_BOUNDS_1", "C10_LAUNCH_BOUNDS_2",
+_ATTRIBUTES = LAUNCH_BOUNDS | frozenset({
     "__attribute__", "__align__", "alignas", "decltype", "noexcept", "__maxnreg__",
     "__cluster_dims__", "enable_if_t", "__block_size__", "__declspec",
 })  # fmt: skip

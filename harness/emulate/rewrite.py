@@ -20,10 +20,9 @@ from harness.emulate.plainness import PlainKernels
 from harness.emulate.ptx import write_ptx
 from harness.emulate.ptx_operands import PtxError
 from harness.emulate.strictness import find_errors
-from harness.emulate.tokens import Token, match_backward, match_forward, step, tokenize
+from harness.emulate.tokens import LAUNCH_BOUNDS, Token, match_backward, match_forward, step, tokenize
 
-_BOUNDS = frozenset({"__launch_bounds__", "C10_LAUNCH_BOUNDS_1", "C10_LAUNCH_BOUNDS_2"})
-_NOT_A_KERNEL_NAME = _BOUNDS | frozenset({
+_NOT_A_KERNEL_NAME = LAUNCH_BOUNDS | frozenset({
     "__attribute__", "__align__", "alignas", "__cluster_dims__", "__maxnreg__", "__declspec",
     "__block_size__", "decltype", "enable_if_t",
 })  # fmt: skip
@@ -173,7 +172,7 @@ def _read_kernel(work: Rewrite, at: int) -> Kernel | None:
             word = step(tokens, where, -1)
             if closing is None or word is None:
                 return None
-            if tokens[word].text in _BOUNDS:
+            if tokens[word].text in LAUNCH_BOUNDS:
                 bounds = (where + 1, closing)
             elif tokens[word].text == "__cluster_dims__":
                 work.refuse(word, "thread block clusters (__cluster_dims__)")
@@ -193,7 +192,7 @@ def _find_bounds_before(tokens: list[Token], at: int) -> tuple[int, int] | None:
     closing = step(tokens, at, -1)
     opening = None if closing is None or tokens[closing].text != ")" else match_backward(tokens, closing)
     word = None if opening is None else step(tokens, opening, -1)
-    if closing is None or opening is None or word is None or tokens[word].text not in _BOUNDS:
+    if closing is None or opening is None or word is None or tokens[word].text not in LAUNCH_BOUNDS:
         return None
     return opening + 1, closing
 
@@ -218,7 +217,7 @@ def _rewrite_kernels(work: Rewrite, kernels: tuple[Kernel, ...], plain: PlainKer
         )
         work.put_before(kernel.closing, "}); ")
     for at, token in enumerate(work.tokens):
-        if token.text in _BOUNDS or token.text in ("__maxnreg__", "__cluster_dims__", "__block_size__"):
+        if token.text in LAUNCH_BOUNDS or token.text in ("__maxnreg__", "__cluster_dims__", "__block_size__"):
             opening = step(work.tokens, at)
             closing = None if opening is None else match_forward(work.tokens, opening)
             if closing is not None:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from harness.emulate.tokens import Token, match_forward, step
+from harness.emulate.tokens import LAUNCH_BOUNDS, Token, match_forward, step
 
 _RECORDS = frozenset({"struct", "union", "class", "enum"})
 _SIDES = frozenset({"__device__", "__global__", "__constant__", "__managed__", "__shared__"})
-_NO_NAMES = frozenset({
-    "__launch_bounds__", "C10_LAUNCH_BOUNDS_1", "C10_LAUNCH_BOUNDS_2",
+_NO_NAMES = LAUNCH_BOUNDS | frozenset({
     "__attribute__", "__align__", "alignas", "decltype", "noexcept", "__declspec", "requires",
     "__maxnreg__", "__cluster_dims__", "explicit", "sizeof",
 })  # fmt: skip

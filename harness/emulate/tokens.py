@@ -28,6 +28,8 @@ _TOKEN = re.compile(
 )
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 _CLOSING = frozenset(_PAIRS.values())
+# What stands in front of a kernel's name, with arguments.
+LAUNCH_BOUNDS = frozenset({"__launch_bounds__", "C10_LAUNCH_BOUNDS_1", "C10_LAUNCH_BOUNDS_2"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -43,7 +44,7 @@ class Case:
     timing: Timing | None = None
     plausibility: Plausibility | None = None
     work: Work | None = None
-    phases_s: dict[str, float] = field(default_factory=dict)
+    phases_s: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     sizes: str = ""  # that the problem was cut to
 
     @contextmanager
@@ -53,7 +54,7 @@ class Case:
         try:
             yield
         finally:
-            self.phases_s[name] = self.phases_s.get(name, 0.0) + time.monotonic() - began_s
+            self.phases_s[name] += time.monotonic() - began_s
 
     def draw_seeds(self) -> Iterator[int]:
         """Endless seeds that all follow from the case's own."""
@@ -65,13 +66,13 @@ class Case:
         """Makes the verdict of another case of the same candidate its own. What was built and spent stays noted."""
         self.findings, self.correctness, self.sizes = other.findings, other.correctness, other.sizes
         for name, spent_s in other.phases_s.items():
-            self.phases_s[name] = self.phases_s.get(name, 0.0) + spent_s
+            self.phases_s[name] += spent_s
 
     def add_build(self, request: BuildRequest, result: BuildResult) -> None:
         self.builds.append(result)
         if result.library is not None:
             self.built.append(request)
-        self.phases_s["build"] = self.phases_s.get("build", 0.0) + result.duration_s
+        self.phases_s["build"] += result.duration_s
 
     def blame_build(self, failure: CandidateFailure) -> CandidateFailure:
         """A candidate that fails to load or run after one of its builds failed has failed to build."""

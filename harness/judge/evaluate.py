@@ -168,9 +168,8 @@ class Judge:
         if syntax_error is not None:
             raise CandidateFailure(Outcome.LOAD_ERROR, syntax_error)
         case.findings += screen_source(candidate.source)
-        loaded = load_problem(problem, subject.workload)
         if self._device is None:
-            self._load_only(case, loaded, candidate)
+            self._load_only(case, load_problem(problem, subject.workload), candidate)
             reason = f"this machine has no device for language {subject.language}"
             raise CandidateFailure(Outcome.NOT_RUN, f"{case.describe_builds()}, but {reason}")
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -23,7 +23,7 @@ from harness.judge.kernel_findings import KernelFinding, parse_kernel_findings, 
 from harness.judge.loading import CANDIDATE_ENTRY
 from harness.judge.memory_limit import limit_worker
 from harness.judge.reference import usable_threads
-from harness.judge.session import TimeLimits
+from harness.judge.session import TimeLimits, open_client
 from harness.judge.supervisor import Forkserver
 from harness.problems.load import LoadedProblem, load_problem
 from harness.problems.reduce import REDUCED, Budget, keep_sizes
@@ -71,18 +71,19 @@ class LaunchChecker:
     def _open(self, loaded: LoadedProblem, candidate: Candidate) -> Iterator[WorkerClient]:
         """A worker that has loaded the candidate, and memory for inputs that nobody writes."""
         arena_bytes = max(measure_bytes(loaded.init_inputs), measure_bytes(_make_inputs(loaded)), LEAST_BYTES)
-        worker_limits = limit_worker(self.device.torch_device, arena_bytes)
-        with self.device.allocate(arena_bytes) as arena, self.forkserver.spawn(worker_limits) as worker:
-            client = WorkerClient(worker, arena, self.answer_build)
-            client.start(
-                candidate.source,
-                CANDIDATE_ENTRY,
-                device=str(self.device.torch_device),
-                threads=usable_threads(),
-                allow_tf32=loaded.problem.allow_tf32,
-                timeout_s=self.limits.start_s,
-                emulates=self.device.describe_emulation(usable_threads(), CALL_S),
-            )
+        opened = open_client(
+            forkserver=self.forkserver,
+            device=self.device,
+            arena_bytes=arena_bytes,
+            source=candidate.source,
+            entry=CANDIDATE_ENTRY,
+            answer_build=self.answer_build,
+            worker_limits=limit_worker(self.device.torch_device, arena_bytes),
+            limits=replace(self.limits, call_s=CALL_S),
+            threads=usable_threads(),
+            allow_tf32=loaded.problem.allow_tf32,
+        )
+        with opened as (client, _):
             yield client
 
 

@@ -407,11 +407,36 @@ def open_session(
     allow_tf32: bool,
     mode: Mode = "plain",
 ) -> Iterator[ModelSession]:
+    """As `open_client`, for a module whose calls' outputs are to be judged."""
+    client_opened = open_client(
+        forkserver=forkserver, device=device, arena_bytes=footprint.arena_bytes, source=source, entry=entry,
+        answer_build=answer_build, worker_limits=worker_limits, limits=limits, threads=threads, allow_tf32=allow_tf32,
+        mode=mode,
+    )  # fmt: skip
+    with client_opened as (client, arena):
+        yield ModelSession(client, arena, footprint, limits)
+
+
+@contextmanager
+def open_client(
+    *,
+    forkserver: Forkserver,
+    device: JudgeDevice,
+    arena_bytes: int,
+    source: str,
+    entry: str,
+    answer_build: AnswerBuild | None,
+    worker_limits: WorkerLimits,
+    limits: TimeLimits,
+    threads: int,
+    allow_tf32: bool,
+    mode: Mode = "plain",
+) -> Iterator[tuple[WorkerClient, SharedArena]]:
     """Starts a worker and imports `source` in it; ends the worker and frees the memory afterwards.
 
     `answer_build` None: the program is our own baseline, which builds nothing.
     """
-    with device.allocate(footprint.arena_bytes) as arena, forkserver.spawn(worker_limits) as worker:
+    with device.allocate(arena_bytes) as arena, forkserver.spawn(worker_limits) as worker:
         client = WorkerClient(worker, arena, answer_build)
         client.start(
             source,
@@ -423,7 +448,7 @@ def open_session(
             mode=mode,
             emulates=device.describe_emulation(threads, limits.call_s),
         )
-        yield ModelSession(client, arena, footprint, limits)
+        yield client, arena
 
 
 def _judge_sight(places: list[Place], seen: Sequence[bytes | None], outputs: FlatOutputs, overwritten: str) -> Sight:

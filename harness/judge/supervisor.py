@@ -78,8 +78,8 @@ class Usage:
 class Stopped:
     """What a worker that has been stopped has used so far, and what was seen in its memory; None where nothing lies.
     `has_company`: it has threads or processes that are not its main one, nor torch's own. `resumed_ns`, on the
-    monotonic clock, is when it was let go on before that. `code` are the files in whose machine
-    code the threads were that were asked for, if that was asked; see `harness.worker.whereabouts`."""
+    monotonic clock, is when it was let go on before that. `code` are the files in whose machine code the threads were
+    that were asked for, if that was asked; see `harness.worker.whereabouts`."""
 
     usage: Usage
     has_company: bool

@@ -11,6 +11,7 @@ import os
 import random
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -100,7 +101,7 @@ class PairedTimer:
         self._seen = 0
         self._sights: list[str] = []
         self._places: set[str] = set()  # where torch's own threads of the baseline were seen between calls
-        self._strays: dict[str, int] = {}  # where those of the candidate were, and how often
+        self._strays: Counter[str] = Counter()  # where those of the candidate were, and how often
         self._spent_s: dict[int, float] = {}  # with each side, in this measurement
 
     def measure(self, name: str, seeds: Iterator[int], problem_floor: float = 0.0) -> TimingResult:
@@ -199,8 +200,7 @@ class PairedTimer:
         baseline, candidate = runs[id(self._baseline)], runs[id(self._candidate)]
         self._note_sights(baseline.sight, candidate.sight)
         self._places.update(baseline.strays)
-        for file in candidate.strays:
-            self._strays[file] = self._strays.get(file, 0) + 1
+        self._strays.update(candidate.strays)
         if candidate.taken:
             self._keep_some(inputs, candidate)
             if self._random.random() < self._plan.screened_share:

@@ -76,8 +76,7 @@ def keep_sizes(problem: Problem, budget: Budget) -> Problem | None:
     """The problem with the sizes that are written in it as its workload `reduced`; None where a call costs more than
     the budget, or nobody can tell what it costs without computing."""
     whole = _with_sizes(problem, list_sizes(problem))
-    cost = _measure(whole)
-    return whole if cost is not None and cost.share_of(budget) <= 1.0 else None
+    return whole if _fits(whole, budget) else None
 
 
 def list_kinder_cuts(problem: Problem, budget: Budget, patient: Budget) -> Iterator[Problem]:
@@ -93,8 +92,7 @@ def list_kinder_cuts(problem: Problem, budget: Budget, patient: Budget) -> Itera
             continue
         tried.append(way)
         cut = _with_sizes(problem, way)
-        cost = _measure(cut)
-        if cost is not None and cost.share_of(patient) <= 1.0 and _runs(cut, patient):
+        if _fits(cut, patient) and _runs(cut, patient):
             yield cut
 
 
@@ -167,6 +165,12 @@ def _with_sizes(problem: Problem, sizes: dict[str, Any]) -> Problem:
 def _measure(problem: Problem) -> _Cost | None:
     """What one call costs, counted without computing; None if the reference does not take these sizes so."""
     return _call(problem, torch.device("meta"))
+
+
+def _fits(problem: Problem, budget: Budget) -> bool:
+    """Whether a call costs at most the budget, counted without computing."""
+    cost = _measure(problem)
+    return cost is not None and cost.share_of(budget) <= 1.0
 
 
 def _runs(problem: Problem, budget: Budget) -> bool:
