@@ -131,7 +131,7 @@ BROKEN_EXPRESSIONS = (
     "blockIdx.w",
 )
 BROKEN_STATEMENTS = (
-    "k<<<blocks, threads>>>(x.data_ptr<float>());", "k<<<blocks>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);",
+    "k<<<blocks, threads>>>(x.data_ptr<float>());", "k<<<>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);",
     "k<<<blocks, threads>>>(x.data_ptr<int>(), y.data_ptr<float>(), n);", "k<<<blocks, threads>>>(x, y, n);",
     "x.no_such_method();", "torch::no_such_function(x);", "auto z = torch::empty_like(x, 1, 2, 3, 4, 5);", "int z = x;",
     "x.sum(torch::kFloat32, 1, 2, 3);", "TORCH_CHECK();", "return 1.5;", "auto options = torch::TensorOptions().no_such_option(1);",
