@@ -165,9 +165,9 @@ def build(builder: Builder, number: int) -> tuple[float, str]:
     )
     began = time.perf_counter()
     result = builder.build(request)
-    if result.library is None:
+    if result.extension is None:
         raise SystemExit(result.log)
-    return time.perf_counter() - began, result.library
+    return time.perf_counter() - began, result.extension
 
 
 def load(library: str, threads: int) -> ModuleType:

@@ -43,7 +43,7 @@ class EmulatedBuild:
 
     returncode: int | None
     log: str
-    library: Path
+    extension: Path
     is_uncovered: bool = False
 
 
@@ -94,7 +94,7 @@ class EmulatedLane:
         library = work / f"{request.name}.so"
         prepared = prepare_sources(request, self._emulation)
         if prepared.uncovered:
-            return EmulatedBuild(returncode=1, log=prepared.uncovered, library=library, is_uncovered=True)
+            return EmulatedBuild(returncode=1, log=prepared.uncovered, extension=library, is_uncovered=True)
         write_plan(_as_host_request(request, prepared), work, architecture)
         plan = read_plan(work)
         commands = self._read_commands(request, plan)
@@ -105,9 +105,9 @@ class EmulatedLane:
         with self._gate.hold(FAST_BUILD_BYTES):
             returncode, log = self._runner.run(["sh", SCRIPT], work, readable=readable)
         if returncode in (0, None):
-            return EmulatedBuild(returncode=returncode, log=log, library=library)
+            return EmulatedBuild(returncode=returncode, log=log, extension=library)
         log, is_uncovered = explain_failure(log, prepared)
-        return EmulatedBuild(returncode=returncode, log=log, library=library, is_uncovered=is_uncovered)
+        return EmulatedBuild(returncode=returncode, log=log, extension=library, is_uncovered=is_uncovered)
 
     def _read_commands(self, request: BuildRequest, plan: dict[str, str]) -> _Commands:
         added = " ".join(flag.strip() for flag in request.extra_cflags)

@@ -31,12 +31,14 @@ def _rename_word(tokens: list[Token], at: int, edit: Callable[[int, str], None])
         edit(at, _RENAMED[text])
         if text == "is_cuda":
             _drop_type_call(tokens, at, edit)
+    elif text in ("get_device", "index", "has_index") and previous in (".", "->") and _is_empty_call(tokens, at):
+        _answer_index(tokens, at, edit)
     elif text == "kCUDA":
         edit(at, "kCPU")
     elif text == "kCPU" and _is_compared(tokens, at):
         edit(at, "kCUDA")
-    elif text == "CUDA" and _is_dispatch_key(tokens, at):
-        edit(at, "CPU")
+    elif text in ("CUDA", "CPU") and _is_dispatch_key(tokens, at):
+        edit(at, "CPU" if text == "CUDA" else "CUDA")
     elif text in _ANSWERS and _follows_cuda(tokens, at):
         _write_answer(tokens, at, edit)
     elif text in ("CUDA", "CPU") and _follows_device_type(tokens, at):
@@ -49,32 +51,38 @@ def _rename_word(tokens: list[Token], at: int, edit: Callable[[int, str], None])
 
 def _is_dispatch_key(tokens: list[Token], at: int) -> bool:
     """`TORCH_LIBRARY_IMPL(name, CUDA, m)`, and the key by its own name."""
-    places: list[str] = []
-    where = step(tokens, at, -1)
-    while where is not None and len(places) < 4:
-        places.append(tokens[where].text)
-        where = step(tokens, where, -1)
-    is_argument = places[:1] == [","] and places[2:] == ["(", "TORCH_LIBRARY_IMPL"]
-    return is_argument or places[:2] == ["::", "DispatchKey"]
+    texts = [tokens[place].text for place in _before(tokens, at, 4)]
+    is_argument = texts[:1] == [","] and texts[2:] == ["(", "TORCH_LIBRARY_IMPL"]
+    return is_argument or texts[:2] == ["::", "DispatchKey"]
 
 
 def _follows_cuda(tokens: list[Token], at: int) -> bool:
-    scope = step(tokens, at, -1)
-    cuda = None if scope is None else step(tokens, scope, -1)
-    outer = None if cuda is None else step(tokens, cuda, -1)
-    torch = None if outer is None else step(tokens, outer, -1)
-    places = [place for place in (torch, outer, cuda, scope) if place is not None]
-    return [tokens[place].text for place in places] == ["torch", "::", "cuda", "::"]
+    return [tokens[place].text for place in _before(tokens, at, 4)] == ["::", "cuda", "::", "torch"]
 
 
 def _write_answer(tokens: list[Token], at: int, edit: Callable[[int, str], None]) -> None:
     """torch's own would say that there is no GPU."""
-    where: int | None = at
-    for _ in range(4):
-        where = None if where is None else step(tokens, where, -1)
-        if where is not None:
-            edit(where, "")
+    for place in _before(tokens, at, 4):
+        edit(place, "")
     edit(at, f"([](auto...) {{ {_ANSWERS[tokens[at].text]} }})")
+
+
+def _answer_index(tokens: list[Token], at: int, edit: Callable[[int, str], None]) -> None:
+    """0, as of the only GPU: on the CPU nothing is on CUDA, which is false, which is 0."""
+    if tokens[at].text == "get_device":
+        edit(at, "is_cuda")
+    elif [tokens[place].text for place in _before(tokens, at, 4)][1:] == [")", "(", "device"]:
+        edit(at, "is_cuda" if tokens[at].text == "index" else "is_cpu")
+
+
+def _before(tokens: list[Token], at: int, count: int) -> list[int]:
+    """Where so many tokens before this one stand, the nearest first; fewer at the beginning."""
+    places: list[int] = []
+    where = step(tokens, at, -1)
+    while where is not None and len(places) < count:
+        places.append(where)
+        where = step(tokens, where, -1)
+    return places
 
 
 def _is_empty_call(tokens: list[Token], at: int) -> bool:
@@ -98,20 +106,13 @@ def _is_compared(tokens: list[Token], at: int) -> bool:
     while before is not None and tokens[before].text == "::":
         before = step(tokens, before, -1)
         before = None if before is None else step(tokens, before, -1)
-    return before is not None and tokens[before].text in ("==", "!=")
+    return before is not None and tokens[before].text in ("==", "!=", "case")
 
 
 def _drop_type_call(tokens: list[Token], at: int, edit: Callable[[int, str], None]) -> None:
     """`x.type().is_cuda()`: a type, unlike a tensor, cannot be asked whether it is on the CPU."""
-    places: list[int] = []
-    where = at
-    for _ in range(5):  # the dot before is_cuda, then `)`, `(`, `type`, and the dot before it
-        found = step(tokens, where, -1)
-        if found is None:
-            return
-        places.append(found)
-        where = found
+    places = _before(tokens, at, 5)  # the dot before is_cuda, then `)`, `(`, `type`, and the dot before it
     texts = [tokens[place].text for place in places]
-    if texts[1:4] == [")", "(", "type"] and texts[4] in (".", "->"):
+    if texts[1:4] == [")", "(", "type"] and texts[4:] in (["."], ["->"]):
         for place in places[:4]:
             edit(place, "")

@@ -34,7 +34,7 @@ _CUDA_HEADER = re.compile(
 )
 _MISSING_HEADER = re.compile(r"^(\S+?):(\d+):\d+: fatal error: (\S+): No such file or directory", re.MULTILINE)
 # Compilers quote names with these or with plain apostrophes, by their locale.
-_NAME = "[\u2018'](?:[\\w:]+::)?(\\w+)(?:<.*?>)?[\u2019']"
+_NAME = "[\u2018'](?:((?:\\w+::)*\\w+)::)?(\\w+)(?:<.*?>)?[\u2019']"
 _SPACE = "[\u2018']([^\u2018\u2019']+)[\u2019']"
 _UNKNOWN_NAME = re.compile(
     rf"^(\S+?:\d+):\d+: error: .*?{_NAME}(?: in namespace {_SPACE})? "
@@ -54,11 +54,15 @@ _MISSING_OVERLOAD = re.compile(
     "((?:cooperative_groups|cub|thrust|nvcuda|cuda)::[^(\\n]*)::(\\w+)\\(",
     re.MULTILINE,
 )
+# Of free functions the compiler names no namespace; the candidate does where it calls them.
+_MISSING_FORM = re.compile(
+    "^(\\S+?:\\d+):\\d+: error: no matching function for call to [\u2018'](\\w+)(?:<.*?>)?\\(", re.MULTILINE
+)
 _CUDA_NAME = re.compile(
     r"__\w+|cuda[A-Z]\w*|cu[A-Z]\w*|cublas\w+|curand\w*|cusparse\w+|cusolver\w+|cufft\w+|cudnn\w+|"
     r"CU[A-Z]\w+|nv[A-Z]\w+|nvrtc\w+|nvtx\w+"
 )
-_CUDA_SPACE = re.compile(r"(cub|thrust|cooperative_groups|cg|wmma|nvcuda|cuda|at::cuda|c10::cuda)\b")
+_CUDA_SPACE = re.compile(r"(cub|thrust|cooperative_groups|cg|wmma|nvcuda|cuda|at::cuda|at::native|c10::cuda)\b")
 # Names that a GPU's compiler does not know either, however much they look as if it did.
 _REMOVED = frozenset({"__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__any", "__all", "__ballot"})
 
@@ -220,7 +224,8 @@ def explain_failure(log: str, prepared: Prepared) -> tuple[str, bool]:
     log = _drop_warnings(log)
     reasons = []
     for found in _UNKNOWN_NAME.finditer(log):
-        place, name, space = found[1] or found[5], found[2] or found[6], found[3] or found[4] or ""
+        place, name = found[1] or found[6], found[3] or found[8]
+        space = found[2] or found[4] or found[5] or ""
         if name in prepared.own_names and not _CUDA_NAME.fullmatch(name) and not space:
             continue
         looks_like_cuda = _CUDA_NAME.fullmatch(name) or _CUDA_SPACE.match(space)
@@ -232,6 +237,11 @@ def explain_failure(log: str, prepared: Prepared) -> tuple[str, bool]:
     for found in (*_MISSING_MEMBER.finditer(log), *_MISSING_OVERLOAD.finditer(log)):
         space = re.sub(r"harness_emulator::|<.*", "", found[2])
         reasons.append(f"{found[1]}: not covered: {space}::{found[3]}")
+    for found in _MISSING_FORM.finditer(log):
+        called = re.compile(rf"\b(thrust|cub)\s*::\s*{found[2]}\b")
+        space = next((match[1] for unit in prepared.units if (match := called.search(unit.text or ""))), None)
+        if space is not None:
+            reasons.append(f"{found[1]}: not covered: this form of {space}::{found[2]}")
     if reasons:
         return "\n".join(dict.fromkeys(reasons)) + f"\n\n{log}", True
     return log, False

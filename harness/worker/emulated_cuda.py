@@ -6,14 +6,21 @@ for; memory is that of the CPU. What cannot be had raises, and says so. The judg
 
 from __future__ import annotations
 
+import functools
+import threading
 import time
-from types import ModuleType, SimpleNamespace
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 import torch.amp.autocast_mode
+import torch.autograd.graph
+from torch.library import Library
 
-from harness.worker.emulated_tensors import GPU, HOST, TensorsOnGpu, map_default_device, names_gpu
+from harness.worker.emulated_tensors import GPU, HOST, TensorsOnGpu, is_on_gpu_already, map_default_device, names_gpu
+
+_KEPT: list[Library] = []  # what they register goes with them
 
 
 def install(target: dict[str, Any]) -> None:
@@ -29,8 +36,21 @@ def install(target: dict[str, Any]) -> None:
     # Recurrent layers would hand their weights to cuDNN, which has nothing to do with tensors of the CPU.
     _replace(torch.backends.cudnn, {"is_acceptable": lambda *_: False})
     _map_autocast()
+    _ignore_recorded_streams()
     _map_library()
+    _map_callbacks()
+    _keep_mathematical_attention()
+    _replace(torch.jit, {"script": _script_only_torchs(torch.jit.script)})
+    # torch's own reads the stream before a mode is asked, and takes none of ours.
+    _replace(torch.Tensor, {"record_stream": lambda *_, **__: None})
     TensorsOnGpu().__enter__()  # type: ignore[no-untyped-call]
+
+
+def _ignore_recorded_streams() -> None:
+    """The same for C++, which asks the dispatcher."""
+    library = Library("aten", "IMPL")  # type: ignore[no-untyped-call]
+    library.impl("record_stream", lambda *_: None, "CPU")  # type: ignore[no-untyped-call]
+    _KEPT.append(library)
 
 
 class Stream:
@@ -126,11 +146,12 @@ def _describe_device(target: dict[str, Any]) -> dict[str, Any]:
         "current_device": lambda: 0,
         "device": DeviceContext,
         "device_of": type("device_of", (DeviceContext,), {}),
-        "get_device_name": lambda *_: target["name"],
-        "get_device_capability": lambda *_: (target["major"], target["minor"]),
-        "get_device_properties": lambda *_: properties,
+        "get_device_name": lambda *_, **__: target["name"],
+        "get_device_capability": lambda *_, **__: (target["major"], target["minor"]),
+        "get_device_properties": lambda *_, **__: properties,
         "get_arch_list": lambda: [f"sm_{target['major']}{target['minor']}"],
         "is_bf16_supported": lambda *_, **__: target["major"] >= 8,
+        "is_current_stream_capturing": lambda: False,
         "can_device_access_peer": lambda *_: False,
     }
 
@@ -142,8 +163,8 @@ def _run_at_once() -> dict[str, Any]:
         "ExternalStream": Stream,
         "Event": Event,
         **_ignore("synchronize", "set_stream", "ipc_collect"),
-        "current_stream": lambda *_: current,
-        "default_stream": lambda *_: current,
+        "current_stream": lambda *_, **__: current,
+        "default_stream": lambda *_, **__: current,
         "stream": StreamContext,
         "StreamContext": StreamContext,
     }
@@ -155,26 +176,29 @@ def _count_memory(target: dict[str, Any]) -> dict[str, Any]:
     reset = ("reset_peak_memory_stats", "reset_max_memory_allocated", "empty_cache", "set_per_process_memory_fraction")
     total = target["total_memory"]
     return {
-        **{name: lambda *_: 0 for name in counters},
+        **{name: lambda *_, **__: 0 for name in counters},
         **_ignore(*reset),
-        "mem_get_info": lambda *_: (total, total),
-        "memory_stats": lambda *_: {},
+        "mem_get_info": lambda *_, **__: (total, total),
+        "memory_stats": lambda *_, **__: {},
         "memory_summary": lambda *_, **__: "",
     }
 
 
 def _seed() -> dict[str, Any]:
     """The CPU's generator is the GPU's as well."""
-    seed = torch.default_generator.manual_seed
+
+    def seed_all(seed: int) -> None:
+        torch.default_generator.manual_seed(int(seed))
+
     return {
-        "manual_seed": lambda value: seed(int(value)) and None,
-        "manual_seed_all": lambda value: seed(int(value)) and None,
+        "manual_seed": seed_all,
+        "manual_seed_all": seed_all,
         "seed": lambda: torch.default_generator.seed() and None,
         "seed_all": lambda: torch.default_generator.seed() and None,
         "initial_seed": torch.default_generator.initial_seed,
-        "get_rng_state": lambda *_: torch.default_generator.get_state(),
+        "get_rng_state": lambda *_, **__: torch.default_generator.get_state(),
         "get_rng_state_all": lambda: [torch.default_generator.get_state()],
-        "set_rng_state": lambda state, *_: torch.default_generator.set_state(state) and None,
+        "set_rng_state": lambda new_state, *_, **__: torch.default_generator.set_state(new_state) and None,
     }
 
 
@@ -189,23 +213,68 @@ def _map_autocast() -> None:
         begin(self, device_type, dtype, *args, **more)
 
     autocast.__init__ = begin_on_cpu  # type: ignore[method-assign]
-    is_enabled = torch.is_autocast_enabled
-    _replace(torch, {"is_autocast_enabled": lambda kind="cuda": is_enabled("cpu" if kind == "cuda" else kind)})
+    is_enabled, dtype_of = torch.is_autocast_enabled, torch.get_autocast_dtype
+
+    def find_dtype(kind: str = "cuda") -> torch.dtype:
+        of_cpu = dtype_of("cpu") if is_enabled("cpu") else torch.float16
+        return of_cpu if kind == "cuda" else dtype_of(kind)
+
+    mapped = {
+        "is_autocast_enabled": lambda kind="cuda": is_enabled("cpu" if kind == "cuda" else kind),
+        "get_autocast_dtype": find_dtype,
+        "get_autocast_gpu_dtype": find_dtype,
+    }
+    _replace(torch, mapped)
 
 
 def _map_library() -> None:
-    """Operators that a candidate registers for CUDA are found with tensors of the CPU."""
-    library, custom_op = torch.library.Library, torch.library.custom_op
-    implement = library.impl
+    """Operators that a candidate registers for CUDA are found with tensors of the CPU, those for the CPU are not."""
+    implement = Library.impl
+    exchanged = {"CUDA": "CPU", "CPU": "CUDA"}
 
-    def implement_on_cpu(self: Any, op_name: Any, fn: Any, dispatch_key: str = "", **more: Any) -> Any:
-        return implement(self, op_name, fn, "CPU" if dispatch_key == "CUDA" else dispatch_key, **more)  # type: ignore[no-untyped-call]
+    def implement_exchanged(self: Any, op_name: Any, fn: Any, dispatch_key: str = "", **more: Any) -> Any:
+        key = exchanged.get(dispatch_key, dispatch_key)
+        return implement(self, op_name, _on_gpu(fn), key, **more)  # type: ignore[no-untyped-call]
 
-    def define_on_cpu(*args: Any, device_types: Any = None, **more: Any) -> Any:
-        return custom_op(*args, device_types="cpu" if device_types == "cuda" else device_types, **more)
+    Library.impl = implement_exchanged  # type: ignore[method-assign]
 
-    library.impl = implement_on_cpu  # type: ignore[method-assign]
-    _replace(torch.library, {"custom_op": define_on_cpu})
+
+def _map_callbacks() -> None:
+    """What torch calls back without its modes, and other threads, see the GPU as well."""
+    engine = _on_gpu(torch.autograd.graph._engine_run_backward)
+    for module in (torch.autograd.graph, torch.autograd):
+        _replace(module, {"_engine_run_backward": engine})
+    _replace(threading.Thread, {"run": _on_gpu(threading.Thread.run)})
+
+
+def _on_gpu(function: Any) -> Any:
+    if not callable(function):
+        return function
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if is_on_gpu_already():
+            return function(*args, **kwargs)
+        with TensorsOnGpu():
+            return function(*args, **kwargs)
+
+    return call
+
+
+def _keep_mathematical_attention() -> None:
+    """Of the ways to compute attention that a candidate may allow, the CPU has this one always."""
+    torch._C._set_sdp_use_math(True)
+    _replace(torch._C, {"_set_sdp_use_math": lambda _: None})
+
+
+def _script_only_torchs(script: Callable[..., Any]) -> Callable[..., Any]:
+    """A candidate's own functions stay what they are: scripted ones see the CPU. torch needs the graphs of some."""
+
+    def leave_unscripted(function: Any, *args: Any, **more: Any) -> Any:
+        is_torchs = getattr(function, "__module__", "").partition(".")[0] == "torch"
+        return script(function, *args, **more) if is_torchs else function
+
+    return leave_unscripted
 
 
 def _leave_uncompiled(model: Any = None, **_: Any) -> Any:
@@ -222,6 +291,6 @@ def _ignore(*names: str) -> dict[str, Any]:
     return {name: make() for name in names}
 
 
-def _replace(module: ModuleType, stand_ins: dict[str, Any]) -> None:
+def _replace(owner: Any, stand_ins: dict[str, Any]) -> None:
     for name, stand_in in stand_ins.items():
-        setattr(module, name, stand_in)
+        setattr(owner, name, stand_in)

@@ -8,7 +8,10 @@ from __future__ import annotations
 import ctypes
 import json
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+
+from harness.worker.host_memory import watch_functions
 
 MAX_FINDINGS = 64
 MAX_TEXT = 600
@@ -21,7 +24,7 @@ class EmulatorLink:
         self._settings: dict[str, Any] = {}
         self._libraries: list[ctypes.CDLL] = []
 
-    def adopt(self, path: Path) -> None:
+    def adopt(self, path: Path, module: Any, source: str) -> None:
         """Takes note of an extension that has been loaded; one without an emulator (plain C++) is left alone."""
         if not self._settings:
             return
@@ -32,8 +35,12 @@ class EmulatorLink:
         library.harness_emulator_configure.argtypes = [ctypes.c_char_p]
         library.harness_emulator_configure.restype = None
         library.harness_emulator_error_text.restype = ctypes.c_char_p
+        library.harness_emulator_keep_from_kernels.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+        library.harness_emulator_keep_from_kernels.restype = None
         self._libraries.append(library)
         _configure(library, self._settings)
+        if isinstance(module, ModuleType):
+            watch_functions(module, source, library.harness_emulator_keep_from_kernels)
 
     def configure(self, changed: dict[str, Any]) -> None:
         """Changes settings of all emulators, those of extensions that are loaded later too. The settings are those of

@@ -143,6 +143,14 @@ def test_a_shared_variable_with_a_value_is_left_for_the_compiler_to_refuse() -> 
     ("text", "expected"),
     [
         ("x.is_cuda()", "x.is_cpu()"),
+        ("x.get_device() == 0", "x.is_cuda() == 0"),
+        ("x.device().index()", "x.device().is_cuda()"),
+        ("found.index()", "found.index()"),
+        (
+            "case torch::DeviceType::CUDA: case torch::DeviceType::CPU:",
+            "case torch::DeviceType::CPU: case torch::DeviceType::CUDA:",
+        ),
+        ("TORCH_LIBRARY_IMPL(ops, CPU, m)", "TORCH_LIBRARY_IMPL(ops, CUDA, m)"),
         ("x.device().is_cpu()", "x.device().is_cuda()"),
         ("x.type().is_cuda()", "x.is_cpu()"),
         ("o.device(torch::kCUDA, 0)", "o.device(torch::kCPU, 0)"),

@@ -108,10 +108,16 @@ def test_libraries_of_cuda_are_not_linked() -> None:
         ("no matching function for call to 'cub::BlockScan<V<2>, 128>::ExclusiveSum(float [4], Prefix&)'", True),
         ("no matching function for call to 'Mine<cub::Sum>::add(float)'", False),
         ("no matching function for call to 'add(float, cub::Sum)'", False),
+        ("no matching function for call to 'reduce_by_key(const thrust::device_t&, float*&)'", True),
+        ("no matching function for call to 'transform(float*&)'", False),
+        ("'at::native::cuda_utils' has not been declared", True),
+        ("'gpu_kernel' is not a member of 'at::native'", True),
+        ("'mine::part' has not been declared", False),
     ],
 )
 def test_an_unknown_name_is_the_emulators_fault_only_where_cuda_may_have_it(error: str, is_uncovered: bool) -> None:
-    prepared = prepare_sources(BuildRequest(name="a", cuda_sources=("int x;",)), EMULATION)
+    source = "void run(float* x) { thrust::reduce_by_key(thrust::device, x); transform(x); }"
+    prepared = prepare_sources(BuildRequest(name="a", cuda_sources=(source,)), EMULATION)
     log, found = explain_failure(f"cuda.cu:3:5: error: {error}\n", prepared)
     assert found == is_uncovered
     assert ("cuda.cu:3: not covered: " in log) == is_uncovered

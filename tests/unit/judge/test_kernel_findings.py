@@ -107,7 +107,7 @@ def test_results_that_depend_on_the_order_are_wrong():
 
 
 def test_what_could_not_be_checked_is_said_and_decides_nothing():
-    unbuilt = BuildResult(key="k", status="uncovered", library=None, log="cuda.cu:3: asm", duration_s=0.0)
+    unbuilt = BuildResult(key="k", status="uncovered", extension=None, log="cuda.cu:3: asm", duration_s=0.0)
     for look in (_Look(unbuilt=unbuilt), _Look(stopped="timeout: 60 s"), _Look(wrong={"ascending": "wrong_value"})):
         checked = _conclude(look)
         assert checked.outcome is None
@@ -122,7 +122,7 @@ def test_findings_that_do_not_decide_are_warnings():
 
 def build(status, log="", lane="emulated"):
     library = "/x.so" if status in ("built", "cached") else None
-    return BuildResult(key="k", status=status, library=library, log=log, duration_s=0.0, lane=lane)
+    return BuildResult(key="k", status=status, extension=library, log=log, duration_s=0.0, lane=lane)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ const char* harness_emulator_take_findings(void) { return FINDINGS; }
 int harness_emulator_take_error(void) { int taken = error; error = 0; return taken; }
 const char* harness_emulator_error_text(int number) { return number == 9 ? "invalid configuration argument" : "?"; }
 const char* told_so_far(void) { return told; }
+void harness_emulator_keep_from_kernels(void* begin, unsigned long bytes) {}
 void leave_error(int number) { error = number; }
 """
 PLAIN = "int seven(void) { return 7; }"
@@ -45,7 +46,7 @@ def emulator(compile_library):
 def link(emulator):
     made = EmulatorLink()
     made.configure({"order": "ascending", "threads": 2})
-    made.adopt(emulator)
+    made.adopt(emulator, None, "")
     return made
 
 
@@ -66,7 +67,7 @@ def test_an_extension_is_told_the_settings_when_it_is_loaded_and_when_they_chang
 def test_findings_are_taken_as_they_are_and_texts_cut(link, compile_library):
     assert link.take_findings() == [{"check": "race", "line": 3, "block": None}]
     many = ",".join([r"{\"message\":\"" + "x" * 2000 + r"\"}"] * 100)
-    link.adopt(compile_library(SOURCE.replace("FINDINGS", f'"[{many}]"'), "other"))
+    link.adopt(compile_library(SOURCE.replace("FINDINGS", f'"[{many}]"'), "other"), None, "")
     found = link.take_findings()
     assert len(found) == 64
     assert len(found[1]["message"]) == 600
@@ -81,7 +82,7 @@ def test_an_error_that_a_launch_has_left_is_raised_once(link):
 
 def test_plain_extensions_are_left_alone_and_nothing_is_adopted_where_nothing_is_emulated(compile_library, emulator):
     link = EmulatorLink()
-    link.adopt(emulator)
+    link.adopt(emulator, None, "")
     link.configure({"order": "ascending"})
-    link.adopt(compile_library(PLAIN, "plain"))
+    link.adopt(compile_library(PLAIN, "plain"), None, "")
     assert link.take_findings() == []

@@ -217,6 +217,7 @@ void* allocate_device(size_t bytes);
 bool release_device(void* pointer);
 bool find_device(const void* pointer, const char** begin, size_t* bytes);
 void know_memory(const void* begin, size_t bytes);
+void forget_memory(const void* begin);  // of others, that was known
 void use_own_allocator();
 
 uint64_t read_clock();

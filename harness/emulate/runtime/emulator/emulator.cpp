@@ -4,6 +4,7 @@
 #include "errors.cpp"
 #include "fibers.cpp"
 #include "faults.cpp"
+#include "host_memory.cpp"
 #include "findings.cpp"
 #include "launch.cpp"
 #include "lines.cpp"

@@ -90,6 +90,9 @@ void on_fault(int signal_number, siginfo_t* info, void* context) {
     error = 716;
   } else if (worker->arena.holds(address)) {
     message = "a thread reads or writes beyond the shared memory of its block";
+  } else if (is_of_host(address)) {
+    check = "host_memory";
+    message = "a thread reads or writes a tensor that is not on the GPU";
   } else {
     message = "a thread reads or writes memory that is no allocation: " + describe_address(address);
   }

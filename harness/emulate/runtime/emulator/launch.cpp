@@ -389,7 +389,10 @@ void start(Launch& launch, const void* key, Bounds bounds) {
   set_order(running);
   begin_checks(running);
   Thread* outer = current;
-  run(running);
+  {
+    const OutOfReach host;
+    run(running);
+  }
   current = outer;
   if (!running.has_failed) { return; }
   set_error(running.stopped.error);

@@ -71,6 +71,11 @@ class Pieces {
     pieces_[static_cast<char*>(const_cast<void*>(begin))] = {bytes, nullptr, 0};
   }
 
+  void forget(const void* begin) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    pieces_.erase(static_cast<char*>(const_cast<void*>(begin)));
+  }
+
  private:
   // CUDA's caching allocator gives 512 bytes at least; a checked build keeps what vector loads need, and no more.
   static size_t granule() {
@@ -110,6 +115,7 @@ void* allocate_device(size_t bytes) { return pieces().allocate(bytes); }
 bool release_device(void* pointer) { return pieces().release(pointer); }
 bool find_device(const void* pointer, const char** begin, size_t* bytes) { return pieces().find(pointer, begin, bytes); }
 void know_memory(const void* begin, size_t bytes) { pieces().know(begin, bytes); }
+void forget_memory(const void* begin) { pieces().forget(begin); }
 void use_own_allocator() {
   static GuardingAllocator* only = new GuardingAllocator;
   c10::SetCPUAllocator(only, 100);

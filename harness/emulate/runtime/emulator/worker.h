@@ -103,6 +103,12 @@ void record(const char* check, const char* severity, const std::string& message,
             const Thread* thread, const std::string& value);
 std::string place_of(const void* code, std::string& file, int& line);
 void begin_checks(RunningLaunch& running);
+// As long as it lives nobody reaches the memory of tensors of the host.
+struct OutOfReach {
+  OutOfReach();
+  ~OutOfReach();
+};
+bool is_of_host(const void* address);
 void begin_block_checks(Block& block);
 void end_block_checks();
 void note_meeting(Warp& warp, uint32_t arrived);

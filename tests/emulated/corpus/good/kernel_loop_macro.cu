@@ -11,7 +11,7 @@
 #include <c10/cuda/CUDAMathCompat.h>
 #include <c10/macros/Macros.h>
 #include <cuda_profiler_api.h>
-#include <nvToolsExt.h>
+#include <nvtx3/nvToolsExt.h>
 #include <curand.h>
 #include <cublas_v2.h>
 #include <cusolverDn.h>

@@ -1,5 +1,5 @@
 // Small PTX instructions that fast kernels use: approximations, conversions, bit fields, wide products.
-// forward: (torch.exp2(x) + torch.tanh(x) + x.half().float() + 3 * torch.arange(x.numel()).reshape(x.shape) % 8)
+// forward: (torch.exp2(x) + torch.tanh(x) + x.half().float() + 3 * torch.arange(x.numel(), device=x.device).reshape(x.shape) % 8)
 // inputs: x = torch.rand(8, 16)
 #include <torch/extension.h>
 #include <cuda_fp16.h>

@@ -1,7 +1,7 @@
 # ruff: noqa: E501, PLR0402 - written as models write
 """Kernels behind extern "C" launchers, declared in cpp_sources, with pointers and a module that keeps weights.
 
-forward: F.leaky_relu(F.linear(x, torch.arange(60.).reshape(5, 12) / 30 - 1, torch.arange(5.)), 0.1)
+forward: F.leaky_relu(F.linear(x, torch.arange(60.).to(x).reshape(5, 12) / 30 - 1, torch.arange(5.).to(x)), 0.1)
 inputs: x = torch.randn(31, 12)
 """
 

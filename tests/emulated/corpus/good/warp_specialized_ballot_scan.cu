@@ -1,5 +1,5 @@
 // Nonzero elements of rows packed to the front, by ballots and population counts.
-// forward: torch.stack([torch.cat([r[r > 0], torch.zeros(int((r <= 0).sum()))]) for r in x])
+// forward: torch.stack([torch.cat([r[r > 0], x.new_zeros(int((r <= 0).sum()))]) for r in x])
 // inputs: x = torch.randn(10, 75)
 #include <torch/extension.h>
 __device__ __forceinline__ unsigned lane_id() { unsigned r; asm volatile("mov.u32 %0, %%laneid;" : "=r"(r)); return r; }
