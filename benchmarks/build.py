@@ -82,7 +82,7 @@ def wrap(command, *, readable, writable):
 builder = Builder(cache=Path(cache), toolchain=probe_toolchain(), wrap=wrap, environment=lambda: dict(os.environ))
 request = BuildRequest(name="relu_bias", cpp_sources=(cpp,), cuda_sources=(source,), functions=(("relu_bias", ""),))
 began = time.monotonic()
-library = builder.build(request).library
+library = builder.build(request).extension
 import importlib.util
 spec = importlib.util.spec_from_file_location("relu_bias", library)
 module = importlib.util.module_from_spec(spec)
@@ -121,7 +121,7 @@ class Bench:
     def build(self, lane: str) -> None:
         """One candidate never seen before; the lane must be the one that was asked for."""
         result = self._builders[lane].build(make_request(self.next_source()))
-        if result.library is None or result.lane != lane:
+        if result.extension is None or result.lane != lane:
             found = f"{result.status} in the {result.lane} lane"
             raise SystemExit(f"expected a library of the {lane} lane, got {found}:\n{result.log[-3000:]}")
 
@@ -134,7 +134,7 @@ class Bench:
     def build_again(self, state: str) -> float:
         """Seconds of a new process until a candidate that was built before is a module; `state` running or starting."""
         source = self.next_source()
-        if self._builders["fast"].build(make_request(source)).library is None:
+        if self._builders["fast"].build(make_request(source)).extension is None:
             raise SystemExit("expected a library")
         arguments = json.dumps([source, CPP, str(self._cache)])
         return read_took([sys.executable, "-c", AGAIN, arguments, state])

@@ -211,8 +211,8 @@ class Bench:
         from harness.judge.ceilings import CeilingStore
         from harness.judge.confinement import clean_environment, interpreter_folders, probe_confinement
         from harness.judge.devices import JudgeDevice
+        from harness.judge.forkserver import Forkserver
         from harness.judge.noise import NoiseFloors
-        from harness.judge.supervisor import Forkserver
 
         self._walls = confinement if not isinstance(confinement, str) else probe_confinement(confinement)
         self._limits = {"call_s": call_s, "start_s": load_s, "construct_s": load_s}
@@ -265,8 +265,9 @@ class Bench:
     def open_session(self, source, problem=TINY_PROBLEM, **worker_limits):
         """A worker that has imported a candidate, without a verdict: (session, the judge's own reference)."""
         from harness.domain import Problem
+        from harness.judge.opening import open_session
         from harness.judge.reference import prepare_reference
-        from harness.judge.session import TimeLimits, open_session
+        from harness.judge.session import TimeLimits
         from harness.judge.supervisor import WorkerLimits
         from harness.problems.load import load_problem
 

@@ -121,10 +121,10 @@ class Builder:
         key = self.key(request)
         refusal = refuse_flags(request)
         if refusal is not None:
-            return BuildResult(key=key, status="refused", library=None, log=refusal, duration_s=0.0)
+            return BuildResult(key=key, status="refused", extension=None, log=refusal, duration_s=0.0)
         if not (request.name.isidentifier() and request.name.isascii()):
             log = f"error: the extension's name {request.name!r} is not an identifier, which its module must have"
-            return BuildResult(key=key, status="failed", library=None, log=log, duration_s=0.0)
+            return BuildResult(key=key, status="failed", extension=None, log=log, duration_s=0.0)
         self._require_tools(request)
         try:
             with self._locked(key):
@@ -178,7 +178,7 @@ class Builder:
         return BuildResult(
             key=key,
             status="cached" if found else "uncovered" if (folder / UNCOVERED).exists() else "failed",
-            library=str(library) if found else None,
+            extension=str(library) if found else None,
             log=(folder / LOG).read_text(encoding="utf-8"),
             duration_s=time.monotonic() - began_s,
             lane=(folder / LANE).read_text(encoding="utf-8"),
@@ -193,7 +193,7 @@ class Builder:
             if returncode is None:
                 log += f"\nbuild stopped after {self._runner.timeout_s:g} s"
                 return BuildResult(
-                    key=key, status="timeout", library=None, log=log, duration_s=time.monotonic() - began_s
+                    key=key, status="timeout", extension=None, log=log, duration_s=time.monotonic() - began_s
                 )
             if returncode != 0 and _KILLED.search(log) and self._has_killed(kills_before):
                 raise HarnessError(
@@ -208,7 +208,7 @@ class Builder:
         return BuildResult(
             key=key,
             status="built" if library is not None else "uncovered" if is_uncovered else "failed",
-            library=None if library is None else str(library),
+            extension=None if library is None else str(library),
             log=log,
             duration_s=time.monotonic() - began_s,
             lane=lane,
@@ -222,7 +222,7 @@ class Builder:
         if self._emulated is not None and request.needs_cuda:
             emulated = self._emulated.build(request, work, self.toolchain.architecture)
             lane = UNCOVERED if emulated.is_uncovered else "emulated"
-            return lane, emulated.returncode, emulated.log, emulated.library
+            return lane, emulated.returncode, emulated.log, emulated.extension
         write_plan(request, work, self.toolchain.architecture)
         fast = None if self._kits is None else prepare_fast(request, work, self._kits)
         if fast is not None:

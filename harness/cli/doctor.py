@@ -167,7 +167,8 @@ def _confinement_check() -> Check:
 
 def _worker_check() -> Check:
     from harness.judge.confinement import probe_confinement
-    from harness.judge.supervisor import Forkserver, WorkerLimits
+    from harness.judge.forkserver import Forkserver
+    from harness.judge.supervisor import WorkerLimits
 
     walls = probe_confinement()
     server = Forkserver(walls)

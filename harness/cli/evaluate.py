@@ -135,6 +135,9 @@ def evaluate(
         chosen = language or guess_language(candidate.read_text(errors="replace") if candidate.is_file() else "")
         tasks = [file_task(candidate, problem, chosen, suite, options)]
     report = evaluate_tasks(tasks, options)
+    if candidate is not None and report.without_workload:
+        how = f"write {options.workload.upper()} = {{...}} into its file" if options.workload else "none could be cut"
+        raise UsageError(f"{problem} has no {options.workload or 'reduced'} workload: {how}")
     if json_output:
         print_json(report, options, single=candidate is not None)
     else:

@@ -41,15 +41,15 @@ class BuildRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildResult:
-    """The outcome of one request. `library` is the path of the shared object when there is one."""
+    """The outcome of one request. `extension` is the path of the shared object when there is one."""
 
     key: str
     status: BuildStatus
-    library: str | None
+    extension: str | None
     log: str
     duration_s: float
     lane: str = "plain"
 
     def __post_init__(self) -> None:
-        if (self.library is not None) != (self.status in ("built", "cached")):
-            raise ValueError(f"a build that is {self.status} cannot have library={self.library!r}")
+        if (self.extension is not None) != (self.status in ("built", "cached")):
+            raise ValueError(f"a build that is {self.status} cannot have extension={self.extension!r}")

@@ -32,9 +32,10 @@ from harness.judge.confinement import (
 )
 from harness.judge.devices import JudgeDevice, open_device
 from harness.judge.evaluate import Judge, JudgeSettings
+from harness.judge.forkserver import Forkserver
 from harness.judge.kernel_check import KernelChecker
+from harness.judge.memory_limit import keep_freed_memory
 from harness.judge.noise import NoiseFloors
-from harness.judge.supervisor import Forkserver
 
 NO_DEVICE = "none"
 Stage = Literal["build", "judge"]
@@ -148,6 +149,7 @@ class LocalExecutor:
 
     def _judge(self, language: Language) -> tuple[Judge, JudgeDevice | None]:
         if language not in self._judges:
+            keep_freed_memory()
             device = open_device(self._settings.device, language, self._settings.gpu)
             self._judges[language] = (self._make_judge(device, language), device)
         return self._judges[language]

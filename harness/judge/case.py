@@ -70,7 +70,7 @@ class Case:
 
     def add_build(self, request: BuildRequest, result: BuildResult) -> None:
         self.builds.append(result)
-        if result.library is not None:
+        if result.extension is not None:
             self.built.append(request)
         self.phases_s["build"] += result.duration_s
 
@@ -86,7 +86,7 @@ class Case:
         build = self._failed_build()
         if build is None:
             return
-        if not any(result.library is not None for result in self.builds):
+        if not any(result.extension is not None for result in self.builds):
             raise _build_failure(build)
         message = "one of the candidate's extensions did not build, and it went on without"
         evidence = shorten_log(build.log)
@@ -134,7 +134,7 @@ class Case:
         )
 
     def _failed_build(self) -> BuildResult | None:
-        return next((build for build in self.builds if build.library is None), None)
+        return next((build for build in self.builds if build.extension is None), None)
 
     def _summarise_builds(self) -> BuildSummary | None:
         if not self.builds:

@@ -7,7 +7,6 @@ a verdict up to `harness.judge.evaluate`; it never leaves this room.
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,8 +18,6 @@ import torch
 from torch import Tensor
 
 from harness.domain import (
-    BuildRequest,
-    BuildResult,
     Finding,
     HarnessError,
     Outcome,
@@ -29,10 +26,10 @@ from harness.domain import (
     WorkerTimeout,
 )
 from harness.judge.answers import parse_outputs, parse_spec, read_list, read_pairs
+from harness.judge.desk import AnswerBuild, BuildDesk
 from harness.judge.devices import SharedArena
 from harness.judge.failure import CandidateFailure, explain_failure, protocol_failure
 from harness.judge.inspection import Place
-from harness.judge.requests import MAX_SOURCE_CHARACTERS, count_characters, parse_build_request
 from harness.judge.supervisor import StillRunning, Stopped, WorkerProcess
 from harness.wire import (
     GO,
@@ -46,13 +43,10 @@ from harness.wire import (
 from harness.wire.layout import place_strided
 
 EXIT_GRACE_S = 2.0  # for a worker that closed its line: the way it ends says why
-MAX_BUILDS = 64  # that one worker may ask for
-MAX_BUILD_CHARACTERS = 4 * MAX_SOURCE_CHARACTERS  # of sources, in all of them together
-MAX_BUILDS_S = 1800.0  # for all of them together
-MAX_BUILD_TIMEOUTS = 2
 MAX_CLAIM_NS = 10**15
 BETWEEN_CALLS_S = 0.2  # memory is looked after more often while a call takes longer
 WORD_BYTES = 8
+SPIN_S = 5e-3  # what takes longer is long enough for the moment in which a sleeper is woken not to matter
 
 # What the worker was doing, by the answer that was due.
 STEPS = {
@@ -64,7 +58,6 @@ STEPS = {
     "kernel_findings": "telling what was found in kernels",
 }  # fmt: skip
 Mode = Literal["plain", "profile", "ablate"]  # see `harness.worker.profile`
-AnswerBuild = Callable[[BuildRequest], BuildResult]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,11 +91,7 @@ class WorkerClient:
     def __init__(self, worker: WorkerProcess, arena: SharedArena, answer_build: AnswerBuild | None) -> None:
         self._worker = worker
         self._arena = arena
-        self._answer_build = answer_build
-        self._builds = 0
-        self._build_characters = 0
-        self._builds_s = 0.0
-        self._build_timeouts = 0
+        self._desk = None if answer_build is None else BuildDesk(worker, answer_build)
         self._own_threads: list[int] = []  # torch's, started before the candidate's first line
 
     def start(
@@ -114,15 +103,19 @@ class WorkerClient:
         threads: int,
         allow_tf32: bool,
         timeout_s: float,
+        spins: bool = False,
         mode: Mode = "plain",
         emulates: dict[str, Any] | None = None,
     ) -> None:
-        """Imports a program, which may ask for builds. Raises CandidateFailure (load_error, ...). `emulates`: see
+        """Imports a program, which may ask for builds. Raises CandidateFailure (load_error, ...). `spins`: judge and
+        worker wait for each other's next word without sleeping, for a while. `emulates`: see
         `JudgeDevice.describe_emulation`."""
         message = {
             "kind": "settle", "device": device, "threads": threads, "allow_tf32": allow_tf32,
-            "size_bytes": self._arena.size_bytes, "emulates": emulates,
+            "size_bytes": self._arena.size_bytes, "spins": spins, "emulates": emulates,
         }  # fmt: skip
+        if spins:
+            self._worker.line.spin(SPIN_S)
         self._ask(message, "settled", Outcome.LOAD_ERROR, timeout_s, (self._arena.descriptor,))
         self._own_threads = self._worker.find_helper_threads()
         message = {"kind": "start", "source": source, "entry": entry, "mode": mode}
@@ -151,10 +144,12 @@ class WorkerClient:
             raise CandidateFailure(Outcome.WRONG_VALUE, changed, (finding,))
         return [self._arena.view(spec) for spec in specs]
 
-    def write_state(self, state: dict[str, Tensor], *, timeout_s: float) -> None:
+    def write_state(self, state: dict[str, Tensor], *, only_copies: bool, timeout_s: float) -> None:
+        """`only_copies`: straight into the tensors, and not the way in which users load weights."""
         placed = self.place(tuple(state.values()))
         entries = [[name, spec.to_json()] for name, spec in zip(state, placed.specs, strict=True)]
-        self._ask({"kind": "load_state", "entries": entries}, "loaded", Outcome.RUNTIME_ERROR, timeout_s)
+        message = {"kind": "load_state", "entries": entries, "only_copies": only_copies}
+        self._ask(message, "loaded", Outcome.RUNTIME_ERROR, timeout_s)
 
     def lay_out(self, value: Any) -> PlacedInputs:
         """Where the tensors of a value are to lie, from the beginning of the arena, with their own strides."""
@@ -212,10 +207,11 @@ class WorkerClient:
         """Has the outputs of the last call kept for good."""
         self._ask({"kind": "pin"}, "pinned", Outcome.RUNTIME_ERROR, timeout_s)
 
-    def recopy(self, output: Region, *, age: int | None, timeout_s: float) -> None:
-        """Has the outputs of the last call, of one that was `age` calls before it, or (None) of the one that was
-        pinned, copied to the arena again."""
-        message = {"kind": "recopy", "age": age, "offset": output.offset, "size_bytes": output.size_bytes}
+    def recopy(self, output: Region, *, age: int = 0, pin: int | None = None, timeout_s: float) -> None:
+        """Has the outputs of the last call, of one that was `age` calls before it, or of one of those that were pinned,
+        copied to the arena again."""
+        place = {"offset": output.offset, "size_bytes": output.size_bytes}
+        message = {"kind": "recopy", "age": age, "pin": pin, **place}
         self._ask(message, "recopied", Outcome.RUNTIME_ERROR, timeout_s)
 
     def profile(self, inputs: Sequence[Any], *, timeout_s: float) -> dict[str, Any]:
@@ -246,28 +242,39 @@ class WorkerClient:
         """Notes what `stop_at_once`, and `go`, are to stop. The worker must be stopped."""
         self._worker.find_processes()
 
-    def stop_at_once(self) -> None:
-        """Stops the worker's processes, without asking anybody: for `pause`, or `let_go`, to follow."""
-        self._worker.stop_at_once()
-
     def let_go(self) -> None:
         """Takes `stop_at_once` back."""
         self._worker.let_go()
 
-    def pause(self, places: Sequence[Place] = (), *, asks_where: bool = False) -> Stopped:
+    def pause(self, places: Sequence[Place] = ()) -> Stopped:
         """Stops the worker, and all that it started, until `resume`; what it has used so far, torch's own threads
-        apart, what lies at these places in its memory, and where torch's own threads are."""
-        where = [(place.address, place.size_bytes) for place in places]
-        try:
-            return self._worker.pause(self._own_threads, where, asks_where=asks_where)
-        except StillRunning as error:
-            finding = Finding(check="pause", severity="fatal", message=str(error))
-            raise CandidateFailure(
-                Outcome.SUSPECT, f"it does not let itself be stopped: {error}", (finding,)
-            ) from error
+        apart, and what lies at these places in its memory."""
+        return self.begin_pause(places)()
 
-    def resume(self) -> None:
-        self._worker.resume()
+    def begin_pause(self, places: Sequence[Place] = ()) -> Callable[[], Stopped]:
+        """The same, without waiting for it: the worker is stopped before anybody else is let go on after this. Gives
+        what waits."""
+        where = [(place.address, place.size_bytes) for place in places]
+        finish = self._worker.begin_pause(self._own_threads, where)
+
+        def await_stopped() -> Stopped:
+            try:
+                return finish()
+            except StillRunning as error:
+                finding = Finding(check="pause", severity="fatal", message=str(error))
+                message = f"it does not let itself be stopped: {error}"
+                raise CandidateFailure(Outcome.SUSPECT, message, (finding,)) from error
+
+        return await_stopped
+
+    def look_at_threads(self, waits_s: Sequence[float]) -> list[str]:
+        """In which files' machine code torch's own threads are, at as many moments, each so long after the one
+        before."""
+        return self._worker.look_at_threads(self._own_threads, waits_s)
+
+    def resume(self, core: int | None = None) -> None:
+        """`core`: where its main thread is to go on, until the worker takes that back (`harness.worker.program`)."""
+        self._worker.resume(core)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -345,7 +352,7 @@ class WorkerClient:
             raised, cause = self._explain_loss(STEPS[expected], failure), error
         except WireError as error:
             raised, cause = protocol_failure(str(error)), error
-        if self._answer_build is None:
+        if self._desk is None:
             raise HarnessError(f"the baseline failed: {raised.message}") from raised
         raise raised from cause
 
@@ -366,7 +373,9 @@ class WorkerClient:
             remaining_s = max(remaining_s - (time.monotonic() - began_s), 1.0)
             if stop:
                 self._worker.let_go()
-            self._build(answer)
+            if self._desk is None:
+                raise HarnessError("the baseline asked for an extension to be built; a reference is plain PyTorch")
+            self._desk.answer(answer)
 
     def _watch_memory(self, every_s: float = 0.0) -> None:
         """Ends a worker that takes more memory than it may; does nothing if somebody looked `every_s` ago or later."""
@@ -374,38 +383,6 @@ class WorkerClient:
         if overuse is not None:
             self._worker.end()
             raise CandidateFailure(Outcome.OUT_OF_MEMORY, overuse)
-
-    def _build(self, message: dict[str, Any]) -> None:
-        if self._answer_build is None:
-            raise HarnessError("the baseline asked for an extension to be built; a reference is plain PyTorch")
-        self._builds += 1
-        if self._builds > MAX_BUILDS:
-            raise CandidateFailure(Outcome.REJECTED, f"it asked for more than {MAX_BUILDS} extensions")
-        request = parse_build_request(message.get("request"))
-        self._build_characters += count_characters(request)
-        if self._build_characters > MAX_BUILD_CHARACTERS:
-            raise CandidateFailure(Outcome.REJECTED, f"its extensions have over {MAX_BUILD_CHARACTERS} characters")
-        result = self._answer_build(request)
-        self._limit_builds(result)
-        line = self._worker.line
-        if result.library is None:
-            line.send({"kind": "built", "ok": False, "log": result.log[-20000:]}, timeout_s=30.0)
-            return
-        descriptor = _copy_to_memory(result.library)
-        try:
-            line.send({"kind": "built", "ok": True, "log": ""}, (descriptor,), timeout_s=30.0)
-        finally:
-            os.close(descriptor)
-
-    def _limit_builds(self, result: BuildResult) -> None:
-        """A limit for each build is none for all of them."""
-        self._builds_s += result.duration_s
-        self._build_timeouts += result.status == "timeout"
-        if self._builds_s <= MAX_BUILDS_S and self._build_timeouts < MAX_BUILD_TIMEOUTS:
-            return
-        self._worker.end()
-        took = f"its {self._builds} builds took {self._builds_s:.0f} s, {self._build_timeouts} of them past their limit"
-        raise CandidateFailure(Outcome.TIMEOUT, took)
 
     def _explain_loss(self, command: str, failure: Outcome) -> CandidateFailure:
         status = self._worker.end(grace_s=EXIT_GRACE_S)
@@ -419,15 +396,6 @@ class WorkerClient:
             outcome = Outcome.OUT_OF_MEMORY if name == "SIGKILL" else failure
             return CandidateFailure(outcome, f"the process was ended by {name} during {command}{words}")
         return CandidateFailure(failure, f"the process exited with code {status} during {command}{words}")
-
-
-def _copy_to_memory(path: str) -> int:
-    """A descriptor of a copy: through one of the file itself a worker of the same user could change the cache."""
-    descriptor = os.memfd_create("harness-library")
-    with open(path, "rb") as library, os.fdopen(os.dup(descriptor), "wb") as copy:  # noqa: PTH123 - one line of both
-        shutil.copyfileobj(library, copy)
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    return descriptor
 
 
 def _signal_name(number: int) -> str:

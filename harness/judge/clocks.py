@@ -3,15 +3,16 @@
 Pure functions of blocks. What the exchange between judge and worker costs is calibrated on the baseline, which runs
 through the same program: only what a candidate needs beyond that can be hidden work. Four places are looked at: the
 call itself, the copying of its outputs, and the time before it was told to go, by how long it lasted and by the
-processor time that was used in it.
+processor time that was used in it; and the first three in all.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from harness.domain import Block, Finding, Outcome, Timing, TimingVerdict
 from harness.rank.intervals import bootstrap_ratio_interval
@@ -21,6 +22,7 @@ DISTURBED_SHARE = 0.5  # of a claim: a clock that scatters by more cannot confir
 GROSS = 12.0  # how many times more must be missing when the clock is disturbed
 MINIMUM_RESOLUTION_US = 20.0  # waking a process takes about that, and varies as much
 CERTAINTY = 2.58  # standard errors: 99 %
+ENOUGH_READINGS = 5  # of a clock on each side; fewer lie together by chance
 LOWER_QUARTILE, MEDIAN = 0.25, 0.5
 RESAMPLES = 400
 
@@ -55,58 +57,140 @@ class ClockGap:
         return self.missing_us - self.resolution_us
 
 
-def compare_clocks(blocks: Sequence[Block]) -> tuple[ClockGap, ...]:
-    """The gaps during the calls, while outputs are copied (where they were), while it was woken before them, and (where
-    it was watched) in what it did before them.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockGaps:
+    """The gaps of one measurement; what was not looked at is left out.
 
-    Of the first three only the faster half of each side's calls is looked at, by their claims: the median, and so the
-    speedup, is made there. The lower quartile of what the exchange took is the steadiest thing that can be said of it,
-    and who hides work in those calls moves it by just that work.
+    `places` are the clocks one by one: during the calls, while outputs are copied, while it was woken before them.
+    `sums` add up, block by block, what they found: who hides work in another place each time is clean in every place,
+    but in no sum. Few blocks have all of them, so that the last sum is coarse: it accuses and charges, and is no
+    measure of what may be missing. `ahead` is what it did before its calls, and `helpers` the same of torch's own
+    threads: they spin after being woken, so it is a coarse one, good for an accusation only.
     """
-    mine = _faster_half(blocks, [block.candidate_claim_us for block in blocks])
-    theirs = _faster_half(blocks, [block.baseline_claim_us for block in blocks])
-    during = _measure_gap(
-        "during the call",
-        [block.candidate_judge_us - block.candidate_claim_us for block in mine],
-        [block.baseline_judge_us - block.baseline_claim_us for block in theirs],
-        LOWER_QUARTILE,
-    )
-    copied = _gather(block.candidate_copy_us for block in mine), _gather(block.baseline_copy_us for block in theirs)
-    awake = _gather(block.candidate_awake_us for block in mine), _gather(block.baseline_awake_us for block in theirs)
-    busy = _gather(block.candidate_busy_us for block in blocks), _gather(block.baseline_busy_us for block in blocks)
-    after = [_measure_gap("until its outputs are there", *copied, LOWER_QUARTILE)] if all(copied) else []
-    woken = [_measure_gap("while it was woken", *awake, LOWER_QUARTILE)] if all(awake) else []
-    before = [_measure_gap("before it was told to go", *busy, MEDIAN)] if all(busy) else []
-    return (during, *after, *woken, *before)
+
+    places: tuple[ClockGap, ...]
+    sums: tuple[ClockGap, ...]
+    ahead: tuple[ClockGap, ...]
+    helpers: tuple[ClockGap, ...]
+
+    @property
+    def resolution_us(self) -> float:
+        """What the clocks that a claim is confirmed by cannot tell apart: the coarsest one counts."""
+        return max(gap.resolution_us for gap in (*self.places, *self.ahead))
+
+    @property
+    def accusing(self) -> tuple[ClockGap, ...]:
+        return (*self.places, *self.sums, *self.ahead, *self.helpers)
+
+    def count_missing_us(self) -> tuple[float, float]:
+        """How much is missing in a claim for sure, and how much may be."""
+        alone = (*self.places, *self.ahead)
+        certain_us = max(_count_certain_us(gaps) for gaps in (alone, *((gap, *self.ahead) for gap in self.sums)))
+        possible_us = max(_count_possible_us(gaps) for gaps in (alone, (self.sums[0], *self.ahead)))
+        return certain_us, max(possible_us, certain_us)
 
 
-def compare_helpers(blocks: Sequence[Block]) -> ClockGap | None:
-    """The gap before the calls in torch's own threads: they spin after being woken, so it is a coarse one, good for an
-    accusation only."""
-    mine, theirs = (
-        _gather(block.candidate_helpers_us for block in blocks),
-        _gather(block.baseline_helpers_us for block in blocks),
-    )
+def _count_certain_us(gaps: Sequence[ClockGap]) -> float:
+    return sum(max(gap.certain_us, 0.0) for gap in gaps)
+
+
+def _count_possible_us(gaps: Sequence[ClockGap]) -> float:
+    return sum(max(gap.missing_us, 0.0) for gap in gaps) + CERTAINTY * math.hypot(*(gap.error_us for gap in gaps))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    """What the clocks say of one side's call; None where one was not read."""
+
+    claim_us: float
+    exchange_us: float  # of the judge's clock beyond the claim
+    copy_us: float | None
+    awake_us: float | None
+    busy_us: float | None
+    helpers_us: float | None
+
+    @property
+    def was_watched(self) -> bool:
+        return self.busy_us is not None
+
+    @property
+    def woken_us(self) -> float | None:
+        """After decoys it is awake sooner: that is not the same clock."""
+        return None if self.was_watched else self.awake_us
+
+
+def _read(blocks: Sequence[Block], side: Literal["baseline", "candidate"]) -> list[_Reading]:
+    return [
+        _Reading(
+            claim_us=getattr(block, f"{side}_claim_us"),
+            exchange_us=getattr(block, f"{side}_judge_us") - getattr(block, f"{side}_claim_us"),
+            copy_us=getattr(block, f"{side}_copy_us"),
+            awake_us=getattr(block, f"{side}_awake_us"),
+            busy_us=getattr(block, f"{side}_busy_us"),
+            helpers_us=getattr(block, f"{side}_helpers_us"),
+        )
+        for block in blocks
+    ]
+
+
+def compare_clocks(blocks: Sequence[Block]) -> ClockGaps:
+    """Of all but what it did before its calls only the faster half of each side's calls is looked at, by their claims:
+    the median, and so the speedup, is made there. The lower quartile of what the exchange took is the steadiest thing
+    that can be said of it, and who hides work in those calls moves it by just that work."""
+    candidate, baseline = _read(blocks, "candidate"), _read(blocks, "baseline")
+    all_calls, fast = (candidate, baseline), (_faster_half(candidate), _faster_half(baseline))
+    usual_us = {watched: _median_awake_us(baseline, was_watched=watched) for watched in (False, True)}
+
+    def add_up(reading: _Reading) -> float | None:
+        """The exchange, and being woken beyond what that takes the baseline, after decoys or without."""
+        usual = usual_us[reading.was_watched]
+        if usual is None:  # nobody was woken
+            return reading.exchange_us
+        return None if reading.awake_us is None else reading.exchange_us + reading.awake_us - usual
+
+    def add_copy(reading: _Reading) -> float | None:
+        added_us = add_up(reading)
+        return None if added_us is None or reading.copy_us is None else added_us + reading.copy_us
+
+    during = _compare("during the call", fast, lambda reading: reading.exchange_us, LOWER_QUARTILE)
+    copied = _compare("until its outputs are there", fast, lambda reading: reading.copy_us, LOWER_QUARTILE)
+    woken = _compare("while it was woken", fast, lambda reading: reading.woken_us, LOWER_QUARTILE)
+    called = _compare("from being woken until it was done", fast, add_up, LOWER_QUARTILE)
+    whole = _compare("from being woken until its outputs are there", fast, add_copy, LOWER_QUARTILE)
+    ahead = _compare("before it was told to go", all_calls, lambda reading: reading.busy_us, MEDIAN)
     where = "before it was told to go, in torch's own threads,"
-    return _measure_gap(where, mine, theirs, MEDIAN) if mine and theirs else None
+    helpers = _compare(where, all_calls, lambda reading: reading.helpers_us, MEDIAN)
+    return ClockGaps(places=during + copied + woken, sums=called + whole, ahead=ahead, helpers=helpers)
 
 
-def _faster_half(blocks: Sequence[Block], claims: Sequence[float]) -> list[Block]:
-    median = statistics.median(claims)
-    return [block for block, claim_us in zip(blocks, claims, strict=True) if claim_us <= median]
+def _faster_half(readings: Sequence[_Reading]) -> list[_Reading]:
+    median = statistics.median(reading.claim_us for reading in readings)
+    return [reading for reading in readings if reading.claim_us <= median]
 
 
-def resolve_clocks(blocks: Sequence[Block]) -> float:
-    """What the judge's clocks cannot tell apart, in microseconds: the coarsest one counts."""
-    return max(gap.resolution_us for gap in compare_clocks(blocks))
+def _median_awake_us(readings: Sequence[_Reading], *, was_watched: bool) -> float | None:
+    found = [reading.awake_us for reading in readings if reading.was_watched == was_watched]
+    known = [awake_us for awake_us in found if awake_us is not None]
+    return statistics.median(known) if known else None
 
 
-def _gather(values: Iterable[float | None]) -> list[float]:
-    return [value for value in values if value is not None]
+def _compare(
+    where: str,
+    sides: tuple[Sequence[_Reading], Sequence[_Reading]],
+    take: Callable[[_Reading], float | None],
+    quantile: float,
+) -> tuple[ClockGap, ...]:
+    """One gap between candidate and baseline; none where one of them was never looked at."""
+    candidate, baseline = ([value for value in map(take, readings) if value is not None] for readings in sides)
+    return (_measure_gap(where, candidate, baseline, quantile),) if candidate and baseline else ()
 
 
 def _measure_gap(where: str, mine: Sequence[float], theirs: Sequence[float], quantile: float) -> ClockGap:
-    """The difference of a quantile of two samples, with its bootstrap standard error."""
+    """The difference of a quantile of two samples, with its bootstrap standard error.
+
+    Resampling few readings finds less than their error: then it is at least as far as they lie apart, and a single one
+    proves nothing.
+    """
     import numpy as np
 
     random = np.random.default_rng(len(mine))
@@ -114,7 +198,12 @@ def _measure_gap(where: str, mine: Sequence[float], theirs: Sequence[float], qua
     resampled = [values[random.integers(0, values.size, size=(RESAMPLES, values.size))] for values in samples]
     spread = np.subtract(*(np.quantile(values, quantile, axis=1) for values in resampled))
     missing_us = float(np.subtract(*(np.quantile(values, quantile) for values in samples)))
-    return ClockGap(where=where, missing_us=missing_us, error_us=float(spread.std()))
+    error_us, fewest = float(spread.std()), min(values.size for values in samples)
+    if fewest < ENOUGH_READINGS:
+        error_us = max(error_us, *(float(np.ptp(values)) for values in samples))
+    if fewest == 1:
+        error_us = max(error_us, abs(missing_us))
+    return ClockGap(where=where, missing_us=missing_us, error_us=error_us)
 
 
 def interval_of(blocks: Sequence[Block], *, roughly: bool = False) -> tuple[float, float, float]:
@@ -145,7 +234,7 @@ def summarise_blocks(baseline: str, blocks: Sequence[Block], noise_floor: float)
         blocks=tuple(blocks),
         overhead_us=statistics.median(overheads),
         noise_floor=noise_floor,
-        resolution_us=resolve_clocks(blocks),
+        resolution_us=compare_clocks(blocks).resolution_us,
     )
 
 
@@ -165,10 +254,8 @@ def confirm_claims(timing: Timing) -> TimingResult:
     """
     gaps = compare_clocks(timing.blocks)
     claim_us = timing.candidate_us
-    helpers = compare_helpers(timing.blocks)
-    looked_at = gaps if helpers is None else (*gaps, helpers)
     disturbed = timing.conditions is not None and bool(timing.conditions.disturbed)
-    accused = next((gap for gap in looked_at if _contradicts(gap, claim_us, disturbed=disturbed)), None)
+    accused = next((gap for gap in gaps.accusing if _contradicts(gap, claim_us, disturbed=disturbed)), None)
     if accused is not None:
         message = (
             f"the worker claims {claim_us:.0f} us a call; the judge's clock finds {accused.missing_us:.0f} us more "
@@ -177,7 +264,7 @@ def confirm_claims(timing: Timing) -> TimingResult:
         finding = Finding(check="clock", severity="fatal", message=message)
         return TimingResult(timing=timing, outcome=Outcome.SUSPECT, message=message, findings=(finding,))
     timing = _charge(timing, gaps)
-    resolution_us = max(gap.resolution_us for gap in gaps)
+    resolution_us = gaps.resolution_us
     if resolution_us <= DISTURBED_SHARE * claim_us:
         return TimingResult(timing=timing)
     too_short = resolution_us <= 2 * MINIMUM_RESOLUTION_US
@@ -193,12 +280,16 @@ def _contradicts(gap: ClockGap, claim_us: float, *, disturbed: bool) -> bool:
     return gap.certain_us > max(CONFIRMATION_SHARE * claim_us, MINIMUM_RESOLUTION_US) * gross
 
 
-def _charge(timing: Timing, gaps: Sequence[ClockGap]) -> Timing:
+def depends_on_clocks(low: float, claim_us: float, gaps: ClockGaps) -> bool:
+    """Whether the times alone say `faster`, `low` being the least speedup by them and the noise floor, and only what may
+    be missing in them says otherwise."""
+    return low > 1 and low * claim_us <= claim_us + gaps.count_missing_us()[1]
+
+
+def _charge(timing: Timing, gaps: ClockGaps) -> Timing:
     """Adds what is certainly missing in the claims to the candidate's time, and lets what may be missing count against
     it at the lower end of the interval: too little to be suspect, it gains nothing either."""
-    certain_us = sum(max(gap.certain_us, 0.0) for gap in gaps)
-    found_us, error_us = sum(max(gap.missing_us, 0.0) for gap in gaps), math.hypot(*(gap.error_us for gap in gaps))
-    possible_us = max(found_us + CERTAINTY * error_us, certain_us)
+    certain_us, possible_us = gaps.count_missing_us()
     claim_us = timing.candidate_us
     share, least = claim_us / (claim_us + certain_us), claim_us / (claim_us + possible_us)
     low, high = timing.speedup_low * least, timing.speedup_high * share

@@ -85,7 +85,7 @@ class ConditionSampler:
         )
 
     def _describe_disturbances(self, load: float | None, slowdown: float | None) -> Iterator[str]:
-        if self._load_matters and load is not None and load > max(CALM_LOAD_CORES, CALM_LOAD_SHARE * len(self._cores)):
+        if self._load_matters and load is not None and load > calm_load(len(self._cores)):
             yield f"other processes used {load:.2f} cores meanwhile"
         for bit, name in _THROTTLING.items():
             if self._throttled & bit:
@@ -106,6 +106,11 @@ class ConditionSampler:
         if idle_us is None or not self._flushes_us:
             return None
         return max(statistics.median(self._flushes_us) - CALM_SLOWDOWN_US, 0.0) / idle_us
+
+
+def calm_load(cores: int | None = None) -> float:
+    """How much of so many cores (None: those of this process) others may use while something is measured."""
+    return max(CALM_LOAD_CORES, CALM_LOAD_SHARE * (cores or len(os.sched_getaffinity(0))))
 
 
 def _read_busy_s(cores: set[int]) -> float | None:

@@ -164,7 +164,7 @@ class _Checker:
         run = self._session.call(kept.inputs, self._reference.device)
         self._last_inputs = kept.inputs
         outcome, trial = judge_run(run, trust_outputs(kept.outputs), self._reference, "again")
-        if outcome not in (None, Outcome.WRONG_VALUE) or not run.inputs_unchanged:
+        if outcome not in (None, Outcome.WRONG_VALUE) or _has_changed_inputs(run, self._reference):
             self.trials.append(trial)
             return _Failure(outcome or Outcome.WRONG_VALUE, trial.message)
         overwritten = self._aliases.find_overwritten(run, kept.inputs)
@@ -283,7 +283,7 @@ def _find_misfit(run: Run, truth: Truth, reference: Reference) -> tuple[Outcome,
     if wrong_device is not None:
         expected = device.seen_type if device.is_emulated else device.name
         return Outcome.WRONG_DTYPE, f"an output lies on {wrong_device}, expected {expected}"
-    if not run.inputs_unchanged:
+    if _has_changed_inputs(run, reference):
         return Outcome.WRONG_VALUE, "the inputs were changed by the call"
     for leaf, spec in zip(truth.leaves, run.called.specs, strict=True):
         if shares_memory_within(spec) and not shares_memory_within(describe(leaf.reference)):
@@ -295,6 +295,10 @@ def _find_misfit(run: Run, truth: Truth, reference: Reference) -> tuple[Outcome,
         message = "when the worker said that the call was over, its outputs were not where it said that they are"
         return Outcome.SUSPECT, f"{message} ({run.sight.missing})"
     return None
+
+
+def _has_changed_inputs(run: Run, reference: Reference) -> bool:
+    return not run.inputs_unchanged and not reference.changes_inputs
 
 
 def _note_strides(run: Run, truth: Truth, so_far: Sequence[Finding]) -> list[Finding]:

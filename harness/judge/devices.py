@@ -21,6 +21,7 @@ from harness.wire import TensorSpec, device_memory, storage_bytes
 
 MINIMUM_CACHE_BYTES = 32 << 20
 IDLE_FLUSHES = 10
+CORES_TO_SPARE = 4  # one for this process, one for a worker, and for what else there is to do
 KERNEL_SHARE = 0.8  # of the time of a call: what takes longer is stopped by the emulator, which can name the kernel
 
 
@@ -106,6 +107,7 @@ class JudgeDevice:
         self.name = name
         self.target = _find_target(gpu) if name == EMULATED else None
         self.torch_device = torch.device("cpu" if name == EMULATED else name)
+        self._cores = os.sched_getaffinity(0)
         self._flush_buffer: torch.Tensor | None = None
         self.idle_flush_us: float | None = None
 
@@ -121,6 +123,19 @@ class JudgeDevice:
     def seen_type(self) -> str:
         """The type of device that outputs lie on, as the worker sees it."""
         return "cuda" if self.is_emulated else self.torch_device.type
+
+    @property
+    def waking_core(self) -> int | None:
+        """Where a stopped worker is let go on: its parent, which lets it, is awake there. To wake another core takes
+        some hundred microseconds on a virtual machine, and not evenly many. None: there is no core to spare for that,
+        nor for waiting without sleep; on a CPU the cores are what is measured."""
+        return max(self._cores) if self.is_cuda and len(self._cores) >= CORES_TO_SPARE else None
+
+    @property
+    def judge_cores(self) -> set[int]:
+        """Where the judge is to run while it times, out of the way: on a CPU away from those that the workers' own
+        threads are bound to, for it wakes their main thread where it runs itself."""
+        return self._cores - {self.waking_core} if self.is_cuda else {min(self._cores)}
 
     def describe_emulation(self, threads: int, call_s: float) -> dict[str, Any] | None:
         """For a worker: the properties of its GPU, by the names that CUDA has for them, and the emulator's settings.

@@ -31,22 +31,24 @@ from harness.domain import (
 )
 from harness.judge.case import Case
 from harness.judge.ceilings import CeilingStore
-from harness.judge.client import AnswerBuild, Mode
+from harness.judge.client import Mode
 from harness.judge.clocks import TimingResult
 from harness.judge.correctness import check_correctness
+from harness.judge.desk import AnswerBuild
 from harness.judge.devices import JudgeDevice
 from harness.judge.environment import describe_environment
 from harness.judge.failure import CandidateFailure
+from harness.judge.forkserver import Forkserver
 from harness.judge.kernel_check import KernelChecker, explain, explained_by_kernels, reconcile_builds
 from harness.judge.loading import CANDIDATE_ENTRY, load_only
 from harness.judge.memory_limit import limit_worker
 from harness.judge.noise import NoiseFloors, NoiseKey
+from harness.judge.opening import open_session
 from harness.judge.plausibility import Roofline
 from harness.judge.probes import probe_candidate
 from harness.judge.reference import ENTRY, Reference, prepare_reference, usable_threads
 from harness.judge.screen import find_syntax_error, screen_source
-from harness.judge.session import ModelSession, TimeLimits, open_session
-from harness.judge.supervisor import Forkserver
+from harness.judge.session import ModelSession, TimeLimits
 from harness.judge.timing import PairedTimer, TimingPlan, shorten_plan
 from harness.judge.uncovered import find_uncovered
 from harness.judge.work import WorkResult, attribute_work, confirm_own_code
@@ -421,7 +423,7 @@ class Judge:
             result = self._builder.build(request)
             if self._compiler is not None and request.needs_cuda:
                 result = reconcile_builds(result, self._compiler.build(request))
-            if ahead and self._checker is not None and request.needs_cuda and result.library is not None:
+            if ahead and self._checker is not None and request.needs_cuda and result.extension is not None:
                 self._checker.build_ahead(request)
             if result.status == "cached":
                 # What was built ahead a moment ago: the record tells of the build itself, once.

@@ -6,6 +6,8 @@ from typing import Any
 
 from harness.domain import Finding, Outcome
 
+MAX_MESSAGE = 500
+
 
 class CandidateFailure(Exception):
     """The candidate's evaluation ends here, with this outcome."""
@@ -18,7 +20,9 @@ class CandidateFailure(Exception):
 
 
 def protocol_failure(message: str) -> CandidateFailure:
-    """The worker program is ours: when it breaks the protocol, something in its process changed it."""
+    """The worker program is ours: when it breaks the protocol, something in its process changed it. What it said
+    instead may be quoted in the message, whatever its length: that is cut."""
+    message = message[:MAX_MESSAGE]
     finding = Finding(check="protocol", severity="fatal", message=message)
     return CandidateFailure(Outcome.SUSPECT, f"the worker broke the protocol: {message}", (finding,))
 
@@ -27,6 +31,6 @@ def explain_failure(answer: dict[str, Any], failure: Outcome) -> CandidateFailur
     outcome = Outcome.OUT_OF_MEMORY if answer.get("out_of_memory") is True else failure
     message = f"{answer.get('error')}: {answer.get('message')}"[:4000]
     finding = Finding(
-        check="exception", severity="fatal", message=message[:500], evidence=str(answer.get("traceback"))[:8000]
+        check="exception", severity="fatal", message=message[:MAX_MESSAGE], evidence=str(answer.get("traceback"))[:8000]
     )
     return CandidateFailure(outcome, message, (finding,))

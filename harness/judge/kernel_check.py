@@ -29,6 +29,7 @@ from harness.domain import (
 from harness.judge.correctness import judge_call
 from harness.judge.devices import JudgeDevice
 from harness.judge.failure import CandidateFailure
+from harness.judge.forkserver import Forkserver
 from harness.judge.kernel_findings import (
     TIME_LIMIT,
     KernelFinding,
@@ -40,9 +41,9 @@ from harness.judge.kernel_findings import (
 from harness.judge.launch_check import LaunchChecker
 from harness.judge.loading import CANDIDATE_ENTRY
 from harness.judge.memory_limit import limit_worker
+from harness.judge.opening import open_session
 from harness.judge.reference import Reference, prepare_reference, usable_threads
-from harness.judge.session import ModelSession, TimeLimits, open_session
-from harness.judge.supervisor import Forkserver
+from harness.judge.session import ModelSession, TimeLimits
 from harness.problems.load import load_problem
 from harness.problems.reduce import REDUCED, Budget, reduce_problem
 
@@ -131,7 +132,7 @@ class KernelChecker:
     def _open(self, candidate: Candidate, reference: Reference, look: _Look) -> Iterator[ModelSession]:
         def answer(request: BuildRequest) -> BuildResult:
             result = self._builder.build(request)
-            if result.library is None:
+            if result.extension is None:
                 look.unbuilt = result
             return result
 
@@ -232,7 +233,7 @@ def reconcile_builds(emulated: BuildResult, compiled: BuildResult) -> BuildResul
     built, and what only the emulated device refuses is not to be blamed on the candidate."""
     if compiled.status in ("failed", "refused"):
         return compiled
-    if compiled.library is not None and emulated.status == "failed":
+    if compiled.extension is not None and emulated.status == "failed":
         log = f"nvcc builds it, the emulated device does not:\n{emulated.log}"
         return replace(emulated, status="uncovered", log=log)
     return emulated

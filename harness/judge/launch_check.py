@@ -15,16 +15,18 @@ from typing import Any
 import torch
 
 from harness.domain import Candidate, Finding, HarnessError, Outcome, Problem
-from harness.judge.client import AnswerBuild, WorkerClient
+from harness.judge.client import WorkerClient
+from harness.judge.desk import AnswerBuild
 from harness.judge.devices import JudgeDevice
 from harness.judge.failure import CandidateFailure
 from harness.judge.footprint import LEAST_BYTES, measure_bytes
+from harness.judge.forkserver import Forkserver
 from harness.judge.kernel_findings import KernelFinding, parse_kernel_findings, report_kernel_findings
 from harness.judge.loading import CANDIDATE_ENTRY
 from harness.judge.memory_limit import limit_worker
+from harness.judge.opening import open_client
 from harness.judge.reference import usable_threads
-from harness.judge.session import TimeLimits, open_client
-from harness.judge.supervisor import Forkserver
+from harness.judge.session import TimeLimits
 from harness.problems.load import LoadedProblem, load_problem
 from harness.problems.reduce import REDUCED, Budget, keep_sizes
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from harness.domain import Candidate
 from harness.judge.case import Case
-from harness.judge.client import AnswerBuild
+from harness.judge.desk import AnswerBuild
 from harness.judge.devices import JudgeDevice
 from harness.judge.failure import CandidateFailure
 from harness.judge.footprint import Footprint
+from harness.judge.forkserver import Forkserver
 from harness.judge.memory_limit import limit_worker
-from harness.judge.session import ModelSession, TimeLimits, open_session
-from harness.judge.supervisor import Forkserver
+from harness.judge.opening import open_session
+from harness.judge.session import ModelSession, TimeLimits
 from harness.judge.truth import FlatOutputs
 from harness.problems.load import LoadedProblem
 

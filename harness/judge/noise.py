@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.domain import Timing
+from harness.judge.conditions import calm_load
 from harness.store.machine import add_to_record, read_record
 
 # By how much two processes with the same program may differ for good: a share of a call, and microseconds of each call.
@@ -47,7 +48,8 @@ class NoiseFloors:
 
     def find(self, key: NoiseKey, measure_pair: Callable[[], Timing]) -> float:
         """The floor of a problem. `measure_pair` times the baseline against itself in a fresh pair of processes; it is
-        called only for what was not measured here before. What a disturbed machine gives is used but not kept."""
+        called only for what was not measured here before. What a disturbed machine gives is used but not kept; what one
+        gives whose load was allowed is not kept for others."""
         name = str(key)
         if name not in self._known and self._path is not None:
             self._known |= {name: float(value) for name, value in read_record(self._path).items()}
@@ -55,11 +57,17 @@ class NoiseFloors:
             return self._known[name]
         timings = list(_measure_pairs(measure_pair))
         floor = math.expm1(MARGIN * max(abs(math.log(timing.speedup)) for timing in timings))
-        if not any(timing.conditions and timing.conditions.disturbed for timing in timings):
-            self._known[name] = floor
-            if self._path is not None:
-                add_to_record(self._path, {name: floor})
+        if any(timing.conditions and timing.conditions.disturbed for timing in timings):
+            return floor
+        self._known[name] = floor
+        if self._path is not None and not any(map(_was_loaded, timings)):
+            add_to_record(self._path, {name: floor})
         return floor
+
+
+def _was_loaded(timing: Timing) -> bool:
+    load = None if timing.conditions is None else timing.conditions.foreign_load
+    return load is not None and load > calm_load()
 
 
 def _measure_pairs(measure_pair: Callable[[], Timing]) -> Iterator[Timing]:

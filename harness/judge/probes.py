@@ -51,7 +51,7 @@ def probe_candidate(
     try:
         prober.run(max(BUDGET_S, BUDGET_SHARE * spent_s))
     except (CandidateFailure, HarnessError, torch.OutOfMemoryError) as error:
-        prober.stopped = f"{type(error).__name__}: {error}"
+        prober.stopped = str(error)
     return list(prober.describe())
 
 

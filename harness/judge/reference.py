@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.judge.devices import JudgeDevice
+from harness.judge.difference import has_same_bits
 from harness.judge.footprint import Footprint
 from harness.judge.truth import (
     FlatOutputs,
@@ -39,6 +40,7 @@ class Reference:
 
     `changing` is the part of the state that calls change, with the values that every call is to begin with. `call_s` is
     what one call took here; `is_small` where that, and the tensors, are so little that many calls cost nothing.
+    `changes_inputs`: it works in place on what it is given, and so may who does as it does.
     """
 
     loaded: LoadedProblem
@@ -50,6 +52,7 @@ class Reference:
     changing: dict[str, Tensor]
     call_s: float
     is_small: bool
+    changes_inputs: bool
 
     @property
     def changes_state(self) -> bool:
@@ -85,7 +88,8 @@ def _prepare(loaded: LoadedProblem, device: JudgeDevice, seed: int, input_seed: 
     model = loaded.make_model(seed, device.torch_device)
     inputs = loaded.make_inputs(input_seed, device.torch_device)
     state = {name: tensor for name, tensor in model.state_dict().items() if torch.is_tensor(tensor)}
-    outputs, changing = run_and_compare_state(loaded, model, copy_tensors(inputs))
+    used = copy_tensors(inputs)
+    outputs, changing = run_and_compare_state(loaded, model, used)
     again, call_s = _run(loaded, model, inputs, device)
     require_repeatable(loaded, outputs, again)
     write_state(model, changing)
@@ -98,7 +102,7 @@ def _prepare(loaded: LoadedProblem, device: JudgeDevice, seed: int, input_seed: 
     require_memory(loaded, footprint.arena_bytes + tensors_bytes, device.torch_device)
     return Reference(
         loaded=loaded, device=device, seed=seed, model=model, state=state, footprint=footprint, changing=changing,
-        call_s=call_s, is_small=is_small,
+        call_s=call_s, is_small=is_small, changes_inputs=_differ(inputs, used),
     )  # fmt: skip
 
 
@@ -114,8 +118,17 @@ def _run(
     return outputs, time.perf_counter() - began_s
 
 
+def _differ(inputs: Sequence[Any], used: Sequence[Any]) -> bool:
+    pairs = zip(_tensors_in(inputs), _tensors_in(used), strict=True)
+    return not all(has_same_bits(before, after) for before, after in pairs if before.layout is torch.strided)
+
+
 def _count_bytes(value: Any) -> int:
-    return sum(tensor.numel() * tensor.element_size() for tensor in flatten_value(value, torch.is_tensor)[1])
+    return sum(tensor.numel() * tensor.element_size() for tensor in _tensors_in(value))
+
+
+def _tensors_in(value: Any) -> list[Tensor]:
+    return flatten_value(tuple(value), torch.is_tensor)[1]
 
 
 def usable_threads() -> int:

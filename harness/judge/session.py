@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from math import prod
@@ -18,22 +18,23 @@ import torch
 from torch import Tensor
 
 from harness.domain import Finding, Outcome
-from harness.judge.client import AnswerBuild, Called, Mode, PlacedInputs, WorkerClient, describe
+from harness.judge.client import Called, PlacedInputs, WorkerClient, describe
 from harness.judge.devices import JudgeDevice, SharedArena
 from harness.judge.difference import has_same_bits
 from harness.judge.failure import CandidateFailure, protocol_failure
 from harness.judge.footprint import OUTPUT_PLACES, Footprint
 from harness.judge.inspection import Past, Place, Sight, choose_places, count_differences, remember
-from harness.judge.supervisor import Forkserver, Stopped, Usage, WorkerLimits
+from harness.judge.supervisor import Stopped, Usage
 from harness.judge.truth import FlatOutputs
 from harness.wire import ITEM_BYTES, KEPT_CALLS, Region, TensorSpec, count_kept_calls
 from harness.wire.layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES
 
 WATCH_S = 300e-6  # as long as a worker is left alone with a decoy: longer than its threads spin after being woken
 PROFILED_CALLS = 5  # as long as so many may take: slow ones are fewer, see `harness.worker.profile`
+MAX_PINS = 6  # outputs that a worker keeps for good
 LOOKED_BEFORE = 4  # calls before a timed one whose outputs are looked at, of those that the worker still has
 REST_S = 1e-3  # for what a worker has started itself, after each timed call
-LOOKS_AT_THREADS = 3  # while a decoy is there
+LOOKS_AT_THREADS = 4  # while a decoy is there: from being let go on until it is awake and has been left alone
 POISON = 0xFF  # NaN in every floating format, -1 in every signed integer
 Weights = Literal["identical", "loaded", "unmatched", "none"]
 
@@ -63,14 +64,14 @@ class Run:
     inputs_unchanged: bool = True
     sight: Sight | None = None
     strays: tuple[str, ...] = ()  # where torch's own threads were while decoy inputs lay there
-    awake_us: float | None = None  # how long it took from being let go on to waiting for the signal to go
+    awake_us: float | None = None  # from being let go on, these inputs being there, to waiting for the signal to go
     idle_busy_us: float | None = None  # how busy it was while decoy inputs lay there and nothing was asked for;
     idle_helpers_us: float | None = None  # and torch's own threads. See `ModelSession.call_timed`
     flush_us: float | None = None  # what flushing the cache took, on a GPU
 
 
 class ModelSession:
-    """A constructed module in a worker. Get one from `open_session`."""
+    """A constructed module in a worker. Get one from `harness.judge.opening.open_session`."""
 
     def __init__(self, client: WorkerClient, arena: SharedArena, footprint: Footprint, limits: TimeLimits) -> None:
         self._client = client
@@ -85,8 +86,9 @@ class ModelSession:
         self._held: dict[str, Tensor] = {}
         self._usage = Usage(helpers_ns=0, busy_ns=0)
         self._has_company = False
+        self._rest: Callable[[], Stopped] | None = None  # waits until the worker has been stopped after a call
         self._strays: tuple[str, ...] = ()
-        self._pinned: tuple[Tensor, ...] = ()
+        self._pinned: list[tuple[Tensor, ...]] = []
         self._awake_ns = 0  # when it said so, and
         self._resumed_ns: int | None = None  # when it had been let go on; None until it was stopped again
 
@@ -123,10 +125,11 @@ class ModelSession:
         """Call before each call that is judged or timed: every one begins with the same state. Does nothing where
         calls change none."""
         if self._held:
-            self.write_state(self._held)
+            self._client.write_state(self._held, only_copies=True, timeout_s=self._limits.call_s)
 
     def write_state(self, state: dict[str, Tensor]) -> None:
-        self._client.write_state(state, timeout_s=self._limits.call_s)
+        """Loads these as a user would load weights."""
+        self._client.write_state(state, only_copies=False, timeout_s=self._limits.call_s)
 
     def read_state(self, like: dict[str, Tensor]) -> list[Tensor]:
         """Views of the module's state as it is now, of the names, shapes and dtypes given: copy what is to be kept."""
@@ -167,10 +170,20 @@ class ModelSession:
         """Makes the state what a call begins with, and stops the worker, with all that it started, until `call_timed`
         or `stand_down`. What it has started itself may rest before that, as often as there is any: threads spin for a
         while after a call before they sleep, and before a decoy that would look like work."""
+        self._begin_rest()
+        self._await_rest()
+
+    def _begin_rest(self) -> None:
         self.reset_state()
         if self._has_company:
             time.sleep(REST_S)
-        self._usage = self._pause().usage
+        self._rest = self._client.begin_pause()
+
+    def _await_rest(self) -> None:
+        """Returns when the worker has been stopped."""
+        if self._rest is not None:
+            rest, self._rest = self._rest, None
+            self._usage = self._note_stop(rest()).usage
 
     def stand_down(self) -> None:
         """Takes `get_ready` back."""
@@ -189,16 +202,19 @@ class ModelSession:
         decoy: Sequence[Any] | None = None,
         look: bool = False,
         take: bool = True,
+        keep: bool = False,
     ) -> Run:
-        """One call with a cold cache, of a worker that was got ready; then it is ready again. Inputs are written while
-        nothing of the worker runs: it cannot begin before the clock does, except in the moment between being let go on
-        and being told to go. How long that lasts is noted.
+        """One call with a cold cache, of a worker that was got ready; then it gets ready again, which `complete` waits
+        for. Inputs are written while nothing of the worker runs: it cannot begin before the clock does, except in the
+        moment between being let go on and being told to go. How long that lasts is noted.
 
         With a `decoy` (other inputs of the same form) that moment is watched: they are shown first, exactly as inputs
         are, but what follows is not the signal to go. Who works nevertheless uses the processor meanwhile; on a GPU it
         makes the judge's own work there take longer. `take`: the outputs; without, they are only described, which the
-        worker cannot know before it is done. `look`: into the worker's memory too, right after the call.
+        worker cannot know before it is done. `look`: into the worker's memory too, right after the call. `keep`: what
+        was taken is pinned, if the first outputs were and not too many have been since.
         """
+        self._await_rest()
         self._strays = ()
         if look:
             self._client.find_processes()
@@ -207,12 +223,17 @@ class ModelSession:
         flush_us = self._show(placed, device, again=decoy is not None)
         looked_before = LOOKED_BEFORE if look and not device.is_cuda else None
         run = self._go(placed, looked_before=looked_before, take=take)
-        self.get_ready()
-        awake_us = None if self._resumed_ns is None else (self._awake_ns - self._resumed_ns) / 1e3
+        if keep and run.taken and self._has_form(run.called) and 0 < len(self._pinned) < MAX_PINS:
+            self.pin(run.outputs)
+        self._begin_rest()
         return replace(
-            run, strays=self._strays, awake_us=awake_us, idle_busy_us=idle[0], idle_helpers_us=idle[1],
-            flush_us=flush_us,
+            run, strays=self._strays, idle_busy_us=idle[0], idle_helpers_us=idle[1], flush_us=flush_us,
         )  # fmt: skip
+
+    def complete(self, run: Run) -> Run:
+        """The last run, with what is known only when the worker has been stopped again: waits for that."""
+        self._await_rest()
+        return run if self._resumed_ns is None else replace(run, awake_us=(self._awake_ns - self._resumed_ns) / 1e3)
 
     def _watch(self, placed: PlacedInputs, device: JudgeDevice) -> tuple[float, float | None]:
         """Shows inputs that will not be asked for, and leaves the worker alone with them, but for a look, at some
@@ -240,23 +261,18 @@ class ModelSession:
         flush_us = device.flush_cache()
         device.synchronize()
         self._resumed_ns = None
-        self._client.resume()
+        self._client.resume(device.waking_core)
         if asks_where:
-            self._strays = tuple(self._look_at_threads())
+            waits_s = [self._random.random() * WATCH_S for _ in range(LOOKS_AT_THREADS)]
+            self._strays = tuple(self._client.look_at_threads(waits_s))
         self._client.await_awake(timeout_s=self._limits.call_s)
         self._awake_ns = time.monotonic_ns()
         return flush_us
 
-    def _look_at_threads(self) -> Iterator[str]:
-        """Where torch's own threads are, at a few moments after the worker was let go on."""
-        for _ in range(LOOKS_AT_THREADS):
-            time.sleep(self._random.random() * WATCH_S / LOOKS_AT_THREADS)
-            self._client.stop_at_once()
-            yield from (file for file in self._pause(asks_where=True).code if file is not None)
-            self._client.resume()
+    def _pause(self, places: Sequence[Place] = ()) -> Stopped:
+        return self._note_stop(self._client.pause(places))
 
-    def _pause(self, places: Sequence[Place] = (), *, asks_where: bool = False) -> Stopped:
-        stopped = self._client.pause(places, asks_where=asks_where)
+    def _note_stop(self, stopped: Stopped) -> Stopped:
         self._has_company = stopped.has_company
         if self._resumed_ns is None:
             self._resumed_ns = stopped.resumed_ns
@@ -278,7 +294,7 @@ class ModelSession:
         except CandidateFailure:
             self._client.let_go()
             raise
-        has_form = called.tree == self._footprint.tree and _forms(called.specs) == _forms(self._footprint.output_specs)
+        has_form = self._has_form(called)
         self._forget_past(has_form=has_form)
         if not take and has_form:  # nor is it looked at then
             return Run(outputs=_describe_outputs(called), called=called)
@@ -301,6 +317,11 @@ class ModelSession:
         if has_form:
             self._past.append(remember(self._calls, places, outputs.tensors))
         return run
+
+    def _has_form(self, called: Called) -> bool:
+        """Whether it returned what was expected, as far as nesting, shapes and dtypes go."""
+        own = self._footprint
+        return called.tree == own.tree and _forms(called.specs) == _forms(own.output_specs)
 
     def _forget_past(self, *, has_form: bool) -> None:
         """Counts a call, and leaves the past calls whose outputs the worker still has after it."""
@@ -328,18 +349,21 @@ class ModelSession:
         """Has the worker keep what it returned last, `outputs`, for `has_lost_pinned`. What is large is not kept."""
         if sum(tensor.numel() * tensor.element_size() for tensor in outputs.tensors) < LARGE_OUTPUT_BYTES:
             self._client.pin(timeout_s=self._limits.call_s)
-            self._pinned = outputs.tensors
+            self._pinned.append(outputs.tensors)
 
     def has_lost_pinned(self) -> bool:
-        """Whether the outputs that were pinned, if any were, are no longer what they were."""
-        pairs = zip(self.copy_again(age=None), self._pinned, strict=True) if self._pinned else ()
-        return not all(has_same_bits(now, before) for now, before in pairs)
+        """Whether outputs that were pinned, if any were, are no longer what they were."""
+        return not all(
+            has_same_bits(now, before)
+            for index, outputs in enumerate(self._pinned)
+            for now, before in zip(self.copy_again(pin=index), outputs, strict=True)
+        )
 
-    def copy_again(self, *, age: int | None) -> tuple[Tensor, ...]:
-        """The last outputs, those of the call that was `age` calls before, or (None) those that were pinned, as they
+    def copy_again(self, *, age: int = 0, pin: int | None = None) -> tuple[Tensor, ...]:
+        """The last outputs, those of the call that was `age` calls before, or one of those that were pinned, as they
         are now; only after calls with right shapes."""
         self._bytes_of(self._footprint.output).fill_(POISON)
-        self._client.recopy(self._footprint.output, age=age, timeout_s=self._limits.call_s)
+        self._client.recopy(self._footprint.output, age=age, pin=pin, timeout_s=self._limits.call_s)
         return tuple(self._arena.view(spec).clone() for spec in self._footprint.output_specs)
 
     def paused(self) -> AbstractContextManager[None]:
@@ -352,7 +376,7 @@ class ModelSession:
         self.get_ready()
         used_bytes = None
         if self._client.forget_use():
-            self.call_timed(inputs, device)
+            self.complete(self.call_timed(inputs, device))
             used_bytes = self._client.count_used_bytes()
         self.stand_down()
         return None if used_bytes is None else used_bytes > 0
@@ -390,65 +414,6 @@ class ModelSession:
         shift = self._output.offset - self._footprint.output.offset
         specs = (replace(spec, offset=spec.offset + shift) for spec in self._footprint.output_specs)
         return FlatOutputs(tree=self._footprint.tree, tensors=tuple(self._arena.view(spec).clone() for spec in specs))
-
-
-@contextmanager
-def open_session(
-    *,
-    forkserver: Forkserver,
-    device: JudgeDevice,
-    footprint: Footprint,
-    source: str,
-    entry: str,
-    answer_build: AnswerBuild | None,
-    worker_limits: WorkerLimits,
-    limits: TimeLimits,
-    threads: int,
-    allow_tf32: bool,
-    mode: Mode = "plain",
-) -> Iterator[ModelSession]:
-    """As `open_client`, for a module whose calls' outputs are to be judged."""
-    client_opened = open_client(
-        forkserver=forkserver, device=device, arena_bytes=footprint.arena_bytes, source=source, entry=entry,
-        answer_build=answer_build, worker_limits=worker_limits, limits=limits, threads=threads, allow_tf32=allow_tf32,
-        mode=mode,
-    )  # fmt: skip
-    with client_opened as (client, arena):
-        yield ModelSession(client, arena, footprint, limits)
-
-
-@contextmanager
-def open_client(
-    *,
-    forkserver: Forkserver,
-    device: JudgeDevice,
-    arena_bytes: int,
-    source: str,
-    entry: str,
-    answer_build: AnswerBuild | None,
-    worker_limits: WorkerLimits,
-    limits: TimeLimits,
-    threads: int,
-    allow_tf32: bool,
-    mode: Mode = "plain",
-) -> Iterator[tuple[WorkerClient, SharedArena]]:
-    """Starts a worker and imports `source` in it; ends the worker and frees the memory afterwards.
-
-    `answer_build` None: the program is our own baseline, which builds nothing.
-    """
-    with device.allocate(arena_bytes) as arena, forkserver.spawn(worker_limits) as worker:
-        client = WorkerClient(worker, arena, answer_build)
-        client.start(
-            source,
-            entry,
-            device=str(device.torch_device),
-            threads=threads,
-            allow_tf32=allow_tf32,
-            timeout_s=limits.start_s,
-            mode=mode,
-            emulates=device.describe_emulation(threads, limits.call_s),
-        )
-        yield client, arena
 
 
 def _judge_sight(places: list[Place], seen: Sequence[bytes | None], outputs: FlatOutputs, overwritten: str) -> Sight:

@@ -13,7 +13,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,9 +22,10 @@ from harness.judge.clocks import (
     DISTURBED_SHARE,
     TimingResult,
     claimed_us,
+    compare_clocks,
     confirm_claims,
+    depends_on_clocks,
     interval_of,
-    resolve_clocks,
     summarise_blocks,
 )
 from harness.judge.compare import are_surely_close, judge_outputs
@@ -39,8 +40,11 @@ from harness.judge.truth import trust_outputs
 ASK_EVERY = 10  # blocks: whether they are enough takes some resampling to tell
 HOPELESS = 2.0  # times slower
 HELD_UP = 10.0  # times as long, by the judge's own clock, that blocks keep it with the candidate
-# Where torch's own threads wait, whether the baseline's were seen there or not.
-WAITING_CODE = re.compile(r"lib(gomp|i?omp5?|c|pthread|torch|torch_cpu)\b[-.]|ld-linux|\[v")
+# Where torch's own threads wait and are woken, whether the baseline's were seen there or not.
+# Paths of files that came with the system, Python and torch begin with a slash: see `harness.worker.whereabouts`.
+WAITING_CODE = re.compile(
+    r"/(?:.*/)?(lib(gomp|i?omp5?|c|pthread|torch|torch_cpu|c10|stdc\+\+|gcc_s)[-.]|ld-linux)[^/]*$|\[v"
+)
 DEALT_BLOCKS = 20  # as many are dealt out at a time, what happens in them in random order
 
 
@@ -62,6 +66,7 @@ class TimingPlan:
     watched: tuple[int, int] = (5, 1)  # both sides are shown decoy inputs first
     taken: tuple[int, int] = (14, 5)  # both sides' outputs are taken
     looked_share: float = 0.3  # of those: the judge looks into both workers' memory right after the call
+    kept_share: float = 0.25  # of those: the outputs must not change until the last call is over
     # Of longer calls all outputs are taken, which costs little then; the moment before them is too short to matter.
     watched_below_us: float = 20_000.0
     attempts: int = 3  # measurements, where something disturbs them
@@ -103,18 +108,20 @@ class PairedTimer:
         self._places: set[str] = set()  # where torch's own threads of the baseline were seen between calls
         self._strays: Counter[str] = Counter()  # where those of the candidate were, and how often
         self._spent_s: dict[int, float] = {}  # with each side, in this measurement
+        self._noise_floor = 0.0
 
     def measure(self, name: str, seeds: Iterator[int], problem_floor: float = 0.0) -> TimingResult:
         """`name` is the baseline's; `problem_floor` the noise floor of the problem, where it is known. Measures again,
         within the plan, what was disturbed; then it is `unreliable`."""
         baseline_us = self._warm_up(seeds)
-        noise_floor = max(problem_floor, find_device_floor(self._reference.device.torch_device.type, baseline_us))
+        device_type = self._reference.device.torch_device.type
+        self._noise_floor = max(problem_floor, find_device_floor(device_type, baseline_us))
         attempts = 1
         blocks, conditions = self._measure_once(seeds, baseline_us)
         while conditions.disturbed and attempts < self._plan.attempts:
             blocks, conditions = self._measure_once(seeds, baseline_us)
             attempts += 1
-        timing = replace(summarise_blocks(name, blocks, noise_floor), conditions=conditions, attempts=attempts)
+        timing = replace(summarise_blocks(name, blocks, self._noise_floor), conditions=conditions, attempts=attempts)
         wrong = self._find_wrong_call()
         if wrong is not None:
             finding = Finding(check="timed_call", severity="fatal", message=wrong)
@@ -133,7 +140,7 @@ class PairedTimer:
         watched, taken = self._deal(self._plan.watched), self._deal(self._plan.taken)
         is_short = baseline_us < self._plan.watched_below_us
         began_s = time.monotonic()
-        with nullcontext() if self._reference.device.is_cuda else stay_on_first_core():
+        with stay_on(self._reference.device.judge_cores):
             while not self._is_enough(blocks, time.monotonic() - began_s, baseline_us):
                 watch, take = next(watched) and is_short, next(taken) or not is_short
                 blocks.append(self._measure_block(seeds, watch=watch, take=take))
@@ -172,8 +179,11 @@ class PairedTimer:
         if (len(blocks) - floor) % ASK_EVERY:
             return False
         ratio, low, high = interval_of(blocks, roughly=True)
-        is_narrow = (high - low) / 2 < self._plan.wanted_half_width * ratio
-        return is_narrow and resolve_clocks(blocks) <= DISTURBED_SHARE * claimed_us(blocks)
+        if (high - low) / 2 >= self._plan.wanted_half_width * ratio:
+            return False
+        claim_us, gaps = claimed_us(blocks), compare_clocks(blocks)
+        is_resolved = gaps.resolution_us <= DISTURBED_SHARE * claim_us
+        return is_resolved and not depends_on_clocks(low / (1 + self._noise_floor), claim_us, gaps)
 
     def _is_held_up(self) -> bool:
         """Whether the candidate takes so much more time than the baseline, whatever it claims, that the floor of blocks
@@ -191,20 +201,23 @@ class PairedTimer:
         """One call of each on the same fresh inputs, in random order."""
         inputs = self._make_inputs(next(seeds))
         look = take and self._random.random() < self._plan.looked_share
+        keep = take and self._random.random() < self._plan.kept_share
         decoy = self._make_inputs(next(seeds)) if watch else None
         order = [self._baseline, self._candidate]
         self._random.shuffle(order)
         runs = {}
         for session in order:
-            runs[id(session)] = self._call(session, inputs, decoy, look=look, take=take)
+            runs[id(session)] = self._call(session, inputs, decoy, look=look, take=take, keep=keep)
         baseline, candidate = runs[id(self._baseline)], runs[id(self._candidate)]
-        self._note_sights(baseline.sight, candidate.sight)
-        self._places.update(baseline.strays)
-        self._strays.update(candidate.strays)
         if candidate.taken:
             self._keep_some(inputs, candidate)
             if self._random.random() < self._plan.screened_share:
                 self._screen(inputs, baseline, candidate)
+        # Meanwhile the second one was stopped.
+        baseline, candidate = self._baseline.complete(baseline), self._candidate.complete(candidate)
+        self._note_sights(baseline.sight, candidate.sight)
+        self._places.update(baseline.strays)
+        self._strays.update(candidate.strays)
         return Block(
             calls=1,
             baseline_claim_us=baseline.called.claim_us,
@@ -222,12 +235,12 @@ class PairedTimer:
         )
 
     def _call(
-        self, session: ModelSession, inputs: tuple[Any, ...], decoy: tuple[Any, ...] | None, *, look: bool, take: bool
+        self, session: ModelSession, inputs: tuple[Any, ...], decoy: tuple[Any, ...] | None, **details: bool
     ) -> Run:
         """A timed call while everything of the other side is stopped: what it may have left running, such as threads
         that spin for a while after their work, would slow this one down."""
         began_s = time.monotonic()
-        run = session.call_timed(inputs, self._reference.device, decoy=decoy, look=look, take=take)
+        run = session.call_timed(inputs, self._reference.device, decoy=decoy, **details)
         self._spent_s[id(session)] += time.monotonic() - began_s
         if run.flush_us is not None:
             self._sampler.note_flush(run.flush_us)
@@ -269,10 +282,10 @@ class PairedTimer:
         if self._sights:
             return f"when the worker said that a timed call was over, {self._sights[0]}"
         for file, times in self._strays.items():
-            if file not in self._places and not WAITING_CODE.match(file.rpartition("/")[2]):
+            if file not in self._places and not WAITING_CODE.match(file):
                 return f"before it was told to go, threads of torch's own were {times} times at work in {file}"
         if self._candidate.has_lost_pinned():
-            return "an output of the first call of all changed until the last timed one was over"
+            return "an output of an earlier call changed until the last timed one was over"
         for inputs, run in (*self._screened, *self._kept):
             if is_surely_right(run, self._reference.outputs_of(inputs), self._reference):
                 continue
@@ -287,15 +300,14 @@ class PairedTimer:
 
 
 @contextmanager
-def stay_on_first_core() -> Iterator[None]:
-    """Keeps the calling thread off the cores that the workers' own threads are bound to: it wakes their main thread
-    where it runs itself."""
-    cores = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(cores)})
+def stay_on(cores: set[int]) -> Iterator[None]:
+    """Keeps the calling thread on these cores."""
+    usual = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
     try:
         yield
     finally:
-        os.sched_setaffinity(0, cores)
+        os.sched_setaffinity(0, usual)
 
 
 def _doubt_disturbed(result: TimingResult) -> TimingResult:

@@ -7,8 +7,10 @@ How a change of speed is told from noise. Two processes with one program differ 
 their problem, so repeated evaluations scatter by more than their own intervals say. The scatter is estimated from the
 evaluations at hand together with the floor, which is taken to be three standard deviations and to weigh as much as
 `PRIOR_WEIGHT` more evaluations. The speed has changed when the whole interval of the ratio lies beyond `factor`, and
-the ratio beyond what the floor lets two such groups of evaluations differ by. `needs_more` asks for further
-evaluations until nothing looks changed, or there are enough to decide.
+the ratio beyond what the floor lets two such groups of evaluations differ by. Now and then one evaluation comes out
+beside all others. Of those made now the median leaves that out; of one or two stored ones nobody can tell, so as long
+as there are no more the ratio may lie wherever their own intervals let it. `needs_more` asks for further evaluations
+until nothing looks changed, or there are enough to decide.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ CHANGE_KINDS: tuple[ChangeKind, ...] = (
 CONFIDENCE = 0.95  # one-sided, of a change and of what would have been seen
 FLOOR_DEVIATIONS = 3.0
 PRIOR_WEIGHT = 2.0
+ENOUGH_STORED = 3  # evaluations, for their median not to be a stray one
 UNKNOWN_FLOOR = 0.05  # of evaluations made before floors were recorded
 SUSPICIOUS_SHARE = 0.5  # of the factor, on a logarithmic scale: nearer to 1 than that, nothing is looked into
 # What the median of a few values scatters more than their mean, in variance.
@@ -151,13 +154,14 @@ def compare_speed(before: Sequence[Evaluation], after: Sequence[Evaluation], rul
     more = max(rule.most - len(now), 0)
     full_share = math.sqrt(_median_variance(len(then)) + _median_variance(len(now) + more))
     full_margin = _student(freedom + more) * full_share * math.sqrt(variance)
-    visible = max(math.log(rule.factor) + full_margin, floor * full_share) + full_margin
+    down, up = _own_reach(then) if len(then) < ENOUGH_STORED else (0.0, 0.0)
+    visible = max(math.log(rule.factor) + max(full_margin, down), floor * full_share) + full_margin
     return SpeedChange(
         before=math.exp(before_log),
         after=math.exp(after_log),
         ratio=math.exp(change),
-        low=math.exp(change - margin),
-        high=math.exp(change + margin),
+        low=math.exp(change - max(margin, up)),
+        high=math.exp(change + max(margin, down)),
         floor=math.exp(floor * share),
         visible=math.exp(visible),
     )
@@ -296,6 +300,14 @@ def _own_error(timing: Timing) -> float:
     else:
         width = max(math.log(timing.speedup_high / timing.speedup_low) - 2 * math.log1p(timing.noise_floor or 0.0), 0.0)
     return width / (2 * 1.96)
+
+
+def _own_reach(timings: Sequence[Timing]) -> tuple[float, float]:
+    """How far below and above their median, as logarithms, their own intervals reach: these are meant to hold what
+    another measurement would give."""
+    center = statistics.median(math.log(timing.speedup) for timing in timings)
+    low, high = min(timing.speedup_low for timing in timings), max(timing.speedup_high for timing in timings)
+    return (center - math.log(low) if low > 0 else math.inf), math.log(high) - center
 
 
 def _median_variance(count: int) -> float:

@@ -18,6 +18,13 @@ def find_tree(pid: int) -> set[int]:
     return tree
 
 
+def find_innermost(pid: int) -> int:
+    """The last of a chain of processes that wait for each other: what a sandbox program finally runs."""
+    while children := children_of(pid):
+        pid = children[0]
+    return pid
+
+
 def children_of(process: int) -> list[int]:
     """Children of all threads of a process; none if it has just ended."""
     found: list[int] = []

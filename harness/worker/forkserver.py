@@ -7,6 +7,7 @@ candidate itself. A worker lives in its own session, under a process that stays 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import os
 import signal
@@ -23,8 +24,9 @@ from harness.worker import confine
 from harness.worker.keeper import run_behind_walls
 from harness.worker.own_code import count_used_bytes, forget_use
 from harness.worker.processes import require_child_lists, shell_status
-from harness.worker.whereabouts import find_code
+from harness.worker.whereabouts import name_code, read_counters
 
+CORES = os.sched_getaffinity(0)
 _PROCESS_CLOCK = 2  # CPUCLOCK_SCHED in the kernel's encoding of another process's clock
 _RUNNING = ("R", "S")  # not stopped: on a processor, or waiting for something
 STOP_TIMEOUT_S = 0.25  # for processes that were told to stop
@@ -54,7 +56,9 @@ def serve(judge: Channel) -> None:
             judge.send({"kind": "paused", **answer, "server_ns": time.process_time_ns()})
         elif message["kind"] == "resume":  # without an answer: what the worker does next is one
             if message["pid"] in held:
-                held[message["pid"]].resume()
+                held[message["pid"]].resume(message["process"], message["core"])
+        elif message["kind"] == "look":
+            judge.send({"kind": "looked", "code": _look_at_threads(**message)})
         elif message["kind"] == "forget_use":
             judge.send({"kind": "forgotten", "done": forget_use(message["process"])})
         elif message["kind"] == "count_used":
@@ -100,6 +104,7 @@ def _start(judge: Channel, message: dict[str, Any], line: int, output: int) -> N
     status = 70
     try:
         judge.close()
+        os.sched_setaffinity(0, CORES)
         confine.die_with_parent()
         os.setsid()
         confine.redirect_output(output)
@@ -154,10 +159,10 @@ class Held:
         """Stops a worker with all that it started. How many processes went on all the same, the processor time that
         certain threads and all others have used so far, and what lies at certain places in memory.
 
-        `code`: where those threads are, if that was asked. `has_company`: whether there is more than they and the
-        worker's main thread. `resumed_ns`: when it was let go on before that. `gone_ns`: as long as the moments, all
-        together, in which something was started, or had been running, and was gone when it was stopped again. The
-        kernel tells of no processor time that such a process has used.
+        `has_company`: whether there is more than those threads and the worker's main one. `resumed_ns`: when it was
+        let go on before that. `gone_ns`: as long as the moments, all together, in which something was started, or had
+        been running, and was gone when it was stopped again. The kernel tells of no processor time that such a
+        process has used.
         """
         known = {message["process"]} if self._keepers else set()  # itself, once all around it is known
         tree = _signal_tree(self._pid, signal.SIGSTOP, known=known, spare=self._keepers)
@@ -177,12 +182,15 @@ class Held:
             "has_company": not tasks <= {message["process"], *message["threads"]},
             "resumed_ns": self._resumed_ns,
             "seen": _read_memory(message["process"], message["places"]) if message["places"] else [],
-            "code": find_code(message["process"], message["threads"]) if message["asks_where"] else [],
         }
 
-    def resume(self) -> None:
+    def resume(self, process: int, core: int | None) -> None:
         """Lets what was stopped go on. Who has used the processor meanwhile was continued by something else, such as a
-        timer: once may be chance."""
+        timer: once may be chance. `core`: where the main thread of `process` goes on, as this process does."""
+        if core is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.sched_setaffinity(0, {core})
+                os.sched_setaffinity(process, {core})
         if _count_busy_ns(self._processes) - self._busy_ns > RESTLESS_NS:
             self._times_restless += 1
         self._last_task = _find_last_task() if self._counts_tasks else None
@@ -195,6 +203,19 @@ class Held:
             return True
         last_task = None if self._last_task is None else _find_last_task()
         return last_task is not None and last_task - (self._last_task or 0) > len(tasks - self._tasks)
+
+
+def _look_at_threads(process: int, threads: list[int], waits_s: list[float], **_: Any) -> list[str]:
+    """In which files' machine code threads of a running process are. It is stopped for as many short moments, after
+    waiting for so long before each."""
+    counters = []
+    for wait_s in waits_s:
+        time.sleep(wait_s)
+        _signal_all({process}, signal.SIGSTOP)
+        _count_running({process})
+        counters += read_counters(process, threads)
+        _signal_all({process}, signal.SIGCONT)
+    return name_code(process, counters)
 
 
 def _count_running(processes: set[int]) -> int:
@@ -302,8 +323,16 @@ def main() -> None:
     import harness.worker.program  # noqa: F401 - warm
 
     torch.set_grad_enabled(False)
+    _let_go_of_nvml()
     gc.freeze()
     serve(line)
+
+
+def _let_go_of_nvml() -> None:
+    """Closes what torch has opened to see whether there is a GPU, at import: every worker would inherit it. Who asks
+    again opens it again."""
+    with contextlib.suppress(OSError):
+        ctypes.CDLL("libnvidia-ml.so.1").nvmlShutdown()
 
 
 if __name__ == "__main__":

@@ -14,15 +14,18 @@ from pathlib import Path
 
 from harness.wire.processes import read_bytes
 
-_MAPPING = re.compile(rb"^[0-9a-f]+-[0-9a-f]+ (\S{4}) \S+ ([0-9a-f]+):([0-9a-f]+) (\d+) +(.*)$")
+_MAPPING = re.compile(rb"^[0-9a-f]+-[0-9a-f]+ (\S{4}) \S+ \S+ (\d+) +(.*)$")
 _REFERENCED = re.compile(rb"^Referenced: +(\d+) kB$")
-_PAGES_AND_FILES = b"1"  # what is forgotten, in the words of /proc/<pid>/clear_refs
+# In the words of /proc/<pid>/clear_refs: forget the use of all pages; and forget which were written, which also empties
+# the processor's own memory of pages (TLB). The use of a page that is still in there would not be noted.
+_FORGET_USE, _FORGET_WRITES = b"1", b"4"
 
 
 def forget_use(process: int) -> bool:
     """Has the kernel note anew which pages are used. The process must be stopped. False: this kernel does not."""
     try:
-        Path(f"/proc/{process}/clear_refs").write_bytes(_PAGES_AND_FILES)
+        for order in (_FORGET_USE, _FORGET_WRITES):
+            Path(f"/proc/{process}/clear_refs").write_bytes(order)
     except OSError:
         return False
     return True
@@ -38,16 +41,16 @@ def count_used_bytes(process: int) -> int | None:
     for line in text.splitlines():
         mapping = _MAPPING.match(line)
         if mapping is not None:
-            counts = b"x" in mapping[1] and mapping[4] != b"0" and not _is_installed(mapping)
+            counts = b"x" in mapping[1] and mapping[2] != b"0" and not is_installed(mapping[2], mapping[3])
         elif counts and (referenced := _REFERENCED.match(line)):
             used_kib += int(referenced[1])
     return used_kib * 1024
 
 
-def _is_installed(mapping: re.Match[bytes]) -> bool:
-    """Whether this process sees the same file at the same place."""
+def is_installed(inode: bytes, path: bytes) -> bool:
+    """Whether this process sees a file at the same place that is the same one, as far as its number says that. (Of
+    layered file systems the kernel names one device to who asks for a file, and another to who asks for a mapping.)"""
     try:
-        found = os.stat(mapping[5])  # noqa: PTH116 - bytes
-    except OSError:
+        return os.stat(path).st_ino == int(inode)  # noqa: PTH116 - bytes
+    except (OSError, ValueError):  # ValueError: of a name that no path can be
         return False
-    return (found.st_dev, found.st_ino) == (os.makedev(int(mapping[2], 16), int(mapping[3], 16)), int(mapping[4]))

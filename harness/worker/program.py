@@ -31,6 +31,7 @@ from harness.worker.recorder import Recorder
 
 MODULE_NAME = "candidate"
 MAX_TEXT = 4000
+SPIN_S = 3e-4  # what the judge says next within a timed call has come by then
 WAKING_ELEMENTS = 1 << 15  # per thread: as many as make torch use one more
 
 
@@ -75,10 +76,15 @@ class Worker:
         self._judge = judge
         self._scratch = scratch
         self._outputs: deque[list[torch.Tensor]] = deque([[], []])  # of the last calls, the newest first
+        self._pins: list[list[torch.Tensor]] = []  # of some calls, kept for good
         self._emulators = EmulatorLink()
+        self._place_on_device: Callable[[list[torch.Tensor]], None] = lambda _: None  # where that has to be said
 
     def do_settle(self, message: dict[str, Any], descriptor: int) -> dict[str, Any]:
         """Everything that comes before the candidate: its device, its memory, torch's own threads."""
+        if message["spins"]:
+            self._judge.spin(SPIN_S)
+        self._cores = os.sched_getaffinity(0)
         self._device = torch.device(message["device"])
         self._memory = SharedMemory(descriptor, message["size_bytes"], self._device)
         torch.set_num_threads(message["threads"])
@@ -121,9 +127,19 @@ class Worker:
         return {"kind": "dumped", "specs": [spec.to_json() for spec in specs]}
 
     def do_load_state(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The way a user loads weights, which a module may follow with hooks to pack them anew; or (`only_copies`)
+        straight into the tensors, before each call."""
         state = self._model.state_dict()
-        for name, spec in message["entries"]:
-            state[name].copy_(self._memory.view(TensorSpec.from_json(spec)))
+        loaded = {name: self._memory.view(TensorSpec.from_json(spec)) for name, spec in message["entries"]}
+        if message["only_copies"]:
+            for name, tensor in loaded.items():
+                state[name].copy_(tensor)
+        else:
+            # What was made in inference mode is written only there.
+            is_inference = any(tensor.is_inference() for tensor in state.values() if torch.is_tensor(tensor))
+            state.update(loaded)
+            with torch.inference_mode() if is_inference else torch.no_grad():
+                self._model.load_state_dict(state, strict=False)
         self._synchronize()
         return {"kind": "loaded"}
 
@@ -153,14 +169,14 @@ class Worker:
         return {"kind": "returned"}
 
     def do_recopy(self, message: dict[str, Any]) -> dict[str, Any]:
-        """The outputs of the last call, of one that was `age` calls before it, or (without an age) of the call that was
-        pinned, as they are now."""
-        self._copy(self._pinned if message["age"] is None else self._outputs[message["age"]], message)
+        """The outputs of the last call, of one that was `age` calls before it, or of one of those that were pinned, as
+        they are now."""
+        self._copy(self._outputs[message["age"]] if message["pin"] is None else self._pins[message["pin"]], message)
         return {"kind": "recopied"}
 
     def do_pin(self, _: dict[str, Any]) -> dict[str, Any]:
         """Keeps the outputs of the last call for good."""
-        self._pinned = self._outputs[0]
+        self._pins.append(self._outputs[0])
         return {"kind": "pinned"}
 
     def do_profile(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -199,10 +215,10 @@ class Worker:
     def _emulate(self, emulates: dict[str, Any]) -> None:
         """Has a GPU seem to be there, from now on."""
         from harness.worker.emulated_cuda import install
-        from harness.worker.emulated_tensors import GPU
+        from harness.worker.emulated_tensors import GPU, place_on_gpu
 
         install(emulates["target"])
-        self._seen_device = GPU
+        self._seen_device, self._place_on_device = GPU, place_on_gpu
         self._emulators.configure(emulates["settings"])
 
     def _keep(self, outputs: list[torch.Tensor]) -> None:
@@ -217,6 +233,7 @@ class Worker:
 
     def _receive_value(self, message: dict[str, Any]) -> Any:
         tensors = [self._memory.view(TensorSpec.from_json(spec)) for spec in message["specs"]]
+        self._place_on_device(tensors)
         return rebuild_value(message["tree"], tensors)
 
     def _import_source(self, source: str) -> Any:
@@ -235,6 +252,7 @@ class Worker:
         if self._device.type != "cpu":
             self._waking.add_(1.0)
             self._synchronize()
+            os.sched_setaffinity(0, self._cores)  # the judge let it go on on one
             return
         cores = os.sched_getaffinity(0)
         os.sched_setaffinity(0, {min(cores)})  # where no thread of torch's is bound to; see _spread_threads

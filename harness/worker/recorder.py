@@ -91,8 +91,14 @@ class Recorder:
         with os.fdopen(descriptors[0], "rb") as library, path.open("wb") as copy:
             shutil.copyfileobj(library, copy)
         loaded = self._observer.watch(lambda: _load_library(request, path))
-        self._emulators.adopt(path)
+        self._emulators.adopt(path, loaded, _source_of(request))
         return loaded
+
+
+def _source_of(request: dict[str, Any]) -> str:
+    """All text of an extension that is the candidate's."""
+    texts = [*request.get("cpp_sources", []), *request.get("cuda_sources", [])]
+    return "\n".join([*texts, *(text for _, text in (*request.get("files", []), *request["headers"]))])
 
 
 def _load_library(request: dict[str, Any], path: Path) -> Any:

@@ -1,6 +1,7 @@
 """What a corpus file cannot say: how two honest programs fare, and what happens beside a candidate. The attacks and the
 honest controls themselves are in `attacks/` and `controls/`; see `test_corpus.py`."""
 
+import os
 import time
 import uuid
 from dataclasses import replace
@@ -74,6 +75,9 @@ class ModelNew(nn.Module):
 """
 
 
+CLOCK_TICKS = os.sysconf("SC_CLK_TCK")  # a second
+
+
 def short_plan():
     from harness.judge.timing import TimingPlan
 
@@ -136,6 +140,27 @@ def test_what_a_candidate_leaves_running_does_not_run_beside_its_opponent(quick_
     assert during == 0
     assert after > 0
     assert processes_with(mark) == []
+
+
+def test_it_does_not_either_where_nobody_waited_for_it_to_be_stopped(quick_bench, processes_with):
+    mark = uuid.uuid4().hex
+    hog, nap = HEAD + HOG.replace("__MARK__", mark), HEAD + NAP
+    with quick_bench.open_session(hog) as (mine, reference), quick_bench.open_session(nap) as (theirs, _):
+        for session in (mine, theirs):
+            session.construct(1, ())
+        wait_for_work(processes_with, mark)
+        inputs = reference.loaded.make_inputs(5, reference.device.torch_device)
+        for session in (mine, theirs):
+            session.get_ready()
+        first = mine.call_timed(inputs, reference.device)
+        before, began_s = spent_ticks(processes_with(mark)), time.monotonic()
+        second = theirs.call_timed(inputs, reference.device)
+        spent_s, lasted_s = (spent_ticks(processes_with(mark)) - before) / CLOCK_TICKS, time.monotonic() - began_s
+        assert first.awake_us is second.awake_us is None
+        assert mine.complete(first).awake_us > 0
+        assert theirs.complete(second).awake_us > 0
+    assert lasted_s > 0.25
+    assert spent_s < 0.1
 
 
 def wait_for_work(processes_with, mark):

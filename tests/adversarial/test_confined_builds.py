@@ -64,7 +64,7 @@ def test_a_source_sees_no_file_outside_although_the_compiler_works(kind, builder
     checks = "\n".join(f'#if __has_include("{path}")\n#error seen {path}\n#endif' for path in outside)
     result = build(builder, f'{checks}\nextern "C" int seven() {{ return 7; }}\n')
     assert result.status == "built", result.log[-2000:]
-    assert ctypes.CDLL(result.library).seven() == 7
+    assert ctypes.CDLL(result.extension).seven() == 7
 
 
 @pytest.mark.parametrize("wanted", ["home", "/etc/shadow", "/proc/1/environ"])

@@ -31,7 +31,7 @@ def team(build_cache, tmp_path_factory):
     from harness.judge.session import TimeLimits
     from harness.judge.timing import TimingPlan
 
-    plan = TimingPlan(warmup_calls=2, min_blocks=10, max_blocks=12, budget_s=0.5, attempts=1)
+    plan = TimingPlan(warmup_calls=2, max_blocks=20, budget_s=0.5, attempts=1)
     limits = TimeLimits(start_s=30.0, construct_s=30.0, call_s=5.0)
     settings = RedTeamSettings(local=LocalSettings(cache=build_cache), limits=limits, plan=plan)
     with pytest.MonkeyPatch.context() as patch, RedTeam(settings) as opened:

@@ -138,4 +138,4 @@ def test_two_extensions_of_one_name_are_two_builds(make_builder):
     other = replace(TINY, cpp_sources=('extern "C" int answer() { return 43; }\n',))
     results = [builder.build(TINY), builder.build(other)]
     assert [result.status for result in results] == ["built", "built"]
-    assert results[0].library != results[1].library
+    assert results[0].extension != results[1].extension

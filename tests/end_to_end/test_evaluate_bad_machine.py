@@ -204,3 +204,11 @@ def test_a_workload_that_the_problem_lacks_is_said_and_not_judged(command, tiny_
     code, stdout, _ = command("evaluate", "r", "--problems-dir", tiny_suite.parent, "--workload", "small")
     assert code == 0
     assert "no small workload: add" in stdout
+
+
+def test_one_program_that_cannot_be_judged_for_lack_of_a_workload_is_an_error(command, tiny_suite, tmp_path):
+    (tmp_path / "kernel.py").write_text(GOOD)
+    args = ("--candidate", tmp_path / "kernel.py", "--problem", tiny_suite / "add.py", "--language", "cpp")
+    code, stdout, stderr = command("evaluate", *args, "--workload", "small", "--json")
+    assert (code, stdout) == (2, "")
+    assert "add.py has no small workload: write SMALL = {...} into its file" in stderr.replace("\n", " ")

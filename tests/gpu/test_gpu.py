@@ -183,6 +183,23 @@ def test_device_memory_comes_back_through_its_descriptor():
     device_memory.free(other, size, descriptor)
 
 
+def test_a_worker_on_the_cpu_holds_nothing_of_the_gpu(bench):
+    """What torch opens at import, to see whether there is a GPU, is not handed down."""
+    source = """
+import os
+from torch import nn
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        numbers = [number for number in range(3, 64) if os.path.lexists(f"/proc/self/fd/{number}")]
+        raise RuntimeError(" ".join({os.readlink(f"/proc/self/fd/{number}") for number in numbers}))
+"""
+    evaluation = bench.judge(source)
+    assert evaluation.outcome == "runtime_error"
+    assert "harness-arena" in evaluation.message
+    assert "/dev/nvidia" not in evaluation.message
+
+
 def test_the_facts_for_prompts_come_from_the_gpu_that_is_here():
     import torch
 

@@ -136,11 +136,12 @@ def test_every_program_gives_the_same_bits_in_both_lanes(make_builder):
         }
     print(f"built in {time.monotonic() - began_s:.0f} s")
     for name, result, _ in (*results["plain"], *results["fast"]):
-        assert result.library is not None, f"{name}:\n{result.log[-3000:]}"
+        assert result.extension is not None, f"{name}:\n{result.log[-3000:]}"
     lanes = [result.lane for _, result, _ in results["fast"]]
     assert lanes.count("fast") > 0.8 * len(lanes), f"too few in the fast lane: {lanes}"
     found = {
-        lane: run_all([[name, result.library, numbers] for name, result, numbers in results[lane]]) for lane in results
+        lane: run_all([[name, result.extension, numbers] for name, result, numbers in results[lane]])
+        for lane in results
     }
     assert len(found["plain"]) == len(corpus.list_programs())
     assert [number for number in found["plain"] if found["plain"][number] != found["fast"][number]] == []

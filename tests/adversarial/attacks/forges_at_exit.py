@@ -11,6 +11,7 @@ timed: no
 import atexit
 import json
 import os
+import stat
 import struct
 
 import torch
@@ -20,7 +21,8 @@ from torch import nn
 def send(frame):
     for descriptor in range(3, 4096):
         try:
-            os.write(descriptor, frame)
+            if stat.S_ISSOCK(os.fstat(descriptor).st_mode):  # on an eventfd it would wait for ever
+                os.write(descriptor, frame)
         except OSError:
             pass
 

@@ -45,7 +45,7 @@ def test_a_request_is_built_once_and_then_taken_from_the_cache(make_builder):
     builder = make_builder()
     first, second = builder.build(TINY), builder.build(TINY)
     assert (first.status, second.status) == ("built", "cached")
-    assert first.library == second.library
+    assert first.extension == second.extension
     assert builder.count_runs() == 1
 
 

@@ -124,7 +124,7 @@ def read_errors(result):
 
 
 def call_all(result, name, calls):
-    command = [sys.executable, "-c", CALLS, name, result.library, json.dumps(calls)]
+    command = [sys.executable, "-c", CALLS, name, result.extension, json.dumps(calls)]
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 

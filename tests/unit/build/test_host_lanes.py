@@ -74,7 +74,7 @@ def test_every_host_program_gives_the_same_bits_or_the_same_error(builders, part
     assert {lane: (result.status, result.lane) for lane, result in results.items()} == {
         lane: ("built", lane) for lane in builders
     }, results["plain"].log[-3000:]
-    libraries = [result.library for result in results.values()]
+    libraries = [result.extension for result in results.values()]
     command = [sys.executable, "-c", RUN_ALL, str(len(bodies)), *libraries]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     assert [line for line in lines if line.split()[1] not in ("agrees", "raises")] == []

@@ -115,7 +115,14 @@ def test_memory_files_that_nothing_maps_count_once(arena):
 
 def test_the_judges_own_memory_file_does_not_count(arena):
     os.write(arena, bytes(64 << 20))
-    assert MemoryWatch(os.getpid(), 32 << 20).find_overuse(arena) is None
+    program = "print(1, flush=True); input()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "pass_fds": (arena,)}
+    with subprocess.Popen([sys.executable, "-c", program], **pipes) as process:
+        process.stdout.readline()
+        assert MemoryWatch(process.pid, 32 << 20).find_overuse(arena) is None
+        assert "64 MiB" in MemoryWatch(process.pid, 32 << 20).find_overuse(process.stdout.fileno())
+        process.stdin.write(b"\n")
+        process.stdin.close()
 
 
 @pytest.mark.parametrize(

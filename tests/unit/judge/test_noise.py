@@ -9,7 +9,7 @@ from harness.store.machine import add_to_record, read_record
 KEY = NoiseKey(problem_digest="abc", workload="full", baseline="eager", device_type="cpu", machine="a chip")
 
 
-def make_timing(speedup, *, baseline_us=1000.0, disturbed=""):
+def make_timing(speedup, *, baseline_us=1000.0, disturbed="", foreign_load=0.0):
     block = Block(
         calls=1, baseline_claim_us=1.0, candidate_claim_us=1.0, baseline_judge_us=1.0, candidate_judge_us=1.0,
         baseline_copy_us=1.0, candidate_copy_us=1.0,
@@ -17,7 +17,7 @@ def make_timing(speedup, *, baseline_us=1000.0, disturbed=""):
     return Timing(
         baseline="eager", baseline_us=baseline_us, candidate_us=1.0, speedup=speedup, speedup_low=speedup,
         speedup_high=speedup, verdict="tie", blocks=(block,), overhead_us=1.0,
-        conditions=Conditions(disturbed=disturbed),
+        conditions=Conditions(disturbed=disturbed, foreign_load=foreign_load),
     )  # fmt: skip
 
 
@@ -54,6 +54,14 @@ def test_another_problem_or_machine_is_measured_again(tmp_path):
         pairs = Pairs(1.1, 1.0, 1.0)
         assert floors.find(NoiseKey(**fields), pairs) > 0.1
         assert pairs.asked == PAIRS
+
+
+def test_what_a_machine_gives_whose_load_was_allowed_is_remembered_by_this_process_only(tmp_path):
+    floors, again = NoiseFloors(tmp_path), Pairs(1.02, 1.0, 1.0)
+    loaded = floors.find(KEY, Pairs(1.5, 1.0, 1.0, foreign_load=1.5))
+    assert floors.find(KEY, Pairs()) == loaded > 0.5
+    assert NoiseFloors(tmp_path).find(KEY, again) < 0.05
+    assert again.asked == PAIRS
 
 
 def test_what_a_disturbed_machine_gives_is_not_remembered(tmp_path):

@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.domain import Block, Conditions, Outcome
-from harness.judge.clocks import compare_clocks, confirm_claims, summarise_blocks
+from harness.judge.clocks import compare_clocks, confirm_claims, depends_on_clocks, interval_of, summarise_blocks
+from harness.judge.timing import WAITING_CODE
+from harness.worker.whereabouts import NO_FILE, OWN_FILE
 
 FLOOR = 0.05
 EXCHANGE_US = 60.0
@@ -34,7 +36,9 @@ def measure(
     def jitter(value_us):
         return value_us * (1 + noise * abs(source.gauss(0, 1))) + source.expovariate(1 / 3.0)
 
-    def make():
+    def make(index):
+        watched = index % 4 == 0
+        awake_us = 90.0 if watched else 150.0
         base, mine = jitter(baseline_us), jitter(candidate_us)
         return Block(
             calls=1,
@@ -44,15 +48,15 @@ def measure(
             candidate_judge_us=mine + hidden_us + jitter(EXCHANGE_US),
             baseline_copy_us=jitter(50.0),
             candidate_copy_us=jitter(50.0) + copied_us,
-            baseline_awake_us=jitter(150.0),
-            candidate_awake_us=jitter(150.0) + woken_us,
-            baseline_busy_us=jitter(300.0),
-            candidate_busy_us=jitter(300.0) + ahead_us,
-            baseline_helpers_us=jitter(600.0),
-            candidate_helpers_us=jitter(600.0),
+            baseline_awake_us=jitter(awake_us),
+            candidate_awake_us=jitter(awake_us) + woken_us,
+            baseline_busy_us=jitter(300.0) if watched else None,
+            candidate_busy_us=jitter(300.0) + ahead_us if watched else None,
+            baseline_helpers_us=jitter(600.0) if watched else None,
+            candidate_helpers_us=jitter(600.0) if watched else None,
         )
 
-    return summarise_blocks("eager", [make() for _ in range(blocks)], FLOOR)
+    return summarise_blocks("eager", [make(index) for index in range(blocks)], FLOOR)
 
 
 @given(
@@ -107,6 +111,61 @@ def test_work_done_while_it_is_woken_is_found_where_only_its_fast_calls_have_it(
     assert result.outcome is Outcome.SUSPECT
 
 
+def watch(blocks, *readings_us):
+    """The blocks with what the judge read of the candidate before its calls in the first ones only."""
+    unread = {"baseline_busy_us": None, "candidate_busy_us": None}
+    unread |= {"baseline_helpers_us": None, "candidate_helpers_us": None}
+    read = [
+        replace(block, **unread | {"baseline_busy_us": 300.0, "candidate_busy_us": 300.0 + more_us})
+        for block, more_us in zip(blocks, readings_us, strict=False)
+    ]
+    rest = [replace(block, **unread) for block in blocks[len(read) :]]
+    return summarise_blocks("eager", [*read, *rest], FLOOR)
+
+
+@pytest.mark.parametrize("readings_us", [(400.0,), (400.0, 40.0), (400.0, 400.0, 40.0), (40.0, 400.0, 400.0, 400.0)])
+def test_a_clock_that_was_hardly_read_accuses_nobody_unless_its_readings_agree(readings_us):
+    blocks = measure(baseline_us=1000.0, candidate_us=1000.0).blocks
+    assert confirm_claims(watch(blocks, *readings_us)).outcome is None
+    agreed = watch(blocks, *([400.0] * len(readings_us)))
+    assert (confirm_claims(agreed).outcome is Outcome.SUSPECT) == (len(readings_us) > 1)
+
+
+def hide_in_turn(blocks, hidden_us, places):
+    """The same blocks, whose candidate claims so much less and hides it in one of these places, another each time."""
+    hidden = []
+    for index, block in enumerate(blocks):
+        place = places[index % len(places)]
+        if place == "candidate_copy_us" and index % 3:  # not asked for its outputs, who puts it off need not do it
+            hidden.append(replace(block, candidate_copy_us=None, baseline_copy_us=None))
+        else:
+            hidden.append(replace(block, **{place: getattr(block, place) + hidden_us}))
+    return summarise_blocks("eager", hidden, FLOOR)
+
+
+PLACES = ("candidate_judge_us", "candidate_awake_us", "candidate_copy_us")
+
+
+@pytest.mark.parametrize("places", [PLACES[:2], PLACES[1:], PLACES[::2], PLACES])
+@pytest.mark.parametrize("seed", range(5))
+def test_who_hides_in_another_place_each_time_is_found(places, seed):
+    blocks = measure(baseline_us=2000.0, candidate_us=1200.0, blocks=80, seed=seed).blocks
+    result = confirm_claims(hide_in_turn(blocks, 800.0, places))
+    assert result.outcome is Outcome.SUSPECT
+    assert confirm_claims(summarise_blocks("eager", blocks, FLOOR)).timing.verdict == "faster"
+
+
+def test_being_woken_after_decoys_counts_as_well():
+    blocks = measure(baseline_us=2000.0, candidate_us=1200.0, blocks=80).blocks
+    ahead = [
+        replace(block, candidate_awake_us=block.candidate_awake_us + 800.0)
+        if block.candidate_busy_us is not None
+        else replace(block, candidate_judge_us=block.candidate_judge_us + 800.0)
+        for block in blocks
+    ]
+    assert confirm_claims(summarise_blocks("eager", ahead, FLOOR)).outcome is Outcome.SUSPECT
+
+
 def test_on_a_disturbed_machine_only_a_gross_contradiction_is_suspect():
     disturbed = Conditions(disturbed="others were busy")
     small = replace(measure(baseline_us=1000.0, candidate_us=500.0, hidden_us=500.0), conditions=disturbed)
@@ -134,6 +193,18 @@ def test_an_honest_gain_of_a_short_call_is_still_seen():
     assert (result.outcome, result.timing.verdict) == (None, "faster")
 
 
+def test_more_blocks_are_worth_it_only_where_the_clocks_alone_stand_against_a_gain():
+    def asks(candidate_us, woken_us=0.0, blocks=20):
+        timing = measure(baseline_us=400.0, candidate_us=candidate_us, woken_us=woken_us, noise=0.002, blocks=blocks)
+        low = interval_of(timing.blocks, roughly=True)[1] / (1 + FLOOR)
+        return depends_on_clocks(low, timing.candidate_us, compare_clocks(timing.blocks))
+
+    assert not asks(400.0)  # a tie whatever the clocks say
+    assert not asks(200.0)  # faster whatever they say
+    assert asks(350.0, woken_us=40.0)
+    assert not asks(450.0, woken_us=40.0)
+
+
 def test_a_claim_shorter_than_the_clock_resolves_is_not_ranked():
     timing = measure(baseline_us=50.0, candidate_us=8.0)
     result = confirm_claims(timing)
@@ -152,7 +223,11 @@ def test_clocks_that_scatter_make_a_time_unreliable_and_not_suspect():
 
 def test_the_gap_between_the_clocks_is_found_to_a_few_microseconds():
     timing = measure(baseline_us=3000.0, candidate_us=3000.0, hidden_us=400.0, noise=0.001)
-    during, after, woken, before = compare_clocks(timing.blocks)
+    gaps = compare_clocks(timing.blocks)
+    during, after, woken = gaps.places
+    (before,), (called, whole) = gaps.ahead, gaps.sums
+    assert called.missing_us == pytest.approx(400.0, abs=25.0)
+    assert whole.missing_us == pytest.approx(400.0, abs=25.0)
     assert during.missing_us == pytest.approx(400.0, abs=20.0)
     assert after.missing_us == pytest.approx(0.0, abs=20.0)
     assert woken.missing_us == pytest.approx(0.0, abs=20.0)
@@ -186,3 +261,23 @@ def test_a_summary_of_any_blocks_is_consistent(times):
     assert timing.speedup_low <= timing.speedup <= timing.speedup_high
     assert timing.candidate_us == statistics.median(mine for _, mine in times)
     confirm_claims(timing)
+
+
+@pytest.mark.parametrize(
+    ("file", "may_wait"),
+    [
+        ("/lib/x86_64-linux-gnu/libc.so.6", True),
+        ("/opt/torch/lib/libgomp-24e2ab19.so.1", True),
+        ("/opt/torch/lib/libtorch_cpu.so", True),
+        ("/opt/torch/lib/libc10.so", True),
+        ("/usr/lib/libstdc++.so.6", True),
+        ("[vdso]", True),
+        (f"{OWN_FILE}/tmp/libtorch.so", False),
+        ("[anon:/libc.so]", False),
+        ("/opt/libtorch.d/mine.so", False),
+        ("/opt/torch/lib/libmkl_core.so", False),
+        (NO_FILE, False),
+    ],
+)
+def test_where_threads_of_torchs_own_may_be_while_they_are_woken(file, may_wait):
+    assert (WAITING_CODE.match(file) is not None) == may_wait

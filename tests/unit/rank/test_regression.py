@@ -153,6 +153,17 @@ def test_more_stored_evaluations_make_smaller_changes_visible(timed):
     assert 1.05 < many < 1.10 < one
 
 
+@pytest.mark.parametrize(("stored", "kind"), [(1, "same"), (2, "same"), (3, "slower")])
+def test_one_or_two_stored_evaluations_may_be_stray_within_their_own_intervals(timed, stored, kind):
+    """A fifth slower now, and an interval of each stored one that reaches down to that."""
+    wide = timed(2.0)
+    wide = replace(wide, timing=replace(wide.timing, speedup_low=1.5))
+    change = judge_change([wide] * stored, [timed(1.6)] * 6, RULE)
+    assert change.kind == kind
+    assert (change.speed.visible > 1.3) == (kind == "same")
+    assert judge_change([wide] * stored, [timed(1.4)] * 6, RULE).kind == "slower"
+
+
 def test_a_higher_noise_floor_hides_larger_changes(timed):
     low, high = (compare_speed([timed(2.0, floor)], [timed(2.0, floor)] * 2, RULE).visible for floor in (0.02, 0.2))
     assert low < 1.12

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.domain import WireError, WorkerLost, WorkerTimeout
-from harness.wire import Channel, make_pair
+from harness.wire import GO, Channel, make_pair
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 VALUES = st.recursive(
@@ -27,9 +27,11 @@ def ends():
     theirs.close()
 
 
-@pytest.fixture
-def receiver(ends):
-    return Channel(ends[0], max_body_bytes=4096)
+@pytest.fixture(params=[0.0, 0.01], ids=["sleeps", "spins"])
+def receiver(request, ends):
+    channel = Channel(ends[0], max_body_bytes=4096)
+    channel.spin(request.param)
+    return channel
 
 
 def frame(body, descriptors=0):
@@ -137,6 +139,21 @@ def test_a_line_that_falls_silent_is_a_timeout(sent, ends, receiver):
     ends[1].sendall(sent)
     with pytest.raises(WorkerTimeout):
         receiver.receive(timeout_s=0.05)
+
+
+@pytest.mark.parametrize("after_s", [0.002, 0.05])
+def test_what_comes_while_somebody_waits_is_taken(after_s, ends, receiver):
+    sender = Channel(ends[1])
+    threading.Timer(after_s, sender.send, ({"kind": "x"},)).start()
+    assert receiver.receive(timeout_s=5) == ({"kind": "x"}, [])
+    threading.Timer(after_s, sender.send_signal, (GO,)).start()
+    assert receiver.await_signal() == GO
+
+
+def test_a_signal_awaited_on_a_closed_line_is_a_lost_worker(ends, receiver):
+    ends[1].close()
+    with pytest.raises(WorkerLost):
+        receiver.await_signal()
 
 
 def test_a_reader_that_does_not_read_is_a_timeout(ends):

@@ -66,8 +66,9 @@ def stop(pid):
     time.sleep(0.02)
 
 
-def test_code_of_its_own_counts_when_it_has_run(process):
-    assert count_after(process, "call") > 0
+def test_code_of_its_own_counts_whenever_it_has_run(process):
+    """Some tens of times: a processor that remembers a page does not note its use."""
+    assert all(count_after(process, "call") > 0 for _ in range(40))
 
 
 def test_code_that_is_only_there_does_not_count(process):

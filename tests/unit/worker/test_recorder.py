@@ -232,7 +232,7 @@ def test_two_extensions_of_one_name_are_both_there(start_recorder, build_cache):
     builder = Builder(
         cache=build_cache, toolchain=probe_toolchain(), wrap=run_plainly, environment=lambda: dict(os.environ)
     )
-    recorder, requests = start_recorder(lambda request: builder.build(request).library)
+    recorder, requests = start_recorder(lambda request: builder.build(request).extension)
     modules = [recorder.load_inline("twin", MODULE % number, no_implicit_headers=True) for number in (1, 2)]
     assert [module.answer() for module in modules] == [1, 2]
     assert len(requests) == 2

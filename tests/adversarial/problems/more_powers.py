@@ -1,0 +1,19 @@
+"""Powers: half a millisecond of work in little memory."""
+
+import torch
+from torch import nn
+
+count = 1 << 19
+
+
+class Model(nn.Module):
+    def forward(self, a, b):
+        return torch.pow(a, b)
+
+
+def get_inputs():
+    return [torch.rand(count) + 0.5, torch.randn(count)]
+
+
+def get_init_inputs():
+    return []
