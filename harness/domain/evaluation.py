@@ -80,10 +80,9 @@ class Block:
     """One timed block: the same number of calls by baseline and candidate, each on fresh inputs.
 
     `*_claim_us` is the worker's own time per call, `*_judge_us` the judge's (it contains the exchange), and
-    `*_copy_us`, in some blocks, how long after that the outputs lay in the judge's hands. `*_awake_us` is
-    how long each side had seen the inputs before it said that it was awake and waited to be told to go. `*_busy_us` and
-    `*_helpers_us`, where that was watched, are the processor time that each side used while it had been shown inputs
-    and not told to go: in torch's own threads, which spin for a while once woken (helpers), and in everything else.
+    `*_copy_us`, in some blocks, how long after that the outputs lay in the judge's hands. On a GPU `*_awake_us` is how
+    long each side had seen the inputs before it said that it was awake and waited to be told to go, and `*_busy_us`,
+    where that was watched, how busy it was while it had been shown inputs and not told to go.
     """
 
     calls: int
@@ -97,8 +96,6 @@ class Block:
     candidate_awake_us: float | None = None
     baseline_busy_us: float | None = None
     candidate_busy_us: float | None = None
-    baseline_helpers_us: float | None = None
-    candidate_helpers_us: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,7 @@ from harness.judge.inspection import Place
 from harness.judge.supervisor import StillRunning, Stopped, WorkerProcess
 from harness.wire import (
     GO,
+    REST,
     WAKE,
     Region,
     TensorSpec,
@@ -51,7 +52,7 @@ SPIN_S = 5e-3  # what takes longer is long enough for the moment in which a slee
 # What the worker was doing, by the answer that was due.
 STEPS = {
     "settled": "start", "ready": "start", "constructed": "construct",
-    "awake": "call", "called": "call", "returned": "call",
+    "armed": "call", "disarmed": "call", "awake": "call", "called": "call", "returned": "call",
     "dumped": "reading weights", "loaded": "loading weights",
     "recopied": "copying outputs", "pinned": "keeping outputs", "collected": "collecting", "profiled": "profiling",
     "ablation": "describing the ablation", "configured": "configuring emulators",
@@ -71,14 +72,13 @@ class PlacedInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Called:
-    """A worker's answer to one call: its own time, the judge's with the exchange included, and what the outputs are.
+    """A worker's answer to one call: its own time, when the answer was there, and what the outputs are.
 
     `specs` have the strides that the outputs have in the worker; `addresses` are where they lie there.
     """
 
     claim_us: float
-    judge_us: float
-    at_ns: int  # the judge's clock
+    at_ns: int  # the judge's clock, which is the same in all of our processes
     tree: dict[str, Any]
     specs: tuple[TensorSpec, ...]
     devices: tuple[str, ...]
@@ -92,7 +92,7 @@ class WorkerClient:
         self._worker = worker
         self._arena = arena
         self._desk = None if answer_build is None else BuildDesk(worker, answer_build)
-        self._own_threads: list[int] = []  # torch's, started before the candidate's first line
+        self._arrived_ns = 0  # when the last answer was there, before anything was done with it
 
     def start(
         self,
@@ -117,7 +117,7 @@ class WorkerClient:
         if spins:
             self._worker.line.spin(SPIN_S)
         self._ask(message, "settled", Outcome.LOAD_ERROR, timeout_s, (self._arena.descriptor,))
-        self._own_threads = self._worker.find_helper_threads()
+        self._worker.find_itself()
         message = {"kind": "start", "source": source, "entry": entry, "mode": mode}
         self._ask(message, "ready", Outcome.LOAD_ERROR, timeout_s)
 
@@ -172,36 +172,44 @@ class WorkerClient:
         pairs = zip(placed.specs, placed.tensors, strict=True)
         return all(_are_same(self._storage_bytes(spec), flat_bytes(tensor)) for spec, tensor in pairs)
 
-    def announce(self, placed: PlacedInputs, *, timeout_s: float) -> None:
-        """Tells the worker, which may be stopped, where the inputs of the next call lie; `await_awake` comes next."""
-        self._tell({"kind": "call", **_value_message(placed)}, "awake", Outcome.RUNTIME_ERROR, timeout_s)
+    def arm(self, placed: PlacedInputs, *, timeout_s: float) -> None:
+        """Tells the worker where the inputs of the next call will lie, and has it wake its threads and its device and
+        wait for a signal: to `go`, to `wake` again or to `disarm`."""
+        self._ask({"kind": "call", **_value_message(placed)}, "armed", Outcome.RUNTIME_ERROR, timeout_s)
 
-    def announce_again(self, *, timeout_s: float) -> None:
-        """The same for other inputs in the same place, instead of `go`."""
+    def disarm(self, *, timeout_s: float) -> None:
+        self._ask(REST, "disarmed", Outcome.RUNTIME_ERROR, timeout_s)
+
+    def tell_wake(self, *, timeout_s: float) -> None:
+        """Has an armed worker, which may be stopped, wake its threads and its device; `await_awake` comes next."""
         self._tell(WAKE, "awake", Outcome.RUNTIME_ERROR, timeout_s)
 
     def await_awake(self, *, timeout_s: float) -> None:
-        """Returns when the worker has woken its threads and its device, and waits for the signal to go."""
+        """Returns when it has, and waits for the next signal."""
         self._hear("awake", Outcome.RUNTIME_ERROR, timeout_s)
 
-    def go(self, *, timeout_s: float, stop: bool = False) -> Called:
-        """Has the announced call made. The clock runs from the judge's go until the worker says that it is done.
-        `stop`: the worker is stopped the moment that it has said so, for `pause` or `let_go` to follow."""
+    def tell_go(self, *, timeout_s: float) -> int:
+        """Has an armed worker, which may be stopped, make the call; the judge's clock then, in ns. `await_called` comes
+        next."""
         self._arena.synchronize()
-        began_ns = time.perf_counter_ns()
+        began_ns = time.monotonic_ns()
         self._tell(GO, "called", Outcome.RUNTIME_ERROR, timeout_s)
+        return began_ns
+
+    def await_called(self, *, timeout_s: float, stop: bool = False) -> Called:
+        """What the worker says when it is done. `stop`: it is stopped the moment that it says so, for `pause` or
+        `let_go` to follow."""
         answer = self._hear("called", Outcome.RUNTIME_ERROR, timeout_s, stop=stop)
-        at_ns = time.perf_counter_ns()
         claim_ns = answer.get("claim_ns")
         if type(claim_ns) is not int or not 0 < claim_ns < MAX_CLAIM_NS:
             raise protocol_failure("an answer has no time, or an absurd one")
-        return Called(claim_us=claim_ns / 1e3, judge_us=(at_ns - began_ns) / 1e3, at_ns=at_ns, **parse_outputs(answer))
+        return Called(claim_us=claim_ns / 1e3, at_ns=self._arrived_ns, **parse_outputs(answer))
 
     def store(self, output: Region, *, timeout_s: float) -> int:
         """Has the outputs of the call copied to a place that the worker learns now; the judge's clock then, in ns."""
         message = {"kind": "store", "offset": output.offset, "size_bytes": output.size_bytes}
         self._ask(message, "returned", Outcome.RUNTIME_ERROR, timeout_s)
-        return time.perf_counter_ns()
+        return self._arrived_ns
 
     def pin(self, *, timeout_s: float) -> None:
         """Has the outputs of the last call kept for good."""
@@ -247,15 +255,14 @@ class WorkerClient:
         self._worker.let_go()
 
     def pause(self, places: Sequence[Place] = ()) -> Stopped:
-        """Stops the worker, and all that it started, until `resume`; what it has used so far, torch's own threads
-        apart, and what lies at these places in its memory."""
+        """Stops the worker, and all that it started, until `resume`; what it has used so far, and what lies at these
+        places in its memory."""
         return self.begin_pause(places)()
 
     def begin_pause(self, places: Sequence[Place] = ()) -> Callable[[], Stopped]:
         """The same, without waiting for it: the worker is stopped before anybody else is let go on after this. Gives
         what waits."""
-        where = [(place.address, place.size_bytes) for place in places]
-        finish = self._worker.begin_pause(self._own_threads, where)
+        finish = self._worker.begin_pause([(place.address, place.size_bytes) for place in places])
 
         def await_stopped() -> Stopped:
             try:
@@ -266,11 +273,6 @@ class WorkerClient:
                 raise CandidateFailure(Outcome.SUSPECT, message, (finding,)) from error
 
         return await_stopped
-
-    def look_at_threads(self, waits_s: Sequence[float]) -> list[str]:
-        """In which files' machine code torch's own threads are, at as many moments, each so long after the one
-        before."""
-        return self._worker.look_at_threads(self._own_threads, waits_s)
 
     def resume(self, core: int | None = None) -> None:
         """`core`: where its main thread is to go on, until the worker takes that back (`harness.worker.program`)."""
@@ -360,7 +362,12 @@ class WorkerClient:
         """The next answer that is not a build request; time spent building is the judge's, not the candidate's. `stop`:
         the worker is stopped when it is there."""
         remaining_s = timeout_s
-        on_arrival = self._worker.stop_at_once if stop else None
+
+        def on_arrival() -> None:
+            self._arrived_ns = time.monotonic_ns()
+            if stop:
+                self._worker.stop_at_once()
+
         while True:
             began_s = time.monotonic()
             answer, descriptors = self._worker.line.receive(

@@ -1,9 +1,9 @@
 """Holds the candidate's claims against the judge's own clocks, and turns timed blocks into a verdict on speed.
 
 Pure functions of blocks. What the exchange between judge and worker costs is calibrated on the baseline, which runs
-through the same program: only what a candidate needs beyond that can be hidden work. Four places are looked at: the
-call itself, the copying of its outputs, and the time before it was told to go, by how long it lasted and by the
-processor time that was used in it; and the first three in all.
+through the same program: only what a candidate needs beyond that can be hidden work. Two places are looked at, the call
+itself and the copying of its outputs, and on a GPU the time before it was told to go, by how long it lasted and by how
+busy the device was in it; and all but the last in all.
 """
 
 from __future__ import annotations
@@ -64,14 +64,12 @@ class ClockGaps:
     `places` are the clocks one by one: during the calls, while outputs are copied, while it was woken before them.
     `sums` add up, block by block, what they found: who hides work in another place each time is clean in every place,
     but in no sum. Few blocks have all of them, so that the last sum is coarse: it accuses and charges, and is no
-    measure of what may be missing. `ahead` is what it did before its calls, and `helpers` the same of torch's own
-    threads: they spin after being woken, so it is a coarse one, good for an accusation only.
+    measure of what may be missing. `ahead` is what it did before its calls.
     """
 
     places: tuple[ClockGap, ...]
     sums: tuple[ClockGap, ...]
     ahead: tuple[ClockGap, ...]
-    helpers: tuple[ClockGap, ...]
 
     @property
     def resolution_us(self) -> float:
@@ -80,7 +78,7 @@ class ClockGaps:
 
     @property
     def accusing(self) -> tuple[ClockGap, ...]:
-        return (*self.places, *self.sums, *self.ahead, *self.helpers)
+        return (*self.places, *self.sums, *self.ahead)
 
     def count_missing_us(self) -> tuple[float, float]:
         """How much is missing in a claim for sure, and how much may be."""
@@ -107,7 +105,6 @@ class _Reading:
     copy_us: float | None
     awake_us: float | None
     busy_us: float | None
-    helpers_us: float | None
 
     @property
     def was_watched(self) -> bool:
@@ -127,7 +124,6 @@ def _read(blocks: Sequence[Block], side: Literal["baseline", "candidate"]) -> li
             copy_us=getattr(block, f"{side}_copy_us"),
             awake_us=getattr(block, f"{side}_awake_us"),
             busy_us=getattr(block, f"{side}_busy_us"),
-            helpers_us=getattr(block, f"{side}_helpers_us"),
         )
         for block in blocks
     ]
@@ -158,9 +154,7 @@ def compare_clocks(blocks: Sequence[Block]) -> ClockGaps:
     called = _compare("from being woken until it was done", fast, add_up, LOWER_QUARTILE)
     whole = _compare("from being woken until its outputs are there", fast, add_copy, LOWER_QUARTILE)
     ahead = _compare("before it was told to go", all_calls, lambda reading: reading.busy_us, MEDIAN)
-    where = "before it was told to go, in torch's own threads,"
-    helpers = _compare(where, all_calls, lambda reading: reading.helpers_us, MEDIAN)
-    return ClockGaps(places=during + copied + woken, sums=called + whole, ahead=ahead, helpers=helpers)
+    return ClockGaps(places=during + copied + woken, sums=called + whole, ahead=ahead)
 
 
 def _faster_half(readings: Sequence[_Reading]) -> list[_Reading]:
@@ -281,8 +275,8 @@ def _contradicts(gap: ClockGap, claim_us: float, *, disturbed: bool) -> bool:
 
 
 def depends_on_clocks(low: float, claim_us: float, gaps: ClockGaps) -> bool:
-    """Whether the times alone say `faster`, `low` being the least speedup by them and the noise floor, and only what may
-    be missing in them says otherwise."""
+    """Whether the times alone say `faster`, and only what may be missing in them says otherwise. `low` is the least
+    speedup by the times and the noise floor."""
     return low > 1 and low * claim_us <= claim_us + gaps.count_missing_us()[1]
 
 

@@ -96,9 +96,9 @@ def _launch(client: WorkerClient, loaded: LoadedProblem, limits: TimeLimits) -> 
     )
     placed = client.lay_out(_make_inputs(loaded))
     try:
-        client.announce(placed, timeout_s=CALL_S)
-        client.await_awake(timeout_s=CALL_S)
-        client.go(timeout_s=CALL_S)
+        client.arm(placed, timeout_s=CALL_S)
+        client.tell_go(timeout_s=CALL_S)
+        client.await_called(timeout_s=CALL_S)
     except CandidateFailure as failure:
         if failure.outcome is not Outcome.RUNTIME_ERROR:
             raise

@@ -74,7 +74,7 @@ class _Prober:
         self._takes_any_values = self._may_change_values(inputs)
         self._session.reset_state()
         usual = self._session.call(inputs, self._reference.device)
-        self._session.limit_calls(max(LEAST_CALL_S, CALL_SHARE * usual.called.judge_us / 1e6))
+        self._session.limit_calls(max(LEAST_CALL_S, CALL_SHARE * usual.judge_us / 1e6))
         longest_s = time.monotonic() - began_s + 2 * self._reference.call_s  # a probe computes a truth as well
         for check, name, probe in self._list_probes():
             began_s = time.monotonic()

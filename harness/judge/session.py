@@ -5,6 +5,7 @@ The same for candidate and baseline: whatever is measured between the two is mea
 
 from __future__ import annotations
 
+import math
 import random
 import secrets
 import time
@@ -24,17 +25,14 @@ from harness.judge.difference import has_same_bits
 from harness.judge.failure import CandidateFailure, protocol_failure
 from harness.judge.footprint import OUTPUT_PLACES, Footprint
 from harness.judge.inspection import Past, Place, Sight, choose_places, count_differences, remember
-from harness.judge.supervisor import Stopped, Usage
+from harness.judge.supervisor import Stopped
 from harness.judge.truth import FlatOutputs
 from harness.wire import ITEM_BYTES, KEPT_CALLS, Region, TensorSpec, count_kept_calls
 from harness.wire.layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES
 
-WATCH_S = 300e-6  # as long as a worker is left alone with a decoy: longer than its threads spin after being woken
 PROFILED_CALLS = 5  # as long as so many may take: slow ones are fewer, see `harness.worker.profile`
 MAX_PINS = 6  # outputs that a worker keeps for good
 LOOKED_BEFORE = 4  # calls before a timed one whose outputs are looked at, of those that the worker still has
-REST_S = 1e-3  # for what a worker has started itself, after each timed call
-LOOKS_AT_THREADS = 4  # while a decoy is there: from being let go on until it is awake and has been left alone
 POISON = 0xFF  # NaN in every floating format, -1 in every signed integer
 Weights = Literal["identical", "loaded", "unmatched", "none"]
 
@@ -52,22 +50,23 @@ class TimeLimits:
 class Run:
     """One call: what the judge found in the poisoned output buffers right after the answer, and both clocks.
 
-    `taken`: the outputs were asked for. `copy_us` is how long after the answer they lay there; None where they were not
-    asked for, or the judge looked into the worker's own memory in between, which takes longer than that. `sight` is
-    what it saw there.
+    `judge_us` is the judge's own time, the exchange included: from letting the worker go on with everything that it
+    needs, or on a GPU from telling it to go, until its answer was there. `taken`: the outputs were asked for. `copy_us`
+    is how long after the answer they lay there; None where they were not asked for, or the judge looked into the
+    worker's own memory in between, which takes longer than that. `sight` is what it saw there.
     """
 
     outputs: FlatOutputs
     called: Called
+    judge_us: float = math.nan  # of a timed call known only when it is complete
     taken: bool = False
     copy_us: float | None = None
     inputs_unchanged: bool = True
     sight: Sight | None = None
-    strays: tuple[str, ...] = ()  # where torch's own threads were while decoy inputs lay there
+    # On a GPU, where the worker has to be awake before it is told to go:
     awake_us: float | None = None  # from being let go on, these inputs being there, to waiting for the signal to go
-    idle_busy_us: float | None = None  # how busy it was while decoy inputs lay there and nothing was asked for;
-    idle_helpers_us: float | None = None  # and torch's own threads. See `ModelSession.call_timed`
-    flush_us: float | None = None  # what flushing the cache took, on a GPU
+    idle_busy_us: float | None = None  # how busy the device was while decoy inputs lay there and nothing was asked for
+    flush_us: float | None = None  # what flushing the cache took
 
 
 class ModelSession:
@@ -84,12 +83,11 @@ class ModelSession:
         self._past: list[Past] = []  # of calls whose outputs the worker still has
         self.state: dict[str, TensorSpec] = {}
         self._held: dict[str, Tensor] = {}
-        self._usage = Usage(helpers_ns=0, busy_ns=0)
-        self._has_company = False
+        self._used_ns = 0
         self._rest: Callable[[], Stopped] | None = None  # waits until the worker has been stopped after a call
-        self._strays: tuple[str, ...] = ()
+        self._armed: PlacedInputs | None = None  # what it waits for
         self._pinned: list[tuple[Tensor, ...]] = []
-        self._awake_ns = 0  # when it said so, and
+        self._awake_ns: int | None = None  # when it last said so, and
         self._resumed_ns: int | None = None  # when it had been let go on; None until it was stopped again
 
     def construct(
@@ -160,39 +158,40 @@ class ModelSession:
     def call(self, inputs: Sequence[Any], device: JudgeDevice) -> Run:
         """One call that is not timed, whose outputs are taken away at once."""
         placed = self._client.lay_out(tuple(inputs))
+        self._client.arm(placed, timeout_s=self._limits.call_s)
         self._stage(placed)
         device.synchronize()
-        self._client.announce(placed, timeout_s=self._limits.call_s)
-        self._client.await_awake(timeout_s=self._limits.call_s)
-        return self._go(placed, looked_before=None if device.is_cuda else KEPT_CALLS, take=True)
+        began_ns = self._client.tell_go(timeout_s=self._limits.call_s)
+        run = self._take(placed, looked_before=None if device.is_cuda else KEPT_CALLS, take=True)
+        return replace(run, judge_us=(run.called.at_ns - began_ns) / 1e3)
 
-    def get_ready(self) -> None:
-        """Makes the state what a call begins with, and stops the worker, with all that it started, until `call_timed`
-        or `stand_down`. What it has started itself may rest before that, as often as there is any: threads spin for a
-        while after a call before they sleep, and before a decoy that would look like work."""
-        self._begin_rest()
+    def get_ready(self, like: Sequence[Any]) -> None:
+        """Makes the state what a call begins with, arms the worker for inputs of this form, and stops it, with all that
+        it started, until `call_timed` or `stand_down`."""
+        self._begin_rest(self._client.lay_out(tuple(like)))
         self._await_rest()
 
-    def _begin_rest(self) -> None:
+    def _begin_rest(self, like: PlacedInputs) -> None:
         self.reset_state()
-        if self._has_company:
-            time.sleep(REST_S)
+        self._client.arm(like, timeout_s=self._limits.call_s)
+        self._armed = like
         self._rest = self._client.begin_pause()
 
     def _await_rest(self) -> None:
         """Returns when the worker has been stopped."""
         if self._rest is not None:
             rest, self._rest = self._rest, None
-            self._usage = self._note_stop(rest()).usage
+            self._used_ns = self._note_stop(rest()).used_ns
 
     def stand_down(self) -> None:
         """Takes `get_ready` back."""
         self._client.resume()
+        self._client.disarm(timeout_s=self._limits.call_s)
 
     @property
     def used_s(self) -> float:
         """Processor time that the worker, with all that it started, had used when it was last got ready."""
-        return self._usage.total_s
+        return self._used_ns / 1e9
 
     def call_timed(
         self,
@@ -205,75 +204,89 @@ class ModelSession:
         keep: bool = False,
     ) -> Run:
         """One call with a cold cache, of a worker that was got ready; then it gets ready again, which `complete` waits
-        for. Inputs are written while nothing of the worker runs: it cannot begin before the clock does, except in the
-        moment between being let go on and being told to go. How long that lasts is noted.
+        for. Inputs are written while nothing of the worker runs.
 
-        With a `decoy` (other inputs of the same form) that moment is watched: they are shown first, exactly as inputs
-        are, but what follows is not the signal to go. Who works nevertheless uses the processor meanwhile; on a GPU it
-        makes the judge's own work there take longer. `take`: the outputs; without, they are only described, which the
-        worker cannot know before it is done. `look`: into the worker's memory too, right after the call. `keep`: what
-        was taken is pinned, if the first outputs were and not too many have been since.
+        On a CPU it goes on with the signal to go before it: the judge's clock begins with the first moment in which
+        anything can be done with the inputs. On a GPU it has to be awake first, for to wake the device takes longer
+        than a short call does: it may see its inputs for that long, which is noted. With a `decoy` (other inputs of the
+        same form) that moment is watched: they are shown first, exactly as inputs are, but what follows is not the
+        signal to go. Work that is begun nevertheless makes the judge's own work on the device take longer.
+
+        `take`: the outputs; without, they are only described, which the worker cannot know before it is done. `look`:
+        into the worker's memory too, right after the call. `keep`: what was taken is pinned, if the first outputs were
+        and not too many have been since.
         """
         self._await_rest()
-        self._strays = ()
         if look:
             self._client.find_processes()
-        idle = (None, None) if decoy is None else self._watch(self._client.lay_out(tuple(decoy)), device)
         placed = self._client.lay_out(tuple(inputs))
-        flush_us = self._show(placed, device, again=decoy is not None)
+        self._arm_again(placed)
+        idle_busy_us = None if decoy is None else self._watch(self._client.lay_out(tuple(decoy)), device)
+        began_ns, flush_us = self._start(placed, device)
         looked_before = LOOKED_BEFORE if look and not device.is_cuda else None
-        run = self._go(placed, looked_before=looked_before, take=take)
+        run = self._take(placed, looked_before=looked_before, take=take)
         if keep and run.taken and self._has_form(run.called) and 0 < len(self._pinned) < MAX_PINS:
             self.pin(run.outputs)
-        self._begin_rest()
-        return replace(
-            run, strays=self._strays, idle_busy_us=idle[0], idle_helpers_us=idle[1], flush_us=flush_us,
-        )  # fmt: skip
+        self._begin_rest(placed)
+        judge_us = math.nan if began_ns is None else (run.called.at_ns - began_ns) / 1e3
+        return replace(run, judge_us=judge_us, idle_busy_us=idle_busy_us, flush_us=flush_us)
 
     def complete(self, run: Run) -> Run:
         """The last run, with what is known only when the worker has been stopped again: waits for that."""
         self._await_rest()
-        return run if self._resumed_ns is None else replace(run, awake_us=(self._awake_ns - self._resumed_ns) / 1e3)
+        if self._resumed_ns is None:
+            return run
+        if self._awake_ns is None:
+            return replace(run, judge_us=(run.called.at_ns - self._resumed_ns) / 1e3)
+        return replace(run, awake_us=(self._awake_ns - self._resumed_ns) / 1e3)
 
-    def _watch(self, placed: PlacedInputs, device: JudgeDevice) -> tuple[float, float | None]:
-        """Shows inputs that will not be asked for, and leaves the worker alone with them, but for a look, at some
-        moment, at where torch's own threads are: they spin after being woken, and what they use tells little."""
-        self._show(placed, device, again=False, asks_where=not device.is_cuda)
+    def _arm_again(self, placed: PlacedInputs) -> None:
+        """Where these inputs do not have the form that the stopped worker was armed for."""
+        if self._armed is not None and (placed.tree, placed.specs) == (self._armed.tree, self._armed.specs):
+            return
+        self.stand_down()
+        self._begin_rest(placed)
+        self._await_rest()
+
+    def _watch(self, placed: PlacedInputs, device: JudgeDevice) -> float:
+        """Shows inputs that will not be asked for, and leaves the worker alone with them: how busy the device was."""
+        self._show(placed, device)
+        busy_us = device.time_flush_us()
+        self._pause()
+        return busy_us
+
+    def _start(self, placed: PlacedInputs, device: JudgeDevice) -> tuple[int | None, float | None]:
+        """Has the call begun: the judge's clock at the signal to go, if the worker ran by then, and how long the device
+        took to flush."""
         if device.is_cuda:
-            flush_us = device.time_flush_us()
-            self._usage = self._pause().usage
-            return flush_us, None
-        time.sleep(WATCH_S)
-        before, self._usage = self._usage, self._pause().usage
-        used = self._usage - before
-        return (used.busy_ns + used.gone_ns) / 1e3, used.helpers_ns / 1e3
-
-    def _show(
-        self, placed: PlacedInputs, device: JudgeDevice, *, again: bool, asks_where: bool = False
-    ) -> float | None:
-        """Writes inputs and flushes the cache, then lets the worker go on; how long the device took to flush. `again`:
-        after others, instead of the go."""
+            flush_us = self._show(placed, device)
+            return self._client.tell_go(timeout_s=self._limits.call_s), flush_us
         self._stage(placed)
-        if again:
-            self._client.announce_again(timeout_s=self._limits.call_s)
-        else:
-            self._client.announce(placed, timeout_s=self._limits.call_s)
+        flush_us = device.flush_cache()
+        self._client.tell_go(timeout_s=self._limits.call_s)
+        self._resume(device)
+        return None, flush_us
+
+    def _show(self, placed: PlacedInputs, device: JudgeDevice) -> float | None:
+        """Writes inputs and flushes the cache, then lets the worker go on until it is awake; how long the device took
+        to flush."""
+        self._stage(placed)
         flush_us = device.flush_cache()
         device.synchronize()
-        self._resumed_ns = None
-        self._client.resume(device.waking_core)
-        if asks_where:
-            waits_s = [self._random.random() * WATCH_S for _ in range(LOOKS_AT_THREADS)]
-            self._strays = tuple(self._client.look_at_threads(waits_s))
+        self._client.tell_wake(timeout_s=self._limits.call_s)
+        self._resume(device)
         self._client.await_awake(timeout_s=self._limits.call_s)
         self._awake_ns = time.monotonic_ns()
         return flush_us
+
+    def _resume(self, device: JudgeDevice) -> None:
+        self._resumed_ns = self._awake_ns = None
+        self._client.resume(device.waking_core)
 
     def _pause(self, places: Sequence[Place] = ()) -> Stopped:
         return self._note_stop(self._client.pause(places))
 
     def _note_stop(self, stopped: Stopped) -> Stopped:
-        self._has_company = stopped.has_company
         if self._resumed_ns is None:
             self._resumed_ns = stopped.resumed_ns
         return stopped
@@ -286,11 +299,12 @@ class ModelSession:
         self._output = replace(self._footprint.output, offset=self._footprint.output.offset + shift)
         self._bytes_of(self._output).fill_(POISON)
 
-    def _go(self, placed: PlacedInputs, *, looked_before: int | None, take: bool) -> Run:
-        """`looked_before` None: the judge does not look into the worker's memory."""
+    def _take(self, placed: PlacedInputs, *, looked_before: int | None, take: bool) -> Run:
+        """Waits for the end of a call, and takes its outputs if these are asked for. `looked_before` None: the judge
+        does not look into the worker's memory."""
         looks = looked_before is not None
         try:
-            called = self._client.go(timeout_s=self._limits.call_s, stop=looks)
+            called = self._client.await_called(timeout_s=self._limits.call_s, stop=looks)
         except CandidateFailure:
             self._client.let_go()
             raise
@@ -373,7 +387,7 @@ class ModelSession:
     def uses_own_code(self, inputs: Sequence[Any], device: JudgeDevice) -> bool | None:
         """Whether a call runs machine code that the candidate brought along, as the kernel has it; None: unknown. It is
         a call like those that are timed."""
-        self.get_ready()
+        self.get_ready(inputs)
         used_bytes = None
         if self._client.forget_use():
             self.complete(self.call_timed(inputs, device))

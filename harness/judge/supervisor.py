@@ -37,36 +37,11 @@ class WorkerLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """Processor time of a worker with all that it started, in nanoseconds: of some threads, and of everything else.
-
-    `gone_ns` is how long processes may have worked besides that were gone before anybody could ask.
-    """
-
-    helpers_ns: int
-    busy_ns: int
-    gone_ns: int = 0
-
-    @property
-    def total_s(self) -> float:
-        return (self.helpers_ns + self.busy_ns) / 1e9
-
-    def __sub__(self, before: Usage) -> Usage:
-        return Usage(
-            helpers_ns=self.helpers_ns - before.helpers_ns,
-            busy_ns=self.busy_ns - before.busy_ns,
-            gone_ns=self.gone_ns - before.gone_ns,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
-    """What a worker that has been stopped has used so far, and what was seen in its memory; None where nothing lies.
-    `has_company`: it has threads or processes that are not its main one, nor torch's own. `resumed_ns`, on the
-    monotonic clock, is when it was let go on before that."""
+    """The processor time that a worker, with all that it started, has used until it was stopped, in nanoseconds; when
+    it was let go on before that, on the monotonic clock; and what was seen in its memory, None where nothing lies."""
 
-    usage: Usage
-    has_company: bool
+    used_ns: int
     resumed_ns: int
     seen: tuple[bytes | None, ...]
 
@@ -155,20 +130,12 @@ class WorkerProcess:
             with contextlib.suppress(OSError):
                 self._handles[process] = os.pidfd_open(process)
 
-    def begin_pause(self, helpers: Sequence[int] = (), places: Sequence[tuple[int, int]] = ()) -> Callable[[], Stopped]:
+    def begin_pause(self, places: Sequence[tuple[int, int]] = ()) -> Callable[[], Stopped]:
         """Has the worker and everything it started stopped, before anything else that is asked for; until `resume`.
-        Gives what waits for that, and tells what they have used by then, these threads apart, and what lies in the
-        worker's memory at these (address, bytes). It raises StillRunning if some do not stop."""
-        answer = self._server.begin_pause(self._pid, threads=list(helpers), process=self._process, places=list(places))
+        Gives what waits for that, and tells what they have used by then and what lies in the worker's memory at these
+        (address, bytes). It raises StillRunning if some do not stop."""
+        answer = self._server.begin_pause(self._pid, process=self._process, places=list(places))
         return lambda: _read_stopped(self._server.finish_pause(answer))
-
-    def look_at_threads(self, threads: Sequence[int], waits_s: Sequence[float]) -> list[str]:
-        """In which files' machine code these threads are, at as many moments, each so long after the one before: see
-        `harness.worker.whereabouts`. What the kernel does not tell is left out."""
-        answer = self._server.ask_about(
-            self._pid, "look", process=self._process, threads=list(threads), waits_s=list(waits_s)
-        )
-        return [str(file) for file in answer["code"]]
 
     def resume(self, core: int | None = None) -> None:
         self._server.resume(self._pid, self._process, core)
@@ -185,15 +152,13 @@ class WorkerProcess:
         used_bytes = self._server.ask_about(self._pid, "count_used", process=self._process)["used_bytes"]
         return None if used_bytes is None else int(used_bytes)
 
-    def find_helper_threads(self) -> list[int]:
-        """Ids, as the forkserver sees them, of all its threads now that are no process's main thread. To be called
-        before anything of a candidate runs: the process found then is the one that `pause` looks into."""
-        answer = self._server.ask_about(self._pid, "threads", own_root=self._server.has_own_root)
-        self._process = int(answer["process"])
+    def find_itself(self) -> None:
+        """Finds out which process the worker is: the one that `pause` looks into. To be called before anything of a
+        candidate runs."""
+        self._process = int(self._server.ask_about(self._pid, "find")["process"])
         self._innermost = find_innermost(self._outer_pid)
         self._keepers = find_tree(self._outer_pid) - {self._innermost}
         self.find_processes()
-        return [int(thread) for thread in answer["ids"]]
 
     def find_overuse(self, arena: int, every_s: float) -> str | None:
         """See `harness.judge.memory.MemoryWatch`."""
@@ -217,8 +182,7 @@ class WorkerProcess:
 
 def _read_stopped(answer: dict[str, Any]) -> Stopped:
     return Stopped(
-        usage=Usage(helpers_ns=answer["helpers_ns"], busy_ns=answer["busy_ns"], gone_ns=answer["gone_ns"]),
-        has_company=answer["has_company"],
+        used_ns=answer["used_ns"],
         resumed_ns=answer["resumed_ns"],
         seen=tuple(None if seen is None else bytes.fromhex(seen) for seen in answer["seen"]),
     )

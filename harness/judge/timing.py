@@ -9,9 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
-import re
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -40,11 +38,6 @@ from harness.judge.truth import trust_outputs
 ASK_EVERY = 10  # blocks: whether they are enough takes some resampling to tell
 HOPELESS = 2.0  # times slower
 HELD_UP = 10.0  # times as long, by the judge's own clock, that blocks keep it with the candidate
-# Where torch's own threads wait and are woken, whether the baseline's were seen there or not.
-# Paths of files that came with the system, Python and torch begin with a slash: see `harness.worker.whereabouts`.
-WAITING_CODE = re.compile(
-    r"/(?:.*/)?(lib(gomp|i?omp5?|c|pthread|torch|torch_cpu|c10|stdc\+\+|gcc_s)[-.]|ld-linux)[^/]*$|\[v"
-)
 DEALT_BLOCKS = 20  # as many are dealt out at a time, what happens in them in random order
 
 
@@ -63,12 +56,12 @@ class TimingPlan:
     screened_share: float = 0.5  # of the calls whose outputs are taken
     max_screened_kept: int = 3
     # In how many of twenty blocks, among the first `min_blocks` and after them: in a long measurement fewer are enough.
-    watched: tuple[int, int] = (5, 1)  # both sides are shown decoy inputs first
+    watched: tuple[int, int] = (5, 1)  # both sides are shown decoy inputs first, on a GPU
     taken: tuple[int, int] = (14, 5)  # both sides' outputs are taken
     looked_share: float = 0.3  # of those: the judge looks into both workers' memory right after the call
     kept_share: float = 0.25  # of those: the outputs must not change until the last call is over
     # Of longer calls all outputs are taken, which costs little then; the moment before them is too short to matter.
-    watched_below_us: float = 20_000.0
+    short_below_us: float = 20_000.0
     attempts: int = 3  # measurements, where something disturbs them
     allow_load: bool = False  # by other processes, for machines that are never idle: recorded, but no disturbance
 
@@ -105,8 +98,6 @@ class PairedTimer:
         self._screened: list[tuple[tuple[Any, ...], Run]] = []
         self._seen = 0
         self._sights: list[str] = []
-        self._places: set[str] = set()  # where torch's own threads of the baseline were seen between calls
-        self._strays: Counter[str] = Counter()  # where those of the candidate were, and how often
         self._spent_s: dict[int, float] = {}  # with each side, in this measurement
         self._noise_floor = 0.0
 
@@ -131,18 +122,20 @@ class PairedTimer:
     def _measure_once(self, seeds: Iterator[int], baseline_us: float) -> tuple[list[Block], Conditions]:
         """Blocks until the interval is narrow enough or the budget is spent, and what happened meanwhile."""
         blocks: list[Block] = []
+        inputs = self._make_inputs(next(seeds))
         for session in (self._baseline, self._candidate):
-            session.get_ready()
+            session.get_ready(inputs)
             self._spent_s[id(session)] = 0.0
         self._sampler = ConditionSampler(
             self._reference.device, self._count_used_s, load_matters=not self._plan.allow_load
         )
         watched, taken = self._deal(self._plan.watched), self._deal(self._plan.taken)
-        is_short = baseline_us < self._plan.watched_below_us
+        is_short = baseline_us < self._plan.short_below_us
+        may_look_ahead = self._reference.device.is_cuda and is_short
         began_s = time.monotonic()
         with stay_on(self._reference.device.judge_cores):
             while not self._is_enough(blocks, time.monotonic() - began_s, baseline_us):
-                watch, take = next(watched) and is_short, next(taken) or not is_short
+                watch, take = next(watched) and may_look_ahead, next(taken) or not is_short
                 blocks.append(self._measure_block(seeds, watch=watch, take=take))
                 self._sampler.sample()
         conditions = self._sampler.conclude()
@@ -216,22 +209,18 @@ class PairedTimer:
         # Meanwhile the second one was stopped.
         baseline, candidate = self._baseline.complete(baseline), self._candidate.complete(candidate)
         self._note_sights(baseline.sight, candidate.sight)
-        self._places.update(baseline.strays)
-        self._strays.update(candidate.strays)
         return Block(
             calls=1,
             baseline_claim_us=baseline.called.claim_us,
             candidate_claim_us=candidate.called.claim_us,
-            baseline_judge_us=baseline.called.judge_us,
-            candidate_judge_us=candidate.called.judge_us,
+            baseline_judge_us=baseline.judge_us,
+            candidate_judge_us=candidate.judge_us,
             baseline_copy_us=baseline.copy_us,
             candidate_copy_us=candidate.copy_us,
             baseline_awake_us=baseline.awake_us,
             candidate_awake_us=candidate.awake_us,
             baseline_busy_us=baseline.idle_busy_us,
             candidate_busy_us=candidate.idle_busy_us,
-            baseline_helpers_us=baseline.idle_helpers_us,
-            candidate_helpers_us=candidate.idle_helpers_us,
         )
 
     def _call(
@@ -281,9 +270,6 @@ class PairedTimer:
         """What is wrong with one of the calls that were looked at or kept, if anything is."""
         if self._sights:
             return f"when the worker said that a timed call was over, {self._sights[0]}"
-        for file, times in self._strays.items():
-            if file not in self._places and not WAITING_CODE.match(file):
-                return f"before it was told to go, threads of torch's own were {times} times at work in {file}"
         if self._candidate.has_lost_pinned():
             return "an output of an earlier call changed until the last timed one was over"
         for inputs, run in (*self._screened, *self._kept):

@@ -150,8 +150,9 @@ def _encode_blocks(blocks: tuple[Block, ...]) -> dict[str, list[float | None]]:
 
 
 def _decode_blocks(columns: dict[str, list[Any]]) -> tuple[Block, ...]:
-    rows = zip(*columns.values(), strict=True)
-    return tuple(Block(**dict(zip(columns, row, strict=True))) for row in rows)
+    known = {name: values for name, values in columns.items() if name in _BLOCK_FIELDS}  # older versions noted more
+    rows = zip(*known.values(), strict=True)
+    return tuple(Block(**dict(zip(known, row, strict=True))) for row in rows)
 
 
 def _decode_correctness(record: dict[str, Any] | None) -> Correctness | None:

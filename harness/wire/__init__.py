@@ -4,7 +4,7 @@ Both ends import this and nothing else of each other. Whatever the judge receive
 the other end is hostile. No torch here.
 """
 
-from harness.wire.channel import GO, WAKE, Channel, make_pair
+from harness.wire.channel import GO, REST, WAKE, Channel, make_pair
 from harness.wire.layout import (
     ITEM_BYTES,
     KEPT_CALLS,
@@ -21,6 +21,7 @@ __all__ = [
     "GO",
     "ITEM_BYTES",
     "KEPT_CALLS",
+    "REST",
     "WAKE",
     "Channel",
     "Region",

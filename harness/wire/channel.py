@@ -22,10 +22,11 @@ from harness.domain import WireError, WorkerLost, WorkerTimeout
 
 _SURROGATE = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89a-fA-F]")
 _HEADER = struct.Struct(">II")
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 MAX_BODY_BYTES = 64 * 1024 * 1024
 MAX_DESCRIPTORS = 8
 LOOK_EVERY_S = 0.05
-WAKE, GO = b"w", b"g"  # signals: single bytes outside of any frame, sent while the other end waits for one
+WAKE, GO, REST = b"w", b"g", b"r"  # signals: single bytes outside of any frame, sent while the other end waits for one
 
 Message = dict[str, Any]
 T = TypeVar("T")
@@ -50,7 +51,7 @@ class Channel:
     def send(self, message: Message, descriptors: Sequence[int] = (), *, timeout_s: float | None = None) -> None:
         """Sends one message. Raises WorkerLost if the other end is gone, WorkerTimeout if it does not read."""
         # Text from a candidate may hold half a surrogate pair, which no file and no database would take.
-        body = json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode(errors="replace")
+        body = _ENCODER.encode(message).encode(errors="replace")
         self._socket.settimeout(timeout_s)
         frame = _HEADER.pack(len(body), len(descriptors)) + body
         try:

@@ -19,20 +19,19 @@ from typing import Any
 
 from harness.domain import WorkerLost
 from harness.wire import Channel
-from harness.wire.processes import find_tree, read_bytes, state_of, threads_of
+from harness.wire.processes import find_tree, state_of, threads_of
 from harness.worker import confine
 from harness.worker.keeper import run_behind_walls
 from harness.worker.own_code import count_used_bytes, forget_use
 from harness.worker.processes import require_child_lists, shell_status
-from harness.worker.whereabouts import name_code, read_counters
 
 CORES = os.sched_getaffinity(0)
 _PROCESS_CLOCK = 2  # CPUCLOCK_SCHED in the kernel's encoding of another process's clock
 _RUNNING = ("R", "S")  # not stopped: on a processor, or waiting for something
 STOP_TIMEOUT_S = 0.25  # for processes that were told to stop
 STOP_LOOK_EVERY_S = 20e-6
-RESTLESS_NS = 300_000  # of processor time, used while everything was stopped; so often, it lets itself not be stopped
-RESTLESS_TIMES = 3
+RESTLESS_NS = 20_000  # of processor time, used while everything was stopped: honest ones use none
+RESTLESS_TIMES = 3  # so often, and it does not let itself be stopped
 END_TIMEOUT_S = 10.0  # for everything that a worker started to be cleared away
 
 
@@ -57,17 +56,14 @@ def serve(judge: Channel) -> None:
         elif message["kind"] == "resume":  # without an answer: what the worker does next is one
             if message["pid"] in held:
                 held[message["pid"]].resume(message["process"], message["core"])
-        elif message["kind"] == "look":
-            judge.send({"kind": "looked", "code": _look_at_threads(**message)})
         elif message["kind"] == "forget_use":
             judge.send({"kind": "forgotten", "done": forget_use(message["process"])})
         elif message["kind"] == "count_used":
             judge.send({"kind": "counted", "used_bytes": count_used_bytes(message["process"])})
-        elif message["kind"] == "threads":
-            answer = _find_threads(message["pid"])
-            around = answer.pop("keepers")
-            held[message["pid"]] = Held(message["pid"], around, counts_tasks=message["own_root"])
-            judge.send({"kind": "threads", **answer})
+        elif message["kind"] == "find":
+            worker, keepers = _find_worker(message["pid"])
+            held[message["pid"]] = Held(message["pid"], keepers)
+            judge.send({"kind": "found", "process": worker})
     for pid in list(children):
         _kill(pid, children, 0.0)
 
@@ -137,49 +133,27 @@ def _kill(pid: int, children: set[int], grace_s: float) -> dict[str, Any]:
 
 
 class Held:
-    """One worker as far as it is stopped and let go on, and what can be said of the time in between.
+    """One worker as far as it is stopped and let go on. `keepers` are our own processes around it, which need not be
+    stopped with it."""
 
-    `keepers` are our own processes around it, which need not be stopped with it. `counts_tasks`: this process has a
-    process namespace in which nobody but workers starts anything while one of them is timed.
-    """
-
-    def __init__(self, pid: int, keepers: set[int] | None = None, *, counts_tasks: bool = False) -> None:
+    def __init__(self, pid: int, keepers: set[int] | None = None) -> None:
         self._pid = pid
         self._keepers = keepers or set()
-        self._counts_tasks = counts_tasks
-        self._processes: set[int] = set()  # when it was last stopped, and their threads with them
-        self._tasks: set[int] = set()
+        self._processes: set[int] = set()  # when it was last stopped
         self._busy_ns = 0
-        self._last_task: int | None = None
         self._resumed_ns = time.monotonic_ns()
-        self._gone_ns = 0
         self._times_restless = 0
 
     def pause(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Stops a worker with all that it started. How many processes went on all the same, the processor time that
-        certain threads and all others have used so far, and what lies at certain places in memory.
-
-        `has_company`: whether there is more than those threads and the worker's main one. `resumed_ns`: when it was
-        let go on before that. `gone_ns`: as long as the moments, all together, in which something was started, or had
-        been running, and was gone when it was stopped again. The kernel tells of no processor time that such a
-        process has used.
-        """
+        """Stops a worker with all that it started. How many processes went on all the same, the processor time that all
+        of them have used so far, when they were let go on before that, and what lies at certain places in memory."""
         known = {message["process"]} if self._keepers else set()  # itself, once all around it is known
-        tree = _signal_tree(self._pid, signal.SIGSTOP, known=known, spare=self._keepers)
-        processes = tree - self._keepers
-        running = _count_running(processes)
-        tasks = {thread for process in processes for thread in threads_of(process)}
-        if self._has_lost(processes, tasks):
-            self._gone_ns += time.monotonic_ns() - self._resumed_ns
-        self._processes, self._tasks = processes, tasks
-        self._busy_ns = _count_busy_ns(processes)
-        helpers_ns = sum(map(_read_thread_ns, message["threads"]))
+        self._processes = _signal_tree(self._pid, signal.SIGSTOP, known=known, spare=self._keepers) - self._keepers
+        running = _count_running(self._processes)
+        self._busy_ns = _count_busy_ns(self._processes)
         return {
             "running": max(running, int(self._times_restless >= RESTLESS_TIMES)),
-            "helpers_ns": helpers_ns,
-            "busy_ns": self._busy_ns + _count_busy_ns(self._keepers) - helpers_ns,
-            "gone_ns": self._gone_ns,
-            "has_company": not tasks <= {message["process"], *message["threads"]},
+            "used_ns": self._busy_ns + _count_busy_ns(self._keepers),
             "resumed_ns": self._resumed_ns,
             "seen": _read_memory(message["process"], message["places"]) if message["places"] else [],
         }
@@ -191,31 +165,11 @@ class Held:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.sched_setaffinity(0, {core})
                 os.sched_setaffinity(process, {core})
-        if _count_busy_ns(self._processes) - self._busy_ns > RESTLESS_NS:
+        restless_ns = _count_busy_ns(self._processes) - self._busy_ns
+        if restless_ns > RESTLESS_NS:
             self._times_restless += 1
-        self._last_task = _find_last_task() if self._counts_tasks else None
         self._resumed_ns = time.monotonic_ns()
         _signal_all(self._processes, signal.SIGCONT)
-
-    def _has_lost(self, processes: set[int], tasks: set[int]) -> bool:
-        """Whether a process has ended since it was let go on, one that was there before or one that began since."""
-        if self._processes - processes:
-            return True
-        last_task = None if self._last_task is None else _find_last_task()
-        return last_task is not None and last_task - (self._last_task or 0) > len(tasks - self._tasks)
-
-
-def _look_at_threads(process: int, threads: list[int], waits_s: list[float], **_: Any) -> list[str]:
-    """In which files' machine code threads of a running process are. It is stopped for as many short moments, after
-    waiting for so long before each."""
-    counters = []
-    for wait_s in waits_s:
-        time.sleep(wait_s)
-        _signal_all({process}, signal.SIGSTOP)
-        _count_running({process})
-        counters += read_counters(process, threads)
-        _signal_all({process}, signal.SIGCONT)
-    return name_code(process, counters)
 
 
 def _count_running(processes: set[int]) -> int:
@@ -235,14 +189,6 @@ def _is_running(process: int) -> bool:
     )
 
 
-def _find_last_task() -> int | None:
-    """The number of the process or thread that was started last in this process's namespace; None where the kernel does
-    not tell. (They are counted up; where the count begins again, it seems as if nothing had been started.)"""
-    with contextlib.suppress(OSError):
-        return int(read_bytes("/proc/sys/kernel/ns_last_pid"))
-    return None
-
-
 def _count_busy_ns(processes: set[int]) -> int:
     """The processor time that these have used, threads that have ended included: to the nanosecond once stopped."""
     total = 0
@@ -252,13 +198,11 @@ def _count_busy_ns(processes: set[int]) -> int:
     return total
 
 
-def _find_threads(pid: int) -> dict[str, Any]:
-    """Threads of a worker's tree that are not the main threads of their processes; the worker itself, the process that
-    has started no other so far; and those around it."""
+def _find_worker(pid: int) -> tuple[int, set[int]]:
+    """Of a worker's tree the worker itself, the process that has started no other so far, and those around it."""
     tree = find_tree(pid)
     worker = next(process for process in tree if find_tree(process) == {process})
-    helpers = {thread for process in tree for thread in threads_of(process) if thread != process}
-    return {"ids": sorted(helpers), "process": worker, "keepers": tree - {worker}}
+    return worker, tree - {worker}
 
 
 def _read_memory(process: int, places: list[list[int]]) -> list[str | None]:
@@ -274,12 +218,6 @@ def _read_place(memory: int, address: int, size: int) -> str | None:
     with contextlib.suppress(OSError, OverflowError):
         return os.pread(memory, size, address).hex()
     return None
-
-
-def _read_thread_ns(thread: int) -> int:
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        return int(read_bytes(f"/proc/{thread}/schedstat").split()[0])
-    return 0  # it has ended; that its time counts as somebody else's now is to its disadvantage
 
 
 def _signal_tree(pid: int, number: int, *, known: set[int], spare: set[int]) -> set[int]:

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from harness.domain import WorkerLost
-from harness.wire import WAKE, Channel, TensorSpec, count_kept_calls, flatten_value, rebuild_value
+from harness.wire import GO, WAKE, Channel, TensorSpec, count_kept_calls, flatten_value, rebuild_value
 from harness.worker.emulator_link import EmulatorLink
 from harness.worker.memory import SharedMemory, describe
 from harness.worker.profile import Observer
@@ -144,23 +144,28 @@ class Worker:
         return {"kind": "loaded"}
 
     def do_call(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Answers `awake`, again to each signal to wake, and after the signal to go `called` with a description of the
-        outputs. Between the signal to go and the clock's start nothing is done, so nothing can be done ahead."""
+        """Answers `armed`, to each signal to wake `awake`, and after the signal to go `called` with a description of
+        the outputs, or `disarmed` if the call is not wanted any more. Between the signal to go and the clock's start
+        next to nothing is done, so that nothing can be done ahead there."""
         inputs = self._receive_value(message)
-        signal = WAKE
+        self._forget_outputs()
         with torch.no_grad():
-            while signal == WAKE:
+            self._wake()
+            self._judge.send({"kind": "armed"})
+            while (signal := self._judge.await_signal()) == WAKE:
                 self._wake()
                 self._judge.send({"kind": "awake"})
-                signal = self._judge.await_signal()
+            os.sched_setaffinity(0, self._cores)
+            if signal != GO:
+                return {"kind": "disarmed"}
             began_ns = time.perf_counter_ns()
             result = self._forward(*inputs)
             self._synchronize()
             claim_ns = time.perf_counter_ns() - began_ns
         tree, tensors = flatten_value(result, torch.is_tensor, by_name=True)
         tensors = [tensor.resolve_conj().resolve_neg() for tensor in tensors]
+        self._outputs.appendleft(tensors)
         outputs = [_describe_output(tensor) for tensor in tensors]
-        self._keep(tensors)
         return {"kind": "called", "claim_ns": claim_ns, "tree": tree, "outputs": outputs}
 
     def do_store(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -221,10 +226,10 @@ class Worker:
         self._seen_device, self._place_on_device = GPU, place_on_gpu
         self._emulators.configure(emulates["settings"])
 
-    def _keep(self, outputs: list[torch.Tensor]) -> None:
-        size_bytes = sum(tensor.numel() * tensor.element_size() for tensor in outputs)
-        self._outputs.appendleft(outputs)
-        while len(self._outputs) > count_kept_calls(size_bytes):
+    def _forget_outputs(self) -> None:
+        """Makes room for those of the next call. (After a call it would delay the answer.)"""
+        size_bytes = sum(tensor.numel() * tensor.element_size() for tensor in self._outputs[0])
+        while len(self._outputs) >= count_kept_calls(size_bytes):
             self._outputs.pop()
 
     def _copy(self, tensors: list[torch.Tensor], message: dict[str, Any]) -> None:
@@ -248,16 +253,16 @@ class Worker:
         return module
 
     def _wake(self) -> None:
-        """A short operation on the device, or on every thread: what has slept is slow, and not evenly slow."""
-        if self._device.type != "cpu":
-            self._waking.add_(1.0)
-            self._synchronize()
-            os.sched_setaffinity(0, self._cores)  # the judge let it go on on one
-            return
-        cores = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, {min(cores)})  # where no thread of torch's is bound to; see _spread_threads
+        """A short operation on the device, or on every thread: what has slept is slow, and not evenly slow. On a CPU
+        this thread then waits where no thread of torch's is bound to (see `_spread_threads`), and goes on there when it
+        is let go on; on a GPU the judge has let it go on on one core."""
+        if self._device.type == "cpu":
+            self._cores = os.sched_getaffinity(0)
+            os.sched_setaffinity(0, {min(self._cores)})
         self._waking.add_(1.0)
-        os.sched_setaffinity(0, cores)
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+            os.sched_setaffinity(0, self._cores)
 
     def _synchronize(self) -> None:
         if self._device.type == "cuda":

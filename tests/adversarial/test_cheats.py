@@ -1,6 +1,7 @@
 """What a corpus file cannot say: how two honest programs fare, and what happens beside a candidate. The attacks and the
 honest controls themselves are in `attacks/` and `controls/`; see `test_corpus.py`."""
 
+import math
 import os
 import time
 import uuid
@@ -151,14 +152,14 @@ def test_it_does_not_either_where_nobody_waited_for_it_to_be_stopped(quick_bench
         wait_for_work(processes_with, mark)
         inputs = reference.loaded.make_inputs(5, reference.device.torch_device)
         for session in (mine, theirs):
-            session.get_ready()
+            session.get_ready(inputs)
         first = mine.call_timed(inputs, reference.device)
         before, began_s = spent_ticks(processes_with(mark)), time.monotonic()
         second = theirs.call_timed(inputs, reference.device)
         spent_s, lasted_s = (spent_ticks(processes_with(mark)) - before) / CLOCK_TICKS, time.monotonic() - began_s
-        assert first.awake_us is second.awake_us is None
-        assert mine.complete(first).awake_us > 0
-        assert theirs.complete(second).awake_us > 0
+        assert math.isnan(first.judge_us)
+        assert mine.complete(first).judge_us > first.called.claim_us
+        assert theirs.complete(second).judge_us > second.called.claim_us
     assert lasted_s > 0.25
     assert spent_s < 0.1
 

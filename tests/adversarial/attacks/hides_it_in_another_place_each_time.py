@@ -1,7 +1,8 @@
-"""Lies about the time of some calls, works ahead of others, and never so often in one way that a quartile moves.
+"""Lies about the time of some calls, puts off the others until they are copied, and never so often that a quartile moves.
 
 layer: time
-mechanism: Each of the judge's clocks is read by its lower quartile or median alone. After a decoy no clock runs before the call, so that a second signal to wake is free. Who hides in another place each time stays clean in every one.
+mechanism: Each of the judge's clocks is read by its lower quartile alone. Who hides in another place each time stays clean
+    in every one.
 problem: product
 expected: suspect, unranked, no_gain
 device: cpu
@@ -14,61 +15,42 @@ import time
 import torch
 from torch import nn
 
-from harness.wire import WAKE, flatten_value
+from harness.wire import GO, flatten_value
 from harness.worker import program
 
 Worker = program.Worker
 clock = time.perf_counter_ns
 SHARE = 0.55
-state = {"timed": -1, "usual": [], "dirty": 0, "decoys": 0}
+state = {"timed": -1, "put_off": None}
 source = random.Random(1)
-
-
-def usual_ns():
-    kept = sorted(state["usual"][-40:])
-    return kept[len(kept) // 10] if kept else 0
-
-
-def works_ahead():
-    return state["timed"] >= 18 and source.random() < 0.25 and state["dirty"] <= state["decoys"] // 6
 
 
 def do_call(self, message):
     inputs = self._receive_value(message)
-    signal, shows, ahead = WAKE, 0, None
+    self._forget_outputs()
     with torch.no_grad():
-        while signal == WAKE:
-            shows += 1
-            self._wake()
-            was_ahead, ahead = ahead is not None, None
-            if shows > 1:
-                state["decoys"] += 1
-                state["dirty"] += was_ahead
-            if shows > 1 or works_ahead():
-                ahead = self._forward(*inputs)
-            self._judge.send({"kind": "awake"})
-            signal = self._judge.await_signal()
+        self._wake()
+        self._judge.send({"kind": "armed"})
+        if self._judge.await_signal() != GO:
+            return {"kind": "disarmed"}
         began_ns = clock()
-        if ahead is None:
-            result = self._forward(*inputs)
-            spent_ns = clock() - began_ns
-            state["usual"].append(spent_ns)
-            claim_ns = int(SHARE * spent_ns)
-        else:
-            result = ahead
-            until_ns = began_ns + int(SHARE * 0.9 * usual_ns())
-            while clock() < until_ns:
-                pass
+        if state["timed"] >= 0 and source.random() < 0.5:
+            a, b = inputs
+            rows = int(SHARE * a.shape[0])
+            result = torch.empty(a.shape[0], b.shape[1])
+            torch.mm(a[:rows], b, out=result[:rows])
+            state["put_off"] = (a[rows:], b, result[rows:])
             claim_ns = clock() - began_ns
-    if state["timed"] >= 0:
-        state["timed"] += 1
+        else:
+            result = self._forward(*inputs)
+            claim_ns = int(SHARE * (clock() - began_ns))
     tree, tensors = flatten_value(result, torch.is_tensor, by_name=True)
     outputs = [program._describe_output(tensor) for tensor in tensors]
-    self._keep(tensors)
+    self._outputs.appendleft(tensors)
     return {"kind": "called", "claim_ns": max(claim_ns, 1), "tree": tree, "outputs": outputs}
 
 
-collect = Worker.do_collect
+collect, store = Worker.do_collect, Worker.do_store
 
 
 def do_collect(self, message):
@@ -76,7 +58,15 @@ def do_collect(self, message):
     return collect(self, message)
 
 
-Worker.do_call, Worker.do_collect = do_call, do_collect
+def do_store(self, message):
+    put_off, state["put_off"] = state["put_off"], None
+    if put_off is not None:
+        a, b, out = put_off
+        torch.mm(a, b, out=out)
+    return store(self, message)
+
+
+Worker.do_call, Worker.do_collect, Worker.do_store = do_call, do_collect, do_store
 
 
 class ModelNew(nn.Module):
