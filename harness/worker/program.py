@@ -150,12 +150,13 @@ class Worker:
         inputs = self._receive_value(message)
         self._forget_outputs()
         with torch.no_grad():
+            self._stay()
             self._wake()
             self._judge.send({"kind": "armed"})
             while (signal := self._judge.await_signal()) == WAKE:
                 self._wake()
                 self._judge.send({"kind": "awake"})
-            os.sched_setaffinity(0, self._cores)
+            self._roam()
             if signal != GO:
                 return {"kind": "disarmed"}
             began_ns = time.perf_counter_ns()
@@ -170,7 +171,9 @@ class Worker:
 
     def do_store(self, message: dict[str, Any]) -> dict[str, Any]:
         """The outputs of the call that was just made; where they go is known only now."""
+        self._stay()
         self._copy(self._outputs[0], message)
+        self._roam()
         return {"kind": "returned"}
 
     def do_recopy(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -253,16 +256,21 @@ class Worker:
         return module
 
     def _wake(self) -> None:
-        """A short operation on the device, or on every thread: what has slept is slow, and not evenly slow. On a CPU
-        this thread then waits where no thread of torch's is bound to (see `_spread_threads`), and goes on there when it
-        is let go on; on a GPU the judge has let it go on on one core."""
-        if self._device.type == "cpu":
-            self._cores = os.sched_getaffinity(0)
-            os.sched_setaffinity(0, {min(self._cores)})
+        """A short operation on the device, or on every thread: what has slept is slow, and not evenly slow."""
         self._waking.add_(1.0)
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
-            os.sched_setaffinity(0, self._cores)
+            self._roam()  # the judge has let it go on on one core
+
+    def _stay(self) -> None:
+        """Until `_roam` this thread is where no thread of torch's is bound to (see `_spread_threads`): woken beside one
+        that works or spins, it would wait for it."""
+        if self._device.type == "cpu":
+            self._cores = os.sched_getaffinity(0)
+            os.sched_setaffinity(0, {min(self._cores)})
+
+    def _roam(self) -> None:
+        os.sched_setaffinity(0, self._cores)
 
     def _synchronize(self) -> None:
         if self._device.type == "cuda":
