@@ -151,11 +151,6 @@ class Forkserver:
             self._stop()
 
     @property
-    def has_own_root(self) -> bool:
-        """Whether workers are in namespaces of their own, with nobody but the forkserver."""
-        return self._confinement.has_own_root
-
-    @property
     def level(self) -> str:
         """The walls that the last worker had, for the record."""
         if not self._inner:

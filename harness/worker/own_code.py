@@ -41,13 +41,13 @@ def count_used_bytes(process: int) -> int | None:
     for line in text.splitlines():
         mapping = _MAPPING.match(line)
         if mapping is not None:
-            counts = b"x" in mapping[1] and mapping[2] != b"0" and not is_installed(mapping[2], mapping[3])
+            counts = b"x" in mapping[1] and mapping[2] != b"0" and not _is_installed(mapping[2], mapping[3])
         elif counts and (referenced := _REFERENCED.match(line)):
             used_kib += int(referenced[1])
     return used_kib * 1024
 
 
-def is_installed(inode: bytes, path: bytes) -> bool:
+def _is_installed(inode: bytes, path: bytes) -> bool:
     """Whether this process sees a file at the same place that is the same one, as far as its number says that. (Of
     layered file systems the kernel names one device to who asks for a file, and another to who asks for a mapping.)"""
     try:
