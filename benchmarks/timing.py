@@ -88,7 +88,8 @@ def time_plainly(folder: Path, blocks: int) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--blocks", type=int, default=100, help="pairs of calls that both time")
+    most = TimingPlan().max_blocks  # which an evaluation of such a candidate mostly takes
+    parser.add_argument("--blocks", type=int, default=most, help="pairs of calls that both time")
     blocks = parser.parse_args().blocks
     with tempfile.TemporaryDirectory() as name:
         evaluation = judge(Path(name), blocks)

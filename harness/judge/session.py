@@ -18,7 +18,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from harness.domain import Finding, Outcome
+from harness.domain import Finding, HarnessError, Outcome
 from harness.judge.client import Called, PlacedInputs, WorkerClient, describe
 from harness.judge.devices import JudgeDevice, SharedArena
 from harness.judge.difference import has_same_bits
@@ -69,6 +69,16 @@ class Run:
     flush_us: float | None = None  # what flushing the cache took
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Beginning:
+    """Of a timed call on a GPU, by the judge's clock in ns: when the worker was told to go, and had said that it was
+    awake; and how long the device took to flush the cache. On a CPU there is nothing of that."""
+
+    told_ns: int | None = None
+    awake_ns: int | None = None
+    flush_us: float | None = None
+
+
 class ModelSession:
     """A constructed module in a worker. Get one from `harness.judge.opening.open_session`."""
 
@@ -84,11 +94,12 @@ class ModelSession:
         self.state: dict[str, TensorSpec] = {}
         self._held: dict[str, Tensor] = {}
         self._used_ns = 0
-        self._rest: Callable[[], Stopped] | None = None  # waits until the worker has been stopped after a call
         self._armed: PlacedInputs | None = None  # what it waits for
+        self._rest: Callable[[], Stopped] | None = None  # waits until the worker has been stopped after a call
+        self._looks = False
         self._pinned: list[tuple[Tensor, ...]] = []
-        self._awake_ns: int | None = None  # when it last said so, and
-        self._resumed_ns: int | None = None  # when it had been let go on; None until it was stopped again
+        self._began = _Beginning()  # of the last timed call
+        self._resumed_ns = 0  # when it was let go on for its last call; 0 until it was stopped again
 
     def construct(
         self, seed: int, init_inputs: Sequence[Any], *, compiled: bool = False, training: bool = False
@@ -155,21 +166,22 @@ class ModelSession:
         """Writes the arguments of the next call ahead of it."""
         self._client.place(tuple(inputs))
 
-    def call(self, inputs: Sequence[Any], device: JudgeDevice) -> Run:
-        """One call that is not timed, whose outputs are taken away at once."""
+    def call(self, inputs: Sequence[Any], device: JudgeDevice, *, look: bool = True) -> Run:
+        """One call that is not timed, whose outputs are taken away at once. `look`: on a CPU into the worker's memory,
+        too."""
         placed = self._client.lay_out(tuple(inputs))
         self._client.arm(placed, timeout_s=self._limits.call_s)
-        self._stage(placed)
+        self._write(placed)
         device.synchronize()
         began_ns = self._client.tell_go(timeout_s=self._limits.call_s)
-        run = self._take(placed, looked_before=None if device.is_cuda else KEPT_CALLS, take=True)
+        run = self._take(placed, looked_before=KEPT_CALLS if look and not device.is_cuda else None, take=True)
         return replace(run, judge_us=(run.called.at_ns - began_ns) / 1e3)
 
     def get_ready(self, like: Sequence[Any]) -> None:
         """Makes the state what a call begins with, arms the worker for inputs of this form, and stops it, with all that
         it started, until `call_timed` or `stand_down`."""
         self._begin_rest(self._client.lay_out(tuple(like)))
-        self._await_rest()
+        self.await_rest()
 
     def _begin_rest(self, like: PlacedInputs) -> None:
         self.reset_state()
@@ -177,7 +189,7 @@ class ModelSession:
         self._armed = like
         self._rest = self._client.begin_pause()
 
-    def _await_rest(self) -> None:
+    def await_rest(self) -> None:
         """Returns when the worker has been stopped."""
         if self._rest is not None:
             rest, self._rest = self._rest, None
@@ -193,105 +205,112 @@ class ModelSession:
         """Processor time that the worker, with all that it started, had used when it was last got ready."""
         return self._used_ns / 1e9
 
-    def call_timed(
-        self,
-        inputs: Sequence[Any],
-        device: JudgeDevice,
-        *,
-        decoy: Sequence[Any] | None = None,
-        look: bool = False,
-        take: bool = True,
-        keep: bool = False,
-    ) -> Run:
-        """One call with a cold cache, of a worker that was got ready; then it gets ready again, which `complete` waits
-        for. Inputs are written while nothing of the worker runs.
-
-        On a CPU it goes on with the signal to go before it: the judge's clock begins with the first moment in which
-        anything can be done with the inputs. On a GPU it has to be awake first, for to wake the device takes longer
-        than a short call does: it may see its inputs for that long, which is noted. With a `decoy` (other inputs of the
-        same form) that moment is watched: they are shown first, exactly as inputs are, but what follows is not the
-        signal to go. Work that is begun nevertheless makes the judge's own work on the device take longer.
-
-        `take`: the outputs; without, they are only described, which the worker cannot know before it is done. `look`:
-        into the worker's memory too, right after the call. `keep`: what was taken is pinned, if the first outputs were
-        and not too many have been since.
-        """
-        self._await_rest()
+    def stage(self, inputs: Sequence[Any], *, look: bool = False) -> None:
+        """Writes the inputs of the next timed call, while nothing of the worker runs: it was got ready. On a CPU they
+        may lie there for a while, for nobody runs who could see them; what a GPU does is not stopped. `look`: into the
+        worker's memory too, right after the call."""
+        self.await_rest()
+        self._looks = look
         if look:
             self._client.find_processes()
         placed = self._client.lay_out(tuple(inputs))
         self._arm_again(placed)
-        idle_busy_us = None if decoy is None else self._watch(self._client.lay_out(tuple(decoy)), device)
-        began_ns, flush_us = self._start(placed, device)
-        looked_before = LOOKED_BEFORE if look and not device.is_cuda else None
+        self._write(placed)
+
+    def call_timed(
+        self,
+        device: JudgeDevice,
+        *,
+        decoy: Sequence[Any] | None = None,
+        take: bool = True,
+        keep: bool = False,
+    ) -> Run:
+        """The call with the inputs that were staged. Then the worker gets ready for the next one, and is stopped, which
+        `complete` waits for.
+
+        On a CPU the cache was flushed (`JudgeDevice.flush_cache`), and the worker goes on with the signal to go before
+        it: the judge's clock begins with the first moment in which anything can be done with the inputs. On a GPU,
+        where the cache is flushed here, it has to be awake first, for to wake the device takes longer than a short call
+        does: it may see its inputs for that long, which is noted. With a `decoy` (other inputs of the same form) that
+        moment is watched: they are shown first, exactly as inputs are, but what follows is not the signal to go. Work
+        that is begun nevertheless makes the judge's own work on the device take longer.
+
+        `take`: the outputs; without, they are only described, which the worker cannot know before it is done. `keep`:
+        what was taken is pinned, if the first outputs were and not too many have been since.
+        """
+        placed = self._armed
+        if placed is None:
+            raise HarnessError("a call was to be timed of a worker that had not been got ready")
+        idle_busy_us = None
+        if decoy is not None:
+            idle_busy_us = self._watch(decoy, device)
+            self._write(placed)
+        began = self._start(device)
+        looked_before = LOOKED_BEFORE if self._looks and not device.is_cuda else None
         run = self._take(placed, looked_before=looked_before, take=take)
         if keep and run.taken and self._has_form(run.called) and 0 < len(self._pinned) < MAX_PINS:
             self.pin(run.outputs)
         self._begin_rest(placed)
-        judge_us = math.nan if began_ns is None else (run.called.at_ns - began_ns) / 1e3
-        return replace(run, judge_us=judge_us, idle_busy_us=idle_busy_us, flush_us=flush_us)
+        self._began = began
+        return replace(run, idle_busy_us=idle_busy_us, flush_us=began.flush_us)
 
     def complete(self, run: Run) -> Run:
-        """The last run, with what is known only when the worker has been stopped again: waits for that."""
-        self._await_rest()
-        if self._resumed_ns is None:
-            return run
-        if self._awake_ns is None:
-            return replace(run, judge_us=(run.called.at_ns - self._resumed_ns) / 1e3)
-        return replace(run, awake_us=(self._awake_ns - self._resumed_ns) / 1e3)
+        """The last timed run, with what is known only when the worker has been stopped again: waits for that."""
+        self.await_rest()
+        began, resumed_ns = self._began, self._resumed_ns
+        return replace(
+            run,
+            judge_us=(run.called.at_ns - (began.told_ns or resumed_ns)) / 1e3,
+            awake_us=None if began.awake_ns is None else (began.awake_ns - resumed_ns) / 1e3,
+        )
 
     def _arm_again(self, placed: PlacedInputs) -> None:
         """Where these inputs do not have the form that the stopped worker was armed for."""
         if self._armed is not None and (placed.tree, placed.specs) == (self._armed.tree, self._armed.specs):
+            self._armed = placed
             return
         self.stand_down()
         self._begin_rest(placed)
-        self._await_rest()
+        self.await_rest()
 
-    def _watch(self, placed: PlacedInputs, device: JudgeDevice) -> float:
+    def _watch(self, decoy: Sequence[Any], device: JudgeDevice) -> float:
         """Shows inputs that will not be asked for, and leaves the worker alone with them: how busy the device was."""
-        self._show(placed, device)
+        self._write(self._client.lay_out(tuple(decoy)))
+        self._show(device)
         busy_us = device.time_flush_us()
         self._pause()
         return busy_us
 
-    def _start(self, placed: PlacedInputs, device: JudgeDevice) -> tuple[int | None, float | None]:
-        """Has the call begun: the judge's clock at the signal to go, if the worker ran by then, and how long the device
-        took to flush."""
+    def _start(self, device: JudgeDevice) -> _Beginning:
+        """Has the call begun."""
         if device.is_cuda:
-            flush_us = self._show(placed, device)
-            return self._client.tell_go(timeout_s=self._limits.call_s), flush_us
-        self._stage(placed)
-        flush_us = device.flush_cache()
+            shown = self._show(device)
+            return replace(shown, told_ns=self._client.tell_go(timeout_s=self._limits.call_s))
         self._client.tell_go(timeout_s=self._limits.call_s)
         self._resume(device)
-        return None, flush_us
+        return _Beginning()
 
-    def _show(self, placed: PlacedInputs, device: JudgeDevice) -> float | None:
-        """Writes inputs and flushes the cache, then lets the worker go on until it is awake; how long the device took
-        to flush."""
-        self._stage(placed)
+    def _show(self, device: JudgeDevice) -> _Beginning:
+        """Flushes the cache, then lets the worker go on, with inputs there, until it is awake."""
         flush_us = device.flush_cache()
         device.synchronize()
         self._client.tell_wake(timeout_s=self._limits.call_s)
         self._resume(device)
         self._client.await_awake(timeout_s=self._limits.call_s)
-        self._awake_ns = time.monotonic_ns()
-        return flush_us
+        return _Beginning(awake_ns=time.monotonic_ns(), flush_us=flush_us)
 
     def _resume(self, device: JudgeDevice) -> None:
-        self._resumed_ns = self._awake_ns = None
+        self._resumed_ns = 0
         self._client.resume(device.waking_core)
 
     def _pause(self, places: Sequence[Place] = ()) -> Stopped:
         return self._note_stop(self._client.pause(places))
 
     def _note_stop(self, stopped: Stopped) -> Stopped:
-        if self._resumed_ns is None:
-            self._resumed_ns = stopped.resumed_ns
+        self._resumed_ns = self._resumed_ns or stopped.resumed_ns
         return stopped
 
-    def _stage(self, placed: PlacedInputs) -> None:
+    def _write(self, placed: PlacedInputs) -> None:
         """Writes the inputs, and poisons the place where the outputs will go: one that nobody can guess, so that who
         has its outputs there already must have written them as often as there are such places."""
         self._client.write(placed)
@@ -390,7 +409,8 @@ class ModelSession:
         self.get_ready(inputs)
         used_bytes = None
         if self._client.forget_use():
-            self.complete(self.call_timed(inputs, device))
+            self.stage(inputs)
+            self.call_timed(device)
             used_bytes = self._client.count_used_bytes()
         self.stand_down()
         return None if used_bytes is None else used_bytes > 0

@@ -10,7 +10,7 @@ import itertools
 import os
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -39,6 +39,10 @@ ASK_EVERY = 10  # blocks: whether they are enough takes some resampling to tell
 HOPELESS = 2.0  # times slower
 HELD_UP = 10.0  # times as long, by the judge's own clock, that blocks keep it with the candidate
 DEALT_BLOCKS = 20  # as many are dealt out at a time, what happens in them in random order
+
+
+_Stage = Callable[[ModelSession], None]
+_Call = Callable[[ModelSession], Run]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +104,7 @@ class PairedTimer:
         self._sights: list[str] = []
         self._spent_s: dict[int, float] = {}  # with each side, in this measurement
         self._noise_floor = 0.0
+        self._inputs_ahead: tuple[Any, ...] = ()  # those of the next block
 
     def measure(self, name: str, seeds: Iterator[int], problem_floor: float = 0.0) -> TimingResult:
         """`name` is the baseline's; `problem_floor` the noise floor of the problem, where it is known. Measures again,
@@ -155,7 +160,7 @@ class PairedTimer:
             inputs = self._make_inputs(next(seeds))
             for session in (self._baseline, self._candidate):
                 session.reset_state()
-                run = session.call(inputs, self._reference.device)
+                run = session.call(inputs, self._reference.device, look=False)
                 if session is self._baseline:
                     times.append(run.called.claim_us)
         for session in (self._baseline, self._candidate):
@@ -192,21 +197,31 @@ class PairedTimer:
 
     def _measure_block(self, seeds: Iterator[int], *, watch: bool, take: bool) -> Block:
         """One call of each on the same fresh inputs, in random order."""
-        inputs = self._make_inputs(next(seeds))
+        inputs = self._inputs_ahead or self._make_inputs(next(seeds))
+        decoy = self._make_inputs(next(seeds)) if watch else None
         look = take and self._random.random() < self._plan.looked_share
         keep = take and self._random.random() < self._plan.kept_share
-        decoy = self._make_inputs(next(seeds)) if watch else None
         order = [self._baseline, self._candidate]
         self._random.shuffle(order)
-        runs = {}
-        for session in order:
-            runs[id(session)] = self._call(session, inputs, decoy, look=look, take=take, keep=keep)
-        baseline, candidate = runs[id(self._baseline)], runs[id(self._candidate)]
+        device = self._reference.device
+
+        def stage(session: ModelSession) -> None:
+            session.stage(inputs, look=look)
+
+        def call(session: ModelSession) -> Run:
+            return session.call_timed(device, decoy=decoy, take=take, keep=keep)
+
+        if device.is_cuda:
+            runs = [self._call_on_gpu(session, stage, call) for session in order]
+        else:
+            runs = self._call_on_cpu(order, stage, call)
+        baseline, candidate = runs if order[0] is self._baseline else reversed(runs)
+        # Meanwhile the second one is stopped.
+        self._inputs_ahead = self._make_inputs(next(seeds))
         if candidate.taken:
             self._keep_some(inputs, candidate)
             if self._random.random() < self._plan.screened_share:
                 self._screen(inputs, baseline, candidate)
-        # Meanwhile the second one was stopped.
         baseline, candidate = self._baseline.complete(baseline), self._candidate.complete(candidate)
         self._note_sights(baseline.sight, candidate.sight)
         return Block(
@@ -223,17 +238,36 @@ class PairedTimer:
             candidate_busy_us=candidate.idle_busy_us,
         )
 
-    def _call(
-        self, session: ModelSession, inputs: tuple[Any, ...], decoy: tuple[Any, ...] | None, **details: bool
-    ) -> Run:
-        """A timed call while everything of the other side is stopped: what it may have left running, such as threads
-        that spin for a while after their work, would slow this one down."""
-        began_s = time.monotonic()
-        run = session.call_timed(inputs, self._reference.device, decoy=decoy, **details)
-        self._spent_s[id(session)] += time.monotonic() - began_s
+    def _call_on_gpu(self, session: ModelSession, stage: _Stage, call: _Call) -> Run:
+        """A timed call. Inputs lie on the device only for as long as they have to: what it does is not stopped."""
+        with self._charging(session):
+            stage(session)
+            run = call(session)
         if run.flush_us is not None:
             self._sampler.note_flush(run.flush_us)
         return run
+
+    def _call_on_cpu(self, order: Sequence[ModelSession], stage: _Stage, call: _Call) -> list[Run]:
+        """Timed calls. Both sides' inputs, and all else that they work with, are flushed from the cache before the
+        first one; then only what that has left there, such as code of torch's that both use."""
+        first, second = order
+        for session in order:
+            with self._charging(session):
+                stage(session)
+        self._reference.device.flush_cache()
+        with self._charging(first):
+            run = call(first)
+        self._reference.device.flush_cache(once=True)
+        with self._charging(second):
+            return [run, call(second)]
+
+    @contextmanager
+    def _charging(self, session: ModelSession) -> Iterator[None]:
+        """Everything of the other side is stopped meanwhile: what it may have left running, such as threads that spin
+        for a while after their work, would slow this one down."""
+        began_s = time.monotonic()
+        yield
+        self._spent_s[id(session)] += time.monotonic() - began_s
 
     def _note_sights(self, baseline: Sight | None, candidate: Sight | None) -> None:
         """Where the baseline's outputs move as well, as views of what it is given do, it is no fault of a candidate."""

@@ -1,13 +1,16 @@
-"""How sure a measured speedup is: a bootstrap interval for the median of paired ratios.
+"""How sure a measured speedup is: intervals for the median of paired ratios.
 
 Does not measure anything and does not decide what counts as a win.
 """
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Sequence
 
 RESAMPLES = 2000
+_NORMAL_95 = statistics.NormalDist().inv_cdf(0.975)
 
 
 def bootstrap_ratio_interval(
@@ -42,6 +45,15 @@ def bootstrap_ratio_interval(
     tail = (1.0 - confidence) / 2.0
     low, high = np.quantile(medians, [tail, 1.0 - tail])
     return median, min(float(low), median), max(float(high), median)
+
+
+def ranked_ratio_interval(baseline_us: Sequence[float], candidate_us: Sequence[float]) -> tuple[float, float, float]:
+    """About the same at 95 %, without resampling, in a hundredth of the time: the ranks between which the median lies
+    follow from the binomial distribution, here as a normal one."""
+    ratios = sorted(mine / theirs for mine, theirs in zip(baseline_us, candidate_us, strict=True))
+    count = len(ratios)
+    below = max(math.floor(count / 2 - _NORMAL_95 * math.sqrt(count) / 2), 0)
+    return statistics.median(ratios), ratios[below], ratios[count - 1 - below]
 
 
 def _check_pairs(baseline: tuple[int, ...], candidate: tuple[int, ...], confidence: float) -> None:

@@ -21,6 +21,7 @@ from harness.domain import WorkerLost
 from harness.wire import Channel
 from harness.wire.processes import find_tree, state_of, threads_of
 from harness.worker import confine
+from harness.worker.huge_pages import collapse_memory
 from harness.worker.keeper import run_behind_walls
 from harness.worker.own_code import count_used_bytes, forget_use
 from harness.worker.processes import require_child_lists, shell_status
@@ -263,6 +264,7 @@ def main() -> None:
     torch.set_grad_enabled(False)
     _let_go_of_nvml()
     gc.freeze()
+    collapse_memory()
     serve(line)
 
 

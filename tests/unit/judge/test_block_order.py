@@ -1,0 +1,116 @@
+"""What happens between two timed calls, and in which order. The sessions only write down what is asked of them."""
+
+import itertools
+import math
+from contextlib import nullcontext
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from harness.judge.client import Called
+from harness.judge.session import Run
+from harness.judge.timing import PairedTimer, TimingPlan
+from harness.judge.truth import FlatOutputs
+
+PAIRS = 6
+
+
+class NotedSession:
+    used_s = 0.0
+
+    def __init__(self, name, events):
+        self.name, self.events = name, events
+
+    def get_ready(self, like):
+        self.events.append(("ready", self.name))
+
+    def stage(self, inputs, *, look):
+        self.events.append(("stage", self.name))
+
+    def call_timed(self, device, *, decoy, take, keep):
+        if device.is_cuda:
+            device.flush_cache()
+        self.events.append(("call", self.name))
+        outputs = FlatOutputs(tree={"t": 0}, tensors=(torch.zeros(1),))
+        called = Called(claim_us=100.0, at_ns=0, tree={"t": 0}, specs=(), devices=(), addresses=())
+        return Run(outputs=outputs, called=called)
+
+    def complete(self, run):
+        assert math.isnan(run.judge_us)
+        self.events.append(("complete", self.name))
+        return replace(run, judge_us=150.0)
+
+    def stand_down(self):
+        self.events.append(("end", self.name))
+
+    def server_used_s(self):
+        return 0.0
+
+
+def measure(*, is_cuda):
+    events, seeds = [], itertools.count()
+    device = SimpleNamespace(
+        is_cuda=is_cuda,
+        judge_cores={0},
+        torch_device=torch.device("cpu"),
+        idle_flush_us=None,
+        flush_cache=lambda once=False: events.append(("flush", "once" if once else "all")),
+    )
+    made = SimpleNamespace(make_inputs=lambda seed, device: (events.append(("make", seed)), torch.zeros(1))[1:])
+    timer = PairedTimer(
+        baseline=NotedSession("baseline", events),
+        candidate=NotedSession("candidate", events),
+        reference=SimpleNamespace(device=device, loaded=made),
+        plan=TimingPlan(min_blocks=PAIRS, max_blocks=PAIRS, watched=(0, 0)),
+        seed=1,
+    )
+    blocks, _ = timer._measure_once(seeds, baseline_us=100.0)
+    assert len(blocks) == PAIRS
+    return events
+
+
+@pytest.fixture(autouse=True)
+def stay_where_we_are(monkeypatch):
+    monkeypatch.setattr("harness.judge.timing.stay_on", lambda cores: nullcontext())
+
+
+def split_into_pairs(events):
+    """What came with each pair, from its first inputs being written to both being complete."""
+    places = [at for at, event in enumerate(events) if event[0] == "stage"][::2]
+    return [events[begin:end] for begin, end in itertools.pairwise([*places, len(events)])]
+
+
+def test_on_a_cpu_both_sides_are_flushed_before_the_first_call_and_what_that_leaves_before_the_second():
+    orders = set()
+    for pair in split_into_pairs(measure(is_cuda=False)):
+        first, second = pair[0][1], pair[1][1]
+        orders.add(first)
+        assert {first, second} == {"baseline", "candidate"}
+        assert pair[:6] == [
+            ("stage", first), ("stage", second),
+            ("flush", "all"), ("call", first),
+            ("flush", "once"), ("call", second),
+        ]  # fmt: skip
+        assert {event for event in pair if event[0] == "complete"} == {("complete", first), ("complete", second)}
+    assert orders == {"baseline", "candidate"}
+
+
+def test_the_next_inputs_are_made_while_the_second_side_is_being_stopped():
+    events = measure(is_cuda=False)
+    made = [seed for kind, seed in events if kind == "make"]
+    assert made == list(range(PAIRS + 2))  # those to get ready with, and those of a pair that never came
+    for pair in split_into_pairs(events):
+        kinds = [kind for kind, _ in pair]
+        assert kinds.index("complete") > kinds.index("make") > kinds.index("call")
+
+
+def test_on_a_gpu_inputs_lie_there_only_for_their_own_call():
+    for pair in split_into_pairs(measure(is_cuda=True)):
+        first = pair[0][1]
+        second = {"baseline": "candidate", "candidate": "baseline"}[first]
+        assert pair[:6] == [
+            ("stage", first), ("flush", "all"), ("call", first),
+            ("stage", second), ("flush", "all"), ("call", second),
+        ]  # fmt: skip
