@@ -62,13 +62,15 @@ class ClockGaps:
     """The gaps of one measurement; what was not looked at is left out.
 
     `places` are the clocks one by one: during the calls, while outputs are copied, while it was woken before them.
-    `sums` add up, block by block, what they found: who hides work in another place each time is clean in every place,
-    but in no sum. Few blocks have all of them, so that the last sum is coarse: it accuses and charges, and is no
-    measure of what may be missing. `ahead` is what it did before its calls.
+    `calls` (where workers are woken) and `wholes` add up, block by block, what the clocks until the answer and until
+    the outputs were there have found: who hides work in another place each time is clean in every place, but in no sum.
+    Few blocks have all of them, so that `wholes` is coarse: it accuses and charges, and is no measure of what may be
+    missing. `ahead` is what it did before its calls.
     """
 
     places: tuple[ClockGap, ...]
-    sums: tuple[ClockGap, ...]
+    calls: tuple[ClockGap, ...]
+    wholes: tuple[ClockGap, ...]
     ahead: tuple[ClockGap, ...]
 
     @property
@@ -78,13 +80,14 @@ class ClockGaps:
 
     @property
     def accusing(self) -> tuple[ClockGap, ...]:
-        return (*self.places, *self.sums, *self.ahead)
+        return (*self.places, *self.calls, *self.wholes, *self.ahead)
 
     def count_missing_us(self) -> tuple[float, float]:
         """How much is missing in a claim for sure, and how much may be."""
         alone = (*self.places, *self.ahead)
-        certain_us = max(_count_certain_us(gaps) for gaps in (alone, *((gap, *self.ahead) for gap in self.sums)))
-        possible_us = max(_count_possible_us(gaps) for gaps in (alone, (self.sums[0], *self.ahead)))
+        sums = [(gap, *self.ahead) for gap in (*self.calls, *self.wholes)]
+        certain_us = max(map(_count_certain_us, (alone, *sums)))
+        possible_us = max(map(_count_possible_us, (alone, *sums[: len(self.calls)])))
         return certain_us, max(possible_us, certain_us)
 
 
@@ -135,26 +138,26 @@ def compare_clocks(blocks: Sequence[Block]) -> ClockGaps:
     that can be said of it, and who hides work in those calls moves it by just that work."""
     candidate, baseline = _read(blocks, "candidate"), _read(blocks, "baseline")
     all_calls, fast = (candidate, baseline), (_faster_half(candidate), _faster_half(baseline))
+    is_woken = any(reading.awake_us is not None for reading in baseline)
     usual_us = {watched: _median_awake_us(baseline, was_watched=watched) for watched in (False, True)}
 
-    def add_up(reading: _Reading) -> float | None:
+    def add_waking(reading: _Reading) -> float | None:
         """The exchange, and being woken beyond what that takes the baseline, after decoys or without."""
         usual = usual_us[reading.was_watched]
-        if usual is None:  # nobody was woken
-            return reading.exchange_us
-        return None if reading.awake_us is None else reading.exchange_us + reading.awake_us - usual
+        return None if usual is None or reading.awake_us is None else reading.exchange_us + reading.awake_us - usual
 
     def add_copy(reading: _Reading) -> float | None:
-        added_us = add_up(reading)
+        added_us = add_waking(reading) if is_woken else reading.exchange_us
         return None if added_us is None or reading.copy_us is None else added_us + reading.copy_us
 
     during = _compare("during the call", fast, lambda reading: reading.exchange_us, LOWER_QUARTILE)
     copied = _compare("until its outputs are there", fast, lambda reading: reading.copy_us, LOWER_QUARTILE)
     woken = _compare("while it was woken", fast, lambda reading: reading.woken_us, LOWER_QUARTILE)
-    called = _compare("from being woken until it was done", fast, add_up, LOWER_QUARTILE)
-    whole = _compare("from being woken until its outputs are there", fast, add_copy, LOWER_QUARTILE)
+    called = _compare("from being woken until it was done", fast, add_waking, LOWER_QUARTILE)
+    begin = "being woken" if is_woken else "being told to go"
+    whole = _compare(f"from {begin} until its outputs are there", fast, add_copy, LOWER_QUARTILE)
     ahead = _compare("before it was told to go", all_calls, lambda reading: reading.busy_us, MEDIAN)
-    return ClockGaps(places=during + copied + woken, sums=called + whole, ahead=ahead)
+    return ClockGaps(places=during + copied + woken, calls=called, wholes=whole, ahead=ahead)
 
 
 def _faster_half(readings: Sequence[_Reading]) -> list[_Reading]:

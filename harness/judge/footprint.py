@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.judge.client import describe
+from harness.judge.client import Called, describe
 from harness.judge.truth import FlatOutputs
 from harness.wire import Region, TensorSpec, flatten_value, place_contiguous
 from harness.wire.layout import ALIGNMENT_BYTES, align, place_strided
@@ -40,12 +40,26 @@ class Footprint:
         arena_bytes = max(end + OUTPUT_PLACES * ALIGNMENT_BYTES, state_end, LEAST_BYTES)
         return cls(tree=outputs.tree, output_specs=specs, output=region, arena_bytes=arena_bytes)
 
+    def has_form(self, called: Called) -> bool:
+        """Whether a call returned what was expected, as far as nesting, shapes and dtypes go."""
+        return called.tree == self.tree and _forms(called.specs) == _forms(self.output_specs)
+
     def with_outputs(self, outputs: FlatOutputs) -> Footprint | None:
         """The same memory with other outputs in their place; None if they do not fit there."""
         specs, end = place_contiguous([describe(tensor) for tensor in outputs.tensors], self.output.offset)
         if end > self.output.offset + self.output.size_bytes:
             return None
         return replace(self, tree=outputs.tree, output_specs=specs)
+
+
+def outline(called: Called) -> FlatOutputs:
+    """Tensors of the shapes and dtypes that a worker described, without data."""
+    tensors = (torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device="meta") for spec in called.specs)
+    return FlatOutputs(tree=called.tree, tensors=tuple(tensors))
+
+
+def _forms(specs: Sequence[TensorSpec]) -> list[tuple[str, tuple[int, ...]]]:
+    return [(spec.dtype, spec.shape) for spec in specs]
 
 
 def measure_bytes(values: Sequence[Any]) -> int:

@@ -70,6 +70,14 @@ def remember(call: int, places: Sequence[Place], outputs: Sequence[Tensor]) -> P
     return Past(call=call, places=tuple(places), values=values)
 
 
+def judge_sight(
+    places: Sequence[Place], seen: Sequence[bytes | None], outputs: Sequence[Tensor], overwritten: str
+) -> Sight:
+    """Holds what was seen against the outputs as they were copied afterwards."""
+    missing = count_differences(places, seen, outputs)
+    return Sight(missing=f"{missing} of {len(places)} elements looked at" if missing else "", overwritten=overwritten)
+
+
 def count_differences(places: Sequence[Place], seen: Sequence[bytes | None], outputs: Sequence[Tensor]) -> int:
     """How many of the elements seen are not bit for bit those of `outputs`. None: there was no memory."""
     return sum(

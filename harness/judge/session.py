@@ -22,9 +22,9 @@ from harness.domain import Finding, HarnessError, Outcome
 from harness.judge.client import Called, PlacedInputs, WorkerClient, describe
 from harness.judge.devices import JudgeDevice, SharedArena
 from harness.judge.difference import has_same_bits
-from harness.judge.failure import CandidateFailure, protocol_failure
-from harness.judge.footprint import OUTPUT_PLACES, Footprint
-from harness.judge.inspection import Past, Place, Sight, choose_places, count_differences, remember
+from harness.judge.failure import CandidateFailure
+from harness.judge.footprint import OUTPUT_PLACES, Footprint, outline
+from harness.judge.inspection import Past, Place, Sight, choose_places, judge_sight, remember
 from harness.judge.supervisor import Stopped
 from harness.judge.truth import FlatOutputs
 from harness.wire import ITEM_BYTES, KEPT_CALLS, Region, TensorSpec, count_kept_calls
@@ -248,7 +248,7 @@ class ModelSession:
         began = self._start(device)
         looked_before = LOOKED_BEFORE if self._looks and not device.is_cuda else None
         run = self._take(placed, looked_before=looked_before, take=take)
-        if keep and run.taken and self._has_form(run.called) and 0 < len(self._pinned) < MAX_PINS:
+        if keep and run.taken and self._footprint.has_form(run.called) and 0 < len(self._pinned) < MAX_PINS:
             self.pin(run.outputs)
         self._begin_rest(placed)
         self._began = began
@@ -327,10 +327,10 @@ class ModelSession:
         except CandidateFailure:
             self._client.let_go()
             raise
-        has_form = self._has_form(called)
+        has_form = self._footprint.has_form(called)
         self._forget_past(has_form=has_form)
         if not take and has_form:  # nor is it looked at then
-            return Run(outputs=_describe_outputs(called), called=called)
+            return Run(outputs=outline(called), called=called)
         places = choose_places(called.specs, called.addresses, self._random) if has_form else []
         seen, overwritten = None, ""
         if looked_before is not None and has_form:
@@ -338,23 +338,18 @@ class ModelSession:
         elif looks:
             self._client.let_go()
         stored_ns = self._client.store(self._output, timeout_s=self._limits.call_s)
-        outputs = self._take_outputs() if has_form else _describe_outputs(called)
+        outputs = self._take_outputs() if has_form else outline(called)
         run = Run(
             outputs=outputs,
             called=called,
             taken=True,
             copy_us=None if looks else (stored_ns - called.at_ns) / 1e3,
             inputs_unchanged=self._client.inputs_unchanged(placed),
-            sight=None if seen is None else _judge_sight(places, seen, outputs, overwritten),
+            sight=None if seen is None else judge_sight(places, seen, outputs.tensors, overwritten),
         )
         if has_form:
             self._past.append(remember(self._calls, places, outputs.tensors))
         return run
-
-    def _has_form(self, called: Called) -> bool:
-        """Whether it returned what was expected, as far as nesting, shapes and dtypes go."""
-        own = self._footprint
-        return called.tree == own.tree and _forms(called.specs) == _forms(own.output_specs)
 
     def _forget_past(self, *, has_form: bool) -> None:
         """Counts a call, and leaves the past calls whose outputs the worker still has after it."""
@@ -448,26 +443,3 @@ class ModelSession:
         shift = self._output.offset - self._footprint.output.offset
         specs = (replace(spec, offset=spec.offset + shift) for spec in self._footprint.output_specs)
         return FlatOutputs(tree=self._footprint.tree, tensors=tuple(self._arena.view(spec).clone() for spec in specs))
-
-
-def _judge_sight(places: list[Place], seen: Sequence[bytes | None], outputs: FlatOutputs, overwritten: str) -> Sight:
-    """Holds what was seen against the outputs as they were copied."""
-    missing = count_differences(places, seen, outputs.tensors)
-    return Sight(missing=f"{missing} of {len(places)} elements looked at" if missing else "", overwritten=overwritten)
-
-
-def _forms(specs: Sequence[TensorSpec]) -> list[tuple[str, tuple[int, ...]]]:
-    return [(spec.dtype, spec.shape) for spec in specs]
-
-
-def _describe_outputs(called: Called) -> FlatOutputs:
-    """Tensors of the shapes and dtypes that were described, without data."""
-    return FlatOutputs(tree=called.tree, tensors=tuple(_describe_only(spec) for spec in called.specs))
-
-
-def _describe_only(spec: TensorSpec) -> Tensor:
-    """A tensor of that shape and dtype without data."""
-    dtype = getattr(torch, spec.dtype, None)
-    if not isinstance(dtype, torch.dtype):
-        raise protocol_failure(f"an output has the unknown dtype {spec.dtype[:40]!r}")
-    return torch.empty(spec.shape, dtype=dtype, device="meta")

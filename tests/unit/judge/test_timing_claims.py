@@ -233,7 +233,7 @@ def test_the_gap_between_the_clocks_is_found_to_a_few_microseconds():
     timing = measure(baseline_us=3000.0, candidate_us=3000.0, hidden_us=400.0, noise=0.001)
     gaps = compare_clocks(timing.blocks)
     during, after, woken = gaps.places
-    (before,), (called, whole) = gaps.ahead, gaps.sums
+    (before,), (called,), (whole,) = gaps.ahead, gaps.calls, gaps.wholes
     assert called.missing_us == pytest.approx(400.0, abs=25.0)
     assert whole.missing_us == pytest.approx(400.0, abs=25.0)
     assert during.missing_us == pytest.approx(400.0, abs=20.0)
