@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from harness.domain import WorkerLost
 from harness.wire import GO, WAKE, Channel, TensorSpec, count_kept_calls, flatten_value, rebuild_value
@@ -113,6 +114,7 @@ class Worker:
         torch.manual_seed(message["seed"])
         with torch.device(self._seen_device):
             model = self._entry(*arguments)
+        _refuse_lazy(model)
         self._model = model.to(self._seen_device).train(message["training"])
         self._model.requires_grad_(False)
         self._forward = torch.compile(self._model) if message["compiled"] else self._model
@@ -277,6 +279,13 @@ class Worker:
             torch.cuda.synchronize(self._device)
         elif self._seen_device.type == "cuda":
             self._emulators.raise_error()
+
+
+def _refuse_lazy(model: torch.nn.Module) -> None:
+    lazy = [name for name, value in (*model.named_parameters(), *model.named_buffers()) if is_lazy(value)]
+    if lazy:
+        why = "so they cannot be given the reference's values before it; say the sizes in __init__"
+        raise TypeError(f"the weights {', '.join(lazy[:5])} have no shape until the first call (lazy modules), {why}")
 
 
 def _call_on_copies(forward: Callable[..., Any]) -> Callable[..., Any]:

@@ -50,6 +50,12 @@ ZOO = {
     "no_code": (None, "no_code", "ModelNew"),
     "syntax_error": ("class ModelNew(:\n", "load_error", r"SyntaxError: .*line 1"),
     "no_entry": (f"{HEAD}class Model(nn.Module):\n    pass\n", "load_error", "no class ModelNew"),
+    "lazy_weights": (
+        f"{HEAD}class ModelNew(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.linear = nn.LazyLinear(3)\n    def forward(self, a, b):\n        return self.linear(a)\n",
+        "load_error",
+        r"linear\.weight, linear\.bias have no shape until the first call",
+    ),
     "raises_on_import": (f"{HEAD}raise RuntimeError('not today')\n", "load_error", "RuntimeError: not today"),
     "other_constructor": (
         f"{HEAD}class ModelNew(nn.Module):\n    def __init__(self, size):\n        super().__init__()\n",
