@@ -9,8 +9,9 @@ meta device, where nothing is computed; only the result is run. The same file al
 from __future__ import annotations
 
 import ast
+import operator
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,13 +20,18 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from harness.domain import Problem, ProblemError, SizeValue, Workload, WorkloadName
-from harness.problems.find import bound_names, parse_source
+from harness.problems.find import parse_source
 from harness.problems.load import LoadedProblem, load_problem
 
 REDUCED: WorkloadName = "reduced"
 LEAST_SIZE = 2
 MAX_STEPS = 64
 MAX_SECONDS = 20.0
+_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+}  # fmt: skip
+MOST_RIGHT: dict[type[ast.operator], int] = {ast.Pow: 64, ast.LShift: 64}  # larger ones are no sizes
 CAPS = (64, 32, 16, 8, 4)  # for what does not run on the meta device
 
 
@@ -109,15 +115,47 @@ def _list_ways(
 
 
 def list_sizes(problem: Problem, start: Workload | None = None) -> dict[str, int]:
-    """The integers that can be cut: assigned once at module level, each by its name, with their values in `start`."""
+    """The integers that can be cut: assigned at module level, each to a name, as a number or as one calculated from
+    numbers, with their values in `start`."""
     sizes: dict[str, int] = {}
     for statement in parse_source(problem.source, problem.name).body:
-        if isinstance(statement, ast.Assign | ast.AnnAssign) and isinstance(statement.value, ast.Constant):
-            value = statement.value.value
-            if type(value) is int and value >= LEAST_SIZE:
-                sizes |= dict.fromkeys(bound_names(statement), value)
+        for name, node in _list_assigned(statement):
+            value = _read_integer(node)
+            if value is not None and value >= LEAST_SIZE:
+                sizes[name] = value
     given = {name: value for name, value in (start.overrides if start else ()) if type(value) is int}
     return sizes | {name: value for name, value in given.items() if value >= LEAST_SIZE}
+
+
+def _list_assigned(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
+    """Names with what is assigned to each: `a = b = 1`, `a, b = 1, 2`, `a: int = 1`."""
+    if isinstance(statement, ast.AnnAssign) and statement.value is not None:
+        yield from _pair(statement.target, statement.value)
+    elif isinstance(statement, ast.Assign):
+        for target in statement.targets:
+            yield from _pair(target, statement.value)
+
+
+def _pair(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
+        parts = [*target.elts, *value.elts]
+        if len(target.elts) == len(value.elts) and not any(isinstance(part, ast.Starred) for part in parts):
+            for inner, assigned in zip(target.elts, value.elts, strict=True):
+                yield from _pair(inner, assigned)
+
+
+def _read_integer(node: ast.expr) -> int | None:
+    """`1024`, `2 * 1024` or `1 << 20`; None for anything else."""
+    if isinstance(node, ast.Constant):
+        return node.value if type(node.value) is int else None
+    if not isinstance(node, ast.BinOp) or type(node.op) not in _OPERATORS:
+        return None
+    left, right = _read_integer(node.left), _read_integer(node.right)
+    if left is None or right is None or not 0 <= right <= MOST_RIGHT.get(type(node.op), right):
+        return None
+    return _OPERATORS[type(node.op)](left, right)
 
 
 def describe_sizes(problem: Problem, workload: str) -> str:

@@ -8,7 +8,6 @@ from harness.problems.reduce import Budget, describe_sizes, list_kinder_cuts, li
 
 HEAD = "import torch\nfrom torch import nn\n"
 MATMUL = f"""{HEAD}
-rows, inner, columns = 1, 2, 3
 height = 4096
 width: int = 2048
 scale, enabled = 2.5, True
@@ -70,8 +69,26 @@ def test_sizes_stay_such_as_the_problem_takes():
     assert load_problem(reduced, "reduced").init_inputs[1] % load_problem(reduced, "reduced").init_inputs[0] == 0
 
 
-def test_only_integers_that_are_assigned_alone_are_sizes():
+def test_integers_that_are_assigned_to_a_name_each_are_sizes():
     assert list_sizes(problem_of(MATMUL)) == {"height": 4096, "width": 2048}
+    more = """
+rows, (inner, columns) = 16 * 1024, [1 << 20, 2**10]
+first = last = 7
+one, *others = 3, 4, 5
+pair = 8, 9
+flag, missing, half = True, None, 2048 // width
+huge, odd = 10**200**3, 3 - 4
+"""
+    assert list_sizes(problem_of(MATMUL + more)) == {
+        "height": 4096, "width": 2048, "rows": 16384, "inner": 1 << 20, "columns": 1024, "first": 7, "last": 7,
+    }  # fmt: skip
+
+
+def test_sizes_in_a_tuple_and_such_that_are_calculated_are_cut():
+    source = MATMUL.replace("height = 4096\nwidth: int = 2048", "height, width = 2 * 2048, 2048")
+    reduced = reduce_problem(problem_of(source), BUDGET)
+    assert describe_sizes(reduced, "reduced") == "height=127, width=255"
+    assert load_problem(reduced, "reduced").describe_inputs()[0][1] == (127, 255)
 
 
 def test_the_small_workload_is_cut_further():
@@ -85,7 +102,7 @@ def test_the_small_workload_is_cut_further():
 
 
 def test_without_sizes_to_cut_there_is_no_reduced_problem():
-    source = MATMUL.replace("= 4096", "= 4 * 1024").replace("= 2048", "= 2 * 1024")
+    source = MATMUL.replace("= 4096", "= int('4096')").replace("= 2048", "= max(2048, 1)")
     assert reduce_problem(problem_of(source), BUDGET) is None
 
 
