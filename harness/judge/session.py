@@ -174,7 +174,7 @@ class ModelSession:
         self._write(placed)
         device.synchronize()
         began_ns = self._client.tell_go(timeout_s=self._limits.call_s)
-        run = self._take(placed, looked_before=KEPT_CALLS if look and not device.is_cuda else None, take=True)
+        run = self._take(placed, device, looked_before=KEPT_CALLS if look else None, take=True)
         return replace(run, judge_us=(run.called.at_ns - began_ns) / 1e3)
 
     def get_ready(self, like: Sequence[Any]) -> None:
@@ -246,8 +246,7 @@ class ModelSession:
             idle_busy_us = self._watch(decoy, device)
             self._write(placed)
         began = self._start(device)
-        looked_before = LOOKED_BEFORE if self._looks and not device.is_cuda else None
-        run = self._take(placed, looked_before=looked_before, take=take)
+        run = self._take(placed, device, looked_before=LOOKED_BEFORE if self._looks else None, take=take)
         if keep and run.taken and self._footprint.has_form(run.called) and 0 < len(self._pinned) < MAX_PINS:
             self.pin(run.outputs)
         self._begin_rest(placed)
@@ -318,10 +317,10 @@ class ModelSession:
         self._output = replace(self._footprint.output, offset=self._footprint.output.offset + shift)
         self._bytes_of(self._output).fill_(POISON)
 
-    def _take(self, placed: PlacedInputs, *, looked_before: int | None, take: bool) -> Run:
+    def _take(self, placed: PlacedInputs, device: JudgeDevice, *, looked_before: int | None, take: bool) -> Run:
         """Waits for the end of a call, and takes its outputs if these are asked for. `looked_before` None: the judge
-        does not look into the worker's memory."""
-        looks = looked_before is not None
+        does not look into the worker's memory. (Nor into that of a GPU, where nothing is to be seen.)"""
+        looks = looked_before is not None and not device.is_cuda
         try:
             called = self._client.await_called(timeout_s=self._limits.call_s, stop=looks)
         except CandidateFailure:
@@ -331,10 +330,10 @@ class ModelSession:
         self._forget_past(has_form=has_form)
         if not take and has_form:  # nor is it looked at then
             return Run(outputs=outline(called), called=called)
-        places = choose_places(called.specs, called.addresses, self._random) if has_form else []
-        seen, overwritten = None, ""
-        if looked_before is not None and has_form:
-            seen, overwritten = self._look(places, looked_before)
+        places, seen, overwritten = [], None, ""
+        if looks and has_form:
+            places = choose_places(called.specs, called.addresses, self._random)
+            seen, overwritten = self._look(places, looked_before or 0)
         elif looks:
             self._client.let_go()
         stored_ns = self._client.store(self._output, timeout_s=self._limits.call_s)
@@ -347,7 +346,8 @@ class ModelSession:
             inputs_unchanged=self._client.inputs_unchanged(placed),
             sight=None if seen is None else judge_sight(places, seen, outputs.tensors, overwritten),
         )
-        if has_form:
+        if has_form and not device.is_cuda:
+            places = places or choose_places(called.specs, called.addresses, self._random)
             self._past.append(remember(self._calls, places, outputs.tensors))
         return run
 
