@@ -28,8 +28,10 @@ from harness.worker.processes import require_child_lists, shell_status
 
 CORES = os.sched_getaffinity(0)
 _PROCESS_CLOCK = 2  # CPUCLOCK_SCHED in the kernel's encoding of another process's clock
-_RUNNING = ("R", "S")  # not stopped: on a processor, or waiting for something
-STOP_TIMEOUT_S = 0.25  # for processes that were told to stop
+_DEAF = "D"  # waits, and hears no signal until it need not wait any more
+_RUNNING = frozenset(("R", "S", _DEAF))  # not stopped: on a processor, or waiting for something
+_ENDED = frozenset("ZX")
+STOP_TIMEOUT_S = 1.0  # for processes that were told to stop
 STOP_LOOK_EVERY_S = 20e-6
 RESTLESS_NS = 20_000  # of processor time, used while everything was stopped: honest ones use none
 RESTLESS_TIMES = 3  # so often, and it does not let itself be stopped
@@ -140,8 +142,8 @@ class Held:
     def __init__(self, pid: int, keepers: set[int] | None = None) -> None:
         self._pid = pid
         self._keepers = keepers or set()
-        self._processes: set[int] = set()  # when it was last stopped
-        self._busy_ns = 0
+        self._processes: set[int] = set()  # when it was last stopped, and
+        self._busy_ns: dict[int, int] = {}  # what those of them had used that had not ended
         self._resumed_ns = time.monotonic_ns()
         self._times_restless = 0
 
@@ -149,15 +151,37 @@ class Held:
         """Stops a worker with all that it started. How many processes went on all the same, the processor time that all
         of them have used so far, when they were let go on before that, and what lies at certain places in memory."""
         known = {message["process"]} if self._keepers else set()  # itself, once all around it is known
-        self._processes = _signal_tree(self._pid, signal.SIGSTOP, known=known, spare=self._keepers) - self._keepers
-        running = _count_running(self._processes)
-        self._busy_ns = _count_busy_ns(self._processes)
+        running = self._stop(known)
         return {
             "running": max(running, int(self._times_restless >= RESTLESS_TIMES)),
-            "used_ns": self._busy_ns + _count_busy_ns(self._keepers),
+            "used_ns": sum(_read_busy_ns(process) or 0 for process in self._processes | self._keepers),
             "resumed_ns": self._resumed_ns,
             "seen": _read_memory(message["process"], message["places"]) if message["places"] else [],
         }
+
+    def _stop(self, known: set[int]) -> int:
+        """Returns when all are stopped or have ended, or how many still run a while later: somebody continues them.
+
+        What does not hear may be about to end, which nobody can stop, and then the kernel continues those that it
+        leaves orphaned. So all are looked at again, and who came meanwhile, until none moves.
+        """
+        self._processes = _signal_tree(self._pid, signal.SIGSTOP, known=known, spare=self._keepers) - self._keepers
+        deadline_s = time.monotonic() + STOP_TIMEOUT_S
+        heard = True
+        while True:
+            states = {process: _list_states(process) for process in self._processes}
+            running = {process for process, letters in states.items() if letters & _RUNNING}
+            heard = heard and not any(_DEAF in letters for letters in states.values())
+            if not running and not heard:
+                running = find_tree(self._pid) - self._processes - self._keepers
+                self._processes |= running
+            if not running or time.monotonic() > deadline_s:
+                break
+            _signal_all(running, signal.SIGSTOP)
+            time.sleep(STOP_LOOK_EVERY_S)  # it may need this very core to come to its end
+        alive = (process for process, letters in states.items() if letters - _ENDED)
+        self._busy_ns = {process: _read_busy_ns(process) or 0 for process in alive}
+        return len(running)
 
     def resume(self, process: int, core: int | None) -> None:
         """Lets what was stopped go on. Who has used the processor meanwhile was continued by something else, such as a
@@ -166,37 +190,37 @@ class Held:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.sched_setaffinity(0, {core})
                 os.sched_setaffinity(process, {core})
-        restless_ns = _count_busy_ns(self._processes) - self._busy_ns
-        if restless_ns > RESTLESS_NS:
+        if self._was_restless():
             self._times_restless += 1
         self._resumed_ns = time.monotonic_ns()
         _signal_all(self._processes, signal.SIGCONT)
 
-
-def _count_running(processes: set[int]) -> int:
-    """How many of these processes still run although they were told to stop a while ago: somebody lets them go on."""
-    deadline_s = time.monotonic() + STOP_TIMEOUT_S
-    while running := sum(map(_is_running, processes)):
-        if time.monotonic() > deadline_s:
-            return running
-        time.sleep(STOP_LOOK_EVERY_S)  # it may need this very core to come to its end
-    return 0
-
-
-def _is_running(process: int) -> bool:
-    """Whether any thread of it is; most often the main thread tells."""
-    return state_of(process, process) in _RUNNING or any(
-        state_of(process, thread) in _RUNNING for thread in threads_of(process) if thread != process
-    )
+    def _was_restless(self) -> bool:
+        """Whether what was stopped has used the processor since, or is gone: it cannot end without being continued."""
+        restless_ns = 0
+        for process, before_ns in self._busy_ns.items():
+            now_ns = _read_busy_ns(process)
+            if now_ns is None:
+                return True
+            restless_ns += now_ns - before_ns
+        return restless_ns > RESTLESS_NS
 
 
-def _count_busy_ns(processes: set[int]) -> int:
-    """The processor time that these have used, threads that have ended included: to the nanosecond once stopped."""
-    total = 0
-    for process in processes:
-        with contextlib.suppress(OSError):  # it has just ended
-            total += time.clock_gettime_ns((~process << 3) | _PROCESS_CLOCK)
-    return total
+def _list_states(process: int) -> set[str]:
+    """Letters of what its threads do; none if it is gone. Most often the main thread tells that it is not stopped."""
+    main = state_of(process, process)
+    if main in _RUNNING:
+        return {main}
+    return {main, *(state_of(process, thread) for thread in threads_of(process) if thread != process)} - {""}
+
+
+def _read_busy_ns(process: int) -> int | None:
+    """The processor time that a process has used, threads that have ended included: to the nanosecond once stopped.
+    None if it is gone."""
+    try:
+        return time.clock_gettime_ns((~process << 3) | _PROCESS_CLOCK)
+    except OSError:
+        return None
 
 
 def _find_worker(pid: int) -> tuple[int, set[int]]:

@@ -1,0 +1,138 @@
+"""How the forkserver stops processes, and what it notices of those that do not stay so."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from harness.wire.processes import find_tree, state_of
+from harness.worker.forkserver import Held
+
+START = """
+import ctypes, os, signal, sys, time
+def burn(seconds):
+    until = time.process_time() + seconds
+    while time.process_time() < until: pass
+def say_ready():
+    print("ready", flush=True)
+"""
+# A helper in a group of its own; its parent is about to end, and waits in the kernel for watches to be torn down: the
+# helper's group is orphaned by that, for which the kernel continues it.
+ORPHAN = """
+libc = ctypes.CDLL(None)
+told, tell = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.setpgid(0, 0)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        os.write(tell, b"x")
+        while True: time.sleep(0.001)
+    os.read(told, 1)
+    for _ in range(12):
+        libc.inotify_add_watch(libc.inotify_init1(0), b"/tmp", 2)
+    say_ready()
+    os._exit(0)
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+while True: time.sleep(0.001)
+"""
+# Works when it is continued, and then has a child reaped that had worked longer, whose time is no longer seen.
+HIDES_ITS_WORK = """
+def work(*_):
+    burn(0.005)
+    os.wait()
+signal.signal(signal.SIGUSR1, work)
+if os.fork() == 0:
+    burn(0.1)
+    os._exit(0)
+time.sleep(0.5)
+say_ready()
+while True: signal.pause()
+"""
+IDLE = """
+if os.fork() == 0:
+    while True: time.sleep(0.001)
+say_ready()
+while True: time.sleep(0.001)
+"""
+
+
+@pytest.fixture
+def start():
+    running = []
+
+    def run(program):
+        process = subprocess.Popen(
+            [sys.executable, "-c", START + program], stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+        running.append(process)
+        assert process.stdout.readline() == "ready\n"
+        return process.pid
+
+    yield run
+    for process in running:
+        for pid in find_tree(process.pid):
+            os.kill(pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+
+
+def pause(held, pid):
+    return held.pause({"process": pid, "places": []})
+
+
+def is_restless(held, pid):
+    """Whether it is found so when it has been let go on three times."""
+    return pause(held, pid)["running"] > 0
+
+
+def test_what_is_stopped_stays_so_and_is_not_restless(start):
+    pid = start(IDLE)
+    held = Held(pid)
+    for _ in range(5):
+        assert pause(held, pid)["running"] == 0
+        assert {state_of(process, process) for process in find_tree(pid)} == {"T"}
+        time.sleep(0.01)
+        held.resume(pid, None)
+    assert not is_restless(held, pid)
+
+
+@pytest.mark.parametrize("_", range(5))
+def test_who_is_orphaned_by_an_end_that_cannot_be_stopped_is_stopped_again(start, _):
+    pid = start(ORPHAN)
+    held = Held(pid)
+    assert pause(held, pid)["running"] == 0
+    time.sleep(0.2)
+    states = {state_of(process, process) for process in held._processes}
+    assert states <= {"T", "Z", ""}
+    held.resume(pid, None)
+    assert held._times_restless == 0
+
+
+def test_work_of_a_continued_process_is_seen_whoever_is_reaped_meanwhile(start):
+    pid = start(HIDES_ITS_WORK)
+    held = Held(pid)
+    assert pause(held, pid)["running"] == 0
+    os.kill(pid, signal.SIGUSR1)
+    os.kill(pid, signal.SIGCONT)
+    time.sleep(0.05)
+    os.kill(pid, signal.SIGSTOP)
+    assert len(find_tree(pid)) == 1  # the child has been reaped
+    held.resume(pid, None)
+    assert held._times_restless == 1
+
+
+def test_who_is_restless_three_times_does_not_let_itself_be_stopped(start):
+    pid = start(HIDES_ITS_WORK.replace("os.wait()", "pass"))
+    held = Held(pid)
+    for _ in range(3):
+        assert pause(held, pid)["running"] == 0
+        os.kill(pid, signal.SIGUSR1)
+        os.kill(pid, signal.SIGCONT)
+        time.sleep(0.05)
+        os.kill(pid, signal.SIGSTOP)
+        held.resume(pid, None)
+    assert is_restless(held, pid)
