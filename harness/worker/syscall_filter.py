@@ -41,6 +41,10 @@ _REFUSED: dict[str, tuple[int, int | None]] = {
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219), "unshare": (272, 97), "setns": (308, 268),
     # Who chooses the signal that tells of something can have it be the one that continues a stopped process.
     "timer_create": (222, 107), "mq_notify": (244, 184),
+    # What wakes thousands of watchers in an interrupt, though all processes of a candidate are stopped, would hold up
+    # whoever runs there; and what waits in the kernel when it ends, deaf to signals, ends when it likes.
+    "timerfd_create": (283, 85), "signalfd": (282, None), "signalfd4": (289, 74), "io_setup": (206, 0),
+    "inotify_init": (253, None), "inotify_init1": (294, 26),
 }  # fmt: skip
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 # What carries a signal, and which of its arguments says which one. To continue a process would undo the judge's pause.

@@ -39,6 +39,7 @@ from torch import nn
 PLACES, FOLDERS, PORT, ADDRESSES, DEVICES = __FACTS__
 libc = ctypes.CDLL(None, use_errno=True)
 CLONE = {"x86_64": 56, "aarch64": 220}[os.uname().machine]
+IO_SETUP = {"x86_64": 206, "aarch64": 0}[os.uname().machine]
 LIMITS = ("CORE", "CPU", "AS", "NOFILE")
 
 
@@ -199,6 +200,10 @@ def look():
             "io_uring": libc.syscall(425, 1, ctypes.create_string_buffer(120)),
             "hide from /proc": libc.prctl(4, 0, 0, 0, 0),
             "a timer that continues it": libc.timer_create(1, None, ctypes.byref(ctypes.c_void_p())),
+            "a timer that wakes its watchers": libc.timerfd_create(1, 0),
+            "a signal that wakes its watchers": libc.signalfd(-1, ctypes.create_string_buffer(128), 0),
+            "watches to wait for at its end": libc.inotify_init1(0),
+            "work to wait for at its end": libc.syscall(IO_SETUP, 1, ctypes.byref(ctypes.c_ulong(0))),
             "a file that continues it": libc.fcntl(0, 10, 18),
             "a parent's end that continues it": libc.prctl(1, 18, 0, 0, 0),
             "a child's end that continues it": libc.syscall(CLONE, 18, 0, 0, 0, 0),
