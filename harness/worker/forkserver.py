@@ -28,8 +28,7 @@ from harness.worker.processes import require_child_lists, shell_status
 
 CORES = os.sched_getaffinity(0)
 _PROCESS_CLOCK = 2  # CPUCLOCK_SCHED in the kernel's encoding of another process's clock
-_DEAF = "D"  # waits, and hears no signal until it need not wait any more
-_RUNNING = frozenset(("R", "S", _DEAF))  # not stopped: on a processor, or waiting for something
+_RUNNING = frozenset("RSD")  # not stopped: on a processor, or waiting for something, deaf to signals or not
 _ENDED = frozenset("ZX")
 STOP_TIMEOUT_S = 1.0  # for processes that were told to stop
 STOP_LOOK_EVERY_S = 20e-6
@@ -162,25 +161,24 @@ class Held:
     def _stop(self, known: set[int]) -> int:
         """Returns when all are stopped or have ended, or how many still run a while later: somebody continues them.
 
-        What does not hear may be about to end, which nobody can stop, and then the kernel continues those that it
-        leaves orphaned. So all are looked at again, and who came meanwhile, until none moves.
+        What is about to end cannot be stopped, and may hear no signal for a while; when it has ended the kernel
+        continues those that it leaves orphaned. So all are looked at again, and who came meanwhile, until nobody ends.
         """
         self._processes = _signal_tree(self._pid, signal.SIGSTOP, known=known, spare=self._keepers) - self._keepers
         deadline_s = time.monotonic() + STOP_TIMEOUT_S
-        heard = True
+        ended: set[int] = set()
         while True:
             states = {process: _list_states(process) for process in self._processes}
             running = {process for process, letters in states.items() if letters & _RUNNING}
-            heard = heard and not any(_DEAF in letters for letters in states.values())
-            if not running and not heard:
+            ended_before, ended = ended, {process for process, letters in states.items() if not letters - _ENDED}
+            if ended and not running:
                 running = find_tree(self._pid) - self._processes - self._keepers
                 self._processes |= running
-            if not running or time.monotonic() > deadline_s:
+            if (not running and ended == ended_before) or time.monotonic() > deadline_s:
                 break
             _signal_all(running, signal.SIGSTOP)
             time.sleep(STOP_LOOK_EVERY_S)  # it may need this very core to come to its end
-        alive = (process for process, letters in states.items() if letters - _ENDED)
-        self._busy_ns = {process: _read_busy_ns(process) or 0 for process in alive}
+        self._busy_ns = {process: _read_busy_ns(process) or 0 for process in states.keys() - ended}
         return len(running)
 
     def resume(self, process: int, core: int | None) -> None:
