@@ -16,13 +16,17 @@ import ctypes, os, signal, sys, time
 def burn(seconds):
     until = time.process_time() + seconds
     while time.process_time() < until: pass
+def wait():
+    until = time.monotonic() + 60  # longer than any test, and not for ever
+    while time.monotonic() < until: time.sleep(0.001)
 def say_ready():
     print("ready", flush=True)
 """
 # A helper in a group of its own; its parent is about to end, and waits in the kernel for watches to be torn down: the
-# helper's group is orphaned by that, for which the kernel continues it.
+# helper's group is orphaned by that, for which the kernel continues it. It is adopted then, as a worker's keeper does.
 ORPHAN = """
 libc = ctypes.CDLL(None)
+libc.prctl(36, 1, 0, 0, 0)
 told, tell = os.pipe()
 if os.fork() == 0:
     os.setsid()
@@ -30,14 +34,14 @@ if os.fork() == 0:
         os.setpgid(0, 0)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         os.write(tell, b"x")
-        while True: time.sleep(0.001)
+        wait()
     os.read(told, 1)
     for _ in range(12):
         libc.inotify_add_watch(libc.inotify_init1(0), b"/tmp", 2)
     say_ready()
     os._exit(0)
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-while True: time.sleep(0.001)
+wait()
 """
 # Works when it is continued, and then has a child reaped that had worked longer, whose time is no longer seen.
 HIDES_ITS_WORK = """
@@ -50,13 +54,13 @@ if os.fork() == 0:
     os._exit(0)
 time.sleep(0.5)
 say_ready()
-while True: signal.pause()
+wait()
 """
 IDLE = """
 if os.fork() == 0:
-    while True: time.sleep(0.001)
+    wait()
 say_ready()
-while True: time.sleep(0.001)
+wait()
 """
 
 
