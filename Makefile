@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-all check lint types imports browser clean
+.PHONY: demo test test-all check lint types imports system-packages clean
 
 # Recorded answers, judged for real: C++ candidates are timed on this CPU; CUDA candidates are timed on a GPU where there
 # is one, and otherwise emulated: checked on the CPU, and by nvcc where that is installed. A build takes half a minute of
@@ -36,10 +36,9 @@ types: $(STAMP)
 imports: $(STAMP)
 	$(BIN)/lint-imports
 
-# The browser that the report's page is tested in, on Debian and Ubuntu; without one those tests are skipped.
-browser:
-	command -v chromium || command -v google-chrome || \
-	    { apt-get update && apt-get install --yes --no-install-recommends chromium; }
+# A browser and bubblewrap, on Debian and Ubuntu: without them the tests that need them are skipped.
+system-packages:
+	.ci/system-packages
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -11,11 +11,13 @@ They do what the commands of the same kind do, and raise what those print: `harn
 from __future__ import annotations
 
 import os
+import warnings
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.domain import Baseline, Candidate, Evaluation, Language, Subject, WorkloadName
+from harness.domain import FILE_RUN, NO_PROMPT, Baseline, Candidate, Evaluation, Language, Subject, WorkloadName
+from harness.judge.threads import WAIT_POLICY, wait_passively
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,6 +26,11 @@ if TYPE_CHECKING:
     from harness.executors.local import LocalSettings, Task
 
 StrPath = str | os.PathLike[str]
+
+_TORCH_CAME_FIRST = (
+    f"torch was imported before harness.evaluate and {WAIT_POLICY} is not set: torch's threads in this process spin "
+    "after each operation and disturb the timing. Set OMP_WAIT_POLICY=PASSIVE in the environment before Python starts"
+)
 
 __all__ = ["evaluate", "load_claims", "load_results", "render_report"]
 
@@ -68,8 +75,11 @@ def evaluate(
     time: bool = True,
     settings: LocalSettings | None = None,
     problems_dir: StrPath | None = None,
+    store: bool = False,
+    results_dir: StrPath = "results",
 ) -> Evaluation:
-    """Builds, checks and times one candidate on this machine, and returns the verdict; nothing is stored.
+    """Builds, checks and times one candidate on this machine, and returns the verdict; with `store` it is also
+    recorded in `results_dir`, as `harness evaluate --candidate` does, where `load_results` and `render_report` find it.
 
     `candidate` is the program's text, or the path of its file; `problem` the name of one of `suite`, or the path of a
     reference file. `language` is seen from the source where it is not given. `settings` chooses device, cache (else
@@ -78,10 +88,12 @@ def evaluate(
     """
     from dataclasses import replace
 
-    from harness.cli.evaluation import find_suite_folder, guess_language
+    from harness.cli.evaluation import guess_language
+    from harness.cli.folders import find_suite_folder
     from harness.problems.find import find_problem
 
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # the judge's own threads must not spin beside a timed worker
+    if time and not wait_passively():
+        warnings.warn(_TORCH_CAME_FIRST, stacklevel=2)
     source = read_source(candidate)
     found = find_problem(
         os.fspath(problem), find_suite_folder(suite, None if problems_dir is None else Path(problems_dir))
@@ -96,6 +108,8 @@ def evaluate(
     verdicts: list[Evaluation] = []
     with LocalExecutor(chosen) as executor:
         executor.run([task], lambda stage, task, verdict: None if verdict is None else verdicts.append(verdict))
+    if store:
+        _record(verdicts[-1], source, Path(results_dir))
     return verdicts[-1]
 
 
@@ -129,16 +143,25 @@ def read_source(candidate: StrPath) -> str:
         raise UsageError(f"cannot read the candidate {os.fspath(candidate)!r}: {error}") from error
 
 
+def _record(verdict: Evaluation, source: str, results_dir: Path) -> None:
+    from harness.report.csv_files import write_csvs
+    from harness.store.results import ResultStore
+
+    with ResultStore.open(results_dir) as store:
+        store.record(verdict, source)
+        write_csvs(store, results_dir)
+
+
 def _make_task(source: str, problem: Problem, language: Language, workload: WorkloadName, baseline: Baseline) -> Task:
     from harness.executors.local import NO_DEVICE, Task
 
     candidate = Candidate(source=source, language=language, rule="file")
     subject = Subject(
-        run="file",
+        run=FILE_RUN,
         sample=0,
         turn=0,
         model="api",
-        prompt="-",
+        prompt=NO_PROMPT,
         suite=problem.suite,
         problem=problem.name,
         problem_digest=problem.digest,

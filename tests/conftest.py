@@ -9,7 +9,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+from collections import Counter
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +43,8 @@ def get_init_inputs():
 def pytest_configure():
     _listen_to_interrupts()
     _keep_to_own_cores()
+    _set_no_deadlines()
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read by torch when it is loaded; see harness.evaluate
 
 
 def _listen_to_interrupts():
@@ -59,11 +62,34 @@ def _keep_to_own_cores():
     os.sched_setaffinity(0, own or cores)
 
 
+def _set_no_deadlines():
+    """On a busy machine an example that takes a millisecond may take a second."""
+    with suppress(ImportError):
+        from hypothesis import settings
+
+        settings.register_profile("no_deadline", deadline=None)
+        settings.load_profile("no_deadline")
+
+
 def pytest_collection_modifyitems(items):
     if any(item.get_closest_marker("gpu") for item in items):
         _skip_all(items, "gpu", _why_no_gpu())
     if any(item.get_closest_marker("nvcc") for item in items):
         _skip_all(items, "nvcc", _why_no_nvcc())
+
+
+def pytest_terminal_summary(terminalreporter):
+    """The skipped tests, counted by reason: `-rs` has a line for each place that skips."""
+    reasons = Counter(_why_skipped(report) for report in terminalreporter.stats.get("skipped", ()))
+    if reasons:
+        terminalreporter.section(f"{reasons.total()} tests skipped")
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"{count:5}  {reason}")
+
+
+def _why_skipped(report):
+    _, _, reason = report.longrepr
+    return reason.removeprefix("Skipped: ").partition("\n")[0]
 
 
 def _skip_all(items, mark, reason):
@@ -130,7 +156,7 @@ def start_harness(tmp_path, clean_environment_for):
     """Starts `python -m harness ARGS` in a process group of its own; every one is ended with the test."""
     started = []
 
-    def start(args, *, cwd=None, env=None, before=()):
+    def start(args, *, cwd=None, env=None, before=(), stderr=subprocess.PIPE):
         command = [*before, sys.executable, "-m", "harness", *map(str, args)]
         process = subprocess.Popen(
             command,
@@ -138,7 +164,7 @@ def start_harness(tmp_path, clean_environment_for):
             env=clean_environment_for(**(env or {})),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=stderr,
             text=True,
             start_new_session=True,
         )
@@ -150,15 +176,16 @@ def start_harness(tmp_path, clean_environment_for):
         if process.poll() is None:
             process.kill()
         process.wait()
-        process.stdout.close()
-        process.stderr.close()
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
 
 
 @pytest.fixture
 def run_harness(start_harness):
     """Runs `python -m harness ARGS` to its end."""
 
-    def run(args, *, cwd=None, env=None, before=(), timeout_s=200):
+    def run(args, *, cwd=None, env=None, before=(), timeout_s=600):
         process = start_harness(args, cwd=cwd, env=env, before=before)
         stdout, stderr = process.communicate(timeout=timeout_s)
         return Finished(process.returncode, stdout, stderr)

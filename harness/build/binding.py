@@ -169,8 +169,11 @@ class Tensor {
 #pragma GCC visibility push(default)
 """
 
+# What torch/extension.h includes besides takes as long again to compile.
 BINDING_SOURCE = r"""
-#include <torch/extension.h>
+#include <torch/types.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/utils/pybind.h>
 #pragma GCC visibility push(hidden)
 struct HarnessFunction { const char* name; const char* doc; const char* result; const char* parameters;
                          void (*call)(void**, void*); };

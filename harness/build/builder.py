@@ -17,11 +17,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 
 from harness.build.cache import DEFAULT_LIMIT_BYTES, prune_cache
+from harness.build.diagnose import name_first_error
 from harness.build.emulated import EmulatedLane
 from harness.build.fast import SCRIPT, prepare_fast
 from harness.build.flags import refuse_flags
@@ -39,6 +40,20 @@ _KILLED = re.compile(
     re.MULTILINE,
 )
 LIBRARY, LOG, LANE, UNCOVERED = "library.so", "log.txt", "lane", "uncovered"
+FAST_FAILED = "it did not compile in the fast lane"
+_DETAIL = re.compile(r" \(|: ")  # where a reason goes on to what differs from one build to the next
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Compiled:
+    """What came of one compilation; `returncode` is None past the time limit. `reason`: why not in the fast lane."""
+
+    lane: str
+    returncode: int | None
+    log: str
+    library: Path
+    reason: str = ""
+    is_uncovered: bool = False
 
 
 def default_cache_folder() -> Path:
@@ -100,9 +115,16 @@ class Builder:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many requests ended with each status so far, and how many of the built ones in the fast lane."""
+        """How many requests ended with each status so far. What was compiled is counted by lane as well, "lane fast"
+        for one, and by the reason why it was not the fast one: "reason it uses requires"."""
         with self._counting:
             return dict(self._counts)
+
+    def expect_many(self, *, at_once: bool = False) -> None:
+        """To be called where more than a few builds are to come: what the fast lane needs is then made earlier, or
+        `at_once`, by the first request."""
+        if self._kits is not None:
+            self._kits.expect_many(at_once=at_once)
 
     def build(self, request: BuildRequest) -> BuildResult:
         """The library for a request, from the cache or compiled now.
@@ -113,7 +135,6 @@ class Builder:
         result = self._answer(request)
         with self._counting:
             self._counts[result.status] += 1
-            self._counts["fast"] += result.status == "built" and result.lane == "fast"
         return result
 
     def _answer(self, request: BuildRequest) -> BuildResult:
@@ -175,13 +196,15 @@ class Builder:
         os.utime(folder)
         library = folder / LIBRARY
         found = library.exists()
+        lane, _, reason = (folder / LANE).read_text(encoding="utf-8").partition("\n")
         return BuildResult(
             key=key,
             status="cached" if found else "uncovered" if (folder / UNCOVERED).exists() else "failed",
             extension=str(library) if found else None,
             log=(folder / LOG).read_text(encoding="utf-8"),
             duration_s=time.monotonic() - began_s,
-            lane=(folder / LANE).read_text(encoding="utf-8"),
+            lane=lane,
+            reason=reason,
         )
 
     def _compile(self, request: BuildRequest, key: str, began_s: float) -> BuildResult:
@@ -189,58 +212,69 @@ class Builder:
             work = Path(name) / "work"
             work.mkdir()
             kills_before = self._count_kills()
-            lane, returncode, log, built = self._run_lanes(request, work)
-            if returncode is None:
-                log += f"\nbuild stopped after {self._runner.timeout_s:g} s"
+            done = self._run_lanes(request, work)
+            self._count_lane(done)
+            if done.returncode is None:
+                log = f"{done.log}\nbuild stopped after {self._runner.timeout_s:g} s"
                 return BuildResult(
-                    key=key, status="timeout", extension=None, log=log, duration_s=time.monotonic() - began_s
-                )
-            if returncode != 0 and _KILLED.search(log) and self._has_killed(kills_before):
+                    key=key, status="timeout", extension=None, log=log, duration_s=time.monotonic() - began_s,
+                    lane=done.lane, reason=done.reason,
+                )  # fmt: skip
+            if done.returncode != 0 and _KILLED.search(done.log) and self._has_killed(kills_before):
                 raise HarnessError(
                     f"the compiler of {request.name} was killed, most likely because this machine's memory ran out: "
                     "build fewer at a time (--jobs), and run the same command again"
                 )
-            is_uncovered = lane == UNCOVERED
-            lane = "emulated" if is_uncovered else lane
-            library = self._keep(
-                key, Path(name), built if returncode == 0 else None, log, lane, is_uncovered=is_uncovered
-            )
+            library = self._keep(key, Path(name), done)
         return BuildResult(
             key=key,
-            status="built" if library is not None else "uncovered" if is_uncovered else "failed",
+            status="built" if library is not None else "uncovered" if done.is_uncovered else "failed",
             extension=None if library is None else str(library),
-            log=log,
+            log=done.log,
             duration_s=time.monotonic() - began_s,
-            lane=lane,
+            lane=done.lane,
+            reason=done.reason,
         )
 
-    def _run_lanes(self, request: BuildRequest, work: Path) -> tuple[str, int | None, str, Path]:
-        """Lane, exit code, log and library. The plain lane decides wherever the fast one does not build.
+    def _count_lane(self, done: _Compiled) -> None:
+        with self._counting:
+            self._counts[f"lane {done.lane}"] += 1
+            if done.reason:
+                self._counts[f"reason {_DETAIL.split(done.reason)[0]}"] += 1
 
-        The lane of what the emulator does not cover is `UNCOVERED`.
-        """
+    def _run_lanes(self, request: BuildRequest, work: Path) -> _Compiled:
+        """The plain lane decides wherever the fast one does not build."""
         if self._emulated is not None and request.needs_cuda:
             emulated = self._emulated.build(request, work, self.toolchain.architecture)
-            lane = UNCOVERED if emulated.is_uncovered else "emulated"
-            return lane, emulated.returncode, emulated.log, emulated.extension
+            return _Compiled(
+                lane="emulated", returncode=emulated.returncode, log=emulated.log, library=emulated.extension,
+                is_uncovered=emulated.is_uncovered,
+            )  # fmt: skip
         write_plan(request, work, self.toolchain.architecture)
-        fast = None if self._kits is None else prepare_fast(request, work, self._kits)
-        if fast is not None:
-            with self._gate.hold(FAST_BUILD_BYTES):
-                returncode, log = self._runner.run(["sh", SCRIPT], fast.folder, readable=fast.readable)
-            # Past the time limit, too: the plain lane has more to do in the same time.
-            if returncode in (0, None) or fast.has_decided(returncode, log):
-                return "fast", returncode, log, fast.folder / f"{request.name}.so"
-            returncode, log = self._run_plain(work, fast.name_failed(returncode))
-            if returncode != 0:
-                return "plain", returncode, log, work
-        returncode, log = self._run_plain(work)
-        return "plain", returncode, log, work / f"{request.name}.so"
+        fast = "it is turned off" if self._kits is None else prepare_fast(request, work, self._kits)
+        if isinstance(fast, str):
+            return self._run_plain(request, work, fast)
+        with self._gate.hold(FAST_BUILD_BYTES):
+            returncode, log = self._runner.run(["sh", SCRIPT], fast.folder, readable=fast.readable)
+        # Past the time limit, too: the plain lane has more to do in the same time.
+        verdict = log if returncode in (0, None) else fast.find_verdict(returncode or 0, log)
+        if verdict is not None:
+            library = fast.folder / f"{request.name}.so"
+            return _Compiled(lane="fast", returncode=returncode, log=verdict, library=library)
+        return self._run_plain(
+            request, work, f"{FAST_FAILED}: {name_first_error(log)}", fast.name_failed(returncode or 0)
+        )
 
-    def _run_plain(self, work: Path, *targets: str) -> tuple[int | None, str]:
-        """Makes these files, or the library. What failed in the fast lane comes first: it need not wait for others."""
-        with self._gate.hold(PLAIN_BUILD_BYTES):
-            return self._runner.run([ninja_program(), "-v", "-j", "2", *targets], work)
+    def _run_plain(self, request: BuildRequest, work: Path, reason: str, *first: str) -> _Compiled:
+        """Makes the library; `first` are files that failed in the fast lane, which need not wait for others."""
+        targets = [first, ()] if first else [()]
+        for names in targets:
+            with self._gate.hold(PLAIN_BUILD_BYTES):
+                returncode, log = self._runner.run([ninja_program(), "-v", "-j", "2", *names], work)
+            if returncode != 0:
+                break
+        library = work / f"{request.name}.so"
+        return _Compiled(lane="plain", returncode=returncode, log=log, library=library, reason=reason)
 
     def _has_killed(self, before: int | None) -> bool:
         """Whether the kernel has ended processes since then; where it does not say, what the log says is believed."""
@@ -252,20 +286,18 @@ class Builder:
         headers = self.toolchain.packaged_cuda_headers
         return {**environment, "CPLUS_INCLUDE_PATH": ":".join(headers)} if headers else environment
 
-    def _keep(
-        self, key: str, work: Path, built: Path | None, log: str, lane: str, *, is_uncovered: bool
-    ) -> Path | None:
+    def _keep(self, key: str, work: Path, done: _Compiled) -> Path | None:
         """Moves a finished build into the cache in one step: a half-written one is never seen."""
         finished = work / "finished"
         finished.mkdir()
-        (finished / LOG).write_text(log, encoding="utf-8")
-        (finished / LANE).write_text(lane, encoding="utf-8")
-        if is_uncovered:
+        (finished / LOG).write_text(done.log, encoding="utf-8")
+        (finished / LANE).write_text(f"{done.lane}\n{done.reason}", encoding="utf-8")
+        if done.is_uncovered:
             (finished / UNCOVERED).touch()
-        if built is not None:
-            shutil.move(built, finished / LIBRARY)
+        if done.returncode == 0:
+            shutil.move(done.library, finished / LIBRARY)
         folder = self._folder(key)
         folder.parent.mkdir(parents=True, exist_ok=True)
         finished.rename(folder)
         prune_cache(self._cache, self._max_cache_bytes)
-        return folder / LIBRARY if built is not None else None
+        return folder / LIBRARY if done.returncode == 0 else None

@@ -28,6 +28,12 @@ def shorten_log(log: str, *, max_lines: int = 24, max_characters: int = 3000) ->
     return "\n".join(chosen[:max_lines])[:max_characters].strip()
 
 
+def name_first_error(log: str) -> str:
+    """One line: the first that names an error, or the last of all."""
+    short = shorten_log(log, max_lines=1, max_characters=200)
+    return short.splitlines()[0] if short else "no word of the compiler's"
+
+
 def _drop_work_folder(word: re.Match[str]) -> str:
     """A path without the folder it was compiled in. (Two steps, since one expression for both would look at each
     letter of a long line as often as the line is long.)"""

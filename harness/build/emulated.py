@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,6 @@ from harness.emulate.headers import RUNTIME, digest_room, digest_runtime, write_
 from harness.emulate.sources import Prepared, Unit, drop_cuda_libraries, explain_failure, prepare_sources
 
 SCRIPT = "emulated.sh"
-_WAIT_FOR_KIT_S = 900.0
 # Aliasing, contraction and traps as on a GPU; line tables name the place of what is noticed. Warnings stay: in code for
 # the device one of them, of arrays with a variable length, is made an error.
 _DEVICE_FLAGS = (
@@ -116,17 +114,12 @@ class EmulatedLane:
         return _Commands(compiler=plan["cxx"], flags=flags, device_flags=f"{_DEVICE_FLAGS} {_native()} {check}".strip())
 
     def _find_kit(self, commands: _Commands) -> Path:
-        """The kit, made now if need be. Another process may be making it: there is no other lane, so this waits."""
-        deadline = time.monotonic() + _WAIT_FOR_KIT_S
-        while time.monotonic() < deadline:
-            parts = [commands.device, _HOST_FLAGS, digest_runtime()]
-            kit = self._kits.find_emulator(parts, lambda work: self._make_kit(work, commands))
-            if isinstance(kit, Path):
-                return kit
-            if kit is not None:
-                raise BuildToolError(f"the emulator's own headers do not compile with {commands.compiler}:\n{kit}")
-            time.sleep(0.3)
-        raise BuildToolError("the emulator's kit is still being made by another process; run the same command again")
+        """The kit, made now if need be."""
+        parts = [commands.device, _HOST_FLAGS, digest_runtime()]
+        kit = self._kits.find_emulator(parts, lambda work: self._make_kit(work, commands))
+        if isinstance(kit, str):
+            raise BuildToolError(f"the emulator's own headers do not compile with {commands.compiler}:\n{kit}")
+        return kit
 
     def _make_kit(self, work: Path, commands: _Commands) -> None:
         shutil.copytree(RUNTIME, work / "include")
@@ -174,7 +167,7 @@ class EmulatedLane:
         """The binding file without torch's headers, and the object that does its work, where prototypes are plain."""
         text = write_binding(job.request)
         bound = text and self._kits.find_binding(job.plan["cxx"], job.commands.flags)
-        return (text, bound) if text and bound else None
+        return (text, bound) if text and isinstance(bound, Path) else None
 
 
 def read_kit_flags(cflags: str, added: str) -> str:

@@ -177,6 +177,7 @@ TensorOptions device_index(DeviceIndex); TensorOptions requires_grad(bool = true
   TensorOptions memory_format(MemoryFormat);
 template <typename T> TensorOptions dtype();
 template <typename I> struct irange_values { I* begin() const; I* end() const; };
+int64_t maybe_wrap_dim(int64_t, int64_t, bool = true);
 class DeviceGuard { public: explicit DeviceGuard(Device); };
 class OptionalDeviceGuard { public: OptionalDeviceGuard(); explicit OptionalDeviceGuard(::std::optional<Device>); };
 }
@@ -248,6 +249,8 @@ void parallel_for(int64_t, int64_t, int64_t, const ::std::function<void(int64_t,
 int get_num_threads(); bool globalContext();
 struct AutoDispatchBelowAutograd { AutoDispatchBelowAutograd(); };
 template <typename T> T ceil_div(T, T);
+::std::optional<Device> device_of(const Tensor&); ::std::optional<Device> device_of(const ::std::optional<Tensor>&);
+  ::std::optional<Device> device_of(ITensorListRef);
 }
 namespace c10 { namespace detail_irange {} }
 namespace torch {

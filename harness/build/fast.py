@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.build.binding import write_binding
-from harness.build.facade import STANDARD_HEADERS, facade_text, find_features
+from harness.build.facade import MORE_STANDARD_HEADERS, STANDARD_HEADERS, facade_text, find_features
 from harness.build.kit import (
     CUDA_HEADERS,
     IMPLICIT_HEADERS,
-    NAMES_AT_FILE_SCOPE,
     REGIONS_PROGRAM,
     SOURCE,
     WORDS,
@@ -33,8 +32,9 @@ from harness.build.kit import (
 )
 from harness.build.kits import KitShelf, strip_name
 from harness.build.plan import read_plan
-from harness.build.proof import is_final
+from harness.build.proof import find_final_errors
 from harness.domain import BuildRequest
+from harness.emulate.tokens import tokenize
 
 # Headers that only add names for Python, modules and optimisers: a source that needs one of these fails to compile.
 WIDER_HEADERS = frozenset({"torch/extension.h", "torch/torch.h", "torch/all.h"})
@@ -47,6 +47,7 @@ _DEFINITION = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _OF_PYTHON = ("Py", "PYBIND11_", "THP")
 # A place in a file, as the C++ compiler names it where a text is at fault.
 _ERROR = re.compile(r"^\S+:\d+:\d+: (?:fatal )?error: ", re.MULTILINE)
+_MISSING_LIBRARY = re.compile(r"^\S*\bld: cannot find -l", re.MULTILINE)  # both lanes link with the same flags
 SCRIPT, FRONT_LOG = "fast.sh", "front.log"
 MAIN_FAILED, FRONT_FAILED = 3, 4  # the script's exit codes where main.cpp, or the front end, did not compile
 
@@ -56,41 +57,45 @@ class FastBuild:
     """A folder with a script that makes the library there, and what the script must be able to read.
 
     `main_as_ever`: main.cpp is the plain lane's own, and all that differs is that a header comes precompiled. `kit` is
-    the folder of the CUDA kit where there are CUDA sources.
+    the folder of the CUDA kit where there are CUDA sources, `included` the headers that they include.
     """
 
     folder: Path
     readable: tuple[Path, ...]
     main_as_ever: bool
     kit: Path | None
+    included: tuple[str, ...] = ()
 
-    def has_decided(self, returncode: int, log: str) -> bool:
-        """Whether the plain lane would say the same: the same compiler has found an error in the same text."""
+    def find_verdict(self, returncode: int, log: str) -> str | None:
+        """The log of a failure that the plain lane's would be as well; None where that lane has to be asked."""
         if returncode == FRONT_FAILED and self.kit is not None:
-            return self._is_final(self.kit)
-        compiled_main = self.main_as_ever and returncode == MAIN_FAILED
+            return self._find_final_errors(self.kit)
+        compiled_main = self.main_as_ever and returncode == MAIN_FAILED  # the same compiler, in the same text
         blames_us = any(str(folder) in log for folder in self.readable)  # a kit of ours, not the candidate's text
-        return compiled_main and bool(_ERROR.search(log)) and "internal compiler error" not in log and not blames_us
+        is_sure = bool(_ERROR.search(log)) and "internal compiler error" not in log and not blames_us
+        is_sure &= compiled_main
+        return log if is_sure or _MISSING_LIBRARY.search(log) else None
 
-    def _is_final(self, kit: Path) -> bool:
-        if not (kit / NAMES_AT_FILE_SCOPE).exists():
-            return False
-        log, own_text, lean = (
+    def _find_final_errors(self, kit: Path) -> str | None:
+        log, own_text = (
             path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-            for path in (self.folder / FRONT_LOG, self.folder / "body.host.ii", self.folder / "facade.host.ii")
+            for path in (self.folder / FRONT_LOG, self.folder / "body.host.ii")
         )
-        real, words = (json.loads((kit / name).read_text(encoding="utf-8")) for name in (NAMES_AT_FILE_SCOPE, WORDS))
-        return is_final(log, str(self.folder / SOURCE), own_text, lean, real, words=frozenset(words))
+        words = json.loads((kit / WORDS).read_text(encoding="utf-8"))
+        known = {word for header in ("", *self.included) for word in words.get(header, ())}
+        return find_final_errors(log, str(self.folder / SOURCE), own_text, known)
 
     def name_failed(self, returncode: int) -> str:
         """The object file whose source did not compile, by the name that it has in the plain lane."""
         return "cuda.cuda.o" if self.kit and returncode != MAIN_FAILED else "main.o"
 
 
-def prepare_fast(request: BuildRequest, work: Path, kits: KitShelf) -> FastBuild | None:
-    """The fast lane of a request whose plain plan is in `work`, or None where there is none."""
-    if request.files or request.headers or request.no_implicit_headers:
-        return None
+def prepare_fast(request: BuildRequest, work: Path, kits: KitShelf) -> FastBuild | str:
+    """The fast lane of a request whose plain plan is in `work`, or why there is none."""
+    if request.files:
+        return "it is made of files, by load"
+    if request.headers or request.no_implicit_headers:
+        return "it brings its own headers" if request.headers else "it asks for no_implicit_headers"
     plan = read_plan(work)
     folder = work.parent / "fast"
     folder.mkdir()
@@ -101,10 +106,10 @@ def prepare_fast(request: BuildRequest, work: Path, kits: KitShelf) -> FastBuild
 
 def _prepare_host(
     request: BuildRequest, work: Path, folder: Path, plan: dict[str, str], kits: KitShelf
-) -> FastBuild | None:
+) -> FastBuild | str:
     header = kits.find_precompiled(plan["cxx"], strip_name(plan["cflags"]))
-    if header is None:
-        return None
+    if isinstance(header, str):
+        return header
     shutil.copy(work / "main.cpp", folder)
     link = f"{plan['cxx']} main.o {plan['ldflags']} -o {request.name}.so"
     (folder / SCRIPT).write_text(f"set -e\n{_compile_main(plan, header)} || exit {MAIN_FAILED}\n{link}\n")
@@ -119,19 +124,23 @@ def _compile_main(plan: dict[str, str], header: Path | None) -> str:
 
 def _prepare_cuda(
     request: BuildRequest, work: Path, folder: Path, plan: dict[str, str], kits: KitShelf
-) -> FastBuild | None:
-    if not request.cuda_sources or plan.get("cuda_dlink_post_cflags"):
-        return None
+) -> FastBuild | str:
+    if not request.cuda_sources:
+        return "it has no CUDA source"
+    if plan.get("cuda_dlink_post_cflags"):
+        return "its device code is linked separately"
     flags = f"{strip_name(plan['cuda_cflags'])} {plan['cuda_post_cflags']}".strip()
-    kit = kits.find_cuda_kit(plan["nvcc"], flags)
-    if kit is None:
-        return None
+    kit = kits.find_cuda_kit(plan["nvcc"], flags, beside=lambda: _find_binding(request, plan, kits))
+    if isinstance(kit, str):
+        return kit
     main = _prepare_main(request, work, folder, plan, kits)
     link = f"{plan['cxx']} {' '.join(main.objects)} cuda.cuda.o {plan['ldflags']} -o {request.name}.so"
-    if write_fast_steps(kit, request, folder, main_command=main.command, link_command=link) is not None:
-        return None
+    reason = write_fast_steps(kit, request, folder, main_command=main.command, link_command=link)
+    if reason is not None:
+        return reason
+    included = tuple(list_includes(read_code(join_sources(request))[0]))
     readable = (kit.folder, *main.readable)
-    return FastBuild(folder=folder, readable=readable, main_as_ever=main.as_ever, kit=kit.folder)
+    return FastBuild(folder=folder, readable=readable, main_as_ever=main.as_ever, kit=kit.folder, included=included)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,16 +154,30 @@ class _Main:
 def _prepare_main(request: BuildRequest, work: Path, folder: Path, plan: dict[str, str], kits: KitShelf) -> _Main:
     """How the binding file is compiled: without torch's headers where it holds plain prototypes."""
     text = write_binding(request)
-    added = " ".join(flag.strip() for flag in request.extra_cflags)
-    binding = text and kits.find_binding(plan["cxx"], strip_name(plan["cflags"].removesuffix(added)))
-    if not text or not binding:
+    binding = _find_binding(request, plan, kits) if text else ""
+    if not text or isinstance(binding, str):
         shutil.copy(work / "main.cpp", folder)
-        header = kits.find_precompiled(plan["cxx"], strip_name(plan["cflags"]))
+        found = kits.find_precompiled(plan["cxx"], strip_name(plan["cflags"]))
+        header = found if isinstance(found, Path) else None
         readable = () if header is None else (header,)
         return _Main(command=_compile_main(plan, header), objects=("main.o",), readable=readable, as_ever=True)
     (folder / "main.cpp").write_text(text)
     objects = ("main.o", shlex.quote(str(binding)))
     return _Main(command=_compile_main(plan, None), objects=objects, readable=(binding.parent,), as_ever=False)
+
+
+def _find_binding(request: BuildRequest, plan: dict[str, str], kits: KitShelf) -> Path | str:
+    added = " ".join(flag.strip() for flag in request.extra_cflags)
+    return kits.find_binding(plan["cxx"], strip_name(plan["cflags"].removesuffix(added)))
+
+
+def join_sources(request: BuildRequest) -> str:
+    """The one CUDA source that torch's load_inline makes of all."""
+    return "\n".join((*(f"#include <{header}>" for header in IMPLICIT_HEADERS), *request.cuda_sources))
+
+
+def list_includes(code: str) -> list[str]:
+    return [found[1] for found in _INCLUDE.finditer(code)]
 
 
 def write_fast_steps(
@@ -164,15 +187,24 @@ def write_fast_steps(
 
     `main_command` makes main.o, `link_command` the library from main.o and cuda.cuda.o.
     """
-    source = "\n".join((*(f"#include <{header}>" for header in IMPLICIT_HEADERS), *request.cuda_sources))
-    words = frozenset(re.findall(r"[A-Za-z_]\w*", source))
-    included = [found[1] for found in _INCLUDE.finditer(source)]
-    reason = _why_unfit(kit, words, included) or _why_condition_is_unfit(kit, source, included)
+    source = join_sources(request)
+    code, words = read_code(source)
+    included = list_includes(code)
+    if any(token.kind == "string" and _INCLUDE.search(token.text) for token in tokenize(source)):
+        return "a string of it holds an #include"
+    reason = _why_unfit(kit, words, included) or _why_condition_is_unfit(kit, code, included)
     if reason is not None:
         return reason
     _write_sources(kit, folder, source, words, included)
     (folder / SCRIPT).write_text(_script(kit, folder, request.name, main_command, link_command))
     return None
+
+
+def read_code(source: str) -> tuple[str, frozenset[str]]:
+    """The source without its comments, and its words: those in comments and strings are none of them."""
+    tokens = tokenize(source.replace("\\\n", ""))
+    code = "".join(" " if token.kind == "comment" else token.text for token in tokens)
+    return code, frozenset(token.text for token in tokens if token.kind == "word")
 
 
 def _why_unfit(kit: Kit, words: frozenset[str], included: Sequence[str]) -> str | None:
@@ -201,13 +233,16 @@ def _write_sources(kit: Kit, folder: Path, source: str, words: frozenset[str], i
     """The façade, the macros of both passes, the source without torch's includes, torch's headers beyond the kit's."""
     features = [*find_features(words)]
     features += [f"std:{name}" for name in included if re.fullmatch(r"[a-z_]+", name) and name not in STANDARD_HEADERS]
+    if any("/" in header and not _TORCH_HEADER.match(header) for header in included):
+        features += [f"std:{name}" for name in MORE_STANDARD_HEADERS]  # a library of templates, such as CUB
     text = facade_text(kit.names, tuple(dict.fromkeys(features)), words, cuda=True)
     (folder / "facade.h").write_text(shown_macros(kit.host_macros) + text)
     extra = [header for header in included if header in kit.closures and header not in kit.known_headers]
     more_files = list(dict.fromkeys(path for header in extra for path in kit.closures[header]))
     more = "".join(f"{line}\n" for path in more_files for line in kit.more_macros[path].values())
-    (folder / "host.macros").write_text(kit.host_macros + more)
-    (folder / "device.macros").write_text(kit.device_macros + more)
+    for side, macros in (("host", kit.host_macros), ("device", kit.device_macros)):
+        shown = "".join(lines for name, lines in kit.feature_macros[side].items() if name in features)
+        (folder / f"{side}.macros").write_text(macros + shown + more)
     (folder / SOURCE).write_text(_INCLUDE.sub(_blank_torch, source), encoding="utf-8")
     wanted = set(more_files)
     delta = [text for name, text in json.loads((kit.folder / "more.json").read_text()) if name in wanted]

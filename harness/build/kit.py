@@ -9,17 +9,18 @@ it makes of it with torch's own headers. A kit that cannot be made, or differs, 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from harness.build import regions
-from harness.build.facade import TorchNames, facade_text, find_features, read_torch_names
-from harness.build.proof import UnbalancedError, count_names, list_words
+from harness.build.facade import REAL_HEADERS, TorchNames, facade_text, find_features, read_torch_names
+from harness.build.proof import list_words
 from harness.build.regions import read_macros, split_regions
 
 IMPLICIT_HEADERS = ("torch/types.h", "cuda.h", "cuda_runtime.h")
@@ -36,8 +37,10 @@ OVERLAID = (
 STEPS = ("host_preprocess", "lower", "device_preprocess", "device", "assemble", "embed", "host_compile")
 SOURCE = "cuda.cu"
 USABLE, UNUSABLE = "kit.json", "unusable.txt"
-# Of all that a candidate's headers may bring in, see harness.build.proof:
-NAMES_AT_FILE_SCOPE, WORDS = "scope.json", "words.json"
+WORDS = "words.json"  # header -> all words that it brings in, "" for those of every source; see harness.build.proof
+# Files of the C and C++ libraries. CUDA's own headers that torch's bring in count as read only where the façade shows
+# them: a candidate that includes one, or cuBLAS, which includes them, then gets it.
+_OF_SYSTEM = re.compile(r"^/usr/(include|lib\w*)/|/c\+\+/|/gcc/|/sysroot/")
 REGIONS_PROGRAM = "regions.py"  # a copy, since builds see kits but not this package
 
 SAMPLE = r"""
@@ -81,6 +84,7 @@ class Kit:
     base_files: frozenset[str]
     host_macros: str
     device_macros: str
+    feature_macros: dict[str, dict[str, str]]  # "host" and "device" -> feature -> macros of CUDA headers that it shows
     more_macros: dict[str, dict[str, str]]  # file -> its macros, of files beyond the base
 
     def write(self) -> None:
@@ -148,7 +152,8 @@ def preprocess(step: list[str], source: str, out: str, *extra: str, first: bool 
 
 
 class KitMaker:
-    """Makes one kit in an empty folder. `include` is torch's include folder, `run` runs a command in a folder."""
+    """Makes one kit in an empty folder. `include` is torch's include folder, `run` runs a command in a folder, from
+    several threads at once."""
 
     def __init__(self, folder: Path, steps: dict[str, list[str]], include: Path, run: Run) -> None:
         self._folder = folder
@@ -157,95 +162,134 @@ class KitMaker:
         self._run = run
 
     def make(self) -> Kit:
-        text = "".join(f"#include <{header}>\n" for header in (*IMPLICIT_HEADERS, *CUDA_HEADERS))
-        (self._folder / "all.cu").write_text(text + SAMPLE)
+        """The front end's reading of all headers, then their precompilation, take the longest: all else runs beside."""
         shutil.copy(regions.__file__, self._folder / REGIONS_PROGRAM)
         for header in OVERLAID:
             (self._folder / "overlay" / header).parent.mkdir(parents=True, exist_ok=True)
             (self._folder / "overlay" / header).write_text("")
-        base = self._dump("host_preprocess", IMPLICIT_HEADERS)
+        with ThreadPoolExecutor(max(2, len(os.sched_getaffinity(0)))) as pool:
+            lowered = pool.submit(self._lower_headers)
+            kit = self._read_headers(pool)
+            parts = list(split_regions(lowered.result()))[1:]
+            precompiled = pool.submit(self._precompile, kit, parts)
+            sample = pool.submit(self._try_sample, kit, parts)
+            kit.write()
+            for future in (precompiled, sample):
+                future.result()
+        for pattern in ("*.ii", "*.cpp", "dump-*.cu", "facade.h"):
+            for path in self._folder.glob(pattern):
+                path.unlink()
+        return kit
+
+    def _read_headers(self, pool: Executor) -> Kit:
+        features = {name: pool.submit(self._dump, name, headers) for name, (_, headers) in REAL_HEADERS.items()}
+        runtime = pool.submit(self._dump, "runtime", ())
+        host = pool.submit(self._dump, "host", IMPLICIT_HEADERS)
+        device = pool.submit(self._dump, "device", IMPLICIT_HEADERS, "device_preprocess")
+        wide = pool.submit(self._dump, "wide", ("torch/extension.h", *IMPLICIT_HEADERS))
+        added = {
+            header: pool.submit(self._dump, f"header-{number}", (*IMPLICIT_HEADERS, header))
+            for number, header in enumerate(CUDA_HEADERS)
+        }
+        base = host.result()
         base_files = files_of(base)
-        dumps = {header: self._dump("host_preprocess", (*IMPLICIT_HEADERS, header)) for header in CUDA_HEADERS}
+        dumps = {header: future.result() for header, future in added.items()}
         closures = {header: sorted(files_of(dump) - base_files) for header, dump in dumps.items()}
+        hidden = frozenset(filter(self._is_of_toolkit, base_files)) - files_of(runtime.result())
+        shown = {name: hidden & files_of(future.result()) for name, future in features.items()}
         more: dict[str, dict[str, str]] = {}
         for header, dump in dumps.items():
-            more |= {path: read_macros(dump, {path}) for path in closures[header]}
-        device = self._dump("device_preprocess", IMPLICIT_HEADERS)
-        kit = Kit(
+            files = [path for path in closures[header] if not self._is_of_toolkit(path)]
+            more |= {path: {} for path in closures[header]} | {path: read_macros(dump, {path}) for path in files}
+        words = {header: list_words(_text_of(dumps[header], frozenset(closures[header]))) for header in CUDA_HEADERS}
+        (self._folder / WORDS).write_text(json.dumps({"": list_words(wide.result())} | words))
+        macros = {"host": base, "device": device.result()}
+        return Kit(
             folder=self._folder,
             steps=self._steps,
             names=read_torch_names(self._include, read_macros(base)),
             known_headers=frozenset(name_header(path, self._include) for path in base_files),
             closures=closures,
             base_files=base_files,
-            host_macros="\n".join(read_macros(base).values()) + "\n",
-            device_macros="\n".join(read_macros(device).values()) + "\n",
+            host_macros=_write_macros(macros["host"], base_files - hidden),
+            device_macros=_write_macros(macros["device"], files_of(macros["device"]) - hidden),
+            feature_macros={
+                side: {name: _write_macros(text, files) for name, files in shown.items()}
+                for side, text in macros.items()
+            },
             more_macros=more,
         )
-        self._lower(kit)
-        self._count_names()
-        self._precompile()
-        kit.write()
-        return kit
 
-    def _count_names(self) -> None:
-        """What no proof can be made with is left out."""
-        text = self._dump("host_preprocess", ("torch/extension.h", *IMPLICIT_HEADERS, *CUDA_HEADERS))
-        with suppress(UnbalancedError):
-            (self._folder / NAMES_AT_FILE_SCOPE).write_text(json.dumps(count_names(text)))
-            (self._folder / WORDS).write_text(json.dumps(list_words(text)))
-        for name in ("dump.cu", "dump.ii"):
-            (self._folder / name).unlink()
+    def _is_of_toolkit(self, path: str) -> bool:
+        """Whether a file is one of CUDA's own: not of torch, nor of the C and C++ libraries."""
+        of_torch = any(path.startswith(f"{folder}/") for folder in (self._include, self._include.resolve()))
+        return not of_torch and not _OF_SYSTEM.search(path)
 
-    def _dump(self, step: str, headers: Sequence[str]) -> str:
+    def _dump(self, name: str, headers: Sequence[str], step: str = "host_preprocess") -> str:
         """Those headers preprocessed, with every definition of a macro in its place."""
-        (self._folder / "dump.cu").write_text("".join(f"#include <{header}>\n" for header in headers))
-        self._do(preprocess(self._steps[step], "dump.cu", "dump.ii", "-dD"))
-        return (self._folder / "dump.ii").read_text(encoding="utf-8", errors="surrogateescape")
+        source, out = f"dump-{name}.cu", f"dump-{name}.ii"
+        (self._folder / source).write_text("".join(f"#include <{header}>\n" for header in headers))
+        self._do(preprocess(self._steps[step], source, out, "-dD"))
+        return self._read(out)
 
-    def _lower(self, kit: Kit) -> None:
-        """torch's headers and the sample as the front end lowers them; the sample again, through the façade."""
+    def _lower_headers(self) -> str:
+        """All headers and the sample as the front end lowers them."""
+        text = "".join(f"#include <{header}>\n" for header in (*IMPLICIT_HEADERS, *CUDA_HEADERS))
+        (self._folder / "all.cu").write_text(text + SAMPLE)
         self._do(preprocess(self._steps["host_preprocess"], "all.cu", "all.ii"))
         self._do(lowering(self._steps["lower"], "all.ii", "all.cpp"))
-        lowered = (self._folder / "all.cpp").read_text(encoding="utf-8", errors="surrogateescape")
-        parts = list(split_regions(lowered))
-        base = [text for name, text in parts[1:] if name in kit.base_files]
+        return self._read("all.cpp")
+
+    def _precompile(self, kit: Kit, parts: Sequence[tuple[str, str]]) -> None:
+        base = [text for name, text in parts if name in kit.base_files]
         (self._folder / "base.h").write_text("".join(base), encoding="utf-8", errors="surrogateescape")
-        more = [(name, text) for name, text in parts[1:] if name in kit.more_macros]
+        more = [(name, text) for name, text in parts if name in kit.more_macros]
         (self._folder / "more.json").write_text(json.dumps(more))
-        sample = "".join(text for name, text in parts[1:] if name == "all.cu")
-        found = self._lower_sample(kit)
-        if not sample or _without_places(found) != _without_places(sample):
-            raise KitError(f"the façade does not show torch's headers as they are: expected\n{sample}\nfound\n{found}")
-        for name in ("all.ii", "all.cpp", "sample.cpp", "body.ii", "facade.ii"):
-            (self._folder / name).unlink()
+        words = compile_words(self._steps["host_compile"])
+        words[words.index("-x") + 1] = "c++-header"
+        self._do([*(word for word in words if word != "-c"), "base.h", "-o", "base.h.gch"])
+        (self._folder / "base.h").write_text("#error the precompiled header was not used\n")
+
+    def _try_sample(self, kit: Kit, parts: Sequence[tuple[str, str]]) -> None:
+        """The front end must make the same of the sample through the façade."""
+        expected = "".join(text for name, text in parts if name == "all.cu")
+        found = self._lower_sample(kit).replace("sample.cu", "all.cu")
+        if not expected or _without_places(found) != _without_places(expected):
+            raise KitError(
+                f"the façade does not show torch's headers as they are: expected\n{expected}\nfound\n{found}"
+            )
 
     def _lower_sample(self, kit: Kit) -> str:
         words = frozenset(re.findall(r"\w+", SAMPLE))
         shown = facade_text(kit.names, find_features(words), words, cuda=True)
         (self._folder / "facade.h").write_text(shown_macros(kit.host_macros) + shown)
         blank = "\n" * (len(IMPLICIT_HEADERS) + len(CUDA_HEADERS))
-        (self._folder / "all.cu").write_text(blank + SAMPLE)
+        (self._folder / "sample.cu").write_text(blank + SAMPLE)
         (self._folder / "macros.h").write_text(kit.host_macros)
         step = self._steps["host_preprocess"]
         self._do(preprocess(step, "facade.h", "facade.ii", "-I", "overlay"))
-        self._do(preprocess(step, "all.cu", "body.ii", "-imacros", "macros.h", first=False))
-        text = "".join((self._folder / name).read_text() for name in ("facade.ii", "body.ii"))
-        (self._folder / "all.ii").write_text(text)
-        self._do(lowering(self._steps["lower"], "all.ii", "sample.cpp"))
-        parts = list(split_regions((self._folder / "sample.cpp").read_text()))
-        return "".join(text for name, text in parts[1:] if name == "all.cu")
+        self._do(preprocess(step, "sample.cu", "body.ii", "-imacros", "macros.h", first=False))
+        (self._folder / "sample.ii").write_text("".join(self._read(name) for name in ("facade.ii", "body.ii")))
+        self._do(lowering(self._steps["lower"], "sample.ii", "sample.cpp"))
+        return _text_of(self._read("sample.cpp"), frozenset({"sample.cu"}))
 
-    def _precompile(self) -> None:
-        words = compile_words(self._steps["host_compile"])
-        words[words.index("-x") + 1] = "c++-header"
-        self._do([*(word for word in words if word != "-c"), "base.h", "-o", "base.h.gch"])
-        (self._folder / "base.h").write_text("#error the precompiled header was not used\n")
+    def _read(self, name: str) -> str:
+        return (self._folder / name).read_text(encoding="utf-8", errors="surrogateescape")
 
     def _do(self, command: list[str]) -> None:
         returncode, log = self._run(command, self._folder)
         if returncode != 0:
             raise KitError(f"{shlex.join(command)[:300]}\nended with {returncode}:\n{log[-4000:]}")
+
+
+def _text_of(text: str, files: frozenset[str]) -> str:
+    """What of a text with line markers comes from those files."""
+    return "".join(part for name, part in split_regions(text) if name in files)
+
+
+def _write_macros(dump: str, files: frozenset[str]) -> str:
+    """The definitions that those files make."""
+    return "".join(f"{line}\n" for line in read_macros(dump, files).values())
 
 
 def _without_places(lowered: str) -> str:

@@ -1,8 +1,9 @@
 """Keeps what fast builds need once per toolchain and flags: kits for CUDA, the binding object, precompiled headers.
 
-A kit costs about as much as a plain build, so it is made when something is asked for the second time: flags that
-occur once never pay for one. One process makes a kit, others build plainly meanwhile. Nothing in it comes from a
-candidate but its flags, which are the key.
+A kit costs about as much as a plain build. So a single request builds plainly, and the kit is made when its flags are
+asked for again; where many builds are to come, the first one makes it. One process makes a kit, and all others wait for
+it, which is shorter than a plain build beside many others. Nothing in it comes from a candidate but its flags, which
+are the key.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ import os
 import re
 import shlex
 import shutil
+import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from typing import IO
 
 from harness.build import facade, kit, proof, regions
 from harness.build.binding import BINDING_SOURCE, OBJECT
@@ -30,6 +34,10 @@ from harness.build.toolchain import Toolchain
 ASKED_BEFORE_MADE = 2
 MAX_KITS = 8
 READY = "ready"
+LOOK_AGAIN_S = 0.2
+# Why a request has no kit.
+NOT_YET = "its kit is made when more is built with these flags"
+CANNOT_BE_MADE = "its kit cannot be made here"
 
 
 class KitShelf:
@@ -40,26 +48,36 @@ class KitShelf:
         self._toolchain = toolchain
         self._runner = runner
         self._gate = gate
+        self._earlier = 0  # by so many requests
 
-    def find_cuda_kit(self, nvcc: str, flags: str) -> Kit | None:
-        """The kit for nvcc with these flags, made now where its time has come; None where there is none (yet)."""
+    def expect_many(self, *, at_once: bool) -> None:
+        """From now on a kit is made one request earlier, a CUDA kit by the first; or `at_once`, any by the first."""
+        self._earlier = ASKED_BEFORE_MADE if at_once else 1
+
+    def find_cuda_kit(self, nvcc: str, flags: str, *, beside: Callable[[], object] = lambda: None) -> Kit | str:
+        """The kit for nvcc with these flags, made now where its time has come, or why there is none.
+
+        While it is made `beside` runs, too: the machine has time for something else that will be needed.
+        """
         folder = self._find(
-            "cuda", [nvcc, flags], lambda work: self._make_cuda(work, nvcc, flags), asked=ASKED_BEFORE_MADE
-        )
-        return None if folder is None else read_kit(folder)
+            "cuda", [nvcc, flags], lambda work: self._make_cuda(work, nvcc, flags), asked=ASKED_BEFORE_MADE,
+            beside=beside,
+        )  # fmt: skip
+        return folder if isinstance(folder, str) else read_kit(folder)
 
-    def find_binding(self, compiler: str, flags: str) -> Path | None:
-        """The object that binds plain functions, see `harness.build.binding`."""
+    def find_binding(self, compiler: str, flags: str) -> Path | str:
+        """The object that binds plain functions, see `harness.build.binding`, or why there is none."""
         folder = self._find(
             "binding",
             [compiler, flags, BINDING_SOURCE],
             lambda work: self._make_binding(work, compiler, flags),
             asked=1,
         )
-        return None if folder is None else folder / OBJECT
+        return folder if isinstance(folder, str) else folder / OBJECT
 
-    def find_precompiled(self, compiler: str, flags: str) -> Path | None:
-        """A folder to be searched first for headers, with torch/extension.h precompiled under the same flags."""
+    def find_precompiled(self, compiler: str, flags: str) -> Path | str:
+        """A folder to be searched first for headers, with torch/extension.h precompiled under the same flags, or why
+        there is none."""
         return self._find(
             "header",
             [compiler, flags],
@@ -67,14 +85,10 @@ class KitShelf:
             asked=ASKED_BEFORE_MADE + 1,
         )
 
-    def find_emulator(self, parts: list[str], make: Callable[[Path], None]) -> Path | str | None:
-        """The emulator's kit for a compiler and flags, made by `make` when it is asked for first; why it cannot be
-        made; or None while another process makes it."""
-        found = self._find("emulator", parts, make, asked=1)
-        if found is not None:
-            return found
-        unusable = self._folder / self._key("emulator", parts) / UNUSABLE
-        return unusable.read_text() if unusable.exists() else None
+    def find_emulator(self, parts: list[str], make: Callable[[Path], None]) -> Path | str:
+        """The emulator's kit for a compiler and flags, made by `make` when it is asked for first, or why it cannot be
+        made."""
+        return self._find("emulator", parts, make, asked=1)
 
     def run_steps(self, command: list[str], work: Path) -> None:
         """For makers of kits. Raises KitError."""
@@ -84,20 +98,45 @@ class KitShelf:
         values = {"made_by": _digest_makers(), "parts": parts, "toolchain": asdict(self._toolchain)}
         return f"{kind}-{sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:40]}"
 
-    def _find(self, kind: str, parts: list[str], make: Callable[[Path], None], *, asked: int) -> Path | None:
+    def _find(
+        self,
+        kind: str,
+        parts: list[str],
+        make: Callable[[Path], None],
+        *,
+        asked: int,
+        beside: Callable[[], object] = lambda: None,
+    ) -> Path | str:
         place = self._folder / self._key(kind, parts)
-        work = place / "kit"
+        found = self._read(place)
+        if found is not None:
+            return found
+        if self._count_request(place) < asked - self._earlier:
+            return NOT_YET
+        with self._locked(place / "lock"):
+            if self._read(place) is None:
+                with ThreadPoolExecutor(1) as pool:
+                    other = pool.submit(beside)
+                    self._make(place, place / "kit", make)
+                other.result()
+            return self._read(place) or NOT_YET
+
+    def _read(self, place: Path) -> Path | str | None:
+        """A kit, why it cannot be made, or None where nobody has tried."""
         if (place / READY).exists():
             os.utime(place)
-            return work
-        if (place / UNUSABLE).exists() or self._count_request(place) < asked:
-            return None
-        with _try_lock(place / "lock") as locked:
-            if not locked:
-                return None
-            if not (place / READY).exists():
-                self._make(place, work, make)
-            return work if (place / READY).exists() else None
+            return place / "kit"
+        unusable = place / UNUSABLE
+        return f"{CANNOT_BE_MADE} ({unusable}): {unusable.read_text()}" if unusable.exists() else None
+
+    @contextmanager
+    def _locked(self, path: Path) -> Iterator[None]:
+        """Waits while another process or thread makes this kit. Raises HarnessError if builds are stopped meanwhile."""
+        with path.open("w") as lock:
+            while not _try_lock(lock):
+                self._runner.require_running()
+                time.sleep(LOOK_AGAIN_S)
+            yield
 
     def _count_request(self, place: Path) -> int:
         place.mkdir(parents=True, exist_ok=True)
@@ -171,13 +210,10 @@ def _digest_makers() -> str:
     return sha256(b"\0".join(texts)).hexdigest()
 
 
-@contextmanager
-def _try_lock(path: Path) -> Iterator[bool]:
-    """Whether the lock was free; it is held inside."""
-    with path.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        yield True
+def _try_lock(lock: IO[str]) -> bool:
+    """It is held until the file is closed."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -55,9 +55,22 @@ def keep_own(lowered: str, *, source: str, dropped: set[str], after_prologue: st
     A launch of an instance without device code names `MISSING`, which nobody defines, where it would fail when called.
     """
     regions = list(split_regions(lowered))
-    own = "".join(text for name, text in regions[1:] if name not in dropped)
+    own = "".join(_keep_regions(regions[1:], dropped))
     declared = f'extern "C" void {MISSING}();\n'
     return f'# 1 "{source}"\n{regions[0][1]}{declared}{after_prologue}{_NO_KERNEL.sub(f"{{ {MISSING}(); }}", own)}'
+
+
+def _keep_regions(regions: Iterable[tuple[str, str]], dropped: set[str]) -> Iterator[str]:
+    """The texts of files that are not dropped. Within a declaration the front end gives attributes the place of an
+    earlier declaration, in another file: what continues a declaration goes where its beginning went."""
+    keeps, is_open = True, False
+    for name, text in regions:
+        if not is_open:
+            keeps = name not in dropped
+        if keeps:
+            yield text
+        code = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+        is_open = not code[-1].rstrip().endswith((";", "{", "}")) if code else is_open
 
 
 def main(lowered: str, dropped: str, delta: str, source: str, out: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -42,11 +43,16 @@ class Runner:
         for process in list(self._running):
             _end(process)
 
+    def require_running(self) -> None:
+        """Raises HarnessError once `stop` was called."""
+        if self._stopped:
+            raise HarnessError("the build was stopped because the harness is ending")
+
     def run(self, command: Sequence[str], work: Path, *, readable: Iterable[Path] = ()) -> tuple[int | None, str]:
         """Exit code (None: past the time limit, the whole compiler tree killed) and output. Only `work` is writable."""
         limited = ["/bin/sh", "-c", f'ulimit -v {COMPILER_MEMORY_KIB}; exec "$@"', "sh", *command]
         wrapped = self._wrap(limited, readable=[*self._readable, *readable], writable=[work])
-        with (work.parent / "output").open("w+b") as output:
+        with tempfile.TemporaryFile(dir=work.parent) as output:
             process = subprocess.Popen(
                 wrapped, cwd=work, env=self._environment(), stdin=subprocess.DEVNULL, stdout=output,
                 stderr=subprocess.STDOUT, start_new_session=True,
@@ -68,8 +74,7 @@ class Runner:
             _end(process)
             process.wait()
             self._running.discard(process)
-        if self._stopped:
-            raise HarnessError("the build was stopped because the harness is ending")
+        self.require_running()
         return returncode
 
 

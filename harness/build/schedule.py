@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+
+from harness.hardware.memory import available_memory_bytes
 
 PLAIN_BUILD_BYTES = 1_300_000_000  # nvcc's front end with all of torch's headers takes up to 2.2 GB, g++ 1.5 GB
 FAST_BUILD_BYTES = 900_000_000
@@ -15,17 +15,13 @@ KIT_BYTES = 2_500_000_000
 GROWING_S = 20.0  # for so long a new build may not have taken yet what it will need
 
 
-def available_bytes() -> int:
-    """What the kernel could give to new processes without swapping."""
-    found = re.search(r"^MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
-    return int(found[1]) * 1024 if found else 1 << 62
-
-
 class MemoryGate:
     """Thread-safe. One build may always run, however little memory there is."""
 
     def __init__(
-        self, read_available: Callable[[], int] = available_bytes, read_clock: Callable[[], float] = time.monotonic
+        self,
+        read_available: Callable[[], int] = available_memory_bytes,
+        read_clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._read_available = read_available
         self._read_clock = read_clock

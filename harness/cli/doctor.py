@@ -40,6 +40,9 @@ def doctor(
     measure: Annotated[
         bool, typer.Option("--measure", help="Measure again how fast the devices are; do it when nothing else runs.")
     ] = False,
+    builds: Annotated[
+        bool, typer.Option("--builds/--no-builds", help="Try each way to build; minutes the first time, then seconds.")
+    ] = True,
     arch: Annotated[str | None, typer.Option(envvar="HARNESS_ARCH", help="CUDA architecture to build for.")] = None,
     confinement: ConfinementOption = "auto",
     cache_dir: CacheDirOption = None,
@@ -62,7 +65,7 @@ def doctor(
         return
     if corpus is not None or only is not None:
         raise UsageError("--corpus and --only go with --red-team")
-    checks = examine_machine(arch, cache_dir, measure=measure)
+    checks = examine_machine(arch, cache_dir, measure=measure, builds=builds, confinement=confinement)
     if json_output:
         import json
 
@@ -73,15 +76,24 @@ def doctor(
         typer.echo(line)
 
 
-def examine_machine(architecture: str | None, cache_dir: Path | None = None, *, measure: bool = False) -> list[Check]:
+def examine_machine(
+    architecture: str | None,
+    cache_dir: Path | None = None,
+    *,
+    measure: bool = False,
+    builds: bool = True,
+    confinement: str = "auto",
+) -> list[Check]:
     """Looks at every part. Starts compilers and a sandbox for a moment; changes nothing but what is remembered of the
-    devices' speed, which is measured where it is not known, or again with `measure`."""
+    devices' speed, which is measured where it is not known, or again with `measure`, and, with `builds`, what fast
+    builds need, which is made where it is not there."""
     from harness.build import probe_toolchain
 
     toolchain = probe_toolchain(architecture)
     walls = _worker_check()
     return [
         *_toolchain_checks(toolchain),
+        *(_lane_checks(toolchain, cache_dir, confinement) if builds else ()),
         *_gpu_checks(),
         *_speed_checks(cache_dir, measure=measure),
         _confinement_check(),
@@ -119,6 +131,15 @@ def _toolchain_checks(toolchain: Toolchain) -> list[Check]:
             found=f"CUDA {toolchain.torch_cuda}",
             without_it="CUDA candidates can only be emulated: install a CUDA build of torch",
         ),
+    ]
+
+
+def _lane_checks(toolchain: Toolchain, cache_dir: Path | None, confinement: str) -> list[Check]:
+    from harness.executors.lanes import try_lanes
+
+    return [
+        Check(part=f"build {trial.name}", present=trial.works, found=trial.found, without_it=trial.found)
+        for trial in try_lanes(toolchain, cache_dir, confinement)
     ]
 
 

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from harness.cli.completion import complete_problem, complete_run, complete_suite
 from harness.cli.generate import GeneratedDirOption, JsonOption, ProblemsDirOption
 from harness.domain import Baseline, Language, Outcome, UsageError, WorkloadName
 
 if TYPE_CHECKING:
     from harness.cli.evaluation import EvaluateOptions, EvaluationReport
 
-RunsArgument = Annotated[list[str] | None, typer.Argument(help="Runs in generated/. [default: all of them]")]
+NO_VERDICT_EXIT_CODE = 3  # as where the harness fails
+RunsArgument = Annotated[
+    list[str] | None, typer.Argument(help="Runs in generated/. [default: all of them]", autocompletion=complete_run)
+]
 DeviceOption = Annotated[
     str, typer.Option(envvar="HARNESS_DEVICE", help="auto, cpu, cuda:N or emulated. auto: CPU for cpp, else a GPU.")
 ]
@@ -43,6 +47,22 @@ AllowLoadOption = Annotated[
 CallTimeoutOption = Annotated[
     float, typer.Option(envvar="HARNESS_CALL_TIMEOUT", min=0.1, help="Seconds that one call may take.")
 ]
+LoadTimeoutOption = Annotated[
+    float,
+    typer.Option(
+        envvar="HARNESS_LOAD_TIMEOUT",
+        min=0.1,
+        help="Seconds that importing a candidate may take, and constructing it; builds are not counted.",
+    ),
+]
+ReferenceTimeoutOption = Annotated[
+    float,
+    typer.Option(
+        envvar="HARNESS_REFERENCE_TIMEOUT",
+        min=0.1,
+        help="Seconds that each step of a reference may take: its import, construction, inputs, a call.",
+    ),
+]
 BuildTimeoutOption = Annotated[
     float, typer.Option(envvar="HARNESS_BUILD_TIMEOUT", min=1.0, help="Seconds that one build may take.")
 ]
@@ -70,9 +90,15 @@ def evaluate(
     runs: RunsArgument = None,
     *,
     candidate: Annotated[Path | None, typer.Option(help="Judge this program instead of a run.")] = None,
-    problem: Annotated[str | None, typer.Option(help="With --candidate: a problem's name, or a file's path.")] = None,
+    problem: Annotated[
+        str | None,
+        typer.Option(help="With --candidate: a problem's name, or a file's path.", autocompletion=complete_problem),
+    ] = None,
     language: Annotated[Language | None, typer.Option(help="With --candidate. [default: seen from its source]")] = None,
-    suite: Annotated[str, typer.Option(envvar="HARNESS_SUITE", help="With --candidate: where NAME is.")] = "core",
+    suite: Annotated[
+        str,
+        typer.Option(envvar="HARNESS_SUITE", help="With --candidate: where NAME is.", autocompletion=complete_suite),
+    ] = "core",
     device: DeviceOption = "auto",
     gpu: EmulatedGpuOption = None,
     check: CheckOption = None,
@@ -82,6 +108,8 @@ def evaluate(
     time: TimeOption = True,
     allow_load: AllowLoadOption = False,
     call_timeout: CallTimeoutOption = 60.0,
+    load_timeout: LoadTimeoutOption = 120.0,
+    reference_timeout: ReferenceTimeoutOption = 600.0,
     build_timeout: BuildTimeoutOption = 600.0,
     arch: ArchOption = None,
     jobs: JobsOption = None,
@@ -92,18 +120,31 @@ def evaluate(
     cache_dir: CacheDirOption = None,
     cache_size: CacheSizeOption = None,
     json_output: JsonOption = False,
+    exit_zero: Annotated[
+        bool, typer.Option("--exit-zero", help="With --candidate: exit with 0 whatever the verdict.")
+    ] = False,
 ) -> None:
     """Build, check and time candidates; every verdict is kept in results/ as it comes.
 
     Without a GPU, CUDA candidates are run on the CPU: they are checked, not timed.
 
-    Interrupt it at any time; the same command again judges only what is missing.
+    Interrupt it at any time; the same command again judges only what is missing. Two at once share the candidates.
 
     Example: harness evaluate my-run --workload small
 
     One program: harness evaluate --candidate kernel.py --problem softmax --json
+
+    With --candidate the exit code is 0 if it is correct, 1 if it is not, and 3 if there is no verdict on it
+    (harness_error, not_run); of runs it is 0 whatever their verdicts are.
     """
-    from harness.cli.evaluation import EvaluateOptions, evaluate_tasks, file_task, guess_language, sample_tasks
+    from harness.cli.evaluation import (
+        EvaluateOptions,
+        describe_lacking_workload,
+        evaluate_tasks,
+        file_task,
+        guess_language,
+        sample_tasks,
+    )
 
     options = EvaluateOptions(
         device=device,
@@ -115,6 +156,8 @@ def evaluate(
         measure_time=time,
         allow_load=allow_load,
         call_timeout_s=call_timeout,
+        load_timeout_s=load_timeout,
+        reference_timeout_s=reference_timeout,
         build_timeout_s=build_timeout,
         architecture=arch,
         jobs=jobs,
@@ -136,13 +179,27 @@ def evaluate(
         tasks = [file_task(candidate, problem, chosen, suite, options)]
     report = evaluate_tasks(tasks, options)
     if candidate is not None and report.without_workload:
-        how = f"write {options.workload.upper()} = {{...}} into its file" if options.workload else "none could be cut"
-        raise UsageError(f"{problem} has no {options.workload or 'reduced'} workload: {how}")
+        raise UsageError(describe_lacking_workload(str(problem), options.workload))
     if json_output:
         print_json(report, options, single=candidate is not None)
     else:
         print_report(report, options)
         print_paths(options)
+    if candidate is not None and not exit_zero:
+        raise typer.Exit(_choose_exit_code(report, options))
+
+
+def _choose_exit_code(report: EvaluationReport, options: EvaluateOptions) -> int:
+    """That of a single candidate, judged now or before."""
+    from harness.store.results import ResultStore
+
+    numbers = [*report.skipped, *(number for number, _ in report.evaluations)]
+    with ResultStore.open(options.results_dir, read_only=True) as store:
+        stored = store.get(numbers[-1]) if numbers else None
+    outcome = Outcome.HARNESS_ERROR if stored is None else stored.evaluation.outcome
+    if outcome in (Outcome.HARNESS_ERROR, Outcome.NOT_RUN):
+        return NO_VERDICT_EXIT_CODE
+    return 0 if outcome is Outcome.CORRECT else 1
 
 
 def _all_runs(generated_dir: Path) -> tuple[str, ...]:
@@ -168,6 +225,8 @@ def print_report(report: EvaluationReport, options: EvaluateOptions) -> None:
         Console().print(render_evaluations(rows))
     if report.skipped:
         typer.echo(f"{len(report.skipped)} judged before and left alone (--again judges them again)")
+    if report.elsewhere:
+        typer.echo(f"{len(report.elsewhere)} judged by another process meanwhile")
     if report.without_workload:
         names = ", ".join(sorted(set(report.without_workload)))
         typer.echo(f"no {options.workload or 'reduced'} workload: {names}")
@@ -182,11 +241,11 @@ def print_paths(options: EvaluateOptions) -> None:
 
 
 def print_json(report: EvaluationReport, options: EvaluateOptions, *, single: bool) -> None:
-    """One record for a single candidate, otherwise a list; those judged before are included."""
+    """One record for a single candidate, otherwise a list; those judged before, or by another process, are included."""
     from harness.report.records import dump_json, evaluation_record
     from harness.store.results import ResultStore
 
-    numbers = sorted([*report.skipped, *(number for number, _ in report.evaluations)])
+    numbers = sorted([*report.skipped, *report.elsewhere, *(number for number, _ in report.evaluations)])
     with ResultStore.open(options.results_dir, read_only=True) as store:
         records = [evaluation_record(stored) for number in numbers if (stored := store.get(number)) is not None]
     typer.echo(dump_json(records[0] if single and records else records))

@@ -11,11 +11,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from time import sleep
 from typing import TYPE_CHECKING
 
-from harness.cli.folders import find_folder
+import typer
+
+from harness.cli.folders import find_suite_folder
+from harness.cli.progress import Step, count_finished, describe_builds, show_steps
+from harness.cli.run_problems import find_run_problem
 from harness.domain import (
     EMULATED,
+    FILE_RUN,
+    NO_PROMPT,
     Baseline,
     Candidate,
     Evaluation,
@@ -28,14 +35,17 @@ from harness.domain import (
     UsageError,
     WorkloadName,
 )
+from harness.generate.notes import note_sample
 from harness.problems.find import find_problem
-from harness.store.generated import find_run, load_samples, read_manifest
+from harness.store.generated import find_run, load_samples, read_manifest, require_unedited
+from harness.store.reservations import Reservations
 
 if TYPE_CHECKING:
     from harness.executors.local import LocalExecutor, LocalSettings, Task
+    from harness.generate.session import Plan
     from harness.store.results import ResultStore
 
-FILE_RUN = "file"
+POLL_S = 0.2  # between two looks at whether another process has ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +61,8 @@ class EvaluateOptions:
     measure_time: bool = True
     allow_load: bool = False
     call_timeout_s: float = 60.0
+    load_timeout_s: float = 120.0
+    reference_timeout_s: float = 600.0
     build_timeout_s: float = 600.0
     architecture: str | None = None
     jobs: int | None = None
@@ -64,10 +76,12 @@ class EvaluateOptions:
 
 @dataclass(slots=True, kw_only=True)
 class EvaluationReport:
-    """What one command did. `evaluations` are the new ones with their ids, `skipped` were there already."""
+    """What one command did. `evaluations` are the new ones with their ids, `skipped` were there already,
+    `elsewhere` were made by another process meanwhile."""
 
     evaluations: list[tuple[int, Evaluation]] = field(default_factory=list)
     skipped: list[int] = field(default_factory=list)
+    elsewhere: list[int] = field(default_factory=list)
     without_workload: list[str] = field(default_factory=list)
 
     def count(self, outcome: Outcome) -> int:
@@ -79,8 +93,6 @@ def evaluate_tasks(tasks: Sequence[Task], options: EvaluateOptions) -> Evaluatio
 
     Raises HarnessError; KeyboardInterrupt on Ctrl-C. What was recorded before either stays, and is in the CSV files.
     """
-    # The judge's own threads must not spin beside a worker that is being timed; torch reads this when it is loaded.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from harness.executors.local import LocalExecutor
     from harness.report.csv_files import write_csvs
     from harness.store.results import ResultStore
@@ -89,7 +101,7 @@ def evaluate_tasks(tasks: Sequence[Task], options: EvaluateOptions) -> Evaluatio
     with ResultStore.open(options.results_dir) as store, LocalExecutor(_local_settings(options)) as executor:
         try:
             wanted = list(_choose_wanted(tasks, options, executor, store, report))
-            _run(executor, wanted, store, report)
+            _run(executor, wanted, options, store, report)
         finally:
             write_csvs(store, options.results_dir, generated_dir=options.generated_dir)
     return report
@@ -100,14 +112,43 @@ def sample_tasks(runs: Iterable[str], options: EvaluateOptions) -> list[Task]:
     tasks = []
     for run in runs:
         run_dir = find_run(options.generated_dir, run)
-        suite = read_manifest(run_dir).suite
+        manifest = read_manifest(run_dir)
         problems: dict[str, Problem] = {}
         for sample in load_samples(run_dir):
+            require_unedited(run_dir, sample)
             name = sample.key.problem
             if name not in problems:
-                problems[name] = find_problem(name, find_suite_folder(suite, options.problems_dir))
+                problems[name] = find_run_problem(run_dir, manifest, name, options.problems_dir)
             tasks.append(_make_task(sample, problems[name], options))
     return tasks
+
+
+def check_plan(plan: Plan, options: EvaluateOptions) -> None:
+    """Raises what would keep the plan's candidates from being evaluated here: a device that is not there, a workload
+    that every problem lacks, a reference that does not load. Some that lack the workload are named on stderr."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    from harness.executors.local import LocalExecutor
+    from harness.problems.load import load_problem
+
+    with LocalExecutor(_local_settings(options)) as executor:
+        device = executor.device_name(plan.manifest.language)
+    lacking = []
+    for problem in plan.problems:
+        workload = _choose_workload(problem, device, options)
+        provided = _provide_workload(problem, workload)
+        if provided is None:
+            lacking.append(problem.name)
+        else:
+            load_problem(provided, workload)
+    if len(lacking) == len(plan.problems):
+        raise UsageError(describe_lacking_workload(", ".join(lacking), options.workload))
+    if lacking:
+        typer.echo(f"{', '.join(lacking)}: no {options.workload or 'reduced'} workload, not evaluated here", err=True)
+
+
+def describe_lacking_workload(problem: str, asked: WorkloadName | None) -> str:
+    how = f"write {asked.upper()} = {{...}} into its file" if asked else "none could be cut"
+    return f"{problem} has no {asked or 'reduced'} workload: {how}"
 
 
 def file_task(file: Path, problem: str, language: Language, suite: str, options: EvaluateOptions) -> Task:
@@ -120,7 +161,7 @@ def file_task(file: Path, problem: str, language: Language, suite: str, options:
     sample = Sample(
         key=SampleKey(run=FILE_RUN, problem=found.name, sample=0),
         model=file.name,
-        prompt="-",
+        prompt=NO_PROMPT,
         suite=found.suite,
         language=language,
         completion=None,
@@ -132,11 +173,6 @@ def file_task(file: Path, problem: str, language: Language, suite: str, options:
 def guess_language(source: str) -> Language:
     """cuda if the program passes CUDA sources or defines a kernel, otherwise cpp."""
     return "cuda" if "__global__" in source or "cuda_sources" in source else "cpp"
-
-
-def find_suite_folder(suite: str, problems_dir: Path | None) -> Path:
-    """The folder of a suite; one that does not exist is named when a problem is looked for in it."""
-    return find_folder("reference_models", problems_dir, option="--problems-dir") / suite
 
 
 def _make_task(sample: Sample, problem: Problem, options: EvaluateOptions) -> Task:
@@ -157,7 +193,7 @@ def _make_task(sample: Sample, problem: Problem, options: EvaluateOptions) -> Ta
         workload=options.workload or "full",
         baseline=options.baseline,
     )
-    return Task(subject=subject, problem=problem, candidate=sample.candidate)
+    return Task(subject=subject, problem=problem, candidate=sample.candidate, notes=note_sample(sample))
 
 
 def _choose_wanted(
@@ -178,9 +214,9 @@ def _choose_wanted(
             report.without_workload.append(task.problem.name)
             continue
         subject = replace(task.subject, device=device, workload=workload)
-        stored = None if options.again else store.find(subject)
-        if stored is not None and _still_holds(stored.evaluation, executor.emulated_gpu(subject.language)):
-            report.skipped.append(stored.id)
+        stored = None if options.again else _find_verdict(subject, executor, store)
+        if stored is not None:
+            report.skipped.append(stored)
             continue
         yield replace(task, subject=subject, problem=problem)
 
@@ -202,16 +238,32 @@ def _provide_workload(problem: Problem, workload: WorkloadName) -> Problem | Non
     return reduce_problem(problem, EMULATED_BUDGET)
 
 
+def _find_verdict(subject: Subject, executor: LocalExecutor, store: ResultStore) -> int | None:
+    """The number of a stored verdict that need not be made again."""
+    stored = store.find(subject)
+    if stored is None or not _still_holds(stored.evaluation, executor.emulated_gpu(subject.language)):
+        return None
+    return stored.id
+
+
 def _still_holds(evaluation: Evaluation, emulated_gpu: str) -> bool:
     """Whether a stored verdict need not be made again: on the emulated device, only one about the same GPU."""
     known = dict(evaluation.environment).get("emulated_gpu", "")
     return evaluation.outcome is not Outcome.HARNESS_ERROR and known == emulated_gpu
 
 
-def _run(executor: LocalExecutor, tasks: Sequence[Task], store: ResultStore, report: EvaluationReport) -> None:
+def _run(
+    executor: LocalExecutor,
+    tasks: Sequence[Task],
+    options: EvaluateOptions,
+    store: ResultStore,
+    report: EvaluationReport,
+) -> None:
+    """Judges the tasks, those that another process is at last: one of them that ends without a verdict is ours."""
     if not tasks:
         return
-    with _show_progress(len(tasks), executor) as advance:
+    with Reservations(options.results_dir) as reservations, _show_progress(len(tasks), executor) as (advance, say):
+        say_once = cache(say)
 
         def take(stage: str, task: Task, evaluation: Evaluation | None) -> None:
             if evaluation is not None:
@@ -219,45 +271,43 @@ def _run(executor: LocalExecutor, tasks: Sequence[Task], store: ResultStore, rep
                 report.evaluations.append((store.record(evaluation, source), evaluation))
             advance(stage, report)
 
-        executor.run(tasks, take)
+        @contextmanager
+        def reserve(task: Task) -> Iterator[bool]:
+            with reservations.hold(task.subject, executor.emulated_gpu(task.subject.language)) as reserved:
+                if not reserved:
+                    say_once("another process evaluates some of these candidates: this one helps with the others")
+                yield options.again or (reserved and _find_verdict(task.subject, executor, store) is None)
+
+        left = executor.run(tasks, take, reserve)
+        while left:
+            found = {id(task): _find_verdict(task.subject, executor, store) for task in left}
+            report.elsewhere.extend(number for number in found.values() if number is not None)
+            left = [task for task in left if found[id(task)] is None]
+            if left:
+                sleep(POLL_S)
+                left = executor.run(left, take, reserve)
 
 
 @contextmanager
-def _show_progress(total: int, executor: LocalExecutor) -> Iterator[Callable[[str, EvaluationReport], None]]:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description:<8}"), BarColumn(bar_width=8), TimeElapsedColumn(),
-        TimeRemainingColumn(compact=True),
-    )  # fmt: skip
-    with Progress(*columns, TextColumn("{task.fields[note]}"), console=Console(stderr=True)) as progress:
-        build = progress.add_task("building", total=total, note=describe_builds({}, total))
-        judge = progress.add_task("judging", total=total, note=f"0 of {total}")
+def _show_progress(
+    total: int, executor: LocalExecutor
+) -> Iterator[tuple[Callable[[str, EvaluationReport], None], Callable[[str], None]]]:
+    """The progress of building and judging on stderr; gives what advances it, and what prints a line beside it."""
+    build = Step(total=total, note=describe_builds({}, total))
+    judge = Step(total=total, note=f"0 of {total}")
+    with show_steps(build, judge) as (refresh, say):
 
         def advance(stage: str, report: EvaluationReport) -> None:
             done = len(report.evaluations)
-            before = int(progress.tasks[build].completed)
-            if before < total:  # later on, what is found in the cache was built just now
-                ready = max(before + (stage == "build"), done)
-                progress.update(build, completed=ready, note=describe_builds(executor.build_counts, total - ready))
-            if stage == "judge":
-                note = f"{done} of {total}, {report.count(Outcome.CORRECT)} correct"
-                progress.update(judge, completed=done, note=note)
+            if build.done < total:  # later on, what is found in the cache was built just now
+                ready, counts = max(build.done + (stage == "build"), done), executor.build_counts
+                build.advance(done=ready, worked=count_finished(counts), note=describe_builds(counts, total - ready))
+            if not judge.done:
+                judge.began_s = build.advanced_s
+            judge.advance(done=done, worked=done, note=f"{done} of {total}, {report.count(Outcome.CORRECT)} correct")
+            refresh()
 
-        yield advance
-
-
-def describe_builds(counts: dict[str, int], waiting: int) -> str:
-    """Builds so far in a few words: what was built, found in the cache, and failed, and how many candidates wait."""
-    failed = sum(counts.get(status, 0) for status in ("failed", "refused", "timeout"))
-    return f"{counts.get('built', 0)} built, {counts.get('cached', 0)} cached, {failed} failed, {waiting} waiting"
+        yield advance, say
 
 
 def _local_settings(options: EvaluateOptions) -> LocalSettings:
@@ -267,7 +317,9 @@ def _local_settings(options: EvaluateOptions) -> LocalSettings:
     from harness.judge.session import TimeLimits
     from harness.judge.timing import TimingPlan
 
-    limits = TimeLimits(call_s=options.call_timeout_s)
+    limits = TimeLimits(
+        start_s=options.load_timeout_s, construct_s=options.load_timeout_s, call_s=options.call_timeout_s
+    )
     plan = TimingPlan(allow_load=options.allow_load)
     return LocalSettings(
         device=options.device,
@@ -278,6 +330,7 @@ def _local_settings(options: EvaluateOptions) -> LocalSettings:
         cache=options.cache_dir,
         confinement=options.confinement,
         build_timeout_s=options.build_timeout_s,
+        reference_timeout_s=options.reference_timeout_s,
         max_cache_bytes=read_cache_size(options.cache_size or os.environ.get("HARNESS_CACHE_SIZE")),
         judge=JudgeSettings(limits=limits, plan=plan, measure_time=options.measure_time),
     )

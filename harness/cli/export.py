@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from harness.cli.completion import complete_run, complete_suite
 from harness.cli.generate import GeneratedDirOption, ProblemsDirOption
 from harness.cli.import_ import FormatOption
 from harness.cli.results import DEFAULT_RESULTS_DIR, ResultsDir
@@ -28,10 +29,12 @@ def export(
     *,
     other_format: FormatOption,
     only_suite: Annotated[
-        list[str] | None, typer.Option("--suite", help="Export these problems. May be repeated.")
+        list[str] | None,
+        typer.Option("--suite", help="Export these problems. May be repeated.", autocompletion=complete_suite),
     ] = None,
     only_run: Annotated[
-        str | None, typer.Option("--run", help="Export this run: kernels, results, baseline times.")
+        str | None,
+        typer.Option("--run", help="Export this run: kernels, results, baseline times.", autocompletion=complete_run),
     ] = None,
     level: Annotated[
         int | None,
@@ -59,15 +62,15 @@ def export(
 
 
 def _export_problems(target: Path, suites: list[str], level: int | None, problems_dir: Path | None) -> None:
-    from harness.cli.evaluation import find_suite_folder
+    from harness.cli.folders import find_suite_folder
     from harness.problems.find import list_files
-    from harness.problems.kernelbench import BenchProblem, number_names, write_problems
+    from harness.problems.kernelbench import BenchProblem, drop_semantics, number_names, write_problems
 
     problems = []
     for suite in suites:
         paths = {path.stem: path for path in list_files(find_suite_folder(suite, problems_dir))}
         for stem, (number, name) in number_names(paths).items():
-            code = paths[stem].read_bytes().decode("utf-8")
+            code = drop_semantics(paths[stem].read_bytes().decode("utf-8"))
             problems.append(BenchProblem(level=_choose_level(suite, level), number=number, name=name, code=code))
     places = [(problem.level, problem.number) for problem in problems]
     if len(set(places)) < len(places):
@@ -86,16 +89,15 @@ def _choose_level(suite: str, level: int | None) -> int:
 def _export_run(
     target: Path, run: str, level: int | None, *, results_dir: Path, generated_dir: Path, problems_dir: Path | None
 ) -> None:
-    from harness.cli.evaluation import find_suite_folder
-    from harness.problems.find import list_files
+    from harness.cli.run_problems import list_run_problems
     from harness.problems.kernelbench import BASELINE_TIMES, EVAL_RESULTS, number_names, write_bytes, write_kernels
     from harness.store.claims import read_claims
     from harness.store.generated import find_run, load_samples, read_manifest
 
     run_dir = find_run(generated_dir, run)
-    suite = read_manifest(run_dir).suite
-    chosen = _choose_level(suite, level)
-    stems = [path.stem for path in list_files(find_suite_folder(suite, problems_dir))]
+    manifest = read_manifest(run_dir)
+    chosen = _choose_level(manifest.suite, level)
+    stems = list_run_problems(manifest, problems_dir)
     places = {stem: (number, f"{number}_{name}.py") for stem, (number, name) in number_names(stems).items()}
     kernels = _make_kernels(load_samples(run_dir), chosen, places)
     evaluations = _load_evaluations(results_dir, run)
@@ -108,6 +110,10 @@ def _export_run(
     for name, record in ((EVAL_RESULTS, results), (BASELINE_TIMES, baseline)):
         if record:
             write_bytes(target / name, (json.dumps(record, indent=4) + "\n").encode())
+    left_out = _count_left_out(results_dir, run)
+    if left_out:
+        what = "evaluation of another workload" if left_out == 1 else "evaluations of other workloads"
+        typer.echo(f"left out: {left_out} {what} than full, which that format does not tell apart", err=True)
     origin = "measured here" if evaluations else "claims of others" if claims else "none"
     typer.echo(f"{len(kernels)} kernels in {target}; results: {origin}")
 
@@ -135,6 +141,13 @@ def _load_evaluations(results_dir: Path, run: str) -> list[Evaluation]:
         stored = [one.evaluation for one in store.load_all(ResultFilter(run=run, workload="full"))]
     order = sorted(stored, key=lambda one: (one.subject.turn, one.timing is not None))
     return [*{(one.subject.problem, one.subject.sample): one for one in order}.values()]
+
+
+def _count_left_out(results_dir: Path, run: str) -> int:
+    from harness.store.results import ResultFilter, ResultStore
+
+    with ResultStore.open(results_dir, read_only=True) as store:
+        return sum(workload != "full" for (workload,) in store.values(("workload",), ResultFilter(run=run)))
 
 
 def _make_results(evaluations: list[Evaluation], places: dict[str, tuple[int, str]]) -> dict[str, Any]:

@@ -21,23 +21,26 @@ def extract(
         bool, typer.Option("--json", envvar="HARNESS_JSON", help="Print one JSON record on stdout.")
     ] = False,
 ) -> None:
-    """Print the program that a raw completion submits. The rule that found it goes to stderr.
+    """Print the program that a raw completion submits. The rule that found it goes to stderr, and of several programs
+    which one was taken and why, and why not the others.
 
     Exits with 1 when there is none.
 
     Example: harness extract generated/my-run/softmax/0/completion.md > candidate.py
     """
     from harness.generate.extraction import find_code
+    from harness.generate.notes import list_alternatives, summarise_choice
 
     found = find_code(_read_text(file))
+    extraction = found.extraction if found else None
     if json_output:
-        typer.echo(json.dumps(asdict(found) if found else None))
+        typer.echo(json.dumps({"source": found.source, **asdict(extraction)} if found and extraction else None))
     elif found:
         typer.echo(found.source, nl=False)
-    if found is None:
+    if extraction is None:
         typer.echo(f"no program with ModelNew in {file}", err=True)
         raise typer.Exit(NOTHING_FOUND_EXIT_CODE)
-    typer.echo(f"rule {found.rule}, lines {found.first_line} to {found.last_line}", err=True)
+    typer.echo("\n".join([summarise_choice(extraction), *list_alternatives(extraction)]), err=True)
 
 
 def _read_text(file: Path) -> str:

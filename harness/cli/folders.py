@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
+
+import typer
 
 import harness
 from harness.domain import UsageError
+
+SUITES = "reference_models"
 
 
 def find_folder(name: str, given: Path | None, *, option: str = "") -> Path:
@@ -14,12 +20,54 @@ def find_folder(name: str, given: Path | None, *, option: str = "") -> Path:
     Raises UsageError naming where it looked; `option` is the flag to mention.
     """
     if given is not None:
-        if given.is_dir():
-            return given
-        raise UsageError(f"no folder {given}{f', given with {option}' if option else ''}")
-    places = (Path.cwd() / name, Path(harness.__file__).resolve().parent.parent / name)
+        return _require_folder(given, option)
+    places = (Path.cwd() / name, _shipped(name))
     found = next((place for place in places if place.is_dir()), None)
     if found is None:
         hint = f": name it with {option}" if option else ""
         raise UsageError(f"no folder {name}/ in {places[0].parent} nor in {places[1].parent}{hint}")
     return found
+
+
+def list_suite_roots(problems_dir: Path | None) -> tuple[Path, ...]:
+    """The folders of suites, in the order in which a suite is looked for: the user's own (`problems_dir`, else
+    reference_models/ of the working folder), then the shipped one. Raises UsageError for a `problems_dir` that is none.
+    """
+    own = Path(SUITES) if problems_dir is None else _require_folder(problems_dir, "--problems-dir")
+    shipped = _shipped(SUITES)
+    same = own.resolve() == shipped.resolve()
+    return tuple(root for root in ((own,) if same else (own, shipped)) if root.is_dir())
+
+
+def find_suite_folder(suite: str, problems_dir: Path | None) -> Path:
+    """The folder of a suite. A user's own suite is taken instead of a shipped one of the same name, with a note on
+    stderr. Raises UsageError with the nearest names."""
+    roots = list_suite_roots(problems_dir)
+    found = [root / suite for root in roots if (root / suite).is_dir()]
+    if not found:
+        raise UsageError(_describe_unknown(suite, roots))
+    if len(found) > 1:
+        _note_precedence(suite, found[0])
+    return found[0]
+
+
+@cache
+def _note_precedence(suite: str, folder: Path) -> None:
+    typer.echo(f"suite {suite}: {folder} is used instead of the shipped suite of that name", err=True)
+
+
+def _require_folder(given: Path, option: str) -> Path:
+    if given.is_dir():
+        return given
+    raise UsageError(f"no folder {given}{f', given with {option}' if option else ''}")
+
+
+def _shipped(name: str) -> Path:
+    return Path(harness.__file__).resolve().parent.parent / name
+
+
+def _describe_unknown(suite: str, roots: tuple[Path, ...]) -> str:
+    known = sorted({path.name for root in roots for path in root.iterdir() if path.is_dir()})
+    near = get_close_matches(suite, known, n=3, cutoff=0.4) or known[:5]
+    hint = f" Did you mean {', '.join(near)}?" if near else ""
+    return f"no suite {suite!r} in {' nor in '.join(map(str, roots)) or 'any folder'}.{hint}"

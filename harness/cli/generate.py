@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from harness.cli.completion import complete_problem, complete_suite
 from harness.domain import Language
 
 if TYPE_CHECKING:
@@ -16,10 +17,21 @@ if TYPE_CHECKING:
 FAILED_EXIT_CODE = 1
 INTERRUPTED_EXIT_CODE = 130
 
-SuiteOption = Annotated[str, typer.Option(envvar="HARNESS_SUITE", help="Suite: a folder of the problems folder.")]
+SuiteOption = Annotated[
+    str,
+    typer.Option(
+        envvar="HARNESS_SUITE",
+        help="Suite: one of your own in reference_models/, or a shipped one.",
+        autocompletion=complete_suite,
+    ),
+]
 ProblemOption = Annotated[
     list[str] | None,
-    typer.Option(envvar="HARNESS_PROBLEM", help="Only this problem: a name or a file. May be repeated."),
+    typer.Option(
+        envvar="HARNESS_PROBLEM",
+        help="Only this problem: a name or a file. May be repeated.",
+        autocompletion=complete_problem,
+    ),
 ]
 ModelOption = Annotated[str | None, typer.Option(envvar="HARNESS_MODEL", help="The model, as its endpoint calls it.")]
 BaseUrlOption = Annotated[
@@ -54,7 +66,10 @@ GpuOption = Annotated[
 ]
 RunOption = Annotated[
     str | None,
-    typer.Option(envvar="HARNESS_RUN", help="Name of the run; one that exists is continued. [default: a new name]"),
+    typer.Option(
+        envvar="HARNESS_RUN",
+        help="Name of the run; one that exists is continued. [default: the last with these settings if unfinished]",
+    ),
 ]
 ConcurrencyOption = Annotated[
     int, typer.Option(envvar="HARNESS_CONCURRENCY", min=1, help="Requests under way at the same time.")
@@ -67,7 +82,11 @@ MaxWaitOption = Annotated[
 ]
 GeneratedDirOption = Annotated[Path, typer.Option(envvar="HARNESS_GENERATED_DIR", help="Where runs are kept.")]
 ProblemsDirOption = Annotated[
-    Path | None, typer.Option(envvar="HARNESS_PROBLEMS_DIR", help="Folder of suites. [default: reference_models]")
+    Path | None,
+    typer.Option(
+        envvar="HARNESS_PROBLEMS_DIR",
+        help="Your suites: one is taken instead of a shipped one of its name. [default: reference_models]",
+    ),
 ]
 PromptsDirOption = Annotated[
     Path | None, typer.Option(envvar="HARNESS_PROMPTS_DIR", help="Folder of prompts. [default: prompts]")
@@ -134,7 +153,7 @@ def generate(
         prompts_dir=prompts_dir,
     )
     if dry_run:
-        print_dry_run(options)
+        print_dry_run(options, as_json=json_output)
         return
     try:
         report = generate_run(options)
@@ -155,4 +174,5 @@ def _print_report(report: SessionReport) -> None:
         f"run {report.run}: {report.stored} stored ({report.without_code} without code), "
         f"{report.already_there} already there, {len(report.failed)} failed"
     )
-    typer.echo(f"{report.run_dir}")
+    if report.run_dir.is_dir():
+        typer.echo(f"{report.run_dir}")

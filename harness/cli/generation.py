@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -14,12 +15,12 @@ from typing import Any, Literal
 import typer
 
 import harness
-from harness.cli.folders import find_folder
+from harness.cli.folders import find_folder, find_suite_folder
 from harness.domain import Language, SampleKey, UsageError
 from harness.generate.planning import GenerationSettings, find_problems, make_plan, render_prompts
 from harness.generate.providers import Provider, RecordedProvider, name_recorded_model
 from harness.generate.session import DrawOutcome, Plan, SessionReport, draw_samples, start_report
-from harness.store.generated import hold_run, write_manifest
+from harness.store.generated import discard_empty_run, hold_run, write_manifest, write_reference
 
 ProviderName = Literal["openai", "recorded"]
 _LISTED_FAILURES = 10
@@ -48,18 +49,37 @@ class GenerateOptions:
     generated_dir: Path = Path("generated")
     problems_dir: Path | None = None
     prompts_dir: Path | None = None
+    results_dir: Path | None = None  # None: the run is not evaluated by the same command
 
 
-def generate_run(options: GenerateOptions) -> SessionReport:
+def check_files(plan: Plan) -> None:
+    """Executes the problems that were given as files: one that does not load cannot be evaluated. Raises ProblemError.
+
+    Those of a suite are checked with `harness problems check`.
+    """
+    for problem in plan.problems:
+        if plan.manifest.find_file(problem.name):
+            from harness.problems.load import load_problem
+
+            load_problem(problem, "full")
+
+
+def generate_run(options: GenerateOptions, check: Callable[[Plan], None] = check_files) -> SessionReport:
     """Generates one run with a progress bar on stderr; what it returns says what became of every sample.
 
+    `check` raises what keeps the plan from being of use, before anything is asked or written.
     Raises HarnessError; KeyboardInterrupt on Ctrl-C. What was stored before either stays.
     """
     recording = _find_recording(options)
     settings = _make_settings(options, recording)
     if recording is not None:
         replay = RecordedProvider(recording, options.language)
-        return _draw(_keep_recorded(_plan(settings), replay, options), lambda: replay, options)
+        plan = _plan(settings)
+        kept = _choose_recorded(plan, replay)
+        if not options.problems:  # what was asked for by name stays, and is reported as not recorded
+            plan = _plan(replace(settings, problems=kept))
+        check(plan)
+        return _draw(plan, lambda: replay, options)
 
     from harness.generate.endpoint import open_endpoint, read_endpoint_settings
 
@@ -70,15 +90,17 @@ def generate_run(options: GenerateOptions) -> SessionReport:
         timeout_s=options.timeout_s,
         max_wait_s=options.max_wait_s,
     )
-    return _draw(_plan(settings), lambda: open_endpoint(endpoint), options)
+    plan = _plan(settings)
+    check(plan)
+    return _draw(plan, lambda: open_endpoint(endpoint), options)
 
 
 def _plan(settings: GenerationSettings) -> Plan:
     return make_plan(settings, now=_read_clock(), harness_version=harness.__version__)
 
 
-def _keep_recorded(plan: Plan, replay: RecordedProvider, options: GenerateOptions) -> Plan:
-    """The plan without the problems that the recording has nothing of, unless they were asked for by name."""
+def _choose_recorded(plan: Plan, replay: RecordedProvider) -> tuple[str, ...]:
+    """The problems of the plan that the recording has something of. UsageError if there is none."""
     keys = plan.list_keys()
     recorded = {key.problem for key in keys if replay.can_answer(key)}
     if not recorded:
@@ -86,17 +108,19 @@ def _keep_recorded(plan: Plan, replay: RecordedProvider, options: GenerateOption
             f"{replay.folder} holds none of the {len(keys)} samples asked for, such as "
             f"{keys[0].problem}/{keys[0].sample}: choose other problems, another --language or another --recording"
         )
-    if options.problems:
-        return plan
-    kept = tuple(name for name in plan.manifest.problems if name in recorded)
-    prompts = tuple(prompt for prompt in plan.prompts if prompt.problem in recorded)
-    return replace(plan, manifest=replace(plan.manifest, problems=kept), prompts=prompts)
+    return tuple(name for name in plan.manifest.problems if name in recorded)
 
 
 def _draw(plan: Plan, open_provider: Callable[[], Provider], options: GenerateOptions) -> SessionReport:
     with hold_run(plan.run_dir):
-        write_manifest(plan.run_dir, plan.manifest)
-        return asyncio.run(_draw_with_progress(plan, open_provider, options.concurrency))
+        try:
+            manifest = write_manifest(plan.run_dir, plan.manifest)
+            for problem in plan.problems:
+                if manifest.find_file(problem.name):
+                    write_reference(plan.run_dir, problem.name, problem.source)
+            return asyncio.run(_draw_with_progress(plan, open_provider, options.concurrency))
+        finally:
+            discard_empty_run(plan.run_dir)
 
 
 async def _draw_with_progress(plan: Plan, open_provider: Callable[[], Provider], concurrency: int) -> SessionReport:
@@ -139,7 +163,7 @@ def _make_settings(options: GenerateOptions, recording: Path | None) -> Generati
     if model is None:
         raise UsageError("no model: name one with --model, or replay stored completions with --provider recorded")
     return GenerationSettings(
-        suite_dir=find_folder("reference_models", options.problems_dir, option="--problems-dir") / options.suite,
+        suite_dir=find_suite_folder(options.suite, options.problems_dir),
         prompts_dir=find_folder("prompts", options.prompts_dir, option="--prompts-dir"),
         generated_dir=options.generated_dir,
         model=model,
@@ -153,6 +177,7 @@ def _make_settings(options: GenerateOptions, recording: Path | None) -> Generati
         prompt=options.prompt,
         gpu=options.gpu,
         run=options.run,
+        results_dir=options.results_dir,
     )
 
 
@@ -160,10 +185,13 @@ def _read_clock() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def print_dry_run(options: GenerateOptions) -> None:
+def print_dry_run(options: GenerateOptions, *, as_json: bool = False) -> None:
     """Prints the exact prompt of every problem asked for. Needs neither a model, nor a key, nor the network."""
     settings = _make_settings(replace(options, model=options.model or "none"), None)
     prompts = render_prompts(settings, find_problems(settings))
+    if as_json:
+        typer.echo(json.dumps([asdict(prompt) for prompt in prompts]))
+        return
     for prompt in prompts:
         if len(prompts) > 1:
             typer.echo(f"===== {prompt.problem} =====")
@@ -179,6 +207,7 @@ def describe_report(report: SessionReport) -> dict[str, Any]:
         "already_there": report.already_there,
         "stored": report.stored,
         "without_code": report.without_code,
+        "truncated": report.truncated,
         "unrecorded": [f"{key.problem}/{key.sample}" for key in report.unrecorded],
         "failed": [
             {"problem": failure.key.problem, "sample": failure.key.sample, "message": failure.message}
@@ -188,7 +217,13 @@ def describe_report(report: SessionReport) -> dict[str, Any]:
 
 
 def print_notes(report: SessionReport) -> None:
-    """Says on stderr what did not come: samples without a recording, samples that failed."""
+    """Says on stderr what did not come: whole answers, samples without a recording, samples that failed."""
+    if report.truncated:
+        typer.echo(
+            f"{report.truncated} of {report.stored} answers were cut off by the token limit before they held a whole "
+            "program: raise --max-tokens",
+            err=True,
+        )
     if report.unrecorded:
         names = [f"{key.problem}/{key.sample}" for key in report.unrecorded]
         shown = ", ".join(names[:_LISTED_FAILURES]) + (", ..." if len(names) > _LISTED_FAILURES else "")

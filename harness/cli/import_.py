@@ -5,14 +5,15 @@ What the other side says of its kernels is kept as claims beside the run, and sh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from harness.cli.folders import SUITES, find_suite_folder
 from harness.cli.generate import GeneratedDirOption, ProblemsDirOption
 from harness.domain import Language, UsageError
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from harness.problems.kernelbench import BenchKernel, Claim
 
 FormatOption = Annotated[Literal["kernelbench"], typer.Option("--format", help="The other format.")]
-PROBLEMS_FOLDER = Path("reference_models")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class RunImport:
     language: Language
     baseline: Path | None
     generated_dir: Path
-    problems_dir: Path
+    problems_dir: Path | None
 
 
 # Parameters are not called `suite`, `run` or `model`: what `harness.toml` says for `generate` must not apply here.
@@ -62,12 +62,11 @@ def import_(
     """
     from harness.problems.kernelbench import read_kernels
 
-    folder = problems_dir or PROBLEMS_FOLDER
     if not source.exists():
         raise UsageError(f"there is no {source}: give a folder or a Parquet file")
     kernels = read_kernels(source) if source.is_dir() else ()
     if not kernels:
-        _import_problems(source, as_suite, folder)
+        _import_problems(source, as_suite, problems_dir or Path(SUITES))
         return
     settings = RunImport(
         run=as_run,
@@ -76,7 +75,7 @@ def import_(
         language=as_language,
         baseline=baseline_times,
         generated_dir=generated_dir,
-        problems_dir=folder,
+        problems_dir=problems_dir,
     )
     _import_runs(source, kernels, settings)
 
@@ -84,14 +83,15 @@ def import_(
 def _import_problems(source: Path, suite: str, folder: Path) -> None:
     from collections import Counter
 
-    from harness.problems.kernelbench import name_suite, read_problems, write_bytes
+    from harness.problems.kernelbench import keep_semantics, name_suite, read_problems, write_bytes
     from harness.store.generated import check_name
 
     problems = read_problems(source)
     texts = {}
     for problem in problems:
         name = check_name("problem", problem.stem)
-        texts[folder / check_name("suite", name_suite(suite, problem.level)) / f"{name}.py"] = problem.code.encode()
+        path = folder / check_name("suite", name_suite(suite, problem.level)) / f"{name}.py"
+        texts[path] = keep_semantics(problem.code).encode()
     for path, text in texts.items():
         if path.is_file() and path.read_bytes() != text:
             raise UsageError(f"{path} is there and differs: move it away, or choose another --suite")
@@ -103,7 +103,7 @@ def _import_problems(source: Path, suite: str, folder: Path) -> None:
 
 def _import_runs(source: Path, kernels: Sequence[BenchKernel], settings: RunImport) -> None:
     """One run for each level: what is scored together is one suite."""
-    from harness.problems.kernelbench import EVAL_RESULTS, list_claims, read_json_object
+    from harness.problems.kernelbench import EVAL_RESULTS, list_claims, name_suite, read_json_object
     from harness.store.claims import StoredClaims, write_claims
 
     levels = sorted({kernel.level for kernel in kernels})
@@ -115,23 +115,25 @@ def _import_runs(source: Path, kernels: Sequence[BenchKernel], settings: RunImpo
         )
     times = read_json_object(settings.baseline) if settings.baseline else {}
     for level in levels:
-        name = (settings.run or source.resolve().name) + (f"-level{level}" if len(levels) > 1 else "")
+        suite = name_suite(settings.suite, level)
         chosen = [kernel for kernel in kernels if kernel.level == level]
-        run_dir = _import_run(name, level, chosen, settings)
+        names = _find_names(settings.problems_dir, suite, {kernel.number for kernel in chosen})
+        name = (settings.run or source.resolve().name) + (f"-level{level}" if len(levels) > 1 else "")
+        run_dir = _import_run(name, suite, chosen, names, settings)
         typer.echo(f"{len(chosen)} kernels in {run_dir}: harness evaluate {name}")
         if results or times:
             write_claims(run_dir, StoredClaims(format="kernelbench", level=level, results=results, baseline=times))
             _print_claims(list_claims(results, times, level))
+            _print_mismatches(results, times.get(f"level{level}"), suite, names)
 
 
-def _import_run(name: str, level: int, kernels: Sequence[BenchKernel], settings: RunImport) -> Path:
+def _import_run(
+    name: str, suite: str, kernels: Sequence[BenchKernel], names: Mapping[int, str], settings: RunImport
+) -> Path:
     import harness
     from harness.domain import RunManifest, SampleKey
-    from harness.problems.kernelbench import name_suite
     from harness.store.generated import hold_run, locate_run, write_manifest
 
-    suite = name_suite(settings.suite, level)
-    names = _find_names(settings.problems_dir / suite, {kernel.number for kernel in kernels})
     run_dir = locate_run(settings.generated_dir, name)
     manifest = RunManifest(
         run=name,
@@ -179,18 +181,43 @@ def _check_unchanged(run_dir: Path, key: SampleKey, source: str) -> None:
             raise UsageError(f"{key} is stored with another program: choose another --run name")
 
 
-def _find_names(folder: Path, numbers: Iterable[int]) -> dict[int, str]:
-    """The names of the problems of a suite by their numbers."""
+def _find_names(problems_dir: Path | None, suite: str, numbers: Collection[int]) -> dict[int, str]:
+    """The names of the problems of a suite by their numbers. UsageError if it lacks one of `numbers`."""
     from harness.problems.find import list_files
     from harness.problems.kernelbench import number_names
 
-    if not folder.is_dir():
-        raise UsageError(f"no suite {folder}: import the problems first, with the same --suite")
+    try:
+        folder = find_suite_folder(suite, problems_dir)
+    except UsageError as error:
+        raise UsageError(f"import the problems first, with the same --suite: {error}") from error
     named = {number: name for name, (number, _) in number_names(path.stem for path in list_files(folder)).items()}
     missing = sorted(set(numbers) - named.keys())
     if missing:
-        raise UsageError(f"{folder} has no problem with number {missing[0]}: import the problems first")
+        raise UsageError(
+            f"the run does not match the suite {suite}: it has kernels for {len(numbers)} problems, and {folder} has "
+            f"no problem with the number {_list_some(missing)} (it has {_list_some(sorted(named))}). "
+            "Import the problems first, or name the suite that the run is about with --suite"
+        )
     return named
+
+
+def _print_mismatches(results: Mapping[str, Any], times: Any, suite: str, names: Mapping[int, str]) -> None:
+    """Says which claims are about problems that the suite lacks, or has under another name."""
+    lacking = sorted(int(key) for key in results if key.isdecimal() and int(key) not in names)
+    if lacking:
+        typer.echo(f"the results are also about problems that {suite} lacks: {_list_some(lacking)}", err=True)
+    stems = {str(name).removesuffix(".py") for name in times} if isinstance(times, dict) else set()
+    others = sorted(stems - set(names.values()))
+    if others:
+        typer.echo(
+            f"the baseline times are also of problems that {suite} lacks, or has under another name: "
+            f"{_list_some(others)}. Claimed speedups go by the number alone",
+            err=True,
+        )
+
+
+def _list_some(values: Sequence[object]) -> str:
+    return ", ".join(map(str, values[:5])) + (f" and {len(values) - 5} more" if len(values) > 5 else "")
 
 
 def _print_claims(claims: Sequence[Claim]) -> None:

@@ -26,7 +26,7 @@ from harness.cli.results import (
 
 if TYPE_CHECKING:
     from harness.rank.leaderboard import LeaderboardRow
-    from harness.store.results import ResultStore
+    from harness.store.results import ResultFilter, ResultStore
 
 
 def leaderboard(
@@ -85,10 +85,28 @@ def leaderboard(
         )
         # Chosen only now: samples without any code reached no device, and count on each all the same.
         rows = [row for row in ranked if only_device is None or fnmatchcase(row.group.device, only_device)]
+        unmatched = "" if rows or not store.count() else _explain_no_match(store, where, only_device)
         if as_json or as_csv or as_markdown:
             typer.echo(_format_rows(rows, as_json=as_json, as_csv=as_csv), nl=False)
-        else:
+        elif rows or not unmatched:
             _print_leaderboard(store, rows, own_kernels)
+    if unmatched:
+        typer.echo(f"harness: {unmatched}", err=True)
+        raise typer.Exit(1)
+
+
+def _explain_no_match(store: ResultStore, where: ResultFilter, device: str | None) -> str:
+    """Names the first filter that no evaluation matches, and what there is instead; "" without a filter."""
+    from fnmatch import fnmatchcase
+
+    named = {"run": where.run, "model": where.model, "problem": where.problem, "suite": where.suite}
+    named |= {"workload": where.workload, "device": device}
+    given = [(column, pattern) for column, pattern in named.items() if pattern is not None]
+    for column, pattern in given:
+        known = sorted({str(value) for (value,) in store.values((column,))})
+        if not any(fnmatchcase(value, pattern) for value in known):
+            return f"no {column} {pattern!r} in {store.path}; evaluated were {', '.join(known[:20])}"
+    return f"no model to rank in {store.path} matches all of these filters; leave one out" if given else ""
 
 
 def _format_rows(rows: Sequence[LeaderboardRow], *, as_json: bool, as_csv: bool) -> str:
@@ -107,7 +125,10 @@ def _print_leaderboard(store: ResultStore, rows: Sequence[LeaderboardRow], own_k
     from harness.report.tables import WIDE_TERMINAL, render_leaderboard
 
     if not rows:
-        typer.echo(explain_no_results(store))
+        single = (
+            "No model to rank: only candidates that were given as files were evaluated; `harness results` lists them."
+        )
+        typer.echo(single if store.count() else explain_no_results(store))
         return
     console = Console()
     console.print(render_leaderboard(rows, wide=console.width >= WIDE_TERMINAL))

@@ -1,11 +1,13 @@
 """The command line: registers the commands, reads settings, and turns errors into messages and exit codes.
 
-Exit codes: 0 fine, 1 the work found something bad, 2 wrong usage, 3 the harness failed, 130 interrupted.
+Exit codes: 0 fine, 1 the work found something bad, 2 wrong usage, 3 the harness or the model's endpoint
+failed, 130 interrupted.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -29,9 +31,10 @@ from harness.cli.regress import regress
 from harness.cli.report import report
 from harness.cli.results import results
 from harness.cli.run import run
-from harness.cli.settings import map_defaults, read_settings
+from harness.cli.settings import SETTINGS_FILE, map_defaults, read_settings
 from harness.cli.show import show
-from harness.domain import HarnessError, UsageError
+from harness.domain import HarnessError, ProviderError, UsageError
+from harness.judge.threads import wait_passively
 
 USAGE_EXIT_CODE = 2
 FAILURE_EXIT_CODE = 3
@@ -90,17 +93,34 @@ def main(arguments: list[str] | None = None) -> None:
 
 def run_command(arguments: list[str]) -> int:
     """Runs one command line and returns its exit code; every HarnessError ends as one message on stderr."""
+    wait_passively()  # before any command imports torch
     try:
         command = typer.main.get_command(build_app())
         defaults = map_defaults(read_settings(Path.cwd()), _options_by_command(command))
+        _blame_settings_file(command, defaults, arguments)
         command.main(args=arguments, prog_name="harness", default_map=_nest_defaults(command, defaults))
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except UsageError as error:
         return _complain(f"harness: {error}", USAGE_EXIT_CODE)
+    except ProviderError as error:  # a wrong key, an unknown model: the endpoint's refusal is no failure of ours
+        return _complain(f"harness: {error}", FAILURE_EXIT_CODE)
     except HarnessError as error:
         return _complain(f"harness failed: {error}", FAILURE_EXIT_CODE)
     return 0
+
+
+def _blame_settings_file(group: Any, defaults: dict[str, dict[str, Any]], arguments: list[str]) -> None:
+    """Has a complaint about a value that comes from the settings file name that file: the option parser would name the
+    environment variable."""
+    given = {argument.split("=", 1)[0] for argument in arguments}
+    for name, command in group.commands.items():
+        for part in (command, *getattr(command, "commands", {}).values()):
+            for parameter in part.params:
+                in_file = parameter.name in defaults[name] and given.isdisjoint(parameter.opts)
+                if in_file and not os.environ.get(getattr(parameter, "envvar", None) or ""):
+                    hint = f"'{' / '.join(parameter.opts)}' in {SETTINGS_FILE}"
+                    parameter.get_error_hint = lambda *_, hint=hint: hint
 
 
 def _complain(message: str, exit_code: int) -> int:

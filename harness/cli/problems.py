@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli.folders import find_folder
+from harness.cli.completion import complete_problem, complete_suite
+from harness.cli.folders import find_suite_folder
 from harness.domain import DeviceError, Problem, ProblemError, UsageError, WorkloadName
 from harness.problems.find import find_problem, list_files, read_problem
 
@@ -23,13 +24,24 @@ if TYPE_CHECKING:
 
 REJECTED_EXIT_CODE = 1
 CHECK_SEED = 0
+LEAST_WIDTH = 16  # of a column of the listing, however long the names of the problems are
 
 problems_app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 
-SuiteOption = Annotated[str, typer.Option(envvar="HARNESS_SUITE", help="Folder of problems in reference_models/.")]
+SuiteOption = Annotated[
+    str,
+    typer.Option(
+        envvar="HARNESS_SUITE",
+        help="Suite: one of your own in reference_models/, or a shipped one.",
+        autocompletion=complete_suite,
+    ),
+]
 ProblemsDirOption = Annotated[
     Path | None,
-    typer.Option(envvar="HARNESS_PROBLEMS_DIR", help="Folder of suites, instead of reference_models/."),
+    typer.Option(
+        envvar="HARNESS_PROBLEMS_DIR",
+        help="Your suites: one is taken instead of a shipped one of its name. [default: reference_models]",
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", envvar="HARNESS_JSON", help="Print one JSON record.")]
 
@@ -56,7 +68,7 @@ def list_problems(
 
     Example: harness problems list --suite core
     """
-    suite_dir = find_folder("reference_models", problems_dir, option="--problems-dir") / suite
+    suite_dir = find_suite_folder(suite, problems_dir)
     entries = [_describe_file(path, suite) for path in list_files(suite_dir)]
     if as_json:
         typer.echo(json.dumps({"suite": suite, "problems": entries}))
@@ -66,7 +78,10 @@ def list_problems(
 
 @problems_app.command("check")
 def check_problems(
-    names: Annotated[list[str] | None, typer.Argument(help="Names, or paths of reference files; default: all.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="Names, or paths of reference files; default: all.", autocompletion=complete_problem),
+    ] = None,
     suite: SuiteOption = "core",
     problems_dir: ProblemsDirOption = None,
     device: Annotated[str, typer.Option(envvar="HARNESS_DEVICE", help="auto, cpu or cuda:N.")] = "cpu",
@@ -79,7 +94,7 @@ def check_problems(
 
     Example: harness problems check softmax my_problem.py
     """
-    suite_dir = find_folder("reference_models", problems_dir, option="--problems-dir") / suite
+    suite_dir = find_suite_folder(suite, problems_dir)
     wanted = names or [path.stem for path in list_files(suite_dir)]
     found = {name: _read_named(name, suite_dir) for name in wanted}
     admissions = tuple(_admit_with_progress(found, _choose_device(device)))
@@ -120,18 +135,23 @@ def _describe_workload(problem: Problem, workload: WorkloadName) -> dict[str, An
 def _make_listing(suite: str, entries: list[dict[str, Any]]) -> Table:
     from rich.table import Table
 
+    cells_by_column = zip(*map(_describe_row, entries), strict=True)
+    columns = dict(zip(("problem", "inputs, full", "small", "tags"), cells_by_column, strict=True))
+    shown = {name: cells for name, cells in columns.items() if any(cells)}
     table = Table(title=f"suite {suite}: {len(entries)} problems", show_lines=True)
-    table.add_column("problem", no_wrap=True)
-    table.add_column("inputs, full", overflow="fold")
-    table.add_column("small", overflow="fold")
-    table.add_column("tags")
-    for entry in entries:
-        if "error" in entry:
-            table.add_row(entry["name"], f"not a problem: {entry['error']}", "", "")
-            continue
-        shapes = {workload["name"]: _format_inputs(workload["inputs"]) for workload in entry["workloads"]}
-        table.add_row(entry["name"], shapes["full"], shapes.get("small", "none"), "\n".join(entry["tags"]))
+    for name, cells in shown.items():
+        longest = max(len(line) for cell in cells for line in cell.splitlines())
+        table.add_column(name, overflow="fold", min_width=min(longest, LEAST_WIDTH))
+    for row in zip(*shown.values(), strict=True):
+        table.add_row(*row)
     return table
+
+
+def _describe_row(entry: dict[str, Any]) -> tuple[str, str, str, str]:
+    if "error" in entry:
+        return entry["name"], f"not a problem: {entry['error']}", "", ""
+    shapes = {workload["name"]: _format_inputs(workload["inputs"]) for workload in entry["workloads"]}
+    return entry["name"], shapes["full"], shapes.get("small", ""), "\n".join(entry["tags"])
 
 
 def _format_inputs(inputs: list[dict[str, Any]]) -> str:

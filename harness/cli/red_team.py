@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -40,8 +39,6 @@ class RedTeamOptions:
 
 def run_red_team(options: RedTeamOptions, *, json_output: bool) -> bool:
     """Judges, prints, and settles the certificate after a full run. Whether everything came out as expected."""
-    # As for any evaluation: the judge's own threads must not spin beside a worker that is being timed.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from harness.executors.red_team import RedTeam, RedTeamSettings, choose_files, read_corpus
 
     files = choose_files(read_corpus(_find_corpus(options)), options.only)

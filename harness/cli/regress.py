@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli.completion import complete_run
 from harness.cli.evaluate import (
     AllowLoadOption,
     ArchOption,
@@ -16,6 +17,8 @@ from harness.cli.evaluate import (
     ConfinementOption,
     EmulatedGpuOption,
     JobsOption,
+    LoadTimeoutOption,
+    ReferenceTimeoutOption,
     ResultsDirOption,
     TimeOption,
 )
@@ -30,7 +33,10 @@ WIDE_TERMINAL = 110
 
 
 def regress(
-    runs: Annotated[list[str] | None, typer.Argument(help="Runs to judge again. [default: all evaluated ones]")] = None,
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(help="Runs to judge again. [default: all evaluated ones]", autocompletion=complete_run),
+    ] = None,
     *,
     pins: Annotated[
         Path | None,
@@ -62,6 +68,8 @@ def regress(
     jobs: JobsOption = None,
     allow_load: AllowLoadOption = False,
     call_timeout: CallTimeoutOption = 60.0,
+    load_timeout: LoadTimeoutOption = 120.0,
+    reference_timeout: ReferenceTimeoutOption = 600.0,
     confinement: ConfinementOption = "auto",
     results_dir: ResultsDirOption = Path("results"),
     generated_dir: GeneratedDirOption = Path("generated"),
@@ -96,6 +104,8 @@ def regress(
         jobs=jobs,
         allow_load=allow_load,
         call_timeout_s=call_timeout,
+        load_timeout_s=load_timeout,
+        reference_timeout_s=reference_timeout,
         confinement=confinement,
         results_dir=results_dir,
         generated_dir=generated_dir,

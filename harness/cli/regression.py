@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.domain import (
+    FILE_RUN,
+    TRUNCATED,
     Baseline,
     Candidate,
     Evaluation,
@@ -175,22 +177,26 @@ def _conditions_of(evaluation: Evaluation) -> tuple[Outcome, dict[str, str]]:
 
 def _make_task(stored: StoredEvaluation, source: str | None, options: EvaluateOptions) -> Task:
     """The stored candidate on today's version of its problem, with the stored seed."""
-    from harness.cli.evaluation import find_suite_folder
+    from harness.cli.run_problems import find_judged_problem
     from harness.executors.local import Task
-    from harness.problems.find import find_problem
+    from harness.generate.notes import EXTRACTION
 
     subject = stored.evaluation.subject
     if source is None and subject.candidate_digest:
         raise UsageError(f"the source of candidate {subject.candidate_digest} is not stored")
-    problem = find_problem(subject.problem, find_suite_folder(subject.suite, options.problems_dir))
+    candidate = None if source is None else Candidate(source=source, language=subject.language, rule="stored")
+    if candidate is not None and candidate.digest != subject.candidate_digest:
+        raise UsageError(f"the stored source of candidate {subject.candidate_digest} was edited: evaluate it again")
+    problem = find_judged_problem(subject, options.generated_dir, options.problems_dir)
     if subject.workload != "reduced" and problem.workload(subject.workload) is None:
         raise UsageError(f"the problem has no {subject.workload} workload any more")
     seed = dict(stored.evaluation.environment).get("seed", "")
     return Task(
         subject=replace(subject, problem_digest=problem.digest),
         problem=problem,
-        candidate=None if source is None else Candidate(source=source, language=subject.language, rule="stored"),
+        candidate=candidate,
         seed=int(seed) if seed.isdecimal() else None,
+        notes=tuple(one for one in stored.evaluation.findings if one.check in (EXTRACTION, TRUNCATED)),
     )
 
 
@@ -203,7 +209,7 @@ def check_extraction(rows: Sequence[ResultRow], generated_dir: Path) -> list[Cha
     from harness.store.generated import has_sample, load_sample, locate_run
 
     changes = []
-    latest = {(row.run, row.problem, row.sample, row.turn): row for row in rows if row.run and row.run != "file"}
+    latest = {(row.run, row.problem, row.sample, row.turn): row for row in rows if row.run and row.run != FILE_RUN}
     for (run, problem, sample, turn), row in latest.items():
         key = SampleKey(run=run, problem=problem, sample=sample, turn=turn)
         try:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli.completion import complete_run
 from harness.cli.results import (
     DEFAULT_GENERATED_DIR,
     DEFAULT_RESULTS_DIR,
@@ -33,7 +34,8 @@ MEGABYTE = 1_000_000
 
 def report(
     runs: Annotated[
-        list[str] | None, typer.Argument(metavar="[RUN]...", help="Runs; * and ? match any text or letter.")
+        list[str] | None,
+        typer.Argument(metavar="[RUN]...", help="Runs; * and ? match any text or letter.", autocompletion=complete_run),
     ] = None,
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("report.html"),
@@ -64,6 +66,7 @@ def report(
 
     With costs: harness report --price 'gpt-5*=1.25/10'
     """
+    from harness.cli.folders import list_suite_roots
     from harness.report.html import render_report
     from harness.store.results import ResultFilter, ResultStore
 
@@ -83,24 +86,12 @@ def report(
             runs=runs or (),
             where=matching,
             generated_dir=generated_dir,
-            problems_dir=_find_problems(problems_dir),
+            problems_dirs=list_suite_roots(problems_dir),
             prices=[_parse_price(text) for text in price or ()],
             title=title,
             max_bytes=round(max_mb * MEGABYTE) or None,
         )
     _print_summary(summary, as_json=as_json)
-
-
-def _find_problems(given: Path | None) -> Path | None:
-    """Where the suites are; None where there are none, unless they were asked for."""
-    from harness.cli.folders import find_folder
-
-    try:
-        return find_folder("reference_models", given, option="--problems-dir")
-    except UsageError:
-        if given is not None:
-            raise
-        return None
 
 
 def _parse_price(text: str) -> Price:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from harness.cli.completion import complete_problem, complete_run, complete_suite
 from harness.domain import UsageError
 
 if TYPE_CHECKING:
@@ -15,10 +16,18 @@ if TYPE_CHECKING:
 
 # Filters are flags only, and their parameters are not called `model` or `run`: a HARNESS_MODEL or a `model = ...` in
 # harness.toml that tells `generate` whom to ask must not silently hide the other models here.
-OnlyRun = Annotated[str | None, typer.Option("--run", help="Only this run; * and ? match any text or letter.")]
+OnlyRun = Annotated[
+    str | None,
+    typer.Option("--run", help="Only this run; * and ? match any text or letter.", autocompletion=complete_run),
+]
 OnlyModel = Annotated[str | None, typer.Option("--model", help="Only this model; wildcards as above.")]
-OnlyProblem = Annotated[str | None, typer.Option("--problem", help="Only this problem; wildcards as above.")]
-OnlySuite = Annotated[str | None, typer.Option("--suite", help="Only this suite of problems.")]
+OnlyProblem = Annotated[
+    str | None,
+    typer.Option("--problem", help="Only this problem; wildcards as above.", autocompletion=complete_problem),
+]
+OnlySuite = Annotated[
+    str | None, typer.Option("--suite", help="Only this suite of problems.", autocompletion=complete_suite)
+]
 OnlyOutcome = Annotated[str | None, typer.Option("--outcome", help="Only this outcome, e.g. correct, build_error.")]
 OnlyDevice = Annotated[str | None, typer.Option("--device", help="Only this device: cpu, cuda:0, none.")]
 OnlyWorkload = Annotated[str | None, typer.Option("--workload", help="Only this workload: full or small.")]
@@ -80,7 +89,10 @@ def results(
     ] = None,
     columns: Annotated[
         str | None,
-        typer.Option(envvar="HARNESS_COLUMNS", help="Columns of the table or CSV, separated by commas; all for all."),
+        typer.Option(
+            envvar="HARNESS_COLUMNS",
+            help="Columns of the table, CSV, JSON or Parquet, separated by commas; all for all.",
+        ),
     ] = None,
     group: Annotated[
         str | None,
@@ -130,7 +142,7 @@ def results(
             return
         rows = store.rows(matching, sort=sort, limit=limit or None, history=history)
         if as_json:
-            _print_json(store, list(rows))
+            _print_json(store, list(rows), chosen)
         elif as_csv:
             _print_csv(list(rows), chosen)
         elif parquet:
@@ -179,9 +191,13 @@ def _choose_columns(columns: str | None) -> tuple[str, ...] | None:
     return chosen
 
 
-def _print_json(store: ResultStore, rows: Sequence[ResultRow]) -> None:
-    from harness.report.records import dump_json, evaluation_record
+def _print_json(store: ResultStore, rows: Sequence[ResultRow], columns: Sequence[str] | None) -> None:
+    """Whole evaluations, or these columns of the rows."""
+    from harness.report.records import dump_json, evaluation_record, select_fields
 
+    if columns is not None:
+        typer.echo(dump_json([select_fields(row, columns) for row in rows]))
+        return
     found = (store.get(row.id) for row in rows)
     typer.echo(dump_json([evaluation_record(stored) for stored in found if stored is not None]))
 

@@ -18,6 +18,8 @@ from harness.cli.evaluate import (
     ConfinementOption,
     DeviceOption,
     JobsOption,
+    LoadTimeoutOption,
+    ReferenceTimeoutOption,
     ResultsDirOption,
     TimeOption,
     WorkloadOption,
@@ -44,6 +46,7 @@ from harness.cli.generate import (
     SuiteOption,
     TemperatureOption,
 )
+from harness.domain import HarnessError
 
 
 def run(
@@ -72,6 +75,8 @@ def run(
     time: TimeOption = True,
     allow_load: AllowLoadOption = False,
     call_timeout: CallTimeoutOption = 60.0,
+    load_timeout: LoadTimeoutOption = 120.0,
+    reference_timeout: ReferenceTimeoutOption = 600.0,
     build_timeout: BuildTimeoutOption = 600.0,
     arch: ArchOption = None,
     jobs: JobsOption = None,
@@ -92,10 +97,31 @@ def run(
     Without a model or a key: harness run --provider recorded --language cpp --workload small
     """
     from harness.cli.evaluate import print_json, print_paths, print_report
-    from harness.cli.evaluation import EvaluateOptions, evaluate_tasks, sample_tasks
+    from harness.cli.evaluation import EvaluateOptions, check_plan, evaluate_tasks, sample_tasks
     from harness.cli.generation import GenerateOptions, generate_run, print_notes
     from harness.cli.leaderboard import leaderboard
 
+    options = EvaluateOptions(
+        device=device,
+        gpu=gpu,
+        check_kernels=check,
+        workload=workload,
+        baseline=baseline,
+        again=again,
+        measure_time=time,
+        allow_load=allow_load,
+        call_timeout_s=call_timeout,
+        load_timeout_s=load_timeout,
+        reference_timeout_s=reference_timeout,
+        build_timeout_s=build_timeout,
+        architecture=arch,
+        jobs=jobs,
+        confinement=confinement,
+        results_dir=results_dir,
+        generated_dir=generated_dir,
+        problems_dir=problems_dir,
+        cache_dir=cache_dir,
+    )
     report = generate_run(
         GenerateOptions(
             suite=suite,
@@ -117,28 +143,13 @@ def run(
             generated_dir=generated_dir,
             problems_dir=problems_dir,
             prompts_dir=prompts_dir,
-        )
+            results_dir=results_dir,
+        ),
+        check=lambda plan: check_plan(plan, options),
     )
     print_notes(report)
-    options = EvaluateOptions(
-        device=device,
-        gpu=gpu,
-        check_kernels=check,
-        workload=workload,
-        baseline=baseline,
-        again=again,
-        measure_time=time,
-        allow_load=allow_load,
-        call_timeout_s=call_timeout,
-        build_timeout_s=build_timeout,
-        architecture=arch,
-        jobs=jobs,
-        confinement=confinement,
-        results_dir=results_dir,
-        generated_dir=generated_dir,
-        problems_dir=problems_dir,
-        cache_dir=cache_dir,
-    )
+    if not report.stored + report.already_there:
+        raise HarnessError("no sample came: there is nothing to evaluate")
     evaluated = evaluate_tasks(sample_tasks([report.run], options), options)
     if json_output:
         print_json(evaluated, options, single=False)

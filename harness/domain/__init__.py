@@ -7,6 +7,7 @@ from harness.domain.errors import (
     HarnessError,
     ProblemError,
     ProviderError,
+    ReferenceTimeout,
     StoreError,
     UsageError,
     WireError,
@@ -15,6 +16,7 @@ from harness.domain.errors import (
 )
 from harness.domain.evaluation import (
     EMULATED,
+    TRUNCATED,
     Baseline,
     Block,
     BuildSummary,
@@ -26,24 +28,46 @@ from harness.domain.evaluation import (
     Timing,
     TimingVerdict,
     Trial,
+    chip_of,
 )
 from harness.domain.evidence import Conditions, Plausibility, WithoutOwn, Work
 from harness.domain.generation import (
+    FILE_RUN,
     LANGUAGES,
+    NO_PROMPT,
+    Alternative,
     Candidate,
     Completion,
+    Extraction,
     Language,
     Prompt,
+    ReferenceFile,
     RunManifest,
     Sample,
     SampleKey,
     Usage,
 )
-from harness.domain.problem import Problem, SizeValue, Tolerance, Workload, WorkloadName
+from harness.domain.problem import (
+    MIXED,
+    PROBLEM_FLAGS,
+    PROBLEM_SETTINGS,
+    Problem,
+    SizeValue,
+    Tolerance,
+    Workload,
+    WorkloadName,
+)
 
 __all__ = [
     "EMULATED",
+    "FILE_RUN",
     "LANGUAGES",
+    "MIXED",
+    "NO_PROMPT",
+    "PROBLEM_FLAGS",
+    "PROBLEM_SETTINGS",
+    "TRUNCATED",
+    "Alternative",
     "Baseline",
     "Block",
     "BuildRequest",
@@ -57,6 +81,7 @@ __all__ = [
     "Correctness",
     "DeviceError",
     "Evaluation",
+    "Extraction",
     "Finding",
     "HarnessError",
     "Language",
@@ -66,6 +91,8 @@ __all__ = [
     "ProblemError",
     "Prompt",
     "ProviderError",
+    "ReferenceFile",
+    "ReferenceTimeout",
     "RunManifest",
     "Sample",
     "SampleKey",
@@ -85,4 +112,5 @@ __all__ = [
     "WorkerTimeout",
     "Workload",
     "WorkloadName",
+    "chip_of",
 ]

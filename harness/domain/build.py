@@ -34,14 +34,17 @@ class BuildRequest:
 
     @property
     def needs_cuda(self) -> bool:
-        if self.with_cuda is not None:
-            return self.with_cuda
+        return self.has_cuda_sources if self.with_cuda is None else self.with_cuda
+
+    @property
+    def has_cuda_sources(self) -> bool:
         return bool(self.cuda_sources) or any(name.endswith((".cu", ".cuh")) for name, _ in self.files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildResult:
-    """The outcome of one request. `extension` is the path of the shared object when there is one."""
+    """The outcome of one request. `extension` is the path of the shared object when there is one; `reason` says why the
+    lane was not the fast one."""
 
     key: str
     status: BuildStatus
@@ -49,6 +52,7 @@ class BuildResult:
     log: str
     duration_s: float
     lane: str = "plain"
+    reason: str = ""
 
     def __post_init__(self) -> None:
         if (self.extension is not None) != (self.status in ("built", "cached")):

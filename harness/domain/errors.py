@@ -14,6 +14,10 @@ class ProblemError(HarnessError):
     """A problem file cannot be read, does not import, lacks a function, or is not fit to be scored."""
 
 
+class ReferenceTimeout(ProblemError):
+    """Code of a problem file ran longer than it may."""
+
+
 class ProviderError(HarnessError):
     """A model's endpoint gave no usable answer, after all retries."""
 

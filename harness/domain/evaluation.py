@@ -12,6 +12,7 @@ from harness.domain.generation import Language
 from harness.domain.problem import WorkloadName
 
 Baseline = Literal["eager", "compile"]
+TRUNCATED = "truncated"  # the check that notes an answer without a whole program, cut off by the token limit
 EMULATED = "emulated"  # the device: CUDA on the CPU, correctness without time
 TimingVerdict = Literal["faster", "tie", "slower", "unreliable", "unconfirmed"]
 
@@ -79,10 +80,10 @@ class Correctness:
 class Block:
     """One timed block: the same number of calls by baseline and candidate, each on fresh inputs.
 
-    `*_claim_us` is the worker's own time per call, `*_judge_us` the judge's (it contains the exchange), and
-    `*_copy_us`, in some blocks, how long after that the outputs lay in the judge's hands. On a GPU `*_awake_us` is how
-    long each side had seen the inputs before it said that it was awake and waited to be told to go, and `*_busy_us`,
-    where that was watched, how busy it was while it had been shown inputs and not told to go.
+    `*_claim_us` is the worker's own time per call, `*_judge_us` the judge's (it contains the exchange, and on a GPU all
+    of the window but waking), and `*_copy_us`, in some blocks on a CPU, how long after that the outputs lay in the
+    judge's hands. On a GPU `*_wake_us` is how long the worker took to obey the signal to wake, and `*_snapshot_us` how
+    long the judge took to copy the outputs.
     """
 
     calls: int
@@ -92,10 +93,10 @@ class Block:
     candidate_judge_us: float
     baseline_copy_us: float | None = None
     candidate_copy_us: float | None = None
-    baseline_awake_us: float | None = None
-    candidate_awake_us: float | None = None
-    baseline_busy_us: float | None = None
-    candidate_busy_us: float | None = None
+    baseline_wake_us: float | None = None
+    candidate_wake_us: float | None = None
+    baseline_snapshot_us: float | None = None
+    candidate_snapshot_us: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,13 +136,14 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildSummary:
-    """What building this candidate cost: one entry per captured extension."""
+    """What building this candidate cost: one key per captured extension. `reason`: why the lane is not the fast one."""
 
     keys: tuple[str, ...]
     cached: bool
     duration_s: float
     lane: str
     log: str
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +164,11 @@ class Subject:
     device: str  # "cpu", "cuda:0", "emulated"; "none" for what never reached a device
     workload: WorkloadName
     baseline: Baseline
+
+
+def chip_of(device: str, hardware: str) -> str:
+    """The chip that evaluations are kept apart by: `hardware` on a CPU or GPU; "" where no time depends on it."""
+    return hardware if device == "cpu" or device.startswith("cuda") else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +213,11 @@ class Evaluation:
         if self.timing.verdict == "tie":
             return 1.0
         return None if self.timing.verdict in ("unreliable", "unconfirmed") else self.timing.speedup
+
+    @property
+    def findings_summary(self) -> str:
+        """Severity and check of every finding, on one line."""
+        return "; ".join(f"{finding.severity}: {finding.check}" for finding in self.findings)
 
     @property
     def hardware(self) -> str:

@@ -13,8 +13,7 @@ WithoutOwn = Literal["changed", "unchanged", "failed", "not_tried"]
 class Conditions:
     """The machine while a timing was taken. `disturbed` says why the timing is not to be relied on; "" if it is calm.
 
-    `foreign_load` is processor time that other processes took, in cores (1.0: one core the whole time);
-    `device_slowdown` how much longer the judge's own work took on the GPU than when nobody else used it.
+    `foreign_load` is processor time that other processes took, in cores (1.0: one core the whole time).
     """
 
     foreign_load: float | None = None
@@ -22,7 +21,6 @@ class Conditions:
     clock_high_mhz: float | None = None
     temperature_c: float | None = None
     throttle_reasons: tuple[str, ...] = ()
-    device_slowdown: float | None = None
     disturbed: str = ""
 
 

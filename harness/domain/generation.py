@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Literal
+from typing import Any, Literal
 
 Language = Literal["cuda", "cpp"]
 LANGUAGES: tuple[Language, ...] = ("cuda", "cpp")
+FILE_RUN, NO_PROMPT = "file", "-"  # of a candidate that was given as a file: no model wrote it in a run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +50,8 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """One raw answer, kept whole. `text` is None when the endpoint sent no content (it may still hold reasoning)."""
+    """One raw answer, kept whole. `text` is the content, with any tool calls after it as `<tool_call>` elements; None
+    when the endpoint sent neither (it may still hold reasoning)."""
 
     text: str | None
     reasoning: str | None = None
@@ -61,12 +63,45 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """A program of a completion that was not taken, its lines in the text (from 1, both included), and why."""
+
+    rule: str
+    first_line: int
+    last_line: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extraction:
+    """How a candidate was chosen: its own rule and lines, why it was taken, the lines of other blocks that were joined
+    with it, and the programs that were not taken. `more_alternatives` are counted, not listed."""
+
+    rule: str
+    first_line: int
+    last_line: int
+    reason: str
+    joined: tuple[tuple[int, int], ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
+    more_alternatives: int = 0
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Extraction:
+        """The inverse of `dataclasses.asdict`. Raises KeyError or TypeError for what is none."""
+        joined = tuple((first, last) for first, last in record["joined"])
+        alternatives = tuple(Alternative(**one) for one in record["alternatives"])
+        return cls(**record | {"joined": joined, "alternatives": alternatives})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A program found in a completion (or given as a file). `rule` names the extraction rule that found it."""
+    """A program found in a completion (or given as a file). `rule` names the extraction rule that found it, and
+    `extraction` says why; two that differ only in that are the same."""
 
     source: str
     language: Language
     rule: str
+    extraction: Extraction | None = field(default=None, compare=False)
 
     @property
     def digest(self) -> str:
@@ -74,8 +109,19 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceFile:
+    """A problem of a run that is no suite's: `path` is where it was read, its text is kept with the run."""
+
+    name: str
+    path: str
+    digest: str
+    requires_kernel: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunManifest:
-    """One `generate` invocation: everything needed to issue it again and to resume it."""
+    """One `generate` invocation: everything needed to issue it again and to resume it. `files` are those of `problems`
+    that were given as files."""
 
     run: str
     suite: str
@@ -91,6 +137,10 @@ class RunManifest:
     base_url: str | None = None
     gpu: str | None = None
     max_tokens: int | None = None
+    files: tuple[ReferenceFile, ...] = ()
+
+    def find_file(self, problem: str) -> ReferenceFile | None:
+        return next((file for file in self.files if file.name == problem), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,3 +154,4 @@ class Sample:
     language: Language
     completion: Completion | None
     candidate: Candidate | None
+    max_tokens: int | None = None

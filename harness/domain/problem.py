@@ -8,6 +8,11 @@ from typing import Literal
 
 WorkloadName = Literal["full", "small", "reduced"]  # reduced: cut by `harness.problems.reduce`
 SizeValue = int | float | bool | str | tuple[int, ...]
+MIXED = "mixed"  # inputs as given, with each of the stress distributions in secret places
+NO_STRESS = ("as_given", "integers", "padded")
+PROBLEM_FLAGS = ("ALLOW_TF32", "DETERMINISTIC", "TRAINING", "SEEDED_CALLS", "DYNAMIC_SHAPES", "DYNAMIC_WEIGHTS")
+# Module-level names of a problem file that are read by the harness and are no part of the reference.
+PROBLEM_SETTINGS = ("SMALL", "TAGS", "TOLERANCE", "DISTRIBUTIONS", *PROBLEM_FLAGS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +50,10 @@ class Problem:
     """One reference file. `source` is its exact text; `digest` names this version of it.
 
     What a problem declares is required of its candidates: with `dynamic_shapes` they must work on nearby shapes, with
-    `dynamic_weights` after their weights were changed; otherwise failing there is only a finding. `nondeterministic`:
-    two runs on the same inputs may differ within the tolerance. `training`: models are in training mode, and their
-    buffers are compared. `requires_kernel` (from the suite): a candidate without a kernel of its own is rejected.
+    `dynamic_weights` after their weights were changed, with `deterministic` two calls on the same inputs must agree bit
+    for bit; otherwise failing there is only a finding. `training`: models are in training mode, and their buffers are
+    compared. `seeded_calls`: where the reference draws random numbers, torch is seeded before each call.
+    `requires_kernel` (from the suite): a candidate without a kernel of its own is rejected.
     """
 
     name: str
@@ -59,11 +65,13 @@ class Problem:
     distributions: tuple[str, ...] = ("as_given",)
     allow_tf32: bool = False
     summary: str = ""
-    nondeterministic: bool = False
+    deterministic: bool = False
     training: bool = False
+    seeded_calls: bool = False
     dynamic_shapes: bool = False
     dynamic_weights: bool = False
     requires_kernel: bool = False
+    path: str = field(default="", compare=False)  # where it was read; "" for one that is no file
 
     def __post_init__(self) -> None:
         names = [workload.name for workload in self.workloads]
@@ -73,6 +81,11 @@ class Problem:
     @property
     def digest(self) -> str:
         return sha256(self.source.encode()).hexdigest()[:16]
+
+    @property
+    def stress_distributions(self) -> tuple[str, ...]:
+        """Declared distributions of other values, which may be mixed with the given ones."""
+        return tuple(name for name in self.distributions if name not in NO_STRESS)
 
     def workload(self, name: WorkloadName) -> Workload | None:
         return next((workload for workload in self.workloads if workload.name == name), None)

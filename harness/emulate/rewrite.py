@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from harness.emulate.declarations import read_shared_declaration, write_shared_declaration
 from harness.emulate.host_names import rename_host_names
+from harness.emulate.indices import rewrite_indices
 from harness.emulate.launches import find_callee, find_chevrons_end
 from harness.emulate.plainness import PlainKernels
 from harness.emulate.ptx import write_ptx
@@ -26,12 +27,6 @@ _NOT_A_KERNEL_NAME = LAUNCH_BOUNDS | frozenset({
     "__attribute__", "__align__", "alignas", "__cluster_dims__", "__maxnreg__", "__declspec",
     "__block_size__", "decltype", "enable_if_t",
 })  # fmt: skip
-_INDICES = {
-    "threadIdx": "(::harness_emulator::current->thread)",
-    "blockIdx": "(::harness_emulator::current->block->index)",
-    "blockDim": "(::harness_emulator::current->block->launch->block)",
-    "gridDim": "(::harness_emulator::current->block->launch->grid)",
-}
 _ASK_ABOUT_KERNELS = frozenset({
     "cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaFuncSetAttribute", "cudaFuncGetAttributes",
     "cudaOccupancyMaxActiveBlocksPerMultiprocessor", "cudaOccupancyMaxPotentialBlockSize", "cudaFuncSetCacheConfig",
@@ -112,7 +107,7 @@ def rewrite_device_source(
     plain = PlainKernels(work.tokens, checked)
     kernels = tuple(_find_kernels(work))
     inside = _rewrite_kernels(work, kernels, plain)
-    _rewrite_indices(work, inside)
+    rewrite_indices(work.tokens, work.edit, inside)
     _rewrite_assembly(work)
     _rewrite_launches(work)
     _rewrite_kernel_arguments(work)
@@ -223,16 +218,6 @@ def _rewrite_kernels(work: Rewrite, kernels: tuple[Kernel, ...], plain: PlainKer
             if closing is not None:
                 work.blank(at, closing)
     return inside
-
-
-def _rewrite_indices(work: Rewrite, inside: list[tuple[int, int]]) -> None:
-    for at, token in enumerate(work.tokens):
-        if token.text in _INDICES and token.kind == "word":
-            before = step(work.tokens, at, -1)
-            if before is not None and work.tokens[before].text in (".", "->"):
-                continue
-            is_local = not token.directive and any(low < at < high for low, high in inside)
-            work.edit(at, f"(harness_place.{token.text})" if is_local else _INDICES[token.text])
 
 
 def _rewrite_launches(work: Rewrite) -> None:

@@ -1,4 +1,5 @@
-"""Evaluates on this machine: builds ahead on every core, then judges one candidate after another on its device.
+"""Evaluates on this machine: builds ahead on every core, then judges one candidate after another on its device; in
+batches where kernels are emulated.
 
 On the CPU nothing is built while something is timed. CUDA candidates are judged on a GPU, or emulated where there is
 none. What has no device is judged (built, linked, loaded) during the build phase, since nothing of it is timed. Every
@@ -13,14 +14,24 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 from harness.build import Builder, Toolchain, default_cache_folder, find_machine_folder, probe_toolchain
 from harness.build.cache import DEFAULT_LIMIT_BYTES
-from harness.domain import EMULATED, Candidate, Evaluation, Language, Problem, Subject
+from harness.domain import (
+    EMULATED,
+    TRUNCATED,
+    Candidate,
+    Evaluation,
+    Finding,
+    Language,
+    Outcome,
+    Problem,
+    Subject,
+)
 from harness.emulate import Emulation
 from harness.executors.certified import check_standing
 from harness.judge.ceilings import CeilingStore
@@ -36,26 +47,32 @@ from harness.judge.forkserver import Forkserver
 from harness.judge.kernel_check import KernelChecker
 from harness.judge.memory_limit import keep_freed_memory
 from harness.judge.noise import NoiseFloors
+from harness.problems.time_limit import DEFAULT_LIMIT_S, set_reference_limit
 
 NO_DEVICE = "none"
+BATCH_PER_JOB = 2
+FEW_BUILDS = 2  # for which the fast lane's kit is not made ahead
 Stage = Literal["build", "judge"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """One candidate to be judged. `candidate` None: no code was found. The subject's device is filled in here.
-    `seed`: that of an earlier evaluation, to be made again; None draws a secret one."""
+    `seed`: that of an earlier evaluation, to be made again; None draws a secret one. `notes` on the answer that the
+    candidate came from join the findings."""
 
     subject: Subject
     problem: Problem
     candidate: Candidate | None
     seed: int | None = None
+    notes: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSettings:
     """`device` "auto", "cpu", "emulated" or "cuda:N"; `jobs` builds at a time; `architecture` as in
-    TORCH_CUDA_ARCH_LIST. `gpu` names what is emulated (None: the usual); `check_kernels` None: where emulated."""
+    TORCH_CUDA_ARCH_LIST. `gpu` names what is emulated (None: the usual); `check_kernels` None: where emulated.
+    `reference_timeout_s` is for each step of a problem file, and holds in the whole process."""
 
     device: str = "auto"
     gpu: str | None = None
@@ -65,11 +82,27 @@ class LocalSettings:
     cache: Path | None = None
     confinement: str = "auto"
     build_timeout_s: float = 600.0
+    reference_timeout_s: float = DEFAULT_LIMIT_S
     max_cache_bytes: int = DEFAULT_LIMIT_BYTES
     judge: JudgeSettings = field(default_factory=JudgeSettings)
 
 
 Report = Callable[[Stage, Task, Evaluation | None], None]
+_Built = tuple[Evaluation | None, ExitStack]  # the verdict of what is only built, reserved until it is reported
+Reserve = Callable[[Task], AbstractContextManager[bool]]
+
+
+def reserve_always(task: Task) -> AbstractContextManager[bool]:
+    """Every task is this process's own."""
+    return nullcontext(True)
+
+
+def _evaluate(judge: Judge, task: Task) -> Evaluation:
+    """The verdict, with the notes on the answer; where that held no program, they may say why."""
+    evaluation = judge.evaluate(task.subject, task.problem, task.candidate, seed=task.seed)
+    causes = [note.message for note in task.notes if note.check == TRUNCATED]
+    message = causes[0] if causes and evaluation.outcome is Outcome.NO_CODE else evaluation.message
+    return replace(evaluation, message=message, findings=(*evaluation.findings, *task.notes))
 
 
 class LocalExecutor:
@@ -77,6 +110,8 @@ class LocalExecutor:
 
     def __init__(self, settings: LocalSettings) -> None:
         self._settings = settings
+        self._jobs = settings.jobs or len(os.sched_getaffinity(0))
+        set_reference_limit(settings.reference_timeout_s)
         self.confinement: Confinement = probe_confinement(settings.confinement)
         self.toolchain: Toolchain = probe_toolchain(settings.architecture)
         self._forkserver = Forkserver(self.confinement)
@@ -92,7 +127,7 @@ class LocalExecutor:
 
     @property
     def build_counts(self) -> dict[str, int]:
-        """How many builds ended how so far: built, cached, failed, refused, timeout; `fast` of the built ones."""
+        """How many builds ended how so far, by status, lane and reason: see `Builder.counts`."""
         total: Counter[str] = Counter()
         for builder in self._builders.values():
             total.update(builder.counts)
@@ -108,30 +143,59 @@ class LocalExecutor:
         device = self._judge(language)[1]
         return "" if device is None or device.target is None else device.target.name
 
-    def run(self, tasks: Sequence[Task], report: Report) -> None:
-        """Judges every task and reports each as it ends, in this thread. Stages: built ("build"), judged ("judge")."""
+    def run(self, tasks: Sequence[Task], report: Report, reserve: Reserve = reserve_always) -> list[Task]:
+        """Judges every task and reports each as it ends, in this thread. Stages: built ("build"), judged ("judge").
+
+        `reserve` is held while a task is built, and from its judging until it is reported; tasks that it refuses
+        (False) are returned.
+        """
         for language in {task.subject.language for task in tasks}:
             self._judge(language)  # devices are opened before threads start
-        placed = [self._place(task) for task in tasks]
-        self._build_ahead(placed, report)
-        for task in placed:
-            judge, device = self._judge(task.subject.language)
-            if device is not None:
+        if len(tasks) > FEW_BUILDS:
+            for builder in self._builders.values():
+                builder.expect_many()
+        left = {id(task): task for task in map(self._place, tasks)}
+
+        def take(stage: Stage, task: Task, evaluation: Evaluation | None) -> None:
+            if evaluation is not None:
+                del left[id(task)]
+            report(stage, task, evaluation)
+
+        for batch in self._split(list(left.values())):
+            self._build_ahead(batch, take, reserve)
+            for task in batch:
+                self._judge_one(task, take, reserve)
+        return list(left.values())
+
+    def _judge_one(self, task: Task, report: Report, reserve: Reserve) -> None:
+        judge, device = self._judge(task.subject.language)
+        if device is None:
+            return
+        with reserve(task) as reserved:
+            if reserved:
                 with nullcontext() if device.is_emulated else hold_device(device.name):
-                    evaluation = judge.evaluate(task.subject, task.problem, task.candidate, seed=task.seed)
+                    evaluation = _evaluate(judge, task)
                 report("judge", task, evaluation)
+
+    def _split(self, tasks: list[Task]) -> Iterator[list[Task]]:
+        """Batches that are built and then judged: small ones where kernels are emulated, which takes so long to build
+        for that no verdict would be there for an hour; elsewhere all at once."""
+        emulated = [task for task in tasks if task.subject.device == EMULATED]
+        yield [task for task in tasks if task.subject.device != EMULATED]
+        size = BATCH_PER_JOB * self._jobs
+        yield from (emulated[start : start + size] for start in range(0, len(emulated), size))
 
     def _place(self, task: Task) -> Task:
         return replace(task, subject=replace(task.subject, device=self.device_name(task.subject.language)))
 
-    def _build_ahead(self, tasks: Sequence[Task], report: Report) -> None:
-        jobs = self._settings.jobs or len(os.sched_getaffinity(0))
-        with ThreadPoolExecutor(max_workers=jobs) as pool:
-            running = {pool.submit(self._build_one, task): task for task in tasks}
+    def _build_ahead(self, tasks: Sequence[Task], report: Report, reserve: Reserve) -> None:
+        with ThreadPoolExecutor(max_workers=self._jobs) as pool:
+            running = {pool.submit(self._build_one, task, reserve): task for task in tasks}
             try:
                 for future, task in _as_completed(running):
-                    evaluation = future.result()
-                    report("build" if evaluation is None else "judge", task, evaluation)
+                    evaluation, reservation = future.result()
+                    with reservation:
+                        report("build" if evaluation is None else "judge", task, evaluation)
             except BaseException:
                 for future in running:
                     future.cancel()
@@ -139,13 +203,16 @@ class LocalExecutor:
                 self._forkserver.close()
                 raise
 
-    def _build_one(self, task: Task) -> Evaluation | None:
+    def _build_one(self, task: Task, reserve: Reserve) -> _Built:
         judge, device = self._judge(task.subject.language)
-        if device is None:
-            return judge.evaluate(task.subject, task.problem, task.candidate, seed=task.seed)
-        if task.candidate is not None:
-            judge.prebuild(task.problem, task.subject.workload, task.candidate)
-        return None
+        with ExitStack() as reservation:
+            if not reservation.enter_context(reserve(task)):
+                return None, ExitStack()
+            if device is None:
+                return _evaluate(judge, task), reservation.pop_all()
+            if task.candidate is not None:
+                judge.prebuild(task.problem, task.subject.workload, task.candidate)
+        return None, ExitStack()
 
     def _judge(self, language: Language) -> tuple[Judge, JudgeDevice | None]:
         if language not in self._judges:
@@ -203,7 +270,7 @@ def _describe_emulation(device: JudgeDevice, *, checked: bool = False) -> Emulat
     return None if device.target is None else Emulation(target=device.target, checked=checked)
 
 
-def _as_completed(running: dict[Future[Evaluation | None], Task]) -> Iterator[tuple[Future[Evaluation | None], Task]]:
+def _as_completed(running: dict[Future[_Built], Task]) -> Iterator[tuple[Future[_Built], Task]]:
     """Futures as they end. Waits in short steps, so that Ctrl-C is heard at once."""
     left = set(running)
     while left:

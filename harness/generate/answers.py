@@ -10,6 +10,7 @@ from harness.domain import Completion, Usage
 from harness.generate.retries import AttemptFailed
 
 _SHOWN_CHARACTERS = 160
+_ESCAPED_LESS = "\\u003c"
 
 
 def read_answer(body: str, *, latency_s: float) -> Completion:
@@ -64,14 +65,23 @@ def _first(choices: object) -> dict[str, Any]:
 
 
 def _read_text(message: dict[str, Any]) -> str | None:
-    """Content as text; some endpoints send a list of parts. A refusal is what the model said instead."""
+    """Content as text, then the tool calls; some endpoints send a list of parts. A refusal is what the model said
+    instead."""
     content = message.get("content")
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict)]
-        return "".join(part for part in parts if isinstance(part, str))
-    if isinstance(content, str):
-        return content
-    return _text_or_none(message.get("refusal"))
+        content = "".join(part for part in parts if isinstance(part, str))
+    calls = message.get("tool_calls")
+    functions = [call.get("function") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    if any(functions):
+        texts = [_text_or_none(content) or "", *map(_write_call, filter(None, functions))]
+        return "\n".join(text for text in texts if text) + "\n"
+    return content if isinstance(content, str) else _text_or_none(message.get("refusal"))
+
+
+def _write_call(function: object) -> str:
+    """A tool call as models without an interface for them write it; nothing in it can be taken for a tag."""
+    return f"<tool_call>\n{json.dumps(function).replace('<', _ESCAPED_LESS)}\n</tool_call>"
 
 
 def _read_usage(usage: object) -> Usage:

@@ -1,263 +1,273 @@
-"""Finds the program in a raw completion, and says which rule found it. Reads text only: nothing is run or imported.
+"""Finds the program that a raw completion submits, and says why it was chosen. Reads text only: nothing is run or
+imported.
 
-The rules, strongest first; within a rule the last program of the text wins:
+`blocks` lists what may be a program, `programs` says what is one, `remarks` what the answer says of it. Of several
+programs the one that the answer submits or recommends is taken, before one without a remark, before an alternative or
+an earlier version, before one that it rejects; of equal ones the last. A program without its closing fence counts less
+than any that the answer does not reject. When no block parses, one that holds `class ModelNew` is handed on
+(`unparsable_fence`), so that the evaluation can say what is wrong with it.
 
-- `fence`: a closed code block as CommonMark sees it (any tag, backticks or tildes, inside lists and quotes).
-- `loose_fence`: lines between two fence lines that CommonMark pairs otherwise (a stray fence before the program, a
-  draft that was never closed, a fence indented too far). It competes with `fence`: the later program wins.
-- `unclosed_fence`: the text after the last fence line, when the answer ends without closing it.
-- `bare_file`: the whole answer, without any fence around it.
-- `unparsable_fence`: no program of the answer parses, but a block holds `class ModelNew`. It is handed on, so that
-  the evaluation can say what is wrong with it.
+A block that needs names which it does not bind is joined with the blocks that bind them, such as imports or a kernel,
+and a C++ or CUDA block becomes the string that the module reads. Where joining does not give a program, the block
+stands alone.
 
-A program counts when it parses and defines `ModelNew` at its top level: as a class, or as another name of a class
-that the same program defines. A class of nothing but `...` is an ellipsis in prose, not a program.
-
-Reasoning is never graded. What stands between `<think>` and `</think>`, before a first `</think>`, or after a
-`<think>` that nothing closes, is a draft; so is the separate reasoning that an endpoint sends. When the answer has no
-program there is no candidate: grading a draft would score what the model did not submit. Text without any such tag
-is all answer.
-
-Line ends are normalised to `\\n` (a carriage return inside a C++ string would not survive the compiler anyway), and
-characters that cannot be encoded are replaced. Nothing else of a program is changed.
+Reasoning is never graded, neither in tags nor as the separate reasoning that an endpoint sends. When the answer has no
+program there is no candidate: grading a draft would score what the model did not submit.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cache
-from typing import Literal
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
-from markdown_it import MarkdownIt
+from harness.domain import Alternative, Candidate, Completion, Extraction, Language
+from harness.generate import remarks
+from harness.generate.blocks import Answer, Block, Rule, normalise, split_answers
+from harness.generate.joining import join_blocks
+from harness.generate.programs import is_broken_program, is_program, may_define_entry_point, parse, repair
+from harness.generate.remarks import EARLIER, Remark
 
-from harness.domain import Candidate, Completion, Language
-
-ENTRY_POINT = "ModelNew"
-Rule = Literal["fence", "loose_fence", "unclosed_fence", "bare_file", "unparsable_fence"]
-
-# A quoted tag is talk about tags. Three backticks before a tag are a fence that ends there, not a quotation.
-_NOT_QUOTED = r"(?<![\"'])(?<!(?<!``)`)"
-_TAG = re.compile(rf"^[ \t]*<(?P<open>think(?:ing)?)>|{_NOT_QUOTED}</think(?:ing)?>", re.IGNORECASE | re.MULTILINE)
-_FENCE_LINE = re.compile(r"^[ \t>]*(?:`{3,}[^`]*|~{3,}.*)$")
-_SAYS_ENTRY_POINT = re.compile(rf"^[ \t>]*class\s+{ENTRY_POINT}\b", re.MULTILINE)
+# What a rule's program counts less than one in a fence; see `remarks` for the weights of what the text says.
+_HANDICAPS: dict[Rule, int] = {
+    "unclosed_fence": -4, "unparsable_fence": -5, "diff": -6, "bare_file": -7, "bare_part": -8, "tool_call": 1
+}  # fmt: skip
+_MOST_COMPARED = 200  # the last programs of an answer
+_MOST_ALTERNATIVES = 50
+_SHOWN_CHARACTERS = 120
 # A docstring may hold fences of its own; more than this many lines further the end of a program is not looked for.
 _FENCES_AHEAD = 8
+_MOST_CUTS = 20
+# Lines that are paired otherwise than CommonMark pairs them are parsed again and again: up to so many characters.
+_MOST_PARSED_AGAIN = 1_000_000
+_PROGRAM_START = re.compile(r"^(?:import\s+[\w.]+|from\s+[\w.]+\s+import\b|class\s+\w+|def\s+\w+|@\w+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A program, the rule that found it, and its lines in the text (1-based, both included, without the fences)."""
+    """A program, the rule that found it, its lines in the text (1-based, both included, without the fences), and why
+    it was chosen."""
 
     source: str
     rule: Rule
     first_line: int
     last_line: int
+    extraction: Extraction | None = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """Lines `start` to `end` (excluded) of the text, 0-based, as a possible program."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choice:
+    """A program of an answer and what the answer says of it."""
 
-    source: str
-    start: int
-    end: int
+    block: Block
+    answer: Answer
+    remark: Remark
 
-    def found_by(self, rule: Rule) -> Found:
-        return Found(source=self.source, rule=rule, first_line=self.start + 1, last_line=self.end)
+    @property
+    def standing(self) -> tuple[int, int]:
+        return self.remark.weight + _HANDICAPS.get(self.block.rule, 0), self.block.start
 
 
 def extract_candidate(completion: Completion, language: Language) -> Candidate | None:
     """The program that the completion's text submits, or None: an empty answer, prose only, drafts only."""
     found = find_code(completion.text or "")
-    return Candidate(source=found.source, language=language, rule=found.rule) if found else None
+    if found is None:
+        return None
+    return Candidate(source=found.source, language=language, rule=found.rule, extraction=found.extraction)
 
 
 def find_code(text: str) -> Found | None:
     """The submitted program of a raw answer. Takes any text and never raises."""
-    text = _normalise(text)
-    answers = [_Answer.read(part, first_line) for part, first_line in _split_answers(text)]
-    for find in (_find_fenced, _find_unclosed, _find_bare, _find_unparsable):
-        for answer in reversed(answers):
-            if (found := find(answer)) is not None:
-                return found
+    answers = [Answer.read(part, first_line) for part, first_line in split_answers(normalise(text))]
+    blocks = [(block, answer) for answer in answers for block in _find_programs(answer)]
+    if not blocks:
+        return None
+    blocks.sort(key=lambda found: found[0].start)
+    choices = sorted(_judge(blocks[-_MOST_COMPARED:]), key=lambda choice: choice.standing)
+    taken, lost = choices[-1], choices[-2::-1]
+    block, parts = join_blocks(taken.block, taken.answer, lambda one: _read_remark(one, taken.answer).weight < EARLIER)
+    extraction = Extraction(
+        rule=block.rule,
+        first_line=block.start + 1,
+        last_line=block.end,
+        reason=_explain_choice(taken, lost),
+        joined=tuple((part.start + 1, part.end) for part in parts),
+        alternatives=tuple(_describe_alternative(choice, taken) for choice in lost[:_MOST_ALTERNATIVES]),
+        more_alternatives=len(blocks) - 1 - min(len(lost), _MOST_ALTERNATIVES),
+    )
+    return Found(
+        source=block.source, rule=block.rule, first_line=block.start + 1, last_line=block.end, extraction=extraction
+    )
+
+
+def _find_programs(answer: Answer) -> list[Block]:
+    """Every program of an answer, and every block that was to be one."""
+    found = [program for block in (*answer.closed, *answer.others) if (program := _read_program(block))]
+    found += _find_loose(answer, found)
+    found += _find_unclosed(answer)
+    found += _find_broken(answer, found)
+    return found or _find_bare(answer)
+
+
+def _read_program(block: Block) -> Block | None:
+    """The block if it is a program, as it is or without prompts."""
+    if is_program(block.source):
+        return block
+    repaired = repair(block.source) if may_define_entry_point(block.source) else block.source
+    return replace(block, source=repaired) if repaired != block.source and is_program(repaired) else None
+
+
+def _find_loose(answer: Answer, found: Sequence[Block]) -> list[Block]:
+    """Programs between two fence lines, outside of those found: the last opening line before a definition that gives
+    one, with the nearest closing line."""
+    taken = sorted((block.start - answer.first_line, block.end - answer.first_line) for block in found)
+    starts = [start for start, _ in taken]
+    loose: list[Block] = []
+    budget, upper = _MOST_PARSED_AGAIN, len(answer.lines)
+    for line in reversed(range(len(answer.lines))):
+        if line >= upper or not may_define_entry_point(answer.lines[line]):
+            continue
+        place = bisect_left(starts, line + 1)
+        lower = taken[place - 1][1] if place else 0
+        if lower > line:  # within a program that was found
+            continue
+        until = min(upper, starts[place] if place < len(starts) else upper)
+        for cut in _cut_around(answer, line, lower, until):
+            budget -= len(cut.source)
+            if budget < 0:
+                return loose
+            if is_program(cut.source):
+                loose.append(cut)
+                upper = cut.start - answer.first_line
+                break
+    return loose
+
+
+def _cut_around(answer: Answer, line: int, lower: int, until: int) -> Iterator[Block]:
+    """The lines between two fence lines around `line`, within `lower` and `until`."""
+    fences = answer.fences
+    before = bisect_left(fences, line)
+    for opening in range(before - 1, max(before - 1 - _FENCES_AHEAD, -1), -1):
+        if fences[opening] < lower:
+            return
+        for end in fences[max(opening + 1, before) : opening + 1 + _FENCES_AHEAD]:
+            if end >= until:
+                break
+            yield answer.cut(fences[opening] + 1, end, "loose_fence")
+
+
+def _find_unclosed(answer: Answer) -> list[Block]:
+    unclosed = [block for block in answer.fenced if not block.closed][-1:]
+    if answer.fences:
+        unclosed.append(answer.cut(answer.fences[-1] + 1, len(answer.lines), "unclosed_fence"))
+    return [block for block in unclosed if is_program(block.source)][:1]
+
+
+def _find_broken(answer: Answer, found: Sequence[Block]) -> list[Block]:
+    """Blocks that hold the class and do not parse, and no program that does."""
+    starts = sorted(block.start for block in found)
+    empty = [block for block in answer.fenced if bisect_left(starts, block.start) == bisect_left(starts, block.end)]
+    return [replace(block, rule="unparsable_fence") for block in empty if is_broken_program(block.source)]
+
+
+def _find_bare(answer: Answer) -> list[Block]:
+    """The whole answer; a lone fence line at its end closes what a prompt had opened. Or its lines between prose."""
+    if len(answer.fences) > 1 or not may_define_entry_point(answer.text):
+        return []
+    end = answer.fences[0] if answer.fences else len(answer.lines)
+    bare = _read_program(answer.cut(0, end, "bare_file"))
+    part = None if bare or parse(answer.text) else _find_bare_part(answer, end)
+    return [block for block in (bare, part) if block]
+
+
+def _find_bare_part(answer: Answer, end: int) -> Block | None:
+    """The longest run of lines that is a program: from a line that begins one to where the prose goes on."""
+    budget = _MOST_PARSED_AGAIN
+    for start in [n for n, line in enumerate(answer.lines[:end]) if _PROGRAM_START.match(line)][:_MOST_CUTS]:
+        until = end
+        for _ in range(_MOST_CUTS):
+            while until > start and not answer.lines[until - 1].strip():
+                until -= 1
+            cut = answer.cut(start, until, "bare_part")
+            budget -= len(cut.source)
+            if budget < 0 or not may_define_entry_point(cut.source):
+                break
+            if is_program(cut.source):
+                return cut
+            until = min(start + _find_error_line(cut.source) - 1, until - 1)
     return None
 
 
-def _normalise(text: str) -> str:
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    return text.encode("utf-8", "replace").decode("utf-8")
+def _find_error_line(source: str) -> int:
+    """The first line that Python cannot read, counted from 1."""
+    try:
+        ast.parse(source)
+    except SyntaxError as error:
+        return error.lineno or 1
+    except (ValueError, RecursionError, MemoryError):
+        return 1
+    return 1
 
 
-def _split_answers(text: str) -> Iterator[tuple[str, int]]:
-    """The stretches of `text` outside of any reasoning, each with the number of lines before it.
-
-    A stretch is an answer when it begins at the start or after a closing tag, and ends at an opening tag or the end.
-    """
-    begin, after_reasoning = 0, True
-    for tag in _TAG.finditer(text):
-        opens = tag["open"] is not None
-        if after_reasoning and opens:
-            yield text[begin : tag.start()], text.count("\n", 0, begin)
-        begin, after_reasoning = tag.end(), not opens
-    if after_reasoning:
-        yield text[begin:], text.count("\n", 0, begin)
+def _judge(blocks: Sequence[tuple[Block, Answer]]) -> Iterator[_Choice]:
+    """Each program with what its answer says of it; a label that the text submits elsewhere counts before that."""
+    if len(blocks) == 1:
+        yield _Choice(block=blocks[0][0], answer=blocks[0][1], remark=Remark())
+        return
+    labels = remarks.read_labels(
+        prose for answer in {id(one): one for _, one in blocks}.values() for prose in answer.proses()
+    )
+    for block, answer in blocks:
+        label = remarks.find_label(answer.before(block)) if labels else None
+        yield _Choice(block=block, answer=answer, remark=labels.get(label or "") or _read_remark(block, answer))
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """One stretch of answer: its lines, its CommonMark blocks, the lines that look like fences."""
-
-    lines: tuple[str, ...]
-    first_line: int
-    closed: tuple[_Block, ...]
-    unclosed: _Block | None
-    fences: tuple[int, ...]
-
-    @classmethod
-    def read(cls, text: str, first_line: int) -> _Answer:
-        lines = tuple(text.removesuffix("\n").split("\n"))
-        blocks = [*_read_blocks(text, lines, first_line)]
-        return cls(
-            lines=lines,
-            first_line=first_line,
-            closed=tuple(block for block, closed in blocks if closed),
-            unclosed=next((block for block, closed in reversed(blocks) if not closed), None),
-            fences=tuple(number for number, line in enumerate(lines) if _FENCE_LINE.match(line)),
-        )
-
-    def cut(self, start: int, end: int) -> _Block:
-        source = "".join(f"{line}\n" for line in _dedent(self.lines[start:end]))
-        return _Block(source, self.first_line + start, self.first_line + end)
+def _read_remark(block: Block, answer: Answer) -> Remark:
+    """What is said before a block, after it, in its file name and its code: a rejection counts most, then praise."""
+    before = answer.before(block)
+    said = (
+        remarks.read_lead(before),
+        remarks.read_echo(answer.after(block)),
+        remarks.read_file_name(before, block.info, block.source),
+        remarks.read_gaps(block.source),
+    )
+    worst, best = min(said, key=lambda one: one.weight), max(said, key=lambda one: one.weight)
+    return worst if worst.weight < 0 else best
 
 
-def _dedent(lines: tuple[str, ...]) -> tuple[str, ...]:
-    """Unlike `textwrap.dedent` it leaves blank lines as they are: they may stand in a string of the program."""
-    indents = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line.strip()]
-    shared = min(indents, key=len, default="")
-    return tuple(line.removeprefix(shared) for line in lines)
+def _explain_choice(taken: _Choice, lost: Sequence[_Choice]) -> str:
+    if not lost:
+        return "the only program"
+    if taken.remark.weight > 0:
+        return f"the text submits it: {_quote(taken.remark)}"
+    if lost[0].standing[0] == taken.standing[0]:
+        return "the last of the programs that the text speaks of alike"
+    return "the text sets the others aside" if taken.remark.weight == 0 else "the others count still less"
 
 
-@cache
-def _make_parser() -> MarkdownIt:
-    """Only the rules that decide where a fence stands: a tag such as <vector> must not open an HTML block."""
-    parser = MarkdownIt("zero").enable(["fence", "code", "blockquote", "list"])
-    parser.core.ruler.enableOnly(["normalize", "block"])
-    return parser
+def _describe_alternative(choice: _Choice, taken: _Choice) -> Alternative:
+    block = choice.block
+    return Alternative(
+        rule=block.rule, first_line=block.start + 1, last_line=block.end, reason=_explain_loss(choice, taken)
+    )
 
 
-def _read_blocks(text: str, lines: tuple[str, ...], first_line: int) -> Iterator[tuple[_Block, bool]]:
-    for token in _make_parser().parse(text):
-        if token.type != "fence" or token.map is None:
-            continue
-        opening, end = token.map
-        closed = end - 1 > opening and _closes(lines[end - 1], token.markup)
-        yield _Block(token.content, first_line + opening + 1, first_line + (end - 1 if closed else end)), closed
+def _explain_loss(choice: _Choice, taken: _Choice) -> str:
+    if choice.block.source == taken.block.source:
+        return "the same program as the one taken"
+    if choice.block.rule == "unparsable_fence" and taken.block.rule != "unparsable_fence":
+        return "it does not parse"
+    if choice.remark.weight < min(taken.remark.weight, 0):
+        return f"the text sets it aside: {_quote(choice.remark)}"
+    if choice.remark.weight < taken.remark.weight:
+        return f"the text submits the one taken: {_quote(taken.remark)}"
+    if choice.standing[0] < taken.standing[0]:
+        return f"the rule {choice.block.rule} counts less than {taken.block.rule}"
+    return "the one taken comes later"
 
 
-def _closes(line: str, markup: str) -> bool:
-    marks = line.strip(" \t>")
-    return marks.startswith(markup) and not marks.strip(markup[0])
-
-
-def _find_fenced(answer: _Answer) -> Found | None:
-    """The later of the last program in a closed block and the last one between two fence lines outside of it."""
-    block = _last(answer.closed, _is_program)
-    strict = block.found_by("fence") if block else None
-    for opening in reversed(range(len(answer.fences))):
-        start = answer.fences[opening] + 1
-        if strict and answer.first_line + start <= strict.last_line:
-            return strict
-        for end in answer.fences[opening + 1 : opening + 1 + _FENCES_AHEAD]:
-            if _is_program(loose := answer.cut(start, end)):
-                return loose.found_by("loose_fence")
-    return strict
-
-
-def _find_unclosed(answer: _Answer) -> Found | None:
-    if answer.unclosed and _is_program(answer.unclosed):
-        return answer.unclosed.found_by("unclosed_fence")
-    if not answer.fences:
-        return None
-    tail = answer.cut(answer.fences[-1] + 1, len(answer.lines))
-    return tail.found_by("unclosed_fence") if _is_program(tail) else None
-
-
-def _find_bare(answer: _Answer) -> Found | None:
-    """The whole answer; a lone fence line at its end closes what a prompt had opened."""
-    if len(answer.fences) > 1:
-        return None
-    bare = answer.cut(0, answer.fences[0] if answer.fences else len(answer.lines))
-    return bare.found_by("bare_file") if _is_program(bare) else None
-
-
-def _find_unparsable(answer: _Answer) -> Found | None:
-    blocks = [*answer.closed, answer.unclosed] if answer.unclosed else answer.closed
-    block = _last(blocks, _is_broken_program)
-    return block.found_by("unparsable_fence") if block else None
-
-
-def _last(blocks: tuple[_Block, ...] | list[_Block], fits: Callable[[_Block], bool]) -> _Block | None:
-    return next((block for block in reversed(blocks) if fits(block)), None)
-
-
-def _is_program(block: _Block) -> bool:
-    tree = _parse(block.source) if ENTRY_POINT in block.source else None
-    return tree is not None and _defines_entry_point(tree)
-
-
-def _is_broken_program(block: _Block) -> bool:
-    return _SAYS_ENTRY_POINT.search(block.source) is not None and _parse(block.source) is None
-
-
-def _parse(source: str) -> ast.Module | None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a "\d" in a string of the candidate is not our affair
-        try:
-            return ast.parse(source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
-
-
-def _defines_entry_point(tree: ast.Module) -> bool:
-    statements = [*_walk_top_level(tree.body)]
-    classes = {node.name: node for node in statements if isinstance(node, ast.ClassDef)}
-    if ENTRY_POINT in classes:
-        return not _is_ellipsis(classes[ENTRY_POINT], classes)
-    return any(_aliases_entry_point(node, classes) for node in statements)
-
-
-def _walk_top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements that run on import: those in `if`, `try` and `with` too, those in functions not."""
-    for node in body:
-        yield node
-        if isinstance(node, ast.If | ast.Try | ast.With):
-            for inner in ("body", "orelse", "finalbody"):
-                yield from _walk_top_level(getattr(node, inner, []))
-        if isinstance(node, ast.Try):
-            for handler in node.handlers:
-                yield from _walk_top_level(handler.body)
-
-
-def _is_ellipsis(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> bool:
-    """`class ModelNew(nn.Module): ...` repeats a name in prose; an empty class on one of the program's own does not."""
-    inherits = any(isinstance(base, ast.Name) and base.id in classes for base in node.bases)
-    return not inherits and all(_does_nothing(statement) for statement in node.body)
-
-
-def _does_nothing(statement: ast.stmt) -> bool:
-    constant = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-    return constant or isinstance(statement, ast.Pass)
-
-
-def _aliases_entry_point(node: ast.stmt, classes: dict[str, ast.ClassDef]) -> bool:
-    match node:
-        case ast.Assign(targets=[*targets], value=ast.Name(id=name)):
-            named = [target.id for target in targets if isinstance(target, ast.Name)]
-            return name in classes and ENTRY_POINT in named
-        case ast.AnnAssign(target=ast.Name(id="ModelNew"), value=ast.Name(id=name)):
-            return name in classes
-    return False
+def _quote(remark: Remark) -> str:
+    words = remark.words
+    return f'"{words if len(words) <= _SHOWN_CHARACTERS else words[:_SHOWN_CHARACTERS] + "..."}"'

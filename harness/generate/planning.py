@@ -6,21 +6,23 @@ import re
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from harness.domain import Language, Problem, Prompt, RunManifest, SampleKey, UsageError
+from harness.domain import Language, Problem, Prompt, ReferenceFile, RunManifest, SampleKey, UsageError
 from harness.generate.gpu_facts import GpuFacts, find_gpu, read_gpu_facts
 from harness.generate.host_facts import read_host_facts
 from harness.generate.prompting import render_prompt
 from harness.generate.session import Plan
 from harness.problems.find import find_problem, find_suite
 from harness.store.generated import check_name, has_sample, list_runs, locate_run, read_manifest
+from harness.store.results import ResultFilter, ResultStore
 
 # What two runs with the same settings may still differ in.
-_NO_SETTINGS = {"run", "created_at", "harness_version", "base_url"}
+_NO_SETTINGS = {"run", "created_at", "harness_version"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationSettings:
-    """What to generate. `problems` empty means the whole suite; `run` None lets the harness choose a name."""
+    """What to generate. `problems` empty means the whole suite; `run` None lets the harness choose a name.
+    `results_dir`: where the samples will have verdicts, if they are to be evaluated as well."""
 
     suite_dir: Path
     prompts_dir: Path
@@ -36,6 +38,7 @@ class GenerationSettings:
     prompt: str = "plain"
     gpu: str | None = None
     run: str | None = None
+    results_dir: Path | None = None
 
 
 def find_problems(settings: GenerationSettings) -> tuple[Problem, ...]:
@@ -45,8 +48,14 @@ def find_problems(settings: GenerationSettings) -> tuple[Problem, ...]:
     found: dict[str, Problem] = {}
     for name in settings.problems:
         problem = find_problem(name, settings.suite_dir)
-        if found.setdefault(problem.name, problem).digest != problem.digest:
-            raise UsageError(f"two different problems are called {problem.name!r}: generate them in two runs")
+        known = found.setdefault(problem.name, problem)
+        if known.path != problem.path:
+            raise UsageError(
+                f"two problems are called {problem.name!r}: {known.path} and {problem.path}; generate them in two runs"
+            )
+    suites = dict.fromkeys(problem.suite for problem in found.values())
+    if len(suites) > 1:
+        raise UsageError(f"these are problems of several suites ({', '.join(suites)}): generate them in one run each")
     return tuple(found.values())
 
 
@@ -91,6 +100,7 @@ def make_plan(settings: GenerationSettings, *, now: str, harness_version: str) -
         base_url=settings.base_url,
         gpu=settings.gpu,
         max_tokens=settings.max_tokens,
+        files=_list_files(problems, settings.suite_dir),
     )
     if settings.run is None and (unfinished := _find_unfinished(settings, manifest)):
         manifest = replace(manifest, run=unfinished)
@@ -99,7 +109,18 @@ def make_plan(settings: GenerationSettings, *, now: str, harness_version: str) -
         manifest=manifest,
         prompts=prompts,
         samples=settings.samples,
-        problem_digests=tuple((problem.name, problem.digest) for problem in problems),
+        problems=problems,
+    )
+
+
+def _list_files(problems: tuple[Problem, ...], suite_dir: Path) -> tuple[ReferenceFile, ...]:
+    """Those that do not lie in the suite's folder: nothing but the run says later what they were."""
+    return tuple(
+        ReferenceFile(
+            name=problem.name, path=problem.path, digest=problem.digest, requires_kernel=problem.requires_kernel
+        )
+        for problem in problems
+        if Path(problem.path).parent != suite_dir.resolve()
     )
 
 
@@ -123,12 +144,12 @@ def _choose_run_name(settings: GenerationSettings, prompt: str, now: str) -> str
 
 
 def _find_unfinished(settings: GenerationSettings, asked: RunManifest) -> str | None:
-    """The newest run that the harness named, with just these settings, when samples of it are missing."""
+    """The newest run that the harness named, with just these settings, when samples or verdicts of it are missing."""
     prefix = _name_prefix(settings, asked.prompt)
     runs = [run for run in list_runs(settings.generated_dir) if run.startswith(prefix)]
     same = [stored for run in runs if _agree(stored := read_manifest(settings.generated_dir / run), asked)]
     newest = max(same, key=lambda stored: stored.created_at, default=None)
-    return newest.run if newest and _is_unfinished(settings.generated_dir / newest.run, newest) else None
+    return newest.run if newest and _is_unfinished(settings, newest) else None
 
 
 def _agree(stored: RunManifest, asked: RunManifest) -> bool:
@@ -136,9 +157,15 @@ def _agree(stored: RunManifest, asked: RunManifest) -> bool:
     return all(getattr(stored, name) == getattr(asked, name) for name in names)
 
 
-def _is_unfinished(run_dir: Path, manifest: RunManifest) -> bool:
-    return not all(
-        has_sample(run_dir, SampleKey(run=manifest.run, problem=problem, sample=number))
-        for problem in manifest.problems
-        for number in range(manifest.samples)
-    )
+def _is_unfinished(settings: GenerationSettings, manifest: RunManifest) -> bool:
+    keys = {(problem, number) for problem in manifest.problems for number in range(manifest.samples)}
+    run_dir = settings.generated_dir / manifest.run
+    if not all(has_sample(run_dir, SampleKey(run=manifest.run, problem=name, sample=number)) for name, number in keys):
+        return True
+    return settings.results_dir is not None and not keys <= _list_judged(settings.results_dir, manifest.run)
+
+
+def _list_judged(results_dir: Path, run: str) -> set[tuple[str, int]]:
+    """Problem and number of the samples of a run that have any verdict: with other options they may have several."""
+    with ResultStore.open(results_dir, read_only=True) as store:
+        return {(problem, sample) for problem, sample in store.values(("problem", "sample"), ResultFilter(run=run))}

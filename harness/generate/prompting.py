@@ -17,14 +17,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.domain import LANGUAGES, Language, Problem, Prompt, UsageError
+from harness.domain import LANGUAGES, PROBLEM_SETTINGS, Language, Problem, Prompt, UsageError
 from harness.generate.gpu_facts import GpuFacts
 from harness.generate.host_facts import HostFacts
+from harness.problems.find import bound_names
 
 if TYPE_CHECKING:
     from jinja2 import Template
-
-_HARNESS_SETTINGS = {"SMALL", "TAGS", "ALLOW_TF32", "TOLERANCE", "DISTRIBUTIONS"}
 
 
 def list_prompts(prompts_dir: Path) -> tuple[str, ...]:
@@ -94,14 +93,17 @@ def _describe_template_error(error: Exception, template: Path) -> str:
 
 
 def _clean_reference(source: str) -> str:
-    """A problem's text without the module-level settings that are for the harness (SMALL, TOLERANCE, ...)."""
+    """A problem's text without the module-level settings of the harness and the comments attached to them."""
     lines = source.split("\n")
     for statement in reversed(ast.parse(source).body):
-        if isinstance(statement, ast.Assign | ast.AnnAssign) and _assigned(statement) & _HARNESS_SETTINGS:
-            del lines[statement.lineno - 1 : statement.end_lineno]
+        if not bound_names(statement).isdisjoint(PROBLEM_SETTINGS):
+            del lines[_first_line(statement, lines) : statement.end_lineno]
     return "\n".join(lines).strip("\n") + "\n"
 
 
-def _assigned(statement: ast.Assign | ast.AnnAssign) -> set[str]:
-    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-    return {target.id for target in targets if isinstance(target, ast.Name)}
+def _first_line(statement: ast.stmt, lines: list[str]) -> int:
+    """Index of the statement's first line, or of the first of the comment lines right above it."""
+    first = statement.lineno - 1
+    while first and lines[first - 1].startswith("#"):
+        first -= 1
+    return first

@@ -14,8 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from harness.domain import Completion, Prompt, ProviderError, RunManifest, SampleKey
+from harness.domain import Completion, Problem, Prompt, ProviderError, RunManifest, SampleKey
 from harness.generate.extraction import extract_candidate
+from harness.generate.notes import is_truncated
 from harness.generate.providers import CompletionRequest, Provider
 from harness.generate.retries import EndpointRefused
 from harness.store.generated import has_sample, write_sample
@@ -35,7 +36,7 @@ class Plan:
     manifest: RunManifest
     prompts: tuple[Prompt, ...]
     samples: int
-    problem_digests: tuple[tuple[str, str], ...] = ()
+    problems: tuple[Problem, ...] = ()
 
     def list_keys(self) -> tuple[SampleKey, ...]:
         """All samples, the first of every problem before the second of any: an early stop leaves an even picture."""
@@ -54,7 +55,8 @@ class SampleFailure:
 
 @dataclass(slots=True, kw_only=True)
 class SessionReport:
-    """What became of every sample of a plan. `without_code` are among the stored."""
+    """What became of every sample of a plan. `without_code` are among the stored, `truncated` (without a whole
+    program, because the token limit cut the answer off) too."""
 
     run: str
     run_dir: Path
@@ -62,6 +64,7 @@ class SessionReport:
     already_there: int = 0
     stored: int = 0
     without_code: int = 0
+    truncated: int = 0
     unrecorded: list[SampleKey] = field(default_factory=list)
     failed: list[SampleFailure] = field(default_factory=list)
 
@@ -136,7 +139,7 @@ class _Session:
         self.read_clock = read_clock
         self.notify = notify
         self.prompts = {prompt.problem: prompt for prompt in plan.prompts}
-        self.problem_digests = dict(plan.problem_digests)
+        self.problem_digests = {problem.name: problem.digest for problem in plan.problems}
         self.unwritten = asyncio.Semaphore(2 * concurrency)
 
     async def work_through(self, queue: Iterator[SampleKey], *, start_after_s: float) -> None:
@@ -176,6 +179,7 @@ class _Session:
             candidate=candidate,
             provenance=self._describe(key),
         )
+        self.report.truncated += is_truncated(completion, candidate)
         writing = asyncio.get_running_loop().run_in_executor(self.writers, write)
         self.group.create_task(self.wait_for_write(key, writing, has_code=candidate is not None))
 

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from harness.domain import Outcome, Problem, ProblemError, Trial
 from harness.judge.compare import judge_outputs
 from harness.judge.difference import find_difference
+from harness.judge.seeding import have_advanced, keep_seed, read_generators, seed_call
 from harness.judge.truth import (
     FlatOutputs,
     Truth,
@@ -99,8 +100,10 @@ def reject_unread(name: str, error: ProblemError) -> Admission:
 
 def _prepare_case(loaded: LoadedProblem, device: torch.device, seed: int) -> _Case:
     model = loaded.make_model(seed, device)
-    inputs = loaded.make_inputs(seed, device)
+    inputs, generators = loaded.make_inputs(seed, device), read_generators(device)
     stale, changing = run_and_compare_state(loaded, model, loaded.make_inputs(seed + 1, device))
+    if loaded.problem.seeded_calls and have_advanced(generators, device):
+        inputs = seed_call(inputs, seed)
     truth = compute_truth(loaded, model, inputs, state=changing)
     return _Case(loaded, model, device, seed, inputs, truth, stale, changing)
 
@@ -145,8 +148,8 @@ def _check_seeds(case: _Case) -> Check:
 
 
 def _check_reference(case: _Case) -> Check:
-    """The reference's outputs are accepted, a second run gives the same (bit for bit, unless the problem is declared to
-    be non-deterministic), and running changes no input."""
+    """The reference's outputs are accepted, a second run gives the same (bit for bit where the problem declares it),
+    and running changes no input."""
     name, own = "reference passes, twice", case.truth.reference_outputs
     first = _judge(case, own)
     write_state(case.model, case.changing)
@@ -157,8 +160,8 @@ def _check_reference(case: _Case) -> Check:
     if apart.outcome is not None:
         return Check(name=name, passed=False, evidence=f"two runs differ: {apart.message}")
     difference = find_difference(again.tensors, own.tensors)
-    if difference is not None and not case.problem.nondeterministic:
-        evidence = f"two runs differ: {difference}; make it deterministic, or declare NONDETERMINISTIC = True"
+    if difference is not None and case.problem.deterministic:
+        evidence = f"two runs differ: {difference}; make it deterministic, or remove DETERMINISTIC = True"
         return Check(name=name, passed=False, evidence=evidence)
     runs = "bit-identical" if difference is None else f"equal within the floor ({difference})"
     evidence = f"{first.message}; runs are {runs}; truth: {case.truth.kind} {case.truth.note}".rstrip()
@@ -201,7 +204,8 @@ def _run_coarsely(case: _Case) -> FlatOutputs:
     model = case.loaded.make_model(case.seed, case.device)
     for tensor in (*model.parameters(), *model.buffers()):
         tensor.copy_(round_coarser(tensor))
-    outputs = run_reference(case.loaded, model, map_tensors(case.inputs, round_coarser))
+    inputs = keep_seed(map_tensors(tuple(case.inputs), round_coarser), case.inputs)
+    outputs = run_reference(case.loaded, model, inputs)
     return replace(outputs, tensors=tuple(round_coarser(tensor) for tensor in outputs.tensors))
 
 

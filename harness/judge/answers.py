@@ -16,6 +16,7 @@ from harness.wire import TensorSpec, flatten_value, rebuild_value
 
 MAX_ELEMENTS = 1 << 48
 MAX_ADDRESS = 1 << 64
+LEAST_PAGE_BYTES = 2 << 20
 MAX_NODES = 1 << 16  # of the structure of an output
 
 
@@ -71,6 +72,25 @@ def _has_few_nodes(tree: object) -> bool:
         count += len(inner)
         waiting += inner[: MAX_NODES + 1]
     return count <= MAX_NODES
+
+
+def parse_pages(value: object, count: int) -> list[tuple[int, int]]:
+    """(first address, size in bytes) of `count` consecutive pages."""
+    pages: list[tuple[int, int]] = []
+    for base, size in read_pairs(value):
+        if (
+            type(base) is not int
+            or type(size) is not int
+            or not 0 <= base < MAX_ADDRESS
+            or not LEAST_PAGE_BYTES <= size < MAX_ADDRESS
+        ):
+            raise protocol_failure("a page of memory has no address, or no size")
+        if pages and base != sum(pages[-1]):
+            raise protocol_failure("pages of memory do not follow one another")
+        pages.append((base, size))
+    if len(pages) != count:
+        raise protocol_failure("pages of memory were announced that did not come")
+    return pages
 
 
 def read_list(value: object) -> list[Any]:

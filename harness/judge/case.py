@@ -38,7 +38,8 @@ class Case:
     began_s: float = field(default_factory=time.monotonic)
     started_at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     findings: list[Finding] = field(default_factory=list)
-    builds: list[BuildResult] = field(default_factory=list)
+    requests: list[BuildRequest] = field(default_factory=list)
+    builds: list[BuildResult] = field(default_factory=list)  # one for each request
     built: list[BuildRequest] = field(default_factory=list)  # those that gave a library
     correctness: Correctness | None = None
     timing: Timing | None = None
@@ -46,6 +47,7 @@ class Case:
     work: Work | None = None
     phases_s: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     sizes: str = ""  # that the problem was cut to
+    calls: tuple[tuple[str, str], ...] = ()  # mode and seeds, where they are not the usual ones
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -64,11 +66,13 @@ class Case:
 
     def take_over(self, other: Case) -> None:
         """Makes the verdict of another case of the same candidate its own. What was built and spent stays noted."""
-        self.findings, self.correctness, self.sizes = other.findings, other.correctness, other.sizes
+        self.findings, self.correctness = other.findings, other.correctness
+        self.sizes, self.calls = other.sizes, other.calls
         for name, spent_s in other.phases_s.items():
             self.phases_s[name] += spent_s
 
     def add_build(self, request: BuildRequest, result: BuildResult) -> None:
+        self.requests.append(request)
         self.builds.append(result)
         if result.extension is not None:
             self.built.append(request)
@@ -121,6 +125,7 @@ class Case:
             environment=(
                 *environment,
                 *([("workload_sizes", self.sizes)] if self.sizes else []),
+                *self.calls,
                 ("seed", str(self.seed)),
             ),
             confinement=confinement,
@@ -139,11 +144,13 @@ class Case:
     def _summarise_builds(self) -> BuildSummary | None:
         if not self.builds:
             return None
+        slow = next((build for build in self.builds if build.reason), self.builds[0])
         return BuildSummary(
             keys=tuple(build.key for build in self.builds),
             cached=all(build.status == "cached" for build in self.builds),
             duration_s=sum(build.duration_s for build in self.builds),
-            lane=self.builds[0].lane,
+            lane=slow.lane,
+            reason=slow.reason,
             log="\n".join(build.log for build in self.builds),
         )
 

@@ -10,7 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -25,19 +25,22 @@ from harness.domain import (
     WorkerLost,
     WorkerTimeout,
 )
-from harness.judge.answers import parse_outputs, parse_spec, read_list, read_pairs
+from harness.judge.answers import parse_outputs, parse_pages, parse_spec, read_list, read_pairs
 from harness.judge.desk import AnswerBuild, BuildDesk
 from harness.judge.devices import SharedArena
 from harness.judge.failure import CandidateFailure, explain_failure, protocol_failure
 from harness.judge.inspection import Place
+from harness.judge.seeding import read_seed
 from harness.judge.supervisor import StillRunning, Stopped, WorkerProcess
 from harness.wire import (
     GO,
     REST,
-    WAKE,
+    Doorbell,
     Region,
+    Signal,
     TensorSpec,
     flatten_value,
+    make_doorbell,
     place_contiguous,
     storage_bytes,
 )
@@ -47,12 +50,12 @@ EXIT_GRACE_S = 2.0  # for a worker that closed its line: the way it ends says wh
 MAX_CLAIM_NS = 10**15
 BETWEEN_CALLS_S = 0.2  # memory is looked after more often while a call takes longer
 WORD_BYTES = 8
-SPIN_S = 5e-3  # what takes longer is long enough for the moment in which a sleeper is woken not to matter
+LOOKS = 4000  # at the doorbell between two looks at everything else: about 0.2 ms
 
 # What the worker was doing, by the answer that was due.
 STEPS = {
     "settled": "start", "ready": "start", "constructed": "construct",
-    "armed": "call", "disarmed": "call", "awake": "call", "called": "call", "returned": "call",
+    "armed": "call", "disarmed": "call", "called": "call", "returned": "call", "exported": "sharing outputs",
     "dumped": "reading weights", "loaded": "loading weights",
     "recopied": "copying outputs", "pinned": "keeping outputs", "collected": "collecting", "profiled": "profiling",
     "ablation": "describing the ablation", "configured": "configuring emulators",
@@ -63,11 +66,13 @@ Mode = Literal["plain", "profile", "ablate"]  # see `harness.worker.profile`
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedInputs:
-    """The arguments of a call as they lie in shared memory, and the judge's own copies of the tensors."""
+    """The arguments of a call as they lie in shared memory, and the judge's own copies of the tensors. `seed`: what
+    the worker sets torch to before the call; None: nothing."""
 
     tree: dict[str, Any]
     specs: tuple[TensorSpec, ...]
     tensors: tuple[Tensor, ...]
+    seed: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +88,7 @@ class Called:
     specs: tuple[TensorSpec, ...]
     devices: tuple[str, ...]
     addresses: tuple[int, ...]
+    released_bytes: int = 0  # of device memory, given back by the worker so far
 
 
 class WorkerClient:
@@ -93,6 +99,9 @@ class WorkerClient:
         self._arena = arena
         self._desk = None if answer_build is None else BuildDesk(worker, answer_build)
         self._arrived_ns = 0  # when the last answer was there, before anything was done with it
+        self._bell: Doorbell | None = None  # on a GPU
+        self._early: dict[str, Any] | None = None  # the description of a call that came while its answer was awaited
+        self.arena_address = 0  # of the arena on a GPU, as the worker has it
 
     def start(
         self,
@@ -103,20 +112,23 @@ class WorkerClient:
         threads: int,
         allow_tf32: bool,
         timeout_s: float,
-        spins: bool = False,
         mode: Mode = "plain",
         emulates: dict[str, Any] | None = None,
     ) -> None:
-        """Imports a program, which may ask for builds. Raises CandidateFailure (load_error, ...). `spins`: judge and
-        worker wait for each other's next word without sleeping, for a while. `emulates`: see
+        """Imports a program, which may ask for builds. Raises CandidateFailure (load_error, ...). `emulates`: see
         `JudgeDevice.describe_emulation`."""
         message = {
             "kind": "settle", "device": device, "threads": threads, "allow_tf32": allow_tf32,
-            "size_bytes": self._arena.size_bytes, "spins": spins, "emulates": emulates,
+            "size_bytes": self._arena.size_bytes, "emulates": emulates,
         }  # fmt: skip
-        if spins:
-            self._worker.line.spin(SPIN_S)
-        self._ask(message, "settled", Outcome.LOAD_ERROR, timeout_s, (self._arena.descriptor,))
+        with ExitStack() as stack:
+            descriptors = [self._arena.descriptor]
+            if device.startswith("cuda"):
+                descriptors.append(make_doorbell())
+                stack.callback(os.close, descriptors[1])
+                self._bell = Doorbell(descriptors[1])
+            answer = self._ask(message, "settled", Outcome.LOAD_ERROR, timeout_s, tuple(descriptors))
+        self.arena_address = int(answer["address"])  # nothing of a candidate has run yet
         self._worker.find_itself()
         message = {"kind": "start", "source": source, "entry": entry, "mode": mode}
         self._ask(message, "ready", Outcome.LOAD_ERROR, timeout_s)
@@ -151,19 +163,19 @@ class WorkerClient:
         message = {"kind": "load_state", "entries": entries, "only_copies": only_copies}
         self._ask(message, "loaded", Outcome.RUNTIME_ERROR, timeout_s)
 
-    def lay_out(self, value: Any) -> PlacedInputs:
-        """Where the tensors of a value are to lie, from the beginning of the arena, with their own strides."""
-        tree, tensors = flatten_value(value, torch.is_tensor)
+    def lay_out(self, values: Sequence[Any]) -> PlacedInputs:
+        """Where the tensors of some arguments are to lie, from the beginning of the arena, with their own strides."""
+        tree, tensors = flatten_value(tuple(values), torch.is_tensor)
         specs, _ = place_strided([describe(tensor) for tensor in tensors])
-        return PlacedInputs(tree=tree, specs=specs, tensors=tuple(tensors))
+        return PlacedInputs(tree=tree, specs=specs, tensors=tuple(tensors), seed=read_seed(values))
 
     def write(self, placed: PlacedInputs) -> None:
         for spec, tensor in zip(placed.specs, placed.tensors, strict=True):
             self._storage_bytes(spec).copy_(flat_bytes(tensor))
 
-    def place(self, value: Any) -> PlacedInputs:
-        """Lays a value out and writes it."""
-        placed = self.lay_out(value)
+    def place(self, values: Sequence[Any]) -> PlacedInputs:
+        """Lays arguments out and writes them."""
+        placed = self.lay_out(values)
         self.write(placed)
         return placed
 
@@ -174,19 +186,13 @@ class WorkerClient:
 
     def arm(self, placed: PlacedInputs, *, timeout_s: float) -> None:
         """Tells the worker where the inputs of the next call will lie, and has it wake its threads and its device and
-        wait for a signal: to `go`, to `wake` again or to `disarm`."""
-        self._ask({"kind": "call", **_value_message(placed)}, "armed", Outcome.RUNTIME_ERROR, timeout_s)
+        wait for a signal: to `go` or to `disarm`."""
+        self._ask(
+            {"kind": "call", "seed": placed.seed, **_value_message(placed)}, "armed", Outcome.RUNTIME_ERROR, timeout_s
+        )
 
     def disarm(self, *, timeout_s: float) -> None:
         self._ask(REST, "disarmed", Outcome.RUNTIME_ERROR, timeout_s)
-
-    def tell_wake(self, *, timeout_s: float) -> None:
-        """Has an armed worker, which may be stopped, wake its threads and its device; `await_awake` comes next."""
-        self._tell(WAKE, "awake", Outcome.RUNTIME_ERROR, timeout_s)
-
-    def await_awake(self, *, timeout_s: float) -> None:
-        """Returns when it has, and waits for the next signal."""
-        self._hear("awake", Outcome.RUNTIME_ERROR, timeout_s)
 
     def tell_go(self, *, timeout_s: float) -> int:
         """Has an armed worker, which may be stopped, make the call; the judge's clock then, in ns. `await_called` comes
@@ -199,11 +205,68 @@ class WorkerClient:
     def await_called(self, *, timeout_s: float, stop: bool = False) -> Called:
         """What the worker says when it is done. `stop`: it is stopped the moment that it says so, for `pause` or
         `let_go` to follow."""
-        answer = self._hear("called", Outcome.RUNTIME_ERROR, timeout_s, stop=stop)
-        claim_ns = answer.get("claim_ns")
-        if type(claim_ns) is not int or not 0 < claim_ns < MAX_CLAIM_NS:
+        answer, self._early = self._early or self._hear("called", Outcome.RUNTIME_ERROR, timeout_s, stop=stop), None
+        claim_ns, released_bytes = answer.get("claim_ns"), answer.get("released_bytes", 0)
+        if type(claim_ns) is not int or not 0 < claim_ns < MAX_CLAIM_NS or type(released_bytes) is not int:
             raise protocol_failure("an answer has no time, or an absurd one")
-        return Called(claim_us=claim_ns / 1e3, at_ns=self._arrived_ns, **parse_outputs(answer))
+        outputs = parse_outputs(answer)
+        return Called(claim_us=claim_ns / 1e3, at_ns=self._arrived_ns, released_bytes=released_bytes, **outputs)
+
+    def arm_window(self, placed: PlacedInputs, *, timeout_s: float) -> None:
+        """On a GPU: tells the worker where the inputs of the next call will lie, and has it watch the doorbell."""
+        self._ask(
+            {"kind": "window", "seed": placed.seed, **_value_message(placed)}, "armed", Outcome.RUNTIME_ERROR, timeout_s
+        )
+
+    def ring(self, kind: Signal, shift_bytes: int = 0, *, timeout_s: float) -> None:
+        """Gives a signal to a worker that watches the doorbell, and returns when it has been obeyed. Time spent
+        building is not counted. `shift_bytes`: with GO, how much further on than announced the inputs lie."""
+        if self._bell is None:
+            raise HarnessError("a worker without a doorbell cannot make a call in a window")
+        signal, deadline_s = self._bell.ring(kind, shift_bytes), time.monotonic() + timeout_s
+        with self._explaining("called", Outcome.RUNTIME_ERROR, timeout_s):
+            while not self._bell.has_answered(signal, looks=LOOKS):
+                self._watch_memory(BETWEEN_CALLS_S)
+                if self._worker.line.is_readable():
+                    deadline_s += self._answer_within_call(timeout_s)
+                if time.monotonic() > deadline_s:
+                    raise WorkerTimeout("the doorbell was not answered")
+
+    def _answer_within_call(self, timeout_s: float) -> float:
+        """Reads what a worker says in the middle of a call: that it failed, that it is over, or what it needs to have
+        built. The seconds that building took."""
+        message, began_s = self._receive(timeout_s), time.monotonic()
+        if message["kind"] == "build":
+            self._build(message)
+            return time.monotonic() - began_s
+        if message["kind"] == "failed":
+            raise explain_failure(message, Outcome.RUNTIME_ERROR)
+        if message["kind"] != "called" or self._early is not None:
+            raise protocol_failure(f"within a call came {message['kind']!r}")
+        self._early = message
+        return 0.0
+
+    def read_addresses(self) -> tuple[int, ...]:
+        """Where the outputs of the call lie that was just made in a window, as the worker has it."""
+        return () if self._bell is None else self._bell.read_call()
+
+    def export_pages(self, address: int, *, timeout_s: float) -> list[tuple[int, int, int]]:
+        """Consecutive pages of the worker's device memory from the one on in which `address` lies: (first address,
+        size in bytes, descriptor, which the caller closes). None if they cannot be shared."""
+        self._tell({"kind": "export", "address": address}, "exported", Outcome.RUNTIME_ERROR, timeout_s)
+        with self._explaining("exported", Outcome.RUNTIME_ERROR, timeout_s):
+            answer, descriptors = self._worker.line.receive(timeout_s=timeout_s)
+            try:
+                if answer["kind"] == "failed":
+                    raise explain_failure(answer, Outcome.RUNTIME_ERROR)
+                if answer["kind"] != "exported":
+                    raise protocol_failure(f"expected the answer 'exported', found {answer['kind']!r}")
+                pages = parse_pages(answer.get("pages"), len(descriptors))
+            except BaseException:
+                for descriptor in descriptors:
+                    os.close(descriptor)
+                raise
+        return [(*page, descriptor) for page, descriptor in zip(pages, descriptors, strict=True)]
 
     def store(self, output: Region, *, timeout_s: float) -> int:
         """Has the outputs of the call copied to a place that the worker learns now; the judge's clock then, in ns."""
@@ -262,7 +325,8 @@ class WorkerClient:
     def begin_pause(self, places: Sequence[Place] = ()) -> Callable[[], Stopped]:
         """The same, without waiting for it: the worker is stopped before anybody else is let go on after this. Gives
         what waits."""
-        finish = self._worker.begin_pause([(place.address, place.size_bytes) for place in places])
+        where = [(place.address, place.size_bytes) for place in places]
+        finish = self._worker.begin_pause(where, uses_gpu=self._bell is not None)
 
         def await_stopped() -> Stopped:
             try:
@@ -275,7 +339,7 @@ class WorkerClient:
         return await_stopped
 
     def resume(self, core: int | None = None) -> None:
-        """`core`: where its main thread is to go on, until the worker takes that back (`harness.worker.program`)."""
+        """`core`: where its main thread goes on, until the worker takes that back for its next call in a window."""
         self._worker.resume(core)
 
     @contextmanager
@@ -362,27 +426,35 @@ class WorkerClient:
         """The next answer that is not a build request; time spent building is the judge's, not the candidate's. `stop`:
         the worker is stopped when it is there."""
         remaining_s = timeout_s
+        while True:
+            began_s = time.monotonic()
+            answer = self._receive(remaining_s, stop=stop)
+            if answer["kind"] != "build":
+                return answer
+            remaining_s = max(remaining_s - (time.monotonic() - began_s), 1.0)
+            if stop:
+                self._worker.let_go()
+            self._build(answer)
+
+    def _receive(self, timeout_s: float, *, stop: bool = False) -> dict[str, Any]:
+        """The next message, whose descriptors are closed."""
 
         def on_arrival() -> None:
             self._arrived_ns = time.monotonic_ns()
             if stop:
                 self._worker.stop_at_once()
 
-        while True:
-            began_s = time.monotonic()
-            answer, descriptors = self._worker.line.receive(
-                timeout_s=remaining_s, while_waiting=self._watch_memory, on_arrival=on_arrival
-            )
-            for descriptor in descriptors:
-                os.close(descriptor)
-            if answer["kind"] != "build":
-                return answer
-            remaining_s = max(remaining_s - (time.monotonic() - began_s), 1.0)
-            if stop:
-                self._worker.let_go()
-            if self._desk is None:
-                raise HarnessError("the baseline asked for an extension to be built; a reference is plain PyTorch")
-            self._desk.answer(answer)
+        answer, descriptors = self._worker.line.receive(
+            timeout_s=timeout_s, while_waiting=self._watch_memory, on_arrival=on_arrival
+        )
+        for descriptor in descriptors:
+            os.close(descriptor)
+        return answer
+
+    def _build(self, request: dict[str, Any]) -> None:
+        if self._desk is None:
+            raise HarnessError("the baseline asked for an extension to be built; a reference is plain PyTorch")
+        self._desk.answer(request)
 
     def _watch_memory(self, every_s: float = 0.0) -> None:
         """Ends a worker that takes more memory than it may; does nothing if somebody looked `every_s` ago or later."""
@@ -399,8 +471,8 @@ class WorkerClient:
             return CandidateFailure(failure, f"the process closed its line to the judge during {command}{words}")
         if status > 128:
             name = _signal_name(status - 128)
-            # Nobody else sends this signal: it is how the kernel ends a process when memory runs out.
-            outcome = Outcome.OUT_OF_MEMORY if name == "SIGKILL" else failure
+            # How the kernel ends a process when memory runs out; a candidate may also send it to itself.
+            outcome = Outcome.OUT_OF_MEMORY if name == "SIGKILL" and self._worker.has_seen_oom_kill() else failure
             return CandidateFailure(outcome, f"the process was ended by {name} during {command}{words}")
         return CandidateFailure(failure, f"the process exited with code {status} during {command}{words}")
 

@@ -2,8 +2,8 @@
 
 Pure functions of blocks. What the exchange between judge and worker costs is calibrated on the baseline, which runs
 through the same program: only what a candidate needs beyond that can be hidden work. Two places are looked at, the call
-itself and the copying of its outputs, and on a GPU the time before it was told to go, by how long it lasted and by how
-busy the device was in it; and all but the last in all.
+itself and the copying of its outputs; and both together. On a GPU one window holds all of it, and no claim is needed:
+`harness.judge.window_clock`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 from harness.domain import Block, Finding, Outcome, Timing, TimingVerdict
 from harness.rank.intervals import bootstrap_ratio_interval, ranked_ratio_interval
+
+T = TypeVar("T")
 
 CONFIRMATION_SHARE = 0.25  # of a claim: more time than that found beyond it, for sure, makes it false
 DISTURBED_SHARE = 0.5  # of a claim: a clock that scatters by more cannot confirm it
@@ -23,7 +25,7 @@ GROSS = 12.0  # how many times more must be missing when the clock is disturbed
 MINIMUM_RESOLUTION_US = 20.0  # waking a process takes about that, and varies as much
 CERTAINTY = 2.58  # standard errors: 99 %
 ENOUGH_READINGS = 5  # of a clock on each side; fewer lie together by chance
-LOWER_QUARTILE, MEDIAN = 0.25, 0.5
+LOWER_QUARTILE = 0.25
 RESAMPLES = 400
 
 
@@ -61,34 +63,27 @@ class ClockGap:
 class ClockGaps:
     """The gaps of one measurement; what was not looked at is left out.
 
-    `places` are the clocks one by one: during the calls, while outputs are copied, while it was woken before them.
-    `calls` (where workers are woken) and `wholes` add up, block by block, what the clocks until the answer and until
-    the outputs were there have found: who hides work in another place each time is clean in every place, but in no sum.
-    Few blocks have all of them, so that `wholes` is coarse: it accuses and charges, and is no measure of what may be
-    missing. `ahead` is what it did before its calls.
+    `places` are the clocks one by one: during the calls, and while outputs are copied. `wholes` adds up, block by
+    block, what both have found: who hides work in another place each time is clean in every place, but not in the sum.
+    Few blocks have both, so that it is coarse: it accuses and charges, and is no measure of what may be missing.
     """
 
     places: tuple[ClockGap, ...]
-    calls: tuple[ClockGap, ...]
     wholes: tuple[ClockGap, ...]
-    ahead: tuple[ClockGap, ...]
 
     @property
     def resolution_us(self) -> float:
         """What the clocks that a claim is confirmed by cannot tell apart: the coarsest one counts."""
-        return max(gap.resolution_us for gap in (*self.places, *self.ahead))
+        return max(gap.resolution_us for gap in self.places)
 
     @property
     def accusing(self) -> tuple[ClockGap, ...]:
-        return (*self.places, *self.calls, *self.wholes, *self.ahead)
+        return (*self.places, *self.wholes)
 
     def count_missing_us(self) -> tuple[float, float]:
         """How much is missing in a claim for sure, and how much may be."""
-        alone = (*self.places, *self.ahead)
-        sums = [(gap, *self.ahead) for gap in (*self.calls, *self.wholes)]
-        certain_us = max(map(_count_certain_us, (alone, *sums)))
-        possible_us = max(map(_count_possible_us, (alone, *sums[: len(self.calls)])))
-        return certain_us, max(possible_us, certain_us)
+        certain_us = max(_count_certain_us(self.places), _count_certain_us(self.wholes))
+        return certain_us, max(_count_possible_us(self.places), certain_us)
 
 
 def _count_certain_us(gaps: Sequence[ClockGap]) -> float:
@@ -106,17 +101,6 @@ class _Reading:
     claim_us: float
     exchange_us: float  # of the judge's clock beyond the claim
     copy_us: float | None
-    awake_us: float | None
-    busy_us: float | None
-
-    @property
-    def was_watched(self) -> bool:
-        return self.busy_us is not None
-
-    @property
-    def woken_us(self) -> float | None:
-        """After decoys it is awake sooner: that is not the same clock."""
-        return None if self.was_watched else self.awake_us
 
 
 def _read(blocks: Sequence[Block], side: Literal["baseline", "candidate"]) -> list[_Reading]:
@@ -125,65 +109,45 @@ def _read(blocks: Sequence[Block], side: Literal["baseline", "candidate"]) -> li
             claim_us=getattr(block, f"{side}_claim_us"),
             exchange_us=getattr(block, f"{side}_judge_us") - getattr(block, f"{side}_claim_us"),
             copy_us=getattr(block, f"{side}_copy_us"),
-            awake_us=getattr(block, f"{side}_awake_us"),
-            busy_us=getattr(block, f"{side}_busy_us"),
         )
         for block in blocks
     ]
 
 
 def compare_clocks(blocks: Sequence[Block]) -> ClockGaps:
-    """Of all but what it did before its calls only the faster half of each side's calls is looked at, by their claims:
-    the median, and so the speedup, is made there. The lower quartile of what the exchange took is the steadiest thing
-    that can be said of it, and who hides work in those calls moves it by just that work."""
-    candidate, baseline = _read(blocks, "candidate"), _read(blocks, "baseline")
-    all_calls, fast = (candidate, baseline), (_faster_half(candidate), _faster_half(baseline))
-    is_woken = any(reading.awake_us is not None for reading in baseline)
-    usual_us = {watched: _median_awake_us(baseline, was_watched=watched) for watched in (False, True)}
-
-    def add_waking(reading: _Reading) -> float | None:
-        """The exchange, and being woken beyond what that takes the baseline, after decoys or without."""
-        usual = usual_us[reading.was_watched]
-        return None if usual is None or reading.awake_us is None else reading.exchange_us + reading.awake_us - usual
+    """Only the faster half of each side's calls is looked at, by their claims: the median, and so the speedup, is made
+    there. The lower quartile of what the exchange took is the steadiest thing that can be said of it, and who hides
+    work in those calls moves it by just that work."""
+    sides = (_read(blocks, "candidate"), _read(blocks, "baseline"))
+    fast = tuple(faster_half(side, lambda reading: reading.claim_us) for side in sides)
 
     def add_copy(reading: _Reading) -> float | None:
-        added_us = add_waking(reading) if is_woken else reading.exchange_us
-        return None if added_us is None or reading.copy_us is None else added_us + reading.copy_us
+        return None if reading.copy_us is None else reading.exchange_us + reading.copy_us
 
-    during = _compare("during the call", fast, lambda reading: reading.exchange_us, LOWER_QUARTILE)
-    copied = _compare("until its outputs are there", fast, lambda reading: reading.copy_us, LOWER_QUARTILE)
-    woken = _compare("while it was woken", fast, lambda reading: reading.woken_us, LOWER_QUARTILE)
-    called = _compare("from being woken until it was done", fast, add_waking, LOWER_QUARTILE)
-    begin = "being woken" if is_woken else "being told to go"
-    whole = _compare(f"from {begin} until its outputs are there", fast, add_copy, LOWER_QUARTILE)
-    ahead = _compare("before it was told to go", all_calls, lambda reading: reading.busy_us, MEDIAN)
-    return ClockGaps(places=during + copied + woken, calls=called, wholes=whole, ahead=ahead)
+    during = _compare("during the call", fast, lambda reading: reading.exchange_us)
+    copied = _compare("until its outputs are there", fast, lambda reading: reading.copy_us)
+    whole = _compare("from being told to go until its outputs are there", fast, add_copy)
+    return ClockGaps(places=during + copied, wholes=whole)
 
 
-def _faster_half(readings: Sequence[_Reading]) -> list[_Reading]:
-    median = statistics.median(reading.claim_us for reading in readings)
-    return [reading for reading in readings if reading.claim_us <= median]
-
-
-def _median_awake_us(readings: Sequence[_Reading], *, was_watched: bool) -> float | None:
-    found = [reading.awake_us for reading in readings if reading.was_watched == was_watched]
-    known = [awake_us for awake_us in found if awake_us is not None]
-    return statistics.median(known) if known else None
+def faster_half(calls: Sequence[T], time_us: Callable[[T], float]) -> list[T]:
+    """Those that took no longer than the median."""
+    median = statistics.median(map(time_us, calls))
+    return [call for call in calls if time_us(call) <= median]
 
 
 def _compare(
     where: str,
-    sides: tuple[Sequence[_Reading], Sequence[_Reading]],
+    sides: tuple[Sequence[_Reading], ...],
     take: Callable[[_Reading], float | None],
-    quantile: float,
 ) -> tuple[ClockGap, ...]:
     """One gap between candidate and baseline; none where one of them was never looked at."""
     candidate, baseline = ([value for value in map(take, readings) if value is not None] for readings in sides)
-    return (_measure_gap(where, candidate, baseline, quantile),) if candidate and baseline else ()
+    return (measure_gap(where, candidate, baseline),) if candidate and baseline else ()
 
 
-def _measure_gap(where: str, mine: Sequence[float], theirs: Sequence[float], quantile: float) -> ClockGap:
-    """The difference of a quantile of two samples, with its bootstrap standard error.
+def measure_gap(where: str, mine: Sequence[float], theirs: Sequence[float]) -> ClockGap:
+    """The difference of the lower quartiles of two samples, with its bootstrap standard error.
 
     Resampling few readings finds less than their error: then it is at least as far as they lie apart, and a single one
     proves nothing.
@@ -193,8 +157,8 @@ def _measure_gap(where: str, mine: Sequence[float], theirs: Sequence[float], qua
     random = np.random.default_rng(len(mine))
     samples = [np.asarray(values, dtype=float) for values in (mine, theirs)]
     resampled = [values[random.integers(0, values.size, size=(RESAMPLES, values.size))] for values in samples]
-    spread = np.subtract(*(np.quantile(values, quantile, axis=1) for values in resampled))
-    missing_us = float(np.subtract(*(np.quantile(values, quantile) for values in samples)))
+    spread = np.subtract(*(np.quantile(values, LOWER_QUARTILE, axis=1) for values in resampled))
+    missing_us = float(np.subtract(*(np.quantile(values, LOWER_QUARTILE) for values in samples)))
     error_us, fewest = float(spread.std()), min(values.size for values in samples)
     if fewest < ENOUGH_READINGS:
         error_us = max(error_us, *(float(np.ptp(values)) for values in samples))
@@ -228,7 +192,7 @@ def summarise_blocks(baseline: str, blocks: Sequence[Block], noise_floor: float)
         speedup=ratio,
         speedup_low=low,
         speedup_high=high,
-        verdict=_decide(low, high),
+        verdict=decide(low, high),
         blocks=tuple(blocks),
         overhead_us=statistics.median(overheads),
         noise_floor=noise_floor,
@@ -236,7 +200,7 @@ def summarise_blocks(baseline: str, blocks: Sequence[Block], noise_floor: float)
     )
 
 
-def _decide(low: float, high: float) -> TimingVerdict:
+def decide(low: float, high: float) -> TimingVerdict:
     if low > 1:
         return "faster"
     return "slower" if high < 1 else "tie"
@@ -297,5 +261,5 @@ def _charge(timing: Timing, gaps: ClockGaps) -> Timing:
         speedup=timing.speedup * share,
         speedup_low=low,
         speedup_high=high,
-        verdict=_decide(low, high),
+        verdict=decide(low, high),
     )

@@ -35,6 +35,7 @@ import torch
 from torch import Tensor
 
 from harness.domain import Outcome, Tolerance, Trial
+from harness.judge.difference import cut_slices
 from harness.judge.truth import FlatOutputs, Truth, TruthLeaf
 
 BLOCK = 1024
@@ -110,16 +111,24 @@ def _is_surely_close(own: Tensor, found: Tensor) -> bool:
     floor = FLOORS.get(own.dtype)
     if floor is None or own.numel() == 0 or not _is_finite(own):
         return torch.equal(found, own)
-    own, found = (own.float(), found.float()) if own.element_size() < ITEM_BYTES else (own, found)
-    share, least, lost = floor.rtol / 5, own.abs().mean() * (LEAF_MEAN_SHARE / 2), 0
-    parts = -(-own.numel() // CHUNK[own.device.type])
-    for ours, theirs in zip(own.reshape(-1).chunk(parts), found.reshape(-1).chunk(parts), strict=True):
+    share, least, lost = floor.rtol / 5, _mean_size(own) * (LEAF_MEAN_SHARE / 2), 0
+    for _, parts in cut_slices(own, found, elements=CHUNK[own.device.type]):
+        ours, theirs = map(_widen_small, parts)
         size, error = ours.abs(), (theirs - ours).abs_()
         if not bool((error <= (size + least).mul_(share)).all()):
             return False
         # What is so small that even this much makes it another number is counted apart.
         lost += int((error > size / 4).count_nonzero())
     return lost <= LOST_SHARE / 2 * own.numel()
+
+
+def _mean_size(tensor: Tensor) -> Tensor:
+    parts = cut_slices(tensor, elements=CHUNK[tensor.device.type])
+    return torch.stack([_widen_small(part).abs().sum() for _, (part,) in parts]).sum() / tensor.numel()
+
+
+def _widen_small(tensor: Tensor) -> Tensor:
+    return tensor.float() if tensor.element_size() < ITEM_BYTES else tensor
 
 
 def judge_state(
@@ -165,8 +174,11 @@ def is_countable(leaf: TruthLeaf) -> bool:
     is beyond what its dtype counts without a gap. Sums of zeros and ones are then exact in whatever order, and in
     whatever coarser format the factors were kept."""
     limit = 2 / torch.finfo(leaf.reference.dtype).eps
-    exact = leaf.exact
-    return bool(((exact == exact.round()) & (exact.abs() <= limit) & (leaf.reference.double() == exact)).all())
+    parts = cut_slices(leaf.exact, leaf.reference, elements=CHUNK[leaf.exact.device.type])
+    return all(
+        bool(((exact == exact.round()) & (exact.abs() <= limit) & (own.double() == exact)).all())
+        for _, (exact, own) in parts
+    )
 
 
 def _compare_form(truth: Truth, outputs: FlatOutputs) -> tuple[Outcome, str] | None:
@@ -196,15 +208,20 @@ def describe_tree(tree: dict[str, Any]) -> str:
 
 def _judge_exact(leaf: TruthLeaf, candidate: Tensor) -> LeafVerdict:
     """Integers and booleans: equal to what the reference gives, in its own dtype or computed in float64."""
-    candidate = candidate.to(leaf.reference.device)
-    wrong = ((candidate != leaf.reference) & (candidate != leaf.exact)).reshape(-1)
-    mismatched = int(wrong.sum())
-    at = int(wrong.to(torch.uint8).argmax()) if mismatched else None
-    error = (candidate.double() - leaf.reference.double()).abs().max() if mismatched else 0.0
+    device = leaf.reference.device
+    mismatched, at, error = 0, None, 0.0
+    for first, parts in cut_slices(candidate, leaf.reference, leaf.exact, elements=CHUNK[device.type]):
+        found, own, exact = (part.to(device) for part in parts)
+        wrong = (found != own) & (found != exact)
+        count = int(wrong.count_nonzero())
+        if count:
+            at = first + int(wrong.to(torch.uint8).argmax()) if at is None else at
+            error = max(error, float((found.double() - own.double()).abs_().max()))
+            mismatched += count
     return LeafVerdict(
         mismatched=mismatched,
         elements=candidate.numel(),
-        max_abs_error=float(error),
+        max_abs_error=error,
         reference_max_abs_error=0.0,
         worst_ratio=math.inf if mismatched else 0.0,
         message="" if at is None else _describe_worst(leaf, candidate, at, mismatched),
@@ -289,7 +306,9 @@ def _measure_reference(leaf: TruthLeaf, leaf_mean_share: float) -> _Scale:
 
 def _block_magnitudes(exact: Tensor, leaf_mean_share: float) -> Tensor:
     """The mean |T| of each block, at least a share of the mean over the whole output."""
-    sums = torch.cat([_zero_special(chunk).abs().sum(dim=1) for _, (chunk,) in _chunks(exact)])
+    sums = torch.empty(-(-exact.numel() // BLOCK), dtype=torch.float64, device=exact.device)
+    for first, (chunk,) in _chunks(exact):
+        torch.sum(_zero_special(chunk).abs(), dim=1, out=sums[first // BLOCK : first // BLOCK + len(chunk)])
     least = sums.sum() / exact.numel() * leaf_mean_share
     sizes = torch.full_like(sums, BLOCK)
     short = exact.numel() % BLOCK
@@ -308,9 +327,8 @@ def _chunks(*tensors: Tensor) -> Iterator[tuple[int, tuple[Tensor, ...]]]:
     """
     device = tensors[0].device
     step = CHUNK[device.type]
-    flat = [tensor.reshape(-1) for tensor in tensors]
-    for first in range(0, flat[0].numel(), step):
-        yield first, tuple(_to_blocks(tensor[first : first + step].to(device).double()) for tensor in flat)
+    for first, parts in cut_slices(*tensors, elements=step):
+        yield first, tuple(_to_blocks(part.to(device).double()) for part in parts)
 
 
 def _to_blocks(values: Tensor) -> Tensor:
@@ -366,7 +384,7 @@ def _refuse_lost(
 
 def _describe_worst(leaf: TruthLeaf, candidate: Tensor, at: int, mismatched: int) -> str:
     index = _unravel(at, leaf.exact.shape)
-    expected, found = leaf.exact.reshape(-1)[at].item(), candidate.reshape(-1)[at].item()
+    expected, found = leaf.exact[tuple(index)].item(), candidate[tuple(index)].item()
     share = f"{mismatched} of {candidate.numel()} elements wrong"
     return f"{leaf.name}: {share}; at {index} expected {expected:.9g}, found {found:.9g}"
 

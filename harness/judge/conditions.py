@@ -6,7 +6,6 @@ Reads /proc, /sys and NVML; changes nothing. A fact that a machine does not tell
 from __future__ import annotations
 
 import os
-import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -20,8 +19,6 @@ SAMPLE_EVERY_S = 0.1
 # Other processes may take this much of the machine before a timing counts as disturbed: cores, or a share of them.
 CALM_LOAD_CORES, CALM_LOAD_SHARE = 0.15, 0.05
 SHORTEST_LOAD_S = 0.2  # the kernel counts in ticks of 10 ms: over less time than this the load is not known
-# The judge's own flush of a GPU's cache may take this much longer than on an idle one.
-CALM_SLOWDOWN, CALM_SLOWDOWN_US = 1.5, 50.0
 _THROTTLING = {
     0x8: "hardware slowdown", 0x20: "software thermal slowdown", 0x40: "hardware thermal slowdown",
     0x80: "hardware power brake",
@@ -33,26 +30,23 @@ class ConditionSampler:
     """Samples between blocks, at most every SAMPLE_EVERY_S. One per measurement.
 
     `own_s` tells the processor time that judge and workers have used so far: what else was used is foreign load, which
-    is always recorded, and disturbs if `load_matters`.
+    is always recorded, and disturbs if `load_matters`. None: the load is not known, as on a GPU, where it hardly
+    matters.
     """
 
-    def __init__(self, device: JudgeDevice, own_s: Callable[[], float], *, load_matters: bool) -> None:
+    def __init__(self, device: JudgeDevice, own_s: Callable[[], float] | None = None, *, load_matters: bool) -> None:
         self._device = device
         self._cores = os.sched_getaffinity(0)
         self._gpu = _open_gpu(device) if device.is_cuda else None
         self._clocks_mhz: list[float] = []
         self._temperatures_c: list[float] = []
         self._throttled = 0
-        self._flushes_us: list[float] = []
         self._sampled_s = 0.0
         self._began_s = time.monotonic()
         self._own_s = own_s
         self._load_matters = load_matters
-        self._busy_before_s, self._own_before_s = _read_busy_s(self._cores), own_s()
-
-    def note_flush(self, flush_us: float) -> None:
-        """How long the judge's own flush of the device's cache took."""
-        self._flushes_us.append(flush_us)
+        self._busy_before_s = _read_busy_s(self._cores)
+        self._own_before_s = 0.0 if own_s is None else own_s()
 
     def sample(self) -> None:
         """Clock, temperature and throttling now, unless that was looked at a moment ago."""
@@ -73,39 +67,32 @@ class ConditionSampler:
 
     def conclude(self) -> Conditions:
         """Everything seen, and whether it disturbed the measurement."""
-        load, slowdown = self._foreign_load(), self._slowdown()
+        load = self._foreign_load()
         return Conditions(
             foreign_load=load,
             clock_low_mhz=min(self._clocks_mhz, default=None),
             clock_high_mhz=max(self._clocks_mhz, default=None),
             temperature_c=max(self._temperatures_c, default=None),
             throttle_reasons=tuple(name for bit, name in _NOTED.items() if self._throttled & bit),
-            device_slowdown=slowdown,
-            disturbed="; ".join(self._describe_disturbances(load, slowdown)),
+            disturbed="; ".join(self._describe_disturbances(load)),
         )
 
-    def _describe_disturbances(self, load: float | None, slowdown: float | None) -> Iterator[str]:
+    def _describe_disturbances(self, load: float | None) -> Iterator[str]:
         if self._load_matters and load is not None and load > calm_load(len(self._cores)):
             yield f"other processes used {load:.2f} cores meanwhile"
         for bit, name in _THROTTLING.items():
             if self._throttled & bit:
                 yield f"the GPU was slowed down: {name}"
-        if slowdown is not None and slowdown > CALM_SLOWDOWN:
-            yield f"the GPU was busy with something else: flushing its cache took {slowdown:.1f} times as long"
 
     def _foreign_load(self) -> float | None:
+        if self._own_s is None:
+            return None
         spent_s = time.monotonic() - self._began_s
         busy_s = _read_busy_s(self._cores)
         if busy_s is None or self._busy_before_s is None or spent_s < SHORTEST_LOAD_S:
             return None
         own_s = self._own_s() - self._own_before_s
         return max((busy_s - self._busy_before_s - own_s) / spent_s, 0.0)
-
-    def _slowdown(self) -> float | None:
-        idle_us = self._device.idle_flush_us
-        if idle_us is None or not self._flushes_us:
-            return None
-        return max(statistics.median(self._flushes_us) - CALM_SLOWDOWN_US, 0.0) / idle_us
 
 
 def calm_load(cores: int | None = None) -> float:

@@ -8,20 +8,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from harness.domain import Correctness, Finding, Outcome, Problem, Trial
+from harness.domain import MIXED, Correctness, Finding, Outcome, Problem, Trial
 from harness.judge.aliasing import AliasCheck
 from harness.judge.client import describe
 from harness.judge.compare import are_surely_close, judge_outputs, judge_state
-from harness.judge.difference import find_difference
+from harness.judge.difference import Difference, find_difference
 from harness.judge.failure import CandidateFailure
 from harness.judge.inspection import shares_memory_within
 from harness.judge.reference import Reference
 from harness.judge.session import ModelSession, Run, Weights
 from harness.judge.truth import FlatOutputs, Truth, trust_outputs
 from harness.judge.variations import find_nearby, make_other_weights
-from harness.wire import KEPT_CALLS
+from harness.wire import KEPT_CALLS, TensorSpec
 
 AS_GIVEN_TRIALS = 3
+MIXED_TRIALS = 8  # where calls cost little; else 2
 RERUNS = 3  # where calls cost little; else 1
 
 
@@ -48,6 +49,7 @@ class _Kept:
 
     inputs: tuple[Any, ...]
     outputs: FlatOutputs
+    specs: tuple[TensorSpec, ...]  # of the outputs, as the worker has them
 
 
 def plan_steps(problem: Problem, *, is_small: bool, changes_state: bool, source: random.Random) -> tuple[str, ...]:
@@ -58,6 +60,8 @@ def plan_steps(problem: Problem, *, is_small: bool, changes_state: bool, source:
     the worker keeps, one is overwritten for sure with another: the inputs of the last of the first calls never come
     again."""
     others = [name for name in problem.distributions if name != "as_given"]
+    if problem.stress_distributions:
+        others += [MIXED] * (MIXED_TRIALS if is_small else 2)
     if is_small:
         others += ["rerun"] * (RERUNS - 1)
         others += ["as_given"] * max(KEPT_CALLS - 1 - len(others), 0)
@@ -144,44 +148,48 @@ class _Checker:
         if overwritten is not None:
             return _Failure(Outcome.WRONG_VALUE, overwritten)
         if distribution == "as_given":
-            self._keep(inputs, run.outputs)
+            self._keep(inputs, run)
         return None
 
-    def _keep(self, inputs: tuple[Any, ...], outputs: FlatOutputs) -> None:
+    def _keep(self, inputs: tuple[Any, ...], run: Run) -> None:
         """Two calls of a small problem, else one. The inputs that are repeated are never those just called with."""
         if len(self._kept) < (2 if self._reference.is_small else 1):
-            self._kept.append(_Kept(inputs, outputs))
+            self._kept.append(_Kept(inputs, run.outputs, run.called.specs))
 
     def _call_again(self) -> _Failure | None:
-        """Repeats a call that others were made after; the outputs must be the same to the last bit, or, of a problem
-        that is not deterministic, right again."""
+        """Repeats a call that others were made after; the outputs must be the same to the last bit where the problem is
+        deterministic, else right again."""
         kept = self._source.choice([kept for kept in self._kept if kept.inputs is not self._last_inputs])
         self._session.reset_state()
-        if self._problem.nondeterministic:
-            return self._try(kept.inputs, self._reference.truth_of(kept.inputs), "again")
         self._session.place(kept.inputs)
         self._aliases.check_inputs_apart()
         run = self._session.call(kept.inputs, self._reference.device)
         self._last_inputs = kept.inputs
-        outcome, trial = judge_run(run, trust_outputs(kept.outputs), self._reference, "again")
+        outcome, trial = judge_run(run, trust_outputs(kept.outputs), self._reference, "again", accepted=kept.specs)
         if outcome not in (None, Outcome.WRONG_VALUE) or _has_changed_inputs(run, self._reference):
             self.trials.append(trial)
             return _Failure(outcome or Outcome.WRONG_VALUE, trial.message)
         overwritten = self._aliases.find_overwritten(run, kept.inputs)
         if overwritten is not None:
             return _Failure(Outcome.WRONG_VALUE, overwritten)
-        return self._require_same_bits(run, kept, trial)
-
-    def _require_same_bits(self, run: Run, kept: _Kept, trial: Trial) -> _Failure | None:
         difference = find_difference(run.outputs.tensors, kept.outputs.tensors)
-        if difference is None:
-            return None
-        message = (
-            f"two calls on the same inputs differ: {difference}; that is allowed only where the problem declares "
-            "NONDETERMINISTIC = True"
+        return None if difference is None else self._judge_difference(difference, run, kept, trial)
+
+    def _judge_difference(self, difference: Difference, run: Run, kept: _Kept, trial: Trial) -> _Failure | None:
+        message = f"two calls on the same inputs differ: {difference}"
+        if self._reference.requires_same_bits:
+            message += "; the problem declares DETERMINISTIC = True"
+            self.trials.append(replace(trial, passed=False, mismatched=difference.differing, message=message))
+            return _Failure(Outcome.WRONG_VALUE, message, "nondeterministic")
+        outcome, trial = _judge_whole(
+            self._session, self._reference, run, self._reference.truth_of(kept.inputs), "again"
         )
-        self.trials.append(replace(trial, passed=False, mismatched=difference.differing, message=message))
-        return _Failure(Outcome.WRONG_VALUE, message, "nondeterministic")
+        self.trials.append(trial)
+        if outcome is not None:
+            return _Failure(outcome, _say_where(trial), "nondeterministic")
+        if not any(finding.check == "nondeterministic" for finding in self.findings):
+            self.findings.append(Finding(check="nondeterministic", severity="note", message=message))
+        return None
 
     def _call_in_a_row(self) -> _Failure | None:
         """Two calls, of which the second finds the state that the first left."""
@@ -245,24 +253,34 @@ def judge_call(
 ) -> tuple[Outcome | None, Trial, Run]:
     """One call from the state that the module is in: its outputs against the truth, and its state after it."""
     run = session.call(inputs, reference.device)
+    return *_judge_whole(session, reference, run, truth, distribution), run
+
+
+def _judge_whole(
+    session: ModelSession, reference: Reference, run: Run, truth: Truth, distribution: str
+) -> tuple[Outcome | None, Trial]:
+    """The session's last call: its outputs against the truth, and its state after it."""
     outcome, trial = judge_run(run, truth, reference, distribution)
     if outcome is None and truth.state:
         found = [tensor.clone() for tensor in session.read_state(truth.state_after)]
         outcome, state_trial = judge_state(truth, found, reference.loaded.problem.tolerance, distribution)
         trial = trial if outcome is None else state_trial
-    return outcome, trial, run
+    return outcome, trial
 
 
 def _say_where(trial: Trial) -> str:
     return trial.message if trial.distribution == "as_given" else f"{trial.message} (on {trial.distribution} inputs)"
 
 
-def judge_run(run: Run, truth: Truth, reference: Reference, distribution: str) -> tuple[Outcome | None, Trial]:
-    """Compares one call with the truth, and sees that its inputs were left alone."""
+def judge_run(
+    run: Run, truth: Truth, reference: Reference, distribution: str, *, accepted: Sequence[TensorSpec] = ()
+) -> tuple[Outcome | None, Trial]:
+    """Compares one call with the truth, and sees that its inputs were left alone. `accepted` are forms of outputs that
+    were right before."""
     problem = reference.loaded.problem
     exact = distribution == "integers" and distribution in problem.distributions
     outcome, trial = judge_outputs(truth, run.outputs, problem.tolerance, distribution, exact=exact)
-    misfit = None if outcome is not None else _find_misfit(run, truth, reference)
+    misfit = None if outcome is not None else _find_misfit(run, truth, reference, accepted)
     if misfit is not None:
         return misfit[0], Trial(distribution=distribution, passed=False, message=misfit[1])
     return outcome, trial
@@ -276,7 +294,9 @@ def is_surely_right(run: Run, own: FlatOutputs, reference: Reference) -> bool:
     return _find_misfit(run, trust_outputs(own), reference) is None
 
 
-def _find_misfit(run: Run, truth: Truth, reference: Reference) -> tuple[Outcome, str] | None:
+def _find_misfit(
+    run: Run, truth: Truth, reference: Reference, accepted: Sequence[TensorSpec] = ()
+) -> tuple[Outcome, str] | None:
     """What is wrong with outputs whose values are right."""
     device = reference.device
     wrong_device = next((name for name in run.called.devices if name.split(":")[0] != device.seen_type), None)
@@ -286,7 +306,8 @@ def _find_misfit(run: Run, truth: Truth, reference: Reference) -> tuple[Outcome,
     if _has_changed_inputs(run, reference):
         return Outcome.WRONG_VALUE, "the inputs were changed by the call"
     for leaf, spec in zip(truth.leaves, run.called.specs, strict=True):
-        if shares_memory_within(spec) and not shares_memory_within(describe(leaf.reference)):
+        overlaps = shares_memory_within(spec) and spec not in accepted
+        if overlaps and not shares_memory_within(describe(leaf.reference)):
             return (
                 Outcome.WRONG_SHAPE,
                 f"elements of {leaf.name} share memory (strides {spec.stride}): it is no full tensor",

@@ -6,8 +6,8 @@ import fcntl
 import mmap
 import os
 import re
-import statistics
 import time
+from functools import cached_property
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,14 @@ import torch
 
 from harness.domain import EMULATED, DeviceError, Language
 from harness.emulate import Target, find_target
-from harness.judge.memory import available_memory_bytes
+from harness.hardware.memory import available_memory_bytes
 from harness.wire import TensorSpec, device_memory, storage_bytes
 
 MINIMUM_CACHE_BYTES = 32 << 20
-IDLE_FLUSHES = 10
-CORES_TO_SPARE = 4  # one for this process, one for a worker, and for what else there is to do
+BUSY_US = 1000.0  # a tiny operation takes as long only where another process takes its turns on the GPU
+CORES_TO_SPARE = 4
+QUIET_PROBES = 2  # in a row
+STAGING_BYTES = 4 << 20  # outputs as small are copied without a multiprocessor, see `copy_to_host`
 KERNEL_SHARE = 0.8  # of the time of a call: what takes longer is stopped by the emulator, which can name the kernel
 
 
@@ -30,10 +32,11 @@ class SharedArena:
 
     def __init__(self, size_bytes: int, device: torch.device) -> None:
         self._device = device
+        self.address = 0  # of the first byte, on a GPU
         if device.type == "cuda":
             torch.cuda.synchronize(device)  # makes the primary context current
             index = device.index or 0
-            self._address, self.descriptor, self.size_bytes = device_memory.allocate_shareable(size_bytes, index)
+            self.address, self.descriptor, self.size_bytes = device_memory.allocate_shareable(size_bytes, index)
         else:
             self.size_bytes = -(-size_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
             self._map_memory_file()
@@ -68,7 +71,7 @@ class SharedArena:
         if size_bytes == 0:
             return torch.empty(0, dtype=torch.uint8, device=self._device)
         if self._device.type == "cuda":
-            holder = device_memory.DeviceBytes(self._address + offset, size_bytes)
+            holder = device_memory.DeviceBytes(self.address + offset, size_bytes)
             return torch.as_tensor(holder, device=self._device)
         return torch.frombuffer(self._mapped, dtype=torch.uint8, count=size_bytes, offset=offset)
 
@@ -87,7 +90,7 @@ class SharedArena:
 
     def close(self) -> None:
         if self._device.type == "cuda":
-            device_memory.free(self._address, self.size_bytes, self.descriptor)
+            device_memory.free(self.address, self.size_bytes, self.descriptor)
         else:
             os.close(self.descriptor)  # the mapping itself goes when the last tensor over it does
 
@@ -109,7 +112,6 @@ class JudgeDevice:
         self.torch_device = torch.device("cpu" if name == EMULATED else name)
         self._cores = os.sched_getaffinity(0)
         self._flush_buffer: torch.Tensor | None = None
-        self.idle_flush_us: float | None = None
 
     @property
     def is_cuda(self) -> bool:
@@ -125,17 +127,18 @@ class JudgeDevice:
         return "cuda" if self.is_emulated else self.torch_device.type
 
     @property
-    def waking_core(self) -> int | None:
-        """Where a stopped worker is let go on: its parent, which lets it, is awake there. To wake another core takes
-        some hundred microseconds on a virtual machine, and not evenly many. None: there is no core to spare for that,
-        nor for waiting without sleep; on a CPU the cores are what is measured."""
+    def worker_core(self) -> int | None:
+        """On a GPU: the core on which each worker resumes. None: there are too few to set one aside."""
         return max(self._cores) if self.is_cuda and len(self._cores) >= CORES_TO_SPARE else None
 
     @property
     def judge_cores(self) -> set[int]:
-        """Where the judge is to run while it times, out of the way: on a CPU away from those that the workers' own
-        threads are bound to, for it wakes their main thread where it runs itself."""
-        return self._cores - {self.waking_core} if self.is_cuda else {min(self._cores)}
+        """Where the evaluator runs while it times. On a CPU that is away from the cores that the workers' own threads
+        are bound to, for it wakes their main thread where it runs itself; on a GPU away from the workers' core and the
+        one beside it, which may be the same physical one."""
+        if not self.is_cuda:
+            return {min(self._cores)}
+        return self._cores if self.worker_core is None else set(sorted(self._cores)[:-2])
 
     def describe_emulation(self, threads: int, call_s: float) -> dict[str, Any] | None:
         """For a worker: the properties of its GPU, by the names that CUDA has for them, and the emulator's settings.
@@ -152,38 +155,44 @@ class JudgeDevice:
         if self.is_cuda:
             torch.cuda.synchronize(self.torch_device)
 
-    def flush_cache(self, *, once: bool = False) -> float | None:
-        """Writes twice the last-level cache, so that the next call finds its data in memory. On a GPU lines that were
-        marked as persisting lose that, and it returns how long the device took, in microseconds. `once`: on a CPU, the
-        size of the cache is enough."""
+    def flush_cache(self, *, once: bool = False) -> None:
+        """Writes twice the last-level cache, so that the next call finds its data in memory; on a GPU without waiting
+        for the end of it. `once`: on a CPU, the size of the cache is enough."""
         if self._flush_buffer is None:
             elements = 2 * self.cache_bytes() // 4
             self._flush_buffer = torch.zeros(elements, dtype=torch.float32, device=self.torch_device)
-        if not self.is_cuda:
-            written = self._flush_buffer[: self._flush_buffer.numel() // 2] if once else self._flush_buffer
-            written.add_(1.0)
-            return None
-        device_memory.reset_persisting_cache()
-        with torch.cuda.device(self.torch_device):
-            began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
-            began.record()
-            self._flush_buffer.add_(1.0)
-            ended.record()
-            ended.synchronize()
-        return float(began.elapsed_time(ended)) * 1e3
+        written = self._flush_buffer[: self._flush_buffer.numel() // 2] if once else self._flush_buffer
+        written.add_(1.0)
 
-    def time_flush_us(self) -> float:
-        """Flushes the cache; how long that took, waiting for whatever else runs on the device included."""
-        self.synchronize()
+    def reset_cache(self) -> None:
+        """On a GPU: lines of the cache that were marked as persisting lose that."""
+        device_memory.reset_persisting_cache()
+
+    def await_quiet(self, limit_s: float) -> bool:
+        """On a GPU: waits until no other process works on it, which is known from the time that tiny operations take.
+        False: one still does after the limit."""
+        deadline_s = time.monotonic() + limit_s
+        quick = 0
+        while quick < QUIET_PROBES:
+            quick = quick + 1 if self._probe_us() < BUSY_US else 0
+            if time.monotonic() > deadline_s:
+                return False
+        return True
+
+    def _probe_us(self) -> float:
         began_ns = time.perf_counter_ns()
-        self.flush_cache()
+        self._probe.add_(1.0)
+        torch.cuda.synchronize(self.torch_device)
         return (time.perf_counter_ns() - began_ns) / 1e3
 
-    def learn_idle_flush(self) -> None:
-        """Measures once what a flush takes while no candidate runs: how to tell later that something else does."""
-        if self.is_cuda and self.idle_flush_us is None:
-            times = [self.flush_cache() for _ in range(IDLE_FLUSHES)]
-            self.idle_flush_us = statistics.median(time_us for time_us in times if time_us is not None)
+    @cached_property
+    def _probe(self) -> torch.Tensor:
+        return torch.zeros(1, device=self.torch_device)
+
+    @cached_property
+    def staging(self) -> torch.Tensor:
+        """On a GPU: pinned host memory for small outputs, as bytes."""
+        return torch.empty(STAGING_BYTES, dtype=torch.uint8, pin_memory=True)
 
     def cache_bytes(self) -> int:
         if self.is_cuda:

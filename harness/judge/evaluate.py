@@ -16,6 +16,7 @@ import torch
 
 from harness.build import Builder
 from harness.domain import (
+    EMULATED,
     BuildRequest,
     BuildResult,
     BuildToolError,
@@ -51,6 +52,7 @@ from harness.judge.screen import find_syntax_error, screen_source
 from harness.judge.session import ModelSession, TimeLimits
 from harness.judge.timing import PairedTimer, TimingPlan, shorten_plan
 from harness.judge.uncovered import find_uncovered
+from harness.judge.window_timing import WindowTimer, await_idle
 from harness.judge.work import WorkResult, attribute_work, confirm_own_code
 from harness.problems.load import LoadedProblem, load_problem, workload_source
 from harness.problems.reduce import (
@@ -66,6 +68,7 @@ from harness.store.certificate import Certificate
 HINTED = (Outcome.WRONG_VALUE, Outcome.RUNTIME_ERROR)  # what checked kernels may explain
 DUE_TO_SIZES = (Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.RUNTIME_ERROR, Outcome.LOAD_ERROR)
 SECOND_LOAD_SHARE = 1 / 8
+REPEATED_CHECKS = ("device_busy", "pause")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +88,7 @@ class Judge:
     """Judges candidates on one device, one after another. `device` None: this machine has none for them.
 
     `checker` looks at CUDA kernels once more, emulated; what it finds decides only on an emulated device, where a
-    `compiler` says in addition whether nvcc takes them.
+    `compiler` says in addition, after all else, whether nvcc takes them.
 
     `prebuild` may be called from several threads at once, `evaluate` too where nothing is timed.
     """
@@ -114,6 +117,7 @@ class Judge:
         self._ceilings = ceilings or CeilingStore(None)
         self._roofline = Roofline(self._ceilings)
         self._built_ahead: dict[str, BuildResult] = {}
+        self._by_compiler: dict[str, BuildResult] = {}  # emulated build -> what nvcc says of it, where that differs
         self._hung_ahead: set[str] = set()  # digests of candidates that timed out when they were built ahead
         self._environment = describe_environment(builder.toolchain, device)
 
@@ -123,8 +127,33 @@ class Judge:
         """The verdict. Raises only what must stop everything, such as KeyboardInterrupt. With the `seed` of an earlier
         evaluation inputs and weights are those of that one; without, nobody has seen them before."""
         case = Case(seed=secrets.randbits(62) if seed is None else seed)
+        case, outcome, message = self._decide(case, problem, subject, candidate)
+        if self._ask_compiler(case):
+            case, outcome, message = self._decide(Case(seed=case.seed), problem, subject, candidate)
+        case.findings += self._forkserver.find_weakness()
+        level = self._forkserver.level
+        return case.conclude(
+            subject,
+            outcome,
+            message,
+            environment=self._environment,
+            confinement=level,
+            certificate="" if self._certificate is None else self._certificate.digest_behind(level),
+        )
+
+    def _decide(
+        self, case: Case, problem: Problem, subject: Subject, candidate: Candidate | None
+    ) -> tuple[Case, Outcome, str]:
+        """Outcome and message; what else was found is noted in the case, which is another one where the candidate was
+        judged a second time."""
         try:
-            self._judge(case, problem, subject, candidate)
+            try:
+                self._judge(case, problem, subject, candidate)
+            except CandidateFailure as failure:
+                if not _may_be_chance(failure):
+                    raise
+                case = Case(seed=secrets.randbits(62), findings=[_note_repetition(failure)])
+                self._judge(case, problem, subject, candidate)  # which waits first until the device is idle
             outcome, message = Outcome.CORRECT, ""
         except CandidateFailure as failure:
             case.findings += failure.findings
@@ -139,16 +168,28 @@ class Judge:
             outcome, message = Outcome.HARNESS_ERROR, f"unexpected {type(error).__name__}: {error}"
             evidence = "".join(traceback.format_exception(error))[-8000:]
             case.findings.append(Finding(check="harness", severity="fatal", message=message, evidence=evidence))
-        case.findings += self._forkserver.find_weakness()
-        level = self._forkserver.level
-        return case.conclude(
-            subject,
-            outcome,
-            message,
-            environment=self._environment,
-            confinement=level,
-            certificate="" if self._certificate is None else self._certificate.digest_behind(level),
-        )
+        return case, outcome, message
+
+    def _ask_compiler(self, case: Case) -> bool:
+        """What nvcc says of what was emulated, once all else is known. Whether it is something else: then the
+        candidate is judged again, and told so when it asks for the build."""
+        if self._compiler is None:
+            return False
+        differs = False
+        with case.phase("nvcc"):
+            for request, result in zip(case.requests, case.builds, strict=True):
+                if not request.needs_cuda or result.lane != EMULATED or result.key in self._by_compiler:
+                    continue
+                try:
+                    told = reconcile_builds(result, self._compiler.build(request))
+                except HarnessError as error:
+                    message = f"not compiled with nvcc: {error}"
+                    case.findings.append(Finding(check="nvcc", severity="note", message=message))
+                    continue
+                if told is not result:
+                    self._by_compiler[result.key] = told
+                    differs = True
+        return differs
 
     def prebuild(self, problem: Problem, workload: WorkloadName, candidate: Candidate) -> None:
         """Imports and constructs the candidate once, so that what it builds is in the cache. No verdict."""
@@ -194,17 +235,23 @@ class Judge:
     ) -> Case | None:
         """Where a candidate is right that failed at the sizes to which the problem was reduced: at ones more like the
         problem's own, for which alone it may be made."""
+        wrong_at, is_own_wrong = [case.sizes], has_own_sizes(problem, REDUCED)
         for other in list_kinder_cuts(problem, EMULATED_BUDGET, PATIENT_BUDGET):
             again = Case(seed=case.seed, findings=list(screen_source(candidate.source)))
             try:
                 self._judge_at(device, again, other, subject, candidate)
             except CandidateFailure:
+                wrong_at.append(again.sizes)
+                is_own_wrong |= has_own_sizes(other, REDUCED)
                 continue
             except HarnessError as error:
                 message = f"could not be judged at {again.sizes}: {error}"
                 case.findings.append(Finding(check="size_specialised", severity="note", message=message))
                 continue
             return again
+        if not is_own_wrong:
+            message = f"wrong at {'; '.join(wrong_at)}; not judged at the problem's own sizes, for which it may be made"
+            case.findings.append(Finding(check="size_specialised", severity="note", message=message))
         return None
 
     def _judge_at(
@@ -225,26 +272,55 @@ class Judge:
     def _judge_on(
         self, device: JudgeDevice, case: Case, loaded: LoadedProblem, subject: Subject, candidate: Candidate
     ) -> None:
-        measure_time = self._settings.measure_time and not device.is_emulated
-        if measure_time:
+        if device.is_cuda:
+            await_idle(device)  # the candidate before may have left it work
+        if self._times(device):
             with case.phase("ceilings"):
                 self._ceilings.find(device)  # while nothing of the candidate runs
         with self._open_candidate(case, loaded, device, candidate) as (session, reference, seeds):
             with explained_by_kernels(session, case.findings) if device.is_emulated else nullcontext():
                 self._check(case, session, reference, seeds)
-            if self._settings.attribute_work:
-                with case.phase("work"), session.paused():
-                    self._attribute(case, candidate, reference, next(seeds))
-            if measure_time:
-                with case.phase("timing"):
-                    result = self._time(session, reference, subject.baseline, seeds)
-                with case.phase("plausibility"), session.paused():
-                    self._take_down(case, result, reference, next(seeds))
-            if case.work is not None:
-                with case.phase("work"):
-                    self._confirm_own_code(case, session, reference, seeds)
+            if not device.is_cuda:
+                self._finish_beside(session, case, subject, candidate, reference=reference, seeds=seeds)
+                return
             with case.phase("probes"):
                 self._probe(case, session, reference, seeds)
+        if self._settings.attribute_work:
+            with case.phase("work"):
+                self._attribute(case, candidate, reference, next(seeds))
+        if self._times(device):
+            with case.phase("timing"):
+                result = self._time_in_windows(candidate, reference, subject.baseline, seeds)
+            with case.phase("plausibility"):
+                self._take_down(case, result, reference, next(seeds))
+
+    def _finish_beside(
+        self,
+        session: ModelSession,
+        case: Case,
+        subject: Subject,
+        candidate: Candidate,
+        *,
+        reference: Reference,
+        seeds: Iterator[int],
+    ) -> None:
+        """What follows correctness on a CPU, all of it in the worker that was judged or while that is stopped."""
+        if self._settings.attribute_work:
+            with case.phase("work"), session.paused():
+                self._attribute(case, candidate, reference, next(seeds))
+        if self._times(reference.device):
+            with case.phase("timing"):
+                result = self._time(session, reference, subject.baseline, seeds)
+            with case.phase("plausibility"), session.paused():
+                self._take_down(case, result, reference, next(seeds))
+        if case.work is not None:
+            with case.phase("work"):
+                self._confirm_own_code(case, session, reference, seeds)
+        with case.phase("probes"):
+            self._probe(case, session, reference, seeds)
+
+    def _times(self, device: JudgeDevice) -> bool:
+        return self._settings.measure_time and not device.is_emulated
 
     def _check_kernels(
         self, case: Case, problem: Problem, subject: Subject, candidate: Candidate, *, decides: bool
@@ -273,12 +349,13 @@ class Judge:
     ) -> Iterator[tuple[ModelSession, Reference, Iterator[int]]]:
         """The candidate in a worker, beside the judge's own reference."""
         seeds = case.draw_seeds()
-        device.learn_idle_flush()
         with case.phase("reference"):
             reference = prepare_reference(loaded, device, next(seeds), next(seeds))
+        case.findings += _note_variation(reference)
+        case.calls = _describe_calls(reference)
         try:
             limits = self._limits_for(candidate)
-            builds = self._answer_builds(case)
+            builds = self._answer_builds(case, candidate)
             with self._open(candidate.source, CANDIDATE_ENTRY, reference, builds, limits=limits) as session:
                 yield session, reference, seeds
         except CandidateFailure as failure:
@@ -300,12 +377,13 @@ class Judge:
         """Who did the work. A candidate none of whose extensions was built has lost already."""
         if case.builds and not case.built:
             return
-        inputs = reference.loaded.make_inputs(seed, reference.device.torch_device)
+        inputs = reference.make_inputs(seed)
         result = attribute_work(
             lambda mode: self._open(candidate.source, CANDIDATE_ENTRY, reference, self._builder.build, mode),
             reference,
             inputs,
             case.built,
+            [result.extension for result in case.builds if result.extension is not None],
         )
         if not reference.device.is_emulated:  # there the shares of the time say nothing
             case.work = result.work
@@ -340,6 +418,34 @@ class Judge:
                 baseline=opponent, candidate=session, reference=reference, plan=self._settings.plan, seed=next(seeds)
             )
             return timer.measure(baseline, seeds, floor)
+
+    def _time_in_windows(
+        self, candidate: Candidate, reference: Reference, baseline: str, seeds: Iterator[int]
+    ) -> TimingResult:
+        """On a GPU, in a fresh worker of the candidate's."""
+        floor = 0.0
+        if self._settings.measure_noise:
+            floor = self._noise.find(
+                self._name_noise(reference, baseline), lambda: self._time_itself_in_windows(reference, baseline, seeds)
+            )
+
+        @contextmanager
+        def open_candidate() -> Iterator[ModelSession]:
+            limits = self._limits_for(candidate)
+            with self._open(
+                candidate.source, CANDIDATE_ENTRY, reference, self._builder.build, limits=limits
+            ) as session:
+                _construct(session, reference)
+                session.match_weights(reference.state)
+                session.hold_state(reference.changing)
+                yield session
+
+        timer = WindowTimer(reference=reference, plan=self._settings.plan, seed=next(seeds))
+        return timer.measure(baseline, lambda: self._open_baseline(reference, baseline), open_candidate, seeds, floor)
+
+    def _time_itself_in_windows(self, reference: Reference, baseline: str, seeds: Iterator[int]) -> Timing:
+        timer = WindowTimer(reference=reference, plan=self._settings.plan, seed=next(seeds))
+        return timer.measure_equals(baseline, lambda: self._open_baseline(reference, baseline), seeds)
 
     def _take_down(self, case: Case, result: TimingResult, reference: Reference, seed: int) -> None:
         """Notes a timing, and what the limits of the device say of it."""
@@ -414,15 +520,18 @@ class Judge:
             candidate,
             forkserver=self._forkserver,
             device=self._device,
-            answer_build=self._answer_builds(case, ahead=True),
+            answer_build=self._answer_builds(case, candidate, ahead=True),
             limits=self._settings.limits,
         )
 
-    def _answer_builds(self, case: Case, *, ahead: bool = False) -> AnswerBuild:
+    def _answer_builds(self, case: Case, candidate: Candidate, *, ahead: bool = False) -> AnswerBuild:
         def answer(request: BuildRequest) -> BuildResult:
+            if candidate.language == "cpp" and request.has_cuda_sources:
+                result = self._refuse_cuda(request)
+                case.add_build(request, result)
+                return result
             result = self._builder.build(request)
-            if self._compiler is not None and request.needs_cuda:
-                result = reconcile_builds(result, self._compiler.build(request))
+            result = self._by_compiler.get(result.key, result)
             if ahead and self._checker is not None and request.needs_cuda and result.extension is not None:
                 self._checker.build_ahead(request)
             if result.status == "cached":
@@ -432,6 +541,39 @@ class Judge:
             return result
 
         return answer
+
+    def _refuse_cuda(self, request: BuildRequest) -> BuildResult:
+        log = (
+            f"error: the extension {request.name!r} has CUDA sources, and the candidate is to be written in cpp; "
+            "evaluate CUDA programs with --language cuda"
+        )
+        return BuildResult(key=self._builder.key(request), status="refused", extension=None, log=log, duration_s=0.0)
+
+
+def _may_be_chance(failure: CandidateFailure) -> bool:
+    """Whether a suspicion follows from how busy the machine was: then it is confirmed in fresh workers."""
+    return failure.outcome is Outcome.SUSPECT and any(finding.check in REPEATED_CHECKS for finding in failure.findings)
+
+
+def _note_repetition(failure: CandidateFailure) -> Finding:
+    return Finding(check="repeated", severity="note", message=f"judged a second time: {failure.message[:300]}")
+
+
+def _note_variation(reference: Reference) -> tuple[Finding, ...]:
+    if reference.variation is None:
+        return ()
+    message = (
+        f"two runs of the reference on the same inputs differ: {reference.variation}; outputs are judged within the "
+        "tolerance, not bit by bit"
+    )
+    return (Finding(check="reference_varies", severity="note", message=message),)
+
+
+def _describe_calls(reference: Reference) -> tuple[tuple[str, str], ...]:
+    """How calls differ from those of a module in evaluation mode, for the record."""
+    training = (("mode", "training"),) if reference.loaded.problem.training else ()
+    seeded = (("call_seeds", "torch seeded anew before each call"),) if reference.draws_numbers else ()
+    return (*training, *seeded)
 
 
 def _construct(session: ModelSession, reference: Reference, *, compiled: bool = False) -> None:

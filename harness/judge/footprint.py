@@ -16,6 +16,7 @@ from harness.wire.layout import ALIGNMENT_BYTES, align, place_strided
 
 OUTPUT_PLACES = 4096  # 256 bytes apart
 LEAST_BYTES = 1 << 16
+INPUT_SLACK_BYTES = 64 << 20  # on a GPU: to find inputs in as much memory takes longer than it could gain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +30,17 @@ class Footprint:
 
     @classmethod
     def measure(
-        cls, inputs: Sequence[Any], outputs: FlatOutputs, state: dict[str, Tensor], wider: Sequence[Any] = ()
+        cls,
+        inputs: Sequence[Any],
+        outputs: FlatOutputs,
+        state: dict[str, Tensor],
+        wider: Sequence[Any] = (),
+        *,
+        slack_bytes: int = 0,
     ) -> Footprint:
-        """`wider` are the same inputs in the layout that takes the most room, if there is one."""
-        inputs_end = max(measure_bytes(inputs), measure_bytes(wider))
+        """`wider` are the same inputs in the layout that takes the most room, if there is one; by up to `slack_bytes`
+        they may lie further on."""
+        inputs_end = max(measure_bytes(inputs), measure_bytes(wider)) + slack_bytes
         specs, end = place_contiguous([describe(tensor) for tensor in outputs.tensors], align(inputs_end))
         start = specs[0].offset if specs else align(inputs_end)
         _, state_end = place_strided([describe(tensor) for tensor in state.values()])

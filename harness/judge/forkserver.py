@@ -38,6 +38,9 @@ SPAWN_TIMEOUT_S = 20.0
 # Threads of OpenMP spin for up to 10 ms after their work, in the way of whoever is timed next; a fraction of a
 # millisecond is enough to be awake for the next operation of the same model.
 SHORT_SPINS = {"GOMP_SPINCOUNT": "20000", "KMP_BLOCKTIME": "1"}
+# torch makes device memory of pages that can be shared with the judge, see `harness.judge.worker_memory`. Its newer
+# versions read the second name.
+SHAREABLE_MEMORY = dict.fromkeys(("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"), "expandable_segments:True")
 
 
 @dataclass(slots=True)
@@ -112,7 +115,7 @@ class Forkserver:
         return stopped
 
     def resume(self, pid: int, process: int, core: int | None) -> None:
-        """Lets what was stopped go on, the main thread of `process` on a certain core."""
+        """Resumes what was stopped, the main thread of `process` on a certain core."""
         with self._lock:
             if self._line is not None:
                 message = {"kind": "resume", "pid": pid, "process": process, "core": core}
@@ -204,7 +207,7 @@ class Forkserver:
         package_root = str(Path(__file__).resolve().parents[2])
         # Asked through NVML, torch does not touch the CUDA driver at import, which would spoil every forked child.
         nvml = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
-        environment = clean_environment({"PYTHONPATH": package_root, **nvml, **SHORT_SPINS})
+        environment = clean_environment({"PYTHONPATH": package_root, **nvml, **SHORT_SPINS, **SHAREABLE_MEMORY})
         self._process = subprocess.Popen(
             wrapped, env=environment, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, cwd="/",
             stdout=subprocess.DEVNULL, stderr=self._words, start_new_session=True,

@@ -10,11 +10,11 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from harness.domain import DeviceError, HarnessError
+from harness.domain import HarnessError
+from harness.hardware.memory import MemoryState, read_memory_state, total_memory_bytes
 from harness.wire.processes import find_tree, read_bytes, state_of, threads_of
 
 LOOK_EVERY_S = 0.05
@@ -28,26 +28,21 @@ _OWN = re.compile(rb"^Rss(?:Anon|Shmem):\s+(\d+) kB$", re.MULTILINE)
 _SHARED_OUT = re.compile(rb"^Pss_(?:Anon|Shmem):\s+(\d+) kB$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    """Free memory and shared memory, of the machine or of the control group that limits this process."""
-
-    available_bytes: int
-    shared_bytes: int
-
-
 class MemoryWatch:
     """Looks after the processes under `pid` (as this process sees it). `limit_bytes` None: only the floor counts."""
 
-    def __init__(self, pid: int, limit_bytes: int | None, look_at_machine: Callable[[], Machine] | None = None) -> None:
+    def __init__(
+        self, pid: int, limit_bytes: int | None, look_at_machine: Callable[[], MemoryState] | None = None
+    ) -> None:
         self._pid = pid
         self._limit_bytes = limit_bytes
-        self._look_at_machine = look_at_machine or read_machine
+        self._look_at_machine = look_at_machine or read_memory_state
         self._looked_s = 0.0
         self._at_shortage_bytes = 0
         self._at_first_bytes = _count_own(find_tree(pid))  # most of it is shared with the process it was forked from
         self._machine_at_first = self._look_at_machine()
-        self._floor_bytes = min(FLOOR_BYTES, int(_total_bytes() * FLOOR_SHARE))
+        self._kills_at_first = count_oom_kills()
+        self._floor_bytes = min(FLOOR_BYTES, int(total_memory_bytes() * FLOOR_SHARE))
 
     def find_overuse(self, arena: int, every_s: float = 0.0) -> str | None:
         """What is wrong, in words; None if nothing is, or if somebody looked a moment ago, or `every_s` ago or later.
@@ -72,6 +67,10 @@ class MemoryWatch:
                 limit = _megabytes(self._limit_bytes)
                 return f"its processes hold {_megabytes(used_bytes)} of memory together; the limit is {limit}"
         return self._find_shortage(used_bytes)
+
+    def has_seen_oom_kill(self) -> bool:
+        """Whether the kernel has ended a process since, whichever, because memory ran out."""
+        return count_oom_kills() > self._kills_at_first
 
     def explain_shortage(self, error: HarnessError) -> str:
         """Call when `find_overuse` has raised that, and the worker has ended since: what is wrong in words, if memory
@@ -99,74 +98,10 @@ class MemoryWatch:
         return f"{message}; since the worker started {_megabytes(taken_bytes)} were taken"
 
 
-def available_memory_bytes() -> int:
-    """What can still be allocated: on this machine, or in the control group where that is less."""
-    return read_machine().available_bytes
-
-
-def read_machine() -> Machine:
-    """As the kernel has it now."""
-    meminfo = Path("/proc/meminfo").read_text()
-    available_bytes = _read_meminfo(meminfo, "MemAvailable")
-    headroom_bytes = min(_find_headrooms(), default=_UNLIMITED_BYTES)
-    return Machine(available_bytes=min(available_bytes, headroom_bytes), shared_bytes=_read_meminfo(meminfo, "Shmem"))
-
-
-def _total_bytes() -> int:
-    limits = [limit_bytes for limit_bytes, _ in _read_control_groups()]
-    return min([_read_meminfo(Path("/proc/meminfo").read_text(), "MemTotal"), *limits])
-
-
-def _read_meminfo(text: str, name: str) -> int:
-    found = re.search(rf"^{name}:\s+(\d+) kB$", text, re.MULTILINE)
-    if found is None:
-        raise DeviceError(f"/proc/meminfo has no {name} line: this kernel is too old")
-    return int(found[1]) * 1024
-
-
-def _find_headrooms() -> list[int]:
-    """What each limiting control group has left; cached files count as free, for the kernel drops them first."""
-    return [max(limit_bytes - used_bytes, 0) for limit_bytes, used_bytes in _read_control_groups()]
-
-
-def _read_control_groups() -> list[tuple[int, int]]:
-    """Limit and use of every control group around this process that limits memory."""
-    groups = Path("/proc/self/cgroup").read_text().splitlines() if Path("/proc/self/cgroup").exists() else []
-    found = []
-    for line in groups:
-        _, controllers, path = line.split(":", 2)
-        if not controllers:
-            found += list(read_limits(_folders(path, ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")), 2))
-        elif "memory" in controllers.split(","):
-            found += list(read_limits(_folders(path, ("/sys/fs/cgroup/memory",)), 1))
-    return found
-
-
-def _folders(path: str, roots: Iterable[str]) -> Iterator[Path]:
-    """A group's folder and those above it; in a container its own group may be the top of what can be seen."""
-    for root in roots:
-        folder = Path(root, path.lstrip("/"))
-        while folder.is_relative_to(root):
-            yield folder
-            folder = folder.parent
-
-
-def read_limits(folders: Iterable[Path], version: int) -> Iterator[tuple[int, int]]:
-    """Limit and use of those of these control groups that have a limit. `version` of the file layout: 1 or 2."""
-    limit_name, use_name, cached = {
-        1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-        2: ("memory.max", "memory.current", "inactive_file"),
-    }[version]
-    for folder in folders:
-        try:
-            limit = (folder / limit_name).read_text().strip()
-            if limit == "max" or int(limit) >= _UNLIMITED_BYTES:
-                continue
-            used_bytes = int((folder / use_name).read_text())
-            statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-        except OSError:
-            continue
-        yield int(limit), used_bytes - int(statistics.get(cached, 0))
+def count_oom_kills() -> int:
+    """Processes that the kernel has ended so far because memory ran out; 0 where it does not tell."""
+    found = re.search(r"^oom_kill (\d+)$", Path("/proc/vmstat").read_text(), re.MULTILINE)
+    return int(found[1]) if found else 0
 
 
 def _count_own(processes: Iterable[int]) -> int:

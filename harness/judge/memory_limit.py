@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from harness.judge.memory import available_memory_bytes
+from harness.hardware.memory import available_memory_bytes
 from harness.judge.supervisor import WorkerLimits
 
 MAX_WORKER_BYTES = 16 << 30

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from harness.judge.client import Mode, WorkerClient
 from harness.judge.desk import AnswerBuild
@@ -12,6 +12,7 @@ from harness.judge.footprint import Footprint
 from harness.judge.forkserver import Forkserver
 from harness.judge.session import ModelSession, TimeLimits
 from harness.judge.supervisor import WorkerLimits
+from harness.judge.window import WindowSession
 
 
 @contextmanager
@@ -36,7 +37,11 @@ def open_session(
         mode=mode,
     )  # fmt: skip
     with client_opened as (client, arena):
-        yield ModelSession(client, arena, footprint, limits)
+        if not device.is_cuda:
+            yield ModelSession(client, arena, footprint, limits)
+            return
+        with closing(WindowSession(client, arena, footprint, limits, device)) as session:
+            yield session
 
 
 @contextmanager
@@ -67,7 +72,6 @@ def open_client(
             threads=threads,
             allow_tf32=allow_tf32,
             timeout_s=limits.start_s,
-            spins=device.waking_core is not None,
             mode=mode,
             emulates=device.describe_emulation(threads, limits.call_s),
         )

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import random
 import secrets
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -47,13 +46,22 @@ class TimeLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WindowTimes:
+    """Parts of a window, in microseconds: until WAKE was obeyed; from GO to the answer; copying the outputs."""
+
+    wake_us: float
+    go_us: float
+    snapshot_us: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """One call: what the judge found in the poisoned output buffers right after the answer, and both clocks.
 
     `judge_us` is the judge's own time, the exchange included: from letting the worker go on with everything that it
-    needs, or on a GPU from telling it to go, until its answer was there. `taken`: the outputs were asked for. `copy_us`
-    is how long after the answer they lay there; None where they were not asked for, or the judge looked into the
-    worker's own memory in between, which takes longer than that. `sight` is what it saw there.
+    needs until its answer was there; on a GPU the window without waking (`harness.judge.window`). `taken`: the outputs
+    were asked for. `copy_us` is how long after the answer they lay there; None where they were not asked for, or the
+    judge looked into the worker's own memory in between, which takes longer than that. `sight` is what it saw there.
     """
 
     outputs: FlatOutputs
@@ -63,20 +71,7 @@ class Run:
     copy_us: float | None = None
     inputs_unchanged: bool = True
     sight: Sight | None = None
-    # On a GPU, where the worker has to be awake before it is told to go:
-    awake_us: float | None = None  # from being let go on, these inputs being there, to waiting for the signal to go
-    idle_busy_us: float | None = None  # how busy the device was while decoy inputs lay there and nothing was asked for
-    flush_us: float | None = None  # what flushing the cache took
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Beginning:
-    """Of a timed call on a GPU, by the judge's clock in ns: when the worker was told to go, and had said that it was
-    awake; and how long the device took to flush the cache. On a CPU there is nothing of that."""
-
-    told_ns: int | None = None
-    awake_ns: int | None = None
-    flush_us: float | None = None
+    times: WindowTimes | None = None  # on a GPU
 
 
 class ModelSession:
@@ -98,7 +93,6 @@ class ModelSession:
         self._rest: Callable[[], Stopped] | None = None  # waits until the worker has been stopped after a call
         self._looks = False
         self._pinned: list[tuple[Tensor, ...]] = []
-        self._began = _Beginning()  # of the last timed call
         self._resumed_ns = 0  # when it was let go on for its last call; 0 until it was stopped again
 
     def construct(
@@ -164,23 +158,22 @@ class ModelSession:
 
     def place(self, inputs: Sequence[Any]) -> None:
         """Writes the arguments of the next call ahead of it."""
-        self._client.place(tuple(inputs))
+        self._client.place(inputs)
 
     def call(self, inputs: Sequence[Any], device: JudgeDevice, *, look: bool = True) -> Run:
-        """One call that is not timed, whose outputs are taken away at once. `look`: on a CPU into the worker's memory,
-        too."""
-        placed = self._client.lay_out(tuple(inputs))
+        """One call that is not timed, whose outputs are taken away at once. `look`: into the worker's memory, too."""
+        placed = self._client.lay_out(inputs)
         self._client.arm(placed, timeout_s=self._limits.call_s)
         self._write(placed)
         device.synchronize()
         began_ns = self._client.tell_go(timeout_s=self._limits.call_s)
-        run = self._take(placed, device, looked_before=KEPT_CALLS if look else None, take=True)
+        run = self._take(placed, looked_before=KEPT_CALLS if look else None, take=True)
         return replace(run, judge_us=(run.called.at_ns - began_ns) / 1e3)
 
     def get_ready(self, like: Sequence[Any]) -> None:
         """Makes the state what a call begins with, arms the worker for inputs of this form, and stops it, with all that
         it started, until `call_timed` or `stand_down`."""
-        self._begin_rest(self._client.lay_out(tuple(like)))
+        self._begin_rest(self._client.lay_out(like))
         self.await_rest()
 
     def _begin_rest(self, like: PlacedInputs) -> None:
@@ -206,34 +199,23 @@ class ModelSession:
         return self._used_ns / 1e9
 
     def stage(self, inputs: Sequence[Any], *, look: bool = False) -> None:
-        """Writes the inputs of the next timed call, while nothing of the worker runs: it was got ready. On a CPU they
-        may lie there for a while, for nobody runs who could see them; what a GPU does is not stopped. `look`: into the
-        worker's memory too, right after the call."""
+        """Writes the inputs of the next timed call, while nothing of the worker runs: it was got ready. They may lie
+        there for a while, for nobody runs who could see them. `look`: into the worker's memory too, right after the
+        call."""
         self.await_rest()
         self._looks = look
         if look:
             self._client.find_processes()
-        placed = self._client.lay_out(tuple(inputs))
+        placed = self._client.lay_out(inputs)
         self._arm_again(placed)
         self._write(placed)
 
-    def call_timed(
-        self,
-        device: JudgeDevice,
-        *,
-        decoy: Sequence[Any] | None = None,
-        take: bool = True,
-        keep: bool = False,
-    ) -> Run:
-        """The call with the inputs that were staged. Then the worker gets ready for the next one, and is stopped, which
-        `complete` waits for.
+    def call_timed(self, *, take: bool = True, keep: bool = False) -> Run:
+        """The call with the inputs that were staged, after a flush of the cache. Then the worker gets ready for the
+        next one, and is stopped, which `complete` waits for.
 
-        On a CPU the cache was flushed (`JudgeDevice.flush_cache`), and the worker goes on with the signal to go before
-        it: the judge's clock begins with the first moment in which anything can be done with the inputs. On a GPU,
-        where the cache is flushed here, it has to be awake first, for to wake the device takes longer than a short call
-        does: it may see its inputs for that long, which is noted. With a `decoy` (other inputs of the same form) that
-        moment is watched: they are shown first, exactly as inputs are, but what follows is not the signal to go. Work
-        that is begun nevertheless makes the judge's own work on the device take longer.
+        The worker goes on with the signal to go before it: the judge's clock begins with the first moment in which
+        anything can be done with the inputs.
 
         `take`: the outputs; without, they are only described, which the worker cannot know before it is done. `keep`:
         what was taken is pinned, if the first outputs were and not too many have been since.
@@ -241,66 +223,29 @@ class ModelSession:
         placed = self._armed
         if placed is None:
             raise HarnessError("a call was to be timed of a worker that had not been got ready")
-        idle_busy_us = None
-        if decoy is not None:
-            idle_busy_us = self._watch(decoy, device)
-            self._write(placed)
-        began = self._start(device)
-        run = self._take(placed, device, looked_before=LOOKED_BEFORE if self._looks else None, take=take)
+        self._client.tell_go(timeout_s=self._limits.call_s)
+        self._resumed_ns = 0
+        self._client.resume()
+        run = self._take(placed, looked_before=LOOKED_BEFORE if self._looks else None, take=take)
         if keep and run.taken and self._footprint.has_form(run.called) and 0 < len(self._pinned) < MAX_PINS:
             self.pin(run.outputs)
         self._begin_rest(placed)
-        self._began = began
-        return replace(run, idle_busy_us=idle_busy_us, flush_us=began.flush_us)
+        return run
 
     def complete(self, run: Run) -> Run:
         """The last timed run, with what is known only when the worker has been stopped again: waits for that."""
         self.await_rest()
-        began, resumed_ns = self._began, self._resumed_ns
-        return replace(
-            run,
-            judge_us=(run.called.at_ns - (began.told_ns or resumed_ns)) / 1e3,
-            awake_us=None if began.awake_ns is None else (began.awake_ns - resumed_ns) / 1e3,
-        )
+        return replace(run, judge_us=(run.called.at_ns - self._resumed_ns) / 1e3)
 
     def _arm_again(self, placed: PlacedInputs) -> None:
-        """Where these inputs do not have the form that the stopped worker was armed for."""
-        if self._armed is not None and (placed.tree, placed.specs) == (self._armed.tree, self._armed.specs):
+        """Where these inputs do not have the form, or the seed, that the stopped worker was armed for."""
+        armed = self._armed
+        if armed and (placed.tree, placed.specs, placed.seed) == (armed.tree, armed.specs, armed.seed):
             self._armed = placed
             return
         self.stand_down()
         self._begin_rest(placed)
         self.await_rest()
-
-    def _watch(self, decoy: Sequence[Any], device: JudgeDevice) -> float:
-        """Shows inputs that will not be asked for, and leaves the worker alone with them: how busy the device was."""
-        self._write(self._client.lay_out(tuple(decoy)))
-        self._show(device)
-        busy_us = device.time_flush_us()
-        self._pause()
-        return busy_us
-
-    def _start(self, device: JudgeDevice) -> _Beginning:
-        """Has the call begun."""
-        if device.is_cuda:
-            shown = self._show(device)
-            return replace(shown, told_ns=self._client.tell_go(timeout_s=self._limits.call_s))
-        self._client.tell_go(timeout_s=self._limits.call_s)
-        self._resume(device)
-        return _Beginning()
-
-    def _show(self, device: JudgeDevice) -> _Beginning:
-        """Flushes the cache, then lets the worker go on, with inputs there, until it is awake."""
-        flush_us = device.flush_cache()
-        device.synchronize()
-        self._client.tell_wake(timeout_s=self._limits.call_s)
-        self._resume(device)
-        self._client.await_awake(timeout_s=self._limits.call_s)
-        return _Beginning(awake_ns=time.monotonic_ns(), flush_us=flush_us)
-
-    def _resume(self, device: JudgeDevice) -> None:
-        self._resumed_ns = 0
-        self._client.resume(device.waking_core)
 
     def _pause(self, places: Sequence[Place] = ()) -> Stopped:
         return self._note_stop(self._client.pause(places))
@@ -317,10 +262,10 @@ class ModelSession:
         self._output = replace(self._footprint.output, offset=self._footprint.output.offset + shift)
         self._bytes_of(self._output).fill_(POISON)
 
-    def _take(self, placed: PlacedInputs, device: JudgeDevice, *, looked_before: int | None, take: bool) -> Run:
+    def _take(self, placed: PlacedInputs, *, looked_before: int | None, take: bool) -> Run:
         """Waits for the end of a call, and takes its outputs if these are asked for. `looked_before` None: the judge
-        does not look into the worker's memory. (Nor into that of a GPU, where nothing is to be seen.)"""
-        looks = looked_before is not None and not device.is_cuda
+        does not look into the worker's memory."""
+        looks = looked_before is not None
         try:
             called = self._client.await_called(timeout_s=self._limits.call_s, stop=looks)
         except CandidateFailure:
@@ -346,7 +291,7 @@ class ModelSession:
             inputs_unchanged=self._client.inputs_unchanged(placed),
             sight=None if seen is None else judge_sight(places, seen, outputs.tensors, overwritten),
         )
-        if has_form and not device.is_cuda:
+        if has_form:
             places = places or choose_places(called.specs, called.addresses, self._random)
             self._past.append(remember(self._calls, places, outputs.tensors))
         return run
@@ -398,14 +343,14 @@ class ModelSession:
         """Nothing of the worker runs meanwhile, nor of what it started."""
         return self._client.paused()
 
-    def uses_own_code(self, inputs: Sequence[Any], device: JudgeDevice) -> bool | None:
+    def uses_own_code(self, inputs: Sequence[Any]) -> bool | None:
         """Whether a call runs machine code that the candidate brought along, as the kernel has it; None: unknown. It is
         a call like those that are timed."""
         self.get_ready(inputs)
         used_bytes = None
         if self._client.forget_use():
             self.stage(inputs)
-            self.call_timed(device)
+            self.call_timed()
             used_bytes = self._client.count_used_bytes()
         self.stand_down()
         return None if used_bytes is None else used_bytes > 0

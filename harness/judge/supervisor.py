@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from harness.judge.forkserver import Forkserver
 
 KEPT_OUTPUT_BYTES = 8000
+STOP_TIMEOUT_S, GPU_STOP_TIMEOUT_S = 1.0, 10.0  # for processes that were told to stop
 MAX_HANDLES = 32  # processes that are stopped without asking the forkserver
 
 
@@ -130,11 +131,14 @@ class WorkerProcess:
             with contextlib.suppress(OSError):
                 self._handles[process] = os.pidfd_open(process)
 
-    def begin_pause(self, places: Sequence[tuple[int, int]] = ()) -> Callable[[], Stopped]:
+    def begin_pause(self, places: Sequence[tuple[int, int]] = (), *, uses_gpu: bool = False) -> Callable[[], Stopped]:
         """Has the worker and everything it started stopped, before anything else that is asked for; until `resume`.
         Gives what waits for that, and tells what they have used by then and what lies in the worker's memory at these
-        (address, bytes). It raises StillRunning if some do not stop."""
-        answer = self._server.begin_pause(self._pid, process=self._process, places=list(places))
+        (address, bytes). It raises StillRunning if some do not stop. `uses_gpu`: they may be in the GPU's driver for a
+        while, and the processor time that they use meanwhile says nothing."""
+        patience_s = GPU_STOP_TIMEOUT_S if uses_gpu else STOP_TIMEOUT_S
+        more = {"places": list(places), "patience_s": patience_s, "watches_use": not uses_gpu}
+        answer = self._server.begin_pause(self._pid, process=self._process, **more)
         return lambda: _read_stopped(self._server.finish_pause(answer))
 
     def resume(self, core: int | None = None) -> None:
@@ -169,6 +173,10 @@ class WorkerProcess:
         except HarnessError as error:
             self.end()
             return self._watch.explain_shortage(error)
+
+    def has_seen_oom_kill(self) -> bool:
+        """See `harness.judge.memory.MemoryWatch`."""
+        return self._watch.has_seen_oom_kill()
 
     def printed(self) -> str:
         return self._output.text()

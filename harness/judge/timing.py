@@ -1,7 +1,8 @@
-"""Paired timing: baseline and candidate in two workers, in interleaved blocks, on fresh inputs and a cold cache.
+"""Paired timing on a CPU: baseline and candidate in two workers, in turns, on fresh inputs and a cold cache.
 
 The workers' own times are claims, which `harness.judge.clocks` holds against the judge's. Outputs of randomly chosen
-timed calls are judged. A measurement that something disturbed is made again, a bounded number of times.
+timed calls are judged. A measurement that something disturbed is made again, a bounded number of times. On a GPU:
+`harness.judge.window_timing`.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import itertools
 import os
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.domain import Block, Conditions, Finding, Outcome
+from harness.judge.chosen_calls import Choice, ChosenCalls
 from harness.judge.clocks import (
     DISTURBED_SHARE,
     TimingResult,
@@ -26,23 +28,16 @@ from harness.judge.clocks import (
     interval_of,
     summarise_blocks,
 )
-from harness.judge.compare import are_surely_close, judge_outputs
 from harness.judge.conditions import ConditionSampler
-from harness.judge.correctness import is_surely_right, judge_run
 from harness.judge.inspection import Sight
 from harness.judge.noise import find_device_floor
 from harness.judge.reference import Reference
-from harness.judge.session import ModelSession, Run
-from harness.judge.truth import trust_outputs
+from harness.judge.session import ModelSession
 
 ASK_EVERY = 10  # blocks: whether they are enough takes some resampling to tell
 HOPELESS = 2.0  # times slower
 HELD_UP = 10.0  # times as long, by the judge's own clock, that blocks keep it with the candidate
 DEALT_BLOCKS = 20  # as many are dealt out at a time, what happens in them in random order
-
-
-_Stage = Callable[[ModelSession], None]
-_Call = Callable[[ModelSession], Run]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +51,10 @@ class TimingPlan:
     max_blocks: int = 150
     budget_s: float = 6.0
     wanted_half_width: float = 0.01
-    judged_calls: int = 3
-    screened_share: float = 0.5  # of the calls whose outputs are taken
-    max_screened_kept: int = 3
-    # In how many of twenty blocks, among the first `min_blocks` and after them: in a long measurement fewer are enough.
-    watched: tuple[int, int] = (5, 1)  # both sides are shown decoy inputs first, on a GPU
-    taken: tuple[int, int] = (14, 5)  # both sides' outputs are taken
+    choice: Choice = field(default_factory=Choice)
+    # In how many of twenty blocks, among the first `min_blocks` and after them, both sides' outputs are taken: in a
+    # long measurement fewer are enough.
+    taken: tuple[int, int] = (14, 5)
     looked_share: float = 0.3  # of those: the judge looks into both workers' memory right after the call
     kept_share: float = 0.25  # of those: the outputs must not change until the last call is over
     # Of longer calls all outputs are taken, which costs little then; the moment before them is too short to matter.
@@ -76,8 +69,7 @@ def shorten_plan(plan: TimingPlan) -> TimingPlan:
         plan,
         budget_s=plan.budget_s / 4,
         min_blocks=max(plan.min_blocks // 2, 1),
-        judged_calls=0,
-        screened_share=0.0,
+        choice=Choice(judged_calls=0, screened_share=0.0),
         attempts=1,
     )
 
@@ -98,9 +90,7 @@ class PairedTimer:
         self._reference = reference
         self._plan = plan
         self._random = random.Random(seed)
-        self._kept: list[tuple[tuple[Any, ...], Run]] = []
-        self._screened: list[tuple[tuple[Any, ...], Run]] = []
-        self._seen = 0
+        self._chosen = ChosenCalls(reference, plan.choice, self._random)
         self._sights: list[str] = []
         self._spent_s: dict[int, float] = {}  # with each side, in this measurement
         self._noise_floor = 0.0
@@ -110,8 +100,7 @@ class PairedTimer:
         """`name` is the baseline's; `problem_floor` the noise floor of the problem, where it is known. Measures again,
         within the plan, what was disturbed; then it is `unreliable`."""
         baseline_us = self._warm_up(seeds)
-        device_type = self._reference.device.torch_device.type
-        self._noise_floor = max(problem_floor, find_device_floor(device_type, baseline_us))
+        self._noise_floor = max(problem_floor, find_device_floor("cpu", baseline_us))
         attempts = 1
         blocks, conditions = self._measure_once(seeds, baseline_us)
         while conditions.disturbed and attempts < self._plan.attempts:
@@ -122,26 +111,24 @@ class PairedTimer:
         if wrong is not None:
             finding = Finding(check="timed_call", severity="fatal", message=wrong)
             return TimingResult(timing=timing, outcome=Outcome.SUSPECT, message=wrong, findings=(finding,))
-        return _doubt_disturbed(confirm_claims(timing))
+        return doubt_disturbed(confirm_claims(timing))
 
     def _measure_once(self, seeds: Iterator[int], baseline_us: float) -> tuple[list[Block], Conditions]:
         """Blocks until the interval is narrow enough or the budget is spent, and what happened meanwhile."""
         blocks: list[Block] = []
-        inputs = self._make_inputs(next(seeds))
+        inputs = self._reference.make_timed_inputs(next(seeds))
         for session in (self._baseline, self._candidate):
             session.get_ready(inputs)
             self._spent_s[id(session)] = 0.0
         self._sampler = ConditionSampler(
             self._reference.device, self._count_used_s, load_matters=not self._plan.allow_load
         )
-        watched, taken = self._deal(self._plan.watched), self._deal(self._plan.taken)
+        taken = self._deal(self._plan.taken)
         is_short = baseline_us < self._plan.short_below_us
-        may_look_ahead = self._reference.device.is_cuda and is_short
         began_s = time.monotonic()
         with stay_on(self._reference.device.judge_cores):
             while not self._is_enough(blocks, time.monotonic() - began_s, baseline_us):
-                watch, take = next(watched) and may_look_ahead, next(taken) or not is_short
-                blocks.append(self._measure_block(seeds, watch=watch, take=take))
+                blocks.append(self._measure_block(seeds, take=next(taken) or not is_short))
                 self._sampler.sample()
         conditions = self._sampler.conclude()
         for session in (self._baseline, self._candidate):
@@ -157,7 +144,7 @@ class PairedTimer:
         """Runs both a few times; the baseline's own time, which sizes the blocks."""
         times = []
         for _ in range(self._plan.warmup_calls):
-            inputs = self._make_inputs(next(seeds))
+            inputs = self._reference.make_timed_inputs(next(seeds))
             for session in (self._baseline, self._candidate):
                 session.reset_state()
                 run = session.call(inputs, self._reference.device, look=False)
@@ -195,33 +182,28 @@ class PairedTimer:
             count = counts[first >= self._plan.min_blocks]
             yield from self._random.sample([True] * count + [False] * (DEALT_BLOCKS - count), DEALT_BLOCKS)
 
-    def _measure_block(self, seeds: Iterator[int], *, watch: bool, take: bool) -> Block:
-        """One call of each on the same fresh inputs, in random order."""
-        inputs = self._inputs_ahead or self._make_inputs(next(seeds))
-        decoy = self._make_inputs(next(seeds)) if watch else None
+    def _measure_block(self, seeds: Iterator[int], *, take: bool) -> Block:
+        """One call of each on the same fresh inputs, in random order. Both sides' inputs, and all else that they work
+        with, are flushed from the cache before the first call; then only what that has left there, such as code of
+        torch's that both use."""
+        inputs = self._inputs_ahead or self._reference.make_timed_inputs(next(seeds))
         look = take and self._random.random() < self._plan.looked_share
         keep = take and self._random.random() < self._plan.kept_share
         order = [self._baseline, self._candidate]
         self._random.shuffle(order)
-        device = self._reference.device
-
-        def stage(session: ModelSession) -> None:
-            session.stage(inputs, look=look)
-
-        def call(session: ModelSession) -> Run:
-            return session.call_timed(device, decoy=decoy, take=take, keep=keep)
-
-        if device.is_cuda:
-            runs = [self._call_on_gpu(session, stage, call) for session in order]
-        else:
-            runs = self._call_on_cpu(order, stage, call)
+        for session in order:
+            with self._charging(session):
+                session.stage(inputs, look=look)
+        runs = []
+        for session, is_second in zip(order, (False, True), strict=True):
+            self._reference.device.flush_cache(once=is_second)
+            with self._charging(session):
+                runs.append(session.call_timed(take=take, keep=keep))
         baseline, candidate = runs if order[0] is self._baseline else reversed(runs)
         # Meanwhile the second one is stopped.
-        self._inputs_ahead = self._make_inputs(next(seeds))
+        self._inputs_ahead = self._reference.make_timed_inputs(next(seeds))
         if candidate.taken:
-            self._keep_some(inputs, candidate)
-            if self._random.random() < self._plan.screened_share:
-                self._screen(inputs, baseline, candidate)
+            self._chosen.note(inputs, baseline, candidate)
         baseline, candidate = self._baseline.complete(baseline), self._candidate.complete(candidate)
         self._note_sights(baseline.sight, candidate.sight)
         return Block(
@@ -232,34 +214,7 @@ class PairedTimer:
             candidate_judge_us=candidate.judge_us,
             baseline_copy_us=baseline.copy_us,
             candidate_copy_us=candidate.copy_us,
-            baseline_awake_us=baseline.awake_us,
-            candidate_awake_us=candidate.awake_us,
-            baseline_busy_us=baseline.idle_busy_us,
-            candidate_busy_us=candidate.idle_busy_us,
         )
-
-    def _call_on_gpu(self, session: ModelSession, stage: _Stage, call: _Call) -> Run:
-        """A timed call. Inputs lie on the device only for as long as they have to: what it does is not stopped."""
-        with self._charging(session):
-            stage(session)
-            run = call(session)
-        if run.flush_us is not None:
-            self._sampler.note_flush(run.flush_us)
-        return run
-
-    def _call_on_cpu(self, order: Sequence[ModelSession], stage: _Stage, call: _Call) -> list[Run]:
-        """Timed calls. Both sides' inputs, and all else that they work with, are flushed from the cache before the
-        first one; then only what that has left there, such as code of torch's that both use."""
-        first, second = order
-        for session in order:
-            with self._charging(session):
-                stage(session)
-        self._reference.device.flush_cache()
-        with self._charging(first):
-            run = call(first)
-        self._reference.device.flush_cache(once=True)
-        with self._charging(second):
-            return [run, call(second)]
 
     @contextmanager
     def _charging(self, session: ModelSession) -> Iterator[None]:
@@ -278,45 +233,13 @@ class PairedTimer:
         elif candidate.overwritten and not baseline.overwritten:
             self._sights.append(f"the outputs of the call before had changed ({candidate.overwritten})")
 
-    def _keep_some(self, inputs: tuple[Any, ...], run: Run) -> None:
-        """Reservoir sampling: each of the calls whose outputs were taken is as likely to be judged as any other."""
-        self._seen += 1
-        if len(self._kept) < self._plan.judged_calls:
-            self._kept.append((inputs, run))
-            return
-        slot = self._random.randrange(self._seen)
-        if slot < self._plan.judged_calls:
-            self._kept[slot] = (inputs, run)
-
-    def _screen(self, inputs: tuple[Any, ...], baseline: Run, candidate: Run) -> None:
-        """Keeps a call for judging whose outputs are not close to the baseline's on the same inputs: far cheaper than
-        computing the truth, and so done for many calls."""
-        if len(self._screened) >= self._plan.max_screened_kept:
-            return
-        tolerance = self._reference.loaded.problem.tolerance
-        if are_surely_close(baseline.outputs, candidate.outputs, tolerance):
-            return
-        outcome, _ = judge_outputs(trust_outputs(baseline.outputs), candidate.outputs, tolerance, "timed")
-        if outcome is not None:
-            self._screened.append((inputs, candidate))
-
     def _find_wrong_call(self) -> str | None:
         """What is wrong with one of the calls that were looked at or kept, if anything is."""
         if self._sights:
             return f"when the worker said that a timed call was over, {self._sights[0]}"
         if self._candidate.has_lost_pinned():
             return "an output of an earlier call changed until the last timed one was over"
-        for inputs, run in (*self._screened, *self._kept):
-            if is_surely_right(run, self._reference.outputs_of(inputs), self._reference):
-                continue
-            truth = self._reference.truth_of(inputs)
-            outcome, trial = judge_run(run, truth, self._reference, "timed")
-            if outcome is not None:
-                return f"a timed call was wrong although the untimed ones were right: {trial.message}"
-        return None
-
-    def _make_inputs(self, seed: int) -> tuple[Any, ...]:
-        return self._reference.loaded.make_inputs(seed, self._reference.device.torch_device)
+        return self._chosen.find_wrong()
 
 
 @contextmanager
@@ -330,7 +253,7 @@ def stay_on(cores: set[int]) -> Iterator[None]:
         os.sched_setaffinity(0, usual)
 
 
-def _doubt_disturbed(result: TimingResult) -> TimingResult:
+def doubt_disturbed(result: TimingResult) -> TimingResult:
     """A disturbed measurement says nothing about speed, whatever its numbers."""
     conditions = result.timing.conditions
     if result.outcome is not None or conditions is None or not conditions.disturbed:

@@ -16,10 +16,12 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from harness.domain import ProblemError, WireError
+from harness.domain import ProblemError, ReferenceTimeout, WireError
 from harness.judge.difference import has_same_bits
 from harness.judge.memory_limit import count_free_bytes, limit_memory
+from harness.judge.seeding import keep_seed, read_seed, seeded_call
 from harness.problems.load import LoadedProblem
+from harness.problems.time_limit import limit_reference
 from harness.wire import flatten_value
 
 # Inputs, weights and outputs are counted; what a module holds in between is not known, and assumed to be as much again.
@@ -77,17 +79,19 @@ def compute_truth(
     """Runs the reference once in its own dtype and, if that needs at most `max_bytes`, once in float64.
 
     `max_bytes` defaults to a share of the memory that is free on the inputs' device. `state` is the part of the
-    module's state that calls change, with the values that both runs begin with. Raises ProblemError when the reference
-    itself fails or returns something else than tensors.
+    module's state that calls change, with the values that both runs begin with. Both get copies of the inputs, which
+    they may change. Raises ProblemError when the reference itself fails or returns something else than tensors.
     """
     before = dict(state or {})
     with torch.no_grad(), float32_precision(loaded.problem.allow_tf32):
         write_state(model, before)
-        own = run_reference(loaded, model, inputs)
+        own = run_reference(loaded, model, copy_tensors(inputs))
         if before:
             own = _copy_outputs(own)
         after = read_state(model, before)
         write_state(model, before)
+        if read_seed(inputs) is not None:
+            return trust_outputs(own, "the reference draws random numbers, and others in float64", after)
         if max_bytes is None:
             max_bytes = int(count_free_bytes(own.tensors[0].device) * USABLE_MEMORY_SHARE)
         needed_bytes = estimate_float64_bytes(model, inputs, own.tensors)
@@ -112,7 +116,10 @@ def run_reference(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any]
     """One call of the reference, flattened. Raises ProblemError when it fails."""
     where = f"{loaded.problem.suite}/{loaded.problem.name}.py"
     try:
-        outputs = flatten_outputs(model(*inputs))
+        with limit_reference(f"{where}: forward"), seeded_call(model, inputs):
+            outputs = flatten_outputs(model(*inputs))
+    except ReferenceTimeout:
+        raise
     except WireError as error:
         raise ProblemError(f"{where}: forward must return tensors, or nested lists, tuples, dicts: {error}") from error
     except Exception as error:
@@ -188,7 +195,7 @@ def estimate_float64_bytes(model: nn.Module, inputs: Sequence[Any], outputs: Seq
 
 def copy_tensors(inputs: Sequence[Any]) -> tuple[Any, ...]:
     """Copies, so that a reference that works in place does not change what is placed. Dense tensors keep strides."""
-    return tuple(map_tensors(tuple(inputs), lambda tensor: tensor.detach().clone()))
+    return keep_seed(map_tensors(tuple(inputs), lambda tensor: tensor.detach().clone()), inputs)
 
 
 def _compute_exact(model: nn.Module, inputs: Sequence[Any], own: FlatOutputs, after: Mapping[str, Tensor]) -> Truth:
@@ -228,7 +235,7 @@ def _pair_state(own: Mapping[str, Tensor], exact: Mapping[str, Tensor]) -> dict[
 
 
 def _to_double(tensor: Tensor) -> Tensor:
-    return tensor.to(_float64_dtype(tensor.dtype))
+    return tensor.to(_float64_dtype(tensor.dtype), copy=True)
 
 
 def _float64_dtype(dtype: torch.dtype) -> torch.dtype:

@@ -19,7 +19,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from harness.domain import ProblemError
 from harness.judge.footprint import Footprint
 from harness.judge.reference import SMALL_BYTES, Reference
-from harness.judge.truth import Truth, compute_truth, copy_tensors, map_tensors, write_state
+from harness.judge.seeding import keep_seed
+from harness.judge.truth import Truth, compute_truth, copy_tensors, map_tensors, run_reference, write_state
 from harness.judge.vetting import has_only_numbers
 from harness.wire import flatten_value
 
@@ -40,7 +41,7 @@ class OtherWeights:
 
     def truth_of(self, reference: Reference, inputs: Sequence[Any]) -> Truth:
         changing = {name: self.state[name].clone() for name in reference.changing}
-        return compute_truth(reference.loaded, self.model, copy_tensors(inputs), state=changing)
+        return compute_truth(reference.loaded, self.model, inputs, state=changing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +124,7 @@ def cut_inputs(inputs: Sequence[Any], cut: Cut) -> tuple[Any, ...]:
         part = tensor[tuple(slice(length) for length in lengths)].permute(order).contiguous()
         return part.permute([order.index(dim) for dim in range(tensor.dim())])
 
-    cut_down: tuple[Any, ...] = map_tensors(tuple(inputs), shorten)
-    return cut_down
+    return keep_seed(map_tensors(tuple(inputs), shorten), inputs)
 
 
 def is_particular_about_values(reference: Reference, inputs: Sequence[Any]) -> bool:
@@ -135,6 +135,23 @@ def is_particular_about_values(reference: Reference, inputs: Sequence[Any]) -> b
         reference.model(*copy_tensors(inputs))
     write_state(reference.model, reference.changing)
     return watch.is_particular
+
+
+def takes_layout(reference: Reference, inputs: Sequence[Any]) -> bool:
+    """Whether the reference runs on inputs with just these strides: the usual copies of padded inputs are dense."""
+
+    def copy_strided(tensor: Tensor) -> Tensor:
+        return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device).copy_(
+            tensor
+        )
+
+    with torch.no_grad():
+        write_state(reference.model, reference.changing)
+        try:
+            run_reference(reference.loaded, reference.model, map_tensors(tuple(inputs), copy_strided))
+        except ProblemError:
+            return False
+    return True
 
 
 class _WatchValues(TorchDispatchMode):  # type: ignore[no-untyped-call]

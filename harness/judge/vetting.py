@@ -1,42 +1,37 @@
-"""Whether a reference can be the measure of others: it fits into memory, gives finite outputs, and the same ones again.
+"""Whether a reference can be the measure of others: it fits into memory, gives finite outputs, and repeats them.
 
 What fails here is the problem's fault or the machine's, never a candidate's: a ProblemError that says which.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
+from torch import Tensor, nn
 
-from harness.domain import ProblemError
+from harness.domain import ProblemError, WireError
 from harness.judge.compare import judge_outputs
-from harness.judge.difference import find_difference
+from harness.judge.difference import SLICE_ELEMENTS, Difference, cut_slices, find_difference
 from harness.judge.memory_limit import USABLE_SHARE, count_free_bytes, is_out_of_memory, limit_memory
 from harness.judge.truth import FlatOutputs, Truth, trust_outputs
 from harness.problems.load import LoadedProblem
+from harness.wire import flatten_value
+
+IN_INIT = "make them in __init__, so that candidates can be given the same ones"
 
 
-def require_repeatable(loaded: LoadedProblem, first: FlatOutputs, second: FlatOutputs) -> None:
-    """Raises ProblemError if two runs on the same inputs differ: by a bit, or by more than the tolerance where the
-    problem is declared to be non-deterministic."""
+def compare_runs(loaded: LoadedProblem, first: FlatOutputs, second: FlatOutputs) -> Difference | None:
+    """How two runs on the same inputs differ. Raises ProblemError if they do by more than the problem's tolerance."""
     outcome, trial = judge_outputs(trust_outputs(first), second, loaded.problem.tolerance, "as_given")
-    where = _name_file(loaded)
-    if loaded.problem.nondeterministic:
-        if outcome is not None:
-            raise ProblemError(
-                f"{where}: two runs of the reference on the same inputs differ by more than its own tolerance: "
-                f"{trial.message}; seed what is random, or widen TOLERANCE"
-            )
-        return
-    same_form = [t.shape for t in first.tensors] == [t.shape for t in second.tensors] and first.tree == second.tree
-    difference = find_difference(second.tensors, first.tensors) if same_form else trial.message
-    if difference is not None:
+    if outcome is not None:
         raise ProblemError(
-            f"{where}: two runs of the reference on the same inputs differ: {difference}; make it deterministic, or "
-            "declare NONDETERMINISTIC = True in the file"
+            f"{_name_file(loaded)}: two runs of the reference on the same inputs differ by more than its own "
+            f"tolerance: {trial.message}; seed what is random, or widen TOLERANCE"
         )
+    return find_difference(second.tensors, first.tensors)
 
 
 def require_finite(loaded: LoadedProblem, truth: Truth) -> None:
@@ -55,8 +50,31 @@ def require_finite(loaded: LoadedProblem, truth: Truth) -> None:
             )
 
 
+def require_sendable(loaded: LoadedProblem, inputs: Sequence[Any]) -> None:
+    """Raises ProblemError if what the problem's functions return cannot be given to another process."""
+    for call, values in (("get_init_inputs()", loaded.init_inputs), ("get_inputs()", inputs)):
+        try:
+            flatten_value(tuple(values), torch.is_tensor)
+        except WireError as error:
+            raise ProblemError(
+                f"{_name_file(loaded)}: {call}: {error}; return tensors, numbers, texts, or lists, "
+                "tuples and dicts of them"
+            ) from error
+
+
+def require_weights_known(loaded: LoadedProblem, model: nn.Module, state: Mapping[str, Tensor]) -> None:
+    """Raises ProblemError if the first call has made weights, which a candidate cannot be given before it."""
+    made = sorted(model.state_dict().keys() - state.keys())
+    if made:
+        raise ProblemError(f"{_name_file(loaded)}: the first call made the weights {', '.join(made[:5])}; {IN_INIT}")
+
+
 def has_only_numbers(outputs: FlatOutputs) -> bool:
-    return all(bool(tensor.isfinite().all()) for tensor in outputs.tensors)
+    return all(
+        bool(part.isfinite().all())
+        for tensor in outputs.tensors
+        for _, (part,) in cut_slices(tensor, elements=SLICE_ELEMENTS)
+    )
 
 
 def require_memory(loaded: LoadedProblem, needed_bytes: int, device: torch.device) -> None:

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from harness.build.symbols import list_functions, plain_signature
 from harness.domain import BuildRequest, Finding, Outcome, WithoutOwn, Work
 from harness.judge.client import Mode
 from harness.judge.compare import judge_outputs
@@ -54,6 +55,8 @@ _LIBRARY_KERNEL = re.compile(
     r"|maxwell)_|gemm|gemv|splitKreduce|convolve|winograd|nchwToNhwc|nhwcToNchw|\bdot_kernel|reduce_1Block|(?<!at_cuda_detail::)\b(cub|thrust)::",
     re.IGNORECASE,
 )
+_FOREIGN_NAMESPACE = re.compile(r"(at|at_cuda_detail|c10|cub|thrust|cutlass|cute|cudnn|cublas\w*)::")
+_VENDOR_NAME = re.compile(r"nvjet|sm\d+_|(ampere|volta|turing|hopper|blackwell|maxwell)_")
 _TORCH_KERNEL = re.compile(
     r"\bat::|\bat_cuda_detail::|\bc10::|\bpytorch_|\(anonymous namespace\)::|\bcunn_|flash_fwd|flash_bwd|fmha|triton_"
     r"|^Mem(cpy|set)|^\[?CUDA mem"
@@ -72,6 +75,15 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnKernels:
+    """What a candidate brought along: the plain names of its kernels, by its sources, and the full names of all
+    functions in the libraries that were built of them."""
+
+    names: tuple[str, ...]
+    functions: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkResult:
     """`outcome` is set only where the suite requires a kernel and the candidate has none that matters."""
 
@@ -82,10 +94,15 @@ class WorkResult:
 
 
 def attribute_work(
-    open_in: OpenInMode, reference: Reference, inputs: Sequence[Any], requests: Sequence[BuildRequest]
+    open_in: OpenInMode,
+    reference: Reference,
+    inputs: Sequence[Any],
+    requests: Sequence[BuildRequest],
+    libraries: Sequence[str] = (),
 ) -> WorkResult:
     """Profiles a candidate on some inputs, and tries it without its own functions. `requests` are the extensions that
-    were built for it. A candidate that fails here gets a note; what is not known then is counted as `other`."""
+    were built for it, as these `libraries`. A candidate that fails here gets a note; what is not known then is counted
+    as `other`."""
     names = list_own_kernels(requests)
     unknown = Work(own=0.0, torch=0.0, library=0.0, other=1.0, own_kernels=names)
     try:
@@ -93,7 +110,8 @@ def attribute_work(
     except CandidateFailure as failure:
         note = Finding(check="profile", severity="note", message=f"could not be profiled: {failure.message[:300]}")
         return _conclude(unknown, requests, reference, libraries=(), findings=(note,))
-    work = replace(share_work(profile, names), own_kernels=names)
+    functions = frozenset().union(*map(list_functions, libraries)) if reference.device.is_cuda else frozenset()
+    work = replace(share_work(profile, OwnKernels(names=names, functions=functions)), own_kernels=names)
     if requests:
         work = replace(work, without_own=_try_without_own(open_in, reference, inputs, outputs))
     return _conclude(work, requests, reference, libraries=profile.libraries, findings=())
@@ -109,8 +127,8 @@ def confirm_own_code(
     if result.work.own < NOTHING and not reference.loaded.problem.requires_kernel:
         return result
     for _ in range(CONFIRMED_CALLS):
-        inputs = reference.loaded.make_inputs(next(seeds), reference.device.torch_device)
-        if session.uses_own_code(inputs, reference.device) is not False:
+        inputs = reference.make_inputs(next(seeds))
+        if session.uses_own_code(inputs) is not False:
             return result
     work = replace(result.work, own=0.0, other=result.work.own + result.work.other)
     return _reject_where_required(work, reference, "unused_kernel", "its own code does not run in the calls that count")
@@ -200,12 +218,12 @@ def _list_sources(request: BuildRequest) -> list[str]:
     return [_COMMENT.sub(lambda found: found[1] or " ", text) for text in texts]
 
 
-def share_work(profile: Profile, own_kernels: Sequence[str]) -> Work:
+def share_work(profile: Profile, own: OwnKernels) -> Work:
     """Shares of a profile by owner. On a GPU the kernels' time counts, and the rest of a call is `other`."""
     spent_us: dict[Owner, float] = dict.fromkeys(("own", "torch", "library", "other"), 0.0)
     if profile.kernels:
         for launcher, kernel, each_us in profile.kernels:
-            spent_us[classify_kernel(launcher, kernel, own_kernels)] += each_us
+            spent_us[classify_kernel(launcher, kernel, own)] += each_us
     else:
         for name, each_us in profile.host:
             spent_us[classify_range(name)] += each_us
@@ -214,8 +232,8 @@ def share_work(profile: Profile, own_kernels: Sequence[str]) -> Work:
         # Code that is called without torch is not seen by its profiler: it ran while nothing of torch did.
         spent_us["own"], spent_us["other"] = spent_us["own"] + spent_us["other"], 0.0
     total_us = sum(spent_us.values())
-    own, torch, library = (spent_us[owner] / total_us if total_us else 0.0 for owner in ("own", "torch", "library"))
-    return Work(own=own, torch=torch, library=library, other=max(1.0 - own - torch - library, 0.0))
+    mine, torch, library = (spent_us[owner] / total_us if total_us else 0.0 for owner in ("own", "torch", "library"))
+    return Work(own=mine, torch=torch, library=library, other=max(1.0 - mine - torch - library, 0.0))
 
 
 def classify_range(name: str) -> Owner:
@@ -227,10 +245,16 @@ def classify_range(name: str) -> Owner:
     return "torch" if _TORCH_OPERATOR.fullmatch(name) or _COMPILED_REGION.match(name) else "other"
 
 
-def classify_kernel(launcher: str, kernel: str, own_kernels: Sequence[str]) -> Owner:
-    """Who owns a kernel on the device, by its name and by the range or operator that launched it ("": not known)."""
+def classify_kernel(launcher: str, kernel: str, own: OwnKernels) -> Owner:
+    """Who owns a kernel on the device, by its name and by the range or operator that launched it ("": not known).
+
+    A kernel in a namespace of torch's or of a library's is the candidate's only if its library holds that very
+    function, and not as an instance of somebody's template.
+    """
     by_torch = bool(_TORCH_OPERATOR.fullmatch(launcher) or _COMPILED_REGION.match(launcher))
-    if not by_torch and name_kernel(kernel) in own_kernels:
+    signature = plain_signature(kernel)
+    is_foreign = bool(_FOREIGN_NAMESPACE.match(signature)) and ("<" in signature or signature not in own.functions)
+    if not by_torch and not is_foreign and not _VENDOR_NAME.match(signature) and name_kernel(kernel) in own.names:
         return "own"
     if _LIBRARY_KERNEL.search(kernel):
         return "library"

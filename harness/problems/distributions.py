@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 Fill = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
+FEW = 8  # elements or slices that a mix replaces at most when it replaces few
 PADDING = 8  # elements between two rows of a padded view: rows stay aligned for vector loads
 
 
@@ -29,6 +30,41 @@ def redistribute(value: Any, distribution: str, generator: torch.Generator) -> A
         for item in value.values():
             redistribute(item, distribution, generator)
     return value
+
+
+def mix(given: Any, stressed: Any, generator: torch.Generator) -> Any:
+    """`given` with a part of each floating tensor replaced by that of `stressed`, which has the same structure: some
+    elements, or some slices along one dimension. Which and how many the generator decides, so that no cheap sample of
+    the inputs tells that there are any."""
+    if isinstance(given, torch.Tensor):
+        if given.is_floating_point() and given.numel():
+            own = _without_repeats(given)
+            own.copy_(torch.where(_choose_part(own, generator), _without_repeats(stressed), own))
+    elif isinstance(given, list | tuple):
+        for one, other in zip(given, stressed, strict=True):
+            mix(one, other, generator)
+    elif isinstance(given, dict):
+        for name, one in given.items():
+            mix(one, stressed[name], generator)
+    return given
+
+
+def _choose_part(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """A mask that broadcasts to the tensor: of single elements, or of slices along one of its dimensions. At least one
+    element or slice is in it. Half of the masks hold a few, which a sample of the tensor misses; the others up to about
+    half of all."""
+
+    def draw(high: int) -> int:
+        return int(torch.randint(high, (), generator=generator, device=tensor.device))
+
+    dimension = draw(tensor.dim() + 1)
+    shape = [size if dimension in (index, tensor.dim()) else 1 for index, size in enumerate(tensor.shape)]
+    count = torch.Size(shape).numel()
+    most = max(1.0, min(count / 2, FEW) if draw(2) else count / 2)
+    chosen: float = most ** float(torch.rand((), generator=generator, device=tensor.device))
+    mask = torch.rand(count, generator=generator, device=tensor.device) < chosen / count
+    mask[draw(count)] = True
+    return mask.view(shape)
 
 
 def pad_rows(value: Any) -> Any:

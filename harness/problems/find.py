@@ -3,8 +3,8 @@
 A problem is any Python file with `Model`, `get_inputs` and `get_init_inputs`. It may also say, as literals at module
 level: `SMALL = {"batch_size": 4}` (sizes replaced in the small workload), `TAGS = ("conv",)`, `ALLOW_TF32 = False`,
 `TOLERANCE = {"factor": 8.0, "atol": None, "rtol": None}`, `DISTRIBUTIONS = ("as_given", "normal")`, and the flags
-`NONDETERMINISTIC`, `TRAINING`, `DYNAMIC_SHAPES`, `DYNAMIC_WEIGHTS` (see `harness.domain.Problem`). A suite's folder may
-hold a `suite.toml` with `requires_kernel = true`.
+`DETERMINISTIC`, `TRAINING`, `SEEDED_CALLS`, `DYNAMIC_SHAPES`, `DYNAMIC_WEIGHTS` (see `harness.domain.Problem`). A
+suite's folder may hold a `suite.toml` with `requires_kernel = true`.
 Running the file is `harness.problems.load`'s part.
 """
 
@@ -17,7 +17,15 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from harness.domain import Problem, ProblemError, Tolerance, UsageError, Workload
+from harness.domain import (
+    PROBLEM_FLAGS,
+    PROBLEM_SETTINGS,
+    Problem,
+    ProblemError,
+    Tolerance,
+    UsageError,
+    Workload,
+)
 
 DISTRIBUTION_NAMES = (
     "as_given",
@@ -31,7 +39,6 @@ DISTRIBUTION_NAMES = (
     "integers",
     "padded",
 )
-FLAGS = ("ALLOW_TF32", "NONDETERMINISTIC", "TRAINING", "DYNAMIC_SHAPES", "DYNAMIC_WEIGHTS")
 REQUIRED_NAMES = ("Model", "get_inputs", "get_init_inputs")
 
 
@@ -82,7 +89,8 @@ def read_problem(path: Path, suite: str) -> Problem:
         distributions=_read_distributions(settings, path),
         summary=_first_line(ast.get_docstring(tree)),
         requires_kernel=_read_suite(path.parent),
-        **{name.lower(): _read_flag(settings, name, path) for name in FLAGS},
+        path=str(path.parent.resolve() / path.name),
+        **{name.lower(): _read_flag(settings, name, path) for name in PROBLEM_FLAGS},
     )
 
 
@@ -148,10 +156,9 @@ def _defined_names(statement: ast.stmt) -> Iterator[str]:
 
 
 def _read_settings(tree: ast.Module, path: Path) -> dict[str, Any]:
-    wanted = ("SMALL", "TAGS", "TOLERANCE", "DISTRIBUTIONS", *FLAGS)
     settings: dict[str, Any] = {}
     for statement in tree.body:
-        names = bound_names(statement).intersection(wanted)
+        names = bound_names(statement).intersection(PROBLEM_SETTINGS)
         if names:
             settings.update(dict.fromkeys(names, _read_literal(statement, sorted(names)[0], path)))
     return settings

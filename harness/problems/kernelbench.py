@@ -11,6 +11,7 @@ Reads and writes text and tables; does not know where `harness` keeps things, ju
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,13 +20,21 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from harness.domain import UsageError
+from harness.domain import PROBLEM_SETTINGS, UsageError
 from harness.domain.files import replacing
+from harness.problems.find import bound_names
 
 EVAL_RESULTS = "eval_results.json"
 BASELINE_TIMES = "baseline_time_torch.json"
 PARQUET_COLUMNS = ("code", "level", "name", "problem_id")
 UNTIMED = -1.0  # what the format writes where there is no time
+# What the format leaves unsaid, said in a problem that was imported.
+SEMANTICS = """
+
+# KernelBench runs modules as they are constructed, in training mode, and seeds torch for both models.
+TRAINING = True
+SEEDED_CALLS = True
+"""
 _LEVEL_FOLDER = re.compile(r"level(\d{1,6})")
 _SUITE = re.compile(r"_level(\d{1,6})$")
 _PROBLEM_FILE = re.compile(r"(\d{1,9})_(.+)", re.DOTALL)
@@ -104,6 +113,20 @@ def write_problems(problems: Iterable[BenchProblem], target: Path) -> None:
         return
     for problem in known:
         write_bytes(target / f"level{problem.level}" / f"{problem.stem}.py", problem.code.encode())
+
+
+def keep_semantics(code: str) -> str:
+    """A problem's code with settings for how the other evaluator runs it. One with settings of ours keeps its own."""
+    try:
+        body = ast.parse(code).body
+    except (SyntaxError, ValueError):
+        return code  # the file says what is wrong when it is read as a problem
+    own = {name for statement in body for name in bound_names(statement)}.intersection(PROBLEM_SETTINGS)
+    return code if own else code + SEMANTICS
+
+
+def drop_semantics(code: str) -> str:
+    return code.removesuffix(SEMANTICS)
 
 
 def split_stem(stem: str) -> tuple[int, str] | None:

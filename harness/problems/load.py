@@ -12,6 +12,7 @@ taken instead: the same file can be judged on a CPU. Tensors that it puts elsewh
 from __future__ import annotations
 
 import ast
+import copy
 import linecache
 import random
 import sys
@@ -24,11 +25,13 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
-from harness.domain import Problem, ProblemError, SizeValue, UsageError, WorkloadName
-from harness.problems.distributions import redistribute
+from harness.domain import MIXED, Problem, ProblemError, SizeValue, UsageError, WorkloadName
+from harness.problems.distributions import mix, redistribute
 from harness.problems.find import DISTRIBUTION_NAMES, bound_names, parse_source
+from harness.problems.time_limit import limit_reference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +46,18 @@ class LoadedProblem:
     def make_model(self, seed: int, device: torch.device, dtype: torch.dtype | None = None) -> nn.Module:
         """The reference, constructed on `device` after seeding torch, in the problem's mode, without gradients."""
         with run_user_code(self.problem, "Model(*get_init_inputs())", seed, device):
-            model = self.module.Model(*self.init_inputs)
+            model = self.module.Model(*_move(copy.deepcopy(self.init_inputs), device))
             if not isinstance(model, nn.Module):
                 raise ProblemError(f"{_where(self.problem)}: Model is a {type(model).__name__}, not an nn.Module")
+            _require_sizes(model, self.problem)
             model = model.to(device=device, dtype=dtype)
         return model.train(self.problem.training).requires_grad_(False)
 
     def make_inputs(self, seed: int, device: torch.device, distribution: str = "as_given") -> tuple[Any, ...]:
-        """The arguments of one call, made on `device`: tensors, Python scalars, lists of them."""
+        """The arguments of one call, made on `device`: tensors, Python scalars, lists of them. `MIXED`: as given, with
+        each of the problem's stress distributions in secret places."""
+        if distribution == MIXED:
+            return self._make_mixed_inputs(seed, device)
         if distribution not in DISTRIBUTION_NAMES:
             raise UsageError(f"no distribution {distribution!r}; there are {', '.join(DISTRIBUTION_NAMES)}")
         with run_user_code(self.problem, "get_inputs()", seed, device), torch.no_grad():
@@ -60,6 +67,13 @@ class LoadedProblem:
                 return inputs
             generator = torch.Generator(device=device).manual_seed(seed)
             return tuple(redistribute(value, distribution, generator) for value in inputs)
+
+    def _make_mixed_inputs(self, seed: int, device: torch.device) -> tuple[Any, ...]:
+        inputs = self.make_inputs(seed, device)
+        generator = torch.Generator(device=device).manual_seed(seed)
+        for name in self.problem.stress_distributions:
+            inputs = mix(inputs, redistribute(copy.deepcopy(inputs), name, generator), generator)
+        return inputs
 
     def describe_inputs(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """Dtype and shape of each tensor that `get_inputs` gives, found without allocating them; () where the file
@@ -87,9 +101,15 @@ def load_problem(problem: Problem, workload: WorkloadName) -> LoadedProblem:
 
 @contextmanager
 def run_user_code(problem: Problem, call: str, seed: int, device: torch.device) -> Iterator[None]:
-    """Seeds, sets the default device, restores both, and turns what the file raises into a ProblemError."""
+    """Seeds, sets the default device, restores both, and turns what the file raises into a ProblemError; one that takes
+    too long is a ReferenceTimeout."""
     try:
-        with seeded(seed, device), _OnDevice(device), torch.device(device):
+        with (
+            limit_reference(f"{_where(problem)}: {call}"),
+            seeded(seed, device),
+            _OnDevice(device),
+            torch.device(device),
+        ):
             yield
     except ProblemError:
         raise
@@ -166,6 +186,15 @@ def _override_sizes(tree: ast.Module, overrides: dict[str, SizeValue]) -> ast.Mo
                 ast.copy_location(node, statement)
             body.append(assignment)
     return ast.Module(body=body, type_ignores=tree.type_ignores)
+
+
+def _require_sizes(model: nn.Module, problem: Problem) -> None:
+    lazy = [name for name, value in (*model.named_parameters(), *model.named_buffers()) if is_lazy(value)]
+    if lazy:
+        raise ProblemError(
+            f"{_where(problem)}: the weights {', '.join(lazy[:5])} have no shape until the first call (lazy modules); "
+            "say the sizes in __init__, so that candidates can be given the same weights"
+        )
 
 
 def _require_sequence(value: Any, problem: Problem, call: str) -> tuple[Any, ...]:

@@ -19,9 +19,10 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from harness.domain import Problem, ProblemError, SizeValue, Workload, WorkloadName
+from harness.domain import Problem, ProblemError, ReferenceTimeout, SizeValue, Workload, WorkloadName
 from harness.problems.find import parse_source
 from harness.problems.load import LoadedProblem, load_problem
+from harness.problems.time_limit import limit_reference
 
 REDUCED: WorkloadName = "reduced"
 LEAST_SIZE = 2
@@ -86,20 +87,44 @@ def keep_sizes(problem: Problem, budget: Budget) -> Problem | None:
 
 
 def list_kinder_cuts(problem: Problem, budget: Budget, patient: Budget) -> Iterator[Problem]:
-    """For what is made for a problem's own sizes and fails where it is `reduced`: the problem with sizes that were
-    halved and nothing else, so that what was a multiple of 64 or 4 still is one as a rule; and as it is written, if
-    that costs at most `patient`."""
-    sizes = list_sizes(problem)
+    """For what is made for a problem's own sizes and fails where it is `reduced`: the problem with the sizes of its
+    model (channels, features) as they are written, the others halved; with all sizes halved and nothing else, so that
+    what was a multiple of 64 or 4 still is one as a rule; and as it is written, if that costs at most `patient`."""
     tried: list[dict[str, Any] | None] = [
-        {**sizes, **dict(workload.overrides)} for workload in problem.workloads if workload.name == REDUCED
-    ]
-    for way in (_halve_until(problem, sizes, {}, budget, odd=False), sizes):
+        {**list_sizes(problem), **dict(workload.overrides)}
+        for workload in problem.workloads if workload.name == REDUCED
+    ]  # fmt: skip
+    for way in _list_kinder_ways(problem, budget):
         if way is None or way in tried:
             continue
         tried.append(way)
         cut = _with_sizes(problem, way)
         if _fits(cut, patient) and _runs(cut, patient):
             yield cut
+
+
+def _list_kinder_ways(problem: Problem, budget: Budget) -> Iterator[dict[str, int] | None]:
+    sizes, names = list_sizes(problem), _list_names_of_model(problem)
+    of_model = {name: value for name, value in sizes.items() if name in names}
+    of_inputs = {name: value for name, value in sizes.items() if name not in names}
+    if of_model:
+        halved = _halve_until(problem, of_inputs, dict(of_model), budget, odd=False)
+        yield None if halved is None else of_model | halved
+    yield _halve_until(problem, sizes, {}, budget, odd=False)
+    yield sizes
+
+
+def _list_names_of_model(problem: Problem) -> set[str]:
+    """What `get_init_inputs` names, and what those names are calculated from at module level."""
+    body = parse_source(problem.source, problem.name).body
+    values = {name: node for statement in body for name, node in _list_assigned(statement)}
+    found: set[str] = set()
+    ahead: list[ast.AST] = [one for one in body if isinstance(one, ast.FunctionDef) and one.name == "get_init_inputs"]
+    while ahead:
+        names = {node.id for node in ast.walk(ahead.pop()) if isinstance(node, ast.Name)} - found
+        found |= names
+        ahead += [values[name] for name in names if name in values]
+    return found
 
 
 def _list_ways(
@@ -223,8 +248,10 @@ def _call(problem: Problem, device: torch.device) -> _Cost | None:
         loaded: LoadedProblem = load_problem(problem, REDUCED)
         model = loaded.make_model(0, device)
         inputs = loaded.make_inputs(0, device)
-        with torch.no_grad(), flops, counter:
+        with torch.no_grad(), flops, counter, limit_reference(f"{problem.suite}/{problem.name}.py: forward"):
             model(*inputs)
+    except ReferenceTimeout:
+        raise
     except ProblemError:
         return None
     except Exception:  # noqa: BLE001 - the reference is the user's: whatever it raises, it does not take these sizes

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal, NamedTuple
 
-from harness.domain import Outcome
+from harness.domain import Outcome, chip_of
 from harness.rank.metrics import NO_VERDICT
 
 FALSE_DISCOVERY_RATE = 0.05
@@ -206,8 +206,7 @@ def _group_samples(rows: Iterable[ComparedRow]) -> dict[_Key, list[ComparedRow]]
 
 def _place_of(row: ComparedRow) -> Place:
     kind = row.device.split(":", 1)[0]
-    chip = row.hardware if kind in ("cpu", "cuda") else ""
-    return Place(row.suite, row.language, kind, chip, row.workload, row.baseline)
+    return Place(row.suite, row.language, kind, chip_of(row.device, row.hardware), row.workload, row.baseline)
 
 
 def _fold_deviceless(places: Mapping[Place, _Voices]) -> dict[Place, _Voices]:

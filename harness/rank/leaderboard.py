@@ -1,9 +1,10 @@
-"""Which model writes the fastest kernels: one row per (model, prompt, language, device, suite, workload, baseline).
+"""Which model writes the fastest kernels: one row per (model, prompt, language, device, chip, suite, workload,
+baseline).
 
-Pure functions of judged samples; `harness.rank.metrics` says what counts. Rows of different devices, workloads or
-baselines are never mixed into one, with one exception: a sample whose evaluation never reached a device ("none": no
-code, rejected, not built) says the same about every device, so it joins the rows of the devices that its model was
-judged on. It gets a row of its own only if there are none. What was emulated has a correctness, and no speed.
+Pure functions of judged samples; `harness.rank.metrics` says what counts. Rows of different devices, chips,
+workloads or baselines are never mixed into one, with one exception: a sample whose evaluation never reached a device
+("none": no code, rejected, not built) says the same about every device, so it joins the rows of the devices that its
+model was judged on. It gets a row of its own only if there are none. What was emulated has a correctness, and no speed.
 
 One sample has one voice: of its turns the last counts, of its evaluations the latest.
 
@@ -19,7 +20,7 @@ from math import exp, inf, log, sqrt
 from statistics import median
 from typing import Literal, NamedTuple
 
-from harness.domain import EMULATED, Evaluation, Outcome
+from harness.domain import EMULATED, TRUNCATED, Evaluation, Outcome, chip_of
 from harness.rank.metrics import (
     FAST_THRESHOLDS,
     Draws,
@@ -30,6 +31,7 @@ from harness.rank.metrics import (
 )
 
 NO_DEVICE = "none"
+_TRUNCATED = f"note: {TRUNCATED}"  # in the findings of a flat row
 _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 
 
@@ -43,6 +45,7 @@ class GroupKey(NamedTuple):
     suite: str
     workload: str
     baseline: str
+    chip: str  # the name of the GPU or CPU; "" where nothing was timed: emulated, or never on a device
 
 
 class JudgedSample(NamedTuple):
@@ -68,6 +71,7 @@ class JudgedSample(NamedTuple):
     without_own: str | None
     certificate: str
     id: int = 0
+    findings: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +87,13 @@ class RankedAtK:
 class LeaderboardRow:
     """One group. Rates are shares in 0..1 of the `scored` problems, None when there are none; `problems` counts all
     that were asked for, and the difference is what only the harness or the machine is to blame for. `fast` pairs each
-    threshold p with fast_p. `hardware` names the chips it was judged on; more than one deserves a second look.
+    threshold p with fast_p. `hardware` names the chip it was judged on, or what was emulated on which CPUs.
 
     `speedup_low` and `speedup_high` bound the mean speedup by what its measurements leave open; other problems could
     give another mean. `own_share` is the median share of a correct candidate's time in its own code. Of the
     `on_device` samples that reached a device, `certified` were judged under a valid red-team certificate. `not_own`
-    counts correct samples that `min_own_share` left out.
+    counts correct samples that `min_own_share` left out; `truncated` those whose answer the token limit cut off before
+    it held a whole program.
     """
 
     group: GroupKey
@@ -108,6 +113,7 @@ class LeaderboardRow:
     on_device: int = 0
     certified: int = 0
     not_own: int = 0
+    truncated: int = 0
 
     @property
     def certificate(self) -> Literal["yes", "part", "no"] | None:
@@ -212,13 +218,15 @@ def _judged_sample(evaluation: Evaluation) -> JudgedSample:
         own_share=work.own if work else None,
         without_own=work.without_own if work else None,
         certificate=evaluation.certificate,
+        findings=evaluation.findings_summary,
     )
 
 
 def _group_samples(samples: Iterable[JudgedSample]) -> dict[GroupKey, _Voices]:
     groups: dict[GroupKey, _Voices] = {}
     for one in samples:
-        group = GroupKey(one.model, one.prompt, one.language, one.device, one.suite, one.workload, one.baseline)
+        chip = chip_of(one.device, one.hardware)
+        group = GroupKey(one.model, one.prompt, one.language, one.device, one.suite, one.workload, one.baseline, chip)
         voices = groups.setdefault(group, {})
         voice = (one.run, one.problem, one.sample)
         earlier = voices.get(voice)
@@ -233,7 +241,7 @@ def _fold_deviceless(groups: dict[GroupKey, _Voices]) -> dict[GroupKey, _Voices]
     on_device = {group: voices for group, voices in groups.items() if group.device != NO_DEVICE}
     homes: dict[GroupKey, list[_Voices]] = {}
     for group, voices in on_device.items():
-        homes.setdefault(group._replace(device=NO_DEVICE), []).append(voices)
+        homes.setdefault(group._replace(device=NO_DEVICE, chip=""), []).append(voices)
     left_alone = {}
     for group in groups.keys() - on_device.keys():
         for home in homes.get(group, []):
@@ -276,6 +284,7 @@ def _score_group(
         on_device=len(on_device),
         certified=sum(bool(one.certificate) for one in on_device),
         not_own=sum(map(_is_correct, voices.values())) - sum(map(_is_correct, counted.values())),
+        truncated=sum(_TRUNCATED in one.findings.split("; ") for one in voices.values()),
     )
 
 

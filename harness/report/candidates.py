@@ -138,6 +138,7 @@ def _describe_build(build: BuildSummary) -> dict[str, Any]:
         "cached": build.cached,
         "duration_s": build.duration_s,
         "lane": build.lane,
+        "reason": build.reason,
         "errors": shorten_log(build.log) if build.log else "",
     }
 

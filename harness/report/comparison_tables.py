@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from harness.domain import Outcome
 from harness.rank.comparison import ComparedRow, FlipKind, Pair, Place, PlaceComparison, SpeedTest
 from harness.report.comparing import Cost, SideBySide, TextDiff, pick_samples
+from harness.report.rounding import format_rate
 from harness.report.tables import format_speedup, make_table, style_outcome, style_text
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def describe_place(place: Place) -> str:
 
 
 def describe_correctness(place: PlaceComparison) -> str:
-    shares = f"{100 * place.correct_before:.1f}% -> {100 * place.correct_after:.1f}%"
+    shares = f"{format_rate(place.correct_before)} -> {format_rate(place.correct_after)}"
     won, lost = (len(place.flips(kind)) for kind in ("won", "lost"))
     return f"{shares} of {len(place.pairs)}; {won} won, {lost} lost; sign test p = {format_p(place.correct_p)}"
 

@@ -5,7 +5,8 @@ The database is the truth; these are rewritten from it, each in one step, and ma
 Columns keep their place, and new ones are added at the end: those of `evaluations.csv` are the fields of `ResultRow`;
 `leaderboard.csv` has the rank, the group, problems, scored and samples, one column per fast_p (and per pass@k, where
 asked for), the mean speedup and how many it is of, one count per outcome, hardware and runs; then the interval of the
-mean speedup, the median share of own code, and whether it was judged under a red-team certificate (yes, part, no).
+mean speedup, the median share of own code, whether it was judged under a red-team certificate (yes, part, no), how
+many answers the token limit cut off before they held a whole program, and the chip.
 """
 
 from __future__ import annotations
@@ -65,9 +66,10 @@ def format_leaderboard(rows: Sequence[LeaderboardRow]) -> str:
 
 
 def _flatten_row(row: LeaderboardRow) -> dict[str, Any]:
-    outcomes = dict(row.outcomes)
+    outcomes, group = dict(row.outcomes), row.group._asdict()
+    chip = group.pop("chip")
     return {
-        **row.group._asdict(),
+        **group,
         "problems": row.problems,
         "scored": row.scored,
         "samples": row.samples,
@@ -83,6 +85,8 @@ def _flatten_row(row: LeaderboardRow) -> dict[str, Any]:
         "speedup_high": row.speedup_high,
         "own_share": row.own_share,
         "certificate": row.certificate,
+        "truncated": row.truncated,
+        "chip": chip,
     }
 
 

@@ -186,7 +186,8 @@ def _build_parts(evaluation: Evaluation, build: BuildSummary, *, whole_log: bool
     count = len(build.keys)
     origin = "from the cache" if build.cached else f"built in {build.duration_s:.1f} s"
     yield _heading("Build")
-    yield style_text(f"{count} extension{'s' if count != 1 else ''}, {origin}, lane {build.lane}")
+    lane = f"{build.lane}: {build.reason}" if build.reason else build.lane
+    yield style_text(f"{count} extension{'s' if count != 1 else ''}, {origin}, lane {lane}")
     yield style_text(", ".join(build.keys) or "no key", "dim")
     if whole_log or evaluation.outcome in _BUILD_DECIDED:
         yield render_log(build.log, whole=whole_log)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.domain import Outcome
 from harness.rank.metrics import geometric_mean
+from harness.report.rounding import format_rate
 from harness.report.tables import add_column, format_cell, make_table
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def render_groups(groups: Iterable[GroupCount], columns: Sequence[str]) -> Table
         add_column(table, name, is_number=True, whole=True)
     for group in groups:
         cells = (format_cell(name, value) for name, value in zip(columns, group.values, strict=True))
-        counts = f"{group.evaluations:,}", f"{group.correct:,}", f"{100 * group.correct_share:.1f}%"
+        counts = f"{group.evaluations:,}", f"{group.correct:,}", format_rate(group.correct_share)
         speedup = format_cell("speedup", group.speedup)
         table.add_row(*cells, *counts, f"{len(group.speedups):,}", speedup)
     return table

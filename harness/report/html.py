@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gc
 from base64 import b64encode
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,7 +27,7 @@ from harness.report.overview import Material, Price, describe_overview
 from harness.report.packing import clean, encode_numbers, encode_texts, pack
 from harness.report.ranking import read_asked_problems
 from harness.report.shards import pack_shards
-from harness.store.generated import check_name
+from harness.store.generated import check_name, locate_reference
 from harness.store.results import EVERYTHING, EvidenceRow, ResultFilter, ResultRow, ResultStore
 
 PAGE = Path(__file__).with_name("page")
@@ -83,7 +83,7 @@ def render_report(
     runs: Collection[str] = (),
     where: ResultFilter = EVERYTHING,
     generated_dir: Path | None = None,
-    problems_dir: Path | None = None,
+    problems_dirs: Sequence[Path] = (),
     prices: Sequence[Price] = (),
     title: str = "",
     max_bytes: int | None = DEFAULT_MAX_BYTES,
@@ -91,13 +91,15 @@ def render_report(
     """Writes one HTML file about the latest evaluations that match `where` (and are of `runs`, if any are named; `*`
     and `?` match any text or letter).
 
-    `generated_dir` has the prompts and answers, `problems_dir` the suites' folders with the references; what is not
+    `generated_dir` has the prompts and answers, `problems_dirs` the suites' folders with the references; what is not
     there is missing in the report and nothing else. `now` is printed. `max_bytes` None leaves nothing out.
-    Raises UsageError for a run that has no evaluations, StoreError when something cannot be read or written.
+    Raises UsageError without an evaluation that matches, StoreError when something cannot be read or written.
     """
     rows = _choose_runs(list(store.rows(where)), runs)
+    if not rows:
+        raise UsageError(f"no evaluation in {store.path} matches, so there is nothing to report; {path} is not written")
     material = _gather(store, rows, where, generated_dir, prices)
-    fixed = _pack_fixed(store, material, problems_dir)
+    fixed = _pack_fixed(store, material, problems_dirs, generated_dir)
     used = sum(map(len, fixed.values())) + _measure_scripts() + PLACE_BYTES * len(rows)
     left = None if max_bytes is None else max_bytes - used
     shards = pack_shards(store, material, generated_dir, max_bytes=left)
@@ -156,13 +158,15 @@ def _read_all_spent(rows: Sequence[ResultRow], generated_dir: Path | None) -> di
     return {evaluation_id: by_folder[folder] for evaluation_id, folder in folders.items()}
 
 
-def _pack_fixed(store: ResultStore, material: Material, problems_dir: Path | None) -> dict[str, str]:
+def _pack_fixed(
+    store: ResultStore, material: Material, problems_dirs: Sequence[Path], generated_dir: Path | None
+) -> dict[str, str]:
     """The blocks that every report holds whole."""
     environments = _list_environments(store, material)
     return {
         "index": pack(_describe_index(material)),
         "overview": pack(describe_overview(material) | {"environments": environments}),
-        "references": pack(_read_references(material, problems_dir)),
+        "references": pack(_read_references(material, problems_dirs, generated_dir)),
     }
 
 
@@ -179,20 +183,27 @@ def _list_environments(store: ResultStore, material: Material) -> list[dict[str,
     return [{"entries": clean(entries), "count": len(places), "first": places[0]} for entries, places in ordered]
 
 
-def _read_references(material: Material, problems_dir: Path | None) -> dict[str, str]:
-    """Sources of the references by digest: those versions that evaluations were judged against and that are there."""
-    if problems_dir is None:
-        return {}
-    wanted = {(row.suite, row.problem) for row in material.rows}
+def _read_references(material: Material, problems_dirs: Sequence[Path], generated_dir: Path | None) -> dict[str, str]:
+    """Sources of the references by digest: those versions that evaluations were judged against and that are there, in
+    their suite or with the run that was given them as files."""
+    of_suites = {(folder, row.suite, row.problem) for row in material.rows for folder in problems_dirs}
+    of_runs = {(folder, row.run, row.problem) for row in material.rows for folder in (generated_dir,) if folder}
     digests = {one.problem_digest for one in material.evidence.values()}
-    sources = (source for suite, problem in sorted(wanted) if (source := _read_reference(problems_dir, suite, problem)))
+    read = (_read_reference(_locate_in_suite, *place) for place in sorted(of_suites))
+    kept = (_read_reference(locate_reference, *place) for place in sorted(of_runs))
+    sources = [source for source in (*read, *kept) if source]
     by_digest = {sha256(source.encode("utf-8", "replace")).hexdigest()[:16]: source for source in sources}
     return {digest: clean(source) for digest, source in by_digest.items() if digest in digests}
 
 
-def _read_reference(problems_dir: Path, suite: str, problem: str) -> str | None:
+def _locate_in_suite(suite_dir: Path, problem: str) -> Path:
+    return suite_dir / f"{check_name('problem', problem)}.py"
+
+
+def _read_reference(locate: Callable[[Path, str], Path], root: Path, folder: str, problem: str) -> str | None:
+    """The text of a reference; None where there is none. Names come from the database, and may be anything."""
     try:
-        return (problems_dir / check_name("suite", suite) / f"{check_name('problem', problem)}.py").read_text("utf-8")
+        return locate(root / check_name("folder", folder), problem).read_text("utf-8")
     except (UsageError, OSError, UnicodeDecodeError):
         return None
 

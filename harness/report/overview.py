@@ -34,7 +34,7 @@ STAGES = (
     ("not judged", (Outcome.NOT_RUN, Outcome.HARNESS_ERROR)),
 )
 _TOKENS = ("prompt_tokens", "completion_tokens", "reasoning_tokens")
-_SECTION = ("suite", "workload", "language", "device", "baseline")
+_SECTION = ("suite", "workload", "language", "device", "baseline", "chip")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from operator import attrgetter
 from pathlib import Path
 
+from harness.domain import FILE_RUN, NO_PROMPT
 from harness.rank.leaderboard import JudgedSample, LeaderboardRow, rank_samples
 from harness.store.generated import MANIFEST, read_manifest
 from harness.store.results import ResultRow
@@ -32,8 +33,13 @@ def rank_stored(
 
 
 def judged_samples(rows: Iterable[ResultRow]) -> list[JudgedSample]:
-    """The fields that rank, of flat rows."""
-    return [JudgedSample._make(_ranking_fields(row)) for row in rows]
+    """The fields that rank, of flat rows; without candidates that were given as files, which are no model's."""
+    return [JudgedSample._make(_ranking_fields(row)) for row in rows if not is_single(row)]
+
+
+def is_single(row: ResultRow) -> bool:
+    """Whether the candidate was given as a file and belongs to no run of a model."""
+    return (row.run, row.prompt) == (FILE_RUN, NO_PROMPT)
 
 
 def read_asked_problems(generated_dir: Path, runs: Iterable[str]) -> dict[str, tuple[str, ...]]:

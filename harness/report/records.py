@@ -6,12 +6,13 @@ Keys are stable: add, never rename. Does not print; `dump_json` makes the text.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
 from harness.rank.leaderboard import LeaderboardRow
-from harness.store.results import StoredEvaluation
+from harness.store.results import ResultRow, StoredEvaluation
 
 
 def evaluation_record(stored: StoredEvaluation) -> dict[str, Any]:
@@ -28,6 +29,11 @@ def evaluation_record(stored: StoredEvaluation) -> dict[str, Any]:
     summary = {"outcome": evaluation.outcome.value, "speedup": evaluation.speedup}
     complete = {"id": stored.id, **subject, "candidate": candidate, **record, **summary}
     return {key: _make_strict(value) for key, value in complete.items()}
+
+
+def select_fields(row: ResultRow, columns: Sequence[str]) -> dict[str, Any]:
+    """These columns of a flat row."""
+    return {name: _make_strict(getattr(row, name)) for name in columns}
 
 
 def leaderboard_record(row: LeaderboardRow) -> dict[str, Any]:
@@ -52,6 +58,7 @@ def leaderboard_record(row: LeaderboardRow) -> dict[str, Any]:
         "certified": row.certified,
         "on_device": row.on_device,
         "not_own": row.not_own,
+        "truncated": row.truncated,
     }
     return {key: _make_strict(value) for key, value in record.items()}
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from harness.domain import EMULATED, Outcome
 from harness.rank.leaderboard import GroupKey, LeaderboardRow
 from harness.report.printable import make_printable
+from harness.report.rounding import format_fixed, format_rate
 from harness.store.results import ResultRow
 
 if TYPE_CHECKING:
@@ -75,8 +76,8 @@ def choose_columns(width: int) -> tuple[str, ...]:
 
 
 def render_leaderboard(rows: Sequence[LeaderboardRow], *, wide: bool = False) -> RenderableType:
-    """One table for each suite, workload, language, device and baseline: only rows within one may be compared. In a
-    terminal that is not `wide` some columns stand under others."""
+    """One table for each suite, workload, language, device, baseline and chip: only rows within one may be compared.
+    In a terminal that is not `wide` some columns stand under others."""
     from rich.console import Group
     from rich.text import Text
 
@@ -95,10 +96,10 @@ def render_leaderboard_markdown(rows: Sequence[LeaderboardRow]) -> str:
             group.model,
             group.prompt,
             group.language,
-            group.device,
+            f"{group.device} ({group.chip})" if group.chip else group.device,
             group.workload,
             _format_problems(row),
-            *(_format_share(row.fast_p(threshold)) for threshold in (0.0, 1.0, 2.0)),
+            *(format_rate(row.fast_p(threshold)) for threshold in (0.0, 1.0, 2.0)),
             _format_mean(row),
         )
         lines.append("| " + " | ".join(_escape_markdown(cell) for cell in cells) + " |")
@@ -126,19 +127,19 @@ def format_time_us(time_us: float) -> str:
 
 
 def format_speedup(speedup: float | None) -> str:
-    return "-" if speedup is None else f"{speedup:.2f}x"
+    return "-" if speedup is None else f"{format_fixed(speedup, 2)}x"
 
 
-def _section(group: GroupKey) -> tuple[str, str, str, str, str]:
-    return group.suite, group.workload, group.language, group.device, group.baseline
+def _section(group: GroupKey) -> tuple[str, str, str, str, str, str]:
+    return group.suite, group.workload, group.language, group.device, group.baseline, group.chip
 
 
 def _render_section(
-    section: tuple[str, str, str, str, str], rows: list[LeaderboardRow], *, wide: bool
+    section: tuple[str, str, str, str, str, str], rows: list[LeaderboardRow], *, wide: bool
 ) -> RenderableType:
     from rich.console import Group
 
-    suite, workload, language, device, baseline = section
+    suite, workload, language, device, baseline, chip = section
     places = {"none": "not judged on a device", EMULATED: "emulated on a CPU: correctness without time"}
     where = places.get(device, f"on {device} against {baseline}")
     table = make_table()
@@ -151,16 +152,23 @@ def _render_section(
     for rank, row in enumerate(rows, start=1):
         cells = _leaderboard_cells(rank, row)
         table.add_row(*(_stack(cells[name] for name in names) for names in columns))
-    title = style_text(f"{suite}, {workload} workload: {language} {where}", "bold")
-    chips = sorted({chip for row in rows for chip in row.hardware})
-    return Group(title, table, *([style_text("; ".join(chips), "dim")] if chips else []))
+    title = style_text(f"{suite}, {workload} workload: {language} {where}{f' ({chip})' if chip else ''}", "bold")
+    emulated_on = [] if chip else sorted({name for row in rows for name in row.hardware})
+    notes = ["; ".join(emulated_on)] if emulated_on else []
+    notes += [
+        f"{row.group.model} ({row.group.prompt}): {row.truncated} of {row.samples} answers truncated, cut off by the "
+        "token limit before they held a whole program (--max-tokens)"
+        for row in rows
+        if row.truncated
+    ]
+    return Group(title, table, *(style_text(note, "dim") for note in notes))
 
 
 def _leaderboard_cells(rank: int, row: LeaderboardRow) -> dict[str, Text]:
     shares = {f"fast_{threshold:g}": share for threshold, share in row.fast}
     shares |= {"correct": row.fast_p(0.0)} | {f"pass@{at.k}": at.correct for at in row.at_k}
-    own_share = "-" if row.own_share is None else f"{100 * row.own_share:.0f}%"
-    return {name: _cell_text(_format_share(share)) for name, share in shares.items()} | {
+    own_share = format_rate(row.own_share, 0)
+    return {name: _cell_text(format_rate(share)) for name, share in shares.items()} | {
         "#": _cell_text(str(rank)),
         "model": _cell_text(row.group.model),
         "prompt": _cell_text(row.group.prompt, "dim"),
@@ -202,9 +210,9 @@ def format_cell(name: str, value: str | float | None) -> Text:
     if value is None or value == "":
         return _cell_text("-", "dim")
     if name.startswith("speedup"):
-        return _cell_text(f"{value:.2f}x")
+        return _cell_text(f"{format_fixed(float(value), 2)}x")
     if isinstance(value, float) and name in _SHARES:
-        return _cell_text(_format_share(value))
+        return _cell_text(format_rate(value))
     if isinstance(value, float):
         return _cell_text(format_time_us(value) if name.endswith("_us") else f"{value:.2f}")
     return _cell_text(str(value))
@@ -217,10 +225,6 @@ def _cell_text(text: str, style: str = "") -> Text:
     return cell
 
 
-def _format_share(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.1f}%"
-
-
 def _format_mean(row: LeaderboardRow) -> str:
     if row.geometric_mean_speedup is None:
         return "-"
@@ -230,7 +234,7 @@ def _format_mean(row: LeaderboardRow) -> str:
 def _format_interval(row: LeaderboardRow) -> str:
     if row.speedup_low is None or row.speedup_high is None:
         return ""
-    return f"[{row.speedup_low:.2f}, {row.speedup_high:.2f}]"
+    return f"[{format_fixed(row.speedup_low, 2)}, {format_fixed(row.speedup_high, 2)}]"
 
 
 def _format_problems(row: LeaderboardRow) -> str:

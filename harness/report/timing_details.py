@@ -61,8 +61,6 @@ def _list_seen(seen: Conditions) -> Iterator[tuple[str, str]]:
     yield "disturbed", f"YES: {seen.disturbed}" if seen.disturbed else "no"
     if seen.foreign_load is not None:
         yield "load", f"{seen.foreign_load:.2f} cores taken by other processes"
-    if seen.device_slowdown is not None:
-        yield "device", f"the judge's own work there took {seen.device_slowdown:.2f}x its time when alone"
     if seen.clock_low_mhz is not None and seen.clock_high_mhz is not None:
         yield "clock", f"{seen.clock_low_mhz:,.0f} to {seen.clock_high_mhz:,.0f} MHz"
     if seen.temperature_c is not None:
@@ -95,10 +93,6 @@ def _list_clocks(blocks: Sequence[Block]) -> Iterator[tuple[str, float, float]]:
     yield "  of it the exchange", baseline_us, candidate_us
     if any(block.candidate_copy_us is not None for block in blocks):
         yield "copying the outputs", _median(blocks, "baseline_copy_us"), _median(blocks, "candidate_copy_us")
-    if any(block.candidate_awake_us is not None for block in blocks):
-        yield "waking before the go", _median(blocks, "baseline_awake_us"), _median(blocks, "candidate_awake_us")
-    if any(block.candidate_busy_us is not None for block in blocks):
-        yield "busy before the go", _median(blocks, "baseline_busy_us"), _median(blocks, "candidate_busy_us")
 
 
 def _render_quartiles(timing: Timing) -> Table:

@@ -27,6 +27,7 @@ from harness.domain import (
     Work,
 )
 
+_CONDITION_FIELDS = tuple(field.name for field in fields(Conditions))
 _BLOCK_FIELDS = tuple(field.name for field in fields(Block))
 _SLOT_FIELDS = tuple(field.name for field in fields(Subject) if field.name != "problem_digest")
 
@@ -106,7 +107,7 @@ def encode_columns(evaluation: Evaluation) -> dict[str, str | int | float | None
         "baseline_us": timing.baseline_us if timing else None,
         "candidate_us": timing.candidate_us if timing else None,
         "message": evaluation.message,
-        "findings": "; ".join(f"{finding.severity}: {finding.check}" for finding in evaluation.findings),
+        "findings": evaluation.findings_summary,
         "duration_s": evaluation.duration_s,
         "started_at": evaluation.started_at,
         "confinement": evaluation.confinement,
@@ -169,7 +170,10 @@ def _decode_timing(record: dict[str, Any] | None) -> Timing | None:
 
 
 def _decode_conditions(record: dict[str, Any] | None) -> Conditions | None:
-    return Conditions(**record | {"throttle_reasons": tuple(record["throttle_reasons"])}) if record else None
+    if not record:
+        return None
+    known = {name: value for name, value in record.items() if name in _CONDITION_FIELDS}  # older versions noted more
+    return Conditions(**known | {"throttle_reasons": tuple(record["throttle_reasons"])})
 
 
 def _decode_work(record: dict[str, Any] | None) -> Work | None:

@@ -6,8 +6,10 @@
         completion.md      the exact text that came back; no such file when the endpoint sent no content
         completion.json    the rest: reasoning, finish_reason, usage, latency_s, model, response_id
         candidate.py       the program found in the text; no such file when there is none
-        provenance.json    what it was drawn for and with, the extraction rule, digests, time, version
+        provenance.json    what it was drawn for and with, digests, time, version; the extraction rule, why this program
+                           was taken, and the programs of the text that were not
     generated/<run>/<problem>/<sample>/turn-<n>/   the same files for the n-th repair step of that sample
+    generated/<run>/<problem>/<problem>.py         the reference, for a problem that was given as a file
 
 A sample is written into a hidden folder beside the problems and moved to its place in one step, so a folder that is
 there is complete, whenever the process was killed. A sample that is there is never written again.
@@ -43,7 +45,9 @@ from typing import Any
 from harness.domain import (
     Candidate,
     Completion,
+    Extraction,
     Prompt,
+    ReferenceFile,
     RunManifest,
     Sample,
     SampleKey,
@@ -61,8 +65,9 @@ PROVENANCE = "provenance.json"
 
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+=@,-]{0,199}")
 _PARTIAL = ".partial-"
-# What may change when a run is issued again: more samples, more problems, an endpoint that moved.
-_MAY_DIFFER = {"samples", "problems", "created_at", "harness_version", "base_url"}
+_LOCK = ".lock"
+# What may change when a run is issued again: more samples, more problems. Those that both have must be the same.
+_MAY_DIFFER = {"samples", "problems", "files", "created_at", "harness_version"}
 
 
 def check_name(kind: str, name: str) -> str:
@@ -105,7 +110,8 @@ def read_manifest(run_dir: Path) -> RunManifest:
     path = run_dir / MANIFEST
     record = _read_json(path)
     try:
-        return RunManifest(**{**record, "problems": tuple(record["problems"])})
+        files = tuple(ReferenceFile(**file) for file in record.get("files", ()))
+        return RunManifest(**{**record, "problems": tuple(record["problems"]), "files": files})
     except (TypeError, KeyError) as error:
         raise StoreError(
             f"{path} is not a run manifest ({error}): generate the run again under another name"
@@ -143,8 +149,24 @@ def _join_manifests(stored: RunManifest, asked: RunManifest, path: Path) -> RunM
             f"run {stored.run!r} was made with other settings ({'; '.join(differing)}), see {path}: "
             "repeat those settings to continue it, or choose another --run name"
         )
-    problems = (*stored.problems, *(name for name in asked.problems if name not in stored.problems))
-    return replace(stored, samples=max(stored.samples, asked.samples), problems=problems, base_url=asked.base_url)
+    _require_same_problems(stored, asked)
+    new = tuple(name for name in asked.problems if name not in stored.problems)
+    files = (*stored.files, *(file for file in asked.files if file.name in new))
+    return replace(stored, samples=max(stored.samples, asked.samples), problems=(*stored.problems, *new), files=files)
+
+
+def _require_same_problems(stored: RunManifest, asked: RunManifest) -> None:
+    for name in asked.problems:
+        there, new = stored.find_file(name), asked.find_file(name)
+        if name in stored.problems and (there and there.digest) != (new and new.digest):
+            raise UsageError(
+                f"run {stored.run!r} has another problem {name!r}: {_describe_problem(there, stored)} there, "
+                f"{_describe_problem(new, asked)} asked; choose another --run name"
+            )
+
+
+def _describe_problem(file: ReferenceFile | None, manifest: RunManifest) -> str:
+    return f"that of suite {manifest.suite}" if file is None else f"{file.path} with digest {file.digest}"
 
 
 @contextmanager
@@ -155,10 +177,12 @@ def hold_run(run_dir: Path) -> Iterator[None]:
     """
     with _storing(run_dir):
         run_dir.mkdir(parents=True, exist_ok=True)
-        lock = (run_dir / ".lock").open("w")
+        lock = (run_dir / _LOCK).open("w")
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.path.samestat(os.fstat(lock.fileno()), (run_dir / _LOCK).stat()):
+                raise FileExistsError("the folder was removed and made again meanwhile")
         except OSError as error:
             raise UsageError(
                 f"another process is generating run {run_dir.name!r} in {run_dir.parent}: "
@@ -167,6 +191,29 @@ def hold_run(run_dir: Path) -> Iterator[None]:
         for left in run_dir.glob(f"{_PARTIAL}*"):
             shutil.rmtree(left, ignore_errors=True)
         yield
+
+
+def locate_reference(run_dir: Path, problem: str) -> Path:
+    """Where a run keeps the reference of a problem that was given as a file."""
+    return run_dir / check_name("problem", problem) / f"{problem}.py"
+
+
+def write_reference(run_dir: Path, problem: str, source: str) -> None:
+    """Keeps the reference's text with the run. One that is there is kept as it is."""
+    path = locate_reference(run_dir, problem)
+    if not path.is_file():
+        with _storing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _replace_file(path, source.encode())
+
+
+def discard_empty_run(run_dir: Path) -> None:
+    """Removes the folder of a run that holds no sample, unless there are files in it that `generate` does not make."""
+    references = {path for path in run_dir.glob("*/*.py") if path.stem == path.parent.name}
+    files = {path for path in run_dir.rglob("*") if not path.is_dir()}
+    if files <= {run_dir / MANIFEST, run_dir / _LOCK, *references}:
+        with _storing(run_dir):
+            shutil.rmtree(run_dir)
 
 
 def has_sample(run_dir: Path, key: SampleKey) -> bool:
@@ -207,8 +254,16 @@ def _describe(key: SampleKey, prompt: Prompt, candidate: Candidate | None) -> di
         "prompt": prompt.name,
         "prompt_digest": prompt.digest,
         "language": prompt.language,
+        **_describe_candidate(candidate),
+    }
+
+
+def _describe_candidate(candidate: Candidate | None) -> dict[str, object]:
+    extraction = candidate.extraction if candidate else None
+    return {
         "rule": candidate.rule if candidate else None,
         "candidate_digest": candidate.digest if candidate else None,
+        "extraction": asdict(extraction) if extraction else None,
     }
 
 
@@ -270,12 +325,23 @@ def load_sample(run_dir: Path, key: SampleKey) -> Sample:
     return _read_sample(locate_sample(run_dir, key), read_manifest(run_dir))
 
 
+def require_unedited(run_dir: Path, sample: Sample) -> None:
+    """Raises UsageError if a sample's program is not the one that was extracted from its completion."""
+    folder = locate_sample(run_dir, sample.key)
+    recorded = _read_json(folder / PROVENANCE).get("candidate_digest")
+    if recorded and sample.candidate and sample.candidate.digest != recorded:
+        raise UsageError(
+            f"{folder / CANDIDATE} was edited since it was extracted: bring it back with harness reextract --write, or "
+            "evaluate the edited program with --candidate"
+        )
+
+
 def replace_candidate(run_dir: Path, key: SampleKey, candidate: Candidate | None) -> None:
     """Stores another candidate for a sample, or none; everything else of it stays. Killed in between, the program and
     its rule may be of different ages; to extract again mends that."""
     folder = locate_sample(run_dir, key)
     record = _read_json(folder / PROVENANCE)
-    record |= {"rule": candidate and candidate.rule, "candidate_digest": candidate and candidate.digest}
+    record |= _describe_candidate(candidate)
     with _storing(folder):
         if candidate is not None:
             _replace_file(folder / CANDIDATE, candidate.source.encode())
@@ -304,6 +370,7 @@ def _read_sample(folder: Path, manifest: RunManifest) -> Sample:
             language=record["language"],
             completion=read_completion(folder),
             candidate=candidate,
+            max_tokens=record.get("max_tokens", manifest.max_tokens),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise StoreError(
@@ -315,7 +382,8 @@ def _read_candidate(folder: Path, record: dict[str, Any]) -> Candidate | None:
     if record["rule"] is None:
         return None
     source = _read_bytes(folder / CANDIDATE).decode()
-    return Candidate(source=source, language=record["language"], rule=record["rule"])
+    extraction = Extraction.from_record(record["extraction"]) if record.get("extraction") else None
+    return Candidate(source=source, language=record["language"], rule=record["rule"], extraction=extraction)
 
 
 @contextmanager

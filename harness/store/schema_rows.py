@@ -85,14 +85,17 @@ COLUMN_KINDS: dict[str, Kind] = {
 }
 
 
+_CHIP = "CASE WHEN device = 'cpu' OR device LIKE 'cuda%' THEN hardware ELSE '' END"
+
+
 def build_query(columns: str, where: ResultFilter, *, history: bool, order: str) -> tuple[str, tuple[str | float, ...]]:
     """(SQL, values) that selects `columns` of the evaluations that match; without `history` only the latest of each
-    slot."""
+    slot on each chip (see `harness.domain.chip_of`)."""
     wanted = [(field.name, getattr(where, field.name)) for field in fields(where)]
     matches = [_match(name, value) for name, value in wanted if value is not None]
     conditions = [text for text, _ in matches]
     if not history:
-        conditions.append("e.id IN (SELECT max(id) FROM evaluations GROUP BY slot)")
+        conditions.append(f"e.id IN (SELECT max(id) FROM evaluations GROUP BY slot, {_CHIP})")
     text = f"SELECT {columns} WHERE {' AND '.join(conditions) or 'TRUE'} ORDER BY {order}"
     return text, tuple(value for _, values in matches for value in values)
 

@@ -4,7 +4,8 @@ Both ends import this and nothing else of each other. Whatever the judge receive
 the other end is hostile. No torch here.
 """
 
-from harness.wire.channel import GO, REST, WAKE, Channel, make_pair
+from harness.wire.channel import GO, REST, Channel, make_pair
+from harness.wire.doorbell import Doorbell, Signal, make_doorbell
 from harness.wire.layout import (
     ITEM_BYTES,
     KEPT_CALLS,
@@ -22,12 +23,14 @@ __all__ = [
     "ITEM_BYTES",
     "KEPT_CALLS",
     "REST",
-    "WAKE",
     "Channel",
+    "Doorbell",
     "Region",
+    "Signal",
     "TensorSpec",
     "count_kept_calls",
     "flatten_value",
+    "make_doorbell",
     "make_pair",
     "place_contiguous",
     "rebuild_value",

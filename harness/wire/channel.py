@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import socket
 import struct
 import time
@@ -26,7 +27,7 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 MAX_BODY_BYTES = 64 * 1024 * 1024
 MAX_DESCRIPTORS = 8
 LOOK_EVERY_S = 0.05
-WAKE, GO, REST = b"w", b"g", b"r"  # signals: single bytes outside of any frame, sent while the other end waits for one
+GO, REST = b"g", b"r"  # signals: single bytes outside of any frame, sent while the other end waits for one
 
 Message = dict[str, Any]
 T = TypeVar("T")
@@ -38,12 +39,6 @@ class Channel:
     def __init__(self, end: socket.socket, *, max_body_bytes: int = MAX_BODY_BYTES) -> None:
         self._socket = end
         self._max_body_bytes = max_body_bytes
-        self._spin_s = 0.0
-
-    def spin(self, seconds: float) -> None:
-        """From now on whoever waits here looks again and again for as long before it sleeps: to be woken takes from ten
-        to some hundreds of microseconds, the most on virtual machines. For those that have a core to spare."""
-        self._spin_s = seconds
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -106,13 +101,16 @@ class Channel:
     def await_signal(self) -> bytes:
         """The next byte, which must be a signal; with the deadline of the last send, so that nothing is left to do
         between its arrival and the return. Raises WorkerLost at the end of the line."""
-        read = partial(self._socket.recv, 1)
-        signal = self._look_for(read)
-        if signal is None:
-            signal = read()
+        signal = self._socket.recv(1)
         if not signal:
             raise WorkerLost("the other end closed the line")
         return signal
+
+    def is_readable(self) -> bool:
+        """Whether something has come, or the line has ended, without waiting for it."""
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(0))
 
     def close(self) -> None:
         self._socket.close()
@@ -120,9 +118,14 @@ class Channel:
     def _read_header(self, patience: _Patience) -> tuple[bytes, list[int]]:
         read = partial(socket.recv_fds, self._socket, _HEADER.size, MAX_DESCRIPTORS)
         data, descriptors, _, _ = self._take(read, patience)
-        if not data:
-            raise WorkerLost("the other end closed the line")
-        return data + self._read(_HEADER.size - len(data), patience), list(descriptors)
+        try:
+            if not data:
+                raise WorkerLost("the other end closed the line")
+            return data + self._read(_HEADER.size - len(data), patience), list(descriptors)
+        except BaseException:
+            for descriptor in descriptors:
+                os.close(descriptor)
+            raise
 
     def _read(self, length: int, patience: _Patience) -> bytes:
         parts = []
@@ -137,7 +140,7 @@ class Channel:
     def _take(self, read: Callable[[], T], patience: _Patience) -> T:
         """What `read` gives once there is something."""
         try:
-            found = self._look_for(read)
+            found = None
             while found is None:
                 self._socket.settimeout(patience.next_s())
                 with suppress(TimeoutError):
@@ -145,21 +148,6 @@ class Channel:
         except OSError as error:
             raise WorkerLost(f"the line broke: {error}") from error
         return found
-
-    def _look_for(self, read: Callable[[], T]) -> T | None:
-        """What `read` gives, if there is something before it is time to sleep."""
-        if not self._spin_s:
-            return None
-        usual_s = self._socket.gettimeout()
-        self._socket.settimeout(0)
-        try:
-            until_s = time.monotonic() + self._spin_s
-            while time.monotonic() < until_s:
-                with suppress(BlockingIOError):
-                    return read()
-            return None
-        finally:
-            self._socket.settimeout(usual_s)
 
 
 class _Patience:

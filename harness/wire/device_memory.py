@@ -1,14 +1,18 @@
-"""GPU memory shared between two processes through a file descriptor, by the CUDA driver's virtual memory calls.
+"""GPU memory shared between two processes through file descriptors, by the CUDA driver's virtual memory calls.
 
 The older inter-process handles do not cross process namespaces, and workers live in their own; a descriptor does.
 Source: CUDA driver API, "Virtual Memory Management" (cuMemCreate, cuMemExportToShareableHandle, ...).
 ctypes only; the caller has made the device's primary context current (any torch call on the device does).
+Every function raises DeviceError when the driver refuses a call.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import weakref
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from harness.domain import DeviceError
@@ -74,14 +78,74 @@ def allocate_shareable(size_bytes: int, device: int) -> tuple[int, int, int]:
 
 def map_descriptor(descriptor: int, size_bytes: int, device: int) -> int:
     """The address at which another process's memory lies here."""
+    return _map(_import_handle(descriptor), size_bytes, device)
+
+
+def export_page(address: int) -> tuple[int, int, int]:
+    """The driver allocation that `address` lies in: (its first address, its size in bytes, a descriptor for another
+    process). Fails for memory that was not made by cuMemCreate with an exportable handle, such as cudaMalloc's."""
     handle = ctypes.c_ulonglong()
-    _call(
-        "cuMemImportFromShareableHandle",
-        ctypes.byref(handle),
-        ctypes.c_void_p(descriptor),
-        ctypes.c_int(_POSIX_DESCRIPTOR),
-    )
-    return _map(handle, size_bytes, device)
+    _call("cuMemRetainAllocationHandle", ctypes.byref(handle), ctypes.c_void_p(address))
+    try:
+        base, size, descriptor = ctypes.c_ulonglong(), ctypes.c_size_t(), ctypes.c_int()
+        _call("cuMemGetAddressRange_v2", ctypes.byref(base), ctypes.byref(size), ctypes.c_ulonglong(address))
+        none = ctypes.c_ulonglong(0)
+        _call("cuMemExportToShareableHandle", ctypes.byref(descriptor), handle, _POSIX_DESCRIPTOR, none)
+    finally:
+        _call("cuMemRelease", handle)
+    return int(base.value), int(size.value), descriptor.value
+
+
+class ImportedPages:
+    """Consecutive pages of another process, mapped one after another for reading for as long as this object lives.
+    `pages` are (size in bytes, descriptor); the caller closes the descriptors. Memory that is not on the device is
+    refused."""
+
+    def __init__(self, pages: Sequence[tuple[int, int]], device: int) -> None:
+        size_bytes = sum(size for size, _ in pages)
+        self._mapped: list[tuple[int, int]] = []
+        self.address = _reserve(size_bytes)
+        weakref.finalize(self, _unmap, self.address, size_bytes, self._mapped)
+        for size, descriptor in pages:
+            self._map_page(descriptor, size, device)
+
+    def _map_page(self, descriptor: int, size_bytes: int, device: int) -> None:
+        handle = _import_handle(descriptor)
+        address = self.address + sum(size for _, size in self._mapped)
+        try:
+            found = _AllocationProperties()
+            _call("cuMemGetAllocationPropertiesFromHandle", ctypes.byref(found), handle)
+            if (found.location.type, found.location.id) != (_DEVICE_LOCATION, device):
+                raise DeviceError("another process shared memory that does not lie on the device")
+            none = ctypes.c_ulonglong(0)
+            _call(
+                "cuMemMap", ctypes.c_ulonglong(address), ctypes.c_size_t(size_bytes), ctypes.c_size_t(0), handle, none
+            )
+            self._mapped.append((address, size_bytes))
+        finally:
+            _call("cuMemRelease", handle)
+        _allow_access(address, size_bytes, device)
+
+
+def _unmap(address: int, size_bytes: int, mapped: list[tuple[int, int]]) -> None:
+    for place, length in mapped:
+        _call("cuMemUnmap", ctypes.c_ulonglong(place), ctypes.c_size_t(length))
+    _call("cuMemAddressFree", ctypes.c_ulonglong(address), ctypes.c_size_t(size_bytes))
+
+
+def copy_to_host(target: int, source: int, size_bytes: int) -> None:
+    """Begins a copy from device memory to pinned host memory, on the legacy default stream. It needs no multiprocessor,
+    so that it does not wait for another process's turn on the device."""
+    status = _copy_to_host()(target, source, size_bytes, None)
+    if status != 0:
+        raise DeviceError(f"cuMemcpyDtoHAsync failed with {status}")
+
+
+@cache
+def _copy_to_host() -> Any:
+    function = _load_driver().cuMemcpyDtoHAsync_v2
+    function.argtypes = (ctypes.c_void_p, ctypes.c_ulonglong, ctypes.c_size_t, ctypes.c_void_p)
+    return function
 
 
 def reset_persisting_cache() -> None:
@@ -98,16 +162,32 @@ def free(address: int, size_bytes: int, descriptor: int) -> None:
     os.close(descriptor)
 
 
+def _import_handle(descriptor: int) -> Any:
+    handle = ctypes.c_ulonglong()
+    kind = ctypes.c_int(_POSIX_DESCRIPTOR)
+    _call("cuMemImportFromShareableHandle", ctypes.byref(handle), ctypes.c_void_p(descriptor), kind)
+    return handle
+
+
 def _map(handle: Any, size_bytes: int, device: int) -> int:
-    address = ctypes.c_ulonglong()
-    size = ctypes.c_size_t(size_bytes)
-    none = ctypes.c_ulonglong(0)
-    _call("cuMemAddressReserve", ctypes.byref(address), size, ctypes.c_size_t(0), none, none)
-    _call("cuMemMap", address, size, ctypes.c_size_t(0), handle, none)
+    address = _reserve(size_bytes)
+    where, size = ctypes.c_ulonglong(address), ctypes.c_size_t(size_bytes)
+    _call("cuMemMap", where, size, ctypes.c_size_t(0), handle, ctypes.c_ulonglong(0))
     _call("cuMemRelease", handle)  # the mapping and exported descriptors keep it alive
-    access = _AccessDescription(location=_Location(type=_DEVICE_LOCATION, id=device), flags=_READ_WRITE)
-    _call("cuMemSetAccess", address, size, ctypes.byref(access), ctypes.c_size_t(1))
+    _allow_access(address, size_bytes, device)
+    return address
+
+
+def _reserve(size_bytes: int) -> int:
+    address, none = ctypes.c_ulonglong(), ctypes.c_ulonglong(0)
+    _call("cuMemAddressReserve", ctypes.byref(address), ctypes.c_size_t(size_bytes), ctypes.c_size_t(0), none, none)
     return int(address.value)
+
+
+def _allow_access(address: int, size_bytes: int, device: int) -> None:
+    access = _AccessDescription(location=_Location(type=_DEVICE_LOCATION, id=device), flags=_READ_WRITE)
+    where, size = ctypes.c_ulonglong(address), ctypes.c_size_t(size_bytes)
+    _call("cuMemSetAccess", where, size, ctypes.byref(access), ctypes.c_size_t(1))
 
 
 def _properties(device: int) -> _AllocationProperties:
@@ -115,6 +195,7 @@ def _properties(device: int) -> _AllocationProperties:
     return _AllocationProperties(type=_PINNED, handle_types=_POSIX_DESCRIPTOR, location=location)
 
 
+@cache
 def _load_driver() -> ctypes.CDLL:
     try:
         return ctypes.CDLL("libcuda.so.1")

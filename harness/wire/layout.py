@@ -142,8 +142,8 @@ def flatten_value(
         kind = "tuple" if isinstance(value, tuple) else "list"
         return {kind: [add(item) for item in value]}, tensors
     if isinstance(value, dict):
-        items = [(str(key), item) for key, item in value.items()]
-        ordered = sorted(items, key=lambda item: item[0]) if by_name else items
+        items = [(key if type(key) is int else str(key), item) for key, item in value.items()]
+        ordered = sorted(items, key=lambda item: str(item[0])) if by_name else items
         return {"dict": [[key, add(item)] for key, item in ordered]}, tensors
     if value is None or isinstance(value, (bool, int, float, str)):
         return {"v": value}, []
@@ -178,7 +178,8 @@ def rebuild_value(tree: object, tensors: Sequence[Any], depth: int = 0) -> Any:
     raise WireError(f"a value tree has an unknown node {kind!r}"[:200])
 
 
-def _key(pair: object) -> str:
-    if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
+def _key(pair: object) -> str | int:
+    if not isinstance(pair, list) or len(pair) != 2 or type(pair[0]) not in (str, int):
         raise WireError("a dict in a value tree is not a list of [key, value]")
-    return pair[0]
+    key: str | int = pair[0]
+    return key

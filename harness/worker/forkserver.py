@@ -30,7 +30,6 @@ CORES = os.sched_getaffinity(0)
 _PROCESS_CLOCK = 2  # CPUCLOCK_SCHED in the kernel's encoding of another process's clock
 _RUNNING = frozenset("RSD")  # not stopped: on a processor, or waiting for something, deaf to signals or not
 _ENDED = frozenset("ZX")
-STOP_TIMEOUT_S = 1.0  # for processes that were told to stop
 STOP_LOOK_EVERY_S = 20e-6
 RESTLESS_NS = 20_000  # of processor time, used while everything was stopped: honest ones use none
 RESTLESS_TIMES = 3  # so often, and it does not let itself be stopped
@@ -150,22 +149,23 @@ class Held:
         """Stops a worker with all that it started. How many processes went on all the same, the processor time that all
         of them have used so far, when they were let go on before that, and what lies at certain places in memory."""
         known = {message["process"]} if self._keepers else set()  # itself, once all around it is known
-        running = self._stop(known)
+        running = self._stop(known, message["patience_s"])
+        is_restless = message["watches_use"] and self._times_restless >= RESTLESS_TIMES
         return {
-            "running": max(running, int(self._times_restless >= RESTLESS_TIMES)),
+            "running": max(running, int(is_restless)),
             "used_ns": sum(_read_busy_ns(process) or 0 for process in self._processes | self._keepers),
             "resumed_ns": self._resumed_ns,
             "seen": _read_memory(message["process"], message["places"]) if message["places"] else [],
         }
 
-    def _stop(self, known: set[int]) -> int:
+    def _stop(self, known: set[int], patience_s: float) -> int:
         """Returns when all are stopped or have ended, or how many still run a while later: somebody continues them.
 
         What is about to end cannot be stopped, and may hear no signal for a while; when it has ended the kernel
         continues those that it leaves orphaned. So all are looked at again, and who came meanwhile, until nobody ends.
         """
         self._processes = _signal_tree(self._pid, signal.SIGSTOP, known=known, spare=self._keepers) - self._keepers
-        deadline_s = time.monotonic() + STOP_TIMEOUT_S
+        deadline_s = time.monotonic() + patience_s
         ended: set[int] = set()
         while True:
             states = {process: _list_states(process) for process in self._processes}
@@ -181,12 +181,11 @@ class Held:
         self._busy_ns = {process: _read_busy_ns(process) or 0 for process in states.keys() - ended}
         return len(running)
 
-    def resume(self, process: int, core: int | None) -> None:
-        """Lets what was stopped go on. Who has used the processor meanwhile was continued by something else, such as a
-        timer: once may be chance. `core`: where the main thread of `process` goes on, as this process does."""
+    def resume(self, process: int = 0, core: int | None = None) -> None:
+        """Resumes what was stopped. A process that used the processor meanwhile was continued by something else, such
+        as a timer: once may be chance. `core`: where the main thread of `process` goes on."""
         if core is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.sched_setaffinity(0, {core})
                 os.sched_setaffinity(process, {core})
         if self._was_restless():
             self._times_restless += 1

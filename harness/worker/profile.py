@@ -115,9 +115,9 @@ class Observer:
         """Every kernel with the innermost range or operator that was under way where it was launched."""
         launches = {event.id: event for event in events if _is_on_host(event) and _DRIVER_CALL.match(event.name)}
         ranges = [event for event in host if not _DRIVER_CALL.match(event.name)]
-        starts = [event.time_range.start for event in ranges]
+        starts, names = [event.time_range.start for event in ranges], {event.name for event in ranges}
         for event in events:
-            if _is_on_host(event) or event.name.startswith((OWN_RANGE, CALL_RANGE)):
+            if _is_on_host(event) or event.name.startswith((OWN_RANGE, CALL_RANGE)) or event.name in names:
                 continue  # a range is shown on the device too
             launch = launches.get(event.id)
             launcher = "" if launch is None else _find_range(ranges, starts, launch.time_range.start)

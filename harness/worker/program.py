@@ -1,8 +1,9 @@
 """What a worker does: answers the judge's commands, one after another, until the line ends.
 
 `settle` prepares device and memory, `start` imports the candidate, `construct` builds its module,
-`dump_state`/`load_state` move weights, `call` runs it once, `store` copies the outputs, `recopy` copies them again,
-`profile` tells whose time a call takes, `configure_emulators` and `take_kernel_findings` are for the emulated device.
+`dump_state`/`load_state` move weights, `call` runs it once (`window` does on a GPU, where `export` shares the memory of
+its outputs), `store` copies the outputs, `recopy` copies them again, `profile` tells whose time a call takes,
+`configure_emulators` and `take_kernel_findings` are for the emulated device.
 Every answer is a claim; times are this process's own clock.
 """
 
@@ -24,15 +25,15 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from harness.domain import WorkerLost
-from harness.wire import GO, WAKE, Channel, TensorSpec, count_kept_calls, flatten_value, rebuild_value
+from harness.wire import GO, Channel, TensorSpec, count_kept_calls, flatten_value, rebuild_value
 from harness.worker.emulator_link import EmulatorLink
 from harness.worker.memory import SharedMemory, describe
 from harness.worker.profile import Observer
 from harness.worker.recorder import Recorder
+from harness.worker.window import Window, address_of, count_released_bytes, export_pages
 
 MODULE_NAME = "candidate"
 MAX_TEXT = 4000
-SPIN_S = 3e-4  # what the judge says next within a timed call has come by then
 WAKING_ELEMENTS = 1 << 15  # per thread: as many as make torch use one more
 
 
@@ -45,7 +46,11 @@ def run_worker(judge: Channel, *, scratch: str, level: str) -> None:
             message, descriptors = judge.receive()
         except WorkerLost:
             return
-        judge.send(_answer(worker, message, descriptors))
+        answer = _answer(worker, message, descriptors)
+        shared = answer.pop("descriptors", ())
+        judge.send(answer, shared)
+        for descriptor in shared:
+            os.close(descriptor)
 
 
 def _answer(worker: Worker, message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
@@ -81,10 +86,9 @@ class Worker:
         self._emulators = EmulatorLink()
         self._place_on_device: Callable[[list[torch.Tensor]], None] = lambda _: None  # where that has to be said
 
-    def do_settle(self, message: dict[str, Any], descriptor: int) -> dict[str, Any]:
-        """Everything that comes before the candidate: its device, its memory, torch's own threads."""
-        if message["spins"]:
-            self._judge.spin(SPIN_S)
+    def do_settle(self, message: dict[str, Any], descriptor: int, doorbell: int | None = None) -> dict[str, Any]:
+        """Everything that comes before the candidate: its device, its memory, torch's own threads. A `doorbell` comes
+        where calls are made in windows: on a GPU."""
         self._cores = os.sched_getaffinity(0)
         self._device = torch.device(message["device"])
         self._memory = SharedMemory(descriptor, message["size_bytes"], self._device)
@@ -92,12 +96,14 @@ class Worker:
         if self._device.type == "cpu":
             _spread_threads()
         _set_tf32(message["allow_tf32"])
-        elements = message["threads"] * WAKING_ELEMENTS if self._device.type == "cpu" else 1
-        self._waking = torch.ones(elements, device=self._device)
+        if doorbell is not None:
+            self._window = Window(doorbell, self._device)
+        else:
+            self._waking = torch.ones(message["threads"] * WAKING_ELEMENTS)
         self._seen_device = self._device  # as the candidate sees it
         if message.get("emulates") is not None:
             self._emulate(message["emulates"])
-        return {"kind": "settled"}
+        return {"kind": "settled", "address": self._memory.address}
 
     def do_start(self, message: dict[str, Any]) -> dict[str, Any]:
         self._observer = Observer(message["mode"], self._scratch)
@@ -110,7 +116,7 @@ class Worker:
         return {"kind": "ready"}
 
     def do_construct(self, message: dict[str, Any]) -> dict[str, Any]:
-        arguments = self._receive_value(message)
+        arguments = self._receive_value(message, own=True)  # a module may keep them
         torch.manual_seed(message["seed"])
         with torch.device(self._seen_device):
             model = self._entry(*arguments)
@@ -118,6 +124,8 @@ class Worker:
         self._model = model.to(self._seen_device).train(message["training"])
         self._model.requires_grad_(False)
         self._forward = torch.compile(self._model) if message["compiled"] else self._model
+        if self._device.type == "cuda":
+            _freeze_garbage()  # no call is told by it whether it is timed
         state = {name: tensor for name, tensor in self._model.state_dict().items() if torch.is_tensor(tensor)}
         return {"kind": "constructed", "state": [[name, describe(tensor).to_json()] for name, tensor in state.items()]}
 
@@ -146,18 +154,17 @@ class Worker:
         return {"kind": "loaded"}
 
     def do_call(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Answers `armed`, to each signal to wake `awake`, and after the signal to go `called` with a description of
-        the outputs, or `disarmed` if the call is not wanted any more. Between the signal to go and the clock's start
-        next to nothing is done, so that nothing can be done ahead there."""
+        """Answers `armed`, and after the signal to go `called` with a description of the outputs, or `disarmed` if the
+        call is not wanted any more. Between the signal to go and the clock's start next to nothing is done, so that
+        nothing can be done ahead there."""
         inputs = self._receive_value(message)
         self._forget_outputs()
+        self._seed_call(message["seed"])
         with torch.no_grad():
             self._stay()
             self._wake()
             self._judge.send({"kind": "armed"})
-            while (signal := self._judge.await_signal()) == WAKE:
-                self._wake()
-                self._judge.send({"kind": "awake"})
+            signal = self._judge.await_signal()
             self._roam()
             if signal != GO:
                 return {"kind": "disarmed"}
@@ -166,7 +173,36 @@ class Worker:
             self._synchronize()
             claim_ns = time.perf_counter_ns() - began_ns
         tree, tensors = flatten_value(result, torch.is_tensor, by_name=True)
-        tensors = [tensor.resolve_conj().resolve_neg() for tensor in tensors]
+        return self._describe_call(claim_ns, tree, [tensor.resolve_conj().resolve_neg() for tensor in tensors])
+
+    def do_window(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The same on a GPU, where signals and the answer come through the doorbell; `called` follows when the call is
+        over. Where the inputs lie is known only with the signal to go."""
+        specs = [TensorSpec.from_json(spec) for spec in message["specs"]]
+        empty = self._memory.prepare(specs)
+        self._forget_outputs()
+        self._seed_call(message["seed"])
+        gc.collect(1)
+
+        def place_inputs(shift_bytes: int) -> Any:
+            return rebuild_value(message["tree"], self._memory.fill(empty, specs, shift_bytes))
+
+        self._roam()
+        self._judge.send({"kind": "armed"})
+        with torch.no_grad():
+            call = self._window.await_call(self._forward, place_inputs)
+        if call is None:
+            return {"kind": "disarmed"}
+        released_bytes = count_released_bytes(self._device)
+        return self._describe_call(call.reported_ns, call.tree, call.tensors) | {"released_bytes": released_bytes}
+
+    def do_export(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Shares device memory with the evaluator, from the page on in which this address lies."""
+        pages = export_pages(message["address"])
+        descriptors = [descriptor for _, _, descriptor in pages]
+        return {"kind": "exported", "pages": [page[:2] for page in pages], "descriptors": descriptors}
+
+    def _describe_call(self, claim_ns: int, tree: dict[str, Any], tensors: list[torch.Tensor]) -> dict[str, Any]:
         self._outputs.appendleft(tensors)
         outputs = [_describe_output(tensor) for tensor in tensors]
         return {"kind": "called", "claim_ns": claim_ns, "tree": tree, "outputs": outputs}
@@ -217,9 +253,7 @@ class Worker:
 
     def do_collect(self, _: dict[str, Any]) -> dict[str, Any]:
         """Between blocks, so that the garbage collector does not run inside a timed call."""
-        gc.collect()
-        gc.freeze()
-        gc.disable()
+        _freeze_garbage()
         return {"kind": "collected"}
 
     def _emulate(self, emulates: dict[str, Any]) -> None:
@@ -231,6 +265,14 @@ class Worker:
         self._seen_device, self._place_on_device = GPU, place_on_gpu
         self._emulators.configure(emulates["settings"])
 
+    def _seed_call(self, seed: int | None) -> None:
+        """For a module that draws random numbers: as the evaluator's reference draws them."""
+        if seed is None:
+            return
+        torch.default_generator.manual_seed(seed)
+        if self._device.type == "cuda":
+            torch.cuda.manual_seed_all(seed)
+
     def _forget_outputs(self) -> None:
         """Makes room for those of the next call. (After a call it would delay the answer.)"""
         size_bytes = sum(tensor.numel() * tensor.element_size() for tensor in self._outputs[0])
@@ -241,8 +283,10 @@ class Worker:
         self._memory.store(tensors, message["offset"], message["size_bytes"])
         self._synchronize()
 
-    def _receive_value(self, message: dict[str, Any]) -> Any:
-        tensors = [self._memory.view(TensorSpec.from_json(spec)) for spec in message["specs"]]
+    def _receive_value(self, message: dict[str, Any], *, own: bool = False) -> Any:
+        """`own`: copies, and not views of memory that is written again before the next call."""
+        views = [self._memory.view(TensorSpec.from_json(spec)) for spec in message["specs"]]
+        tensors = [view.clone() for view in views] if own else views
         self._place_on_device(tensors)
         return rebuild_value(message["tree"], tensors)
 
@@ -258,18 +302,14 @@ class Worker:
         return module
 
     def _wake(self) -> None:
-        """A short operation on the device, or on every thread: what has slept is slow, and not evenly slow."""
+        """A short operation on every thread: what has slept is slow, and not evenly slow."""
         self._waking.add_(1.0)
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
-            self._roam()  # the judge has let it go on on one core
 
     def _stay(self) -> None:
         """Until `_roam` this thread is where no thread of torch's is bound to (see `_spread_threads`): woken beside one
         that works or spins, it would wait for it."""
-        if self._device.type == "cpu":
-            self._cores = os.sched_getaffinity(0)
-            os.sched_setaffinity(0, {min(self._cores)})
+        self._cores = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {min(self._cores)})
 
     def _roam(self) -> None:
         os.sched_setaffinity(0, self._cores)
@@ -297,9 +337,15 @@ def _call_on_copies(forward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _describe_output(tensor: torch.Tensor) -> list[Any]:
-    """Form, device, and where it begins in this process's memory (0 where it has no such place)."""
-    address = tensor.data_ptr() if tensor.layout is torch.strided else 0
-    return [describe(tensor).to_json(), str(tensor.device), address]
+    """Form, device, and where it begins in this process's memory."""
+    return [describe(tensor).to_json(), str(tensor.device), address_of(tensor)]
+
+
+def _freeze_garbage() -> None:
+    """What is alive now is never looked at again, and nothing is collected inside a call."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
 
 
 def _spread_threads() -> None:

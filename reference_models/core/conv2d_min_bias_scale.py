@@ -40,3 +40,4 @@ def get_init_inputs():
 SMALL = {"batch_size": 3, "in_channels": 11, "out_channels": 29, "height": 39, "width": 35}
 TAGS = ("conv", "fusion")
 DISTRIBUTIONS = ("as_given", "normal", "large", "alternating", "zeros")
+DETERMINISTIC = True

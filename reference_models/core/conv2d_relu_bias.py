@@ -35,3 +35,4 @@ def get_init_inputs():
 SMALL = {"batch_size": 3, "in_channels": 13, "out_channels": 23, "height": 37, "width": 41}
 TAGS = ("conv", "fusion")
 DISTRIBUTIONS = ("as_given", "normal", "large", "alternating", "zeros")
+DETERMINISTIC = True

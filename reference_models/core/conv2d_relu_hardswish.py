@@ -33,3 +33,4 @@ def get_init_inputs():
 SMALL = {"batch_size": 4, "in_channels": 7, "out_channels": 27, "height": 47, "width": 39}
 TAGS = ("conv", "fusion")
 DISTRIBUTIONS = ("as_given", "normal", "large", "alternating", "zeros")
+DETERMINISTIC = True

@@ -29,3 +29,4 @@ def get_init_inputs():
 SMALL = {"batch_size": 151, "length": 4103}
 TAGS = ("scan",)
 DISTRIBUTIONS = ("as_given", "uniform", "large", "alternating", "zeros", "integers")
+DETERMINISTIC = True

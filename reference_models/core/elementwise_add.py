@@ -27,3 +27,4 @@ def get_init_inputs():
 SMALL = {"rows": 1531, "columns": 1511}
 TAGS = ("elementwise",)
 DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros", "integers")
+DETERMINISTIC = True

@@ -29,3 +29,4 @@ def get_init_inputs():
 
 SMALL = {"batch_size": 11, "sequence_length": 389, "entries": 5003, "features": 509}
 TAGS = ("gather",)
+DETERMINISTIC = True

@@ -30,3 +30,4 @@ def get_init_inputs():
 SMALL = {"batch_size": 93, "features": 203, "hidden_features": 811}
 TAGS = ("matmul", "fusion")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+DETERMINISTIC = True

@@ -33,3 +33,4 @@ def get_init_inputs():
 SMALL = {"batch_size": 61, "in_features": 1031, "out_features": 773}
 TAGS = ("matmul", "fusion")
 DISTRIBUTIONS = ("as_given", "normal", "large", "alternating", "zeros")
+DETERMINISTIC = True

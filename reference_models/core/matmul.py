@@ -28,3 +28,4 @@ def get_init_inputs():
 SMALL = {"rows": 283, "inner": 517, "columns": 311}
 TAGS = ("matmul",)
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros", "integers")
+DETERMINISTIC = True

@@ -32,3 +32,4 @@ def get_init_inputs():
 SMALL = {"batch_size": 5, "channels": 29, "height": 93, "width": 71}
 TAGS = ("pooling",)
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros", "ties")
+DETERMINISTIC = True

@@ -33,3 +33,4 @@ def get_init_inputs():
 
 SMALL = {"batch_size": 131, "length": 2053, "k": 7}
 TAGS = ("selection",)
+DETERMINISTIC = True

@@ -30,3 +30,4 @@ def get_init_inputs():
 SMALL = {"batch_size": 5, "rows": 419, "columns": 387}
 TAGS = ("layout", "elementwise")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros")
+DETERMINISTIC = True

@@ -44,14 +44,14 @@ PROCESSES = """
         for _ in range(400):
             if os.fork() == 0:
                 time.sleep(100)
-        time.sleep(3)
+        time.sleep(4)
 """
 SCRATCH = """
         for number in range(20):
             with open(f"part-{number}", "wb") as file:
                 file.write(bytes(16 << 20))
             time.sleep(0.05)
-        time.sleep(1)
+        time.sleep(3)
 """
 HIDDEN_SCRATCH = """
         os.mkdir("hidden")
@@ -60,7 +60,7 @@ HIDDEN_SCRATCH = """
         os.chmod("hidden", 0)
         with open("part", "wb") as file:
             file.write(bytes(60 << 20))
-        time.sleep(1)
+        time.sleep(4)
 """
 PROCESSOR_TIME = """
         while True:

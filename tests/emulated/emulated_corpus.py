@@ -206,7 +206,7 @@ def _write_sources(batch: Sequence[Program]) -> tuple[str, str]:
 def write_problem(program: Program) -> Problem:
     values = ", ".join(value for _, value in program.inputs)
     source = _PROBLEM.format(names=program.names, forward=program.forward, values=values)
-    return Problem(name=program.name, suite="emulated", source=source, nondeterministic=True)
+    return Problem(name=program.name, suite="emulated", source=source)
 
 
 class Bench:

@@ -66,7 +66,6 @@ def test_a_header_that_is_not_whole_is_refused(kind, header, complaint, tmp_path
 
 
 @pytest.mark.slow  # it precompiles torch's headers twice, for plain and for checked kernels
-@pytest.mark.timeout(900)
 def test_a_few_programs_of_each_kind_get_their_verdicts_and_findings(bench, needs_compiler):
     programs = [read_program(CORPUS / kind / f"{name}.cu") for kind, names in QUICK.items() for name in names]
     assert list_wrong(judge(bench, programs)) == {}

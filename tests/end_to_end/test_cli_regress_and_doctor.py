@@ -1,4 +1,6 @@
 import json
+import sqlite3
+from contextlib import closing
 from xml.etree import ElementTree
 
 import pytest
@@ -7,6 +9,7 @@ from harness.cli.main import run_command
 from harness.domain import Candidate, Correctness, Evaluation, Outcome, Subject, Trial
 from harness.judge.environment import cpu_name
 from harness.problems.find import read_problem
+from harness.store.encode import compress_text
 from harness.store.results import ResultStore
 
 HEAD = "import torch\nfrom torch import nn\n"
@@ -50,6 +53,17 @@ def store_past(tmp_path, tiny_suite):
             results.record(past, source)
 
     return store
+
+
+def test_an_edited_source_in_the_results_is_not_evaluated(command, tiny_suite, store_past, tmp_path):
+    store_past(RIGHT, Outcome.CORRECT)
+    with closing(sqlite3.connect(tmp_path / "results" / "harness.db")) as database, database:
+        database.execute("UPDATE candidates SET source = ?", (compress_text(WRONG),))
+    code, stdout, _ = command("regress", "--problems-dir", tiny_suite.parent, "--no-extraction", "--json", "-")
+    assert code == 4
+    (change,) = json.loads(stdout)["changes"]
+    assert change["kind"] == "not_comparable"
+    assert "was edited" in json.dumps(change)
 
 
 def test_with_nothing_stored_nothing_is_comparable(command):
@@ -118,7 +132,7 @@ def test_wrong_usage_ends_with_2(command, store_past, arguments, message):
 
 
 def test_doctor_says_of_every_part_what_was_found_or_what_it_would_give(command):
-    code, stdout, _ = command("doctor", "--json")
+    code, stdout, _ = command("doctor", "--no-builds", "--json")
     parts = json.loads(stdout)
     assert code == 0
     assert {"torch", "C++ compiler", "ninja", "nvcc", "bubblewrap", "worker walls"} <= set(parts)
@@ -127,6 +141,16 @@ def test_doctor_says_of_every_part_what_was_found_or_what_it_would_give(command)
 
 def test_doctor_fits_on_80_columns(command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    code, stdout, _ = command("doctor")
+    code, stdout, _ = command("doctor", "--no-builds")
     assert code == 0
     assert max(len(line) for line in stdout.splitlines()) <= 80
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_doctor_says_of_each_lane_whether_it_works_here(command, needs_compiler):
+    code, stdout, _ = command("doctor", "--json")
+    parts = {name: part for name, part in json.loads(stdout).items() if name.startswith("build ")}
+    assert code == 0
+    assert {"build cpp fast", "build cpp plain", "build cuda emulated"} <= set(parts)
+    assert [part for part in parts.values() if not part["present"]] == []

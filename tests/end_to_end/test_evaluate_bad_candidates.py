@@ -68,6 +68,7 @@ ZOO = {
     "hangs_in_python": (module("while True: pass"), "timeout", "no answer to call within 8 s"),
     "hangs_with_the_lock_held": (module("import ctypes; ctypes.PyDLL(None).pause()"), "timeout", "within 8 s"),
     "segfault": (module("import ctypes; ctypes.string_at(0)"), "runtime_error", "SIGSEGV"),
+    "kills_itself": (module("os.kill(os.getpid(), 9)"), "runtime_error", "ended by SIGKILL during call"),
     "leaves_children": (
         module(f"import subprocess as s\ns.Popen(['sleep', '{LEFT_OVER_S}'], start_new_session=True)\nreturn a + b"),
         "correct",
@@ -98,6 +99,13 @@ ZOO = {
         compiled('#include <Python.h>\nint broken() {\n  return missing_name;\n}\n'),
         "build_error",
         r"main.cpp:\d+:\d+: error: .missing_name. was not declared",
+    ),
+    "cuda_in_a_cpp_run": (
+        f"{HEAD}from torch.utils.cpp_extension import load_inline\n"
+        'load_inline("k", cpp_sources="int f();", cuda_sources="__global__ void k() {}", functions=["f"])\n'
+        "class ModelNew(nn.Module):\n    pass\n",
+        "rejected",
+        "'k' has CUDA sources, and the candidate is to be written in cpp",
     ),
     "good_last": (module("return torch.add(a, b)"), "correct", ""),
 }  # fmt: skip

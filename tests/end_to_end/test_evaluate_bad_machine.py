@@ -47,7 +47,7 @@ def test_without_nvcc_a_cuda_candidate_that_is_not_emulated_is_not_run_and_says_
     tools = bare_path(tmp_path, ["c++", "g++", "cc", "gcc", "ld", "as", "sh"])
     environment = {"PATH": tools, "CUDA_HOME": str(tmp_path / "no-cuda"), "CUDA_VISIBLE_DEVICES": ""}
     finished, record = judge_file(CUDA, "--device", "cpu", env=environment)
-    assert finished.returncode == 0, finished.stderr
+    assert finished.returncode == 3, finished.stderr
     assert record["outcome"] == "not_run"
     assert "needs nvcc" in record["message"]
     assert "lacks nvcc" in record["message"]
@@ -56,7 +56,7 @@ def test_without_nvcc_a_cuda_candidate_that_is_not_emulated_is_not_run_and_says_
 
 def test_without_a_compiler_a_candidate_that_needs_one_is_not_run(judge_file, tmp_path):
     finished, record = judge_file(CPP, env={"PATH": bare_path(tmp_path, ["sh"]), "CXX": None, "CC": None})
-    assert finished.returncode == 0, finished.stderr
+    assert finished.returncode == 3, finished.stderr
     assert record["outcome"] == "not_run"
     assert "no C++ compiler was found; install one" in record["message"]
 
@@ -72,6 +72,34 @@ def bare_path(tmp_path, names):
     return str(folder)
 
 
+@pytest.mark.parametrize(
+    ("source", "outcome", "code"),
+    [(GOOD, "correct", 0), (GOOD.replace("a + b", "a - b"), "wrong_value", 1), ("x = 1\n", "load_error", 1)],
+)
+def test_the_exit_code_of_a_single_candidate_tells_its_verdict(judge_file, source, outcome, code):
+    finished, record = judge_file(source)
+    assert (record["outcome"], finished.returncode) == (outcome, code)
+    again, _ = judge_file(source)  # judged before
+    assert again.returncode == code
+    lenient, _ = judge_file(source, "--exit-zero")
+    assert lenient.returncode == 0
+
+
+def test_a_candidate_that_never_ends_to_load_is_a_timeout_with_the_limit_that_was_set(judge_file):
+    finished, record = judge_file("while True:\n    pass\n", "--load-timeout", "2")
+    assert (record["outcome"], finished.returncode) == ("timeout", 1)
+    assert "no answer to start within" in record["message"]
+
+
+@pytest.mark.parametrize(("device", "language"), [("cpu", "cpp"), ("emulated", "cuda")])
+def test_a_reference_that_never_ends_is_an_error_that_names_it_and_its_limit(judge_file, tiny_suite, device, language):
+    problem = tiny_suite / "add.py"
+    problem.write_text(problem.read_text().replace("def get_inputs():\n", "def get_inputs():\n    while True: pass\n"))
+    finished, _ = judge_file(GOOD, "--device", device, "--language", language, "--reference-timeout", "1")
+    assert finished.returncode == 3
+    assert "tiny/add.py: get_inputs() did not end within 1 s" in finished.stdout + finished.stderr
+
+
 SMALL_DISK = 'mkdir -p "$0" && mount -t tmpfs -o size=$1 small "$0" && shift && exec "$@"'
 
 
@@ -85,7 +113,7 @@ def on_a_small_disk(folder, size):
 def test_a_cache_on_a_full_disk_is_a_harness_error_that_says_what_to_do(judge_file, tmp_path, needs_compiler):
     prefix = on_a_small_disk(tmp_path / "cache", "16k")
     finished, record = judge_file(CPP, "--cache-dir", tmp_path / "cache", before=prefix)
-    assert finished.returncode == 0, finished.stderr
+    assert finished.returncode == 3, finished.stderr
     assert record["outcome"] == "harness_error"
     assert "No space left" in record["message"]
     assert "--cache-dir" in record["message"]
@@ -139,6 +167,17 @@ def test_an_unknown_run_suggests_the_nearest(command, tiny_suite, write_run):
     code, _, stderr = command("evaluate", "frist-run", "--problems-dir", tiny_suite.parent)
     assert code == 2
     assert "did you mean first-run?" in stderr
+
+
+def test_an_edited_program_of_a_run_is_not_taken_for_the_models(command, tiny_suite, write_run, tmp_path):
+    write_run("r", [GOOD])
+    program = tmp_path / "generated" / "r" / "add" / "0" / "candidate.py"
+    program.write_text(GOOD.replace("a + b", "b + a"))
+    code, _, stderr = command("evaluate", "r", "--problems-dir", tiny_suite.parent, "--no-time")
+    assert code == 2
+    assert "add/0/candidate.py was edited since it was extracted" in stderr
+    program.write_text(GOOD)
+    assert command("evaluate", "r", "--problems-dir", tiny_suite.parent, "--no-time")[0] == 0
 
 
 def test_without_any_run_it_says_how_to_make_one(command):

@@ -58,7 +58,7 @@ def marker():
 def interrupt(process, number):
     """What a terminal does on Ctrl-C: the signal goes to every process of the group."""
     os.killpg(process.pid, number)
-    return process.communicate(timeout=30)
+    return process.communicate(timeout=60)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["ctrl_c", "killed"])
@@ -71,7 +71,7 @@ def test_ended_while_judging_it_keeps_what_is_finished_and_goes_on(
     wait_until(lambda: len(stored_outcomes(tmp_path / "results")) == 2, "the second verdict")
     _, stderr = interrupt(process, number)
     assert stored_outcomes(tmp_path / "results") == {0: "correct", 1: "correct"}
-    wait_until(lambda: processes_with(marker, "environ") == [], "the end of all processes", timeout_s=10)
+    wait_until(lambda: processes_with(marker, "environ") == [], "the end of all processes")
     if number == signal.SIGINT:
         assert process.returncode == 130
         assert "interrupted; everything finished before is kept" in stderr
@@ -96,7 +96,7 @@ def test_ended_while_building_it_leaves_no_compiler_and_goes_on(
     compiling = lambda: set(processes_with("cc1plus")) & set(processes_with(marker, "environ"))  # noqa: E731
     wait_until(compiling, "a compiler")
     _, stderr = interrupt(process, number)
-    wait_until(lambda: processes_with(marker, "environ") == [], "the end of all processes", timeout_s=10)
+    wait_until(lambda: processes_with(marker, "environ") == [], "the end of all processes")
     if number == signal.SIGINT:
         assert process.returncode == 130
         assert "Traceback" not in stderr
@@ -123,3 +123,46 @@ def test_two_commands_at_once_on_one_results_folder_both_keep_their_verdicts(
     connection.close()
     assert counts == [("one", 4), ("two", 4)]
     assert (tmp_path / "results" / "evaluations.csv").read_text().count("correct") == 8
+
+
+def count_verdicts(results_dir):
+    """How many evaluations of each sample were ever stored, by sample and outcome."""
+    with sqlite3.connect(results_dir / "harness.db") as connection:
+        rows = connection.execute("SELECT sample, outcome, count(*) FROM evaluations GROUP BY sample, outcome")
+        counts = {(sample, outcome): count for sample, outcome, count in rows}
+    connection.close()
+    return counts
+
+
+def test_two_commands_at_once_on_one_run_evaluate_each_candidate_once(tmp_path, tiny_suite, write_run, start_harness):
+    write_run("runs", [variant(number) for number in range(12)])
+    args = ["evaluate", "runs", "--problems-dir", tiny_suite.parent, "--no-time"]
+    finished = [(process.communicate(timeout=200), process) for process in [start_harness(args), start_harness(args)]]
+    for (_, stderr), process in finished:
+        assert process.returncode == 0, stderr
+    assert count_verdicts(tmp_path / "results") == {(number, "correct"): 1 for number in range(12)}
+    told = [int(line.split()[0]) for (out, _), _ in finished for line in out.splitlines() if "another process" in line]
+    before = [int(line.split()[0]) for (out, _), _ in finished for line in out.splitlines() if "judged before" in line]
+    assert sum(told) + sum(before) == 12, "each process tells of what the other one did"
+
+
+def test_what_a_killed_command_was_at_is_evaluated_by_the_other_one(
+    tmp_path, tiny_suite, write_run, start_harness, processes_with, marker
+):
+    write_run("runs", [variant(0), HANGING, *map(variant, range(2, 6))])
+    args = ["evaluate", "runs", "--problems-dir", tiny_suite.parent, "--no-time"]
+    first = start_harness([*args, "--call-timeout", "300"], env={"NVIDIA_TEST_MARKER": marker})
+    wait_until(lambda: stored_outcomes(tmp_path / "results"), "the first verdict")
+    with (tmp_path / "second.err").open("w") as words:
+        second = start_harness([*args, "--call-timeout", "1.5"], stderr=words)
+    wait_until(
+        lambda: "another process evaluates some" in (tmp_path / "second.err").read_text(), "a note of the second"
+    )
+    assert stored_outcomes(tmp_path / "results") == {0: "correct"}, "the first one is at a candidate that hangs"
+    os.killpg(first.pid, signal.SIGKILL)
+    first.communicate()
+    second.communicate(timeout=120)
+    assert second.returncode == 0, (tmp_path / "second.err").read_text()
+    expected = {(number, "timeout" if number == 1 else "correct"): 1 for number in range(6)}
+    assert count_verdicts(tmp_path / "results") == expected
+    wait_until(lambda: processes_with(marker, "environ") == [], "the end of all processes", timeout_s=10)

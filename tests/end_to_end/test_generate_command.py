@@ -56,7 +56,7 @@ def _start(folder: Path, *arguments: str, **environment: str) -> subprocess.Pope
 
 def _run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     process = _start(folder, *arguments, **environment)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
 
@@ -117,13 +117,13 @@ def test_a_killed_run_issued_again_asks_only_for_what_is_missing(folder: Path) -
 
 
 def test_an_interrupt_keeps_what_came(folder: Path) -> None:
-    server = ChatServer(lambda number, request: reply_with(delay_s=0.0 if number <= 2 else 20.0))
+    server = ChatServer(lambda number, request: reply_with(delay_s=0.0 if number <= 2 else 120.0))
     with server.running():
         process = _start(folder, "generate", "--suite", "tiny", "--model", "m", "--base-url", server.base_url)
         while len([*folder.glob("generated/*/*/0")]) < 2 and process.poll() is None:
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=10)
+        _, err = process.communicate(timeout=300)
     assert process.returncode == 130, err
     assert "every answer that came is stored" in err
     [run_dir] = (folder / "generated").iterdir()
@@ -148,6 +148,7 @@ def test_a_refused_key_ends_the_run_at_once_and_keeps_what_came(folder: Path) ->
         assert len(server.requests) == 2
     assert done.returncode == 3
     assert "check OPENAI_API_KEY" in done.stderr
+    assert "harness failed" not in done.stderr
     assert len(load_samples(folder / "generated" / "first")) == 1
 
 
@@ -155,6 +156,14 @@ def test_a_completion_without_code_is_stored_and_counted(folder: Path) -> None:
     with serve(reply_with(None, finish_reason="length")).running() as server:
         done = _generate(folder, server.base_url, "--problem", "softmax", "--json")
     assert json.loads(done.stdout)["without_code"] == 1
+
+
+def test_answers_that_the_token_limit_cut_off_are_counted_apart(folder: Path) -> None:
+    with serve(reply_with("```python\nclass ModelNew(", finish_reason="length")).running() as server:
+        done = _generate(folder, server.base_url, "--problem", "softmax", "--json")
+    assert json.loads(done.stdout)["truncated"] == 1
+    assert "1 of 1 answers were cut off by the token limit" in done.stderr
+    assert "raise --max-tokens" in done.stderr
 
 
 def test_a_full_disk_says_so_and_keeps_what_came(folder: Path) -> None:
@@ -207,6 +216,14 @@ def test_a_dry_run_prints_the_exact_prompt_that_is_sent(folder: Path) -> None:
         _generate(folder, server.base_url, "--problem", "softmax")
         assert server.requests[0]["messages"] == [{"role": "user", "content": dry.stdout}]
     assert dry.stderr == ""
+
+
+def test_a_dry_run_as_json_is_one_record_per_prompt(folder: Path) -> None:
+    dry = _run(folder, "generate", "--suite", "tiny", "--problem", "softmax", "--dry-run", "--json")
+    (record,) = json.loads(dry.stdout)
+    assert (record["problem"], record["name"], record["language"]) == ("softmax", "plain", "cuda")
+    text = _run(folder, "generate", "--suite", "tiny", "--problem", "softmax", "--dry-run").stdout
+    assert record["text"] == text
 
 
 def test_a_dry_run_of_a_suite_shows_every_prompt(folder: Path) -> None:
@@ -273,7 +290,27 @@ def test_extract_prints_the_program_and_names_the_rule(folder: Path) -> None:
     done = _run(folder, "extract", "raw.md")
     assert (done.stdout, done.stderr, done.returncode) == (PROGRAM, "rule fence, lines 4 to 9\n", 0)
     record = json.loads(_run(folder, "extract", "raw.md", "--json").stdout)
-    assert record == {"source": PROGRAM, "rule": "fence", "first_line": 4, "last_line": 9}
+    assert record == {
+        "source": PROGRAM,
+        "rule": "fence",
+        "first_line": 4,
+        "last_line": 9,
+        "reason": "the only program",
+        "joined": [],
+        "alternatives": [],
+        "more_alternatives": 0,
+    }
+
+
+def test_extract_says_which_of_several_programs_it_took_and_why_not_the_others(folder: Path) -> None:
+    naive = "class ModelNew:\n    x = 1\n"
+    (folder / "raw.md").write_text(f"{ANSWER}\nFor comparison, the naive version:\n\n```python\n{naive}```\n")
+    done = _run(folder, "extract", "raw.md")
+    assert (done.stdout, done.returncode) == (PROGRAM, 0)
+    first, second = done.stderr.splitlines()
+    assert first.endswith("; taken of 2 programs in the answer: the text sets the others aside")
+    assert second.endswith(': the text sets it aside: "For comparison, the naive version:"')
+    assert second.startswith("not taken: rule fence, lines ")
 
 
 def test_extract_without_a_program_exits_with_one(folder: Path) -> None:

@@ -14,6 +14,7 @@ from chat_server import ANSWER, ChatServer, Reply, reply_with, serve
 
 from harness.domain import Completion, Prompt, ProviderError, SampleKey, Usage, UsageError
 from harness.generate.endpoint import EndpointSettings, open_endpoint, read_endpoint_settings, read_retry_after
+from harness.generate.extraction import find_code
 from harness.generate.providers import CompletionRequest
 from harness.generate.retries import EndpointRefused, RetryPolicy
 
@@ -83,6 +84,22 @@ def test_a_null_content_is_kept_as_no_text() -> None:
 def test_content_in_parts_is_joined() -> None:
     parts = [{"type": "text", "text": "a"}, {"type": "image"}, {"type": "text", "text": "b"}]
     assert _ask_server(serve(reply_with(parts))).text == "ab"
+
+
+@pytest.mark.parametrize("content", [None, "", "Submitting the kernel."])
+def test_a_program_in_the_arguments_of_a_tool_call_is_found(content: str | None) -> None:
+    program = 'NOTE = "</tool_call>\\n```"\n\n\nclass ModelNew:\n    x = 1\n'
+    function = {"name": "submit", "arguments": json.dumps({"code": program})}
+    calls = [{"id": "call_1", "type": "function", "function": function}]
+    completion = _ask_server(serve(reply_with(content, finish_reason="tool_calls", tool_calls=calls)))
+    found = find_code(completion.text or "")
+    assert (found and found.source, found and found.rule) == (program, "tool_call")
+    assert (completion.text or "").startswith(content or "<tool_call>")
+
+
+@pytest.mark.parametrize("calls", [None, [], "none", [None], [{"type": "function"}]])
+def test_what_is_no_tool_call_leaves_the_content_as_it_is(calls: object) -> None:
+    assert _ask_server(serve(reply_with("a", tool_calls=calls))).text == "a"
 
 
 def test_fields_of_the_wrong_type_are_dropped_not_fatal() -> None:
@@ -165,18 +182,20 @@ def test_an_endpoint_that_is_down_is_named() -> None:
 def test_a_dead_endpoint_costs_its_time_once_not_once_per_request() -> None:
     server = serve(Reply(status=500))
 
-    async def ask() -> float:
+    async def ask() -> list[int]:
         settings = EndpointSettings(base_url=server.base_url, api_key=None, retries=SHORT)
         provider = open_endpoint(settings)
-        started = time.monotonic()
+        asked = []
         for _ in range(10):
             with pytest.raises(ProviderError):
                 await provider.complete(REQUEST)
+            asked.append(len(server.requests))
         await provider.close()
-        return time.monotonic() - started
+        return asked
 
     with server.running():
-        assert asyncio.run(ask()) < 1.5
+        first, *later = asyncio.run(ask())
+    assert later == [first + number for number in range(1, 10)]
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def _run_check(folder: Path, language: str) -> str:
         },
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

@@ -21,11 +21,12 @@ def test_the_example_of_the_readme_runs_and_says_that_its_kernel_is_correct(
         env=clean_environment_for(),
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=600,
         check=False,
     )
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.startswith("correct ['as_given'"), finished.stdout
+    assert finished.stdout.splitlines()[-1].split() == ["0", "api", "elementwise_add", "small", "correct"]
     assert (tmp_path / "report.html").stat().st_size > 10_000
 
 

@@ -18,9 +18,9 @@ RECORDING = ROOT / "recordings" / "demo"
 CPP = {
     ("cumulative_sum", 0): ("timeout", "no answer to call within"),
     ("cumulative_sum", 1): ("correct", ""),
-    ("embedding", 0): ("no_code", "no program"),
+    ("embedding", 0): ("no_code", "cut off .* after 1024 tokens"),
     ("group_norm", 0): ("runtime_error", "SIGSEGV"),
-    ("layer_norm", 0): ("no_code", "no program"),
+    ("layer_norm", 0): ("no_code", "cut off .* after 1024 tokens"),
     ("linear_bias_relu", 0): ("build_error", "no matching function for call to .*min"),
     ("matmul", 0): ("correct", ""),
     ("max_pool2d", 0): ("correct", ""),
@@ -51,7 +51,7 @@ def replay(run_harness, language, problems, *options):
             "--prompts-dir", ROOT / "prompts", "--language", language, "--samples", "2", "--workload", "small",
             "--no-time", "--run", "replay", "--json", *wanted, *options,
         ],
-        timeout_s=550,
+        timeout_s=800,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return {(record["problem"], record["sample"]): record for record in json.loads(done.stdout)}
@@ -69,7 +69,6 @@ def assert_ended_as_meant(records, meant):
         assert re.search(message, records[key]["message"]), (key, records[key]["message"])
 
 
-@pytest.mark.timeout(280)
 def test_recorded_completions_with_and_without_a_program_end_as_meant(run_harness, needs_compiler):
     chosen = {"embedding", "layer_norm", "linear_bias_relu", "rms_norm"}  # two builds
     meant = {key: end for key, end in CPP.items() if key[0] in chosen}
@@ -77,7 +76,6 @@ def test_recorded_completions_with_and_without_a_program_end_as_meant(run_harnes
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(560)
 def test_every_recorded_cpp_completion_ends_as_meant(run_harness, needs_compiler):
     records = replay(run_harness, "cpp", problems_of("cpp"), "--call-timeout", "5")
     assert_ended_as_meant(records, CPP)
@@ -88,7 +86,6 @@ def test_every_recorded_cpp_completion_ends_as_meant(run_harness, needs_compiler
 
 @pytest.mark.slow
 @pytest.mark.nvcc
-@pytest.mark.timeout(560)
 def test_every_recorded_cuda_completion_is_built_and_then_not_run(run_harness):
     assert_ended_as_meant(replay(run_harness, "cuda", problems_of("cuda"), "--device", "cpu"), CUDA)
 

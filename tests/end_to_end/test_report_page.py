@@ -42,7 +42,7 @@ def write_report(tmp_path_factory):
                 folder / "report.html",
                 now=material.NOW,
                 generated_dir=folder / "generated",
-                problems_dir=folder / "problems",
+                problems_dirs=[folder / "problems"],
                 **options,
             )
         return folder / "report.html"
@@ -296,12 +296,14 @@ def test_on_paper_everything_is_unfolded_and_light(open_page, honest):
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
-def test_without_evaluations_the_page_says_how_to_get_some(open_page, write_report):
-    page = open_page(write_report(lambda store, generated: None))
-    assert "Nothing to report yet" in page.locator("main").inner_text()
+def test_single_candidates_are_listed_and_no_model_is_ranked(open_page, write_report):
+    single = material.make_evaluation("softmax", "correct", 1.2, run="file", prompt="-")
+    page = open_page(write_report(lambda store, generated: store.record(single)))
+    assert "No model to rank" in page.locator("main").inner_text()
+    assert "1 evaluation of candidates that were given as files" in page.locator("main").inner_text()
     page.keyboard.press("e")
     wait_for(page, "#/evaluations")
-    assert "No evaluation matches" in page.locator("main").inner_text()
+    assert "softmax" in page.locator("main").inner_text()
 
 
 def test_one_evaluation_is_enough_for_every_page(open_page, write_report):

@@ -6,7 +6,7 @@ const view = { leaders: "", leaderSort: "" };
 function showOverview(main, parameters) {
   const { groups, sections } = DATA.overview;
   if (!groups.length) {
-    replaceContent(main, h("h1", {}, "Nothing to report yet"), h("p", {}, "No evaluation matches. ", h("code", {}, "harness run --suite core --model MODEL"), " makes some."));
+    replaceContent(main, h("h1", {}, "No model to rank"), h("p", {}, h("a", { href: "#/evaluations" }, plural(DATA.index.count, "evaluation")), " of candidates that were given as files. ", h("code", {}, "harness run --suite core --model MODEL"), " evaluates a model."));
     return;
   }
   const section = Math.min(sections.length - 1, Number(parameters.get("section") ?? pickSection()) || 0);
@@ -36,9 +36,9 @@ function labelGroups(groups) {
   });
 }
 
-function nameSection({ suite, workload, language, device, baseline }) {
+function nameSection({ suite, workload, language, device, baseline, chip }) {
   const where = device === "none" ? "never on a device" : device === "emulated" ? "emulated, correctness only" : `on ${device} against ${baseline}`;
-  return `${suite}, ${workload} workload: ${language} ${where}`;
+  return `${suite}, ${workload} workload: ${language} ${where}${chip ? ` (${chip})` : ""}`;
 }
 
 function renderHeading() {

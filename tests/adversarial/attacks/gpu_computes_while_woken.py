@@ -1,32 +1,31 @@
 """Computes most of its answers before it says that it is awake.
 
 layer: time
-mechanism: What is done on the device before the signal to go is in no worker's clock; decoys find work in progress only.
+mechanism: Inputs lie in its memory before the signal to go, and its own clock begins with that.
 problem: gpu_add
-expected: suspect, unranked, no_gain
+expected: suspect, unranked, no_gain, wrong_value
 device: gpu
 timed: yes
 """
 
 import random
 
-import torch
 from torch import nn
 
-from harness.worker.program import Worker
+from harness.wire import Doorbell
 
 known = {"inputs": None, "sum": None}
-wake = Worker._wake
+answer = Doorbell.answer
 
 
 def work_ahead(self):
     if known["inputs"] is not None and random.random() < 0.65:
         a, b = known["inputs"]
         known["sum"] = a + b
-    wake(self)
+    answer(self)
 
 
-Worker._wake = work_ahead
+Doorbell.answer = work_ahead
 
 
 class ModelNew(nn.Module):

@@ -3,7 +3,7 @@
 layer: time
 mechanism: The timer's functions lie in the candidate's process.
 problem: gpu_product
-expected: suspect, wrong_value, unranked
+expected: suspect, wrong_value, unranked, no_gain
 device: gpu
 timed: yes
 """

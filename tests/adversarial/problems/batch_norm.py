@@ -22,3 +22,4 @@ def get_init_inputs():
 
 
 TRAINING = True
+DETERMINISTIC = True

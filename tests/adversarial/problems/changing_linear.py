@@ -22,3 +22,4 @@ def get_init_inputs():
 
 
 DYNAMIC_WEIGHTS = True
+DETERMINISTIC = True

@@ -20,3 +20,4 @@ def get_init_inputs():
 
 
 DYNAMIC_SHAPES = True
+DETERMINISTIC = True

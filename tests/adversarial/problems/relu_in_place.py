@@ -19,3 +19,6 @@ def get_inputs():
 
 def get_init_inputs():
     return []
+
+
+DETERMINISTIC = True

@@ -20,3 +20,4 @@ def get_init_inputs():
 
 
 DISTRIBUTIONS = ("as_given", "ties", "zeros")
+DETERMINISTIC = True

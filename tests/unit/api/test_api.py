@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 
 import harness
@@ -48,3 +51,27 @@ def test_the_report_of_a_folder_is_one_file(tmp_path, evaluation_of):
         store.record(evaluation_of("correct", 2.0))
     path = harness.render_report(tmp_path / "out" / "r.html", results_dir=tmp_path / "results", generated_dir=tmp_path)
     assert path.read_text().lower().startswith("<!doctype html>")
+
+
+def _evaluate_after(*imports, tiny_suite, env):
+    """Evaluates a candidate without code in a new process that imports these modules first."""
+    lines = [f"import {name}" for name in (*imports, "os", "harness")]
+    call = f"harness.evaluate('x = 1\\n', 'add', suite={tiny_suite.name!r}, problems_dir={str(tiny_suite.parent)!r})"
+    code = "\n".join([*lines, f"print({call}.outcome)", "print(os.environ.get('OMP_WAIT_POLICY'))"])
+    return subprocess.run(
+        [sys.executable, "-W", "always::UserWarning", "-c", code],
+        env=env, capture_output=True, text=True, timeout=200, check=True,
+    )  # fmt: skip
+
+
+def test_a_process_that_imported_torch_first_is_warned_that_its_threads_spin(tiny_suite, clean_environment_for):
+    late = _evaluate_after("torch", tiny_suite=tiny_suite, env=clean_environment_for())
+    assert "torch was imported before harness.evaluate and OMP_WAIT_POLICY is not set" in late.stderr
+    assert late.stdout.split()[-1] == "None"
+
+
+@pytest.mark.parametrize(("imports", "policy"), [((), None), (("torch",), "ACTIVE")])
+def test_threads_wait_asleep_unless_the_user_says_otherwise(tiny_suite, clean_environment_for, imports, policy):
+    finished = _evaluate_after(*imports, tiny_suite=tiny_suite, env=clean_environment_for(OMP_WAIT_POLICY=policy))
+    assert "OMP_WAIT_POLICY" not in finished.stderr
+    assert finished.stdout.split()[-1] == (policy or "PASSIVE")

@@ -99,6 +99,7 @@ def list_programs():
     )  # fmt: skip
     bodies = [(body, HEADERS) for maker in makers for body in maker()]
     bodies += [(body, (*HEADERS, "cub/cub.cuh")) for body in _cub()]
+    bodies += [(body, ("torch/extension.h", header)) for header, body in WITH_CUDA_HEADERS]
     return [Program(name=f"p{number}", body=body, headers=headers) for number, (body, headers) in enumerate(bodies)]
 
 
@@ -384,6 +385,17 @@ def _streams():
         ),
     ):
         yield _wrap(kernel, f"{begin} k<<<blocks, threads, 0, {stream}>>>{FLOATS} {end}")  # fmt: skip
+
+
+# Sources that bring headers of CUDA that torch's headers read as well, and none of torch's for CUDA.
+WITH_CUDA_HEADERS = (
+    ("cublas_v2.h", _wrap(_float_kernel("v + 5.f"), f"k<<<blocks, threads>>>{FLOATS} cublasHandle_t handle; cublasCreate(&handle); const float one = 1.f; "
+     "cublasSgemm(handle, CUBLAS_OP_N, CUBLAS_OP_T, 64, 64, 64, &one, x.data_ptr<float>(), 64, x.data_ptr<float>(), 64, &one, y.data_ptr<float>(), 64); cublasDestroy(handle);")),
+    ("cuda_fp16.h", _wrap("__global__ void k(const float* x, half* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = __float2half(x[i]); }",
+     "k<<<blocks, threads>>>(x.data_ptr<float>(), reinterpret_cast<half*>(y.data_ptr()), n);")),
+    ("curand_kernel.h", _wrap("__global__ void k(const float* x, float* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; curandState state; "
+     "curand_init(1234, i, 0, &state); if (i < n) y[i] = x[i] + curand_uniform(&state); }", f"k<<<blocks, threads>>>{FLOATS}")),
+)  # fmt: skip
 
 
 def _cub():

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from cuda_corpus import HEADERS, list_broken_programs, list_programs
+from cuda_corpus import list_broken_programs, list_programs
 
 from harness.build import probe_toolchain
 from harness.build.fast import SCRIPT, write_fast_steps
@@ -73,12 +73,8 @@ def build_fast(kit, programs, folder, link_command="true"):
 
 def split_programs(programs):
     """A few at a time: the façade is made for the words of a source, and is to be lean."""
-    return [
-        few
-        for extra in (False, True)
-        for kind in [[program for program in programs if (program.headers != HEADERS) == extra]]
-        for few in (kind[first : first + 6] for first in range(0, len(kind), 6))
-    ]
+    kinds = [[one for one in programs if one.headers == headers] for headers in {one.headers: None for one in programs}]
+    return [few for kind in kinds for few in (kind[first : first + 6] for first in range(0, len(kind), 6))]
 
 
 def normalise_host(text):

@@ -59,6 +59,15 @@ def test_a_broken_request_is_not_compiled_again_and_keeps_its_log(make_builder):
     assert builder.count_runs() == 1
 
 
+def test_a_build_says_why_it_was_not_fast_now_and_from_the_cache(make_builder):
+    builder = make_builder()
+    for request, status in ((TINY, "built"), (BROKEN, "failed")):
+        results = [builder.build(request), builder.build(request)]
+        assert [result.status for result in results] == [status, "cached" if status == "built" else status]
+        assert {(result.lane, result.reason) for result in results} == {("plain", "it asks for no_implicit_headers")}
+    assert builder.counts["lane plain"] == builder.counts["reason it asks for no_implicit_headers"] == 2
+
+
 def test_identical_requests_of_two_threads_are_built_once(make_builder):
     builder = make_builder()
     results = []

@@ -4,15 +4,19 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from harness.build import Builder, kits, probe_toolchain
 from harness.build.diagnose import shorten_log
 from harness.build.kits import KitShelf
+from harness.build.runner import Runner
 from harness.build.schedule import MemoryGate
-from harness.domain import BuildRequest
+from harness.domain import BuildRequest, HarnessError
 
 CUDA = """
 #include <torch/extension.h>
@@ -109,14 +113,19 @@ def make_builder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def fast(make_builder):
     """A builder that makes its kits when they are asked for first."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(kits, "ASKED_BEFORE_MADE", 0)
-        yield make_builder()
+    builder = make_builder()
+    builder.expect_many(at_once=True)
+    return builder
 
 
 @pytest.fixture(scope="module")
 def plain(make_builder):
     return make_builder(cache="plain", fast=False)
+
+
+@pytest.fixture
+def idle_runner():
+    return Runner(wrap=run_plainly, readable=(), environment=lambda: {}, timeout_s=60.0)
 
 
 def read_errors(result):
@@ -155,12 +164,13 @@ def test_host_code_of_both_lanes_gives_the_same_bits(fast, plain):
     ("broken", "words", "lane"),
     [
         ("y[i] = x[i] * missing; }", 'identifier "missing" is undefined', "fast"),
-        ("y[i] = x[i] *; }", "expected an expression", "fast"),
+        ("y[i] = x[i] *; }", "expected an expression", "plain"),
+        ("y[i] = x[i]; C10_CUDA_KERNEL_LAUNCH_CHECK(); }", "C10_CUDA_KERNEL_LAUNCH_CHECK", "fast"),
         ("y[i] = x[i];", 'expected a "}"', "fast"),
         ("y[i] = at::nothing_like_it(x[i]); }", 'has no member "nothing_like_it"', "fast"),
         ("y[i] = at::empty_like(x[i]); }", "at::Tensor", "plain"),
     ],
-    ids=["undefined", "syntax", "brackets", "unknown to torch", "torch"],
+    ids=["undefined", "syntax", "a macro whose header is missing", "brackets", "unknown to torch", "torch"],
 )
 def test_what_does_not_compile_is_shown_in_the_plain_lanes_words(fast, plain, broken, words, lane):
     source = CUDA.replace("y[i] = x[i] * by; }", broken)
@@ -180,12 +190,60 @@ def test_a_name_of_a_header_that_is_not_included_fails_in_the_fast_lane_too(fast
     assert fast.build(replace(REQUEST, cuda_sources=(source,))).status == "failed"
 
 
-def test_a_kit_is_made_when_it_is_asked_for_again(tmp_path, make_builder):
+def test_a_kit_is_made_when_it_is_asked_for_again(tmp_path):
     made = []
     shelf = KitShelf(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
-    for _ in range(3):
-        shelf._find("kind", ["flags"], made.append, asked=2)
+    found = [shelf._find("kind", ["flags"], made.append, asked=2) for _ in range(3)]
+    assert found[0] == kits.NOT_YET
+    assert found[1] == found[2] == made[0]
     assert len(made) == 1
+
+
+def test_where_many_builds_are_to_come_the_first_request_makes_the_kit(tmp_path):
+    shelf = KitShelf(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
+    shelf.expect_many(at_once=False)
+    assert isinstance(shelf._find("kind", ["flags"], lambda work: None, asked=2), Path)
+
+
+def test_all_others_wait_while_a_kit_is_made_and_then_have_it(tmp_path, idle_runner):
+    shelf = KitShelf(tmp_path, probe_toolchain(), runner=idle_runner, gate=MemoryGate())
+    begun, may_end = threading.Event(), threading.Event()
+
+    def make(work):
+        begun.set()
+        assert may_end.wait(60)
+        (work / "whole").touch()
+
+    with ThreadPoolExecutor(3) as pool:
+        maker = pool.submit(shelf._find, "kind", ["flags"], make, asked=1)
+        assert begun.wait(60)
+        other_shelf = KitShelf(tmp_path, probe_toolchain(), runner=idle_runner, gate=MemoryGate())
+        others = [pool.submit(one._find, "kind", ["flags"], make, asked=1) for one in (shelf, other_shelf)]
+        assert not wait(others, timeout=0.5).done
+        may_end.set()
+        assert {future.result(timeout=60) for future in (maker, *others)} == {maker.result()}
+    assert (maker.result() / "whole").exists()
+
+
+def test_who_waits_for_a_kit_ends_when_builds_are_stopped(tmp_path, idle_runner):
+    shelf = KitShelf(tmp_path, probe_toolchain(), runner=idle_runner, gate=MemoryGate())
+    begun, may_end = threading.Event(), threading.Event()
+    with ThreadPoolExecutor(2) as pool:
+        maker = pool.submit(shelf._find, "kind", ["flags"], lambda work: begun.set() or may_end.wait(60), asked=1)
+        assert begun.wait(60)
+        other = pool.submit(shelf._find, "kind", ["flags"], lambda work: None, asked=1)
+        idle_runner.stop()
+        with pytest.raises(HarnessError, match="was stopped"):
+            other.result(timeout=60)
+        may_end.set()
+        maker.result(timeout=60)
+
+
+def test_what_else_is_needed_is_made_beside_a_kit(tmp_path):
+    shelf = KitShelf(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
+    other = threading.Event()
+    found = shelf._find("kind", ["flags"], lambda work: other.wait(60) or work.rmdir(), asked=1, beside=other.set)
+    assert found.is_dir()
 
 
 def test_a_kit_that_cannot_be_made_is_not_tried_again(tmp_path):
@@ -196,8 +254,9 @@ def test_a_kit_that_cannot_be_made_is_not_tried_again(tmp_path):
         raise KeyError("AT_FORALL_SCALAR_TYPES")
 
     shelf = KitShelf(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
-    assert [shelf._find("kind", ["flags"], fail, asked=1) for _ in range(3)] == [None] * 3
-    assert len(tried) == 1
+    reasons = {shelf._find("kind", ["flags"], fail, asked=1) for _ in range(3)}
+    assert len(tried) == len(reasons) == 1
+    assert "KeyError" in reasons.pop()
     assert "AT_FORALL_SCALAR_TYPES" in next(tmp_path.glob("*/unusable.txt")).read_text()
 
 

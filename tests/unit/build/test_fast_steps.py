@@ -2,12 +2,13 @@
 
 import json
 import re
+import shutil
 
 import pytest
 
 from harness.build.facade import TorchNames
 from harness.build.fast import FRONT_FAILED, FRONT_LOG, MAIN_FAILED, FastBuild, write_fast_steps
-from harness.build.kit import NAMES_AT_FILE_SCOPE, SOURCE, STEPS, WORDS, Kit, KitError, name_header, read_steps
+from harness.build.kit import SOURCE, STEPS, WORDS, Kit, KitError, name_header, read_steps
 from harness.build.regions import MISSING, keep_own, read_macros, split_regions
 from harness.domain import BuildRequest
 
@@ -34,7 +35,8 @@ def kit(tmp_path):
         folder=folder, steps={name: command.split() for name, command in COMMANDS.items()}, names=names,
         known_headers=frozenset({"ATen/ATen.h", "torch/types.h"}), closures={"c10/cuda/CUDAGuard.h": []},
         base_files=frozenset(),
-        host_macros="#define TORCH_KNOWN 1\n", device_macros="", more_macros={},
+        host_macros="#define TORCH_KNOWN 1\n", device_macros="",
+        feature_macros={"host": {"half": "#define HALF_GUARD\n"}, "device": {}}, more_macros={},
     )  # fmt: skip
 
 
@@ -53,6 +55,10 @@ def why_unfit(kit, tmp_path, source):
         "#include <vector>\n#include <cuda_fp16.h>", "#ifdef __CUDA_ARCH__\n#endif\n#include <torch/extension.h>",
         "#define OWN\n#ifdef OWN\n#endif\n#include <torch/extension.h>",
         "#include <torch/extension.h>\n#if TORCH_KNOWN\n#endif",
+        "// as PyTorch does; requires C++17\nvoid f();",
+        "/* #include <ATen/native/cuda/Loops.cuh>\n PyObject */ void f();",
+        'const char* s = "it uses pybind11 and requires Python";', 'auto s = R"(\nPyObject)";',
+        "// #include <torch/extension.h> \\\n#ifdef FROM_ANOTHER_HEADER\nvoid f();",
     ],
 )  # fmt: skip
 def test_an_ordinary_source_fits(kit, tmp_path, source):
@@ -66,7 +72,10 @@ def test_an_ordinary_source_fits(kit, tmp_path, source):
         ("#include <pybind11/pybind11.h>", "it uses pybind11"),
         ("PyObject* f();", "it uses PyObject"),
         ("template <typename T> requires true void f();", "it uses requires"),
+        ('auto s = R"(\n#include <torch/extension.h>\n)";', "a string of it holds an #include"),
         ("#if __has_include(<x>)\n#endif", "it uses __has_include"),
+        ("template <typename T> req\\\nuires true void f();", "it uses requires"),
+        ("int n = 1'0; template <typename T> requires true void f(); char c = 'x';", "it uses requires"),
         (
             "#include <torch/extension.h>\n#ifdef FROM_ANOTHER_HEADER\n#endif",
             "its conditions ask for FROM_ANOTHER_HEADER",
@@ -83,6 +92,14 @@ def test_torchs_own_includes_are_taken_out_and_lines_stay_where_they_were(kit, t
     assert lines[3:] == ["", "#include <vector>", "int line_three;"]
 
 
+def test_macros_of_cuda_headers_are_there_only_where_the_facade_shows_the_header(kit, tmp_path):
+    why_unfit(kit, tmp_path, "#include <cublas_v2.h>")
+    assert "HALF_GUARD" not in (tmp_path / "fast" / "host.macros").read_text()
+    shutil.rmtree(tmp_path / "fast")
+    why_unfit(kit, tmp_path, "at::Half x;")
+    assert "HALF_GUARD" in (tmp_path / "fast" / "host.macros").read_text()
+
+
 def test_regions_are_told_apart_by_their_files():
     text = 'prologue\n# 1 "a.h" 3\none\n# 7\ntwo\n# 3 "a.cu"\nthree\n# 2 "a.h"\nfour\n'
     assert [name for name, _ in split_regions(text)] == ["", "a.h", "a.cu", "a.h"]
@@ -90,10 +107,17 @@ def test_regions_are_told_apart_by_their_files():
 
 
 def test_only_what_headers_brought_is_dropped():
-    text = '# 1 "a.cu"\nprologue\n# 1 "a.h"\nheader\n# 3 "a.cu"\nown\n# 1 "other.h"\nother\n'
+    text = '# 1 "a.cu"\nprologue\n# 1 "a.h"\nheader;\n# 3 "a.cu"\nown;\n# 1 "other.h"\nother\n'
     kept = keep_own(text, source="a.cu", dropped={"a.h"}, after_prologue="delta\n")
     assert "header" not in kept
     assert re.findall(r"prologue|delta|own|other$", kept, re.MULTILINE) == ["prologue", "delta", "own", "other"]
+
+
+def test_an_attribute_that_a_dropped_file_gave_earlier_stays_with_its_declaration():
+    text = '# 1 "a.cu"\nprologue;\n# 1 "more.h"\nclass\n# 1 "a.h"\n visible tuple {\n# 2 "more.h"\nint x; };\n'
+    text += '# 1 "a.h"\nheader;\n'
+    kept = keep_own(text, source="a.cu", dropped={"a.h"}, after_prologue="")
+    assert re.findall(r"^ ?(class|visible|int|header)", kept, re.MULTILINE) == ["class", "visible", "int"]
 
 
 def test_a_stub_without_a_kernel_names_a_symbol_that_does_not_exist():
@@ -153,6 +177,7 @@ def test_what_failed_is_named_as_the_plain_lane_names_it(tmp_path, returncode, h
         ("main.cpp:3:1: fatal error: x.h: No such file", True, MAIN_FAILED, True),
         ("main.cpp:3:1: error: no", False, MAIN_FAILED, False),
         ("main.cpp:3:1: error: no", True, 1, False),
+        ("/usr/bin/ld: cannot find -lnowhere: No such file or directory", True, 1, True),
         ("main.cpp:3:1: internal compiler error: no\nmain.cpp:3:1: error: no", True, MAIN_FAILED, False),
         ("cc1plus: error: one or more PCH files were found, but they were invalid", True, MAIN_FAILED, False),
         ("c++: fatal error: Killed signal terminated program cc1plus", True, MAIN_FAILED, False),
@@ -161,29 +186,38 @@ def test_what_failed_is_named_as_the_plain_lane_names_it(tmp_path, returncode, h
 )
 def test_an_error_of_the_same_compiler_in_the_same_text_is_final(tmp_path, log, as_ever, returncode, decided):
     build = FastBuild(folder=tmp_path, readable=(), main_as_ever=as_ever, kit=None)
-    assert build.has_decided(returncode, log) == decided
+    assert build.find_verdict(returncode, log) == (log if decided else None)
 
 
-def test_an_error_of_the_front_end_is_final_only_where_the_kit_can_tell(tmp_path):
-    source = tmp_path / SOURCE
+def write_front_error(folder, name):
+    source = folder / SOURCE
+    (folder / FRONT_LOG).write_text(f'{source}(1): error: identifier "{name}" is undefined\n\n')
+    (folder / "body.host.ii").write_text(f'# 1 "{source}"\nvoid f() {{ {name}(); }}\n')
+
+
+@pytest.mark.parametrize(
+    ("included", "decided"), [((), True), (("cuda.h",), True), (("c10/cuda/CUDAException.h",), False)]
+)
+def test_a_name_is_unknown_unless_a_header_that_is_included_has_it(tmp_path, included, decided):
+    (tmp_path / WORDS).write_text(json.dumps({"": ["at"], "c10/cuda/CUDAException.h": ["LAUNCH_CHECK"]}))
+    write_front_error(tmp_path, "LAUNCH_CHECK")
+    build = FastBuild(folder=tmp_path, readable=(), main_as_ever=True, kit=tmp_path, included=included)
+    assert (build.find_verdict(FRONT_FAILED, "") is not None) == decided
+
+
+def test_a_name_of_the_headers_of_every_source_is_never_unknown(tmp_path):
+    (tmp_path / WORDS).write_text(json.dumps({"": ["at"]}))
+    write_front_error(tmp_path, "at")
     build = FastBuild(folder=tmp_path, readable=(), main_as_ever=True, kit=tmp_path)
-    (tmp_path / FRONT_LOG).write_text(f'{source}(1): error: identifier "missing" is undefined\n\n')
-    (tmp_path / "body.host.ii").write_text(f'# 1 "{source}"\nfloat f() {{ return missing; }}\n')
-    (tmp_path / "facade.host.ii").write_text("")
-    assert not build.has_decided(FRONT_FAILED, "")
-    (tmp_path / NAMES_AT_FILE_SCOPE).write_text(json.dumps({"at": 2}))
-    (tmp_path / WORDS).write_text(json.dumps(["at"]))
-    assert build.has_decided(FRONT_FAILED, "")
-    (tmp_path / NAMES_AT_FILE_SCOPE).write_text(json.dumps({"missing": 1}))
-    (tmp_path / WORDS).write_text(json.dumps(["at", "missing"]))
-    assert not build.has_decided(FRONT_FAILED, "")
+    assert build.find_verdict(FRONT_FAILED, "") is None
 
 
 def test_an_error_that_names_a_kit_is_not_the_candidates(tmp_path):
     build = FastBuild(folder=tmp_path, readable=(tmp_path / "kit",), main_as_ever=True, kit=None)
     missing = f"main.cpp:2:10: fatal error: {tmp_path}/kit/torch/extension.h: No such file or directory"
-    assert not build.has_decided(MAIN_FAILED, missing)
-    assert build.has_decided(MAIN_FAILED, "main.cpp:2:10: fatal error: other.h: No such file or directory")
+    assert build.find_verdict(MAIN_FAILED, missing) is None
+    other = "main.cpp:2:10: fatal error: other.h: No such file or directory"
+    assert build.find_verdict(MAIN_FAILED, other) == other
 
 
 @pytest.mark.parametrize("shown", ["link", "real"])

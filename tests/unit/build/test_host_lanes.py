@@ -10,11 +10,11 @@ from dataclasses import replace
 import pytest
 from host_corpus import list_host_bodies, write_host_source
 
-from harness.build import Builder, kits, probe_toolchain
+from harness.build import Builder, probe_toolchain
 from harness.build.diagnose import shorten_log
 from harness.domain import BuildRequest
 
-pytestmark = [pytest.mark.usefixtures("needs_compiler"), pytest.mark.timeout(900)]
+pytestmark = pytest.mark.usefixtures("needs_compiler")
 PARTS = 5  # a compilation each
 RUN_ALL = r"""
 import importlib.util, re, sys
@@ -53,15 +53,15 @@ def builders(build_cache, tmp_path_factory):
     """Lane -> builder; the header is precompiled at the first request."""
     toolchain = probe_toolchain()
     caches = {"fast": build_cache, "plain": tmp_path_factory.mktemp("plain")}
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(kits, "ASKED_BEFORE_MADE", 0)
-        yield {
-            lane: Builder(
-                cache=caches[lane], toolchain=toolchain, wrap=run_plainly, fast=lane == "fast",
-                environment=lambda: dict(os.environ), timeout_s=800.0,
-            )
-            for lane in ("fast", "plain")
-        }  # fmt: skip
+    made = {
+        lane: Builder(
+            cache=caches[lane], toolchain=toolchain, wrap=run_plainly, fast=lane == "fast",
+            environment=lambda: dict(os.environ), timeout_s=800.0,
+        )
+        for lane in ("fast", "plain")
+    }  # fmt: skip
+    made["fast"].expect_many(at_once=True)
+    return made
 
 
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, PARTS))])

@@ -7,6 +7,7 @@ import pytest
 
 from harness.cli.main import run_command
 from harness.domain import Candidate
+from harness.problems.find import read_problem
 from harness.store.generated import load_samples
 from harness.store.results import ResultStore
 
@@ -60,6 +61,19 @@ def test_problems_go_in_and_out_without_loss(command, bench_checkout, tmp_path):
     assert command("import", "--format", "kernelbench", "bench")[0] == 0, "the same problems may be imported again"
 
 
+def test_imported_problems_are_in_training_mode_with_seeded_calls(command, bench_checkout, tmp_path):
+    command("import", "--format", "kernelbench", "bench")
+    problem = read_problem(tmp_path / "reference_models" / "kernelbench_level1" / "1_Relu.py", "kernelbench_level1")
+    assert (problem.training, problem.seeded_calls, problem.deterministic) == (True, True, False)
+
+
+def test_a_problem_with_settings_of_ours_keeps_them_when_it_is_imported(command, bench_checkout, tmp_path):
+    text = f'{PROBLEM}TAGS = ("relu",)\n'
+    (bench_checkout / "level1" / "1_Relu.py").write_text(text)
+    command("import", "--format", "kernelbench", "bench")
+    assert (tmp_path / "reference_models" / "kernelbench_level1" / "1_Relu.py").read_text() == text
+
+
 def test_a_problem_that_is_there_with_another_text_is_not_overwritten(command, bench_checkout):
     command("import", "--format", "kernelbench", "bench")
     (bench_checkout / "level1" / "1_Relu.py").write_text(f"{PROBLEM}# another\n")
@@ -96,6 +110,17 @@ def test_measured_results_are_exported_instead_of_claims(command, bench_checkout
     assert (results["2"][0]["compiled"], results["2"][0]["runtime"]) == (False, -1.0)
     times = json.loads((tmp_path / "out" / "baseline_time_torch.json").read_text())
     assert times["level1"]["1_Relu.py"]["mean"] == pytest.approx(0.1)
+
+
+def test_an_export_says_what_it_leaves_out(command, bench_checkout, tmp_path, evaluation_of):
+    command("import", "--format", "kernelbench", "bench")
+    command("import", "--format", "kernelbench", "bench-run", "--model", "m")
+    with ResultStore.open(tmp_path / "results") as store:
+        run = {"run": "bench-run", "problem": "1_Relu", "suite": "kernelbench_level1"}
+        store.record(evaluation_of("correct", 2.0, workload="small", **run))
+    code, _, stderr = command("export", "--format", "kernelbench", "out", "--run", "bench-run")
+    assert code == 0
+    assert "left out: 1 evaluation of another workload than full" in stderr
 
 
 @pytest.mark.parametrize(
@@ -166,3 +191,24 @@ def test_without_runs_there_is_nothing_to_extract(command):
 def test_the_commands_leave_no_partial_files(command, bench_checkout):
     command("import", "--format", "kernelbench", "bench")
     assert not [*Path().rglob("*.partial")]
+
+
+def test_a_run_whose_numbers_are_not_in_the_suite_is_refused_with_the_numbers(command, bench_checkout, tmp_path):
+    command("import", "--format", "kernelbench", "bench")
+    (tmp_path / "bench-run" / "level_1_problem_7_sample_0_kernel.py").write_text(PROGRAM)
+    code, _, stderr = command("import", "--format", "kernelbench", "bench-run")
+    assert code == 2
+    assert "the run does not match the suite kernelbench_level1: it has kernels for 3 problems" in stderr
+    assert "has no problem with the number 7 (it has 1, 2)" in stderr
+    assert not (tmp_path / "generated").exists()
+
+
+def test_claims_about_other_problems_than_the_suites_are_pointed_out(command, bench_checkout, tmp_path):
+    command("import", "--format", "kernelbench", "bench")
+    results = json.loads((tmp_path / "bench-run" / "eval_results.json").read_text())
+    (tmp_path / "bench-run" / "eval_results.json").write_text(json.dumps(results | {"9": results["1"]}))
+    (tmp_path / "times.json").write_text(json.dumps({"level1": {"1_Gelu.py": {"mean": 1.0}}}))
+    code, _, stderr = command("import", "--format", "kernelbench", "bench-run", "--baseline-times", "times.json")
+    assert code == 0
+    assert "the results are also about problems that kernelbench_level1 lacks: 9" in stderr
+    assert "lacks, or has under another name: 1_Gelu" in stderr

@@ -59,7 +59,9 @@ def test_wrong_usage_is_explained(run, arguments, message):
     assert message in output.err
 
 
-def test_without_results_there_is_an_empty_report(run, tmp_path):
-    code, output = run("--results-dir", "nothing")
-    assert code == 0
-    assert "0 evaluations" in output.out
+@pytest.mark.parametrize("options", [("--results-dir", "nothing"), ("--model", "nosuch")])
+def test_without_an_evaluation_no_page_is_written(run, tmp_path, options):
+    code, output = run(*options)
+    assert code == 2
+    assert "nothing to report; report.html is not written" in output.err
+    assert not (tmp_path / "report.html").exists()

@@ -11,6 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from harness.cli.leaderboard import leaderboard
+from harness.cli.main import run_command
 from harness.cli.results import results
 from harness.cli.show import show
 from harness.domain import BuildSummary, Finding, UsageError, Work
@@ -48,6 +49,27 @@ def stored(tmp_path, evaluation_of):
         store.record(evaluation_of("timeout", problem="softmax", workload="small"), SOURCE)
 
 
+@pytest.fixture
+def on_two_gpus(tmp_path, evaluation_of):
+    """One sample judged on two kinds of GPU that are both cuda:0 of their host."""
+    with ResultStore.open(tmp_path / "results") as store:
+        for gpu, speedup in (("NVIDIA A100", 2.0), ("NVIDIA H100", 4.0)):
+            environment = (("cpu", "Some CPU"), ("gpu", gpu))
+            extra = {"environment": environment}
+            store.record(evaluation_of("correct", speedup, device="cuda:0", language="cuda", extra=extra), SOURCE)
+
+
+def test_the_leaderboard_keeps_kinds_of_gpu_apart(run, on_two_gpus):
+    records = json.loads(run("leaderboard", "--json").stdout)
+    expected = [("NVIDIA H100", 4.0), ("NVIDIA A100", 2.0)]
+    assert [(row["chip"], round(row["geometric_mean_speedup"], 6)) for row in records] == expected
+    lines = csv.DictReader(StringIO(run("leaderboard", "--csv").stdout))
+    assert [(line["chip"], round(float(line["geometric_mean_speedup"]), 6)) for line in lines] == expected
+    for option in ((), ("--markdown",)):
+        text = run("leaderboard", *option).stdout
+        assert [text.count(f"({chip})") for chip, _ in expected] == [1, 1]
+
+
 @pytest.mark.parametrize(
     ("options", "ids"),
     [
@@ -68,6 +90,12 @@ def test_results_prints_the_same_as_csv(run, stored):
     lines = list(csv.DictReader(StringIO(run("results", "--csv", "--columns", "id,outcome,speedup").stdout)))
     assert lines[0] == {"id": "1", "outcome": "correct", "speedup": "2.0"}
     assert [line["outcome"] for line in lines] == ["correct", "correct", "no_code", "timeout"]
+
+
+def test_results_prints_chosen_columns_as_json(run, stored):
+    records = json.loads(run("results", "--json", "--columns", "id,outcome,speedup").stdout)
+    assert records[0] == {"id": 1, "outcome": "correct", "speedup": 2.0}
+    assert records[3] == {"id": 4, "outcome": "timeout", "speedup": None}
 
 
 def test_results_prints_a_table_that_says_how_many_there_are(run, stored):
@@ -131,7 +159,6 @@ def test_choosing_a_device_does_not_leave_out_samples_without_code(run, stored):
     options = ("--device", "cpu", "--model", "model-a", "--workload", "full")
     (row,) = json.loads(run("leaderboard", "--json", *options).stdout)
     assert (row["device"], row["correct"], row["outcomes"]) == ("cpu", 0.5, {"no_code": 1, "correct": 1})
-    assert json.loads(run("leaderboard", "--json", "--device", "cuda:*").stdout) == []
 
 
 @pytest.fixture
@@ -316,3 +343,26 @@ def test_show_names_and_marks_the_line_that_a_finding_points_at(run, tmp_path, e
     output = run("show", "1").stdout
     assert "os.system runs a program (line 2 of the candidate)" in output
     assert "❱ 2 os.system('x')" in output
+
+
+def test_a_leaderboard_without_a_match_names_what_there_is_and_fails(stored, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run_command(["leaderboard", "--model", "nosuch"]) == 1
+    assert "no model 'nosuch' in results/harness.db; evaluated were model-a, model-b" in capsys.readouterr().err
+    assert run_command(["leaderboard", "--model", "model-b", "--problem", "softmax", "--json"]) == 1
+    output = capsys.readouterr()
+    assert "matches all of these filters" in output.err
+    assert json.loads(output.out) == []
+
+
+def test_a_candidate_given_as_a_file_is_listed_and_not_ranked(run, stored, tmp_path, evaluation_of):
+    with ResultStore.open(tmp_path / "results") as store:
+        store.record(evaluation_of("correct", 9.0, run="file", model="kernel.py", prompt="-"), SOURCE)
+    assert {row["model"] for row in json.loads(run("leaderboard", "--json").stdout)} == {"model-a", "model-b"}
+    assert "kernel.py" in run("results").stdout
+
+
+def test_where_only_files_were_evaluated_the_leaderboard_says_so(run, tmp_path, evaluation_of):
+    with ResultStore.open(tmp_path / "results") as store:
+        store.record(evaluation_of("correct", 9.0, run="file", model="kernel.py", prompt="-"), SOURCE)
+    assert "only candidates that were given as files" in run("leaderboard").stdout

@@ -61,6 +61,20 @@ def test_a_key_that_no_option_is_called_is_an_error_that_names_it(folder, capsys
     assert "reslts-dir" in capsys.readouterr().err
 
 
+def test_a_bad_value_is_blamed_on_where_it_comes_from(folder, capsys, monkeypatch):
+    (folder / "harness.toml").write_text('limit = "all"\n')
+    assert run_command(["results"]) == 2
+    said = capsys.readouterr().err
+    assert "'--limit' in harness.toml" in said
+    assert "HARNESS_LIMIT" not in said
+    monkeypatch.setenv("HARNESS_LIMIT", "some")
+    assert run_command(["results"]) == 2
+    assert "env var: 'HARNESS_LIMIT'" in capsys.readouterr().err
+    monkeypatch.delenv("HARNESS_LIMIT")
+    assert run_command(["results", "--limit", "few"]) == 2
+    assert "in harness.toml" not in capsys.readouterr().err
+
+
 def test_a_settings_file_that_is_not_toml_is_an_error_that_names_it(folder, capsys):
     (folder / "harness.toml").write_text("results-dir = \n")
     assert run_command(["results"]) == 2

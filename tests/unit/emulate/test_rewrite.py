@@ -28,6 +28,41 @@ def test_a_launch_becomes_a_configuration_and_a_call(launch: str, callee: str, c
     assert f"(::harness_emulator::configure({configuration}), {callee});" in rewrite(launch).replace(" (x)", "(x)")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "void f() { dim3 blockDim(16, 16); k<<<1, blockDim>>>(x); }",
+        "void f() { const dim3 gridDim = g(), blockDim{16}; k<<<gridDim, blockDim>>>(x); }",
+        "void f() { dim3 gridDim; gridDim.x = 3; int threadIdx = 3; h(gridDim, threadIdx); }",
+        "void f() { auto [gridDim, blockDim] = g(); k<<<gridDim, blockDim>>>(x); }",
+        "void f(dim3 gridDim, const dim3& blockDim) { if (n) { k<<<gridDim, blockDim>>>(x); } }",
+        "void f(dim3 gridDim, dim3 blockDim = dim3(1));",
+        "auto f = [&](int blockDim) -> int { return blockDim; };",
+        "struct S { int n() { return blockDim.x; } dim3 blockDim; };",
+        "#define GO(n) dim3 blockDim(n); k<<<1, blockDim>>>(x)\n",
+        "#define GO(n) do { dim3 blockDim(n); k<<<1, blockDim>>>(x); } while (0)\n",
+    ],
+)
+def test_a_variable_of_the_name_of_an_index_is_a_variable(text: str) -> None:
+    assert "::harness_emulator::current" not in rewrite(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "void f() { dim3 blockDim(16); } __device__ int g() { return @; }",
+        "__device__ int g() { { int blockDim = 1; } return 2 * @.x; }",
+        "void f(dim3 blockDim); __device__ dim3 g() { return @; }",
+        "#define WIDTH @.x\nvoid f() { dim3 blockDim(16); }",
+        "#define GO dim3 blockDim(1)\n__device__ int g() { return h(1, @); }",
+        "__device__ int g(int n) { dim3 gridDim(1); return n > @.x ? @.y : n & @.z; }",
+    ],
+)
+def test_outside_its_block_the_name_is_the_index_again(text: str) -> None:
+    index = "(::harness_emulator::current->block->launch->block)"
+    assert rewrite(text.replace("@", "blockDim")).count(index) == text.count("@")
+
+
 def test_a_launch_after_a_condition_leaves_the_condition_alone() -> None:
     assert rewrite("if (n) k<<<1, 2>>>();").startswith("if (n) (::harness_emulator::configure(1, 2), k")
 

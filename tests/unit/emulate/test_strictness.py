@@ -107,7 +107,6 @@ def run_nvcc(name: str, text: str, folder: Path) -> bool:
 
 
 @pytest.mark.slow  # a compilation for each row
-@pytest.mark.timeout(900)
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 def test_nvcc_says_the_same_of_the_whole_table(tmp_path: Path) -> None:
     includes = "".join(f"#include <{name}>\n" for name in LIBRARY.split())

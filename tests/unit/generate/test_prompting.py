@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.domain import Language, Problem, UsageError
+from harness.domain import PROBLEM_SETTINGS, Language, Problem, UsageError
 from harness.generate.extraction import find_code
 from harness.generate.gpu_facts import GPU_TABLE, find_gpu
 from harness.generate.host_facts import HostFacts, read_host_facts
@@ -33,12 +33,19 @@ class Model(torch.nn.Module):
     def forward(self, x):
         return x + 1
 '''
+PROBLEMS = PROMPTS.parent / "reference_models"
+ALL_SETTINGS = dict.fromkeys(PROBLEM_SETTINGS, (2, "normal"))
 PROBLEM = Problem(name="add", suite="core", source=SOURCE)
 
 
 def _render(prompt: str, language: Language = "cuda", gpu: str | None = None, prompts_dir: Path = PROMPTS) -> str:
     facts = find_gpu(gpu) if gpu else None
     return render_prompt(PROBLEM, prompt=prompt, language=language, gpu=facts, host=HOST, prompts_dir=prompts_dir).text
+
+
+def _render_source(source: str) -> str:
+    problem = Problem(name="some", suite="core", source=source)
+    return render_prompt(problem, prompt="plain", language="cuda", gpu=None, host=HOST, prompts_dir=PROMPTS).text
 
 
 @pytest.fixture
@@ -76,6 +83,25 @@ def test_what_only_the_harness_reads_is_not_shown() -> None:
     assert "SMALL" not in text
     assert "TOLERANCE" not in text
     assert "n = 1024" in text
+
+
+@pytest.mark.parametrize("path", sorted(PROBLEMS.glob("*/*.py")), ids=lambda path: path.stem)
+def test_no_setting_of_any_problem_is_shown(path: Path) -> None:
+    declared = "".join(f"# about {name}\n{name} = {value!r}  # because\n" for name, value in ALL_SETTINGS.items())
+    source = f"{path.read_text()}\n\n{declared}"
+    text = _render_source(source)
+    assert [name for name in PROBLEM_SETTINGS if name in text] == []
+    assert "# about" not in text
+    assert "# because" not in text
+    assert "def get_init_inputs" in text
+
+
+def test_a_comment_that_is_not_attached_to_a_setting_is_shown() -> None:
+    source = f"{SOURCE}\n\n# rows are long\n\n# for the harness\nTRAINING = True\nm = 2  # columns\n"
+    text = _render_source(source)
+    assert "# rows are long" in text
+    assert "m = 2  # columns" in text
+    assert "# for the harness" not in text
 
 
 def test_the_text_of_a_problem_is_no_template() -> None:

@@ -119,23 +119,30 @@ def test_a_reference_that_is_not_deterministic_is_rejected():
     assert check.evidence.startswith("two runs differ: output: ")
 
 
-@pytest.mark.parametrize(("declared", "admitted"), [(False, False), (True, True)])
-def test_runs_that_differ_in_their_last_bits_need_a_declaration(declared, admitted):
+@pytest.mark.parametrize(("declared", "admitted"), [(False, True), (True, False)])
+def test_runs_that_differ_in_their_last_bits_contradict_only_a_declaration(declared, admitted):
     forward = "x * self.weight * (1 + 1e-7 * torch.rand(40, generator=torch.Generator().manual_seed(len(self.calls))))"
     source = SOURCE.replace("nn.Parameter(torch.randn(40))", "nn.Parameter(torch.randn(40)); self.calls = []")
     source = source.replace("return FORWARD", f"self.calls.append(1); return {forward}")
     source = source.replace("INPUTS", "[torch.randn(30, 40)]")
-    problem = Problem(name="toy", suite="mine", source=source, nondeterministic=declared)
+    problem = Problem(name="toy", suite="mine", source=source, deterministic=declared)
     admission = admit_problem(load_problem(problem, "full"), CPU, seed=7)
     assert admission.admitted is admitted, admission.failed
-    if not declared:
-        assert "NONDETERMINISTIC = True" in admission.failed[0].evidence
+    if declared:
+        assert "remove DETERMINISTIC = True" in admission.failed[0].evidence
 
 
 def test_a_reference_that_changes_its_own_state_is_admitted():
     source = SOURCE.replace("nn.Parameter(torch.randn(40))", "nn.BatchNorm1d(40)")
     source = source.replace("FORWARD", "self.weight(x)").replace("INPUTS", "[torch.randn(30, 40)]")
     problem = Problem(name="toy", suite="mine", source=source, training=True)
+    assert admit_problem(load_problem(problem, "full"), CPU, seed=7).failed == ()
+
+
+def test_a_reference_that_draws_random_numbers_is_admitted_where_calls_are_seeded():
+    source = SOURCE.replace("nn.Parameter(torch.randn(40))", "nn.Dropout(0.5)")
+    source = source.replace("FORWARD", "self.weight(x)").replace("INPUTS", "[torch.randn(30, 40)]")
+    problem = Problem(name="toy", suite="mine", source=source, training=True, seeded_calls=True)
     assert admit_problem(load_problem(problem, "full"), CPU, seed=7).failed == ()
 
 

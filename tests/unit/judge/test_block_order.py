@@ -29,9 +29,7 @@ class NotedSession:
     def stage(self, inputs, *, look):
         self.events.append(("stage", self.name))
 
-    def call_timed(self, device, *, decoy, take, keep):
-        if device.is_cuda:
-            device.flush_cache()
+    def call_timed(self, *, take, keep):
         self.events.append(("call", self.name))
         outputs = FlatOutputs(tree={"t": 0}, tensors=(torch.zeros(1),))
         called = Called(claim_us=100.0, at_ns=0, tree={"t": 0}, specs=(), devices=(), addresses=())
@@ -49,21 +47,25 @@ class NotedSession:
         return 0.0
 
 
-def measure(*, is_cuda):
+def measure():
     events, seeds = [], itertools.count()
+
+    def make_inputs(seed):
+        events.append(("make", seed))
+        return (torch.zeros(1),)
+
     device = SimpleNamespace(
-        is_cuda=is_cuda,
         judge_cores={0},
         torch_device=torch.device("cpu"),
-        idle_flush_us=None,
+        is_cuda=False,
         flush_cache=lambda once=False: events.append(("flush", "once" if once else "all")),
     )
-    made = SimpleNamespace(make_inputs=lambda seed, device: (events.append(("make", seed)), torch.zeros(1))[1:])
+    loaded = SimpleNamespace(problem=SimpleNamespace(tolerance=None))
     timer = PairedTimer(
         baseline=NotedSession("baseline", events),
         candidate=NotedSession("candidate", events),
-        reference=SimpleNamespace(device=device, loaded=made),
-        plan=TimingPlan(min_blocks=PAIRS, max_blocks=PAIRS, watched=(0, 0)),
+        reference=SimpleNamespace(device=device, loaded=loaded, make_timed_inputs=make_inputs),
+        plan=TimingPlan(min_blocks=PAIRS, max_blocks=PAIRS),
         seed=1,
     )
     blocks, _ = timer._measure_once(seeds, baseline_us=100.0)
@@ -84,7 +86,7 @@ def split_into_pairs(events):
 
 def test_on_a_cpu_both_sides_are_flushed_before_the_first_call_and_what_that_leaves_before_the_second():
     orders = set()
-    for pair in split_into_pairs(measure(is_cuda=False)):
+    for pair in split_into_pairs(measure()):
         first, second = pair[0][1], pair[1][1]
         orders.add(first)
         assert {first, second} == {"baseline", "candidate"}
@@ -98,19 +100,9 @@ def test_on_a_cpu_both_sides_are_flushed_before_the_first_call_and_what_that_lea
 
 
 def test_the_next_inputs_are_made_while_the_second_side_is_being_stopped():
-    events = measure(is_cuda=False)
+    events = measure()
     made = [seed for kind, seed in events if kind == "make"]
     assert made == list(range(PAIRS + 2))  # those to get ready with, and those of a pair that never came
     for pair in split_into_pairs(events):
         kinds = [kind for kind, _ in pair]
         assert kinds.index("complete") > kinds.index("make") > kinds.index("call")
-
-
-def test_on_a_gpu_inputs_lie_there_only_for_their_own_call():
-    for pair in split_into_pairs(measure(is_cuda=True)):
-        first = pair[0][1]
-        second = {"baseline": "candidate", "candidate": "baseline"}[first]
-        assert pair[:6] == [
-            ("stage", first), ("flush", "all"), ("call", first),
-            ("stage", second), ("flush", "all"), ("call", second),
-        ]  # fmt: skip

@@ -282,7 +282,7 @@ def test_the_size_of_a_chunk_does_not_change_the_verdict(monkeypatch):
     assert judge(exact_truth(exact.float()), candidate) == whole
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(1, 5000),
     st.integers(0, 2**31),
@@ -297,7 +297,7 @@ def test_rounding_to_float32_passes_and_to_bfloat16_fails_at_every_scale(element
     assert outcome_of(truth, exact.bfloat16().float()) is Outcome.WRONG_VALUE
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 4000), st.integers(0, 2**31), st.sampled_from(FLOATS))
 def test_the_reference_itself_always_passes(elements, seed, dtype):
     generator = torch.Generator().manual_seed(seed)
@@ -307,7 +307,7 @@ def test_the_reference_itself_always_passes(elements, seed, dtype):
     assert outcome_of(make_truth(exact, reference), reference, Tolerance(factor=1.0)) is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**32 - 1),
     dtype=st.sampled_from(FLOATS),

@@ -272,7 +272,7 @@ def test_rounding_only_the_output_to_bfloat16_fails(name):
     assert judge_outputs(truth, rounded, loaded.problem.tolerance, "as_given")[0] is Outcome.WRONG_VALUE
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.integers(1, 64), st.integers(100, 3000), st.integers(0, 2**31), st.booleans(), st.sampled_from([1e-6, 1.0, 1e5])
 )

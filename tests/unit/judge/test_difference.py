@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 
 import pytest
 import torch
 
-from harness.judge.difference import find_difference, has_same_bits
+from harness.judge.difference import cut_slices, find_difference, has_same_bits
 
 NAN, INF = math.nan, math.inf
 
@@ -48,3 +50,57 @@ def test_strides_make_no_difference():
 
 def test_a_scalar_has_one_element():
     assert find_difference([torch.tensor(2.0)], [torch.tensor(1.0)]).differing == 1
+
+
+@pytest.mark.parametrize("elements", [1, 3, 7, 50, 1000])
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+def test_slices_put_together_are_the_tensor_in_row_major_order(elements, order):
+    tensor = torch.arange(5 * 7 * 3).view(5, 7, 3).permute(order)
+    parts = list(cut_slices(tensor, elements=elements, whole_bytes=0))
+    assert torch.equal(torch.cat([part for _, (part,) in parts]), tensor.reshape(-1))
+    assert [first for first, _ in parts] == list(range(0, tensor.numel(), elements))
+
+
+MEASURE = """
+import sys, torch
+from harness.judge.compare import are_surely_close, judge_outputs
+from harness.judge.difference import find_difference, has_same_bits
+from harness.judge.truth import FlatOutputs, trust_outputs
+from harness.judge.vetting import has_only_numbers
+from harness.domain import Tolerance
+
+def peak_bytes():
+    status = open("/proc/self/status").read()
+    return int(status.split("VmHWM:")[1].split()[0]) << 10
+
+def measure(run):
+    open("/proc/self/clear_refs", "w").write("5")
+    before = peak_bytes()
+    run()
+    return peak_bytes() - before
+
+torch.set_num_threads(1)
+one = torch.ones(DTYPE_COUNT, dtype=torch.DTYPE).view(4, -1, 4096).permute(1, 0, 2)
+other = one.clone()
+other[-1, -1, -1] = 2
+own, found = (FlatOutputs(tree={"t": 0}, tensors=(tensor,)) for tensor in (one, other))
+runs = {
+    "bits": lambda: has_same_bits(one, other),
+    "difference": lambda: find_difference([one], [other]),
+    "numbers": lambda: has_only_numbers(own),
+    "close": lambda: are_surely_close(own, found, Tolerance()),
+    "judged": lambda: judge_outputs(trust_outputs(own), found, Tolerance(), "integers", exact=True),
+}
+for name, run in runs.items():
+    print(name, measure(run))
+"""
+
+
+@pytest.mark.parametrize(("dtype", "count"), [("float16", 128 << 20), ("int64", 32 << 20)])
+def test_comparing_takes_little_memory_beside_the_tensors(dtype, count):
+    source = MEASURE.replace("DTYPE_COUNT", str(count)).replace("DTYPE", dtype).replace("torch.DTYPE", f"torch.{dtype}")
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    taken = {name: int(size) for name, size in map(str.split, done.stdout.splitlines())}
+    assert len(taken) == 5
+    assert all(size < 280 << 20 for size in taken.values()), taken  # the tensors have 256 MiB each

@@ -9,7 +9,7 @@ from harness.domain import BuildRequest
 from harness.judge.screen import find_syntax_error, screen_source
 from harness.judge.work import list_own_kernels
 
-PATIENCE_S = 5.0  # what takes quadratic or exponential time takes minutes and more
+PATIENCE_S = 5.0  # of processor time: what takes quadratic or exponential time takes minutes and more
 
 
 @pytest.mark.parametrize(
@@ -26,16 +26,16 @@ PATIENCE_S = 5.0  # what takes quadratic or exponential time takes minutes and m
     ids=["comments", "spaces", "repeated", "attributes", "parentheses", "quotes", "bindings"],
 )
 def test_looking_for_kernels_takes_no_longer_than_the_source_is_long(text):
-    began_s = time.monotonic()
+    began_s = time.process_time()
     list_own_kernels([BuildRequest(name="x", cpp_sources=(text,))])
-    assert time.monotonic() - began_s < PATIENCE_S
+    assert time.process_time() - began_s < PATIENCE_S
 
 
 @pytest.mark.parametrize("words", ["/build-" * 50_000, "a" * 500_000, "/build-a/" * 50_000])
 def test_shortening_a_log_takes_no_longer_than_the_log_is_long(words):
-    began_s = time.monotonic()
+    began_s = time.process_time()
     assert shorten_log(f"main.cpp:1:2: error: {words}").startswith("main.cpp")
-    assert time.monotonic() - began_s < PATIENCE_S
+    assert time.process_time() - began_s < PATIENCE_S
 
 
 def test_kernels_are_found_behind_what_looks_like_a_comment_in_a_string():

@@ -1,4 +1,4 @@
-"""The watch on memory beyond the limit of a process: who is blamed, and what a control group leaves."""
+"""The watch on memory beyond the limit of a process: who is blamed."""
 
 import os
 import subprocess
@@ -7,8 +7,9 @@ import sys
 import pytest
 
 from harness.domain import HarnessError
+from harness.hardware.memory import MemoryState
 from harness.judge import memory
-from harness.judge.memory import Machine, MemoryWatch, available_memory_bytes, read_limits
+from harness.judge.memory import MemoryWatch
 
 GIB = 1 << 30
 
@@ -22,7 +23,7 @@ def arena():
 
 def watch_through(*views):
     """A watch on this process that finds these states of the machine, one after another."""
-    return MemoryWatch(os.getpid(), None, iter([Machine(**view) for view in views]).__next__)
+    return MemoryWatch(os.getpid(), None, iter([MemoryState(**view) for view in views]).__next__)
 
 
 def view(available_bytes, shared_bytes=0):
@@ -123,28 +124,3 @@ def test_the_judges_own_memory_file_does_not_count(arena):
         assert "64 MiB" in MemoryWatch(process.pid, 32 << 20).find_overuse(process.stdout.fileno())
         process.stdin.write(b"\n")
         process.stdin.close()
-
-
-@pytest.mark.parametrize(
-    ("version", "limit", "use", "cached"),
-    [
-        (1, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-        (2, "memory.max", "memory.current", "inactive_file"),
-    ],
-)
-def test_a_control_groups_cached_files_count_as_free(tmp_path, version, limit, use, cached):
-    for name, value in ((limit, "1000\n"), (use, "700\n"), ("memory.stat", f"anon 1\n{cached} 300\n")):
-        (tmp_path / name).write_text(value)
-    assert list(read_limits([tmp_path, tmp_path / "missing"], version)) == [(1000, 400)]
-
-
-@pytest.mark.parametrize(
-    ("version", "name", "value"), [(1, "memory.limit_in_bytes", str(2**63 - 4096)), (2, "memory.max", "max")]
-)
-def test_a_control_group_without_a_limit_is_left_out(tmp_path, version, name, value):
-    (tmp_path / name).write_text(value)
-    assert list(read_limits([tmp_path], version)) == []
-
-
-def test_what_is_available_is_what_the_machine_has_at_most():
-    assert 0 < available_memory_bytes() <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -112,3 +112,9 @@ def test_precision_flags_are_restored_also_after_an_error(allow_tf32):
         assert torch.backends.cudnn.allow_tf32 is allow_tf32
         raise KeyError
     assert (torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32) == before
+
+
+def test_a_reference_that_works_in_place_has_the_truth_of_the_inputs_as_they_were():
+    truth, _, inputs = compute("return x.mul_(2.0).add_(1.0)")
+    assert truth.kind == "float64"
+    assert torch.equal(truth.leaves[0].exact, inputs[0].double() * 2.0 + 1.0)

@@ -1,12 +1,15 @@
 """Whose a range, an operator or a kernel is, by name; and what a worker may say."""
 
 import math
+import subprocess
 
 import pytest
 
+from harness.build.symbols import list_functions, plain_signature
 from harness.domain import BuildRequest
 from harness.judge.failure import CandidateFailure
 from harness.judge.work import (
+    OwnKernels,
     Profile,
     classify_kernel,
     classify_range,
@@ -66,7 +69,34 @@ def test_a_range_on_the_cpu_belongs_to_somebody(name, owner):
     ],
 )  # fmt: skip
 def test_a_kernel_on_the_gpu_belongs_to_somebody(launcher, kernel, owner):
-    assert classify_kernel(launcher, kernel, ("softmax_kernel", "my_gemm")) == owner
+    assert classify_kernel(launcher, kernel, OwnKernels(names=("softmax_kernel", "my_gemm"))) == owner
+
+
+TORCHS = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int, Functor)"
+NAMED_LIKE_IT = "at::native::vectorized_elementwise_kernel(float const*, float const*, float*, long)"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "owner"),
+    [(TORCHS, "torch"), (NAMED_LIKE_IT, "own"), ("at::native::vectorized_elementwise_kernel(int)", "torch")],
+)
+def test_a_kernel_named_like_torchs_is_own_only_where_the_library_holds_that_very_function(kernel, owner):
+    functions = frozenset(map(plain_signature, (NAMED_LIKE_IT, TORCHS)))
+    own = OwnKernels(names=("vectorized_elementwise_kernel",), functions=functions)
+    assert classify_kernel("", kernel, own) == owner
+
+
+def test_a_kernel_with_the_name_of_a_vendors_is_the_librarys():
+    own = OwnKernels(names=("ampere_sgemm_128x64_nn",), functions=frozenset({"ampere_sgemm_128x64_nn"}))
+    assert classify_kernel("", "ampere_sgemm_128x64_nn", own) == "library"
+
+
+def test_the_functions_of_a_library_are_listed_with_their_parameters(tmp_path):
+    source = "namespace a { template <class T> void f(T*, long) {} template void f<float>(float*, long); } void g() {}"
+    (tmp_path / "f.cpp").write_text(source)
+    subprocess.run(["g++", "-shared", "-fPIC", "-o", tmp_path / "f.so", tmp_path / "f.cpp"], check=True)
+    assert {"a::f<float>(float*,long)", "g()"} <= list_functions(str(tmp_path / "f.so"))
+    assert list_functions(str(tmp_path / "f.cpp")) == frozenset()
 
 
 def test_the_plain_name_of_a_kernel_is_found_in_a_demangled_one():
@@ -104,7 +134,7 @@ def make_profile(host=(), kernels=(), libraries=(), total_us=100.0):
 
 
 def shares(profile, own=()):
-    work = share_work(profile, own)
+    work = share_work(profile, OwnKernels(names=own))
     return [round(share, 6) for share in (work.own, work.torch, work.library, work.other)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from harness.problems.distributions import FILLS, PADDING, redistribute
+from harness.problems.distributions import FILLS, PADDING, mix, redistribute
 from harness.problems.find import DISTRIBUTION_NAMES
 
 
@@ -84,3 +84,25 @@ def test_padding_walks_nested_values_and_leaves_what_has_no_rows():
     assert made[2]["a"][0].stride() == (2 + PADDING, 1)
     assert made[2]["a"][1].shape == (0, 2)
     assert given[2]["a"][0].is_contiguous()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_mixed_inputs_hold_some_of_both_and_nothing_else(seed):
+    generator = torch.Generator().manual_seed(seed)
+    given = [torch.zeros(40, 30).t(), torch.arange(3), 2.0]
+    mixed, integers, scalar = mix(given, [torch.ones(40, 30).t(), torch.arange(3), 2.0], generator)
+    assert (mixed.shape, mixed.stride()) == ((30, 40), (1, 30))
+    assert 0 < mixed.sum() < 0.9 * mixed.numel()
+    assert set(mixed.unique().tolist()) == {0.0, 1.0}
+    assert (integers.tolist(), scalar) == ([0, 1, 2], 2.0)
+
+
+def test_the_split_of_mixed_inputs_is_another_each_time():
+    parts = [mix(torch.zeros(64, 64), torch.ones(64, 64), torch.Generator().manual_seed(seed)) for seed in range(20)]
+    assert len({tuple(part.flatten().tolist()) for part in parts}) == 20
+    small_samples = [part[::8, :8].sum().item() for part in parts]
+    assert 0.0 in small_samples  # a cheap sample may well miss what is there
+
+
+def test_mixing_a_single_number_replaces_it():
+    assert mix(torch.tensor(0.0), torch.tensor(1.0), torch.Generator().manual_seed(0)).item() == 1.0

@@ -29,7 +29,7 @@ PROBLEMS = st.dictionaries(PLACES, st.tuples(NAMES, TEXTS), min_size=1, max_size
 KERNELS = st.dictionaries(st.tuples(st.integers(0, 9), st.integers(0, 300), st.integers(0, 20)), TEXTS, max_size=6)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(PROBLEMS)
 def test_problems_come_back_from_folders_as_they_were(problems):
     written = [
@@ -41,7 +41,7 @@ def test_problems_come_back_from_folders_as_they_were(problems):
         assert list(read_problems(Path(folder))) == written
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(PROBLEMS)
 def test_problems_come_back_from_parquet_as_they_were(problems):
     pytest.importorskip("pyarrow")
@@ -55,7 +55,7 @@ def test_problems_come_back_from_parquet_as_they_were(problems):
         assert list(read_problems(path)) == written
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(KERNELS)
 def test_kernels_come_back_as_they_were(kernels):
     written = [

@@ -70,6 +70,14 @@ def test_list_shows_shapes_of_both_workloads_and_tags(suites):
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
+def test_long_names_leave_the_shapes_their_room(suites):
+    (suites / "mine" / f"{'a_name_of_many_words_' * 4}.py").write_text(GOOD)
+    result = run("list", *options(suites))
+    for word in ("4096x40", "33x40", "toy"):
+        assert result.stdout.count(word) == 2
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
 def test_the_bare_command_lists_core():
     result = run()
     assert result.exit_code == 0

@@ -128,6 +128,31 @@ def test_kinder_cuts_keep_multiples_and_end_with_the_problem_as_it_is_written():
     assert found == ["height=128, width=256", "height=4096, width=2048"]
 
 
+CHANNELS = """
+import torch
+from torch import nn
+batch, channels, width = 512, 64, 4096
+shape = (channels, 1)
+class Model(nn.Module):
+    def __init__(self, shape):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(shape))
+    def forward(self, x):
+        return torch.softmax(x * self.weight, dim=1)
+def get_inputs():
+    return [torch.randn(batch, channels, width)]
+def get_init_inputs():
+    return [shape]
+"""
+
+
+def test_the_first_kinder_cut_leaves_the_sizes_of_the_model_as_they_are_written():
+    reduced = reduce_problem(problem_of(CHANNELS), BUDGET)
+    assert "channels=64" not in describe_sizes(reduced, "reduced")
+    first, *_ = list_kinder_cuts(reduced, BUDGET, BUDGET)
+    assert describe_sizes(first, "reduced") == "batch=16, channels=64, width=32"
+
+
 def test_what_costs_too_much_as_it_is_written_is_no_kinder_cut():
     reduced = reduce_problem(problem_of(MATMUL), BUDGET)
     assert len(list(list_kinder_cuts(reduced, BUDGET, BUDGET))) == 1

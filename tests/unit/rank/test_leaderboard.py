@@ -1,6 +1,6 @@
 import pytest
 
-from harness.domain import Outcome, UsageError, Work
+from harness.domain import TRUNCATED, Finding, Outcome, UsageError, Work
 from harness.rank.leaderboard import rank_rows
 
 
@@ -37,6 +37,7 @@ def test_rows_are_sorted_by_fast_1_then_correctness_then_mean_speedup(evaluation
         {"suite": "other"},
         {"workload": "small"},
         {"baseline": "compile"},
+        {"extra": {"environment": (("cpu", "Another CPU"),)}},
     ],
 )
 def test_what_differs_in_the_group_never_shares_a_row(evaluation_of, change):
@@ -51,6 +52,16 @@ def test_what_was_emulated_has_a_row_of_its_own_with_correctness_and_no_speed(ev
     assert [share for _, share in rows["emulated"].fast] == [1.0] + [None] * 5
     assert (rows["emulated"].at_k[0].correct, rows["emulated"].at_k[0].fast_1) == (1.0, None)
     assert rows["cuda:0"].fast_p(1.0) == 1.0
+
+
+def test_answers_that_the_token_limit_cut_off_are_counted(evaluation_of, only_row):
+    cut_off = Finding(check=TRUNCATED, severity="note", message="cut off")
+    row = only_row(
+        evaluation_of("no_code", sample=0, extra={"findings": (cut_off,)}),
+        evaluation_of("no_code", sample=1),
+        evaluation_of("correct", 2.0, sample=2),
+    )
+    assert (row.samples, row.truncated, dict(row.outcomes)[Outcome.NO_CODE]) == (3, 1, 2)
 
 
 def test_a_problem_of_the_manifest_without_a_sample_counts_as_not_solved(evaluation_of, only_row):
@@ -124,10 +135,25 @@ def test_a_k_above_the_number_of_samples_is_an_error_that_names_the_problem(eval
         rank_rows([evaluation_of("correct", 2.0)], ks=(3,))
 
 
-def test_a_row_names_the_chips_it_was_judged_on(evaluation_of, only_row):
-    other = evaluation_of("correct", 2.0, sample=1, extra={"environment": (("cpu", "Another CPU"),)})
-    row = only_row(evaluation_of("correct", 2.0), other)
-    assert row.hardware == ("Another CPU", "Example CPU 9000")
+def test_a_row_names_the_chip_it_was_judged_on(evaluation_of, only_row):
+    row = only_row(evaluation_of("correct", 2.0), evaluation_of("no_code", problem="mul", device="none"))
+    assert (row.hardware, row.group.chip) == (("Example CPU 9000",), "Example CPU 9000")
+
+
+def test_a_sample_without_code_counts_on_every_chip_its_model_was_judged_on(evaluation_of):
+    nothing = evaluation_of("no_code", problem="mul", device="none")
+    gpus = [
+        evaluation_of("correct", 2.0, device="cuda:0", extra={"environment": (("cpu", "CPU"), ("gpu", gpu))})
+        for gpu in ("NVIDIA A100", "NVIDIA H100")
+    ]
+    rows = rank_rows([nothing, *gpus])
+    assert [(row.group.chip, row.fast_p(0.0)) for row in rows] == [("NVIDIA A100", 0.5), ("NVIDIA H100", 0.5)]
+
+
+def test_the_emulated_device_is_one_row_whatever_cpu_it_ran_on(evaluation_of, only_row):
+    other = evaluation_of("correct", device="emulated", sample=1, extra={"environment": (("cpu", "Another CPU"),)})
+    row = only_row(evaluation_of("correct", device="emulated"), other)
+    assert (row.group.chip, row.samples) == ("", 2)
 
 
 def work_of(own, without_own="changed"):

@@ -97,6 +97,7 @@ def full_evaluation(evaluation_of, timing):
                 cached=False,
                 duration_s=12.0,
                 lane="plain",
+                reason="it uses requires",
                 log="\n".join(map("line {}".format, range(99))),
             ),
             "findings": (
@@ -132,6 +133,7 @@ def test_everything_a_verdict_rests_on_is_shown(full_evaluation, width):
     text = flat(show(full_evaluation, width))
     for expected in (
         "Evaluation 42: correct",
+        "lane plain: it uses requires",
         "demo/add/0 is correct and 2.00x as fast as eager [1.90, 2.10]: faster, beyond the noise floor of 3.0%",
         "warning weights: [b]m[/b]",
         "\\x1b[31m",
@@ -267,3 +269,14 @@ def test_the_log_is_shown_where_the_build_decided_or_on_request(full_evaluation)
     assert "line 50\n" not in show(failed)
     assert "line 0\n" in show(full_evaluation, whole_log=True)
     assert "--log shows all" in str(render_log(failed.build.log, whole=False))
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_several_programs_in_the_answer_are_named_with_the_one_that_was_taken(evaluation_of, width):
+    message = "rule fence, lines 2 to 3; taken of 2 programs in the answer: the text sets the others aside"
+    note = Finding(
+        check="extraction", severity="note", message=message, evidence="not taken: rule fence, lines 9 to 10"
+    )
+    text = flat(show(evaluation_of("no_code", extra={"findings": (note,)}), width))
+    assert f"note extraction: {message}" in text
+    assert "not taken: rule fence, lines 9 to 10" in text

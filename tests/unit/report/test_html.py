@@ -83,6 +83,15 @@ def test_the_index_has_a_column_per_field_and_a_place_per_evaluation(render, eva
     assert blocks["places"] == {"details": [0, 0], "answers": [0, 0]}
 
 
+def test_kinds_of_gpu_are_sections_of_their_own(render, evaluation_of):
+    on = {gpu: {"environment": (("gpu", gpu),)} for gpu in ("NVIDIA A100", "NVIDIA H100")}
+    overview = render(*(evaluation_of("correct", 2.0, device="cuda:0", extra=extra) for extra in on.values()))[
+        "overview"
+    ]
+    assert sorted(section["chip"] for section in overview["sections"]) == sorted(on)
+    assert sorted(group["section"] for group in overview["groups"]) == [0, 1]
+
+
 def test_the_overview_counts_what_the_leaderboard_counts(render, evaluation_of):
     blocks = render(
         evaluation_of("wrong_value", sample=0),
@@ -177,7 +186,7 @@ def test_damaged_files_of_a_run_cost_only_their_answer(render, evaluation_of, tm
 
 
 def test_a_run_whose_files_are_gone_has_its_results(render, evaluation_of, tmp_path):
-    blocks = render(evaluation_of(), generated_dir=tmp_path / "nowhere", problems_dir=tmp_path / "nowhere")
+    blocks = render(evaluation_of(), generated_dir=tmp_path / "nowhere", problems_dirs=[tmp_path / "nowhere"])
     assert blocks["answers-0"]["records"]["1"]["prompt"] is None
     assert blocks["references"] == {}
 
@@ -190,9 +199,18 @@ def test_a_reference_is_embedded_only_in_the_version_that_was_judged(render, eva
     (tmp_path / "secret.py").write_text("secret")
     hostile = evaluation_of(problem="../../secret", problem_digest=sha256(b"secret").hexdigest()[:16], sample=1)
     evaluations = evaluation_of(problem_digest=digest), hostile
-    assert render(*evaluations, problems_dir=tmp_path / "problems")["references"] == {digest: "judged"}
+    assert render(*evaluations, problems_dirs=[tmp_path / "problems"])["references"] == {digest: "judged"}
     (folder / "add.py").write_text("changed")
-    assert render(problems_dir=tmp_path / "problems")["references"] == {}
+    assert render(problems_dirs=[tmp_path / "problems"])["references"] == {}
+
+
+def test_a_reference_that_was_given_as_a_file_is_read_from_its_run(render, evaluation_of, tmp_path):
+    folder = tmp_path / "generated" / "demo" / "add"
+    folder.mkdir(parents=True)
+    (folder / "add.py").write_text("judged")
+    digest = sha256(b"judged").hexdigest()[:16]
+    evaluation = evaluation_of(problem_digest=digest)
+    assert render(evaluation, generated_dir=tmp_path / "generated")["references"] == {digest: "judged"}
 
 
 def test_huge_and_strange_sources_are_cut_and_shown(render, evaluation_of):
@@ -232,6 +250,7 @@ def test_a_store_that_is_written_meanwhile_gives_one_consistent_report(tmp_path,
 
 def test_a_place_that_cannot_be_written_is_an_error_that_leaves_nothing(tmp_path, evaluation_of):
     with ResultStore.open(tmp_path) as store:
+        store.record(evaluation_of("correct", 2.0))
         (tmp_path / "file").write_text("")
         with pytest.raises(StoreError, match="choose another place with --output"):
             render_report(store, tmp_path / "file" / "report.html", now=NOW)

@@ -1,10 +1,14 @@
+import csv
 from io import StringIO
 
 import pytest
 from rich.console import Console
 
-from harness.domain import Outcome, Work
+from harness.domain import TRUNCATED, Finding, Outcome, Work
 from harness.rank.leaderboard import rank_rows
+from harness.report.csv_files import format_leaderboard
+from harness.report.records import leaderboard_record
+from harness.report.rounding import format_fixed
 from harness.report.tables import (
     WIDE_COLUMNS,
     format_time_us,
@@ -106,10 +110,21 @@ def test_the_leaderboard_shows_certificates_and_whose_work_it_was(evaluation_of)
     assert ends == {"certified": ["98%", "yes"], "partly": ["98%", "part"], "trusting": ["-", "no"]}
 
 
+@pytest.mark.parametrize("width", [80, 200])
+def test_the_leaderboard_says_how_many_answers_the_token_limit_cut_off(evaluation_of, width):
+    cut_off = Finding(check=TRUNCATED, severity="note", message="cut off")
+    rows = rank_rows([evaluation_of("no_code", extra={"findings": (cut_off,)}), evaluation_of("no_code", sample=1)])
+    text = " ".join(render(render_leaderboard(rows, wide=width > 80), width).split())
+    assert "1 of 2 answers truncated, cut off by the token limit" in text
+    assert leaderboard_record(rows[0])["truncated"] == 1
+    (group,) = csv.DictReader(StringIO(format_leaderboard(rows)))
+    assert group["truncated"] == "1"
+
+
 def test_the_markdown_leaderboard_is_a_table_whatever_a_model_is_called(evaluation_of):
     text = render_leaderboard_markdown(rank_rows([evaluation_of("correct", 2.0, model="a|b\nc")]))
     head, rule, row = text.splitlines()
-    assert row == "| a\\|b c | plain | cpp | cpu | full | 1 | 100.0% | 100.0% | 0.0% | 2.00x (1) |"
+    assert row == "| a\\|b c | plain | cpp | cpu (Example CPU 9000) | full | 1 | 100.0% | 100.0% | 0.0% | 2.00x (1) |"
     assert head.count("|") == rule.count("|") == row.count("|") - 1
 
 
@@ -119,3 +134,23 @@ def test_the_markdown_leaderboard_is_a_table_whatever_a_model_is_called(evaluati
 )
 def test_a_time_is_given_in_the_unit_that_suits_it(time_us, text):
     assert format_time_us(time_us) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (31.25, 1, "31.3"),
+        (31.35, 1, "31.4"),
+        (1.125, 2, "1.13"),
+        (2.0, 2, "2.00"),
+        (0.5, 0, "1"),
+        (float("inf"), 2, "inf"),
+    ],
+)
+def test_numbers_are_rounded_as_on_the_page(value, digits, text):
+    assert format_fixed(value, digits) == text
+
+
+def test_a_share_of_five_in_sixteen_is_rounded_up(evaluation_of):
+    evaluations = [evaluation_of("correct" if n < 5 else "timeout", problem=f"p{n}") for n in range(16)]
+    assert "31.3%" in render(render_leaderboard(rank_rows(evaluations)), 80)

@@ -7,7 +7,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.domain import Candidate, Completion, Prompt, RunManifest, SampleKey, StoreError, Usage, UsageError
+from harness.domain import (
+    Alternative,
+    Candidate,
+    Completion,
+    Extraction,
+    Prompt,
+    RunManifest,
+    SampleKey,
+    StoreError,
+    Usage,
+    UsageError,
+)
 from harness.store import generated
 
 MANIFEST = RunManifest(
@@ -67,6 +78,22 @@ def test_a_sample_has_the_files_that_people_look_for(run_dir: Path) -> None:
     assert (folder / "prompt.md").read_text() == PROMPT.text
     assert (folder / "completion.md").read_bytes() == b"Here:\r\n```\nx\n```"
     assert (folder / "candidate.py").read_text() == CANDIDATE.source
+
+
+def test_how_a_candidate_was_chosen_comes_back_and_is_replaced_with_it(run_dir: Path) -> None:
+    alternative = Alternative(rule="fence", first_line=9, last_line=12, reason="for comparison")
+    extraction = Extraction(
+        rule="joined", first_line=2, last_line=4, reason="last", joined=((6, 7),), alternatives=(alternative,)
+    )
+    candidate = Candidate(source="x\n", language="cpp", rule="joined", extraction=extraction)
+    generated.write_sample(run_dir, key=KEY, prompt=PROMPT, completion=COMPLETION, candidate=candidate, provenance={})
+    stored = generated.load_sample(run_dir, KEY).candidate
+    assert stored is not None
+    assert stored.extraction == extraction
+    generated.replace_candidate(run_dir, KEY, CANDIDATE)
+    stored = generated.load_sample(run_dir, KEY).candidate
+    assert stored is not None
+    assert (stored, stored.extraction) == (CANDIDATE, None)
 
 
 def test_a_sample_without_content_or_candidate_comes_back_so(run_dir: Path) -> None:

@@ -276,7 +276,7 @@ def start(script, *arguments):
 
 def test_two_processes_that_start_at_once_both_record_everything(results_dir):
     writers = [start(WRITE, results_dir, run, 40) for run in ("left", "right")]
-    outputs = [writer.communicate(timeout=60) for writer in writers]
+    outputs = [writer.communicate(timeout=300) for writer in writers]
     assert [error for _, error in outputs] == ["", ""]
     ids = [int(line) for output, _ in outputs for line in output.split()]
     assert sorted(ids) == list(range(1, 81))
@@ -295,7 +295,7 @@ def test_what_a_killed_process_had_recorded_is_there(results_dir, evaluation_of)
 
 
 def test_a_full_disk_is_a_store_error_and_loses_nothing(results_dir, evaluation_of):
-    output, message = start(FILL_THE_DISK, results_dir).communicate(timeout=60)
+    output, message = start(FILL_THE_DISK, results_dir).communicate(timeout=300)
     recorded = [int(line) for line in output.split()]
     assert recorded
     assert "make room on that disk" in message
@@ -310,6 +310,6 @@ def test_another_users_read_only_folder_can_be_browsed(evaluation_of):
         with ResultStore.open(results_dir) as store:
             store.record(evaluation_of())
         results_dir.chmod(0o555)
-        output, message = start(COUNT_AS_NOBODY, results_dir).communicate(timeout=60)
+        output, message = start(COUNT_AS_NOBODY, results_dir).communicate(timeout=300)
         results_dir.chmod(0o755)
     assert (output, message) == ("1\n", "")

@@ -64,15 +64,15 @@ CORRECTNESS = st.builds(
     truth=st.sampled_from(["float64", "reference"]),
 )
 FINDINGS = st.builds(Finding, check=TEXT, severity=st.sampled_from(["note", "warning"]), message=TEXT, evidence=TEXT)
-TIMES = tuple(f"{side}_{clock}_us" for side in ("baseline", "candidate") for clock in ("claim", "judge", "copy"))
+TIMES = tuple(
+    f"{side}_{clock}_us"
+    for side in ("baseline", "candidate")
+    for clock in ("claim", "judge", "copy", "wake", "snapshot")
+)
 BLOCKS = st.builds(
     Block,
     calls=st.integers(1, 100),
     **dict.fromkeys(TIMES, NUMBER),
-    baseline_awake_us=st.none() | NUMBER,
-    candidate_awake_us=st.none() | NUMBER,
-    baseline_busy_us=st.none() | NUMBER,
-    candidate_busy_us=st.none() | NUMBER,
 )
 BUILDS = st.builds(
     BuildSummary,
@@ -89,7 +89,6 @@ CONDITIONS = st.builds(
     clock_high_mhz=st.none() | NUMBER,
     temperature_c=st.none() | NUMBER,
     throttle_reasons=st.lists(TEXT, max_size=2).map(tuple),
-    device_slowdown=st.none() | NUMBER,
     disturbed=TEXT,
 )
 PLAUSIBILITY = st.builds(
@@ -170,7 +169,7 @@ def store(tmp_path_factory):
         yield opened
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(evaluations(), TEXT.filter(lambda text: text.isprintable()))
 def test_an_evaluation_comes_back_exactly_as_it_was_recorded(store, evaluation, source):
     evaluation_id = store.record(evaluation, source)
@@ -179,7 +178,7 @@ def test_an_evaluation_comes_back_exactly_as_it_was_recorded(store, evaluation, 
     assert (found.id, found.evaluation) == (evaluation_id, evaluation)
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(evaluations())
 def test_the_flat_row_says_the_same_as_the_evaluation(store, evaluation):
     evaluation_id = store.record(evaluation)
@@ -197,9 +196,9 @@ def test_the_flat_row_says_the_same_as_the_evaluation(store, evaluation):
     assert row.message == evaluation.message.replace("\udcff", "?")
 
 
-@pytest.mark.parametrize("busy_us", [(None, None), (0.0, 0.0), (None, 0.0)])
-def test_blocks_of_zeros_and_of_nothing_are_told_apart(store, evaluation_of, busy_us):
+@pytest.mark.parametrize("copy_us", [(None, None), (0.0, 0.0), (None, 0.0)])
+def test_blocks_of_zeros_and_of_nothing_are_told_apart(store, evaluation_of, copy_us):
     evaluation = evaluation_of("correct", 2.0)
-    blocks = tuple(Block(calls=1, **dict.fromkeys(TIMES, 0.0), candidate_busy_us=value) for value in busy_us)
+    blocks = tuple(Block(calls=1, **dict.fromkeys(TIMES, 0.0) | {"candidate_copy_us": value}) for value in copy_us)
     timed = replace(evaluation, timing=replace(evaluation.timing, blocks=blocks))
     assert store.get(store.record(timed)).evaluation == timed

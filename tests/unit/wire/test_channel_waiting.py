@@ -28,17 +28,17 @@ def stop():
 def test_a_message_that_is_there_is_taken_without_looking_around(line):
     ours, theirs = line
     theirs.send({"kind": "x"})
-    assert ours.receive(timeout_s=1.0, while_waiting=stop)[0] == {"kind": "x"}
+    assert ours.receive(timeout_s=30.0, while_waiting=stop)[0] == {"kind": "x"}
 
 
 def test_the_arrival_of_a_message_is_told_once_it_is_whole_and_before_it_is_read(line):
     ours, theirs = line
     theirs.send({"kind": "x"})
     arrived = []
-    assert ours.receive(timeout_s=1.0, on_arrival=lambda: arrived.append(1))[0] == {"kind": "x"}
+    assert ours.receive(timeout_s=30.0, on_arrival=lambda: arrived.append(1))[0] == {"kind": "x"}
     theirs.send_signal((4).to_bytes(4, "big") + bytes(4) + b"junk")
     with pytest.raises(WireError):
-        ours.receive(timeout_s=1.0, on_arrival=lambda: arrived.append(2))
+        ours.receive(timeout_s=30.0, on_arrival=lambda: arrived.append(2))
     assert arrived == [1, 2]
 
 
@@ -52,8 +52,8 @@ def test_looking_around_goes_on_until_the_time_is_over(line):
     ours, _ = line
     looks = []
     with pytest.raises(WorkerTimeout):
-        ours.receive(timeout_s=0.4, while_waiting=lambda: looks.append(time.monotonic()))
-    assert 2 <= len(looks) <= 8
+        ours.receive(timeout_s=1.0, while_waiting=lambda: looks.append(1))
+    assert 2 <= len(looks) <= 20
 
 
 def test_a_message_that_trickles_in_does_not_keep_anyone_from_looking(line):

@@ -61,7 +61,7 @@ def test_a_tree_that_is_not_ours_is_refused_or_gives_a_plain_value(tree):
     "tree",
     [
         None, [], {}, {"t": 0, "v": 1}, {"t": 1}, {"t": -1}, {"t": True}, {"t": "0"}, {"list": {}}, {"tuple": None},
-        {"dict": [["a"]]}, {"dict": [[1, {"v": 1}]]}, {"v": []}, {"v": {}}, {"new": 1}, {"list": [{}]},
+        {"dict": [["a"]]}, {"dict": [[1.5, {"v": 1}]]}, {"v": []}, {"v": {}}, {"new": 1}, {"list": [{}]},
     ],
 )  # fmt: skip
 def test_a_malformed_tree_is_refused(tree):

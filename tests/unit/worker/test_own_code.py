@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -63,7 +62,7 @@ def count_after(process, command):
 
 def stop(pid):
     os.kill(pid, signal.SIGSTOP)
-    time.sleep(0.02)
+    os.waitpid(pid, os.WUNTRACED)
 
 
 def test_code_of_its_own_counts_whenever_it_has_run(process):

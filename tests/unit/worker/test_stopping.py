@@ -48,11 +48,13 @@ HIDES_ITS_WORK = """
 def work(*_):
     burn(0.005)
     os.wait()
+    say_ready()
 signal.signal(signal.SIGUSR1, work)
-if os.fork() == 0:
+child = os.fork()
+if child == 0:
     burn(0.1)
     os._exit(0)
-time.sleep(0.5)
+os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
 say_ready()
 wait()
 """
@@ -65,27 +67,40 @@ wait()
 
 
 @pytest.fixture
-def start():
-    running = []
-
-    def run(program):
-        process = subprocess.Popen(
-            [sys.executable, "-c", START + program], stdout=subprocess.PIPE, text=True, start_new_session=True
-        )
-        running.append(process)
-        assert process.stdout.readline() == "ready\n"
-        return process.pid
-
-    yield run
-    for process in running:
+def running():
+    """Processes that `start` has started, by number; all of them end with the test."""
+    processes = {}
+    yield processes
+    for process in processes.values():
         for pid in find_tree(process.pid):
             os.kill(pid, signal.SIGKILL)
         process.wait()
         process.stdout.close()
 
 
+@pytest.fixture
+def start(running):
+    def run(program):
+        process = subprocess.Popen(
+            [sys.executable, "-c", START + program], stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+        running[process.pid] = process
+        assert process.stdout.readline() == "ready\n"
+        return process.pid
+
+    return run
+
+
 def pause(held, pid):
-    return held.pause({"process": pid, "places": []})
+    return held.pause({"process": pid, "places": [], "patience_s": 1.0, "watches_use": True})
+
+
+def continue_and_stop(process):
+    """Has HIDES_ITS_WORK work once."""
+    process.send_signal(signal.SIGUSR1)
+    process.send_signal(signal.SIGCONT)
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGSTOP)
 
 
 def is_restless(held, pid):
@@ -100,7 +115,7 @@ def test_what_is_stopped_stays_so_and_is_not_restless(start):
         assert pause(held, pid)["running"] == 0
         assert {state_of(process, process) for process in find_tree(pid)} == {"T"}
         time.sleep(0.01)
-        held.resume(pid, None)
+        held.resume()
     assert not is_restless(held, pid)
 
 
@@ -112,31 +127,25 @@ def test_who_is_orphaned_by_an_end_that_cannot_be_stopped_is_stopped_again(start
     time.sleep(0.2)
     states = {state_of(process, process) for process in held._processes}
     assert states <= {"T", "Z", ""}
-    held.resume(pid, None)
+    held.resume()
     assert held._times_restless == 0
 
 
-def test_work_of_a_continued_process_is_seen_whoever_is_reaped_meanwhile(start):
+def test_work_of_a_continued_process_is_seen_whoever_is_reaped_meanwhile(start, running):
     pid = start(HIDES_ITS_WORK)
     held = Held(pid)
     assert pause(held, pid)["running"] == 0
-    os.kill(pid, signal.SIGUSR1)
-    os.kill(pid, signal.SIGCONT)
-    time.sleep(0.05)
-    os.kill(pid, signal.SIGSTOP)
+    continue_and_stop(running[pid])
     assert len(find_tree(pid)) == 1  # the child has been reaped
-    held.resume(pid, None)
+    held.resume()
     assert held._times_restless == 1
 
 
-def test_who_is_restless_three_times_does_not_let_itself_be_stopped(start):
+def test_who_is_restless_three_times_does_not_let_itself_be_stopped(start, running):
     pid = start(HIDES_ITS_WORK.replace("os.wait()", "pass"))
     held = Held(pid)
     for _ in range(3):
         assert pause(held, pid)["running"] == 0
-        os.kill(pid, signal.SIGUSR1)
-        os.kill(pid, signal.SIGCONT)
-        time.sleep(0.05)
-        os.kill(pid, signal.SIGSTOP)
-        held.resume(pid, None)
+        continue_and_stop(running[pid])
+        held.resume()
     assert is_restless(held, pid)

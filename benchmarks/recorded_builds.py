@@ -1,0 +1,170 @@
+"""How many recorded CUDA kernels of models the fast build lane takes, why not the others, and what it makes of them.
+
+    python benchmarks/recorded_builds.py FOLDER [--compile N] [--jobs N] [--cache FOLDER] [--seed N] [--verbose]
+
+FOLDER holds one folder for each run with programs `*_kernel.py`, as KernelBench records them. Each is imported in a
+confined process in which `load_inline` only writes down what it was asked for. Without --compile the sources are only
+looked at: the row of a run counts those the lane takes, and the reasons for the rest. With it, N of them (0: all) are
+built, by the fast lane where it can; the last rows are those that build, and those that do not.
+Needs nvcc and a CUDA build of torch, and no GPU. Goals: the fast lane decides 95 % of those that build, 90 % of those
+that do not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.build import Builder, default_cache_folder, probe_toolchain
+from harness.build.diagnose import name_first_error
+from harness.build.fast import prepare_fast
+from harness.build.plan import write_plan
+from harness.domain import BuildRequest, BuildResult
+from harness.judge.confinement import clean_environment, interpreter_folders, probe_confinement
+from harness.judge.requests import parse_build_request
+
+GOALS = {"built": 0.95, "failed": 0.90}
+CAPTURE = """
+import json, os, sys
+from pathlib import Path
+from harness.worker.recorder import Recorder
+class Anything:
+    def __getattr__(self, name): return self
+    def __call__(self, *args, **kwargs): return self
+class Catcher(Recorder):
+    def _build(self, request):
+        caught.append(request)
+        return Anything()
+for path in sys.argv[2:]:
+    child = os.fork()
+    if child == 0:
+        caught, error = [], ""
+        Catcher(None, Path("."), None, None).install()
+        try:
+            exec(compile(Path(path).read_text(), path, "exec"), {"__name__": "candidate"})
+        except BaseException as problem:
+            error = f"{type(problem).__name__}: {problem}"
+        with open(sys.argv[1], "a") as file:
+            file.write(json.dumps({"path": path, "requests": caught, "error": error[:200]}) + "\\n")
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """One build that a recorded program asks for."""
+
+    run: str
+    program: str
+    request: BuildRequest
+
+
+def main() -> None:
+    options = parse_options()
+    toolchain = probe_toolchain()
+    if not toolchain.can_build_cuda:
+        raise SystemExit("this needs nvcc and a CUDA build of torch")
+    recorded = [one for one in capture(options.folder) if one.request.needs_cuda]
+    walls = probe_confinement("auto")
+    builder = Builder(
+        cache=options.cache, toolchain=toolchain, wrap=walls.wrap, readable=interpreter_folders(),
+        environment=clean_environment,
+    )  # fmt: skip
+    builder.expect_many(at_once=True)
+    print_reasons(recorded, builder)
+    if options.compile is None:
+        return
+    sample = random.Random(options.seed).sample(recorded, options.compile or len(recorded))
+    with ThreadPoolExecutor(options.jobs) as pool:
+        results = list(pool.map(lambda one: builder.build(one.request), sample))
+    if options.verbose:
+        for one, result in zip(sample, results, strict=True):
+            print(describe(one, result))
+    print_results(results)
+
+
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--compile", type=int, metavar="N", help="build N of them; 0: all")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="builds at a time")
+    parser.add_argument("--cache", type=Path, default=default_cache_folder(), help="folder of built libraries")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--verbose", action="store_true", help="a line for each build")
+    return parser.parse_args()
+
+
+def capture(folder: Path) -> Iterator[Recorded]:
+    """What the programs below a folder ask the compiler for."""
+    paths = sorted(map(str, folder.resolve().glob("**/*_kernel.py")))
+    if not paths:
+        raise SystemExit(f"no *_kernel.py below {folder}")
+    with tempfile.TemporaryDirectory() as name:
+        out = Path(name) / "requests"
+        walls = probe_confinement("auto")
+        command = walls.wrap(
+            [sys.executable, "-c", CAPTURE, str(out), *paths],
+            readable=[*interpreter_folders(), folder.resolve(), Path(__file__).resolve().parents[1]],
+            writable=[Path(name)],
+        )
+        finished = subprocess.run(
+            command, env=clean_environment(), capture_output=True, text=True, check=False, cwd=name
+        )
+        if finished.returncode != 0:
+            raise SystemExit(finished.stderr[-3000:])
+        lines = [json.loads(line) for line in out.read_text().splitlines()]
+    for line in lines:
+        path = Path(line["path"])
+        if not line["requests"]:
+            print(f"{path.parent.name}/{path.name} asks for no build: {line['error'] or 'no load_inline'}")
+        for request in line["requests"]:
+            yield Recorded(run=path.parent.name, program=path.name, request=parse_build_request(request))
+
+
+def print_reasons(recorded: list[Recorded], builder: Builder) -> None:
+    rows: dict[str, Counter[str]] = defaultdict(Counter)
+    for one in recorded:
+        rows[one.run][find_reason(one.request, builder)] += 1
+    for run, reasons in sorted(rows.items()):
+        others = ", ".join(f"{count}: {reason}" for reason, count in reasons.most_common() if reason)
+        print(f"{run:28}{reasons['']:5} of {reasons.total():4} sources are taken  {others}", flush=True)
+
+
+def find_reason(request: BuildRequest, builder: Builder) -> str:
+    """Why the fast lane does not take a request; nothing of it is compiled. "" where it does."""
+    assert builder._kits is not None
+    with tempfile.TemporaryDirectory() as name:
+        work = Path(name) / "work"
+        work.mkdir()
+        write_plan(request, work, builder.toolchain.architecture)
+        fast = prepare_fast(request, work, builder._kits)
+    return fast if isinstance(fast, str) else ""
+
+
+def describe(one: Recorded, result: BuildResult) -> str:
+    error = "" if result.extension else f"; {name_first_error(result.log)}"
+    return f"{one.run}/{one.program}: {result.status} {result.lane} {result.duration_s:.1f} s {result.reason}{error}"
+
+
+def print_results(results: list[BuildResult]) -> None:
+    for kind, goal in GOALS.items():
+        own = [result for result in results if (result.extension is not None) == (kind == "built")]
+        fast = sum(result.lane == "fast" for result in own)
+        reasons = Counter(result.reason.partition(":")[0] for result in own if result.lane != "fast")
+        share = f"{100 * fast / len(own):.1f} %" if own else "none"
+        print(f"{kind:28}{fast:5} of {len(own):4} by the fast lane: {share} (goal {100 * goal:.0f} %)  {dict(reasons)}")
+
+
+if __name__ == "__main__":
+    main()

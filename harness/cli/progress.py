@@ -1,0 +1,133 @@
+"""Shows on stderr how far an evaluation is: bars in a terminal, a line every ten seconds elsewhere."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+REASONS_SHOWN = 2  # why builds were slow
+LINE_EVERY_S = 10.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Step:
+    """Building or judging: `done` of `total`, of which `worked` took their time (the others were there already)."""
+
+    total: int
+    done: int = 0
+    worked: int = 0
+    note: str = ""
+    began_s: float = field(default_factory=time.monotonic)
+    advanced_s: float = field(default_factory=time.monotonic)
+
+    def advance(self, *, done: int, worked: int, note: str) -> None:
+        self.done, self.worked, self.note, self.advanced_s = done, worked, note, time.monotonic()
+
+    def estimate_s(self) -> float | None:
+        """Seconds left, by what those that are finished took; None while none is."""
+        if not self.worked or self.done >= self.total:
+            return None
+        return (time.monotonic() - self.began_s) / self.worked * (self.total - self.done)
+
+    def describe_rest(self) -> str:
+        left_s = self.estimate_s()
+        if left_s is None:
+            return ""
+        return f"about {left_s / 60:.0f} min left" if left_s >= 90 else f"about {left_s:.0f} s left"
+
+
+def count_finished(counts: dict[str, int]) -> int:
+    """Builds that took their time."""
+    return sum(counts.get(status, 0) for status in ("built", "failed", "timeout"))
+
+
+def describe_builds(counts: dict[str, int], waiting: int) -> str:
+    """Builds so far in a few words: what was built, found in the cache, and failed, in which lanes, and how many
+    candidates wait."""
+    failed = sum(counts.get(status, 0) for status in ("failed", "refused", "timeout"))
+    found = f"{counts.get('built', 0)} built, {counts.get('cached', 0)} cached, {failed} failed, {waiting} waiting"
+    lanes = describe_lanes(counts)
+    return f"{found}; {lanes}" if lanes else found
+
+
+def describe_lanes(counts: dict[str, int]) -> str:
+    """How many were compiled in each lane, and why not in the fast one, the commonest reason first."""
+    lanes = ", ".join(f"{number} {lane}" for number, lane in _count_by(counts, "lane "))
+    reasons = [f"{number}: {reason}" for number, reason in _count_by(counts, "reason ")]
+    return lanes + (f" ({'; '.join(reasons[:REASONS_SHOWN])})" if reasons else "")
+
+
+def _count_by(counts: dict[str, int], prefix: str) -> list[tuple[int, str]]:
+    """(count, name) of what begins so, the largest count first."""
+    found = [(number, name.removeprefix(prefix)) for name, number in counts.items() if name.startswith(prefix)]
+    return sorted(found, key=lambda entry: -entry[0])
+
+
+ShownSteps = tuple[Callable[[], None], Callable[[str], None]]
+
+
+@contextmanager
+def show_steps(build: Step, judge: Step, *, line_every_s: float = LINE_EVERY_S) -> Iterator[ShownSteps]:
+    """Shows both steps until the end of the block; gives what is to be called when one of them has
+    advanced, and what prints a line beside them."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    shown = _show_bars(build, judge, console) if console.is_terminal else _print_lines(build, judge, line_every_s)
+    with shown as steps:
+        yield steps
+
+
+@contextmanager
+def _show_bars(build: Step, judge: Step, console: Console) -> Iterator[ShownSteps]:
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description:<8}"), BarColumn(bar_width=8), TimeElapsedColumn())
+    with Progress(*columns, TextColumn("{task.fields[note]}"), console=console) as progress:
+        bars = [(progress.add_task(name, total=step.total, note=""), step) for name, step in _name(build, judge)]
+
+        def refresh() -> None:
+            for bar, step in bars:
+                notes = filter(None, (step.note, step.describe_rest()))
+                progress.update(bar, completed=step.done, note=", ".join(notes))
+
+        refresh()
+        yield refresh, lambda line: progress.console.print(line, soft_wrap=True, markup=False)
+
+
+@contextmanager
+def _print_lines(build: Step, judge: Step, every_s: float) -> Iterator[ShownSteps]:
+    ended = threading.Event()
+
+    def print_line() -> None:
+        parts = []
+        for name, step in _name(build, judge):
+            rest = step.describe_rest()
+            parts.append(f"{name}: {step.note}{f', {rest}' if rest else ''}")
+        typer.echo("; ".join(parts), err=True)
+
+    def repeat() -> None:
+        while not ended.wait(every_s):
+            print_line()
+
+    thread = threading.Thread(target=repeat, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield lambda: None, lambda line: typer.echo(line, err=True)
+    finally:
+        ended.set()
+        thread.join()
+        print_line()
+
+
+def _name(build: Step, judge: Step) -> tuple[tuple[str, Step], tuple[str, Step]]:
+    return ("building", build), ("judging", judge)

@@ -1,0 +1,110 @@
+"""Tries every way to build an extension on this machine with a small one, and makes what the fast ways need."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from harness.build import Builder, Toolchain, default_cache_folder
+from harness.build.diagnose import name_first_error
+from harness.domain import EMULATED, BuildRequest, BuildResult, BuildToolError
+from harness.emulate import Emulation, find_target
+from harness.judge.confinement import clean_environment, interpreter_folders, probe_confinement
+
+_CUDA = """
+#include <torch/extension.h>
+__global__ void twice(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = 2.0f * x[i];
+}
+torch::Tensor run(torch::Tensor x) {
+  auto y = torch::empty_like(x);
+  twice<<<(x.numel() + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.numel());
+  return y;
+}
+"""
+_CUDA_REQUEST = BuildRequest(
+    name="lane", cpp_sources=("torch::Tensor run(torch::Tensor x);",), cuda_sources=(_CUDA,), functions=(("run", ""),)
+)
+_CPP_REQUEST = BuildRequest(
+    name="lane", cpp_sources=("torch::Tensor run(torch::Tensor x) { return x + x; }",), functions=(("run", ""),)
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneTrial:
+    """One way to build. `found`: how it went, or why it is not taken here."""
+
+    name: str
+    works: bool
+    found: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lane:
+    language: Literal["cuda", "cpp"]
+    lane: Literal["fast", "plain", "emulated"]
+
+    @property
+    def request(self) -> BuildRequest:
+        """A name for each lane, since all share one cache."""
+        request = _CUDA_REQUEST if self.language == "cuda" else _CPP_REQUEST
+        return replace(request, name=f"{self.lane}_lane")
+
+
+def try_lanes(toolchain: Toolchain, cache: Path | None, confinement: str = "auto") -> list[LaneTrial]:
+    """All lanes that this machine has compilers for, several at a time. Takes minutes where no kit is there yet, and
+    seconds afterwards."""
+    lanes = list(_list_lanes(toolchain))
+    walls = probe_confinement(confinement)
+
+    def attempt(lane: _Lane) -> LaneTrial:
+        builder = Builder(
+            cache=cache or default_cache_folder(), toolchain=toolchain, wrap=walls.wrap,
+            readable=interpreter_folders(), environment=clean_environment, fast=lane.lane == "fast",
+            emulate=Emulation(target=find_target()) if lane.lane == EMULATED else None,
+        )  # fmt: skip
+        builder.expect_many(at_once=True)
+        return _try(builder, lane)
+
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        return list(pool.map(attempt, lanes))
+
+
+def _list_lanes(toolchain: Toolchain) -> Iterator[_Lane]:
+    if toolchain.compiler_version is None:
+        return
+    if toolchain.can_build_cuda:
+        yield _Lane(language="cuda", lane="fast")
+        yield _Lane(language="cuda", lane="plain")
+    yield _Lane(language="cuda", lane="emulated")
+    yield _Lane(language="cpp", lane="fast")
+    yield _Lane(language="cpp", lane="plain")
+
+
+def _try(builder: Builder, lane: _Lane) -> LaneTrial:
+    name = f"{lane.language} {lane.lane}"
+    try:
+        result = builder.build(lane.request)
+        if result.extension is None or result.lane != lane.lane:
+            # What is kept may be old: the machine can have changed.
+            fresh = f"// {time.time_ns()}\n"
+            result = builder.build(replace(lane.request, cpp_sources=(fresh + lane.request.cpp_sources[0],)))
+    except BuildToolError as error:
+        return LaneTrial(name=name, works=False, found=str(error))
+    works = result.extension is not None and result.lane == lane.lane
+    return LaneTrial(name=name, works=works, found=_describe_time(result) if works else _describe_failure(result))
+
+
+def _describe_time(result: BuildResult) -> str:
+    return "kept from before" if result.status == "cached" else f"{result.duration_s:.0f} s"
+
+
+def _describe_failure(result: BuildResult) -> str:
+    error = name_first_error(result.log) if result.extension is None else ""
+    return f"{result.reason} {error}".strip()

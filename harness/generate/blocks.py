@@ -1,0 +1,279 @@
+"""The blocks of a raw answer that may hold a program, each with its lines and the rule that reads it.
+
+- `fence`: a closed code block as CommonMark sees it (any tag, backticks or tildes, inside lists and quotes).
+- `loose_fence`: lines between two fence lines that CommonMark pairs otherwise (a stray fence before the program, a
+  draft that was never closed, a fence indented too far).
+- `unclosed_fence`: the text after the last fence line, when the answer ends without closing it.
+- `html`: the text of a `<pre>` element. `json`: a string in an answer, or in a fence, that is JSON.
+- `tool_call`: an argument of a tool call, as JSON (`tool_calls`, `<tool_call>`) or as a `<parameter>` element.
+- `diff`: a patch that holds every line of a file. A patch of an earlier block is not applied.
+- `bare_file`: the whole answer, without any fence around it; `bare_part`: the lines of it that are a program.
+
+Reasoning holds no blocks: what stands between `<think>` and `</think>`, before a first `</think>`, after a `<think>`
+that nothing closes, or before the `final` channel of a model that answers in channels. Text without any such tag is all
+answer.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Literal
+
+from markdown_it import MarkdownIt
+
+Rule = Literal[
+    "fence", "loose_fence", "unclosed_fence", "html", "json", "tool_call", "diff", "bare_file", "bare_part",
+    "unparsable_fence", "joined",
+]  # fmt: skip
+
+# A quoted tag is talk about tags. Three backticks before a tag are a fence that ends there, not a quotation.
+_NOT_QUOTED = r"(?<![\"'])(?<!(?<!``)`)"
+_TAG = re.compile(
+    rf"^[ \t]*<(?P<open>think(?:ing)?)>|{_NOT_QUOTED}</think(?:ing)?>"
+    r"|<\|channel\|>(?:(?P<channel>analysis|commentary)|final)\b[^<\n]{0,80}<\|message\|>",
+    re.IGNORECASE | re.MULTILINE,
+)
+_FENCE_LINE = re.compile(r"^[ \t>]*(?:`{3,}[^`]*|~{3,}.*)$")
+_ELEMENT = re.compile(r"<(?P<end>/?)(?P<name>pre|tool_call|parameter)\b(?P<rest>[^<>\n]{0,200})>", re.IGNORECASE)
+_MARKUP = re.compile(r"</?(?:code|span)\b[^<>\n]{0,200}>", re.IGNORECASE)
+_HUNK = re.compile(r"@@ -[01](?:,\d+)? \+1(?:,\d+)? @@")
+# Tags and end-of-text tokens that stand on the line of a closing fence, and invisible characters of a web page.
+_AFTER_FENCE = re.compile(
+    r"^([ \t>]*(?:`{3,}|~{3,}))(?:</(?!think)\w{1,40}>|<[|\uff5c][^<>\n]{1,40}[|\uff5c]>)+[ \t]*$", re.M
+)
+_INVISIBLE = ("\ufeff", "\u200b", "\u2060")
+_DEEPEST_JSON = 20
+_SEEN_LINES, _SEEN_COLUMNS = 30, 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A possible program and its lines in the whole text: `start` to `end` (excluded, from 0) without its fences,
+    `outer_start` to `outer_end` with them. `info`: its info string, or the key of a JSON string."""
+
+    source: str
+    rule: Rule
+    start: int
+    end: int
+    outer_start: int
+    outer_end: int
+    info: str = ""
+    closed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One stretch of answer: its lines, the number of lines before it, its blocks, the lines that look like fences."""
+
+    text: str
+    first_line: int
+    lines: tuple[str, ...]
+    fences: tuple[int, ...]
+    fenced: tuple[Block, ...]
+    others: tuple[Block, ...] = field(default=())
+
+    @classmethod
+    def read(cls, text: str, first_line: int = 0) -> Answer:
+        lines = tuple(text.removesuffix("\n").split("\n"))
+        fences = tuple(number for number, line in enumerate(lines) if _FENCE_LINE.match(line))
+        fenced = tuple(_read_fenced(text, lines, first_line))
+        others = (*_read_elements(text, first_line, fenced), *_read_data(text, lines, first_line, fenced))
+        return cls(text, first_line, lines, fences, fenced, others)
+
+    @property
+    def closed(self) -> tuple[Block, ...]:
+        return tuple(block for block in self.fenced if block.closed)
+
+    def before(self, block: Block) -> str:
+        """The text right before a block, back to the fence line before it."""
+        start = max(block.outer_start - self.first_line, 0)
+        place = bisect_left(self.fences, start)
+        previous = self.fences[place - 1] + 1 if place else 0
+        return self._join(max(previous, start - _SEEN_LINES), start)
+
+    def after(self, block: Block) -> str:
+        """The text right after a block, up to the next fence line."""
+        end = block.outer_end - self.first_line
+        place = bisect_left(self.fences, end)
+        following = self.fences[place] if place < len(self.fences) else len(self.lines)
+        return self._join(end, min(following, end + _SEEN_LINES))
+
+    def proses(self) -> Iterator[str]:
+        """The text outside of closed fences."""
+        start = 0
+        for block in self.closed:
+            yield "\n".join(self.lines[start : block.outer_start - self.first_line])
+            start = block.outer_end - self.first_line
+        yield "\n".join(self.lines[start:])
+
+    def _join(self, start: int, end: int) -> str:
+        return "\n".join(line[:_SEEN_COLUMNS].lstrip("> \t") for line in self.lines[start:end])
+
+    def cut(self, start: int, end: int, rule: Rule) -> Block:
+        """Lines of this answer, counted from its own first one, as a block."""
+        source = "".join(f"{line}\n" for line in _dedent(self.lines[start:end]))
+        first, last = self.first_line + start, self.first_line + end
+        return Block(source=source, rule=rule, start=first, end=last, outer_start=first - 1, outer_end=last + 1)
+
+
+def normalise(text: str) -> str:
+    """Line ends become `\\n` (a carriage return inside a C++ string would not survive the compiler anyway), characters
+    that cannot be encoded are replaced, invisible ones of no width dropped."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    for character in _INVISIBLE:
+        text = text.replace(character, "")
+    return _AFTER_FENCE.sub(r"\1", text.encode("utf-8", "replace").decode("utf-8"))
+
+
+def split_answers(text: str) -> Iterator[tuple[str, int]]:
+    """The stretches of `text` outside of any reasoning, each with the number of lines before it.
+
+    A stretch is an answer when it begins at the start or after a closing tag, and ends at an opening tag or the end.
+    """
+    begin, line, after_reasoning = 0, 0, True
+    for tag in _TAG.finditer(text):
+        opens = tag["open"] is not None or tag["channel"] is not None
+        if after_reasoning and opens:
+            yield text[begin : tag.start()], line
+        line += text.count("\n", begin, tag.end())
+        begin, after_reasoning = tag.end(), not opens
+    if after_reasoning:
+        yield text[begin:], line
+
+
+def _dedent(lines: tuple[str, ...]) -> tuple[str, ...]:
+    """Unlike `textwrap.dedent` it leaves blank lines as they are: they may stand in a string of the program."""
+    indents = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line.strip()]
+    shared = min(indents, key=len, default="")
+    return tuple(line.removeprefix(shared) for line in lines)
+
+
+@cache
+def _make_parser() -> MarkdownIt:
+    """Only the rules that decide where a fence stands: a tag such as <vector> must not open an HTML block."""
+    parser = MarkdownIt("zero").enable(["fence", "code", "blockquote", "list"])
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    return parser
+
+
+def _read_fenced(text: str, lines: tuple[str, ...], first_line: int) -> Iterator[Block]:
+    for token in _make_parser().parse(text):
+        if token.type != "fence" or token.map is None:
+            continue
+        opening, end = token.map
+        closed = end - 1 > opening and _closes(lines[end - 1], token.markup)
+        yield Block(
+            source=token.content,
+            rule="fence" if closed else "unclosed_fence",
+            start=first_line + opening + 1,
+            end=first_line + (end - 1 if closed else end),
+            outer_start=first_line + opening,
+            outer_end=first_line + end,
+            info=token.info,
+            closed=closed,
+        )
+
+
+def _closes(line: str, markup: str) -> bool:
+    marks = line.strip(" \t>")
+    return marks.startswith(markup) and not marks.strip(markup[0])
+
+
+def _read_elements(text: str, first_line: int, fenced: tuple[Block, ...]) -> Iterator[Block]:
+    """The contents of `<pre>`, `<tool_call>` and `<parameter>` elements outside of fences. They are not nested."""
+    starts = [block.outer_start for block in fenced]
+    opened: re.Match[str] | None = None
+    line, counted, opened_line = first_line, 0, 0
+    for tag in _ELEMENT.finditer(text):
+        line, counted = line + text.count("\n", counted, tag.start()), tag.start()
+        place = bisect_right(starts, line)
+        if place and line < fenced[place - 1].outer_end:
+            continue
+        if not tag["end"]:
+            opened, opened_line = tag, line
+        elif opened is not None and opened["name"].lower() == tag["name"].lower():
+            yield from _read_element(opened, text[opened.end() : tag.start()], opened_line, line)
+            opened = None
+
+
+def _read_element(tag: re.Match[str], content: str, first: int, last: int) -> Iterator[Block]:
+    name = tag["name"].lower()
+    if name == "tool_call":
+        yield from _read_json(content, "tool_call", first, last + 1)
+        return
+    if name == "pre":
+        content = html.unescape(_MARKUP.sub("", content)).replace("\xa0", " ")
+    rule: Rule = "html" if name == "pre" else "tool_call"
+    source = content.removeprefix("\n").rstrip() + "\n"
+    yield Block(source=source, rule=rule, start=first, end=last + 1, outer_start=first, outer_end=last + 1,
+                info=tag["rest"])  # fmt: skip
+
+
+def _read_data(text: str, lines: tuple[str, ...], first_line: int, fenced: tuple[Block, ...]) -> Iterator[Block]:
+    """The strings of JSON, and whole files in patches: in fences, or the whole answer."""
+    if text.strip()[:1] in ("{", "["):
+        rule: Rule = "tool_call" if '"arguments"' in text else "json"
+        yield from _read_json(text, rule, first_line, first_line + len(lines))
+    for block in fenced:
+        if block.source.lstrip()[:1] in ("{", "["):
+            yield from _read_json(block.source, "json", block.start, block.end)
+        elif block.info.startswith(("diff", "patch")) and _is_whole_file(block.source):
+            yield replace(block, source=_read_new_side(block.source), rule="diff")
+
+
+def _read_json(text: str, rule: Rule, first: int, last: int) -> Iterator[Block]:
+    try:
+        value = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return
+    for key, string in _list_strings(value, "", 0):
+        for source in _list_sources(string):
+            yield Block(
+                source=source, rule=rule, start=first, end=last, outer_start=first - 1, outer_end=last + 1, info=key
+            )
+
+
+def _list_strings(value: object, key: str, depth: int) -> Iterator[tuple[str, str]]:
+    """The strings in a JSON value with their keys; JSON in a string is looked into, as arguments of a call are."""
+    if depth > _DEEPEST_JSON:
+        return
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _list_strings(inner, name, depth + 1)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _list_strings(inner, key, depth + 1)
+    elif isinstance(value, str):
+        try:
+            arguments = json.loads(value, strict=False) if value.lstrip()[:1] == "{" else None
+        except (ValueError, RecursionError):
+            arguments = None
+        if isinstance(arguments, dict):
+            yield from _list_strings(arguments, key, depth + 1)
+        else:
+            yield key, value
+
+
+def _list_sources(string: str) -> Iterator[str]:
+    """A string, or the fences in it."""
+    string = normalise(string)
+    fenced = [block.source for block in _read_fenced(string, tuple(string.split("\n")), 0)] if "```" in string else []
+    yield from fenced or [string if string.endswith("\n") else f"{string}\n"]
+
+
+def _is_whole_file(patch: str) -> bool:
+    hunks = [line for line in patch.split("\n") if line.startswith("@@")]
+    return not hunks or (len(hunks) == 1 and _HUNK.match(hunks[0]) is not None)
+
+
+def _read_new_side(patch: str) -> str:
+    """The file that a patch of a whole file gives."""
+    header = ("---", "+++", "@@", "diff ", "index ", "\\")
+    lines = [line for line in patch.split("\n")[:-1] if not line.startswith(("-", *header))]
+    return "".join(f"{line[1:]}\n" for line in lines)

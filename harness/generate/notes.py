@@ -1,0 +1,66 @@
+"""What an evaluation notes of the answer that its candidate came from: that the answer held several programs, and that
+the token limit cut it off before it held a whole one."""
+
+from __future__ import annotations
+
+from harness.domain import TRUNCATED, Candidate, Completion, Extraction, Finding, Sample
+
+EXTRACTION = "extraction"
+_CUT_OFF = ("length", "max_tokens")
+
+
+def note_sample(sample: Sample) -> tuple[Finding, ...]:
+    """The notes on a sample's answer; none for a candidate that came out of none."""
+    notes = []
+    candidate, completion = sample.candidate, sample.completion
+    if candidate is not None and candidate.extraction is not None and candidate.extraction.alternatives:
+        notes.append(_note_alternatives(candidate.extraction))
+    if completion is not None and is_truncated(completion, candidate):
+        notes.append(
+            Finding(check=TRUNCATED, severity="note", message=_explain_truncation(completion, sample.max_tokens))
+        )
+    return tuple(notes)
+
+
+def is_truncated(completion: Completion, candidate: Candidate | None) -> bool:
+    """Whether the token limit cut the answer off before it held a program that parses."""
+    cut_off = (completion.finish_reason or "").lower() in _CUT_OFF
+    return cut_off and (candidate is None or candidate.rule == "unparsable_fence")
+
+
+def summarise_choice(extraction: Extraction) -> str:
+    """The rule and the lines of the program that was taken; where there were several, of how many and why."""
+    count = 1 + len(extraction.alternatives) + extraction.more_alternatives
+    joined = "".join(f", joined with {_name_lines(*lines)}" for lines in extraction.joined)
+    place = f"rule {extraction.rule}, {_name_lines(extraction.first_line, extraction.last_line)}{joined}"
+    return f"{place}; taken of {count} programs in the answer: {extraction.reason}" if count > 1 else place
+
+
+def list_alternatives(extraction: Extraction) -> list[str]:
+    """One line per program that was not taken."""
+    lines = [
+        f"not taken: rule {one.rule}, {_name_lines(one.first_line, one.last_line)}: {one.reason}"
+        for one in extraction.alternatives
+    ]
+    more = extraction.more_alternatives
+    return [*lines, f"not taken: {more} more"] if more else lines
+
+
+def _note_alternatives(extraction: Extraction) -> Finding:
+    evidence = "\n".join(list_alternatives(extraction))
+    return Finding(check=EXTRACTION, severity="note", message=summarise_choice(extraction), evidence=evidence)
+
+
+def _name_lines(first: int, last: int) -> str:
+    return f"lines {first} to {last}"
+
+
+def _explain_truncation(completion: Completion, max_tokens: int | None) -> str:
+    written = completion.usage.completion_tokens
+    if max_tokens is not None:
+        limit, remedy = f"the limit of {max_tokens} tokens", "raise --max-tokens"
+    elif written is not None:
+        limit, remedy = f"the endpoint's own limit, after {written} tokens", "set --max-tokens"
+    else:
+        limit, remedy = "the endpoint's own token limit", "set --max-tokens"
+    return f"the answer was cut off at {limit}, before it held a whole program that defines ModelNew: {remedy}"

@@ -1,0 +1,90 @@
+"""Whether a text is a program that defines `ModelNew`. Parses only: nothing is run or imported.
+
+A program counts when it parses and defines `ModelNew` at its top level: as a class, or as another name of a class
+that the same program defines. A class of nothing but `...` is an ellipsis in prose, not a program.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterator
+
+ENTRY_POINT = "ModelNew"
+_MAY_DEFINE = re.compile(rf"\bclass[\s\\]+{ENTRY_POINT}\b|\b{ENTRY_POINT}\s*[=:]")
+_SAYS_ENTRY_POINT = re.compile(rf"^[ \t>]*class\s+{ENTRY_POINT}\b", re.MULTILINE)
+_PROMPT = re.compile(r"^[ \t]*(?:>>>|\.\.\.)(?: |$)")
+
+
+def may_define_entry_point(source: str) -> bool:
+    """A look at the text that spares a parse."""
+    return _MAY_DEFINE.search(source) is not None
+
+
+def is_program(source: str) -> bool:
+    tree = parse(source) if may_define_entry_point(source) else None
+    return tree is not None and _defines_entry_point(tree)
+
+
+def is_broken_program(source: str) -> bool:
+    return _SAYS_ENTRY_POINT.search(source) is not None and parse(source) is None
+
+
+def parse(source: str) -> ast.Module | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a "\d" in a string of the candidate is not our affair
+        try:
+            return ast.parse(source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+
+def repair(source: str) -> str:
+    """The text without interpreter prompts (and what was printed between them) and non-breaking spaces."""
+    source = source.replace("\xa0", " ")
+    lines = source.splitlines(keepends=True)
+    if not any(line.lstrip().startswith(">>>") for line in lines[:1]):
+        return source
+    return "".join(_PROMPT.sub("", line, count=1) for line in lines if _PROMPT.match(line.rstrip("\n")))
+
+
+def _defines_entry_point(tree: ast.Module) -> bool:
+    statements = [*walk_top_level(tree.body)]
+    classes = {node.name: node for node in statements if isinstance(node, ast.ClassDef)}
+    if ENTRY_POINT in classes:
+        return not _is_ellipsis(classes[ENTRY_POINT], classes)
+    return any(_aliases_entry_point(node, classes) for node in statements)
+
+
+def walk_top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements that run on import: those in `if`, `try` and `with` too, those in functions not."""
+    for node in body:
+        yield node
+        if isinstance(node, ast.If | ast.Try | ast.With):
+            for inner in ("body", "orelse", "finalbody"):
+                yield from walk_top_level(getattr(node, inner, []))
+        if isinstance(node, ast.Try):
+            for handler in node.handlers:
+                yield from walk_top_level(handler.body)
+
+
+def _is_ellipsis(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> bool:
+    """`class ModelNew(nn.Module): ...` repeats a name in prose; an empty class on one of the program's own does not."""
+    inherits = any(isinstance(base, ast.Name) and base.id in classes for base in node.bases)
+    return not inherits and all(_does_nothing(statement) for statement in node.body)
+
+
+def _does_nothing(statement: ast.stmt) -> bool:
+    constant = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    return constant or isinstance(statement, ast.Pass)
+
+
+def _aliases_entry_point(node: ast.stmt, classes: dict[str, ast.ClassDef]) -> bool:
+    match node:
+        case ast.Assign(targets=[*targets], value=ast.Name(id=name)):
+            named = [target.id for target in targets if isinstance(target, ast.Name)]
+            return name in classes and ENTRY_POINT in named
+        case ast.AnnAssign(target=ast.Name(id="ModelNew"), value=ast.Name(id=name)):
+            return name in classes
+    return False

@@ -1,0 +1,1 @@
+"""Facts and state of the machine that this process runs on."""

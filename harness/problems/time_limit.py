@@ -1,0 +1,105 @@
+"""A time limit for the code of problem files, which runs in this process: in any thread, at each step.
+
+One thread watches all steps that are under way and raises an exception in the thread whose step takes too long. That
+ends Python code; a call into native code ends first.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from harness.domain import ReferenceTimeout
+
+DEFAULT_LIMIT_S = 600.0
+AGAIN_S = 1.0  # until it is raised again in code that caught it
+
+
+class _StepTooLong(BaseException):
+    """Not an Exception: a problem file that catches all of these does not catch it."""
+
+
+class _Watch:
+    def __init__(self) -> None:
+        self.limit_s = DEFAULT_LIMIT_S
+        self._changed = threading.Condition()
+        self._steps: dict[int, tuple[float, int, bool]] = {}  # by number: deadline, thread, whether it was raised there
+        self._numbers = itertools.count()
+        self._wakes_s = float("inf")  # when the watching thread looks again by itself
+        self._thread: threading.Thread | None = None
+
+    def begin(self) -> int:
+        number, deadline_s = next(self._numbers), time.monotonic() + self.limit_s
+        with self._changed:
+            self._steps[number] = (deadline_s, threading.get_ident(), False)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="reference time limit", daemon=True)
+                self._thread.start()
+            elif deadline_s < self._wakes_s:
+                self._changed.notify()
+        return number
+
+    def end(self, number: int) -> None:
+        """In the step's own thread. What was raised a moment too late is met here."""
+        while True:
+            try:
+                with self._changed:
+                    step = self._steps.pop(number, None)
+                break
+            except _StepTooLong:
+                continue
+        if step is None or step[2]:
+            _meet_raised()
+
+    def _run(self) -> None:
+        with self._changed:
+            while True:
+                now_s = time.monotonic()
+                for number, (deadline_s, thread, _) in self._steps.items():
+                    if deadline_s <= now_s:
+                        _raise_in(thread)
+                        self._steps[number] = (now_s + AGAIN_S, thread, True)
+                self._wakes_s = min((deadline_s for deadline_s, *_ in self._steps.values()), default=float("inf"))
+                self._changed.wait(None if self._wakes_s == float("inf") else self._wakes_s - now_s)
+
+
+def _raise_in(thread: int) -> None:
+    """Raises _StepTooLong in that thread at its next Python instruction."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_StepTooLong))
+
+
+def _meet_raised() -> None:
+    """Raises it in this thread, in the place of one that may still be pending, and catches it. To take a pending one
+    back (by NULL) leaves CPython 3.11 asked for attention for good: it is slower then, and hangs under a profiler."""
+    try:
+        _raise_in(threading.get_ident())
+        while True:
+            time.sleep(0)
+    except _StepTooLong:
+        return
+
+
+_WATCH = _Watch()
+
+
+def set_reference_limit(limit_s: float) -> None:
+    """The seconds that each step of a problem file may take in this process from now on."""
+    _WATCH.limit_s = limit_s
+
+
+@contextmanager
+def limit_reference(step: str) -> Iterator[None]:
+    """Raises ReferenceTimeout if what is inside takes too long; `step` names the file and what of it runs."""
+    limit_s, number = _WATCH.limit_s, _WATCH.begin()
+    try:
+        yield
+    except _StepTooLong:
+        raise ReferenceTimeout(
+            f"{step} did not end within {limit_s:g} s; correct the file, or allow more time with --reference-timeout"
+        ) from None
+    finally:
+        _WATCH.end(number)

@@ -1,0 +1,90 @@
+"""The worker's side of a call on a GPU: signals and the answer go through a page of shared memory that both ends watch.
+
+The evaluator's window contains everything between WAKE and the answer, so little is done here beside the call itself.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.domain import DeviceError
+from harness.wire import Doorbell, Signal, device_memory, flatten_value
+from harness.wire.channel import MAX_DESCRIPTORS
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCall:
+    """One finished call: its time by this process's clock, and its outputs as tree and tensors."""
+
+    reported_ns: int
+    tree: dict[str, Any]
+    tensors: list[Tensor]
+
+
+class Window:
+    """Obeys the signals of one doorbell."""
+
+    def __init__(self, descriptor: int, device: torch.device) -> None:
+        self._bell = Doorbell(descriptor)
+        os.close(descriptor)
+        self._touched = torch.ones(1, device=device)
+
+    def await_call(
+        self, forward: Callable[..., Any], place_inputs: Callable[[int], Sequence[Any]]
+    ) -> WindowCall | None:
+        """Makes the call when it is told to; None: there is to be none. `place_inputs` gives the arguments for the
+        shift that comes with the signal."""
+        synchronize = torch._C._cuda_synchronize
+        while (signal := self._bell.await_signal()) is Signal.WAKE:
+            self._touched.add_(1.0)
+            synchronize()
+            self._bell.answer()
+        if signal is Signal.REST:
+            self._bell.answer()
+            return None
+        inputs = place_inputs(self._bell.read_shift())
+        began_ns = time.perf_counter_ns()
+        tree, tensors = _flatten(forward(*inputs))
+        if any(tensor.is_conj() or tensor.is_neg() for tensor in tensors):
+            tensors = [tensor.resolve_conj().resolve_neg() for tensor in tensors]
+        synchronize()
+        addresses = [address_of(tensor) for tensor in tensors]
+        reported_ns = time.perf_counter_ns() - began_ns
+        self._bell.answer_call(addresses)
+        return WindowCall(reported_ns, tree, tensors)
+
+
+def _flatten(result: Any) -> tuple[dict[str, Any], list[Tensor]]:
+    if type(result) is Tensor:
+        return {"t": 0}, [result]
+    return flatten_value(result, torch.is_tensor, by_name=True)
+
+
+def address_of(tensor: Tensor) -> int:
+    """Where a tensor begins in this process's memory; 0 where it has no such address."""
+    return tensor.data_ptr() if tensor.layout is torch.strided else 0
+
+
+def export_pages(address: int) -> list[tuple[int, int, int]]:
+    """Consecutive pages of device memory from the one with `address` on, as many as one message carries: (first
+    address, size in bytes, descriptor). None where the memory cannot be shared."""
+    pages: list[tuple[int, int, int]] = []
+    while len(pages) < MAX_DESCRIPTORS:
+        try:
+            pages.append(device_memory.export_page(address))
+        except DeviceError:
+            break
+        address = pages[-1][0] + pages[-1][1]
+    return pages
+
+
+def count_released_bytes(device: torch.device) -> int:
+    """How much device memory torch has given back so far: when that grows, addresses may mean other memory."""
+    return int(torch.cuda.memory_stats(device).get("reserved_bytes.all.freed", 0))

@@ -1,0 +1,124 @@
+"""References as people write them: each is right when it is judged as its own candidate."""
+
+import pytest
+
+SOURCE = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+class Model(nn.Module):
+    def __init__(self{init_arguments}):
+        super().__init__()
+        {init}
+
+    def forward(self, {arguments}):
+        {forward}
+
+def get_inputs():
+    return {inputs}
+
+def get_init_inputs():
+    return {init_inputs}
+
+TRAINING = True
+SEEDED_CALLS = True
+"""
+X = "[torch.randn(32, 48)]"
+
+
+def write(forward, inputs=X, *, arguments="x", init="pass", init_arguments="", init_inputs="[]"):
+    return SOURCE.format(
+        forward=forward.replace("\n", "\n        "), inputs=inputs, arguments=arguments, init=init,
+        init_arguments=f", {init_arguments}" if init_arguments else "", init_inputs=init_inputs,
+    )  # fmt: skip
+
+
+FORMS = {
+    "dict of tensors": write(
+        "return d['a'] * d['b']", "[{'a': torch.randn(8, 9), 'b': torch.randn(9)}]", arguments="d"
+    ),
+    "dict with numbers as keys": write(
+        "return d[0] * d[1]", "[{0: torch.randn(8, 9), 1: torch.randn(9)}]", arguments="d"
+    ),
+    "list of tensors": write("return torch.cat(x)", "[[torch.randn(8, 9), torch.randn(3, 9)]]"),
+    "a tensor without dimensions": write("return x * s", "[torch.randn(8), torch.rand(())]", arguments="x, s"),
+    "numbers and None": write("return x * s if n is None else x", "[torch.randn(8), 3, None]", arguments="x, s, n"),
+    "integers": write("return self.e(x)", "[torch.randint(0, 50, (32, 7))]", init="self.e = nn.Embedding(50, 16)"),
+    "requires grad": write("return x * 2", "[torch.randn(32, 48, requires_grad=True)]"),
+    "inputs on a device of their own": write("return x * 2", "[torch.randn(32, 48, device='cpu')]"),
+    "transposed inputs": write("return x * 2", "[torch.randn(32, 48).t()]"),
+    "a view of the inputs": write("return x[:, :5]"),
+    "rows that share memory": write("return x.mean(0, keepdim=True).expand(4, -1)"),
+    "tuple in a tuple": write("return self.l(x)", "[torch.randn(5, 3, 48)]", init="self.l = nn.LSTM(48, 16)"),
+    "numbers beside tensors": write("return {'y': x * 2, 'loss': x.sum(), 'n': 3, 'none': None}"),
+    "whole numbers": write("return x.argmax(-1), x > 0"),
+    "half precision": write(
+        "return self.w(x)", "[torch.randn(32, 48).half()]", init="self.w = nn.Linear(48, 16).half()"
+    ),
+    "bfloat16 inside": write(
+        "return F.linear(x.bfloat16(), self.w.weight.bfloat16())", init="self.w = nn.Linear(48, 16)"
+    ),
+    "cross entropy": write(
+        "return F.cross_entropy(x, y)", "[torch.randn(32, 10), torch.randint(0, 10, (32,))]", arguments="x, y"
+    ),
+    "dropout in evaluation mode": write("return F.dropout(x, 0.5, training=False)"),
+    "dropout": write("return self.d(x)", init="self.d = nn.Dropout(0.1)"),
+    "dropout in attention": write(
+        "return F.scaled_dot_product_attention(x, x, x, dropout_p=0.2)", "[torch.randn(2, 5, 8, 16)]"
+    ),
+    "a random first state": write(
+        "return self.l(x, torch.randn(1, 3, 16))", "[torch.randn(5, 3, 48)]", init="self.l = nn.GRU(48, 16)"
+    ),
+    "running statistics": write("return self.b(x)", init="self.b = nn.BatchNorm1d(48)"),
+    "a mask made at the first call": write(
+        "if self.m is None: self.m = torch.tril(torch.ones(48, 48))\nreturn x @ self.m", init="self.m = None"
+    ),
+    "a tensor that is no buffer": write("return x * self.m", init="self.m = torch.randn(48)"),
+    "weights given as a tensor": write(
+        "return x * self.w", init="self.w = nn.Parameter(w)", init_arguments="w", init_inputs="[torch.ones(48)]"
+    ),
+    "sizes given as a dict": write(
+        "return self.w(x)",
+        init="self.w = nn.Linear(c[0], c['out'])",
+        init_arguments="c",
+        init_inputs="[{0: 48, 'out': 16}]",
+    ),
+}
+
+
+def judge(bench, source, tmp_path):
+    from harness.problems.find import read_problem
+
+    path = tmp_path / "toy.py"
+    path.write_text(source)
+    return bench.judge(source.replace("class Model(", "class ModelNew("), read_problem(path, "mine"))
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_reference_is_right_by_its_own_measure(bench, tmp_path, name):
+    evaluation = judge(bench, FORMS[name], tmp_path)
+    assert evaluation.outcome == "correct", evaluation.message
+    assert [finding.message for finding in evaluation.findings if finding.severity != "note"] == []
+
+
+UNFIT = {
+    "lazy weights": (write("return self.w(x)", init="self.w = nn.LazyLinear(16)"), "say the sizes in __init__"),
+    "weights made at the first call": (
+        write("if self.w is None: self.w = nn.Linear(48, 16)\nreturn self.w(x)", init="self.w = None"),
+        "the first call made the weights w.bias, w.weight; make them in __init__",
+    ),
+    "a class as an argument": (
+        write("return self.a(x)", init="self.a = a()", init_arguments="a", init_inputs="[nn.ReLU]"),
+        "get_init_inputs(): a value of type type cannot cross the line; return tensors",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNFIT)
+def test_a_reference_that_no_candidate_can_follow_says_why(bench, tmp_path, name):
+    source, message = UNFIT[name]
+    evaluation = judge(bench, source, tmp_path)
+    assert evaluation.outcome == "harness_error"
+    assert evaluation.message.startswith("mine/toy.py: ")
+    assert message in evaluation.message

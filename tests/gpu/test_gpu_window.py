@@ -1,0 +1,149 @@
+"""Calls in the evaluator's window, with programs that need no extension: what a candidate leaves behind, where its
+outputs lie, and known speedups."""
+
+import time
+
+import pytest
+
+pytestmark = pytest.mark.gpu
+
+PROBLEM = """
+import torch
+from torch import nn
+
+count = 1 << 20
+
+
+class Model(nn.Module):
+    def forward(self, a, b):
+        torch.cuda._sleep({cycles})
+        return a + b
+
+
+def get_inputs():
+    return [torch.randn(count, device="cuda"), torch.randn(count, device="cuda")]
+
+
+def get_init_inputs():
+    return []
+"""
+CYCLES = 2_000_000  # about a millisecond
+ADD = PROBLEM.format(cycles=1000)
+HEAD = "import ctypes\nimport torch\nfrom torch import nn\n"
+HONEST = f"""{HEAD}
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        return a + b
+"""
+ALLOWED_S = 10.0  # for an honest program after one that spoilt the device
+
+
+def body(lines):
+    indented = "\n".join(f"        {line}" for line in lines)
+    return f"{HEAD}\nclass ModelNew(nn.Module):\n    def forward(self, a, b):\n{indented}\n"
+
+
+@pytest.fixture(scope="module")
+def gpu_bench(open_bench):
+    return open_bench(confinement="auto", device="cuda:0", call_s=5.0, load_s=60.0)
+
+
+SPOILERS = {
+    "an endless kernel": (["torch.cuda._sleep(10**14)", "return a + b"], {"timeout"}),
+    "an endless kernel on a stream of its own": (
+        ["with torch.cuda.stream(torch.cuda.Stream()):", "    torch.cuda._sleep(10**14)", "return a + b"],
+        {"timeout"},
+    ),
+    "an index out of bounds": (["return a[torch.full_like(a, 1 << 40, dtype=torch.long)] + b"], {"runtime_error"}),
+    "all memory": (
+        ["self.kept = []", "while True:", "    self.kept.append(torch.empty(1 << 28, device='cuda'))"],
+        {"out_of_memory"},
+    ),
+    "many streams and graphs": (
+        ["self.kept = [torch.cuda.Stream() for _ in range(300)]", "[torch.cuda._sleep(1000) for _ in self.kept]",
+         "return a + b"],
+        {"correct"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPOILERS)
+def test_an_honest_program_after_one_that_spoilt_the_device_is_judged_as_ever(gpu_bench, name):
+    lines, outcomes = SPOILERS[name]
+    spoilt = gpu_bench.judge(body(lines), ADD)
+    assert spoilt.outcome in outcomes, spoilt.message
+    began_s = time.monotonic()
+    honest = gpu_bench.judge(HONEST, ADD)
+    assert honest.outcome == "correct", honest.message
+    assert time.monotonic() - began_s < ALLOWED_S
+
+
+def test_a_kernel_that_is_left_running_is_not_its_opponents_problem(gpu_bench):
+    left = body(
+        [
+            "if not hasattr(self, 'own'): self.own = torch.cuda.Stream(); self.calls = 0",
+            "self.calls += 1",
+            "out = a + b",
+            "torch._C._cuda_synchronize()",
+            "return out",
+        ]
+    )
+    evaluation = gpu_bench.judge(left, PROBLEM.format(cycles=CYCLES), time=True)
+    assert evaluation.outcome == "correct", evaluation.message
+
+
+def test_work_that_is_not_waited_for_is_missing_in_the_snapshot(gpu_bench):
+    early = body(
+        [
+            "if not hasattr(self, 'own'):",
+            "    self.own = torch.cuda.Stream()",
+            "    torch._C._cuda_synchronize = lambda: None",
+            "out = torch.empty_like(a)",
+            "with torch.cuda.stream(self.own):",
+            "    torch.cuda._sleep(20_000_000)",
+            "    torch.add(a, b, out=out)",
+            "return out",
+        ]
+    )
+    evaluation = gpu_bench.judge(early, ADD)
+    assert evaluation.outcome in ("wrong_value", "suspect"), evaluation.message
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_a_known_speedup_is_recovered(gpu_bench, share):
+    mine = PROBLEM.format(cycles=int(CYCLES * share)).replace("class Model(", "class ModelNew(")
+    evaluation = gpu_bench.judge(mine, PROBLEM.format(cycles=CYCLES), time=True)
+    assert evaluation.outcome == "correct", evaluation.message
+    timing = evaluation.timing
+    by_reports = [
+        sum(getattr(block, f"{side}_claim_us") for block in timing.blocks) for side in ("baseline", "candidate")
+    ]
+    assert timing.speedup == pytest.approx(by_reports[0] / by_reports[1], rel=0.05)
+    assert timing.speedup == pytest.approx(1 / share, rel=0.1)
+    assert timing.verdict == ("tie" if share == 1.0 else "faster")
+
+
+def test_outputs_in_memory_that_cannot_be_shared_are_copied_by_the_worker(gpu_bench):
+    own = body(
+        [
+            "size = a.numel() * 4",
+            "if not hasattr(self, 'own'):",
+            "    runtime = ctypes.CDLL('libcudart.so.' + torch.version.cuda.split('.')[0])",
+            "    self.address = ctypes.c_void_p()",
+            "    assert runtime.cudaMalloc(ctypes.byref(self.address), ctypes.c_size_t(16 * size)) == 0",
+            "    self.own, self.calls = True, 0",
+            "self.calls += 1",
+            "place = self.address.value + (self.calls % 16) * size",
+            "holder = type('Holder', (), {'__cuda_array_interface__': {'shape': tuple(a.shape), 'typestr': '<f4',",
+            "    'data': (place, False), 'strides': None, 'version': 3}})()",
+            "out = torch.as_tensor(holder, device='cuda')",
+            "return torch.add(a, b, out=out)",
+        ]
+    )
+    evaluation = gpu_bench.judge(own, ADD)
+    assert evaluation.outcome == "correct", evaluation.message
+
+
+def test_an_emptied_cache_does_not_spoil_the_view_of_the_workers_memory(gpu_bench):
+    evaluation = gpu_bench.judge(body(["out = a + b", "torch.cuda.empty_cache()", "return out"]), ADD)
+    assert evaluation.outcome == "correct", evaluation.message
