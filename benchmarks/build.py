@@ -26,9 +26,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from harness.build import Builder, probe_toolchain
+from harness.builder import Builder, probe_toolchain
 from harness.domain import BuildRequest
-from harness.judge.confinement import clean_environment, interpreter_folders, probe_confinement
+from harness.sandbox.policy import clean_environment, interpreter_folders, probe_confinement
 
 CUDA = """
 #include <torch/extension.h>
@@ -74,7 +74,7 @@ import torch
 import torch.utils.cpp_extension
 started = time.monotonic()
 from pathlib import Path
-from harness.build import Builder, probe_toolchain
+from harness.builder import Builder, probe_toolchain
 from harness.domain import BuildRequest
 source, cpp, cache = json.loads(sys.argv[1])
 def wrap(command, *, readable, writable):

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from stored_results import make_evaluations, measure_s
 
+from harness.analysis.side_material import compare_sides
 from harness.domain import Evaluation
-from harness.report.comparing import compare_sides
-from harness.report.comparison_page import format_comparison_page
+from harness.report.html.diff_page import format_comparison_page
 from harness.store.results import ResultStore
 
 GOAL_S = 5.0

@@ -24,10 +24,10 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from harness.build import Builder, probe_toolchain
+from harness.builder import Builder, probe_toolchain
 from harness.domain import BuildRequest
-from harness.emulate import Emulation, find_target
-from harness.judge.confinement import clean_environment, interpreter_folders, probe_confinement
+from harness.emulator import Emulation, find_target
+from harness.sandbox.policy import clean_environment, interpreter_folders, probe_confinement
 
 CUDA = """
 #include <torch/extension.h>

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 
-from harness.generate.extraction import find_code
+from harness.generate.extraction.extractor import find_code
 
 FENCES = 24_000
 LINES = "value = 1  # a line of a program\n" * 11

@@ -21,9 +21,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from harness.domain import Prompt, RunManifest
-from harness.generate.endpoint import EndpointSettings, open_endpoint
-from harness.generate.session import Plan, draw_samples, start_report
-from harness.store.generated import load_samples, write_manifest
+from harness.generate.providers.openai_compatible import EndpointSettings, open_endpoint
+from harness.generate.sampler import Plan, draw_samples, start_report
+from harness.store.runs import load_samples, write_manifest
 
 CONCURRENCY = 64
 PROGRAM = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n" + "    # a line of a kernel\n" * 120 + "    x = 1\n"

@@ -14,9 +14,9 @@ import time
 from pathlib import Path
 
 from harness.domain import Candidate, Outcome, Subject
+from harness.evaluation.evaluator import JudgeSettings
 from harness.executors.local import LocalExecutor, LocalSettings, Task
-from harness.judge.evaluate import JudgeSettings
-from harness.problems.find import read_problem
+from harness.problems.discovery import read_problem
 
 REPEATS = 10
 GOAL_S = 0.3

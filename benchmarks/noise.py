@@ -19,7 +19,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from harness.domain import Candidate, Evaluation, Problem, Subject, Timing
 from harness.executors.local import LocalExecutor, LocalSettings, Task
-from harness.problems.find import find_suite
+from harness.problems.discovery import find_suite
 
 CORE = Path(__file__).resolve().parents[1] / "reference_models" / "core"
 GOAL_SHARE, GOAL_WITHIN, REPEATS = 0.01, 9, 10

@@ -25,19 +25,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.build import Builder, default_cache_folder, probe_toolchain
-from harness.build.diagnose import name_first_error
-from harness.build.fast import prepare_fast
-from harness.build.plan import write_plan
+from harness.builder import Builder, default_cache_folder, probe_toolchain
+from harness.builder.error_excerpt import name_first_error
+from harness.builder.fast.strategy import prepare_fast
+from harness.builder.torch_ninja import write_plan
 from harness.domain import BuildRequest, BuildResult
-from harness.judge.confinement import clean_environment, interpreter_folders, probe_confinement
-from harness.judge.requests import parse_build_request
+from harness.sandbox.build_requests import parse_build_request
+from harness.sandbox.policy import clean_environment, interpreter_folders, probe_confinement
 
 GOALS = {"built": 0.95, "failed": 0.90}
 CAPTURE = """
 import json, os, sys
 from pathlib import Path
-from harness.worker.recorder import Recorder
+from harness.worker.load_inline_hook import Recorder
 class Anything:
     def __getattr__(self, name): return self
     def __call__(self, *args, **kwargs): return self

@@ -27,12 +27,12 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+from harness.analysis.change_detection import GateRule, judge_change, needs_more
+from harness.analysis.intervals import bootstrap_ratio_interval
 from harness.domain import Candidate, Evaluation, Outcome, Problem, Subject, Timing
 from harness.executors.local import NO_DEVICE, LocalExecutor, LocalSettings, Task
-from harness.generate.extraction import find_code
-from harness.problems.find import find_problem
-from harness.rank.intervals import bootstrap_ratio_interval
-from harness.rank.regression import GateRule, judge_change, needs_more
+from harness.generate.extraction.extractor import find_code
+from harness.problems.discovery import find_problem
 from harness.store.results import ResultFilter, ResultStore
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -40,10 +40,10 @@ from harness.domain import (
     Usage,
     Work,
 )
-from harness.report.html import ReportSummary, render_report
-from harness.report.records import evaluation_record
-from harness.store.generated import write_manifest, write_sample
+from harness.report.export.json_records import evaluation_record
+from harness.report.html.page import ReportSummary, render_report
 from harness.store.results import ResultStore
+from harness.store.runs import write_manifest, write_sample
 
 GOALS = {"size_mb": 30.0, "open_s": 2.0, "write_s": 20.0}
 SMALL, LARGE = 10_000, 100_000

@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from harness.analysis.leaderboard import rank_rows
+from harness.analysis.ranking import rank_stored
 from harness.domain import Block, Correctness, Evaluation, Finding, Outcome, Subject, Timing, Trial
-from harness.rank.leaderboard import rank_rows
-from harness.report.csv_files import write_csvs
-from harness.report.ranking import rank_stored
+from harness.report.export.csv_files import write_csvs
 from harness.store.results import ResultStore
 
 GOAL_S = 5.0

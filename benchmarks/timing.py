@@ -18,12 +18,12 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 import torch
 
 from harness.domain import Candidate, Evaluation, Outcome, Subject
+from harness.evaluation.evaluator import JudgeSettings
+from harness.evaluation.timing.paired import TimingPlan
 from harness.executors.local import LocalExecutor, LocalSettings, Task
-from harness.judge.devices import JudgeDevice
-from harness.judge.evaluate import JudgeSettings
-from harness.judge.timing import TimingPlan
-from harness.problems.find import read_problem
-from harness.problems.load import load_problem
+from harness.problems.discovery import read_problem
+from harness.problems.loading import load_problem
+from harness.sandbox.devices import JudgeDevice
 
 GOAL_RATIO = 2.0
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.domain import FILE_RUN, NO_PROMPT, Baseline, Candidate, Evaluation, Language, Subject, WorkloadName
-from harness.judge.threads import WAIT_POLICY, wait_passively
+from harness.evaluation.timing.threads import WAIT_POLICY, wait_passively
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,9 +51,9 @@ def load_claims(run: str, generated_dir: StrPath = "generated") -> pd.DataFrame:
     claimed_ms, claimed_speedup, hardware. Nothing of it was measured here."""
     import pandas as pd
 
-    from harness.problems.kernelbench import list_claims
-    from harness.store.claims import read_claims
-    from harness.store.generated import find_run
+    from harness.kernelbench.claims import read_claims
+    from harness.kernelbench.format import list_claims
+    from harness.store.runs import find_run
 
     stored = read_claims(find_run(Path(generated_dir), run))
     claims = list_claims(stored.results, stored.baseline, stored.level) if stored else ()
@@ -88,9 +88,9 @@ def evaluate(
     """
     from dataclasses import replace
 
-    from harness.cli.evaluation import guess_language
-    from harness.cli.folders import find_suite_folder
-    from harness.problems.find import find_problem
+    from harness.pipeline.data_folders import find_suite_folder
+    from harness.pipeline.evaluate import guess_language
+    from harness.problems.discovery import find_problem
 
     if time and not wait_passively():
         warnings.warn(_TORCH_CAME_FIRST, stacklevel=2)
@@ -122,7 +122,7 @@ def render_report(
     title: str = "",
 ) -> Path:
     """Writes the report of all evaluations, or of some runs, as one page that opens offline; returns its path."""
-    from harness.report.html import render_report as render
+    from harness.report.html.page import render_report as render
     from harness.store.results import ResultStore
 
     path = Path(output)
@@ -144,7 +144,7 @@ def read_source(candidate: StrPath) -> str:
 
 
 def _record(verdict: Evaluation, source: str, results_dir: Path) -> None:
-    from harness.report.csv_files import write_csvs
+    from harness.report.export.csv_files import write_csvs
     from harness.store.results import ResultStore
 
     with ResultStore.open(results_dir) as store:

@@ -105,7 +105,7 @@ def _why_no_gpu():
 
 
 def _why_no_nvcc():
-    from harness.build import probe_toolchain
+    from harness.builder import probe_toolchain
 
     toolchain = probe_toolchain()
     if toolchain.can_build_cuda:
@@ -206,7 +206,7 @@ def tiny_suite(tmp_path):
 def write_run(tmp_path):
     """Writes a stored run as `harness generate` leaves it: one sample of problem `add` per source (None: no code)."""
     from harness.domain import Candidate, Completion, Prompt, RunManifest, SampleKey
-    from harness.store.generated import write_manifest, write_sample
+    from harness.store.runs import write_manifest, write_sample
 
     def write(name, sources, language="cpp"):
         run_dir = tmp_path / "generated" / name
@@ -234,12 +234,12 @@ class Bench:
     """A judge with a warm forkserver in the tests' own process: what it takes to judge one candidate quickly."""
 
     def __init__(self, *, confinement, cache, device="cpu", call_s=5.0, load_s=30.0):
-        from harness.build import Builder, find_machine_folder, probe_toolchain
-        from harness.judge.ceilings import CeilingStore
-        from harness.judge.confinement import clean_environment, interpreter_folders, probe_confinement
-        from harness.judge.devices import JudgeDevice
-        from harness.judge.forkserver import Forkserver
-        from harness.judge.noise import NoiseFloors
+        from harness.builder import Builder, find_machine_folder, probe_toolchain
+        from harness.evaluation.timing.device_peaks import CeilingStore
+        from harness.evaluation.timing.noise_floor import NoiseFloors
+        from harness.sandbox.devices import JudgeDevice
+        from harness.sandbox.forkserver import Forkserver
+        from harness.sandbox.policy import clean_environment, interpreter_folders, probe_confinement
 
         self._walls = confinement if not isinstance(confinement, str) else probe_confinement(confinement)
         self._limits = {"call_s": call_s, "start_s": load_s, "construct_s": load_s}
@@ -260,9 +260,9 @@ class Bench:
     ):
         """The evaluation of one candidate on a problem given as source."""
         from harness.domain import Candidate, Problem, Subject
-        from harness.judge.evaluate import Judge, JudgeSettings
-        from harness.judge.session import TimeLimits
-        from harness.judge.timing import TimingPlan
+        from harness.evaluation.evaluator import Judge, JudgeSettings
+        from harness.evaluation.timing.paired import TimingPlan
+        from harness.sandbox.model_session import TimeLimits
 
         settings = JudgeSettings(
             limits=TimeLimits(**(self._limits | limits)),
@@ -292,11 +292,11 @@ class Bench:
     def open_session(self, source, problem=TINY_PROBLEM, **worker_limits):
         """A worker that has imported a candidate, without a verdict: (session, the judge's own reference)."""
         from harness.domain import Problem
-        from harness.judge.opening import open_session
-        from harness.judge.reference import prepare_reference
-        from harness.judge.session import TimeLimits
-        from harness.judge.supervisor import WorkerLimits
-        from harness.problems.load import load_problem
+        from harness.evaluation.correctness.reference import prepare_reference
+        from harness.problems.loading import load_problem
+        from harness.sandbox.model_session import TimeLimits
+        from harness.sandbox.opening import open_session
+        from harness.sandbox.worker_process import WorkerLimits
 
         loaded = load_problem(Problem(name="add", suite="tiny", source=problem), "full")
         reference = prepare_reference(loaded, self._device, 1, 2)
@@ -347,7 +347,7 @@ def bench(open_bench):
 
 @pytest.fixture
 def has_bubblewrap():
-    from harness.judge.confinement import probe_confinement
+    from harness.sandbox.policy import probe_confinement
 
     return probe_confinement().bubblewrap is not None
 

@@ -18,7 +18,7 @@ def info(cache_dir: CacheDirOption = None) -> None:
 
     Example: harness cache info
     """
-    from harness.build.cache import read_cache
+    from harness.builder.cache import read_cache
 
     folder = _find_folder(cache_dir)
     contents = read_cache(folder)
@@ -36,7 +36,7 @@ def prune(cache_dir: CacheDirOption = None, cache_size: CacheSizeOption = None) 
 
     Example: harness cache prune --cache-size 5G
     """
-    from harness.build.cache import prune_cache, read_cache, read_cache_size
+    from harness.builder.cache import prune_cache, read_cache, read_cache_size
 
     folder = _find_folder(cache_dir)
     count, size_bytes = prune_cache(folder, read_cache_size(cache_size))
@@ -45,7 +45,7 @@ def prune(cache_dir: CacheDirOption = None, cache_size: CacheSizeOption = None) 
 
 
 def _find_folder(given: Path | None) -> Path:
-    from harness.build.builder import default_cache_folder
+    from harness.builder.builder import default_cache_folder
 
     return given or default_cache_folder()
 

@@ -25,13 +25,13 @@ def complete_problem(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def complete_run(context: typer.Context, incomplete: str) -> list[str]:
-    from harness.store.generated import list_runs
+    from harness.store.runs import list_runs
 
     return _matching(list_runs(Path(_given(context, "generated_dir") or "generated")), incomplete)
 
 
 def _find_suites(context: typer.Context) -> Path | None:
-    from harness.cli.folders import find_folder
+    from harness.pipeline.data_folders import find_folder
 
     given = _given(context, "problems_dir")
     try:

@@ -18,7 +18,7 @@ from harness.cli.results import (
 )
 
 if TYPE_CHECKING:
-    from harness.report.comparing import SideBySide
+    from harness.analysis.side_material import SideBySide
 
 
 def diff(
@@ -50,7 +50,7 @@ def diff(
 
     Example: harness diff run-a run-b --html diff.html
     """
-    from harness.report.comparing import compare_sides
+    from harness.analysis.side_material import compare_sides
     from harness.store.results import ResultFilter, ResultStore
 
     where = ResultFilter(problem=only_problem, suite=only_suite, device=only_device, workload=only_workload)
@@ -59,14 +59,14 @@ def diff(
     if html is not None:
         _write_page(html, sides)
     if as_json:
-        from harness.report.comparison_page import comparison_record
-        from harness.report.records import dump_json
+        from harness.report.export.json_records import dump_json
+        from harness.report.html.diff_page import comparison_record
 
         typer.echo(dump_json(comparison_record(sides)))
         return
     from rich.console import Console
 
-    from harness.report.comparison_tables import render_comparison
+    from harness.report.terminal.diff import render_comparison
 
     console = Console()
     console.print(render_comparison(sides, code=code, width=console.width))
@@ -78,7 +78,7 @@ def _write_page(path: Path, sides: SideBySide) -> None:
     from datetime import UTC, datetime
 
     from harness.cli.output import write_text
-    from harness.report.comparison_page import format_comparison_page
+    from harness.report.html.diff_page import format_comparison_page
 
     made_at = datetime.now(UTC).isoformat(timespec="minutes")
     write_text(path, format_comparison_page(sides, made_at=made_at))

@@ -13,7 +13,7 @@ from harness.cli.evaluate import CacheDirOption, ConfinementOption
 from harness.domain import UsageError
 
 if TYPE_CHECKING:
-    from harness.build import Toolchain
+    from harness.builder import Toolchain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ def examine_machine(
     """Looks at every part. Starts compilers and a sandbox for a moment; changes nothing but what is remembered of the
     devices' speed, which is measured where it is not known, or again with `measure`, and, with `builds`, what fast
     builds need, which is made where it is not there."""
-    from harness.build import probe_toolchain
+    from harness.builder import probe_toolchain
 
     toolchain = probe_toolchain(architecture)
     walls = _worker_check()
@@ -160,9 +160,9 @@ def _speed_checks(cache_dir: Path | None, *, measure: bool) -> list[Check]:
     """How fast each device moves memory and multiplies matrices: no candidate can be faster."""
     import torch
 
-    from harness.build import find_machine_folder
-    from harness.judge.ceilings import CeilingStore
-    from harness.judge.devices import JudgeDevice
+    from harness.builder import find_machine_folder
+    from harness.evaluation.timing.device_peaks import CeilingStore
+    from harness.sandbox.devices import JudgeDevice
 
     store = CeilingStore(find_machine_folder(cache_dir))
     checks = []
@@ -175,7 +175,7 @@ def _speed_checks(cache_dir: Path | None, *, measure: bool) -> list[Check]:
 
 
 def _confinement_check() -> Check:
-    from harness.judge.confinement import probe_confinement
+    from harness.sandbox.policy import probe_confinement
 
     path = probe_confinement().bubblewrap
     return Check(
@@ -187,9 +187,9 @@ def _confinement_check() -> Check:
 
 
 def _worker_check() -> Check:
-    from harness.judge.confinement import probe_confinement
-    from harness.judge.forkserver import Forkserver
-    from harness.judge.supervisor import WorkerLimits
+    from harness.sandbox.forkserver import Forkserver
+    from harness.sandbox.policy import probe_confinement
+    from harness.sandbox.worker_process import WorkerLimits
 
     walls = probe_confinement()
     server = Forkserver(walls)
@@ -208,9 +208,9 @@ def _worker_check() -> Check:
 
 def _certificate_checks(cache_dir: Path | None, walls: str) -> list[Check]:
     """One for each kind of device that candidates are judged on here."""
-    from harness.build import find_machine_folder
+    from harness.builder import find_machine_folder
     from harness.executors.certified import check_standing
-    from harness.judge.devices import open_device
+    from harness.sandbox.devices import open_device
 
     checks = []
     for device in (open_device("auto", "cpp"), open_device("auto", "cuda")):
@@ -250,7 +250,7 @@ def summarise(checks: list[Check]) -> list[str]:
 def _print_table(checks: list[Check]) -> None:
     from rich.console import Console
 
-    from harness.report.tables import make_table, style_text
+    from harness.report.terminal.tables import make_table, style_text
 
     table = make_table("This machine")
     for name in ("part", "", "found, or what its absence means"):

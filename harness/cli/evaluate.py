@@ -12,7 +12,7 @@ from harness.cli.generate import GeneratedDirOption, JsonOption, ProblemsDirOpti
 from harness.domain import Baseline, Language, Outcome, UsageError, WorkloadName
 
 if TYPE_CHECKING:
-    from harness.cli.evaluation import EvaluateOptions, EvaluationReport
+    from harness.pipeline.evaluate import EvaluateOptions, EvaluationReport
 
 NO_VERDICT_EXIT_CODE = 3  # as where the harness fails
 RunsArgument = Annotated[
@@ -137,7 +137,7 @@ def evaluate(
     With --candidate the exit code is 0 if it is correct, 1 if it is not, and 3 if there is no verdict on it
     (harness_error, not_run); of runs it is 0 whatever their verdicts are.
     """
-    from harness.cli.evaluation import (
+    from harness.pipeline.evaluate import (
         EvaluateOptions,
         describe_lacking_workload,
         evaluate_tasks,
@@ -203,7 +203,7 @@ def _choose_exit_code(report: EvaluationReport, options: EvaluateOptions) -> int
 
 
 def _all_runs(generated_dir: Path) -> tuple[str, ...]:
-    from harness.store.generated import list_runs
+    from harness.store.runs import list_runs
 
     runs = list_runs(generated_dir)
     if not runs:
@@ -215,7 +215,7 @@ def print_report(report: EvaluationReport, options: EvaluateOptions) -> None:
     """What was judged now, as a table, and what was not and why."""
     from rich.console import Console
 
-    from harness.report.tables import render_evaluations
+    from harness.report.terminal.tables import render_evaluations
     from harness.store.results import ResultFilter, ResultStore
 
     if report.evaluations:
@@ -242,7 +242,7 @@ def print_paths(options: EvaluateOptions) -> None:
 
 def print_json(report: EvaluationReport, options: EvaluateOptions, *, single: bool) -> None:
     """One record for a single candidate, otherwise a list; those judged before, or by another process, are included."""
-    from harness.report.records import dump_json, evaluation_record
+    from harness.report.export.json_records import dump_json, evaluation_record
     from harness.store.results import ResultStore
 
     numbers = sorted([*report.skipped, *report.elsewhere, *(number for number, _ in report.evaluations)])

@@ -17,7 +17,7 @@ from harness.domain import Outcome, UsageError
 
 if TYPE_CHECKING:
     from harness.domain import Evaluation, Sample, Timing
-    from harness.problems.kernelbench import BenchKernel
+    from harness.kernelbench.format import BenchKernel
 
 _NOT_COMPILED = (Outcome.NO_CODE, Outcome.REJECTED, Outcome.BUILD_ERROR, Outcome.LOAD_ERROR)
 
@@ -62,9 +62,9 @@ def export(
 
 
 def _export_problems(target: Path, suites: list[str], level: int | None, problems_dir: Path | None) -> None:
-    from harness.cli.folders import find_suite_folder
-    from harness.problems.find import list_files
-    from harness.problems.kernelbench import BenchProblem, drop_semantics, number_names, write_problems
+    from harness.kernelbench.format import BenchProblem, drop_semantics, number_names, write_problems
+    from harness.pipeline.data_folders import find_suite_folder
+    from harness.problems.discovery import list_files
 
     problems = []
     for suite in suites:
@@ -80,7 +80,7 @@ def _export_problems(target: Path, suites: list[str], level: int | None, problem
 
 
 def _choose_level(suite: str, level: int | None) -> int:
-    from harness.problems.kernelbench import find_level
+    from harness.kernelbench.format import find_level
 
     told = find_level(suite)
     return level if level is not None else 1 if told is None else told
@@ -89,10 +89,10 @@ def _choose_level(suite: str, level: int | None) -> int:
 def _export_run(
     target: Path, run: str, level: int | None, *, results_dir: Path, generated_dir: Path, problems_dir: Path | None
 ) -> None:
-    from harness.cli.run_problems import list_run_problems
-    from harness.problems.kernelbench import BASELINE_TIMES, EVAL_RESULTS, number_names, write_bytes, write_kernels
-    from harness.store.claims import read_claims
-    from harness.store.generated import find_run, load_samples, read_manifest
+    from harness.kernelbench.claims import read_claims
+    from harness.kernelbench.format import BASELINE_TIMES, EVAL_RESULTS, number_names, write_bytes, write_kernels
+    from harness.pipeline.run_problems import list_run_problems
+    from harness.store.runs import find_run, load_samples, read_manifest
 
     run_dir = find_run(generated_dir, run)
     manifest = read_manifest(run_dir)
@@ -120,7 +120,7 @@ def _export_run(
 
 def _make_kernels(samples: list[Sample], level: int, places: dict[str, tuple[int, str]]) -> list[BenchKernel]:
     """The last turn of each sample that has a program."""
-    from harness.problems.kernelbench import BenchKernel
+    from harness.kernelbench.format import BenchKernel
 
     latest = {(sample.key.problem, sample.key.sample): sample for sample in samples if sample.candidate}
     kernels = []
@@ -159,7 +159,7 @@ def _make_results(evaluations: list[Evaluation], places: dict[str, tuple[int, st
 
 
 def _describe(one: Evaluation) -> dict[str, Any]:
-    from harness.problems.kernelbench import UNTIMED
+    from harness.kernelbench.format import UNTIMED
 
     timing = one.timing if one.speedup is not None else None
     return {

@@ -28,8 +28,8 @@ def extract(
 
     Example: harness extract generated/my-run/softmax/0/completion.md > candidate.py
     """
-    from harness.generate.extraction import find_code
-    from harness.generate.notes import list_alternatives, summarise_choice
+    from harness.generate.extraction.extractor import find_code
+    from harness.generate.extraction.notes import list_alternatives, summarise_choice
 
     found = find_code(_read_text(file))
     extraction = found.extraction if found else None

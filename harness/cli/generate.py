@@ -12,7 +12,7 @@ from harness.cli.completion import complete_problem, complete_suite
 from harness.domain import Language
 
 if TYPE_CHECKING:
-    from harness.generate.session import SessionReport
+    from harness.generate.sampler import SessionReport
 
 FAILED_EXIT_CODE = 1
 INTERRUPTED_EXIT_CODE = 130
@@ -129,7 +129,7 @@ def generate(
 
     A local server: harness generate --model qwen3 --base-url http://localhost:8000/v1
     """
-    from harness.cli.generation import GenerateOptions, describe_report, generate_run, print_dry_run, print_notes
+    from harness.pipeline.generate import GenerateOptions, describe_report, generate_run, print_dry_run, print_notes
 
     options = GenerateOptions(
         suite=suite,

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from harness.cli.folders import SUITES, find_suite_folder
 from harness.cli.generate import GeneratedDirOption, ProblemsDirOption
 from harness.domain import Language, UsageError
+from harness.pipeline.data_folders import SUITES, find_suite_folder
 
 if TYPE_CHECKING:
     from harness.domain import RunManifest, SampleKey
-    from harness.problems.kernelbench import BenchKernel, Claim
+    from harness.kernelbench.format import BenchKernel, Claim
 
 FormatOption = Annotated[Literal["kernelbench"], typer.Option("--format", help="The other format.")]
 
@@ -60,7 +60,7 @@ def import_(
 
     Example: harness import --format kernelbench KernelBench/KernelBench
     """
-    from harness.problems.kernelbench import read_kernels
+    from harness.kernelbench.format import read_kernels
 
     if not source.exists():
         raise UsageError(f"there is no {source}: give a folder or a Parquet file")
@@ -83,8 +83,8 @@ def import_(
 def _import_problems(source: Path, suite: str, folder: Path) -> None:
     from collections import Counter
 
-    from harness.problems.kernelbench import keep_semantics, name_suite, read_problems, write_bytes
-    from harness.store.generated import check_name
+    from harness.kernelbench.format import keep_semantics, name_suite, read_problems, write_bytes
+    from harness.store.runs import check_name
 
     problems = read_problems(source)
     texts = {}
@@ -103,8 +103,8 @@ def _import_problems(source: Path, suite: str, folder: Path) -> None:
 
 def _import_runs(source: Path, kernels: Sequence[BenchKernel], settings: RunImport) -> None:
     """One run for each level: what is scored together is one suite."""
-    from harness.problems.kernelbench import EVAL_RESULTS, list_claims, name_suite, read_json_object
-    from harness.store.claims import StoredClaims, write_claims
+    from harness.kernelbench.claims import StoredClaims, write_claims
+    from harness.kernelbench.format import EVAL_RESULTS, list_claims, name_suite, read_json_object
 
     levels = sorted({kernel.level for kernel in kernels})
     results = read_json_object(source / EVAL_RESULTS) if (source / EVAL_RESULTS).is_file() else {}
@@ -132,7 +132,7 @@ def _import_run(
 ) -> Path:
     import harness
     from harness.domain import RunManifest, SampleKey
-    from harness.store.generated import hold_run, locate_run, write_manifest
+    from harness.store.runs import hold_run, locate_run, write_manifest
 
     run_dir = locate_run(settings.generated_dir, name)
     manifest = RunManifest(
@@ -159,7 +159,7 @@ def _import_run(
 def _import_sample(run_dir: Path, key: SampleKey, source: str, manifest: RunManifest) -> None:
     """A kernel without the prompt and the answer that it came from: nobody has them."""
     from harness.domain import Candidate, Completion, Prompt
-    from harness.store.generated import write_sample
+    from harness.store.runs import write_sample
 
     _check_unchanged(run_dir, key, source)
     write_sample(
@@ -173,7 +173,7 @@ def _import_sample(run_dir: Path, key: SampleKey, source: str, manifest: RunMani
 
 
 def _check_unchanged(run_dir: Path, key: SampleKey, source: str) -> None:
-    from harness.store.generated import has_sample, load_sample
+    from harness.store.runs import has_sample, load_sample
 
     if has_sample(run_dir, key):
         stored = load_sample(run_dir, key).candidate
@@ -183,8 +183,8 @@ def _check_unchanged(run_dir: Path, key: SampleKey, source: str) -> None:
 
 def _find_names(problems_dir: Path | None, suite: str, numbers: Collection[int]) -> dict[int, str]:
     """The names of the problems of a suite by their numbers. UsageError if it lacks one of `numbers`."""
-    from harness.problems.find import list_files
-    from harness.problems.kernelbench import number_names
+    from harness.kernelbench.format import number_names
+    from harness.problems.discovery import list_files
 
     try:
         folder = find_suite_folder(suite, problems_dir)
@@ -222,7 +222,7 @@ def _list_some(values: Sequence[object]) -> str:
 
 def _print_claims(claims: Sequence[Claim]) -> None:
     """What others say, said to be theirs."""
-    from harness.report.printable import make_printable
+    from harness.report.escaping import make_printable
 
     correct = [claim for claim in claims if claim.correct]
     speedups = [claim.speedup for claim in correct if claim.speedup is not None]

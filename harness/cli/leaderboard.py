@@ -25,7 +25,7 @@ from harness.cli.results import (
 )
 
 if TYPE_CHECKING:
-    from harness.rank.leaderboard import LeaderboardRow
+    from harness.analysis.leaderboard import LeaderboardRow
     from harness.store.results import ResultFilter, ResultStore
 
 
@@ -66,7 +66,7 @@ def leaderboard(
     """
     from fnmatch import fnmatchcase
 
-    from harness.report.ranking import rank_stored
+    from harness.analysis.ranking import rank_stored
     from harness.store.results import ResultFilter, ResultStore
 
     check_one_format(as_csv=as_csv, as_json=as_json)
@@ -110,9 +110,9 @@ def _explain_no_match(store: ResultStore, where: ResultFilter, device: str | Non
 
 
 def _format_rows(rows: Sequence[LeaderboardRow], *, as_json: bool, as_csv: bool) -> str:
-    from harness.report.csv_files import format_leaderboard
-    from harness.report.records import dump_json, leaderboard_record
-    from harness.report.tables import render_leaderboard_markdown
+    from harness.report.export.csv_files import format_leaderboard
+    from harness.report.export.json_records import dump_json, leaderboard_record
+    from harness.report.terminal.tables import render_leaderboard_markdown
 
     if as_json:
         return dump_json([leaderboard_record(row) for row in rows]) + "\n"
@@ -122,7 +122,7 @@ def _format_rows(rows: Sequence[LeaderboardRow], *, as_json: bool, as_csv: bool)
 def _print_leaderboard(store: ResultStore, rows: Sequence[LeaderboardRow], own_kernels: float | None) -> None:
     from rich.console import Console
 
-    from harness.report.tables import WIDE_TERMINAL, render_leaderboard
+    from harness.report.terminal.tables import WIDE_TERMINAL, render_leaderboard
 
     if not rows:
         single = (

@@ -34,7 +34,7 @@ from harness.cli.run import run
 from harness.cli.settings import SETTINGS_FILE, map_defaults, read_settings
 from harness.cli.show import show
 from harness.domain import HarnessError, ProviderError, UsageError
-from harness.judge.threads import wait_passively
+from harness.evaluation.timing.threads import wait_passively
 
 USAGE_EXIT_CODE = 2
 FAILURE_EXIT_CODE = 3

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli.completion import complete_problem, complete_suite
-from harness.cli.folders import find_suite_folder
 from harness.domain import DeviceError, Problem, ProblemError, UsageError, WorkloadName
-from harness.problems.find import find_problem, list_files, read_problem
+from harness.pipeline.data_folders import find_suite_folder
+from harness.problems.discovery import find_problem, list_files, read_problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import torch
     from rich.table import Table
 
-    from harness.judge.admit import Admission
+    from harness.evaluation.problem_validation import Admission
 
 REJECTED_EXIT_CODE = 1
 CHECK_SEED = 0
@@ -126,7 +126,7 @@ def _describe_file(path: Path, suite: str) -> dict[str, Any]:
 
 
 def _describe_workload(problem: Problem, workload: WorkloadName) -> dict[str, Any]:
-    from harness.problems.load import load_problem
+    from harness.problems.loading import load_problem
 
     inputs = load_problem(problem, workload).describe_inputs()
     return {"name": workload, "inputs": [{"dtype": dtype, "shape": list(shape)} for dtype, shape in inputs]}
@@ -196,8 +196,8 @@ def _admit_with_progress(found: dict[str, Problem | ProblemError], device: torch
 
 
 def _admit(name: str, problem: Problem | ProblemError, device: torch.device) -> Admission:
-    from harness.judge.admit import admit_problem, reject_unread
-    from harness.problems.load import load_problem
+    from harness.evaluation.problem_validation import admit_problem, reject_unread
+    from harness.problems.loading import load_problem
 
     if isinstance(problem, ProblemError):
         return reject_unread(name, problem)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from harness.executors.red_team import CorpusFile, Judged, RedTeam
+    from harness.redteam.runner import CorpusFile, Judged, RedTeam
     from harness.store.certificate import Basis, Certificate
 
 _STYLES = {"caught": "green", "passed": "green", "skipped": "dim"}
@@ -39,7 +39,7 @@ class RedTeamOptions:
 
 def run_red_team(options: RedTeamOptions, *, json_output: bool) -> bool:
     """Judges, prints, and settles the certificate after a full run. Whether everything came out as expected."""
-    from harness.executors.red_team import RedTeam, RedTeamSettings, choose_files, read_corpus
+    from harness.redteam.runner import RedTeam, RedTeamSettings, choose_files, read_corpus
 
     files = choose_files(read_corpus(_find_corpus(options)), options.only)
     with RedTeam(RedTeamSettings(local=_local_settings(options))) as team:
@@ -108,8 +108,8 @@ def _show_progress(total: int) -> Iterator[Callable[[list[Judged]], None]]:
 def _settle(
     options: RedTeamOptions, before: Sequence[tuple[Any, Basis]], results: Sequence[Judged]
 ) -> list[Certificate]:
-    from harness.build import find_machine_folder
-    from harness.executors.red_team import settle_certificate
+    from harness.builder import find_machine_folder
+    from harness.redteam.runner import settle_certificate
 
     folder = find_machine_folder(options.cache_dir)
     settled = (settle_certificate(folder, device, basis, results) for device, basis in before)
@@ -134,8 +134,8 @@ def _print(results: Sequence[Judged], certificates: Sequence[Certificate], *, ea
 
 def _make_table(results: Sequence[Judged]) -> Table:
     """What is not as expected first, then by layer."""
-    from harness.executors.red_team import LAYERS
-    from harness.report.tables import make_table, style_text
+    from harness.redteam.runner import LAYERS
+    from harness.report.terminal.tables import make_table, style_text
 
     table = make_table()
     for name in ("layer", "file", "result", "by", "s"):
@@ -152,7 +152,7 @@ def _make_table(results: Sequence[Judged]) -> Table:
 
 
 def _explain(result: Judged) -> Text:
-    from harness.report.tables import style_text
+    from harness.report.terminal.tables import style_text
 
     expected = ", ".join(result.file.expected)
     if result.file.faster_than is not None:

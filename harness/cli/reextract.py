@@ -12,7 +12,7 @@ from harness.cli.generate import GeneratedDirOption
 
 if TYPE_CHECKING:
     from harness.domain import Sample
-    from harness.generate.reextraction import ExtractionChange
+    from harness.generate.extraction.stored import ExtractionChange
 
 CHANGED_EXIT_CODE = 1
 
@@ -32,8 +32,8 @@ def reextract(
 
     Example: harness reextract --check
     """
-    from harness.generate.reextraction import reextract as extract_again
-    from harness.store.generated import list_runs
+    from harness.generate.extraction.stored import reextract as extract_again
+    from harness.store.runs import list_runs
 
     count, changes, damaged = 0, [], []
     for run in runs or list_runs(generated_dir):
@@ -54,7 +54,7 @@ def reextract(
 def _load_run(run: str, generated_dir: Path) -> tuple[list[Sample], list[str]]:
     """The complete samples of a run, and what is wrong with those that cannot be read."""
     from harness.domain import StoreError
-    from harness.store.generated import find_run, list_keys, load_sample
+    from harness.store.runs import find_run, list_keys, load_sample
 
     run_dir = find_run(generated_dir, run)
     samples, damaged = [], []
@@ -67,7 +67,7 @@ def _load_run(run: str, generated_dir: Path) -> tuple[list[Sample], list[str]]:
 
 
 def _store(changes: Iterable[ExtractionChange], generated_dir: Path) -> None:
-    from harness.store.generated import hold_run, locate_run, replace_candidate
+    from harness.store.runs import hold_run, locate_run, replace_candidate
 
     by_run: dict[str, list[ExtractionChange]] = {}
     for change in changes:
@@ -80,7 +80,7 @@ def _store(changes: Iterable[ExtractionChange], generated_dir: Path) -> None:
 
 
 def _print_json(count: int, changes: Sequence[ExtractionChange], damaged: Sequence[str]) -> None:
-    from harness.report.records import dump_json
+    from harness.report.export.json_records import dump_json
 
     records = [
         {"sample": str(change.sample.key), "change": change.kind, "reason": change.reason, "diff": change.diff()}
@@ -94,7 +94,7 @@ def _print_table(
 ) -> None:
     from rich.console import Console
 
-    from harness.report.tables import make_table, style_text
+    from harness.report.terminal.tables import make_table, style_text
 
     console = Console()
     if changes:

@@ -26,8 +26,8 @@ from harness.cli.generate import GeneratedDirOption, ProblemsDirOption
 from harness.domain import UsageError
 
 if TYPE_CHECKING:
-    from harness.cli.regression import Selection
-    from harness.rank.regression import Change
+    from harness.analysis.change_detection import Change
+    from harness.pipeline.regress import Selection
 
 WIDE_TERMINAL = 110
 
@@ -90,9 +90,9 @@ def regress(
 
     Example: harness regress --best --junit regress.xml
     """
-    from harness.cli.evaluation import EvaluateOptions
-    from harness.cli.regression import regress_stored
-    from harness.rank.regression import GateRule, gate
+    from harness.analysis.change_detection import GateRule, gate
+    from harness.pipeline.evaluate import EvaluateOptions
+    from harness.pipeline.regress import regress_stored
 
     if [markdown, json_file].count(Path("-")) > 1:
         raise UsageError("only one of --markdown and --json can be printed: give the other one a file")
@@ -126,7 +126,7 @@ def _make_selection(
 ) -> Selection:
     from datetime import date
 
-    from harness.cli.regression import Selection
+    from harness.pipeline.regress import Selection
     from harness.store.results import ResultFilter
 
     try:
@@ -142,8 +142,8 @@ def _report(
     changes: Sequence[Change], code: int, *, junit: Path | None, markdown: Path | None, json_file: Path | None
 ) -> None:
     from harness.cli.output import write_text
-    from harness.report.changes import changes_record, format_junit, format_markdown
-    from harness.report.records import dump_json
+    from harness.report.export.json_records import dump_json
+    from harness.report.terminal.regress import changes_record, format_junit, format_markdown
 
     if Path("-") not in (markdown, json_file):
         _print_table(changes)
@@ -158,7 +158,7 @@ def _report(
 def _print_table(changes: Sequence[Change]) -> None:
     from rich.console import Console
 
-    from harness.report.changes import render_changes, summarise_changes
+    from harness.report.terminal.regress import render_changes, summarise_changes
 
     if not changes:
         typer.echo("nothing is stored that could be judged again: evaluate a run first")

@@ -26,8 +26,8 @@ from harness.cli.results import (
 from harness.domain import UsageError
 
 if TYPE_CHECKING:
-    from harness.report.html import ReportSummary
-    from harness.report.overview import Price
+    from harness.report.html.overview import Price
+    from harness.report.html.page import ReportSummary
 
 MEGABYTE = 1_000_000
 
@@ -66,8 +66,8 @@ def report(
 
     With costs: harness report --price 'gpt-5*=1.25/10'
     """
-    from harness.cli.folders import list_suite_roots
-    from harness.report.html import render_report
+    from harness.pipeline.data_folders import list_suite_roots
+    from harness.report.html.page import render_report
     from harness.store.results import ResultFilter, ResultStore
 
     matching = ResultFilter(
@@ -95,7 +95,7 @@ def report(
 
 
 def _parse_price(text: str) -> Price:
-    from harness.report.overview import Price
+    from harness.report.html.overview import Price
 
     model, _, amounts = text.rpartition("=")
     try:
@@ -109,7 +109,7 @@ def _parse_price(text: str) -> Price:
 
 def _print_summary(summary: ReportSummary, *, as_json: bool) -> None:
     if as_json:
-        from harness.report.records import dump_json
+        from harness.report.export.json_records import dump_json
 
         counts = {name: getattr(summary, name) for name in ("evaluations", "with_details", "with_answer", "size_bytes")}
         typer.echo(dump_json({"path": str(summary.path), **counts}))

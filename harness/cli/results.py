@@ -179,8 +179,8 @@ def _check_outcome(outcome: str | None) -> str | None:
 
 
 def _choose_columns(columns: str | None) -> tuple[str, ...] | None:
+    from harness.store.queries import check_columns
     from harness.store.results import ResultRow
-    from harness.store.schema_rows import check_columns
 
     if columns is None:
         return None
@@ -193,7 +193,7 @@ def _choose_columns(columns: str | None) -> tuple[str, ...] | None:
 
 def _print_json(store: ResultStore, rows: Sequence[ResultRow], columns: Sequence[str] | None) -> None:
     """Whole evaluations, or these columns of the rows."""
-    from harness.report.records import dump_json, evaluation_record, select_fields
+    from harness.report.export.json_records import dump_json, evaluation_record, select_fields
 
     if columns is not None:
         typer.echo(dump_json([select_fields(row, columns) for row in rows]))
@@ -203,14 +203,14 @@ def _print_json(store: ResultStore, rows: Sequence[ResultRow], columns: Sequence
 
 
 def _print_csv(rows: Sequence[ResultRow], columns: Sequence[str] | None) -> None:
-    from harness.report.csv_files import format_evaluations
+    from harness.report.export.csv_files import format_evaluations
     from harness.store.results import ResultRow
 
     typer.echo(format_evaluations(rows, columns or ResultRow._fields), nl=False)
 
 
 def _write_parquet(rows: Sequence[ResultRow], columns: Sequence[str] | None, path: Path) -> None:
-    from harness.report.parquet_files import write_parquet
+    from harness.report.export.parquet_files import write_parquet
     from harness.store.results import ResultRow
 
     write_parquet(rows, columns or ResultRow._fields, path)
@@ -220,12 +220,12 @@ def _write_parquet(rows: Sequence[ResultRow], columns: Sequence[str] | None, pat
 def _print_groups(
     store: ResultStore, values: Iterable[tuple[Any, ...]], columns: Sequence[str], *, as_csv: bool, as_json: bool
 ) -> None:
-    from harness.report.groups import SUMMARY_COLUMNS, count_groups, group_records, render_groups
+    from harness.report.group_by import SUMMARY_COLUMNS, count_groups, group_records, render_groups
 
     groups = count_groups(values)
     if as_json or as_csv:
-        from harness.report.csv_files import format_records
-        from harness.report.records import dump_json
+        from harness.report.export.csv_files import format_records
+        from harness.report.export.json_records import dump_json
 
         records = group_records(groups, columns)
         text = dump_json(records) + "\n" if as_json else format_records(records, (*columns, *SUMMARY_COLUMNS))
@@ -243,7 +243,7 @@ def _print_table(
 ) -> None:
     from rich.console import Console
 
-    from harness.report.tables import choose_columns, render_evaluations
+    from harness.report.terminal.tables import choose_columns, render_evaluations
 
     if not rows:
         typer.echo(explain_no_results(store))

@@ -97,9 +97,9 @@ def run(
     Without a model or a key: harness run --provider recorded --language cpp --workload small
     """
     from harness.cli.evaluate import print_json, print_paths, print_report
-    from harness.cli.evaluation import EvaluateOptions, check_plan, evaluate_tasks, sample_tasks
-    from harness.cli.generation import GenerateOptions, generate_run, print_notes
     from harness.cli.leaderboard import leaderboard
+    from harness.pipeline.evaluate import EvaluateOptions, check_plan, evaluate_tasks, sample_tasks
+    from harness.pipeline.generate import GenerateOptions, generate_run, print_notes
 
     options = EvaluateOptions(
         device=device,

@@ -44,7 +44,7 @@ def show(
     elif only_source:
         _print_source(stored, source)
     else:
-        from harness.report.details import render_details
+        from harness.report.terminal.details import render_details
 
         _print(render_details(stored, source=source, before=before, whole_log=whole_log, all_blocks=all_blocks))
 
@@ -116,7 +116,7 @@ def _suggest(store: ResultStore, name: str) -> str:
 
 
 def _print_json(stored: StoredEvaluation, source: str | None) -> None:
-    from harness.report.records import dump_json, evaluation_record
+    from harness.report.export.json_records import dump_json, evaluation_record
 
     build = stored.evaluation.build
     record = evaluation_record(stored) | {"source": source, "build_log": build.log if build else None}
@@ -129,7 +129,7 @@ def _print_source(stored: StoredEvaluation, source: str | None) -> None:
         why = f"the source of candidate {digest} was not stored" if digest else "no code was found in the completion"
         raise UsageError(f"evaluation {stored.id} has no source to print: {why}")
     if sys.stdout.isatty():
-        from harness.report.sources import render_source
+        from harness.report.terminal.sources import render_source
 
         _print(render_source(source))
     else:

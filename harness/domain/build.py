@@ -1,4 +1,4 @@
-"""What a candidate asks the compiler for, and what came of it. Plain data; keys are made by `harness.build`."""
+"""What a candidate asks the compiler for, and what came of it. Plain data; keys are made by `harness.builder`."""
 
 from __future__ import annotations
 

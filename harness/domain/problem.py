@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Literal
 
-WorkloadName = Literal["full", "small", "reduced"]  # reduced: cut by `harness.problems.reduce`
+WorkloadName = Literal["full", "small", "reduced"]  # reduced: cut by `harness.problems.shrink`
 SizeValue = int | float | bool | str | tuple[int, ...]
 MIXED = "mixed"  # inputs as given, with each of the stress distributions in secret places
 NO_STRESS = ("as_given", "integers", "padded")
@@ -33,7 +33,7 @@ class Tolerance:
 
     A value passes when its error is at most `factor` times the honest reference's own error, or below the floor
     `atol + rtol * magnitude`, where the magnitude is that of the truth there or around there. `None` means the default
-    of the output's dtype (see `harness.judge.compare`).
+    of the output's dtype (see `harness.evaluation.correctness.comparison`).
     """
 
     factor: float = 8.0

@@ -13,8 +13,8 @@ from pathlib import Path
 import torch
 
 import harness
-from harness.judge.devices import JudgeDevice
-from harness.judge.environment import cpu_name, describe_gpu
+from harness.evaluation.environment import cpu_name, describe_gpu
+from harness.sandbox.devices import JudgeDevice
 from harness.store.certificate import (
     Basis,
     Certificate,

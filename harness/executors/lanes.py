@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from harness.build import Builder, Toolchain, default_cache_folder
-from harness.build.diagnose import name_first_error
+from harness.builder import Builder, Toolchain, default_cache_folder
+from harness.builder.error_excerpt import name_first_error
 from harness.domain import EMULATED, BuildRequest, BuildResult, BuildToolError
-from harness.emulate import Emulation, find_target
-from harness.judge.confinement import clean_environment, interpreter_folders, probe_confinement
+from harness.emulator import Emulation, find_target
+from harness.sandbox.policy import clean_environment, interpreter_folders, probe_confinement
 
 _CUDA = """
 #include <torch/extension.h>

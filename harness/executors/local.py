@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from harness.build import Builder, Toolchain, default_cache_folder, find_machine_folder, probe_toolchain
-from harness.build.cache import DEFAULT_LIMIT_BYTES
+from harness.builder import Builder, Toolchain, default_cache_folder, find_machine_folder, probe_toolchain
+from harness.builder.cache import DEFAULT_LIMIT_BYTES
 from harness.domain import (
     EMULATED,
     TRUNCATED,
@@ -32,22 +32,22 @@ from harness.domain import (
     Problem,
     Subject,
 )
-from harness.emulate import Emulation
+from harness.emulator import Emulation
+from harness.evaluation.emulated.sanitizer import KernelChecker
+from harness.evaluation.evaluator import Judge, JudgeSettings
+from harness.evaluation.timing.device_peaks import CeilingStore
+from harness.evaluation.timing.noise_floor import NoiseFloors
 from harness.executors.certified import check_standing
-from harness.judge.ceilings import CeilingStore
-from harness.judge.confinement import (
+from harness.problems.time_limit import DEFAULT_LIMIT_S, set_reference_limit
+from harness.sandbox.devices import JudgeDevice, open_device
+from harness.sandbox.forkserver import Forkserver
+from harness.sandbox.memory_limits import keep_freed_memory
+from harness.sandbox.policy import (
     Confinement,
     clean_environment,
     interpreter_folders,
     probe_confinement,
 )
-from harness.judge.devices import JudgeDevice, open_device
-from harness.judge.evaluate import Judge, JudgeSettings
-from harness.judge.forkserver import Forkserver
-from harness.judge.kernel_check import KernelChecker
-from harness.judge.memory_limit import keep_freed_memory
-from harness.judge.noise import NoiseFloors
-from harness.problems.time_limit import DEFAULT_LIMIT_S, set_reference_limit
 
 NO_DEVICE = "none"
 BATCH_PER_JOB = 2

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import UsageError
-from harness.emulate import Target, find_target
+from harness.emulator import Target, find_target
 
 _DRIVER = Path("/proc/driver/nvidia/version")
 

@@ -10,10 +10,10 @@ from harness.domain import Language, Problem, Prompt, ReferenceFile, RunManifest
 from harness.generate.gpu_facts import GpuFacts, find_gpu, read_gpu_facts
 from harness.generate.host_facts import read_host_facts
 from harness.generate.prompting import render_prompt
-from harness.generate.session import Plan
-from harness.problems.find import find_problem, find_suite
-from harness.store.generated import check_name, has_sample, list_runs, locate_run, read_manifest
+from harness.generate.sampler import Plan
+from harness.problems.discovery import find_problem, find_suite
 from harness.store.results import ResultFilter, ResultStore
+from harness.store.runs import check_name, has_sample, list_runs, locate_run, read_manifest
 
 # What two runs with the same settings may still differ in.
 _NO_SETTINGS = {"run", "created_at", "harness_version"}

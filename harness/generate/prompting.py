@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from harness.domain import LANGUAGES, PROBLEM_SETTINGS, Language, Problem, Prompt, UsageError
 from harness.generate.gpu_facts import GpuFacts
 from harness.generate.host_facts import HostFacts
-from harness.problems.find import bound_names
+from harness.problems.discovery import bound_names
 
 if TYPE_CHECKING:
     from jinja2 import Template

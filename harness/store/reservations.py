@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from harness.domain import StoreError, Subject
-from harness.store.encode import slot_of
+from harness.store.serialization import slot_of
 
 LOCK_FILE = ".evaluating"
 

@@ -19,7 +19,9 @@ from typing import Any, Self
 
 from harness import __version__
 from harness.domain import Evaluation, StoreError, Subject
-from harness.store.encode import (
+from harness.store.queries import ResultFilter, ResultRow, build_query, check_columns, order_by
+from harness.store.schema import connect_reader, connect_writer
+from harness.store.serialization import (
     EvidenceRow,
     compress_text,
     decode_evaluation,
@@ -30,8 +32,6 @@ from harness.store.encode import (
     encode_evaluation,
     slot_of,
 )
-from harness.store.schema import connect_reader, connect_writer
-from harness.store.schema_rows import ResultFilter, ResultRow, build_query, check_columns, order_by
 
 __all__ = ["DATABASE_NAME", "EvidenceRow", "ResultFilter", "ResultRow", "ResultStore", "StoredEvaluation"]
 

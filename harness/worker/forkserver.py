@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import WorkerLost
-from harness.wire import Channel
-from harness.wire.processes import find_tree, state_of, threads_of
-from harness.worker import confine
+from harness.protocol import Channel
+from harness.protocol.process_tree import find_tree, state_of, threads_of
+from harness.worker.code_usage import count_used_bytes, forget_use
 from harness.worker.huge_pages import collapse_memory
-from harness.worker.keeper import run_behind_walls
-from harness.worker.own_code import count_used_bytes, forget_use
-from harness.worker.processes import require_child_lists, shell_status
+from harness.worker.init_process import run_behind_walls
+from harness.worker.isolation import namespaces
+from harness.worker.isolation.reaper import require_child_lists, shell_status
 
 CORES = os.sched_getaffinity(0)
 _PROCESS_CLOCK = 2  # CPUCLOCK_SCHED in the kernel's encoding of another process's clock
@@ -74,10 +74,10 @@ def _can_enter_namespaces() -> bool:
     child = os.fork()
     if child == 0:
         try:
-            allowed = confine.enter_namespaces()
+            allowed = namespaces.enter_namespaces()
             if allowed:
-                confine.close_file_system()
-                confine.mount_scratch("/tmp", 1 << 20)
+                namespaces.close_file_system()
+                namespaces.mount_scratch("/tmp", 1 << 20)
             os._exit(0 if allowed else 1)
         except OSError:
             os._exit(1)
@@ -102,9 +102,9 @@ def _start(judge: Channel, message: dict[str, Any], line: int, output: int) -> N
     try:
         judge.close()
         os.sched_setaffinity(0, CORES)
-        confine.die_with_parent()
+        namespaces.die_with_parent()
         os.setsid()
-        confine.redirect_output(output)
+        namespaces.redirect_output(output)
         status = run_behind_walls(message, line)
     except BaseException as error:  # noqa: BLE001 - the child must not fall back into the parent's loop
         with contextlib.suppress(OSError):
@@ -122,7 +122,7 @@ def _kill(pid: int, children: set[int], grace_s: float) -> dict[str, Any]:
         return {"status": None, "killed": False}
     finished, status = _wait_shortly(pid, grace_s)
     if not finished:
-        # `pid` itself waits for them, see `harness.worker.keeper`: nothing is left when that has ended.
+        # `pid` itself waits for them, see `harness.worker.init_process`: nothing is left when that has ended.
         _signal_tree(pid, signal.SIGKILL, known=set(), spare={pid})
         ended, status = _wait_shortly(pid, END_TIMEOUT_S)
     with contextlib.suppress(ProcessLookupError):
@@ -274,8 +274,8 @@ def _wait_shortly(pid: int, grace_s: float) -> tuple[int, int]:
 
 def main() -> None:
     require_child_lists()
-    confine.drop_root()
-    confine.die_with_parent()  # after the change of user, which would undo it
+    namespaces.drop_root()
+    namespaces.die_with_parent()  # after the change of user, which would undo it
     line = Channel(socket.socket(fileno=int(sys.argv[1])))
     import torch
     import torch.utils.cpp_extension

@@ -7,7 +7,7 @@ import ctypes
 import re
 from pathlib import Path
 
-from harness.worker.kernel import libc
+from harness.worker.isolation.linux import libc
 
 HUGE_BYTES = 2 << 20
 _MADV_COLLAPSE = 25

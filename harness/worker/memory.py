@@ -9,8 +9,8 @@ from math import prod
 
 import torch
 
-from harness.wire import TensorSpec, device_memory, place_contiguous, storage_bytes
-from harness.wire.layout import row_major_stride
+from harness.protocol import TensorSpec, device_memory, place_contiguous, storage_bytes
+from harness.protocol.tensor_layout import row_major_stride
 
 
 class SharedMemory:

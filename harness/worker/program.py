@@ -25,11 +25,11 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from harness.domain import WorkerLost
-from harness.wire import GO, Channel, TensorSpec, count_kept_calls, flatten_value, rebuild_value
-from harness.worker.emulator_link import EmulatorLink
+from harness.protocol import GO, Channel, TensorSpec, count_kept_calls, flatten_value, rebuild_value
+from harness.worker.emulated.link import EmulatorLink
+from harness.worker.instrumentation import Observer
+from harness.worker.load_inline_hook import Recorder
 from harness.worker.memory import SharedMemory, describe
-from harness.worker.profile import Observer
-from harness.worker.recorder import Recorder
 from harness.worker.window import Window, address_of, count_released_bytes, export_pages
 
 MODULE_NAME = "candidate"
@@ -258,8 +258,8 @@ class Worker:
 
     def _emulate(self, emulates: dict[str, Any]) -> None:
         """Has a GPU seem to be there, from now on."""
-        from harness.worker.emulated_cuda import install
-        from harness.worker.emulated_tensors import GPU, place_on_gpu
+        from harness.worker.emulated.cuda import install
+        from harness.worker.emulated.tensors import GPU, place_on_gpu
 
         install(emulates["target"])
         self._seen_device, self._place_on_device = GPU, place_on_gpu

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from harness.domain import DeviceError
-from harness.wire import Doorbell, Signal, device_memory, flatten_value
-from harness.wire.channel import MAX_DESCRIPTORS
+from harness.protocol import Doorbell, Signal, device_memory, flatten_value
+from harness.protocol.channel import MAX_DESCRIPTORS
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import pytest
 def walls_of():
     """The walls of a kind, skipping where this machine does not allow them: "bubblewrap", "private_root" (made in
     namespaces, without it), "filters" (Landlock and seccomp alone), "nothing" (limits alone)."""
-    from harness.judge.confinement import Confinement, probe_confinement, why_not
+    from harness.sandbox.policy import Confinement, probe_confinement, why_not
 
     def choose(kind):
         if kind == "bubblewrap":
@@ -26,7 +26,7 @@ def walls_of():
 @pytest.fixture(scope="session")
 def open_walled_bench(open_bench, walls_of):
     """A bench behind the walls of a kind."""
-    from harness.judge.supervisor import WorkerLimits
+    from harness.sandbox.worker_process import WorkerLimits
 
     def make(kind):
         bench = open_bench(confinement=walls_of(kind), call_s=60.0)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.build import Builder, probe_toolchain
+from harness.builder import Builder, probe_toolchain
 from harness.domain import BuildRequest
 
 KINDS = ("bubblewrap", "private_root", "filters")
@@ -36,7 +36,7 @@ def kind(request):
 
 @pytest.fixture
 def builder(kind, walls_of, toolchain, tmp_path, needs_compiler):
-    from harness.judge.confinement import clean_environment, interpreter_folders
+    from harness.sandbox.policy import clean_environment, interpreter_folders
 
     return Builder(
         cache=tmp_path / "cache",
@@ -58,7 +58,7 @@ def build(builder, source, **more):
 def test_a_source_sees_no_file_outside_although_the_compiler_works(kind, builder, secret, tmp_path):
     (tmp_path / "cache" / "aa").mkdir(parents=True)
     (tmp_path / "cache" / "aa" / "other.h").write_text("#define OTHER 1\n")
-    outside = [secret, tmp_path / "cache/aa/other.h", ROOT / "README.md", ROOT / "harness/judge/evaluate.py"]
+    outside = [secret, tmp_path / "cache/aa/other.h", ROOT / "README.md", ROOT / "harness/evaluation/evaluator.py"]
     if kind == "filters":
         outside = []  # a file that is there but must not be read ends the compiler: see below
     checks = "\n".join(f'#if __has_include("{path}")\n#error seen {path}\n#endif' for path in outside)

@@ -26,10 +26,10 @@ def get_init_inputs(): return []
 
 @pytest.fixture(scope="module")
 def team(build_cache, tmp_path_factory):
+    from harness.evaluation.timing.paired import TimingPlan
     from harness.executors.local import LocalSettings
-    from harness.executors.red_team import RedTeam, RedTeamSettings
-    from harness.judge.session import TimeLimits
-    from harness.judge.timing import TimingPlan
+    from harness.redteam.runner import RedTeam, RedTeamSettings
+    from harness.sandbox.model_session import TimeLimits
 
     plan = TimingPlan(warmup_calls=2, max_blocks=20, budget_s=0.5, attempts=1)
     limits = TimeLimits(start_s=30.0, construct_s=30.0, call_s=5.0)
@@ -41,7 +41,7 @@ def team(build_cache, tmp_path_factory):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_attack_is_caught_and_a_control_is_accepted(name, team, request, needs_compiler):
-    from harness.executors.red_team import read_file
+    from harness.redteam.runner import read_file
 
     file = read_file(CORPUS / f"{name}.py", CORPUS)
     if not team.can_run(file):
@@ -57,7 +57,7 @@ def test_an_attack_is_caught_and_a_control_is_accepted(name, team, request, need
 
 
 def test_the_corpus_has_attacks_of_every_layer_and_honest_controls():
-    from harness.executors.red_team import LAYERS, read_corpus
+    from harness.redteam.runner import LAYERS, read_corpus
 
     files = read_corpus(CORPUS)
     cpu = [file for file in files if file.device == "cpu"]
@@ -84,7 +84,7 @@ def write_corpus(tmp_path):
 
 
 def test_a_header_is_read_whole(write_corpus):
-    from harness.executors.red_team import read_file
+    from harness.redteam.runner import read_file
 
     file = read_file(*write_corpus(mechanism="it might\n    work, on\n    three lines"))
     assert (file.name, file.title, file.layer) == ("attacks/one", "Does nothing.", "time")
@@ -94,7 +94,7 @@ def test_a_header_is_read_whole(write_corpus):
 
 
 def test_a_control_may_have_to_be_faster(write_corpus):
-    from harness.executors.red_team import read_file
+    from harness.redteam.runner import read_file
 
     file = read_file(*write_corpus("controls", layer=None, expected="correct, faster than 2.5", timed="yes"))
     assert (file.layer, file.expected, file.faster_than) == ("control", ("correct",), 2.5)
@@ -126,7 +126,7 @@ def test_a_control_may_have_to_be_faster(write_corpus):
 )
 def test_a_header_that_is_not_as_it_must_be_is_refused(write_corpus, changes, complaint):
     from harness.domain import UsageError
-    from harness.executors.red_team import read_file
+    from harness.redteam.runner import read_file
 
     with pytest.raises(UsageError, match=r"red-team\.md") as caught:
         read_file(*write_corpus(**changes))
@@ -135,7 +135,7 @@ def test_a_header_that_is_not_as_it_must_be_is_refused(write_corpus, changes, co
 
 def test_a_field_that_stands_twice_is_refused(write_corpus):
     from harness.domain import UsageError
-    from harness.executors.red_team import read_file
+    from harness.redteam.runner import read_file
 
     path, corpus = write_corpus()
     path.write_text(path.read_text().replace("timed: no", "timed: no\ntimed: yes"))
@@ -160,7 +160,7 @@ def test_a_field_that_stands_twice_is_refused(write_corpus):
     ],
 )
 def test_what_counts_as_caught_is_what_the_header_says(write_corpus, expected, outcome, verdict, speedup, result):
-    from harness.executors.red_team import conclude, read_file
+    from harness.redteam.runner import conclude, read_file
 
     file = read_file(*write_corpus(expected=expected, timed="yes"))
     assert conclude(file, make_evaluation(outcome, verdict, speedup)).result == result
@@ -178,7 +178,7 @@ def test_what_counts_as_caught_is_what_the_header_says(write_corpus, expected, o
     ],
 )
 def test_a_control_that_must_be_faster_is_accepted_only_if_it_is(write_corpus, outcome, verdict, speedup, result):
-    from harness.executors.red_team import conclude, read_file
+    from harness.redteam.runner import conclude, read_file
 
     file = read_file(*write_corpus("controls", layer=None, expected="correct, faster than 2", timed="yes"))
     assert conclude(file, make_evaluation(outcome, verdict, speedup)).result == result
@@ -204,7 +204,7 @@ def make_evaluation(outcome, verdict, speedup):
 def judge_some(tmp_path):
     """Judges files of the corpus with an executor that is opened now and keeps what it knows in the test's folder."""
     from harness.executors.local import LocalSettings
-    from harness.executors.red_team import RedTeam, RedTeamSettings, read_file
+    from harness.redteam.runner import RedTeam, RedTeamSettings, read_file
 
     def judge(*names):
         results = []
@@ -218,10 +218,10 @@ def judge_some(tmp_path):
 def test_evaluations_carry_a_certificate_until_something_changes(judge_some, tmp_path):
     from dataclasses import replace
 
-    from harness.build import find_machine_folder
+    from harness.builder import find_machine_folder
     from harness.executors.certified import check_standing, describe_basis
-    from harness.executors.red_team import settle_certificate
-    from harness.judge.devices import JudgeDevice
+    from harness.redteam.runner import settle_certificate
+    from harness.sandbox.devices import JudgeDevice
     from harness.store.certificate import write_certificate
 
     device, machine = JudgeDevice("cpu"), find_machine_folder(tmp_path)
@@ -241,8 +241,8 @@ def test_a_run_with_a_surprise_ends_the_certificate_before_it(judge_some, tmp_pa
     from dataclasses import replace
 
     from harness.executors.certified import describe_basis
-    from harness.executors.red_team import settle_certificate
-    from harness.judge.devices import JudgeDevice
+    from harness.redteam.runner import settle_certificate
+    from harness.sandbox.devices import JudgeDevice
     from harness.store.certificate import read_certificate
 
     device = JudgeDevice("cpu")

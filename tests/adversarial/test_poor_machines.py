@@ -9,11 +9,11 @@ import subprocess
 import pytest
 
 from harness.domain import Candidate, Subject
+from harness.evaluation.evaluator import JudgeSettings
 from harness.executors.local import LocalExecutor, LocalSettings, Task
-from harness.judge.confinement import probe_confinement
-from harness.judge.evaluate import JudgeSettings
-from harness.judge.session import TimeLimits
-from harness.problems.find import read_problem
+from harness.problems.discovery import read_problem
+from harness.sandbox.model_session import TimeLimits
+from harness.sandbox.policy import probe_confinement
 
 LONG_S = 5.0
 GOOD = """

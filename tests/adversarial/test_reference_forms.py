@@ -88,7 +88,7 @@ FORMS = {
 
 
 def judge(bench, source, tmp_path):
-    from harness.problems.find import read_problem
+    from harness.problems.discovery import read_problem
 
     path = tmp_path / "toy.py"
     path.write_text(source)

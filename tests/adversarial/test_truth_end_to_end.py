@@ -53,7 +53,7 @@ def judge(open_bench):
     bench = open_bench(confinement="auto", call_s=5.0)
 
     def run(candidate, problem, tmp_path, **options):
-        from harness.problems.find import read_problem
+        from harness.problems.discovery import read_problem
 
         path = tmp_path / "toy.py"
         path.write_text(problem)
@@ -77,7 +77,7 @@ def warnings_of(evaluation):
     return {finding.check for finding in evaluation.findings if finding.severity == "warning"}
 
 
-# A scale of every element: inside and outside of what each format allows (see FLOORS in harness.judge.compare).
+# A scale of every element: inside and outside of what each format allows (see FLOORS in comparison.py).
 NEAR_MISSES = {
     "float64": (0.9e-11, 1.2e-11),
     "float32": (0.9e-4, 1.2e-4),
@@ -363,7 +363,7 @@ def test_a_weight_that_is_not_read_must_be_left_alone_too(judge, tmp_path):
 
 
 def test_every_timed_call_begins_with_the_same_state(judge, tmp_path):
-    from harness.judge.timing import TimingPlan
+    from harness.evaluation.timing.paired import TimingPlan
 
     plan = TimingPlan(max_blocks=20, attempts=1)
     evaluation = judge(write_candidate(**COUNTER), write_problem(**COUNTER), tmp_path, time=True, plan=plan)
@@ -433,7 +433,7 @@ def test_dropout_that_draws_other_numbers_is_wrong(judge, tmp_path, name):
 
 
 def test_each_timed_call_has_a_seed_of_its_own(judge, tmp_path):
-    from harness.judge.timing import TimingPlan
+    from harness.evaluation.timing.paired import TimingPlan
 
     plan = TimingPlan(max_blocks=20, attempts=1)
     evaluation = judge(write_candidate(**DROPOUT), SEEDED, tmp_path, time=True, plan=plan)

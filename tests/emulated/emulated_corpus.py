@@ -275,9 +275,9 @@ class Bench:
         return Task(subject=subject, problem=problem, candidate=candidate)
 
     def _executor(self, gpu: str):
+        from harness.evaluation.evaluator import JudgeSettings
         from harness.executors.local import LocalExecutor, LocalSettings
-        from harness.judge.evaluate import JudgeSettings
-        from harness.judge.session import TimeLimits
+        from harness.sandbox.model_session import TimeLimits
 
         if gpu not in self._executors:
             judge = JudgeSettings(limits=TimeLimits(call_s=20.0), measure_time=False, measure_noise=False)

@@ -22,7 +22,7 @@ from harness.domain import (
     Trial,
     Usage,
 )
-from harness.store.generated import write_manifest, write_sample
+from harness.store.runs import write_manifest, write_sample
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 ENVIRONMENT = (("harness", "0.1.0"), ("torch", "2.9.0"), ("cpu", "Example CPU 9000"), ("seed", "123456"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.build import Builder, probe_toolchain
+from harness.builder import Builder, probe_toolchain
 from harness.domain import BuildRequest, BuildToolError, HarnessError
 
 pytestmark = pytest.mark.usefixtures("needs_compiler")

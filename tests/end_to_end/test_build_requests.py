@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from harness.cli.evaluation import EvaluateOptions, evaluate_tasks
 from harness.domain import UsageError
+from harness.pipeline.evaluate import EvaluateOptions, evaluate_tasks
 
 pytestmark = pytest.mark.usefixtures("needs_compiler")
 

@@ -7,10 +7,10 @@ import pytest
 
 from harness.cli.main import run_command
 from harness.domain import Candidate, Correctness, Evaluation, Outcome, Subject, Trial
-from harness.judge.environment import cpu_name
-from harness.problems.find import read_problem
-from harness.store.encode import compress_text
+from harness.evaluation.environment import cpu_name
+from harness.problems.discovery import read_problem
 from harness.store.results import ResultStore
+from harness.store.serialization import compress_text
 
 HEAD = "import torch\nfrom torch import nn\n"
 RIGHT = f"{HEAD}class ModelNew(nn.Module):\n    def forward(self, a, b):\n        return a + b\n"

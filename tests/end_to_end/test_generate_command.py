@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from chat_server import ANSWER, PROGRAM, ChatServer, Reply, reply_with, serve
 
-from harness.store.generated import load_samples, read_manifest
+from harness.store.runs import load_samples, read_manifest
 
 PROBLEM = """import torch
 

@@ -13,10 +13,15 @@ import pytest
 from chat_server import ANSWER, ChatServer, Reply, reply_with, serve
 
 from harness.domain import Completion, Prompt, ProviderError, SampleKey, Usage, UsageError
-from harness.generate.endpoint import EndpointSettings, open_endpoint, read_endpoint_settings, read_retry_after
-from harness.generate.extraction import find_code
-from harness.generate.providers import CompletionRequest
-from harness.generate.retries import EndpointRefused, RetryPolicy
+from harness.generate.extraction.extractor import find_code
+from harness.generate.providers.base import CompletionRequest
+from harness.generate.providers.openai_compatible import (
+    EndpointSettings,
+    open_endpoint,
+    read_endpoint_settings,
+    read_retry_after,
+)
+from harness.generate.providers.retries import EndpointRefused, RetryPolicy
 
 REQUEST = CompletionRequest(
     key=SampleKey(run="r", problem="add", sample=0),

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from harness.report.html import render_report
+from harness.report.html.page import render_report
 from harness.store.results import ResultStore
 
 sys.path.insert(0, str(Path(__file__).parent))

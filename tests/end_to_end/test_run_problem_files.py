@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from chat_server import ChatServer, Reply, reply_with, serve
 
-from harness.store.generated import read_manifest
+from harness.store.runs import read_manifest
 
 ANSWER = """```python
 import torch

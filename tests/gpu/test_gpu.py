@@ -167,7 +167,7 @@ def test_the_reference_against_itself_is_no_win(gpu_bench):
 def test_device_memory_comes_back_through_its_descriptor():
     import torch
 
-    from harness.wire import device_memory
+    from harness.protocol import device_memory
 
     torch.zeros(1, device="cuda:0")  # makes the device's context current
     address, descriptor, size = device_memory.allocate_shareable(1 << 20, 0)

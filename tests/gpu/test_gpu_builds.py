@@ -48,7 +48,7 @@ print(json.dumps(found))
 
 
 def load_corpus():
-    path = Path(__file__).parents[1] / "unit" / "build" / "cuda_corpus.py"
+    path = Path(__file__).parents[1] / "unit" / "builder" / "fast" / "cuda_corpus.py"
     spec = importlib.util.spec_from_file_location("cuda_corpus", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules["cuda_corpus"] = module
@@ -87,11 +87,12 @@ def split_programs(corpus, size):
 @pytest.fixture(scope="module")
 def make_builder(tmp_path_factory):
     """(builder, its folder) of one lane; the fast one makes its kit at the first request that asks for it."""
-    from harness.build import Builder, kits, probe_toolchain
+    from harness.builder import Builder, probe_toolchain
+    from harness.builder.fast import prebuilt_cache
 
     toolchain = probe_toolchain()
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(kits, "ASKED_BEFORE_MADE", 0)
+        monkeypatch.setattr(prebuilt_cache, "ASKED_BEFORE_MADE", 0)
 
         def make(lane):
             folder = tmp_path_factory.mktemp(lane)

@@ -133,8 +133,8 @@ def test_a_kernel_that_is_replayed_in_a_graph_is_no_decoy(gpu_bench):
 
 
 def test_a_gpu_moves_memory_and_multiplies():
-    from harness.judge.ceilings import measure_ceilings
-    from harness.judge.devices import JudgeDevice
+    from harness.evaluation.timing.device_peaks import measure_ceilings
+    from harness.sandbox.devices import JudgeDevice
 
     ceilings = measure_ceilings(JudgeDevice("cuda:0"))
     assert 100 < ceilings.bandwidth_gb_s < 20_000

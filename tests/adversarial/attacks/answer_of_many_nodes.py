@@ -10,7 +10,7 @@ timed: no
 
 from torch import nn
 
-from harness.wire import Channel
+from harness.protocol import Channel
 
 send = Channel.send
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import torch
 from torch import nn
 
-import harness.wire
+import harness.protocol
 
-for folder in (Path(harness.wire.__file__).parents[2], Path.home(), Path("/work"), Path("/tmp"), Path("/var/tmp")):
+for folder in (Path(harness.protocol.__file__).parents[2], Path.home(), Path("/work"), Path("/tmp"), Path("/var/tmp")):
     for root, _, names in os.walk(folder):
         for name in names:
             if name.endswith((".py", ".db", ".json", ".so")):

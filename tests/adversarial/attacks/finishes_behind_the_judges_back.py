@@ -11,8 +11,8 @@ timed: yes
 import torch
 from torch import nn
 
-from harness.wire import Channel
-from harness.wire.layout import place_contiguous
+from harness.protocol import Channel
+from harness.protocol.tensor_layout import place_contiguous
 from harness.worker.memory import SharedMemory, describe
 
 pending = []

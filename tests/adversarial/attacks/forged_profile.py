@@ -10,7 +10,7 @@ timed: no
 
 from torch import nn
 
-from harness.worker.profile import Observer
+from harness.worker.instrumentation import Observer
 
 
 def profile(self, call, device):

@@ -15,7 +15,7 @@ import time
 import torch
 from torch import nn
 
-from harness.wire import GO, flatten_value
+from harness.protocol import GO, flatten_value
 from harness.worker import program
 
 Worker = program.Worker

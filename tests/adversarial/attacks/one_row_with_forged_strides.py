@@ -12,7 +12,7 @@ from torch import nn
 
 import harness.worker.memory
 import harness.worker.program
-from harness.wire import TensorSpec
+from harness.protocol import TensorSpec
 
 describe = harness.worker.memory.describe
 

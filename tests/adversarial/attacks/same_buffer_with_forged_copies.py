@@ -14,7 +14,7 @@ from collections import deque
 import torch
 from torch import nn
 
-from harness.wire import Channel
+from harness.protocol import Channel
 from harness.worker.program import Worker
 
 kept = {"fresh": None, "copy": None, "earlier": None}

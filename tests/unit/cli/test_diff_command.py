@@ -7,8 +7,8 @@ import pytest
 
 from harness.cli.main import run_command
 from harness.domain import Candidate, Completion, Prompt, RunManifest, SampleKey, Usage
-from harness.store.generated import write_manifest, write_sample
 from harness.store.results import ResultStore
+from harness.store.runs import write_manifest, write_sample
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\ud800[red]"
 

@@ -7,9 +7,9 @@ import pytest
 
 from harness.cli.main import run_command
 from harness.domain import Candidate
-from harness.problems.find import read_problem
-from harness.store.generated import load_samples
+from harness.problems.discovery import read_problem
 from harness.store.results import ResultStore
+from harness.store.runs import load_samples
 
 PROBLEM = "class Model: pass\ndef get_inputs(): return []\ndef get_init_inputs(): return []\n"
 PROGRAM = "class ModelNew:\n    x = 1\n"

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from harness.domain import TRUNCATED, Candidate, DeviceError, Finding, Problem, Subject
+from harness.evaluation.evaluator import JudgeSettings
 from harness.executors.local import LocalExecutor, LocalSettings, Task, hold_device
-from harness.judge.evaluate import JudgeSettings
 
 HEAD = "import torch\nfrom torch import nn\n"
 GOOD = f"{HEAD}class ModelNew(nn.Module):\n    def forward(self, a, b):\n        return a + b\n"

@@ -10,7 +10,7 @@ import pytest
 
 import harness
 from harness.domain import PROBLEM_SETTINGS, Language, Problem, UsageError
-from harness.generate.extraction import find_code
+from harness.generate.extraction.extractor import find_code
 from harness.generate.gpu_facts import GPU_TABLE, find_gpu
 from harness.generate.host_facts import HostFacts, read_host_facts
 from harness.generate.prompting import list_prompts, render_prompt

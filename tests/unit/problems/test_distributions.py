@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from harness.problems.discovery import DISTRIBUTION_NAMES
 from harness.problems.distributions import FILLS, PADDING, mix, redistribute
-from harness.problems.find import DISTRIBUTION_NAMES
 
 
 def fill(value: object, distribution: str, seed: int = 0) -> object:

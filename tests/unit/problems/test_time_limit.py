@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from harness.domain import Problem, ProblemError, ReferenceTimeout
-from harness.judge.truth import run_reference
-from harness.problems.load import load_problem
-from harness.problems.reduce import EMULATED_BUDGET, reduce_problem
+from harness.evaluation.correctness.truth import run_reference
+from harness.problems.loading import load_problem
+from harness.problems.shrink import EMULATED_BUDGET, reduce_problem
 from harness.problems.time_limit import DEFAULT_LIMIT_S, limit_reference, set_reference_limit
 
 SOURCE = """

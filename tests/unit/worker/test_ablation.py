@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 
-from harness.worker.profile import Observer, call_without_effect, poison
+from harness.worker.instrumentation import Observer, call_without_effect, poison
 
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64)
 OTHERS = (torch.int64, torch.int32, torch.uint8, torch.bool)

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from harness.wire.processes import find_tree, state_of
+from harness.protocol.process_tree import find_tree, state_of
 from harness.worker.forkserver import Held
 
 START = """

@@ -1,0 +1,72 @@
+"""fast_p as a curve over p, with an interval: how a model's standing depends on the speedup that is asked for.
+
+Pure functions of draws; `harness.analysis.metrics` says what counts.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import fsum, sqrt
+
+from harness.analysis.metrics import Draws
+from harness.domain import Outcome
+
+Z_95 = 1.959964  # standard deviations that hold 95 % of a normal distribution
+STEPS_PER_DOUBLING = 8
+CURVE_THRESHOLDS = tuple(2.0 ** (step / STEPS_PER_DOUBLING) for step in range(-24, 41))  # 1/8 to 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurvePoint:
+    """fast_p at one p, and the interval that other problems of the same kind would give."""
+
+    threshold: float
+    share: float
+    low: float
+    high: float
+
+
+def trace_fast_curve(
+    draws: Iterable[Draws], thresholds: Sequence[float] = (0.0, *CURVE_THRESHOLDS)
+) -> tuple[CurvePoint, ...]:
+    """One point per threshold; nothing when no problem is scored. At 0 it is the correctness rate."""
+    problems = [_ShareOfProblem(one) for one in draws if one.scored]
+    if not problems:
+        return ()
+    return tuple(_trace_point(problems, threshold) for threshold in thresholds)
+
+
+def bound_share(share: float, count: int) -> tuple[float, float]:
+    """The 95 % interval of Wilson's score for a share of `count` problems. Where a problem counts with the share of its
+    samples, which varies less than yes and no, it is a little wider than need be. Raises ValueError for no problem."""
+    if count < 1:
+        raise ValueError("an interval needs at least one problem")
+    weight = Z_95**2 / count
+    middle = (share + weight / 2) / (1 + weight)
+    half = Z_95 * sqrt(share * (1 - share) / count + weight / (4 * count)) / (1 + weight)
+    return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
+
+
+class _ShareOfProblem:
+    """One problem's speedups in order, so that each point of a curve is a search and no scan."""
+
+    __slots__ = ("correct", "judged", "speedups")
+
+    def __init__(self, draws: Draws) -> None:
+        self.judged = draws.judged
+        self.correct = draws.outcomes.count(Outcome.CORRECT)
+        self.speedups = sorted(draws.speedups)
+
+    def find_share(self, threshold: float) -> float:
+        if not self.judged:
+            return 0.0
+        faster = len(self.speedups) - bisect_right(self.speedups, threshold)
+        return (self.correct if threshold <= 0.0 else faster) / self.judged
+
+
+def _trace_point(problems: Sequence[_ShareOfProblem], threshold: float) -> CurvePoint:
+    share = fsum(problem.find_share(threshold) for problem in problems) / len(problems)
+    low, high = bound_share(min(share, 1.0), len(problems))
+    return CurvePoint(threshold=threshold, share=share, low=low, high=high)

@@ -1,0 +1,372 @@
+"""Two sets of evaluations over the same problems: what flipped, what got faster, and whether that is more than chance.
+
+Pure functions of flat rows. What may not be mixed (suite, language, chip, workload, baseline) is compared apart, as on
+the leaderboard, and one sample has one voice: of its turns the last counts, of its evaluations the latest. Does not
+read prompts, sources or costs.
+
+Speed on one problem is tested by the logarithms of the measured speedups: a Welch test in which the error of each
+measurement, whose interval holds the noise floor, adds to the scatter of the samples. So a single sample on each side
+can be told apart by its own measurement, and many must differ by more than they scatter. Over the problems of a place
+the false discovery rate is controlled (Benjamini-Hochberg). Whether one side is faster overall is asked by a Wilcoxon
+signed-rank test over problems, whether it is right more often by a sign test.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Literal, NamedTuple
+
+from harness.analysis.metrics import NO_VERDICT
+from harness.domain import Outcome, chip_of
+
+FALSE_DISCOVERY_RATE = 0.05
+NO_DEVICE = "none"
+MESSAGE_CHARACTERS = 100
+_NO_VERDICT = frozenset(outcome.value for outcome in NO_VERDICT)
+_HALF_WIDTHS = 2 * 1.96  # of a 95 % interval, in standard errors
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+
+FlipKind = Literal["won", "lost"]
+
+
+class ComparedRow(NamedTuple):
+    """The fields of an evaluation that are compared. `speedup` is what was measured, None unless it may be ranked;
+    `pair` names what is paired beside the problem: "" where all samples of a problem are one side of a pair."""
+
+    id: int
+    pair: str
+    run: str
+    sample: int
+    turn: int
+    suite: str
+    problem: str
+    problem_digest: str
+    language: str
+    device: str
+    hardware: str
+    workload: str
+    baseline: str
+    outcome: str
+    speedup: float | None
+    speedup_low: float | None
+    speedup_high: float | None
+    candidate: str
+    message: str
+
+
+class Place(NamedTuple):
+    """What is never mixed. `device` is a kind ("cpu", "cuda"), `chip` its name where that matters to time."""
+
+    suite: str
+    language: str
+    device: str
+    chip: str
+    workload: str
+    baseline: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeedTest:
+    """The ratio of two geometric means of speedups, after over before, with its 95 % interval and the probability of
+    such a difference by chance; `q` is that after controlling the false discovery rate."""
+
+    before: float
+    after: float
+    ratio: float
+    low: float
+    high: float
+    p: float
+    q: float | None = None
+
+    @property
+    def is_significant(self) -> bool:
+        return (self.p if self.q is None else self.q) <= FALSE_DISCOVERY_RATE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """One problem (or one candidate) on both sides. `before` and `after` are the judged samples."""
+
+    problem: str
+    pair: str
+    before: tuple[ComparedRow, ...]
+    after: tuple[ComparedRow, ...]
+    speed: SpeedTest | None = None
+
+    @property
+    def name(self) -> str:
+        return self.pair or self.problem
+
+    @property
+    def flip(self) -> FlipKind | None:
+        """`lost`: some sample was correct and none is; `won`: the other way round."""
+        was, now = share_correct(self.before) > 0, share_correct(self.after) > 0
+        return None if was == now else "won" if now else "lost"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceComparison:
+    """Everything that may be compared with each other. `correct_before` and `correct_after` are fast_0: the mean over
+    the pairs of the share of correct samples; `correct_p` is that of a sign test. `speed` is over the pairs that were
+    timed on both sides: a ratio of geometric means over problems, tested by ranks."""
+
+    place: Place
+    pairs: tuple[Pair, ...]
+    correct_before: float
+    correct_after: float
+    correct_p: float
+    speed: SpeedTest | None
+
+    @property
+    def timed(self) -> int:
+        return sum(pair.speed is not None for pair in self.pairs)
+
+    def flips(self, kind: FlipKind) -> tuple[Pair, ...]:
+        return tuple(pair for pair in self.pairs if pair.flip == kind)
+
+    def changed_speed(self) -> tuple[Pair, ...]:
+        """The pairs whose difference in speed is more than chance, the largest loss first."""
+        found = [(pair.speed.ratio, pair) for pair in self.pairs if pair.speed and pair.speed.is_significant]
+        return tuple(pair for _, pair in sorted(found, key=lambda entry: entry[0]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Two sides. `only_before`, `only_after`: problems with no counterpart in the same place; `other_version`: problems
+    whose text differs between the sides, so that nothing of them is compared. Outcomes and messages are counted over
+    the samples of the pairs: (before, after)."""
+
+    places: tuple[PlaceComparison, ...]
+    only_before: tuple[tuple[Place, str], ...]
+    only_after: tuple[tuple[Place, str], ...]
+    other_version: tuple[tuple[Place, str], ...]
+    outcomes: Mapping[str, tuple[int, int]]
+    messages: tuple[tuple[str, int, int], ...]
+
+
+_Voices = dict[tuple[str, int, str], ComparedRow]  # run, sample, problem
+_Key = tuple[Place, str, str]  # place, problem, pair
+
+
+def compare_rows(before: Iterable[ComparedRow], after: Iterable[ComparedRow]) -> Comparison:
+    """Pairs two sets of evaluations, each in the order in which they were made, and says what differs."""
+    sides = tuple(_group_samples(rows) for rows in (before, after))
+    shared = [key for key in sides[0] if key in sides[1]]
+    other_version = [key for key in shared if _versions(sides[0][key]) != _versions(sides[1][key])]
+    dropped = set(other_version)
+    by_place: dict[Place, list[Pair]] = defaultdict(list)
+    for key in sorted(set(shared) - dropped):
+        rows = [tuple(sides[number][key]) for number in (0, 1)]
+        by_place[key[0]].append(Pair(problem=key[1], pair=key[2], before=rows[0], after=rows[1]))
+    places = tuple(_compare_place(place, pairs) for place, pairs in sorted(by_place.items()))
+    pairs = [pair for place in places for pair in place.pairs]
+    return Comparison(
+        places=places,
+        only_before=_name_keys(key for key in sides[0] if key not in sides[1]),
+        only_after=_name_keys(key for key in sides[1] if key not in sides[0]),
+        other_version=_name_keys(other_version),
+        outcomes=_count_outcomes(pairs),
+        messages=_count_messages(pairs),
+    )
+
+
+def share_correct(rows: Sequence[ComparedRow]) -> float:
+    """The share of correct samples among those that say something about the model; 0 if none does."""
+    judged = [row for row in rows if row.outcome not in _NO_VERDICT]
+    return sum(row.outcome == Outcome.CORRECT for row in judged) / len(judged) if judged else 0.0
+
+
+def shorten_message(message: str) -> str:
+    """The first line of a message with its numbers left out, so that the same mistake counts as the same."""
+    first = message.strip().split("\n", 1)[0]
+    return _NUMBER.sub("#", first)[:MESSAGE_CHARACTERS]
+
+
+def _group_samples(rows: Iterable[ComparedRow]) -> dict[_Key, list[ComparedRow]]:
+    """The one voice of each sample by place, problem and pair. A sample that never reached a device says the same
+    about every device, so it joins those that others of its side were judged on."""
+    places: dict[Place, _Voices] = defaultdict(dict)
+    for row in rows:
+        voices, voice = places[_place_of(row)], (row.run, row.sample, row.problem)
+        earlier = voices.get(voice)
+        if earlier is None or earlier.turn <= row.turn:
+            voices[voice] = row
+    grouped: dict[_Key, list[ComparedRow]] = defaultdict(list)
+    for place, voices in _fold_deviceless(places).items():
+        for row in voices.values():
+            if row.outcome not in _NO_VERDICT:
+                grouped[place, row.problem, row.pair].append(row)
+    return grouped
+
+
+def _place_of(row: ComparedRow) -> Place:
+    kind = row.device.split(":", 1)[0]
+    return Place(row.suite, row.language, kind, chip_of(row.device, row.hardware), row.workload, row.baseline)
+
+
+def _fold_deviceless(places: Mapping[Place, _Voices]) -> dict[Place, _Voices]:
+    folded = {place: dict(voices) for place, voices in places.items() if place.device != NO_DEVICE}
+    for place, guests in places.items():
+        if place.device != NO_DEVICE:
+            continue
+        homes = [home for home in folded if home._replace(device=NO_DEVICE, chip="") == place]
+        for home in homes:
+            for voice, guest in guests.items():
+                known = folded[home].get(voice)
+                if known is None or known.turn < guest.turn:
+                    folded[home][voice] = guest
+        if not homes:
+            folded[place] = dict(guests)
+    return folded
+
+
+def _versions(rows: Iterable[ComparedRow]) -> set[str]:
+    return {row.problem_digest for row in rows}
+
+
+def _name_keys(keys: Iterable[_Key]) -> tuple[tuple[Place, str], ...]:
+    return tuple(sorted({(place, pair or problem) for place, problem, pair in keys}))
+
+
+def _compare_place(place: Place, pairs: Sequence[Pair]) -> PlaceComparison:
+    tested = _control_discoveries([_with_speed(pair) for pair in pairs])
+    shares = [(share_correct(pair.before), share_correct(pair.after)) for pair in pairs]
+    return PlaceComparison(
+        place=place,
+        pairs=tuple(tested),
+        correct_before=fmean(was for was, _ in shares),
+        correct_after=fmean(now for _, now in shares),
+        correct_p=_test_signs([now - was for was, now in shares]),
+        speed=_test_ranks([pair.speed for pair in tested if pair.speed is not None]),
+    )
+
+
+def _with_speed(pair: Pair) -> Pair:
+    before, after = _logs_of(pair.before), _logs_of(pair.after)
+    if not before or not after:
+        return pair
+    speed = _test_means(before, after)
+    return Pair(problem=pair.problem, pair=pair.pair, before=pair.before, after=pair.after, speed=speed)
+
+
+def _logs_of(rows: Iterable[ComparedRow]) -> list[tuple[float, float]]:
+    """(logarithm of the speedup, its standard error) of each timed sample."""
+    found = []
+    for row in rows:
+        if row.speedup is not None:
+            known = row.speedup_low and row.speedup_high
+            width = (
+                math.log(row.speedup_high / row.speedup_low) if known and row.speedup_high and row.speedup_low else 0.0
+            )
+            found.append((math.log(row.speedup), width / _HALF_WIDTHS))
+    return found
+
+
+def _test_means(before: Sequence[tuple[float, float]], after: Sequence[tuple[float, float]]) -> SpeedTest:
+    from scipy.special import stdtr, stdtrit
+
+    means = [fmean(value for value, _ in side) for side in (before, after)]
+    scatter = [
+        _variance([value for value, _ in side]) / len(side) if len(side) > 1 else 0.0 for side in (before, after)
+    ]
+    measured = sum(sum(error**2 for _, error in side) / len(side) ** 2 for side in (before, after))
+    whole = sum(scatter) + measured
+    doubts = [part**2 / (len(side) - 1) for part, side in zip(scatter, (before, after), strict=True) if part > 0]
+    freedom = min(whole**2 / sum(doubts), 1e6) if doubts and sum(doubts) > 0 else 1e6
+    change, error = means[1] - means[0], math.sqrt(whole)
+    margin = float(stdtrit(freedom, 0.975)) * error
+    p = 2 * float(stdtr(freedom, -abs(change) / error)) if error > 0 else float(change == 0)
+    return _make_test(means, change - margin, change + margin, p)
+
+
+def _variance(values: Sequence[float]) -> float:
+    """Of two values or more; `statistics.variance` computes with fractions, which takes a hundred times as long."""
+    mean = fmean(values)
+    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+
+
+def _make_test(means: Sequence[float], low: float, high: float, p: float, q: float | None = None) -> SpeedTest:
+    before, after = means
+    return SpeedTest(
+        before=math.exp(before),
+        after=math.exp(after),
+        ratio=math.exp(after - before),
+        low=math.exp(low),
+        high=math.exp(high),
+        p=min(p, 1.0),
+        q=q,
+    )
+
+
+def _control_discoveries(pairs: Sequence[Pair]) -> list[Pair]:
+    """The same pairs; the tests of all problems of a place are one family."""
+    from dataclasses import replace
+
+    from scipy.stats import false_discovery_control
+
+    tested = [pair.speed.p for pair in pairs if pair.speed is not None]
+    if not tested:
+        return list(pairs)
+    adjusted = iter(false_discovery_control(tested))
+    return [replace(pair, speed=replace(pair.speed, q=float(next(adjusted)))) if pair.speed else pair for pair in pairs]
+
+
+def _test_ranks(tests: Sequence[SpeedTest]) -> SpeedTest | None:
+    """Over problems: the ratio of the geometric means with a t interval of the mean, and Wilcoxon's test."""
+    from scipy.special import stdtrit
+    from scipy.stats import wilcoxon
+
+    if not tests:
+        return None
+    changes = [math.log(test.ratio) for test in tests]
+    means = [
+        fmean(math.log(value) for value in side)
+        for side in zip(*((one.before, one.after) for one in tests), strict=True)
+    ]
+    p = float(wilcoxon(changes).pvalue) if len(changes) > 1 and any(changes) else 1.0
+    error = math.sqrt(_variance(changes) / len(changes)) if len(changes) > 1 else math.inf
+    margin = float(stdtrit(len(changes) - 1, 0.975)) * error if len(changes) > 1 else math.inf
+    change = means[1] - means[0]
+    return _make_test(means, change - margin, min(change + margin, 700.0), p)
+
+
+def _test_signs(changes: Sequence[float]) -> float:
+    """An exact sign test: how likely as many or more would go one way if both ways were as likely."""
+    from scipy.special import bdtr
+
+    better, worse = sum(change > 0 for change in changes), sum(change < 0 for change in changes)
+    # Half of all ways are as likely: twice the chance of the rarer direction or fewer.
+    return min(2 * float(bdtr(min(better, worse), better + worse, 0.5)), 1.0) if better + worse else 1.0
+
+
+def _count_outcomes(pairs: Iterable[Pair]) -> dict[str, tuple[int, int]]:
+    before: Counter[str] = Counter()
+    after: Counter[str] = Counter()
+    for pair in pairs:
+        before.update(row.outcome for row in pair.before)
+        after.update(row.outcome for row in pair.after)
+    order = [outcome.value for outcome in Outcome if before[outcome.value] or after[outcome.value]]
+    return {outcome: (before[outcome], after[outcome]) for outcome in order}
+
+
+def _count_messages(pairs: Iterable[Pair]) -> tuple[tuple[str, int, int], ...]:
+    """What failed candidates were told, most changed first."""
+    before: Counter[str] = Counter()
+    after: Counter[str] = Counter()
+    for pair in pairs:
+        before.update(_messages_of(pair.before))
+        after.update(_messages_of(pair.after))
+    counts = [(text, before[text], after[text]) for text in before.keys() | after.keys()]
+    return tuple(sorted(counts, key=lambda entry: (-abs(entry[2] - entry[1]), entry[0])))
+
+
+def _messages_of(rows: Iterable[ComparedRow]) -> Iterable[str]:
+    for row in rows:
+        if row.outcome != Outcome.CORRECT:
+            short = shorten_message(row.message)
+            yield f"{row.outcome}: {short}" if short else row.outcome

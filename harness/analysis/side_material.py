@@ -1,0 +1,248 @@
+"""Gathers what `harness diff` shows of two sides: their evaluations, what they cost, and how prompts and code differ.
+
+A side is a run, a model, a prompt or a version of harness. Reads stores and compares; renders nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches, unified_diff
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+from harness.analysis.side_by_side import ComparedRow, Comparison, Pair, compare_rows
+from harness.domain import UsageError
+from harness.store.completions import locate_answer, read_prompt, read_spent
+from harness.store.results import EVERYTHING, ResultFilter, ResultRow, ResultStore
+from harness.store.versions import read_problem_digests
+
+SideKind = Literal["run", "model", "prompt", "harness"]
+SIDE_KINDS: tuple[SideKind, ...] = ("run", "model", "prompt", "harness")
+_COLUMNS: dict[SideKind, str] = {"run": "run", "model": "model", "prompt": "prompt", "harness": "harness_version"}
+MOST_ANSWERS = 10_000  # of each side, whose costs are read
+MOST_PROMPTS = 50  # problems whose prompts are compared
+MOST_CODE = 100  # candidates whose sources are compared
+LONGEST_DIFF = 400  # lines
+MOST_LINES = 3000  # of a text that is compared
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What a side took. Tokens and seconds of waiting are sums over the `counted` of its `answers` whose files are
+    there; `judged_s` is over all evaluations. `correct` are its correct samples."""
+
+    answers: int
+    counted: int
+    prompt_tokens: int
+    completion_tokens: int
+    reasoning_tokens: int
+    latency_s: float
+    judged_s: float
+    correct: int
+
+    @property
+    def tokens_per_correct(self) -> float | None:
+        """Tokens that the model wrote for each correct sample; None where they are not known for all."""
+        whole = self.counted == self.answers and self.correct
+        return self.completion_tokens / self.correct if whole else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDiff:
+    """A unified diff of two texts, without line ends; all that is named shares it. `is_cut`: it was longer."""
+
+    names: tuple[str, ...]
+    lines: tuple[str, ...]
+    is_cut: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideBySide:
+    """All that is shown. `prompts_read` of `prompts_shared` problems had their prompts compared; equal ones give no
+    diff."""
+
+    kind: SideKind
+    before: str
+    after: str
+    comparison: Comparison
+    costs: tuple[Cost, Cost]
+    prompts: tuple[TextDiff, ...]
+    prompts_read: int
+    prompts_shared: int
+    code: tuple[TextDiff, ...]
+
+
+def compare_sides(
+    store: ResultStore,
+    before: str,
+    after: str,
+    *,
+    kind: SideKind | None = None,
+    where: ResultFilter = EVERYTHING,
+    generated_dir: Path | None = None,
+) -> SideBySide:
+    """Compares two sides over the evaluations that match `where`. Raises UsageError for a name nothing is stored of,
+    or one that could mean several things."""
+    rows = list(store.rows(where, history=True))
+    chosen = kind or _guess_kind(rows, before, after, store.path)
+    column = _COLUMNS[chosen]
+    sides = tuple(_latest([row for row in rows if getattr(row, column) == name]) for name in (before, after))
+    for name, side in zip((before, after), sides, strict=True):
+        if not side:
+            raise UsageError(_explain_unknown(name, chosen, rows, store.path))
+    digests = read_problem_digests(store.path.parent)
+    comparison = compare_rows(*([_make_row(row, chosen, digests) for row in side] for side in sides))
+    by_id = {row.id: row for side in sides for row in side}
+    prompts, prompts_read, prompts_shared = _diff_prompts(comparison, by_id, generated_dir)
+    return SideBySide(
+        kind=chosen,
+        before=before,
+        after=after,
+        comparison=comparison,
+        costs=(_sum_cost(sides[0], generated_dir), _sum_cost(sides[1], generated_dir)),
+        prompts=prompts,
+        prompts_read=prompts_read,
+        prompts_shared=prompts_shared,
+        code=tuple(_diff_code(store, comparison)),
+    )
+
+
+def _guess_kind(rows: Sequence[ResultRow], before: str, after: str, path: Path) -> SideKind:
+    known = {kind: {getattr(row, column) for row in rows} for kind, column in _COLUMNS.items()}
+    fitting = [kind for kind, names in known.items() if before in names and after in names]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise UsageError(f"{before!r} and {after!r} could each be a {' or a '.join(fitting)}: say which with --by")
+    for name in (before, after):
+        if not any(name in names for names in known.values()):
+            raise UsageError(_explain_unknown(name, None, rows, path))
+    kinds = [next(kind for kind, names in known.items() if name in names) for name in (before, after)]
+    raise UsageError(f"{before!r} is a {kinds[0]} and {after!r} a {kinds[1]}: both sides must be of one kind")
+
+
+def _explain_unknown(name: str, kind: SideKind | None, rows: Sequence[ResultRow], path: Path) -> str:
+    columns = [_COLUMNS[kind]] if kind else [*_COLUMNS.values()]
+    names = sorted({str(getattr(row, column)) for row in rows for column in columns})
+    near = get_close_matches(name, names, n=3, cutoff=0.4) or names[:8]
+    what = kind or "run, model, prompt or harness version"
+    return f"no evaluations of a {what} {name!r} in {path}: there are {', '.join(map(repr, near)) or 'none at all'}"
+
+
+def _latest(rows: Iterable[ResultRow]) -> list[ResultRow]:
+    """The last evaluation of each candidate of a side, on each device: an older one does not count any more."""
+    latest = {
+        (
+            row.run,
+            row.problem,
+            row.sample,
+            row.turn,
+            row.suite,
+            row.language,
+            row.device,
+            row.workload,
+            row.baseline,
+        ): row
+        for row in rows
+    }
+    return sorted(latest.values(), key=lambda row: row.id)
+
+
+def _make_row(row: ResultRow, kind: SideKind, digests: dict[int, str]) -> ComparedRow:
+    pair = f"{row.run}/{row.problem}/{row.sample}" if kind == "harness" else ""
+    return ComparedRow(
+        row.id, pair, row.run, row.sample, row.turn, row.suite, row.problem, digests.get(row.id, ""), row.language,
+        row.device, row.hardware, row.workload, row.baseline, row.outcome, _measured(row), row.speedup_low,
+        row.speedup_high, row.candidate, row.message,
+    )  # fmt: skip
+
+
+def _measured(row: ResultRow) -> float | None:
+    """The speedup as measured where it may be ranked: what ties with the baseline still has a place of its own."""
+    if row.speedup is None or row.verdict != "tie" or not (row.baseline_us and row.candidate_us):
+        return row.speedup
+    ratio = row.baseline_us / row.candidate_us
+    return min(max(ratio, row.speedup_low or ratio), row.speedup_high or ratio)
+
+
+def _sum_cost(rows: Sequence[ResultRow], generated_dir: Path | None) -> Cost:
+    """Answers that were judged on several devices were paid for once."""
+    answers = {(row.run, row.problem, row.sample, row.turn): row for row in rows}
+    names = {row.run for row in rows}
+    runs = set() if generated_dir is None else {name for name in names if (generated_dir / name).is_dir()}
+    there = (row for row in answers.values() if row.run in runs)
+    read = [read_spent(locate_answer(generated_dir, row)) for row in islice(there, MOST_ANSWERS)]
+    known = [spent for spent in read if spent.completion_tokens is not None]
+    return Cost(
+        answers=len(answers),
+        counted=len(known),
+        prompt_tokens=sum(spent.prompt_tokens or 0 for spent in known),
+        completion_tokens=sum(spent.completion_tokens or 0 for spent in known),
+        reasoning_tokens=sum(spent.reasoning_tokens or 0 for spent in known),
+        latency_s=sum(spent.latency_s or 0.0 for spent in read),
+        judged_s=sum(row.duration_s for row in rows),
+        correct=len({(row.run, row.problem, row.sample) for row in rows if row.outcome == "correct"}),
+    )
+
+
+def _diff_prompts(
+    comparison: Comparison, rows: dict[int, ResultRow], generated_dir: Path | None
+) -> tuple[tuple[TextDiff, ...], int, int]:
+    """Diffs of the prompts of the same problems, each distinct one once; how many problems were read, and of how many.
+    The number in a hunk's head differs from problem to problem, so it is not what makes two diffs distinct."""
+    pairs = {pair.problem: pair for place in comparison.places for pair in place.pairs}
+    found: dict[tuple[str, ...], list[str]] = {}
+    whole: dict[tuple[str, ...], list[str]] = {}
+    read = 0
+    for problem, pair in islice(pairs.items(), MOST_PROMPTS):
+        texts = [read_prompt(locate_answer(generated_dir, rows[side[0].id])) for side in (pair.before, pair.after)]
+        if None in texts:
+            continue
+        read += 1
+        lines = _diff(*(text or "" for text in texts))
+        changed = tuple(line for line in lines if line[:1] in "+-")
+        if changed:
+            found.setdefault(changed, []).append(problem)
+            whole.setdefault(changed, lines)
+    diffs = tuple(_cut(tuple(names), whole[changed]) for changed, names in found.items())
+    return diffs, read, len(pairs)
+
+
+def _diff_code(store: ResultStore, comparison: Comparison) -> Iterable[TextDiff]:
+    """The sources of what flipped, then of what changed its speed: one sample of each side, those that tell most."""
+    flipped = [pair for place in comparison.places for pair in place.pairs if pair.flip]
+    changed = [pair for place in comparison.places for pair in place.changed_speed()]
+    shown: set[tuple[str, str]] = set()
+    for pair in (*flipped, *changed):
+        digests = _representative(pair.before).candidate, _representative(pair.after).candidate
+        if digests in shown or digests[0] == digests[1]:
+            continue
+        if len(shown) == MOST_CODE:
+            return
+        shown.add(digests)
+        texts = [store.source(digest) or "" if digest else "" for digest in digests]
+        lines = _diff(*texts)
+        if lines:
+            yield _cut((pair.name,), lines)
+
+
+def _representative(rows: Sequence[ComparedRow]) -> ComparedRow:
+    """The fastest correct sample, or the first."""
+    return max(rows, key=lambda row: (row.outcome == "correct", row.speedup or 0.0, -row.sample))
+
+
+def pick_samples(pair: Pair) -> tuple[ComparedRow, ComparedRow]:
+    """The sample of each side that is shown for it."""
+    return _representative(pair.before), _representative(pair.after)
+
+
+def _diff(before: str, after: str) -> list[str]:
+    """Of huge texts only the beginning: comparing takes the square of their length."""
+    old, new = (text.splitlines()[:MOST_LINES] for text in (before, after))
+    return list(unified_diff(old, new, n=3, lineterm=""))[2:]
+
+
+def _cut(names: tuple[str, ...], lines: Sequence[str]) -> TextDiff:
+    return TextDiff(names=names, lines=tuple(lines[:LONGEST_DIFF]), is_cut=len(lines) > LONGEST_DIFF)

@@ -1,6 +1,0 @@
-"""Builds what candidates ask for: one request, one shared library, never built twice."""
-
-from harness.build.builder import Builder, default_cache_folder, find_machine_folder
-from harness.build.toolchain import Toolchain, probe_toolchain
-
-__all__ = ["Builder", "Toolchain", "default_cache_folder", "find_machine_folder", "probe_toolchain"]

@@ -1,0 +1,303 @@
+"""From a build request to a shared library: refuse, look up, compile confined, keep.
+
+The cache is addressed by content: the key covers the request, the compilers, torch and the architecture, and is made
+here, so that no candidate can choose it. Failed builds are kept as well; time-outs and missing tools are not.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from harness.builder.cache import DEFAULT_LIMIT_BYTES, prune_cache
+from harness.builder.emulated import EmulatedLane
+from harness.builder.error_excerpt import name_first_error
+from harness.builder.fast.prebuilt_cache import KitShelf
+from harness.builder.fast.strategy import SCRIPT, prepare_fast
+from harness.builder.flags import refuse_flags
+from harness.builder.memory_gate import FAST_BUILD_BYTES, PLAIN_BUILD_BYTES, MemoryGate
+from harness.builder.runner import Runner, Wrap
+from harness.builder.toolchain import Toolchain, ninja_program
+from harness.builder.torch_ninja import write_plan
+from harness.domain import BuildRequest, BuildResult, BuildToolError, HarnessError
+from harness.emulator import Emulation
+
+# A whole line of the compiler's own; what a source has the compiler say may look like one.
+_KILLED = re.compile(
+    r"^\S+: fatal error: Killed signal terminated program \w+$|^nvcc error +: '\w+' died due to signal 9\b",
+    re.MULTILINE,
+)
+LIBRARY, LOG, LANE, UNCOVERED = "library.so", "log.txt", "lane", "uncovered"
+FAST_FAILED = "it did not compile in the fast lane"
+_DETAIL = re.compile(r" \(|: ")  # where a reason goes on to what differs from one build to the next
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Compiled:
+    """What came of one compilation; `returncode` is None past the time limit. `reason`: why not in the fast lane."""
+
+    lane: str
+    returncode: int | None
+    log: str
+    library: Path
+    reason: str = ""
+    is_uncovered: bool = False
+
+
+def default_cache_folder() -> Path:
+    """Where libraries are kept between runs: below XDG_CACHE_HOME, or ~/.cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "harness" / "builds"
+
+
+def count_out_of_memory_kills() -> int | None:
+    """How many processes of this machine the kernel has ended for want of memory; None where it does not count them."""
+    with suppress(OSError):
+        found = re.search(r"^oom_kill (\d+)$", Path("/proc/vmstat").read_text(), re.MULTILINE)
+        return None if found is None else int(found[1])
+    return None
+
+
+def find_machine_folder(cache: Path | None) -> Path:
+    """Where what was measured of this machine is kept: beside the libraries, in the given cache or the default one."""
+    return (cache or default_cache_folder()) / "machine"
+
+
+class Builder:
+    """Thread-safe and safe between processes: identical requests that arrive together are built once."""
+
+    def __init__(
+        self,
+        *,
+        cache: Path,
+        toolchain: Toolchain,
+        wrap: Wrap,
+        readable: Iterable[Path] = (),
+        environment: Callable[[], dict[str, str]],
+        timeout_s: float = 600.0,
+        fast: bool = True,
+        max_cache_bytes: int = DEFAULT_LIMIT_BYTES,
+        emulate: Emulation | None = None,
+        count_kills: Callable[[], int | None] | None = None,
+    ) -> None:
+        """With `emulate`, what asks for CUDA is built to run on the CPU, without nvcc and torch's CUDA build.
+        `count_kills` tells how many processes the kernel has ended so far for want of memory (None: unknown)."""
+        self._count_kills = count_kills or count_out_of_memory_kills
+        self._cache = cache
+        self.toolchain = toolchain
+        self._environment = environment
+        tools = Path(ninja_program()).resolve().parent
+        self._runner = Runner(
+            wrap=wrap, readable=[*readable, tools], environment=self._compiler_environment, timeout_s=timeout_s
+        )
+        self._max_cache_bytes = max_cache_bytes
+        self._gate = MemoryGate()
+        self._counts: Counter[str] = Counter()
+        self._counting = threading.Lock()
+        shelf = KitShelf(cache / "kits", toolchain, self._runner, self._gate)
+        self._kits = shelf if fast else None
+        self._emulated = None if emulate is None else EmulatedLane(emulate, shelf, self._runner, self._gate)
+
+    def stop(self) -> None:
+        """Ends every build under way, from any thread; later ones are refused. What is in the cache stays."""
+        self._runner.stop()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many requests ended with each status so far. What was compiled is counted by lane as well, "lane fast"
+        for one, and by the reason why it was not the fast one: "reason it uses requires"."""
+        with self._counting:
+            return dict(self._counts)
+
+    def expect_many(self, *, at_once: bool = False) -> None:
+        """To be called where more than a few builds are to come: what the fast lane needs is then made earlier, or
+        `at_once`, by the first request."""
+        if self._kits is not None:
+            self._kits.expect_many(at_once=at_once)
+
+    def build(self, request: BuildRequest) -> BuildResult:
+        """The library for a request, from the cache or compiled now.
+
+        Raises BuildToolError when this machine lacks what the build needs, HarnessError when the cache cannot be
+        written: neither is a verdict on the request.
+        """
+        result = self._answer(request)
+        with self._counting:
+            self._counts[result.status] += 1
+        return result
+
+    def _answer(self, request: BuildRequest) -> BuildResult:
+        began_s = time.monotonic()
+        key = self.key(request)
+        refusal = refuse_flags(request)
+        if refusal is not None:
+            return BuildResult(key=key, status="refused", extension=None, log=refusal, duration_s=0.0)
+        if not (request.name.isidentifier() and request.name.isascii()):
+            log = f"error: the extension's name {request.name!r} is not an identifier, which its module must have"
+            return BuildResult(key=key, status="failed", extension=None, log=log, duration_s=0.0)
+        self._require_tools(request)
+        try:
+            with self._locked(key):
+                kept = self._look_up(key, began_s)
+                return kept or self._compile(request, key, began_s)
+        except OSError as error:
+            raise HarnessError(
+                f"cannot build in the cache {self._cache}: {error}; make room there, or choose another folder with "
+                "--cache-dir. What was built before is still there"
+            ) from error
+
+    def key(self, request: BuildRequest) -> str:
+        """Names a build by everything that goes into it."""
+        toolchain = asdict(self.toolchain)
+        if not request.needs_cuda:
+            del toolchain["packaged_cuda_headers"]
+        parts = {"format": 2, "request": asdict(request), "toolchain": toolchain}
+        if self._is_emulated(request):
+            assert self._emulated is not None
+            parts["emulation"] = self._emulated.key_parts()
+        return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    def _is_emulated(self, request: BuildRequest) -> bool:
+        return self._emulated is not None and request.needs_cuda
+
+    def _require_tools(self, request: BuildRequest) -> None:
+        if self.toolchain.compiler_version is None:
+            raise BuildToolError("no C++ compiler was found; install one (for example the package g++) or set CXX")
+        if request.needs_cuda and self._emulated is None and not self.toolchain.can_build_cuda:
+            lacks = "nvcc" if self.toolchain.nvcc_version is None else "a CUDA build of torch"
+            raise BuildToolError(f"a CUDA extension needs nvcc and a CUDA build of torch; this machine lacks {lacks}")
+
+    def _folder(self, key: str) -> Path:
+        return self._cache / key[:2] / key
+
+    @contextmanager
+    def _locked(self, key: str) -> Iterator[None]:
+        locks = self._cache / "locks"
+        locks.mkdir(parents=True, exist_ok=True)
+        with (locks / key).open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _look_up(self, key: str, began_s: float) -> BuildResult | None:
+        folder = self._folder(key)
+        if not folder.exists():
+            return None
+        os.utime(folder)
+        library = folder / LIBRARY
+        found = library.exists()
+        lane, _, reason = (folder / LANE).read_text(encoding="utf-8").partition("\n")
+        return BuildResult(
+            key=key,
+            status="cached" if found else "uncovered" if (folder / UNCOVERED).exists() else "failed",
+            extension=str(library) if found else None,
+            log=(folder / LOG).read_text(encoding="utf-8"),
+            duration_s=time.monotonic() - began_s,
+            lane=lane,
+            reason=reason,
+        )
+
+    def _compile(self, request: BuildRequest, key: str, began_s: float) -> BuildResult:
+        with tempfile.TemporaryDirectory(prefix="build-", dir=self._cache, ignore_cleanup_errors=True) as name:
+            work = Path(name) / "work"
+            work.mkdir()
+            kills_before = self._count_kills()
+            done = self._run_lanes(request, work)
+            self._count_lane(done)
+            if done.returncode is None:
+                log = f"{done.log}\nbuild stopped after {self._runner.timeout_s:g} s"
+                return BuildResult(
+                    key=key, status="timeout", extension=None, log=log, duration_s=time.monotonic() - began_s,
+                    lane=done.lane, reason=done.reason,
+                )  # fmt: skip
+            if done.returncode != 0 and _KILLED.search(done.log) and self._has_killed(kills_before):
+                raise HarnessError(
+                    f"the compiler of {request.name} was killed, most likely because this machine's memory ran out: "
+                    "build fewer at a time (--jobs), and run the same command again"
+                )
+            library = self._keep(key, Path(name), done)
+        return BuildResult(
+            key=key,
+            status="built" if library is not None else "uncovered" if done.is_uncovered else "failed",
+            extension=None if library is None else str(library),
+            log=done.log,
+            duration_s=time.monotonic() - began_s,
+            lane=done.lane,
+            reason=done.reason,
+        )
+
+    def _count_lane(self, done: _Compiled) -> None:
+        with self._counting:
+            self._counts[f"lane {done.lane}"] += 1
+            if done.reason:
+                self._counts[f"reason {_DETAIL.split(done.reason)[0]}"] += 1
+
+    def _run_lanes(self, request: BuildRequest, work: Path) -> _Compiled:
+        """The plain lane decides wherever the fast one does not build."""
+        if self._emulated is not None and request.needs_cuda:
+            emulated = self._emulated.build(request, work, self.toolchain.architecture)
+            return _Compiled(
+                lane="emulated", returncode=emulated.returncode, log=emulated.log, library=emulated.extension,
+                is_uncovered=emulated.is_uncovered,
+            )  # fmt: skip
+        write_plan(request, work, self.toolchain.architecture)
+        fast = "it is turned off" if self._kits is None else prepare_fast(request, work, self._kits)
+        if isinstance(fast, str):
+            return self._run_plain(request, work, fast)
+        with self._gate.hold(FAST_BUILD_BYTES):
+            returncode, log = self._runner.run(["sh", SCRIPT], fast.folder, readable=fast.readable)
+        # Past the time limit, too: the plain lane has more to do in the same time.
+        verdict = log if returncode in (0, None) else fast.find_verdict(returncode or 0, log)
+        if verdict is not None:
+            library = fast.folder / f"{request.name}.so"
+            return _Compiled(lane="fast", returncode=returncode, log=verdict, library=library)
+        return self._run_plain(
+            request, work, f"{FAST_FAILED}: {name_first_error(log)}", fast.name_failed(returncode or 0)
+        )
+
+    def _run_plain(self, request: BuildRequest, work: Path, reason: str, *first: str) -> _Compiled:
+        """Makes the library; `first` are files that failed in the fast lane, which need not wait for others."""
+        targets = [first, ()] if first else [()]
+        for names in targets:
+            with self._gate.hold(PLAIN_BUILD_BYTES):
+                returncode, log = self._runner.run([ninja_program(), "-v", "-j", "2", *names], work)
+            if returncode != 0:
+                break
+        library = work / f"{request.name}.so"
+        return _Compiled(lane="plain", returncode=returncode, log=log, library=library, reason=reason)
+
+    def _has_killed(self, before: int | None) -> bool:
+        """Whether the kernel has ended processes since then; where it does not say, what the log says is believed."""
+        return before is None or self._count_kills() != before
+
+    def _compiler_environment(self) -> dict[str, str]:
+        """The packaged headers come after those of every flag: they only fill gaps."""
+        environment = self._environment()
+        headers = self.toolchain.packaged_cuda_headers
+        return {**environment, "CPLUS_INCLUDE_PATH": ":".join(headers)} if headers else environment
+
+    def _keep(self, key: str, work: Path, done: _Compiled) -> Path | None:
+        """Moves a finished build into the cache in one step: a half-written one is never seen."""
+        finished = work / "finished"
+        finished.mkdir()
+        (finished / LOG).write_text(done.log, encoding="utf-8")
+        (finished / LANE).write_text(f"{done.lane}\n{done.reason}", encoding="utf-8")
+        if done.is_uncovered:
+            (finished / UNCOVERED).touch()
+        if done.returncode == 0:
+            shutil.move(done.library, finished / LIBRARY)
+        folder = self._folder(key)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        finished.rename(folder)
+        prune_cache(self._cache, self._max_cache_bytes)
+        return folder / LIBRARY if done.returncode == 0 else None

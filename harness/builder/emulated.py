@@ -1,0 +1,226 @@
+"""The lane of the emulated device: CUDA sources, rewritten, built by the C++ compiler to run on the CPU.
+
+torch's own plan gives the flags, as everywhere; the headers that stand for CUDA's come first, precompiled in a kit with
+the emulator's own object. torch's headers are first taken slim (`torch/types.h`, and torch's pybind11), which only
+takes names away: what fails so is built again against the full ones.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.builder.fast.binding import write_binding
+from harness.builder.fast.prebuilt_cache import KitShelf, strip_name
+from harness.builder.memory_gate import FAST_BUILD_BYTES, MemoryGate
+from harness.builder.runner import Runner
+from harness.builder.torch_ninja import read_plan, write_plan
+from harness.domain import BuildRequest, BuildToolError
+from harness.emulator import Emulation
+from harness.emulator.headers import RUNTIME, digest_room, digest_runtime, write_target
+from harness.emulator.sources import Prepared, Unit, drop_cuda_libraries, explain_failure, prepare_sources
+
+SCRIPT = "emulated.sh"
+# Aliasing, contraction and traps as on a GPU; line tables name the place of what is noticed. Warnings stay: in code for
+# the device one of them, of arrays with a variable length, is made an error.
+_DEVICE_FLAGS = (
+    "-O2 -ftree-vectorize -fno-strict-aliasing -ffp-contract=fast -fno-math-errno -fno-trapping-math -fno-gnu-unique "
+    "-fno-stack-protector -U_FORTIFY_SOURCE -g1 -gdwarf-4 -Wno-vla"
+)
+_CHECK_FLAGS = "-fsanitize=thread --param tsan-instrument-func-entry-exit=0 -fsanitize=alignment -DHARNESS_CHECKED"
+_HOST_FLAGS = "-O1 -w"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmulatedBuild:
+    """What came of one build; `returncode` is None past the time limit."""
+
+    returncode: int | None
+    log: str
+    extension: Path
+    is_uncovered: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Commands:
+    """The compiler, and the flags that every candidate has."""
+
+    compiler: str
+    flags: str
+    device_flags: str
+
+    @property
+    def device(self) -> str:
+        return f"{self.compiler} {self.flags} {self.device_flags}"
+
+    @property
+    def host(self) -> str:
+        return f"{self.compiler} {self.flags} {_HOST_FLAGS}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    """One build: its folder, torch's plan for it, and the kit that it uses."""
+
+    request: BuildRequest
+    prepared: Prepared
+    work: Path
+    plan: dict[str, str]
+    commands: _Commands
+    kit: Path
+
+
+class EmulatedLane:
+    """Thread-safe, as far as its shelf and its runner are."""
+
+    def __init__(self, emulation: Emulation, kits: KitShelf, runner: Runner, gate: MemoryGate) -> None:
+        self._emulation = emulation
+        self._kits = kits
+        self._runner = runner
+        self._gate = gate
+
+    def key_parts(self) -> dict[str, Any]:
+        """What a build depends on besides its request and the toolchain."""
+        return {"emulation": asdict(self._emulation), "emulator": digest_room()}
+
+    def build(self, request: BuildRequest, work: Path, architecture: str) -> EmulatedBuild:
+        """Builds in `work`, a folder of its own. Raises BuildToolError where the kit cannot be made."""
+        library = work / f"{request.name}.so"
+        prepared = prepare_sources(request, self._emulation)
+        if prepared.uncovered:
+            return EmulatedBuild(returncode=1, log=prepared.uncovered, extension=library, is_uncovered=True)
+        write_plan(_as_host_request(request, prepared), work, architecture)
+        plan = read_plan(work)
+        commands = self._read_commands(request, plan)
+        kit = self._find_kit(commands)
+        readable = self._write_steps(
+            _Job(request=request, prepared=prepared, work=work, plan=plan, commands=commands, kit=kit)
+        )
+        with self._gate.hold(FAST_BUILD_BYTES):
+            returncode, log = self._runner.run(["sh", SCRIPT], work, readable=readable)
+        if returncode in (0, None):
+            return EmulatedBuild(returncode=returncode, log=log, extension=library)
+        log, is_uncovered = explain_failure(log, prepared)
+        return EmulatedBuild(returncode=returncode, log=log, extension=library, is_uncovered=is_uncovered)
+
+    def _read_commands(self, request: BuildRequest, plan: dict[str, str]) -> _Commands:
+        added = " ".join(flag.strip() for flag in request.extra_cflags)
+        flags = read_kit_flags(plan["cflags"], added)
+        check = _CHECK_FLAGS if self._emulation.checked else ""
+        return _Commands(compiler=plan["cxx"], flags=flags, device_flags=f"{_DEVICE_FLAGS} {_native()} {check}".strip())
+
+    def _find_kit(self, commands: _Commands) -> Path:
+        """The kit, made now if need be."""
+        parts = [commands.device, _HOST_FLAGS, digest_runtime()]
+        kit = self._kits.find_emulator(parts, lambda work: self._make_kit(work, commands))
+        if isinstance(kit, str):
+            raise BuildToolError(f"the emulator's own headers do not compile with {commands.compiler}:\n{kit}")
+        return kit
+
+    def _make_kit(self, work: Path, commands: _Commands) -> None:
+        shutil.copytree(RUNTIME, work / "include")
+        include = f"-I{work}/include"
+        device, host = f"{commands.device} {include}", f"{commands.host} {include}"
+        compile_runtime = device.replace(_CHECK_FLAGS, "-DHARNESS_CHECKED").replace("-g1 -gdwarf-4", "-g0")
+        emulator = work / "include" / "emulator"
+        steps = [
+            f"{device} -x c++-header {emulator}/device.h -o {emulator}/device.h.gch",
+            f"{host} -x c++-header {emulator}/host.h -o {emulator}/host.h.gch",
+            f"{compile_runtime} -c {emulator}/emulator.cpp -o {work}/emulator.o",
+        ]
+        (work / "kit.sh").write_text(_script(steps, ""))
+        self._kits.run_steps(["sh", "kit.sh"], work)
+
+    def _write_steps(self, job: _Job) -> list[Path]:
+        """Writes the sources and the script; returns what the build must be able to read."""
+        readable = [job.kit]
+        (job.work / "target.cpp").write_text(write_target(self._emulation))
+        objects, steps = (
+            [f"{job.kit}/emulator.o", "target.o"],
+            [f"{job.commands.compiler} -fPIC -c target.cpp -o target.o"],
+        )
+        binding = self._bind(job)
+        for unit in job.prepared.units:
+            target = f"{unit.path.replace('/', '_')}.o"
+            objects.append(target)
+            if binding and unit.path == "main.cpp":
+                text, bound = binding
+                (job.work / unit.path).write_text(text)
+                steps.append(f"{job.plan['cxx']} {_keep_newest_standard(job.plan['cflags'])} -c main.cpp -o {target}")
+                objects.append(str(bound))
+                readable.append(bound.parent)
+                continue
+            if unit.text is not None:
+                (job.work / unit.path).parent.mkdir(parents=True, exist_ok=True)
+                (job.work / unit.path).write_text(unit.text, encoding="utf-8")
+            steps.append(_compile_step(job, unit, target))
+        name = f"{job.request.name}.so"
+        link = f"{job.plan['cxx']} {' '.join(objects)} {job.plan['ldflags']} -ldl -lpthread -o {name}"
+        (job.work / SCRIPT).write_text(_script(steps, link))
+        return readable
+
+    def _bind(self, job: _Job) -> tuple[str, Path] | None:
+        """The binding file without torch's headers, and the object that does its work, where prototypes are plain."""
+        text = write_binding(job.request)
+        bound = text and self._kits.find_binding(job.plan["cxx"], job.commands.flags)
+        return (text, bound) if text and isinstance(bound, Path) else None
+
+
+def read_kit_flags(cflags: str, added: str) -> str:
+    """What of a build's flags its kit depends on: not its name, what it adds, or its own headers' folder."""
+    flags = strip_name(cflags.removesuffix(added))
+    flags = re.sub(r"-isystem \S*/include(?= |$)(?<=work/include)|-I\S*work/include", "", flags)
+    return " ".join(flags.split())
+
+
+def _script(steps: list[str], link: str) -> str:
+    """All steps at once, their messages one after the other."""
+    lines = ["fail=0", *(f"({step}) > log.{i} 2>&1 & step{i}=$!" for i, step in enumerate(steps))]
+    lines += [f"wait $step{i} || fail=1; cat log.{i}" for i in range(len(steps))]
+    return "\n".join([*lines, "[ $fail = 0 ] || exit 1", link, ""])
+
+
+def _compile_step(job: _Job, unit: Unit, target: str) -> str:
+    include, own = f"{job.kit}/include", f"-I{job.kit}/include"
+    if unit.is_device:
+        flags = f"-DTORCH_EXTENSION_NAME={job.request.name} {' '.join(map(shlex.quote, unit.flags))}"
+        base = f"{job.commands.device} {flags} -include {include}/emulator/device.h"
+    else:
+        base = f"{job.plan['cxx']} {job.plan['cflags']} {_HOST_FLAGS} -include {include}/emulator/host.h"
+    base = _keep_newest_standard(base)
+    tail = f"-Iinclude -Isources -x c++ -c {shlex.quote(unit.path)} -o {shlex.quote(target)}"
+    slim = f"{base} -I{include}/slim {own} {tail}"
+    return f"{slim} > {target}.slim 2>&1 || {base} {own} {tail}" if unit.may_need_more else slim
+
+
+def _keep_newest_standard(flags: str) -> str:
+    """Only the newest version of C++ that is asked for: what torch's headers need, whatever a candidate says."""
+    versions = re.findall(r"-std=(?:c|gnu)\+\+(\d\d)(?=\s|$)", flags)
+    if not versions:
+        return flags
+    newest = max(versions)
+    without = re.sub(r"\s*-std=(?:c|gnu)\+\+\d\d(?=\s|$)", "", flags)
+    return f"{without} -std=c++{newest}"
+
+
+def _as_host_request(request: BuildRequest, prepared: Prepared) -> BuildRequest:
+    """The request whose plan torch can make without CUDA: its CUDA sources are compiled besides."""
+    return replace(
+        request,
+        cpp_sources=prepared.cpp_sources,
+        cuda_sources=(),
+        files=prepared.files,
+        headers=prepared.headers,
+        extra_cuda_cflags=(),
+        extra_ldflags=drop_cuda_libraries(request.extra_ldflags),
+        with_cuda=False,
+    )
+
+
+def _native() -> str:
+    """Where the processor can fuse multiply and add, the compiler must be allowed to, as a GPU does."""
+    return "-march=native"

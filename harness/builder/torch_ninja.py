@@ -1,0 +1,140 @@
+"""Writes the sources and the ninja file of a request, by torch's own code: its flags, its paths, its rules.
+
+torch's `load_inline` and `load` do everything up to starting ninja; nothing is compiled or imported here. So a build
+is the one that the installed torch would have made, whatever its version.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from harness.builder.toolchain import import_torch_extension, ninja_program
+from harness.domain import BuildRequest, BuildToolError
+
+_planning = threading.Lock()
+
+
+def write_plan(request: BuildRequest, folder: Path, architecture: str) -> None:
+    """Fills `folder` with sources and build.ninja. Raises BuildToolError where torch can use no tools here."""
+    include = folder / "include"
+    for name, text in request.headers:
+        path = include / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    options: dict[str, Any] = {
+        "extra_cflags": list(request.extra_cflags),
+        "extra_cuda_cflags": list(request.extra_cuda_cflags),
+        "extra_ldflags": list(request.extra_ldflags),
+        "extra_include_paths": [str(include)] if request.headers else None,
+        "build_directory": str(folder),
+        "with_cuda": request.with_cuda,
+    }
+    with _planning, _environment(architecture), _torch_plans_only() as torch_extension:
+        try:
+            _call_torch(torch_extension, request, folder, options)
+        except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+            raise BuildToolError(f"torch cannot build {request.name}: {error}") from error
+    _require_usable_compilers(read_plan(folder))
+
+
+def read_plan(folder: Path) -> dict[str, str]:
+    """The variables of torch's build file in a folder."""
+    text = (folder / "build.ninja").read_text(encoding="utf-8")
+    return {name: value.strip() for name, value in re.findall(r"^(\w+) = ?(.*)$", text, re.MULTILINE)}
+
+
+def _require_usable_compilers(plan: dict[str, str]) -> None:
+    """A compiler that is too old for torch would fail every candidate for a fault that is not theirs."""
+    standards = {name: re.search(r"-std=\S+", plan.get(name, "")) for name in ("cflags", "cuda_post_cflags")}
+    if standards["cflags"]:
+        _require_usable(*shlex.split(plan["cxx"]), standards["cflags"][0], "-fsyntax-only", "-x", "c++", os.devnull)
+    if standards["cuda_post_cflags"] and "nvcc" in plan:
+        standard = standards["cuda_post_cflags"][0]
+        _require_usable(*shlex.split(plan["nvcc"]), standard, "-E", "-x", "cu", os.devnull, "-o", os.devnull)
+
+
+def _require_usable(*command: str) -> None:
+    complaint = _try_compiler(command)
+    if complaint is not None:
+        raise BuildToolError(
+            f"{command[0]} cannot be used: with {command[1]}, which torch asks for, it refuses even an empty source "
+            f"({complaint}); install a newer compiler, or name another one in CXX"
+        )
+
+
+@cache
+def _try_compiler(command: Sequence[str]) -> str | None:
+    """What a compiler says where it fails, once per process."""
+    finished = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, timeout=60)
+    return None if finished.returncode == 0 else finished.stderr.strip()[-300:] or f"exit code {finished.returncode}"
+
+
+def _call_torch(torch_extension: Any, request: BuildRequest, folder: Path, options: dict[str, Any]) -> None:
+    if request.files:
+        sources = folder / "sources"
+        sources.mkdir()
+        for name, text in request.files:
+            (sources / name).write_text(text, encoding="utf-8")
+        torch_extension.load(request.name, [str(sources / name) for name, _ in request.files], **options)
+        return
+    if not request.with_pytorch_error_handling:
+        options["with_pytorch_error_handling"] = False
+    if request.no_implicit_headers:
+        options["no_implicit_headers"] = True
+    torch_extension.load_inline(
+        request.name,
+        cpp_sources=list(request.cpp_sources),
+        cuda_sources=list(request.cuda_sources),
+        functions=None if request.functions is None else dict(request.functions),
+        **options,
+    )
+
+
+@contextmanager
+def _torch_plans_only() -> Iterator[Any]:
+    """torch's extension module with its last two steps, building and importing, left out.
+
+    Its counter of names is renewed too: it would rename the second extension of one name.
+    """
+    cpp_extension = import_torch_extension()
+    replaced = {
+        "_run_ninja_build": lambda *_, **__: None,
+        "_import_module_from_library": lambda *_, **__: None,
+        "JIT_EXTENSION_VERSIONER": type(cpp_extension.JIT_EXTENSION_VERSIONER)(),
+        # By default load_inline removes the precompiled header in torch's own folder, which may be in use elsewhere.
+        "remove_extension_h_precompiler_headers": lambda: None,
+    }
+    saved = {name: getattr(cpp_extension, name) for name in replaced if hasattr(cpp_extension, name)}
+    try:
+        for name in saved:
+            setattr(cpp_extension, name, replaced[name])
+        yield cpp_extension
+    finally:
+        for name, value in saved.items():
+            setattr(cpp_extension, name, value)
+
+
+@contextmanager
+def _environment(architecture: str) -> Iterator[None]:
+    """torch reads the architecture from the environment, and finds ninja by PATH."""
+    ninja_folder = str(Path(ninja_program()).parent)
+    wanted = {"TORCH_CUDA_ARCH_LIST": architecture, "PATH": f"{os.environ.get('PATH', '')}:{ninja_folder}"}
+    saved = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in saved.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,283 @@
+"""What a GPU's compiler refuses and the host's would take, made an error for the host's as well.
+
+Here all code is one program, so a kernel could call what is for the host, or read the host's variables. In front of the
+body of each function for the device stand declarations of such names that cannot be used; scopes, shadows and `#if` are
+then the compiler's affair. A name that is not plainly the host's alone (a macro, an overload, a name of CUDA's own) is
+left as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from harness.emulator.cpp_tokens import Token, match_forward, step
+from harness.emulator.device_functions import Body, find_bodies, find_misplaced
+from harness.emulator.scopes import Function, Scope, read_scope
+
+_CONTROL = frozenset({"return", "else", "do", "case", "co_return", "throw"})
+_OTHERS_TYPES = frozenset({"torch", "at", "c10", "std", "py", "pybind11", "Tensor", "auto", "thrust"})
+_SCALARS = frozenset({
+    "int", "unsigned", "long", "short", "char", "size_t", "int64_t", "int32_t", "uint32_t", "uint64_t", "float",
+    "double", "bool", "half", "__half", "uint8_t", "int8_t",
+})  # fmt: skip
+_INTEGERS = (_SCALARS - {"float", "double", "half", "__half"}) | {"const", "uint"}
+# Functions of CUDA's in the global namespace: a function of that name may be one more overload.
+_MATH = """
+acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh cospi erf erfc erfcinv erfcx erfinv exp exp10 exp2
+expm1 fabs fdim fdivide floor fma fmax fmin fmod frexp hypot ilogb isfinite isinf isnan j0 j1 jn ldexp lgamma llrint
+llround log log10 log1p log2 logb lrint lround max min modf nearbyint nextafter norm norm3d norm4d normcdf normcdfinv
+pow rcbrt remainder remquo rhypot rint rnorm rnorm3d rnorm4d round rsqrt saturate scalbln scalbn signbit sin sincos
+sincospi sinh sinpi sqrt tan tanh tgamma trunc y0 y1 yn abs labs llabs umin umax llmin llmax ullmin ullmax malloc free
+memcpy memset printf assert clock clock64 cyl_bessel_i0 cyl_bessel_i1 operator swap
+"""
+_CUDAS_NAME = re.compile(rf"__\w+|make_\w+|atomic\w+|tex\w+|surf\w+|(?:{'|'.join(_MATH.split())})f?")
+# Functions that only code for the device may call.
+_DEVICES_OWN = re.compile(
+    r"__sync(threads|warp)\w*|__shfl_\w+|__(ballot|any|all|match_any|match_all)_sync|__activemask|__threadfence\w*|"
+    r"__(exp|log|sin|cos|pow|tan)f|__fdividef|__ldg|atomic(Add|Sub|Max|Min|CAS|Exch|And|Or|Xor)"
+)
+# Parts of the standard library whose functions are for the host, whatever flags there are.
+_HOST_LIBRARY = frozenset({
+    "cout", "cerr", "endl", "to_string", "map", "unordered_map", "set", "unordered_set", "deque", "list", "queue",
+    "stack", "function", "shared_ptr", "make_shared", "unique_ptr", "make_unique", "stringstream", "ostringstream",
+    "mutex", "mt19937", "random_device", "rand", "thread", "chrono", "ifstream", "ofstream",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """Text to be put after the first token and before the last."""
+
+    opening: int
+    closing: int
+    after: str
+    before: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errors:
+    """What to put around bodies, and messages of errors at tokens."""
+
+    edits: tuple[Edit, ...]
+    errors: tuple[tuple[int, str], ...]
+
+
+def find_errors(tokens: list[Token], *, extended_lambdas: bool = True) -> Errors:
+    """`extended_lambdas` is what --extended-lambda allows: lambdas for the device."""
+    scope = read_scope(tokens)
+    bodies = list(find_bodies(tokens))
+    edits = [edit for body in bodies if not body.is_constexpr for edit in _shadow(tokens, body, scope)]
+    edits += [
+        Edit(opening=body.opening, closing=body.closing, after=_REFUSE_VARIABLE_LENGTHS, before=_ALLOW_AGAIN)
+        for body in bodies if tokens[body.opening].directive == 0
+    ]  # fmt: skip
+    errors = [error for body in bodies for error in _find_the_hosts(tokens, body)]
+    errors += find_misplaced(tokens, scope.records)
+    errors += _find_unconfigured(tokens, scope)
+    errors += _find_the_devices(tokens, scope)
+    errors += _find_assignments(tokens, scope)
+    if not extended_lambdas:
+        errors += _find_lambdas_for_the_device(tokens)
+    return Errors(edits=tuple(edits), errors=tuple(errors))
+
+
+_REFUSE_VARIABLE_LENGTHS = ' _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic error \\"-Wvla\\"") '
+_ALLOW_AGAIN = ' _Pragma("GCC diagnostic pop") '
+
+
+def _shadow(tokens: list[Token], body: Body, scope: Scope) -> list[Edit]:
+    names = {tokens[at].text for at in range(body.opening + 1, body.closing) if _is_used_name(tokens, at)}
+    parameters = {token.text for token in tokens[body.parameters[0] : body.parameters[1]]}
+    declared = []
+    for name in sorted(names - parameters - scope.hidden):
+        functions = scope.functions.get(name, ())
+        if functions and _are_plainly_the_hosts(functions, scope) and not _CUDAS_NAME.fullmatch(name):
+            declared.append(_write_unusable(name, _forbid_host_function(tokens, body, name)))
+        elif not functions and name in scope.variables and _is_hosts_variable(tokens, body, scope, name):
+            declared.append(_write_unusable(name, f'identifier "{name}" is undefined in device code'))
+    if not declared:
+        return []
+    return [Edit(opening=body.opening, closing=body.closing, after=f" {' '.join(declared)} {{", before="}")]
+
+
+def _write_unusable(name: str, message: str) -> str:
+    return f"__attribute__((unavailable({json.dumps(message)}))) static ::harness_emulator::NotOnTheDevice {name};"
+
+
+def _forbid_host_function(tokens: list[Token], body: Body, name: str) -> str:
+    side = "__global__" if body.is_kernel else "__device__"
+    caller = tokens[body.name].text
+    return f'calling a __host__ function("{name}") from a {side} function("{caller}") is not allowed'
+
+
+def _is_used_name(tokens: list[Token], at: int) -> bool:
+    """A word that is no member, not qualified, and not only asked for its size."""
+    token = tokens[at]
+    if token.kind != "word" or token.directive:
+        return False
+    before = step(tokens, at, -1)
+    if before is None or tokens[before].text not in (".", "->", "::", "("):
+        return True
+    if tokens[before].text != "(":
+        return False
+    asks = step(tokens, before, -1)
+    return asks is None or tokens[asks].text not in ("sizeof", "decltype")
+
+
+def _are_plainly_the_hosts(functions: list[Function], scope: Scope) -> bool:
+    return all(
+        function.is_for_host_only
+        and not function.words & scope.macros
+        and not (set(function.parameters) | function.words) & _OTHERS_TYPES
+        and not any(word.isupper() and "_" in word for word in function.words)
+        for function in functions
+    )
+
+
+def _is_hosts_variable(tokens: list[Token], body: Body, scope: Scope, name: str) -> bool:
+    """A constant scalar is the device's too; a constant array only where no element is asked for when it runs."""
+    variable = scope.variables[name]
+    if not variable.words & _SCALARS or variable.words & scope.macros:
+        return False
+    if not variable.is_constant:
+        return True
+    return variable.is_array and not any(
+        _is_in_constant_expression(tokens, at)
+        for at in range(body.opening + 1, body.closing) if tokens[at].text == name
+    )  # fmt: skip
+
+
+def _is_in_constant_expression(tokens: list[Token], at: int) -> bool:
+    """As an argument of a template, or in a statement that says constexpr."""
+    before = step(tokens, at, -1)
+    is_argument = before is not None and tokens[before].text in ("<", ",")
+    while before is not None and tokens[before].text not in (";", "{", "}"):
+        if tokens[before].text in ("constexpr", "static_assert"):
+            return True
+        before = step(tokens, before, -1)
+    return is_argument
+
+
+def _find_the_hosts(tokens: list[Token], body: Body) -> Iterator[tuple[int, str]]:
+    """What of the language and of the standard library is not for the device."""
+    for at in range(body.opening + 1, body.closing):
+        token = tokens[at]
+        if token.text == "<<<":
+            yield at, "kernel launch from __device__ or __global__ functions requires separate compilation mode"
+        if token.kind != "word" or token.directive:
+            continue
+        if token.text in ("throw", "try"):
+            yield at, "exception handling is not allowed in device code"
+        elif token.text in ("typeid", "dynamic_cast"):
+            yield at, f"the operator '{token.text}' is not allowed in device code"
+        elif token.text in _HOST_LIBRARY and _follows_std(tokens, at):
+            yield at, _forbid_host_function(tokens, body, f"std::{token.text}")
+
+
+def _follows_std(tokens: list[Token], at: int) -> bool:
+    scope = step(tokens, at, -1)
+    name = None if scope is None or tokens[scope].text != "::" else step(tokens, scope, -1)
+    return name is not None and tokens[name].text == "std"
+
+
+def _find_unconfigured(tokens: list[Token], scope: Scope) -> Iterator[tuple[int, str]]:
+    """Kernels that are called as functions."""
+    for name in _list_names(scope, lambda function: function.is_kernel):
+        own = {function.at for function in scope.functions[name]}
+        for at in _find_calls(tokens, name):
+            if at in own:
+                continue
+            yield at, "a __global__ function call must be configured"
+
+
+def _find_the_devices(tokens: list[Token], scope: Scope) -> Iterator[tuple[int, str]]:
+    """Functions of the host that do what only the device can.
+
+    Of the source's own functions for the device only those of integers count: torch may have others for tensors.
+    """
+    own = set(_list_names(scope, _takes_integers_on_device))
+    for function in (function for functions in scope.functions.values() for function in functions):
+        if function.body is None or not function.is_for_host_only or function.words & scope.macros:
+            continue
+        places = range(function.body[0] + 1, function.body[1])
+        if any(tokens[at].text in ("__device__", "__host__") for at in places):  # a lambda for the device
+            continue
+        for at in places:
+            name = tokens[at].text
+            if name == "__shared__":
+                yield at, 'a static "__shared__" variable declaration is not allowed inside a host function body'
+            elif (name in own or _DEVICES_OWN.fullmatch(name)) and name not in scope.hidden and _is_call(tokens, at):
+                yield at, _forbid_device_function(function.name, name)
+
+
+def _forbid_device_function(caller: str, name: str) -> str:
+    return f'calling a __device__ function("{name}") from a __host__ function("{caller}") is not allowed'
+
+
+def _takes_integers_on_device(function: Function) -> bool:
+    types = {word for word in function.parameters if word in _SCALARS or not word.isidentifier() or word[0].isupper()}
+    return function.is_for_device_only and bool(types) and types <= _INTEGERS | {","}
+
+
+def _find_assignments(tokens: list[Token], scope: Scope) -> Iterator[tuple[int, str]]:
+    """Of values to scalars in constant memory."""
+    for at, token in enumerate(tokens):
+        if token.text not in scope.constants or token.directive or not _is_used_name(tokens, at):
+            continue
+        before, after = step(tokens, at, -1), step(tokens, at)
+        is_statement = before is not None and tokens[before].text in (";", "{", "}", ")")
+        if is_statement and after is not None and tokens[after].text == "=":
+            yield at, "expression must be a modifiable lvalue"
+
+
+def _find_lambdas_for_the_device(tokens: list[Token]) -> Iterator[tuple[int, str]]:
+    for at, token in enumerate(tokens):
+        before = step(tokens, at, -1) if token.text in ("__device__", "__host__") and not token.directive else None
+        if before is not None and tokens[before].text == "]":
+            yield at, "__host__ or __device__ annotation on lambda requires --extended-lambda nvcc flag"
+
+
+def _list_names(scope: Scope, is_wanted: Callable[[Function], bool]) -> list[str]:
+    return [
+        name for name, functions in scope.functions.items()
+        if name not in scope.hidden and all(map(is_wanted, functions)) and not _CUDAS_NAME.fullmatch(name)
+    ]  # fmt: skip
+
+
+def _find_calls(tokens: list[Token], name: str) -> Iterator[int]:
+    for at, token in enumerate(tokens):
+        if token.text == name and _is_call(tokens, at):
+            yield at
+
+
+def _is_call(tokens: list[Token], at: int) -> bool:
+    """Whether `name(` or `name<...>(` stands there that is neither a declaration nor a member."""
+    if not _is_used_name(tokens, at):
+        return False
+    before, after = step(tokens, at, -1), step(tokens, at)
+    is_declared = before is not None and (
+        (tokens[before].kind == "word" and tokens[before].text not in _CONTROL)
+        or tokens[before].text in ("*", "&", ">", "&&", "]")
+    )
+    if after is not None and tokens[after].text == "<":
+        after = _skip_template_arguments(tokens, after)
+    return not is_declared and after is not None and tokens[after].text == "("
+
+
+def _skip_template_arguments(tokens: list[Token], at: int) -> int | None:
+    angles = 0
+    where: int | None = at
+    while where is not None and tokens[where].text not in (";", "{", "<<<", "&&", "||"):
+        where_text = tokens[where].text
+        if where_text == "(":
+            where = match_forward(tokens, where)
+            if where is None:
+                return None
+        angles += (where_text == "<") - (where_text == ">")
+        where = step(tokens, where)
+        if angles == 0:
+            return where
+    return None

@@ -1,0 +1,369 @@
+"""One CUDA source as C++ against the runtime's headers; every line stays the line it was.
+
+kernel<<<grid, block>>>(x)      (configure(grid, block), kernel(x))
+__global__ void kernel(...) {B} a function that runs B once for each thread of the configured launch
+__shared__ T x[N];              see `declarations`
+asm("...")                      see `ptx`
+x.is_cuda(), torch::kCUDA       what asks the same of a tensor on the CPU
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from harness.emulator.cpp_tokens import LAUNCH_BOUNDS, Token, match_backward, match_forward, step, tokenize
+from harness.emulator.device_queries import rename_host_names
+from harness.emulator.indices import rewrite_indices
+from harness.emulator.launches import find_callee, find_chevrons_end
+from harness.emulator.nvcc_rules import find_errors
+from harness.emulator.ptx.instructions import write_ptx
+from harness.emulator.ptx.operands import PtxError
+from harness.emulator.shared_memory import read_shared_declaration, write_shared_declaration
+from harness.emulator.simple_kernels import PlainKernels
+
+_NOT_A_KERNEL_NAME = LAUNCH_BOUNDS | frozenset({
+    "__attribute__", "__align__", "alignas", "__cluster_dims__", "__maxnreg__", "__declspec",
+    "__block_size__", "decltype", "enable_if_t",
+})  # fmt: skip
+_ASK_ABOUT_KERNELS = frozenset({
+    "cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaFuncSetAttribute", "cudaFuncGetAttributes",
+    "cudaOccupancyMaxActiveBlocksPerMultiprocessor", "cudaOccupancyMaxPotentialBlockSize", "cudaFuncSetCacheConfig",
+})  # fmt: skip
+_GIVE_MEMORY = frozenset({
+    "data_ptr", "mutable_data_ptr", "const_data_ptr", "packed_accessor", "packed_accessor32", "packed_accessor64",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What is not covered, and where."""
+
+    line: int
+    message: str
+
+
+@dataclass(slots=True)
+class Rewrite:
+    """A source under way. `edits` replace tokens, `before` and `after` are put around them."""
+
+    tokens: list[Token]
+    checked: bool = False
+    edits: dict[int, str] = field(default_factory=dict)
+    before: dict[int, str] = field(default_factory=dict)
+    after: dict[int, str] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def edit(self, at: int, text: str) -> None:
+        self.edits[at] = text
+
+    def blank(self, low: int, high: int) -> None:
+        """Leaves out what stands there, but for the ends of lines."""
+        for at in range(low, high + 1):
+            token = self.tokens[at]
+            self.edits[at] = "\\\n" * token.text.count("\n") if token.directive > 0 else "\n" * token.text.count("\n")
+
+    def put_before(self, at: int, text: str) -> None:
+        self.before[at] = text + self.before.get(at, "")
+
+    def put_after(self, at: int, text: str) -> None:
+        self.after[at] = self.after.get(at, "") + text
+
+    def render(self, low: int, high: int, *, one_line: bool = False) -> str:
+        """The text from `low` to before `high`."""
+        return "".join(self._render(at, one_line) for at in range(low, high))
+
+    def _render(self, at: int, one_line: bool) -> str:
+        token = self.tokens[at]
+        text = self.edits.get(at, token.text)
+        if one_line and token.is_blank:
+            text = " "
+        return f"{self.before.get(at, '')}{text}{self.after.get(at, '')}"
+
+    def edited(self) -> list[Token]:
+        """The tokens as they read now, one for one."""
+        return [
+            Token(token.kind, self.edits[at], token.line, token.directive) if at in self.edits else token
+            for at, token in enumerate(self.tokens)
+        ]
+
+    def refuse(self, at: int, message: str) -> None:
+        self.problems.append(Problem(line=self.tokens[at].line, message=message))
+
+
+def rewrite_device_source(
+    text: str, *, checked: bool, own_headers: frozenset[str] = frozenset(), extended_lambdas: bool = True
+) -> tuple[str, tuple[Problem, ...]]:
+    """The C++ of a CUDA source, and what in it is not covered.
+
+    `own_headers` are those written for CUDA; `extended_lambdas` says whether nvcc's flag allows lambdas for the device.
+    """
+    work = Rewrite(tokens=tokenize(text), checked=checked)
+    rename_host_names(work.tokens, work.edit)
+    _rewrite_includes(work, own_headers)
+    _write_errors(work, extended_lambdas)
+    _rewrite_shared(work)
+    plain = PlainKernels(work.tokens, checked)
+    kernels = tuple(_find_kernels(work))
+    inside = _rewrite_kernels(work, kernels, plain)
+    rewrite_indices(work.tokens, work.edit, inside)
+    _rewrite_assembly(work)
+    _rewrite_launches(work)
+    _rewrite_kernel_arguments(work)
+    if checked:
+        _rewrite_pointers(work)
+    return work.render(0, len(work.tokens)), tuple(work.problems)
+
+
+def rewrite_host_source(text: str) -> str:
+    """The C++ of a host source, which may ask for GPU tensors too."""
+    work = Rewrite(tokens=tokenize(text))
+    rename_host_names(work.tokens, work.edit)
+    return work.render(0, len(work.tokens))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """Token indices of a definition: `__global__`, its name, its braces; the arguments of its launch bounds."""
+
+    at: int
+    name: int
+    opening: int
+    closing: int
+    bounds: tuple[int, int] | None
+
+
+def _find_kernels(work: Rewrite) -> Iterator[Kernel]:
+    tokens = work.tokens
+    aliases = _find_aliases(tokens)
+    for at, token in enumerate(tokens):
+        if token.kind == "word" and (token.text == "__global__" or (token.text in aliases and not token.directive)):
+            kernel = _read_kernel(work, at)
+            if kernel is not None:
+                yield kernel
+
+
+def _find_aliases(tokens: list[Token]) -> frozenset[str]:
+    """Macros that stand for `__global__ void` and the like, and nothing more."""
+    bodies: dict[int, list[str]] = {}
+    for token in tokens:
+        if token.directive and not token.is_blank:
+            bodies.setdefault(token.directive, []).append(token.text)
+    return frozenset(
+        body[2] for body in bodies.values()
+        if body[:2] == ["#", "define"] and "__global__" in body[3:] and not {"{", "("} & set(body[3:])
+    )  # fmt: skip
+
+
+def _read_kernel(work: Rewrite, at: int) -> Kernel | None:
+    """The definition that begins there; None for a declaration."""
+    tokens, bounds, name = work.tokens, _find_bounds_before(work.tokens, at), None
+    where = step(tokens, at)
+    while where is not None and tokens[where].text not in (";", "{", "}"):
+        text = tokens[where].text
+        if text == "(":
+            closing = match_forward(tokens, where)
+            word = step(tokens, where, -1)
+            if closing is None or word is None:
+                return None
+            if tokens[word].text in LAUNCH_BOUNDS:
+                bounds = (where + 1, closing)
+            elif tokens[word].text == "__cluster_dims__":
+                work.refuse(word, "thread block clusters (__cluster_dims__)")
+            elif tokens[word].text not in _NOT_A_KERNEL_NAME and name is None:
+                name = word
+            where = step(tokens, closing)
+            continue
+        where = step(tokens, where)
+    if where is None or name is None or tokens[where].text != "{":
+        return None
+    closing = match_forward(tokens, where)
+    return None if closing is None else Kernel(at=at, name=name, opening=where, closing=closing, bounds=bounds)
+
+
+def _find_bounds_before(tokens: list[Token], at: int) -> tuple[int, int] | None:
+    """The arguments of launch bounds that stand in front of `__global__`."""
+    closing = step(tokens, at, -1)
+    opening = None if closing is None or tokens[closing].text != ")" else match_backward(tokens, closing)
+    word = None if opening is None else step(tokens, opening, -1)
+    if closing is None or opening is None or word is None or tokens[word].text not in LAUNCH_BOUNDS:
+        return None
+    return opening + 1, closing
+
+
+def _rewrite_kernels(work: Rewrite, kernels: tuple[Kernel, ...], plain: PlainKernels) -> list[tuple[int, int]]:
+    """Returns the bodies in which a thread's indices are arguments."""
+    inside = []
+    for kernel in kernels:
+        bounds = "0"
+        if kernel.bounds is not None:
+            bounds = work.render(*kernel.bounds, one_line=True)
+        is_plain = plain.is_plain(kernel.opening, kernel.closing)
+        if is_plain:
+            inside.append((kernel.opening, kernel.closing))
+        runner = "run_plain_kernel" if is_plain else "run_kernel"
+        argument = "const ::harness_emulator::Place& harness_place" if is_plain else ""
+        work.put_after(
+            kernel.opening,
+            f" return ::harness_emulator::{runner}(__func__, __FILE__, __LINE__, "
+            f"::harness_emulator::Bounds{{{bounds}}}, "
+            f"[=]({argument}) mutable __attribute__((always_inline)) -> void {{",
+        )
+        work.put_before(kernel.closing, "}); ")
+    for at, token in enumerate(work.tokens):
+        if token.text in LAUNCH_BOUNDS or token.text in ("__maxnreg__", "__cluster_dims__", "__block_size__"):
+            opening = step(work.tokens, at)
+            closing = None if opening is None else match_forward(work.tokens, opening)
+            if closing is not None:
+                work.blank(at, closing)
+    return inside
+
+
+def _rewrite_launches(work: Rewrite) -> None:
+    tokens = work.tokens
+    for at, token in enumerate(tokens):
+        if token.text != "<<<":
+            continue
+        closing = find_chevrons_end(tokens, at)
+        opening = None if closing is None else step(tokens, closing)
+        end = None if opening is None or tokens[opening].text != "(" else match_forward(tokens, opening)
+        start = find_callee(tokens, at)
+        if closing is None or end is None or start is None:
+            work.refuse(at, "a kernel launch of this form")
+            continue
+        configuration = work.render(at + 1, closing - 2, one_line=True)
+        work.blank(at, closing)
+        work.put_before(start, f"(::harness_emulator::configure({configuration}), ")
+        work.put_after(end, ")")
+
+
+def _rewrite_kernel_arguments(work: Rewrite) -> None:
+    """`(void*)kernel` would forget which kernel it is: the cast is left out where a kernel is asked for."""
+    tokens = work.tokens
+    for at, token in enumerate(tokens):
+        opening = step(tokens, at) if token.text in _ASK_ABOUT_KERNELS else None
+        closing = None if opening is None or tokens[opening].text != "(" else match_forward(tokens, opening)
+        if opening is None or closing is None:
+            continue
+        for place in range(opening + 1, closing):
+            if tokens[place].text == "void" and tokens[place].kind == "word":
+                _drop_cast(work, place)
+
+
+def _write_errors(work: Rewrite, extended_lambdas: bool) -> None:
+    """Where a GPU's compiler gives an error, the host's is made to."""
+    found = find_errors(work.tokens, extended_lambdas=extended_lambdas)
+    for edit in found.edits:
+        work.put_after(edit.opening, edit.after)
+        work.put_before(edit.closing, edit.before)
+    for at, message in found.errors:
+        work.put_before(at, f" _Pragma({json.dumps(f'GCC error {json.dumps(message)}')}) ")
+
+
+def _rewrite_pointers(work: Rewrite) -> None:
+    """Whoever asks a tensor for its memory makes that memory known to the checks."""
+    for at, token in enumerate(work.tokens):
+        dot = step(work.tokens, at, -1) if token.text in _GIVE_MEMORY else None
+        if dot is None or work.tokens[dot].text != ".":
+            continue
+        start = find_callee(work.tokens, dot)
+        if start is not None:
+            work.put_before(start, "::harness_emulator::known(")
+            work.put_before(dot, ")")
+
+
+def _drop_cast(work: Rewrite, void: int) -> None:
+    tokens = work.tokens
+    before, after = step(tokens, void, -1), step(tokens, void)
+    while before is not None and tokens[before].text == "const":
+        before = step(tokens, before, -1)
+    while after is not None and tokens[after].text == "const":
+        after = step(tokens, after)
+    end = None if after is None or tokens[after].text != "*" else step(tokens, after)
+    if before is None or end is None:
+        return
+    pair = tokens[before].text + tokens[end].text
+    if pair == "()":
+        work.blank(before, end)
+    elif pair == "<>":
+        name = step(tokens, before, -1)
+        if name is not None and tokens[name].text in ("reinterpret_cast", "static_cast"):
+            work.blank(name, end)
+
+
+def _rewrite_shared(work: Rewrite) -> None:
+    functions = _find_function_bodies(work.tokens)
+    for at, token in enumerate(work.tokens):
+        if token.text != "__shared__" or token.kind != "word" or at in work.edits:
+            continue
+        declared = read_shared_declaration(work.tokens, at)
+        if declared is None:
+            if not _has_initial_value(work.tokens, at):  # which no compiler takes
+                work.refuse(at, "a __shared__ declaration of this form")
+            continue
+        in_function = bool(token.directive) or any(low < at < high for low, high in functions)
+        text = write_shared_declaration(work.tokens, declared, work.edit, in_function=in_function)
+        work.put_after(declared.last, text)
+
+
+def _has_initial_value(tokens: list[Token], at: int) -> bool:
+    where: int | None = at
+    while where is not None and tokens[where].text not in (";", "="):
+        where = step(tokens, where)
+    return where is not None and tokens[where].text == "="
+
+
+def _find_function_bodies(tokens: list[Token]) -> list[tuple[int, int]]:
+    bodies = []
+    for at, token in enumerate(tokens):
+        if token.text != "{" or token.directive:
+            continue
+        before = step(tokens, at, -1)
+        while before is not None and tokens[before].text in ("const", "noexcept", "mutable", "override"):
+            before = step(tokens, before, -1)
+        if before is not None and tokens[before].text == ")":
+            closing = match_forward(tokens, at)
+            if closing is not None:
+                bodies.append((at, closing))
+    return bodies
+
+
+def _rewrite_assembly(work: Rewrite) -> None:
+    tokens = work.tokens
+    for at, token in enumerate(tokens):
+        if token.kind != "word" or token.text not in ("asm", "__asm__", "__asm"):
+            continue
+        where = step(tokens, at)
+        while where is not None and tokens[where].text in ("volatile", "__volatile__", "inline"):
+            where = step(tokens, where)
+        closing = None if where is None or tokens[where].text != "(" else match_forward(tokens, where)
+        if where is None or closing is None:
+            work.refuse(at, "inline assembly of this form")
+            continue
+        try:
+            text = write_ptx(work.edited(), where, closing)
+        except PtxError as error:
+            work.refuse(at, f"inline PTX: {error}")
+            continue
+        work.blank(at, closing)
+        work.put_before(at, text)
+
+
+def _rewrite_includes(work: Rewrite, own_headers: frozenset[str]) -> None:
+    """Headers that are not for CUDA must not see that this is a CUDA source: they would ask for CUDA's own."""
+    tokens = work.tokens
+    for at, token in enumerate(tokens):
+        if token.text != "include" or not token.directive:
+            continue
+        mark = step(tokens, at, -1)
+        if mark is None or tokens[mark].text != "#":
+            continue
+        end = at
+        while end + 1 < len(tokens) and tokens[end + 1].directive == token.directive:
+            end += 1
+        name = "".join(part.text for part in tokens[at + 1 : end + 1] if not part.is_blank).strip('<>"')
+        if name in own_headers:
+            continue
+        work.put_before(mark, "#include <emulator/outside.h>\n")
+        work.put_after(end, f"\n#include <emulator/inside.h>\n#line {tokens[end].line + 1}")

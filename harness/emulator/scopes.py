@@ -1,0 +1,207 @@
+"""Functions and variables at namespace scope of one source, and what their heads say of where they belong.
+
+Only what is plain to see: names that directives, macros or alternatives of a condition touch are `hidden`, and nothing
+may be concluded about them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from harness.emulator.cpp_tokens import LAUNCH_BOUNDS, Token, match_forward, step
+
+_RECORDS = frozenset({"struct", "union", "class", "enum"})
+_SIDES = frozenset({"__device__", "__global__", "__constant__", "__managed__", "__shared__"})
+_NO_NAMES = LAUNCH_BOUNDS | frozenset({
+    "__attribute__", "__align__", "alignas", "decltype", "noexcept", "__declspec", "requires",
+    "__maxnreg__", "__cluster_dims__", "explicit", "sizeof",
+})  # fmt: skip
+_NO_VARIABLES = frozenset({"using", "typedef", "template", "friend", "namespace", "extern", "static_assert", "return"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """`at` is the token of its name, `words` are those before it, `parameters` those between the parentheses.
+
+    `body` is its braces, if it has any.
+    """
+
+    name: str
+    at: int
+    words: frozenset[str]
+    parameters: tuple[str, ...]
+    body: tuple[int, int] | None
+
+    @property
+    def is_kernel(self) -> bool:
+        return "__global__" in self.words
+
+    @property
+    def is_for_host_only(self) -> bool:
+        return not self.words & {"__device__", "__global__", "constexpr", "consteval"}
+
+    @property
+    def is_for_device_only(self) -> bool:
+        return "__device__" in self.words and not self.words & {"__host__", "constexpr", "consteval"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """One with a scalar, pointer or array type, on the host: no qualifier of CUDA's is there."""
+
+    name: str
+    words: frozenset[str]
+    is_constant: bool
+    is_array: bool
+
+
+@dataclass(slots=True)
+class Scope:
+    """What the namespaces of a source hold."""
+
+    functions: dict[str, list[Function]] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
+    hidden: set[str] = field(default_factory=set)
+    macros: frozenset[str] = frozenset()
+    constants: set[str] = field(default_factory=set)  # scalars in constant memory
+    records: list[tuple[int, int]] = field(default_factory=list)
+
+
+def read_scope(tokens: list[Token]) -> Scope:
+    """Reads declarations one after the other; what has no form that is known hides all its names."""
+    hidden = _find_alternatives(tokens)
+    bodies = find_macros(tokens)
+    for name, places in bodies.items():
+        hidden |= {name, *(tokens[at].text for body in places for at in body)}
+    scope = Scope(hidden=hidden, macros=frozenset(bodies))
+    at = step(tokens, -1) if tokens else None
+    while at is not None:
+        at = _read_declaration(tokens, at, scope)
+    return scope
+
+
+def _find_alternatives(tokens: list[Token]) -> set[str]:
+    """What stands after an #else, which the reading passes over."""
+    return {token.text for token in tokens if token.directive < 0 and token.kind == "word"}
+
+
+def find_macros(tokens: list[Token]) -> dict[str, list[range]]:
+    """What each macro stands for."""
+    found: dict[str, list[range]] = {}
+    for at, token in enumerate(tokens):
+        if token.text != "define" or token.directive <= 0:
+            continue
+        name = step(tokens, at)
+        if name is None:
+            continue
+        end = name + 1
+        while end < len(tokens) and tokens[end].directive == token.directive:
+            end += 1
+        found.setdefault(tokens[name].text, []).append(range(name + 1, end))
+    return found
+
+
+def _read_declaration(tokens: list[Token], first: int, scope: Scope) -> int | None:
+    """Where the next one begins."""
+    where: int | None = first
+    groups: list[tuple[int, int]] = []  # parentheses
+    while where is not None:
+        text = tokens[where].text
+        if text in (";", "}"):
+            _take(tokens, first, where, groups, scope)
+            return step(tokens, where)
+        if text == "{":
+            return _read_braces(tokens, first, where, groups, scope)
+        if text in ("(", "["):
+            closing = match_forward(tokens, where)
+            if closing is None:
+                return None
+            if text == "(":
+                groups.append((where, closing))
+            where = closing
+        where = step(tokens, where)
+    return None
+
+
+def _read_braces(
+    tokens: list[Token], first: int, opening: int, groups: list[tuple[int, int]], scope: Scope
+) -> int | None:
+    words = [tokens[at].text for at in range(first, opening) if not tokens[at].is_blank and not tokens[at].directive]
+    closing = match_forward(tokens, opening)
+    if words[:1] == ["namespace"] or words[:2] in (["inline", "namespace"], ["extern", '"C"']):
+        return step(tokens, opening)
+    if closing is None:
+        return None
+    if _RECORDS & set(words):
+        scope.records.append((opening, closing))
+    if not groups or "=" in words or _RECORDS & set(words[:1]):
+        return _skip_statement(tokens, first, closing, scope)
+    if ":" in words:  # a constructor's initializers, or something stranger
+        return step(tokens, closing)
+    _take(tokens, first, opening, groups, scope)
+    return step(tokens, closing)
+
+
+def _skip_statement(tokens: list[Token], first: int, closing: int, scope: Scope) -> int | None:
+    """A record, or a variable with a value in braces: to its semicolon."""
+    where = step(tokens, closing)
+    while where is not None and tokens[where].text != ";":
+        where = match_forward(tokens, where) if tokens[where].text in ("(", "[", "{") else where
+        where = None if where is None else step(tokens, where)
+    if where is not None:
+        _take_variable(tokens, first, where, scope)
+    return None if where is None else step(tokens, where)
+
+
+def _take(tokens: list[Token], first: int, end: int, groups: list[tuple[int, int]], scope: Scope) -> None:
+    """What ends at a semicolon or at the brace that opens its body."""
+    named = [
+        (word, pair) for pair in groups if (word := step(tokens, pair[0], -1)) is not None and word >= first
+        and tokens[word].kind == "word" and tokens[word].text not in _NO_NAMES
+    ]  # fmt: skip
+    texts = [tokens[at].text for at in range(first, end) if not tokens[at].is_blank and not tokens[at].directive]
+    if not named:
+        _take_variable(tokens, first, end, scope)
+        return
+    name, (opening, closing) = named[0]
+    before = [token.text for token in tokens[first:name] if not token.is_blank and not token.directive]
+    is_macro = len(named) > 1 or not before or tokens[name].text.isupper()
+    if is_macro or "=" in before or "operator" in before or before[-1:] == ["::"]:
+        scope.hidden.update(texts if is_macro else ())
+        return
+    last = match_forward(tokens, end) if tokens[end].text == "{" else None
+    function = Function(
+        name=tokens[name].text,
+        at=name,
+        words=frozenset(before),
+        parameters=tuple(token.text for token in tokens[opening + 1 : closing] if not token.is_blank),
+        body=None if last is None else (end, last),
+    )
+    scope.functions.setdefault(function.name, []).append(function)
+
+
+def _take_variable(tokens: list[Token], first: int, end: int, scope: Scope) -> None:
+    """`static const float a = 1` or `int b[2]`: one of a type with a single name. Several at once are left alone."""
+    texts = [tokens[at].text for at in range(first, end) if not tokens[at].is_blank and not tokens[at].directive]
+    stop = next((at for at, text in enumerate(texts) if text in ("=", "[", "{", "(")), len(texts))
+    head = texts[:stop]
+    if len(head) < 2 or not all(text.isidentifier() or text == "*" for text in head) or head[0] in _NO_VARIABLES:
+        return
+    if _is_list(texts[stop:]):
+        return
+    words, is_array = frozenset(head[:-1]), texts[stop : stop + 1] == ["["]
+    if "__constant__" in words and not is_array:
+        scope.constants.add(head[-1])
+    if words & (_SIDES | _RECORDS):
+        return
+    is_constant = "constexpr" in words or ("const" in words and "*" not in head)
+    scope.variables[head[-1]] = Variable(name=head[-1], words=words, is_constant=is_constant, is_array=is_array)
+
+
+def _is_list(texts: list[str]) -> bool:
+    depth = 0
+    for text in texts:
+        depth += (text in ("(", "[", "{")) - (text in (")", "]", "}"))
+        if text == "," and depth == 0:
+            return True
+    return False

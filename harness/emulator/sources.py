@@ -1,0 +1,262 @@
+"""From a build request to C++ sources: which files there are, what they hold, and what is not covered.
+
+Compiles nothing. `explain_failure` reads a compiler's log afterwards, and tells what a GPU's compiler would refuse too
+from what only the emulator lacks.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from harness.domain import BuildRequest
+from harness.emulator.cpp_tokens import tokenize
+from harness.emulator.declared_names import list_declared_names
+from harness.emulator.headers import list_headers
+from harness.emulator.rewrite import rewrite_device_source, rewrite_host_source
+from harness.emulator.target import Emulation
+
+_IMPLICIT = "#include <torch/types.h>\n#include <cuda.h>\n#include <cuda_runtime.h>"
+_HEAD = "#include <emulator/small.h>\n#include <emulator/inside.h>\n"
+# As torch compiles CUDA: a candidate must undefine these to have them.
+_COMMON_FLAGS = (
+    "-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__", "-D__CUDA_NO_BFLOAT16_CONVERSIONS__",
+    "-D__CUDA_NO_HALF2_OPERATORS__",
+)  # fmt: skip
+_WIDER = ("torch/extension.h", "torch/torch.h", "torch/all.h", "torch/python.h")
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
+# Folders of headers that only CUDA's toolkit or other CUDA libraries have.
+_CUDA_HEADER = re.compile(
+    r"(cu|nv|cub/|thrust/|cooperative_groups|mma|math_constants|sm_\d|device_|vector_|library_types|cutlass|cute/|host_|"
+    r"driver_|texture_|surface_|ATen/(native/)?cuda|c10/cuda|ATen/native/.*\.cuh|cuda/)|.*\.cuh$"
+)
+_MISSING_HEADER = re.compile(r"^(\S+?):(\d+):\d+: fatal error: (\S+): No such file or directory", re.MULTILINE)
+# Compilers quote names with these or with plain apostrophes, by their locale.
+_NAME = "[\u2018'](?:((?:\\w+::)*\\w+)::)?(\\w+)(?:<.*?>)?[\u2019']"
+_SPACE = "[\u2018']([^\u2018\u2019']+)[\u2019']"
+_UNKNOWN_NAME = re.compile(
+    rf"^(\S+?:\d+):\d+: error: .*?{_NAME}(?: in namespace {_SPACE})? "
+    "(?:was not declared|has not been declared|does not name a (?:template )?type|"
+    f"is not a member of {_SPACE})"
+    rf"|^(\S+?:\d+):\d+: error: there are no arguments to {_NAME}",
+    re.MULTILINE,
+)
+_MISSING_MEMBER = re.compile(
+    "^(\\S+?:\\d+):\\d+: error: [\u2018'](?:(?:const|volatile|struct|class|union) )*"
+    "((?:cooperative_groups|cub|thrust|nvcuda|cuda|harness_emulator)::.*|cuda[A-Z]\\w+|curand\\w+)[\u2019'] "
+    "has no member named [\u2018'](\\w+)[\u2019']",
+    re.MULTILINE,
+)
+_MISSING_OVERLOAD = re.compile(
+    "^(\\S+?:\\d+):\\d+: error: no matching function for call to [\u2018']"
+    "((?:cooperative_groups|cub|thrust|nvcuda|cuda)::[^(\\n]*)::(\\w+)\\(",
+    re.MULTILINE,
+)
+# Of free functions the compiler names no namespace; the candidate does where it calls them.
+_MISSING_FORM = re.compile(
+    "^(\\S+?:\\d+):\\d+: error: no matching function for call to [\u2018'](\\w+)(?:<.*?>)?\\(", re.MULTILINE
+)
+_CUDA_NAME = re.compile(
+    r"__\w+|cuda[A-Z]\w*|cu[A-Z]\w*|cublas\w+|curand\w*|cusparse\w+|cusolver\w+|cufft\w+|cudnn\w+|"
+    r"CU[A-Z]\w+|nv[A-Z]\w+|nvrtc\w+|nvtx\w+"
+)
+_CUDA_SPACE = re.compile(r"(cub|thrust|cooperative_groups|cg|wmma|nvcuda|cuda|at::cuda|at::native|c10::cuda)\b")
+# Names that a GPU's compiler does not know either, however much they look as if it did.
+_REMOVED = frozenset({"__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__any", "__all", "__ballot"})
+
+
+Rewriter = Callable[[str, str], str]  # of a file's name and text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """One source to be compiled. `text` is None where torch's own plan has written the file."""
+
+    path: str
+    text: str | None
+    is_device: bool
+    flags: tuple[str, ...] = ()
+    may_need_more: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """`uncovered` is the log of what is not covered; then there is nothing to compile."""
+
+    units: tuple[Unit, ...] = ()
+    cpp_sources: tuple[str, ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()
+    own_names: frozenset[str] = frozenset()
+    uncovered: str = ""
+
+
+def prepare_sources(request: BuildRequest, emulation: Emulation) -> Prepared:
+    """Rewrites every source and header of a request."""
+    flags = (*_COMMON_FLAGS, *read_cuda_flags(request.extra_cuda_cflags))
+    own = frozenset(name for name, _ in (*request.files, *request.headers)) | list_headers()
+    lambdas = any(re.fullmatch(r"--?(expt-)?extended-lambda", word) for word in _split(request.extra_cuda_cflags))
+    problems: list[str] = []
+
+    def device(name: str, text: str) -> str:
+        rewritten, found = rewrite_device_source(
+            text, checked=emulation.checked, own_headers=own, extended_lambdas=lambdas
+        )
+        problems.extend(f"{name}:{problem.line}: not covered: {problem.message}" for problem in found)
+        problems.extend(_find_uncovered_headers(name, text, own))
+        return rewritten
+
+    headers = tuple((name, device(name, text)) for name, text in request.headers)
+    if request.files:
+        prepared = _prepare_files(request, device, flags, headers)
+    else:
+        prepared = _prepare_inline(request, device, flags, headers)
+    if problems:
+        return Prepared(uncovered="\n".join(sorted(problems)))
+    return prepared
+
+
+def _prepare_inline(
+    request: BuildRequest, device: Rewriter, flags: tuple[str, ...], headers: tuple[tuple[str, str], ...]
+) -> Prepared:
+    cpp = tuple(map(rewrite_host_source, request.cpp_sources))
+    units = [Unit(path="main.cpp", text=None, is_device=False)]
+    own = _words(*request.cpp_sources, *request.cuda_sources)
+    if request.cuda_sources:
+        implicit = "" if request.no_implicit_headers else f"{_IMPLICIT}\n"
+        text = device("cuda.cu", "\n".join(request.cuda_sources))
+        head = f"{implicit}{_HEAD}"
+        units.append(
+            Unit(
+                path="cuda.cpp",
+                text=f'{head}#line 1 "cuda.cu"\n{text}',
+                is_device=True,
+                flags=(*flags, *_python_flags(text)),
+                may_need_more=_includes_wider(text),
+            )
+        )
+    return Prepared(units=tuple(units), cpp_sources=cpp, headers=headers, own_names=own)
+
+
+def _prepare_files(
+    request: BuildRequest, device: Rewriter, flags: tuple[str, ...], headers: tuple[tuple[str, str], ...]
+) -> Prepared:
+    units, files = [], []
+    for name, text in request.files:
+        is_device = name.endswith((".cu", ".cuh"))
+        is_unit = name.endswith((".cu", ".cpp", ".cc", ".cxx", ".c"))
+        rewritten = device(name, text) if is_device else rewrite_host_source(text)
+        if is_device and is_unit:
+            path, plain = f"sources/{name}.cpp", f'{_HEAD}#line 1 "{name}"\n{rewritten}'
+        else:
+            path, plain = f"sources/{name}", rewritten
+        files.append((path.removeprefix("sources/"), plain))
+        if is_unit:
+            units.append(
+                Unit(
+                    path=path,
+                    text=plain,
+                    is_device=is_device,
+                    flags=(*flags, *_python_flags(plain)) if is_device else (),
+                    may_need_more=_includes_wider(plain),
+                )
+            )
+    own = _words(*(text for _, text in (*request.files, *request.headers)))
+    return Prepared(units=tuple(units), files=tuple(files), headers=headers, own_names=own)
+
+
+def _python_flags(text: str) -> tuple[str, ...]:
+    named = any(word in ("pybind11", "py") or word.startswith(("PYBIND11_", "Py", "THP")) for word in _words(text))
+    return ("-DHARNESS_NEEDS_PYTHON",) if named else ()
+
+
+def _includes_wider(text: str) -> bool:
+    return any(found[1] in _WIDER for found in _INCLUDE.finditer(text))
+
+
+def _split(flags: tuple[str, ...]) -> list[str]:
+    return [word for flag in flags for word in shlex.split(flag)]
+
+
+def read_cuda_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of nvcc's flags that mean something for the host compiler: macros, folders and the language."""
+    words, kept = _split(flags), []
+    for at, word in enumerate(words):
+        if re.match(r"-[DUI].", word):
+            kept.append(word)
+        elif word in ("-D", "-U", "-I") and at + 1 < len(words):
+            kept.append(word + words[at + 1])
+        elif found := re.fullmatch(r"--?std=c\+\+(\d\d)", word):
+            kept.append(f"-std=c++{max(int(found[1]), 17)}")
+    return tuple(kept)
+
+
+_CUDA_LIBRARY = re.compile(
+    r"(?<!\S)-l ?:?(lib)?(cuda\w*|cu(blas|dnn|fft|rand|solver|sparse|pti)\w*|nv\w+|nccl|(c10|torch)_cuda\w*)"
+    r"(\.so|\.a)?[.\d]*(?!\S)"
+)
+
+
+def drop_cuda_libraries(flags: tuple[str, ...]) -> tuple[str, ...]:
+    """A linker's flags without the libraries of CUDA: what is covered of them is in the runtime's own headers."""
+    return tuple(filter(None, (_CUDA_LIBRARY.sub("", flag).strip() for flag in flags)))
+
+
+def _find_uncovered_headers(name: str, text: str, own: frozenset[str]) -> list[str]:
+    problems = []
+    for found in _INCLUDE.finditer(text):
+        header = found[1]
+        if header not in own and header.split("/")[-1] not in own and _CUDA_HEADER.match(header):
+            line = text.count("\n", 0, found.start()) + 1
+            problems.append(f"{name}:{line}: not covered: the header {header}")
+    return problems
+
+
+def explain_failure(log: str, prepared: Prepared) -> tuple[str, bool]:
+    """The log of a failed compilation as a user should read it, and whether the emulator is to blame.
+
+    A name that CUDA may have but no header here declares is not covered, nor is a member, or a form of one, that a
+    class of CUDA's lacks here. A name that a header here does declare is invisible to the candidate as it would be to
+    nvcc.
+    """
+    log = _drop_warnings(log)
+    reasons = []
+    for found in _UNKNOWN_NAME.finditer(log):
+        place, name = found[1] or found[6], found[3] or found[8]
+        space = found[2] or found[4] or found[5] or ""
+        if name in prepared.own_names and not _CUDA_NAME.fullmatch(name) and not space:
+            continue
+        looks_like_cuda = _CUDA_NAME.fullmatch(name) or _CUDA_SPACE.match(space)
+        if looks_like_cuda and name not in list_declared_names() and name not in _REMOVED:
+            reasons.append(f"{place}: not covered: {space + '::' if space else ''}{name}")
+    for found in _MISSING_HEADER.finditer(log):
+        if _CUDA_HEADER.match(found[3]):
+            reasons.append(f"{found[1]}:{found[2]}: not covered: the header {found[3]}")
+    for found in (*_MISSING_MEMBER.finditer(log), *_MISSING_OVERLOAD.finditer(log)):
+        space = re.sub(r"harness_emulator::|<.*", "", found[2])
+        reasons.append(f"{found[1]}: not covered: {space}::{found[3]}")
+    for found in _MISSING_FORM.finditer(log):
+        called = re.compile(rf"\b(thrust|cub)\s*::\s*{found[2]}\b")
+        space = next((match[1] for unit in prepared.units if (match := called.search(unit.text or ""))), None)
+        if space is not None:
+            reasons.append(f"{found[1]}: not covered: this form of {space}::{found[2]}")
+    if reasons:
+        return "\n".join(dict.fromkeys(reasons)) + f"\n\n{log}", True
+    return log, False
+
+
+def _drop_warnings(log: str) -> str:
+    """Without each warning and the lines of source below it."""
+    kept, is_warning = [], False
+    for line in log.splitlines(keepends=True):
+        if not line.startswith((" ", "\t")):
+            is_warning = ": warning: " in line
+        if not is_warning:
+            kept.append(line)
+    return "".join(kept)
+
+
+def _words(*texts: str) -> frozenset[str]:
+    return frozenset(token.text for text in texts for token in tokenize(text) if token.kind == "word")

@@ -1,0 +1,334 @@
+"""Several judged calls with fresh secret inputs, and what else must hold of them: inputs left alone, nothing shared,
+the same outputs again for the same inputs, and a state that becomes what the reference's does."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from harness.domain import MIXED, Correctness, Finding, Outcome, Problem, Trial
+from harness.evaluation.correctness.aliasing import AliasCheck
+from harness.evaluation.correctness.comparison import are_surely_close, judge_outputs, judge_state
+from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.correctness.truth import Truth, trust_outputs
+from harness.evaluation.correctness.variations import find_nearby, make_other_weights
+from harness.protocol import KEPT_CALLS, TensorSpec
+from harness.sandbox.failure import CandidateFailure
+from harness.sandbox.memory_probe import shares_memory_within
+from harness.sandbox.model_session import ModelSession, Run, Weights
+from harness.sandbox.outputs import Difference, FlatOutputs, find_difference
+from harness.sandbox.worker_client import describe
+
+AS_GIVEN_TRIALS = 3
+MIXED_TRIALS = 8  # where calls cost little; else 2
+RERUNS = 3  # where calls cost little; else 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """`outcome` None: every trial passed. `correctness` holds the trials up to the first that failed."""
+
+    outcome: Outcome | None
+    message: str
+    correctness: Correctness
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    outcome: Outcome
+    message: str
+    check: str = "correctness"
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A call that was right, to be made again."""
+
+    inputs: tuple[Any, ...]
+    outputs: FlatOutputs
+    specs: tuple[TensorSpec, ...]  # of the outputs, as the worker has them
+
+
+def plan_steps(problem: Problem, *, is_small: bool, changes_state: bool, source: random.Random) -> tuple[str, ...]:
+    """What to try, in order: the problem's own inputs several times, then, in a secret order, each other distribution
+    that it declares and earlier inputs again; then what else it declares, and earlier inputs once more.
+
+    A small problem is called so often that of outputs which a candidate writes into a few places in turn, as many as
+    the worker keeps, one is overwritten for sure with another: the inputs of the last of the first calls never come
+    again."""
+    others = [name for name in problem.distributions if name != "as_given"]
+    if problem.stress_distributions:
+        others += [MIXED] * (MIXED_TRIALS if is_small else 2)
+    if is_small:
+        others += ["rerun"] * (RERUNS - 1)
+        others += ["as_given"] * max(KEPT_CALLS - 1 - len(others), 0)
+    source.shuffle(others)
+    declared = {
+        "calls_in_a_row": changes_state,
+        "nearby_shape": problem.dynamic_shapes,
+        "other_weights": problem.dynamic_weights,
+    }
+    return (*["as_given"] * AS_GIVEN_TRIALS, *others, *(name for name, wanted in declared.items() if wanted), "rerun")
+
+
+def check_correctness(
+    session: ModelSession, reference: Reference, seeds: Iterator[int], weights: Weights
+) -> CheckResult:
+    """Takes the planned steps; stops at the first that fails."""
+    checker = _Checker(session, reference, seeds, weights)
+    failure = checker.run()
+    correctness = Correctness(trials=tuple(checker.trials), weights=weights, truth=checker.truth_kind)
+    findings = list(checker.findings)
+    if failure is None:
+        return CheckResult(outcome=None, message="", correctness=correctness, findings=tuple(findings))
+    findings.append(Finding(check=failure.check, severity="fatal", message=failure.message))
+    return CheckResult(
+        outcome=failure.outcome, message=failure.message, correctness=correctness, findings=tuple(findings)
+    )
+
+
+class _Checker:
+    """The steps for one candidate, and what they found."""
+
+    def __init__(self, session: ModelSession, reference: Reference, seeds: Iterator[int], weights: Weights) -> None:
+        self._session = session
+        self._reference = reference
+        self._problem = reference.loaded.problem
+        self._seeds = seeds
+        self._weights = weights
+        self._source = random.Random(next(seeds))
+        self._aliases = AliasCheck(session, reference.model)
+        self._kept: list[_Kept] = []
+        self._last_inputs: tuple[Any, ...] | None = None
+        self.trials: list[Trial] = []
+        self.findings: list[Finding] = []
+        self.truth_kind: Literal["float64", "reference"] = "float64"
+
+    def run(self) -> _Failure | None:
+        changes_state, is_small = self._reference.changes_state, self._reference.is_small
+        if changes_state:
+            self._session.hold_state(self._reference.changing)
+        for step in plan_steps(self._problem, is_small=is_small, changes_state=changes_state, source=self._source):
+            failure = self._take(step)
+            if failure is not None:
+                return failure
+        if self._session.has_lost_pinned():
+            return _Failure(Outcome.WRONG_VALUE, "an output of the first call changed when others were made")
+        return self._check_weights_kept() if self._weights in ("identical", "loaded") else None
+
+    def _take(self, step: str) -> _Failure | None:
+        if step == "rerun":
+            return self._call_again()
+        if step == "calls_in_a_row":
+            return self._call_in_a_row()
+        if step == "other_weights":
+            return self._change_weights()
+        if step == "nearby_shape":
+            return self._change_shape()
+        inputs = self._make_inputs(step)
+        self._session.reset_state()
+        return self._try(inputs, self._reference.truth_of(inputs), step)
+
+    def _try(self, inputs: tuple[Any, ...], truth: Truth, distribution: str) -> _Failure | None:
+        """One judged call, from the state that the module is in."""
+        if truth.kind == "reference":
+            self.truth_kind = "reference"
+        self._session.place(inputs)
+        self._aliases.check_inputs_apart()
+        outcome, trial, run = judge_call(self._session, self._reference, inputs, truth, distribution)
+        self.trials.append(trial)
+        self._last_inputs = inputs
+        self.findings += _note_strides(run, truth, self.findings)
+        if outcome is not None:
+            return _Failure(outcome, _say_where(trial))
+        overwritten = self._aliases.find_overwritten(run, inputs)
+        if overwritten is not None:
+            return _Failure(Outcome.WRONG_VALUE, overwritten)
+        if distribution == "as_given":
+            self._keep(inputs, run)
+        return None
+
+    def _keep(self, inputs: tuple[Any, ...], run: Run) -> None:
+        """Two calls of a small problem, else one. The inputs that are repeated are never those just called with."""
+        if len(self._kept) < (2 if self._reference.is_small else 1):
+            self._kept.append(_Kept(inputs, run.outputs, run.called.specs))
+
+    def _call_again(self) -> _Failure | None:
+        """Repeats a call that others were made after; the outputs must be the same to the last bit where the problem is
+        deterministic, else right again."""
+        kept = self._source.choice([kept for kept in self._kept if kept.inputs is not self._last_inputs])
+        self._session.reset_state()
+        self._session.place(kept.inputs)
+        self._aliases.check_inputs_apart()
+        run = self._session.call(kept.inputs, self._reference.device)
+        self._last_inputs = kept.inputs
+        outcome, trial = judge_run(run, trust_outputs(kept.outputs), self._reference, "again", accepted=kept.specs)
+        if outcome not in (None, Outcome.WRONG_VALUE) or _has_changed_inputs(run, self._reference):
+            self.trials.append(trial)
+            return _Failure(outcome or Outcome.WRONG_VALUE, trial.message)
+        overwritten = self._aliases.find_overwritten(run, kept.inputs)
+        if overwritten is not None:
+            return _Failure(Outcome.WRONG_VALUE, overwritten)
+        difference = find_difference(run.outputs.tensors, kept.outputs.tensors)
+        return None if difference is None else self._judge_difference(difference, run, kept, trial)
+
+    def _judge_difference(self, difference: Difference, run: Run, kept: _Kept, trial: Trial) -> _Failure | None:
+        message = f"two calls on the same inputs differ: {difference}"
+        if self._reference.requires_same_bits:
+            message += "; the problem declares DETERMINISTIC = True"
+            self.trials.append(replace(trial, passed=False, mismatched=difference.differing, message=message))
+            return _Failure(Outcome.WRONG_VALUE, message, "nondeterministic")
+        outcome, trial = _judge_whole(
+            self._session, self._reference, run, self._reference.truth_of(kept.inputs), "again"
+        )
+        self.trials.append(trial)
+        if outcome is not None:
+            return _Failure(outcome, _say_where(trial), "nondeterministic")
+        if not any(finding.check == "nondeterministic" for finding in self.findings):
+            self.findings.append(Finding(check="nondeterministic", severity="note", message=message))
+        return None
+
+    def _call_in_a_row(self) -> _Failure | None:
+        """Two calls, of which the second finds the state that the first left."""
+        first, second = self._make_inputs("as_given"), self._make_inputs("as_given")
+        truth = self._reference.truth_of(first)
+        self._session.reset_state()
+        failure = self._try(first, truth, "as_given")
+        if failure is not None:
+            return failure
+        return self._try(second, self._reference.truth_of(second, truth.state_after), "second_in_a_row")
+
+    def _change_weights(self) -> _Failure | None:
+        """For a problem that declares dynamic weights: one call with others, then they are restored."""
+        other = None
+        if self._weights in ("identical", "loaded"):
+            other = make_other_weights(self._reference, next(self._seeds))
+        if other is None:
+            return None
+        inputs = self._make_inputs("as_given")
+        self._session.write_state(other.state)
+        failure = self._try(inputs, other.truth_of(self._reference, inputs), "other_weights")
+        self._session.write_state({**self._reference.state, **self._reference.changing})
+        return None if failure is None else replace(failure, check="weights_packed")
+
+    def _change_shape(self) -> _Failure | None:
+        """For a problem that declares dynamic shapes: one call with smaller inputs."""
+        nearby = find_nearby(self._reference, self._make_inputs("as_given"), self._source)
+        if nearby is None:
+            return None
+        self._aliases.forget()
+        self._session.reset_state()
+        with self._session.expecting(nearby.footprint):
+            failure = self._try(nearby.inputs, nearby.truth, "nearby_shape")
+        self._aliases.forget()
+        return None if failure is None else replace(failure, check="shape_specialised")
+
+    def _check_weights_kept(self) -> _Failure | None:
+        """Weights that the reference leaves alone must still be what they were, or later calls would differ."""
+        kept = {name: tensor for name, tensor in self._reference.state.items() if name not in self._reference.changing}
+        try:
+            found = self._session.read_state(kept)
+        except CandidateFailure as failure:
+            if not any(finding.check in ("exception", "state") for finding in failure.findings):
+                raise
+            message = f"after the calls its weights cannot be read as they could before: {failure.message}"
+            self.findings.append(Finding(check="state", severity="warning", message=message[:500]))
+            return None
+        for (name, expected), now in zip(kept.items(), found, strict=True):
+            difference = find_difference([now], [expected])
+            if difference is not None:
+                message = f"calls changed the weight {name}, which the reference leaves alone: {difference}"
+                return _Failure(Outcome.WRONG_VALUE, message, "state")
+        return None
+
+    def _make_inputs(self, distribution: str) -> tuple[Any, ...]:
+        return self._reference.make_inputs(next(self._seeds), distribution)
+
+
+def judge_call(
+    session: ModelSession, reference: Reference, inputs: Sequence[Any], truth: Truth, distribution: str
+) -> tuple[Outcome | None, Trial, Run]:
+    """One call from the state that the module is in: its outputs against the truth, and its state after it."""
+    run = session.call(inputs, reference.device)
+    return *_judge_whole(session, reference, run, truth, distribution), run
+
+
+def _judge_whole(
+    session: ModelSession, reference: Reference, run: Run, truth: Truth, distribution: str
+) -> tuple[Outcome | None, Trial]:
+    """The session's last call: its outputs against the truth, and its state after it."""
+    outcome, trial = judge_run(run, truth, reference, distribution)
+    if outcome is None and truth.state:
+        found = [tensor.clone() for tensor in session.read_state(truth.state_after)]
+        outcome, state_trial = judge_state(truth, found, reference.loaded.problem.tolerance, distribution)
+        trial = trial if outcome is None else state_trial
+    return outcome, trial
+
+
+def _say_where(trial: Trial) -> str:
+    return trial.message if trial.distribution == "as_given" else f"{trial.message} (on {trial.distribution} inputs)"
+
+
+def judge_run(
+    run: Run, truth: Truth, reference: Reference, distribution: str, *, accepted: Sequence[TensorSpec] = ()
+) -> tuple[Outcome | None, Trial]:
+    """Compares one call with the truth, and sees that its inputs were left alone. `accepted` are forms of outputs that
+    were right before."""
+    problem = reference.loaded.problem
+    exact = distribution == "integers" and distribution in problem.distributions
+    outcome, trial = judge_outputs(truth, run.outputs, problem.tolerance, distribution, exact=exact)
+    misfit = None if outcome is not None else _find_misfit(run, truth, reference, accepted)
+    if misfit is not None:
+        return misfit[0], Trial(distribution=distribution, passed=False, message=misfit[1])
+    return outcome, trial
+
+
+def is_surely_right(run: Run, own: FlatOutputs, reference: Reference) -> bool:
+    """Whether outputs, and state, are right for sure, `own` being what the reference gives on the same inputs: told
+    without the truth, in a fraction of the time. False says nothing."""
+    if reference.changes_state or not are_surely_close(own, run.outputs, reference.loaded.problem.tolerance):
+        return False
+    return _find_misfit(run, trust_outputs(own), reference) is None
+
+
+def _find_misfit(
+    run: Run, truth: Truth, reference: Reference, accepted: Sequence[TensorSpec] = ()
+) -> tuple[Outcome, str] | None:
+    """What is wrong with outputs whose values are right."""
+    device = reference.device
+    wrong_device = next((name for name in run.called.devices if name.split(":")[0] != device.seen_type), None)
+    if wrong_device is not None:
+        expected = device.seen_type if device.is_emulated else device.name
+        return Outcome.WRONG_DTYPE, f"an output lies on {wrong_device}, expected {expected}"
+    if _has_changed_inputs(run, reference):
+        return Outcome.WRONG_VALUE, "the inputs were changed by the call"
+    for leaf, spec in zip(truth.leaves, run.called.specs, strict=True):
+        overlaps = shares_memory_within(spec) and spec not in accepted
+        if overlaps and not shares_memory_within(describe(leaf.reference)):
+            return (
+                Outcome.WRONG_SHAPE,
+                f"elements of {leaf.name} share memory (strides {spec.stride}): it is no full tensor",
+            )
+    if run.sight is not None and run.sight.missing:
+        message = "when the worker said that the call was over, its outputs were not where it said that they are"
+        return Outcome.SUSPECT, f"{message} ({run.sight.missing})"
+    return None
+
+
+def _has_changed_inputs(run: Run, reference: Reference) -> bool:
+    return not run.inputs_unchanged and not reference.changes_inputs
+
+
+def _note_strides(run: Run, truth: Truth, so_far: Sequence[Finding]) -> list[Finding]:
+    """A note where an output's layout in memory differs from the reference's: right, but another layout."""
+    if any(finding.check == "strides" for finding in so_far):
+        return []
+    for leaf, spec in zip(truth.leaves, run.called.specs, strict=False):
+        expected = tuple(leaf.reference.stride())
+        if spec.stride != expected and leaf.reference.numel() > 1:
+            message = f"{leaf.name} has strides {spec.stride}, the reference's has {expected}"
+            return [Finding(check="strides", severity="note", message=message)]
+    return []

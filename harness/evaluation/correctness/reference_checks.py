@@ -1,0 +1,107 @@
+"""Whether a reference can be the measure of others: it fits into memory, gives finite outputs, and repeats them.
+
+What fails here is the problem's fault or the machine's, never a candidate's: a ProblemError that says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from harness.domain import ProblemError, WireError
+from harness.evaluation.correctness.comparison import judge_outputs
+from harness.evaluation.correctness.truth import Truth, trust_outputs
+from harness.problems.loading import LoadedProblem
+from harness.protocol import flatten_value
+from harness.sandbox.memory_limits import USABLE_SHARE, count_free_bytes, is_out_of_memory, limit_memory
+from harness.sandbox.outputs import SLICE_ELEMENTS, Difference, FlatOutputs, cut_slices, find_difference
+
+IN_INIT = "make them in __init__, so that candidates can be given the same ones"
+
+
+def compare_runs(loaded: LoadedProblem, first: FlatOutputs, second: FlatOutputs) -> Difference | None:
+    """How two runs on the same inputs differ. Raises ProblemError if they do by more than the problem's tolerance."""
+    outcome, trial = judge_outputs(trust_outputs(first), second, loaded.problem.tolerance, "as_given")
+    if outcome is not None:
+        raise ProblemError(
+            f"{_name_file(loaded)}: two runs of the reference on the same inputs differ by more than its own "
+            f"tolerance: {trial.message}; seed what is random, or widen TOLERANCE"
+        )
+    return find_difference(second.tensors, first.tensors)
+
+
+def require_finite(loaded: LoadedProblem, truth: Truth) -> None:
+    """Raises ProblemError for outputs that are NaN throughout, or infinite or NaN where float64 truth is finite."""
+    for leaf in truth.leaves:
+        bad = ~leaf.reference.isfinite()
+        if not bad.any():
+            continue
+        if leaf.reference.isnan().all():
+            raise ProblemError(f"{_name_file(loaded)}: {leaf.name} of the reference is NaN throughout; correct it")
+        wrong = int((bad & leaf.exact.to(leaf.reference.dtype).isfinite()).sum())
+        if wrong:
+            raise ProblemError(
+                f"{_name_file(loaded)}: {wrong} of {bad.numel()} elements of {leaf.name} of the reference are infinite "
+                f"or NaN where float64 gives numbers; give it smaller inputs, or a wider dtype on the way"
+            )
+
+
+def require_sendable(loaded: LoadedProblem, inputs: Sequence[Any]) -> None:
+    """Raises ProblemError if what the problem's functions return cannot be given to another process."""
+    for call, values in (("get_init_inputs()", loaded.init_inputs), ("get_inputs()", inputs)):
+        try:
+            flatten_value(tuple(values), torch.is_tensor)
+        except WireError as error:
+            raise ProblemError(
+                f"{_name_file(loaded)}: {call}: {error}; return tensors, numbers, texts, or lists, "
+                "tuples and dicts of them"
+            ) from error
+
+
+def require_weights_known(loaded: LoadedProblem, model: nn.Module, state: Mapping[str, Tensor]) -> None:
+    """Raises ProblemError if the first call has made weights, which a candidate cannot be given before it."""
+    made = sorted(model.state_dict().keys() - state.keys())
+    if made:
+        raise ProblemError(f"{_name_file(loaded)}: the first call made the weights {', '.join(made[:5])}; {IN_INIT}")
+
+
+def has_only_numbers(outputs: FlatOutputs) -> bool:
+    return all(
+        bool(part.isfinite().all())
+        for tensor in outputs.tensors
+        for _, (part,) in cut_slices(tensor, elements=SLICE_ELEMENTS)
+    )
+
+
+def require_memory(loaded: LoadedProblem, needed_bytes: int, device: torch.device) -> None:
+    """Raises ProblemError if that much is more than the memory that is free."""
+    free_bytes = count_free_bytes(device)
+    if needed_bytes > free_bytes * USABLE_SHARE:
+        raise ProblemError(
+            f"{_name_file(loaded)}: judging it on {device} takes at least {needed_bytes >> 20} MiB, {free_bytes >> 20} "
+            "MiB are free; end other programs, or choose the small workload"
+        )
+
+
+@contextmanager
+def contain_memory(loaded: LoadedProblem, device: torch.device) -> Iterator[None]:
+    """Turns a shortage of memory inside into a ProblemError (see `limit_memory`)."""
+    try:
+        with limit_memory(device):
+            yield
+    except (ProblemError, RuntimeError, MemoryError) as error:  # torch.OutOfMemoryError is a RuntimeError
+        if not is_out_of_memory(error):
+            raise
+        raise ProblemError(
+            f"{_name_file(loaded)}: the reference needs more memory than there is on {device} "
+            f"({count_free_bytes(device) >> 20} MiB are free); choose the small workload, or make it need less: "
+            f"{str(error)[-200:]}"
+        ) from error
+
+
+def _name_file(loaded: LoadedProblem) -> str:
+    return f"{loaded.problem.suite}/{loaded.problem.name}.py"

@@ -1,0 +1,217 @@
+"""What else a candidate can do, tried when nothing depends on it any more: weights that changed, inputs that its
+problem does not speak of, a nearby shape.
+
+A candidate may honestly rely on what its problem says, so that whatever goes wrong here is a warning with the numbers
+as evidence; what a problem declares is required by `checks` instead. The candidate may fail, hang or
+crash: it is called for the last time anyway. Without effect on the verdict.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import torch
+
+from harness.domain import Finding, HarnessError, ProblemError, Trial
+from harness.evaluation.correctness.checks import is_surely_right, judge_call
+from harness.evaluation.correctness.comparison import are_surely_close
+from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.correctness.reference_checks import has_only_numbers
+from harness.evaluation.correctness.truth import Truth
+from harness.evaluation.correctness.variations import (
+    find_nearby,
+    is_particular_about_values,
+    make_other_weights,
+    takes_layout,
+)
+from harness.problems.discovery import DISTRIBUTION_NAMES
+from harness.protocol import flatten_value
+from harness.sandbox.failure import CandidateFailure
+from harness.sandbox.model_session import ModelSession, Run, Weights
+from harness.sandbox.outputs import FlatOutputs, find_difference
+
+BUDGET_S = 0.8  # for all probes of a candidate, or
+BUDGET_SHARE = 0.25  # of the seconds that its correctness took, where that is more
+INPUTS_SHARE = 0.6  # of that, for other distributions: they must leave time for layout and shape
+CALL_SHARE = 5.0  # how many times as long as usual a call may take, and
+LEAST_CALL_S = 2.0  # how long in any case
+
+MESSAGES = {
+    "weights_packed": "wrong after its weights had changed: it works with those that it was constructed with",
+    "input_specialised": "wrong on inputs that its problem does not speak of",
+    "layout_specialised": "wrong on inputs that are not contiguous",
+    "shape_specialised": "wrong on inputs of a nearby shape",
+}
+Probe = Callable[[], str | None]  # what went wrong; None: nothing, or there was nothing to try
+
+
+def probe_candidate(
+    session: ModelSession, reference: Reference, seeds: Iterator[int], weights: Weights, spent_s: float
+) -> list[Finding]:
+    """The warnings. `spent_s` is what the candidate's correctness took, which bounds what is spent here."""
+    prober = _Prober(session, reference, seeds, weights)
+    try:
+        prober.run(max(BUDGET_S, BUDGET_SHARE * spent_s))
+    except (CandidateFailure, HarnessError, torch.OutOfMemoryError) as error:
+        prober.stopped = str(error)
+    return list(prober.describe())
+
+
+class _Prober:
+    """The probes of one candidate. After one that failed, the candidate must still do what it did before them."""
+
+    def __init__(self, session: ModelSession, reference: Reference, seeds: Iterator[int], weights: Weights) -> None:
+        self._session = session
+        self._reference = reference
+        self._seeds = seeds
+        self._has_weights = weights in ("identical", "loaded")
+        self._failed: dict[str, list[tuple[str, str]]] = {}
+        self._untried: list[str] = []
+        self._takes_any_values = False
+        self.stopped = ""
+
+    def run(self, budget_s: float) -> None:
+        first_s = began_s = time.monotonic()
+        inputs = self._make_inputs("as_given")
+        self._takes_any_values = self._may_change_values(inputs)
+        self._session.reset_state()
+        usual = self._session.call(inputs, self._reference.device)
+        self._session.limit_calls(max(LEAST_CALL_S, CALL_SHARE * usual.judge_us / 1e6))
+        longest_s = time.monotonic() - began_s + 2 * self._reference.call_s  # a probe computes a truth as well
+        for check, name, probe in self._list_probes():
+            began_s = time.monotonic()
+            share = INPUTS_SHARE if check == "input_specialised" else 1.0
+            if began_s + longest_s - first_s > share * budget_s:
+                self._untried.append(name)
+                continue
+            evidence = probe()
+            longest_s = max(longest_s, time.monotonic() - began_s)
+            if evidence is None:
+                continue
+            self._failed.setdefault(check, []).append((name, evidence))
+            if not self._does_as_before(inputs, usual):
+                self.stopped = f"after {name} it did no longer what it had done before"
+                return
+
+    def describe(self) -> Iterator[Finding]:
+        """One finding for each kind of probe that failed, naming all of that kind."""
+        for check, failed in self._failed.items():
+            names = ", ".join(name for name, _ in failed)
+            evidence = "\n".join(f"{name}: {what}" for name, what in failed)
+            yield Finding(check=check, severity="warning", message=f"{MESSAGES[check]} ({names})", evidence=evidence)
+        if self._untried:
+            yield _note(f"no time was left to try {', '.join(self._untried)}")
+        if self.stopped:
+            yield _note(f"not all probes were made: {self.stopped}")
+
+    def _list_probes(self) -> Iterator[tuple[str, str, Probe]]:
+        """Check, name, and what to do; those on which least can break come first."""
+        problem = self._reference.loaded.problem
+        if self._has_weights and not problem.dynamic_weights:
+            yield "weights_packed", "other weights", self._try_other_weights
+        if self._reference.is_small:
+            named = DISTRIBUTION_NAMES if self._takes_any_values else ("padded",)
+            for name in named:
+                if name not in (*problem.distributions, "as_given"):
+                    check = "layout_specialised" if name == "padded" else "input_specialised"
+                    yield check, name, partial(self._try_distribution, name)
+        if not problem.dynamic_shapes:
+            yield "shape_specialised", "smaller", self._try_shape
+
+    def _may_change_values(self, inputs: tuple[Any, ...]) -> bool:
+        """Whether other distributions change anything, and cannot spoil a GPU for this whole process."""
+        if not any(tensor.is_floating_point() for tensor in flatten_value(inputs, torch.is_tensor)[1]):
+            return False
+        return not (self._reference.device.is_cuda and is_particular_about_values(self._reference, inputs))
+
+    def _try_other_weights(self) -> str | None:
+        other = make_other_weights(self._reference, next(self._seeds))
+        if other is None:
+            return None
+        inputs = self._make_inputs("as_given")
+        truth = other.truth_of(self._reference, inputs)
+        self._session.write_state(other.state)
+        evidence = self._judge(inputs, truth, "other_weights")
+        self._session.write_state({**self._reference.state, **self._reference.changing})
+        return evidence
+
+    def _try_distribution(self, name: str) -> str | None:
+        try:
+            inputs = self._make_inputs(name)
+            if name == "padded" and not takes_layout(self._reference, inputs):
+                return None
+            own = self._reference.outputs_of(inputs)
+            if not has_only_numbers(own):
+                return None
+            failed, is_right = self._try_quickly(inputs, own)
+            if failed is not None or is_right:
+                return failed
+            truth = self._reference.truth_of(inputs)
+        except ProblemError:
+            return None  # the reference does not take such inputs
+        self._session.reset_state()
+        return self._judge(inputs, truth, name)
+
+    def _try_quickly(self, inputs: tuple[Any, ...], own: FlatOutputs) -> tuple[str | None, bool]:
+        """How the call failed, and whether it is right for sure."""
+        self._session.reset_state()
+        try:
+            return None, is_surely_right(self._session.call(inputs, self._reference.device), own, self._reference)
+        except CandidateFailure as failure:
+            return _describe_failure(failure), False
+
+    def _try_shape(self) -> str | None:
+        nearby = find_nearby(self._reference, self._make_inputs("as_given"), random.Random(next(self._seeds)))
+        if nearby is None:
+            return None
+        self._session.reset_state()
+        with self._session.expecting(nearby.footprint):
+            evidence = self._judge(nearby.inputs, nearby.truth, "nearby_shape")
+        return None if evidence is None else f"{nearby.description}: {evidence}"
+
+    def _judge(self, inputs: tuple[Any, ...], truth: Truth, name: str) -> str | None:
+        if not has_only_numbers(truth.reference_outputs):
+            return None
+        try:
+            outcome, trial, _ = judge_call(self._session, self._reference, inputs, truth, name)
+        except CandidateFailure as failure:
+            return _describe_failure(failure)
+        return None if outcome is None else f"{outcome}: {_describe_numbers(trial)}"
+
+    def _does_as_before(self, inputs: tuple[Any, ...], usual: Run) -> bool:
+        """Whether it answers, and as it did: what follows would say nothing of a candidate that is broken now."""
+        try:
+            self._session.reset_state()
+            run = self._session.call(inputs, self._reference.device)
+        except (CandidateFailure, OSError):  # the line of a worker that was too late is closed
+            return False
+        if run.called.specs != usual.called.specs:
+            return False
+        if find_difference(run.outputs.tensors, usual.outputs.tensors) is None:
+            return True
+        may_differ = not self._reference.requires_same_bits
+        return may_differ and are_surely_close(usual.outputs, run.outputs, self._reference.loaded.problem.tolerance)
+
+    def _make_inputs(self, distribution: str) -> tuple[Any, ...]:
+        return self._reference.make_inputs(next(self._seeds), distribution)
+
+
+def _describe_failure(failure: CandidateFailure) -> str:
+    return f"{failure.outcome}: {failure.message}"[:1000]
+
+
+def _note(message: str) -> Finding:
+    return Finding(check="probes", severity="note", message=message[:500])
+
+
+def _describe_numbers(trial: Trial) -> str:
+    if trial.worst_ratio is None:
+        return trial.message
+    return (
+        f"{trial.message}; largest error {trial.max_abs_error:.3g} (the reference's own: "
+        f"{trial.reference_max_abs_error:.3g}), {trial.worst_ratio:.3g} times what is allowed"
+    )

@@ -1,0 +1,236 @@
+"""What the outputs should be: the reference's own outputs and, where it fits, float64 truth on the same inputs.
+
+Truth is the same module with the same weights, computed in float64. Where the module refuses float64, or memory does
+not suffice, the reference's own outputs are the truth, and `Truth.kind` says so. Where calls change the module's state
+(running statistics), its state after the call is part of the truth. `comparison` compares outputs with it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from harness.domain import ProblemError, ReferenceTimeout, WireError
+from harness.problems.loading import LoadedProblem
+from harness.problems.time_limit import limit_reference
+from harness.protocol import flatten_value
+from harness.sandbox.memory_limits import count_free_bytes, limit_memory
+from harness.sandbox.outputs import FlatOutputs, has_same_bits
+from harness.sandbox.seeding import keep_seed, read_seed, seeded_call
+
+# Inputs, weights and outputs are counted; what a module holds in between is not known, and assumed to be as much again.
+INTERMEDIATES = 2.0
+USABLE_MEMORY_SHARE = 0.6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TruthLeaf:
+    """One output tensor. `reference` is what the reference computes in its own dtype; `exact` the float64 truth of a
+    floating output (or the reference again), and for integer outputs what the float64 run gave."""
+
+    name: str
+    reference: Tensor
+    exact: Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truth:
+    """The expected outputs of one call. `note` says why `kind` is not float64. `state` holds, by name, what the call
+    makes of the part of the module's state that calls change."""
+
+    kind: Literal["float64", "reference"]
+    tree: dict[str, Any]
+    leaves: tuple[TruthLeaf, ...]
+    note: str = ""
+    state: dict[str, TruthLeaf] = field(default_factory=dict)
+
+    @property
+    def state_after(self) -> dict[str, Tensor]:
+        """What the reference itself makes of that state."""
+        return {name: leaf.reference for name, leaf in self.state.items()}
+
+    @property
+    def reference_outputs(self) -> FlatOutputs:
+        return FlatOutputs(tree=self.tree, tensors=tuple(leaf.reference for leaf in self.leaves))
+
+
+def compute_truth(
+    loaded: LoadedProblem,
+    model: nn.Module,
+    inputs: Sequence[Any],
+    max_bytes: int | None = None,
+    *,
+    state: Mapping[str, Tensor] | None = None,
+) -> Truth:
+    """Runs the reference once in its own dtype and, if that needs at most `max_bytes`, once in float64.
+
+    `max_bytes` defaults to a share of the memory that is free on the inputs' device. `state` is the part of the
+    module's state that calls change, with the values that both runs begin with. Both get copies of the inputs, which
+    they may change. Raises ProblemError when the reference itself fails or returns something else than tensors.
+    """
+    before = dict(state or {})
+    with torch.no_grad(), float32_precision(loaded.problem.allow_tf32):
+        write_state(model, before)
+        own = run_reference(loaded, model, copy_tensors(inputs))
+        if before:
+            own = _copy_outputs(own)
+        after = read_state(model, before)
+        write_state(model, before)
+        if read_seed(inputs) is not None:
+            return trust_outputs(own, "the reference draws random numbers, and others in float64", after)
+        if max_bytes is None:
+            max_bytes = int(count_free_bytes(own.tensors[0].device) * USABLE_MEMORY_SHARE)
+        needed_bytes = estimate_float64_bytes(model, inputs, own.tensors)
+        if needed_bytes > max_bytes:
+            return trust_outputs(own, f"float64 needs about {needed_bytes} bytes, {max_bytes} are usable", after)
+        return _compute_exact(model, inputs, own, after)
+
+
+def read_state(model: nn.Module, names: Iterable[str]) -> dict[str, Tensor]:
+    """Copies of those tensors of a module's state dict."""
+    own = model.state_dict()
+    return {name: own[name].clone() for name in names}
+
+
+def write_state(model: nn.Module, state: Mapping[str, Tensor]) -> None:
+    own = model.state_dict() if state else {}
+    for name, tensor in state.items():
+        own[name].copy_(tensor)
+
+
+def run_reference(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any]) -> FlatOutputs:
+    """One call of the reference, flattened. Raises ProblemError when it fails."""
+    where = f"{loaded.problem.suite}/{loaded.problem.name}.py"
+    try:
+        with limit_reference(f"{where}: forward"), seeded_call(model, inputs):
+            outputs = flatten_outputs(model(*inputs))
+    except ReferenceTimeout:
+        raise
+    except WireError as error:
+        raise ProblemError(f"{where}: forward must return tensors, or nested lists, tuples, dicts: {error}") from error
+    except Exception as error:
+        raise ProblemError(f"{where}: forward raised {type(error).__name__}: {error}") from error
+    if not outputs.tensors:
+        raise ProblemError(f"{where}: forward returned no tensor; return what is to be compared as tensors")
+    return outputs
+
+
+def run_and_compare_state(
+    loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any]
+) -> tuple[FlatOutputs, dict[str, Tensor]]:
+    """One call, and the part of the module's state that it changed, with the values from before, which it has again."""
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items() if isinstance(tensor, Tensor)}
+    outputs = run_reference(loaded, model, inputs)
+    own = model.state_dict()
+    changing = {name: tensor for name, tensor in before.items() if not has_same_bits(tensor, own[name])}
+    if changing:
+        outputs = _copy_outputs(outputs)
+        write_state(model, changing)
+    return outputs, changing
+
+
+def _copy_outputs(outputs: FlatOutputs) -> FlatOutputs:
+    """Copies: outputs may be a part of the module's state, which is about to change."""
+    return replace(outputs, tensors=tuple(tensor.clone() for tensor in outputs.tensors))
+
+
+def flatten_outputs(value: Any) -> FlatOutputs:
+    """The tensors of a tensor, tuple, list or dict, nested or not. Raises WireError for anything else."""
+    tree, tensors = flatten_value(value, lambda item: isinstance(item, Tensor), by_name=True)
+    return FlatOutputs(tree=tree, tensors=tuple(tensor.detach() for tensor in tensors))
+
+
+@contextmanager
+def float32_precision(allow_tf32: bool) -> Iterator[None]:
+    """Sets whether float32 products may be computed in TF32 (on GPUs that have it), and restores it."""
+    matmul, cudnn = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    torch.set_float32_matmul_precision("high" if allow_tf32 else "highest")
+    torch.backends.cudnn.allow_tf32 = allow_tf32
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(matmul)
+        torch.backends.cudnn.allow_tf32 = cudnn
+
+
+def map_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    """`value` with every tensor in its lists, tuples and dicts changed."""
+    if isinstance(value, Tensor):
+        return change(value)
+    if isinstance(value, list):
+        return [map_tensors(item, change) for item in value]
+    if isinstance(value, tuple):
+        return tuple(map_tensors(item, change) for item in value)
+    if isinstance(value, dict):
+        return {key: map_tensors(item, change) for key, item in value.items()}
+    return value
+
+
+def estimate_float64_bytes(model: nn.Module, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> int:
+    """Roughly how much a float64 run takes beyond what is there already."""
+    elements = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers(), *outputs))
+
+    def count(tensor: Tensor) -> Tensor:
+        nonlocal elements
+        elements += tensor.numel()
+        return tensor
+
+    map_tensors(tuple(inputs), count)
+    return int(elements * 8 * INTERMEDIATES)
+
+
+def copy_tensors(inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """Copies, so that a reference that works in place does not change what is placed. Dense tensors keep strides."""
+    return keep_seed(map_tensors(tuple(inputs), lambda tensor: tensor.detach().clone()), inputs)
+
+
+def _compute_exact(model: nn.Module, inputs: Sequence[Any], own: FlatOutputs, after: Mapping[str, Tensor]) -> Truth:
+    try:
+        with limit_memory(own.tensors[0].device):
+            precise = copy.deepcopy(model).double()
+            exact = flatten_outputs(precise(*map_tensors(tuple(inputs), _to_double)))
+    except (RuntimeError, MemoryError, TypeError, ValueError, WireError) as error:  # among them running out of memory
+        reason = f"the reference does not run in float64: {type(error).__name__}: {error}"[:500]
+        return trust_outputs(own, reason, after)
+    if exact.tree != own.tree:
+        return trust_outputs(own, "the reference returns another structure in float64", after)
+    for ours, theirs in zip(own.tensors, exact.tensors, strict=True):
+        if ours.shape != theirs.shape or theirs.dtype != _float64_dtype(ours.dtype):
+            reason = f"asked for float64, the reference gave {theirs.dtype} {tuple(theirs.shape)}"
+            return trust_outputs(own, reason, after)
+    leaves = _pair_leaves(own.tensors, exact.tensors)
+    return Truth(kind="float64", tree=own.tree, leaves=leaves, state=_pair_state(after, read_state(precise, after)))
+
+
+def trust_outputs(own: FlatOutputs, note: str = "", after: Mapping[str, Tensor] | None = None) -> Truth:
+    """Outputs of the reference, and its state after the call, as their own truth."""
+    state = dict(after or {})
+    leaves = _pair_leaves(own.tensors, own.tensors)
+    return Truth(kind="reference", tree=own.tree, leaves=leaves, note=note, state=_pair_state(state, state))
+
+
+def _pair_leaves(own: Sequence[Tensor], exact: Sequence[Tensor]) -> tuple[TruthLeaf, ...]:
+    names = ["output"] if len(own) == 1 else [f"output {index}" for index in range(len(own))]
+    return tuple(
+        TruthLeaf(name=name, reference=ours, exact=theirs) for name, ours, theirs in zip(names, own, exact, strict=True)
+    )
+
+
+def _pair_state(own: Mapping[str, Tensor], exact: Mapping[str, Tensor]) -> dict[str, TruthLeaf]:
+    return {name: TruthLeaf(name=f"state {name}", reference=own[name], exact=exact[name]) for name in own}
+
+
+def _to_double(tensor: Tensor) -> Tensor:
+    return tensor.to(_float64_dtype(tensor.dtype), copy=True)
+
+
+def _float64_dtype(dtype: torch.dtype) -> torch.dtype:
+    if dtype.is_complex:
+        return torch.complex128
+    return torch.float64 if dtype.is_floating_point else dtype

@@ -1,0 +1,135 @@
+"""What an emulated device noticed in a candidate's kernels, as findings that read like a compiler's diagnostics.
+
+The worker tells of it, so it is a claim: a candidate that hides what was noticed gains nothing, for its values are
+judged all the same. Every field is checked before it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from harness.domain import Finding, Outcome
+from harness.sandbox.failure import protocol_failure
+
+MAX_FINDINGS = 64
+MAX_SHOWN = 12
+MAX_TEXT = 600
+# What a GPU may run over in silence, with some values or others; all else it ends with an error, or may hang on.
+WRONG_VALUES = ("race", "uninit", "order")
+# What may be right with other sizes than those at which it was noticed.
+SIZED = ("bounds", "align", "launch", "too_many", "too_much", "assert", "trap", "overflow")
+TIME_LIMIT, UNCOVERED = "time_limit", "uncovered"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelFinding:
+    """One construct that is wrong, where it stands in the candidate's source, and in which thread it was noticed."""
+
+    check: str
+    decides: bool
+    message: str
+    file: str
+    line: int
+    kernel: str
+    block: str
+    thread: str
+    value: str = ""
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+    @property
+    def outcome(self) -> Outcome:
+        """What it makes of a candidate that is right so far."""
+        if self.check in (TIME_LIMIT, UNCOVERED):
+            return Outcome.TIMEOUT if self.check == TIME_LIMIT else Outcome.NOT_RUN
+        return Outcome.WRONG_VALUE if any(word in self.check for word in WRONG_VALUES) else Outcome.RUNTIME_ERROR
+
+    @property
+    def depends_on_sizes(self) -> bool:
+        return any(word in self.check for word in SIZED)
+
+    def describe(self) -> str:
+        """`cuda.cu:12: error: ...`"""
+        place = f"{self.place}: " if self.place else ""
+        return f"{place}{'error' if self.decides else 'warning'}: {self.message}"
+
+
+def parse_kernel_findings(value: object) -> list[KernelFinding]:
+    """Raises CandidateFailure for anything that our own worker program would not have said."""
+    if not isinstance(value, list) or len(value) > MAX_FINDINGS:
+        raise protocol_failure("findings in kernels are no list, or too many")
+    return [_parse(one) for one in value]
+
+
+def merge_kernel_findings(findings: Iterable[KernelFinding]) -> list[KernelFinding]:
+    """The first of each kind at each place."""
+    return list({(one.check, one.file, one.line): one for one in reversed(list(findings))}.values())[::-1]
+
+
+def choose_outcome(findings: Sequence[KernelFinding]) -> Outcome:
+    """What they make of a candidate, together: an error weighs more than values that may be wrong."""
+    outcomes = {one.outcome for one in findings}
+    order = (Outcome.NOT_RUN, Outcome.TIMEOUT, Outcome.RUNTIME_ERROR, Outcome.WRONG_VALUE)
+    return next(outcome for outcome in order if outcome in outcomes)
+
+
+def report_kernel_findings(
+    findings: Sequence[KernelFinding], severity: Literal["warning", "fatal"], when: str = ""
+) -> tuple[Finding, ...]:
+    """For the record: one each, the first of them; `when` it was noticed, where that matters."""
+    return tuple(
+        Finding(
+            check=one.check,
+            severity=severity if one.decides else "warning",
+            message=" ".join(filter(None, (one.describe()[:MAX_TEXT], when and f"({when})"))),
+            evidence=_describe_thread(one),
+        )
+        for one in findings[:MAX_SHOWN]
+    )
+
+
+def _describe_thread(one: KernelFinding) -> str:
+    parts = (("in kernel", one.kernel), ("block", one.block), ("thread", one.thread), ("value", one.value))
+    return ", ".join(f"{name} {text}" for name, text in parts if text)
+
+
+def _parse(value: Any) -> KernelFinding:
+    if not isinstance(value, dict):
+        raise protocol_failure("a finding in a kernel is not an object")
+    return KernelFinding(
+        check=_text(value, "check"),
+        decides=value.get("severity", "error") == "error",
+        message=_text(value, "message"),
+        file=_text(value, "file"),
+        line=_number(value.get("line", 0)),
+        kernel=_text(value, "kernel"),
+        block=_place(value.get("block")),
+        thread=_place(value.get("thread")),
+        value=_text(value, "value"),
+    )
+
+
+def _text(value: dict[str, Any], name: str) -> str:
+    text = value.get(name)
+    if text is not None and not isinstance(text, str | int | float):
+        raise protocol_failure(f"the {name} of a finding in a kernel is no text")
+    return "" if text is None else str(text)[:MAX_TEXT]
+
+
+def _number(value: object) -> int:
+    if type(value) is not int:
+        raise protocol_failure("a finding in a kernel has a line that is no number")
+    return value
+
+
+def _place(value: object) -> str:
+    """`(1, 0, 0)`, from numbers or as it is."""
+    if isinstance(value, list) and len(value) <= 3 and all(type(number) is int for number in value):
+        return f"({', '.join(map(str, value))})"
+    if value is not None and not isinstance(value, str):
+        raise protocol_failure("a finding in a kernel has a place that is none")
+    return (value or "")[:MAX_TEXT]

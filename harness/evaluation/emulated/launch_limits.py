@@ -1,0 +1,114 @@
+"""Whether a GPU would take a candidate's launches at a problem's own sizes, which no CPU can compute in time.
+
+The host code runs on inputs of those sizes and of zeros, and its launches are held against the target; no kernel runs.
+So whatever the host code makes of values says nothing, and what goes wrong beside a launch is not looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from harness.domain import Candidate, Finding, HarnessError, Outcome, Problem
+from harness.evaluation.correctness.reference import usable_threads
+from harness.evaluation.emulated.findings import KernelFinding, parse_kernel_findings, report_kernel_findings
+from harness.evaluation.load_check import CANDIDATE_ENTRY
+from harness.problems.loading import LoadedProblem, load_problem
+from harness.problems.shrink import REDUCED, Budget, keep_sizes
+from harness.sandbox.arena_layout import LEAST_BYTES, measure_bytes
+from harness.sandbox.build_requests import AnswerBuild
+from harness.sandbox.devices import JudgeDevice
+from harness.sandbox.failure import CandidateFailure
+from harness.sandbox.forkserver import Forkserver
+from harness.sandbox.memory_limits import limit_worker
+from harness.sandbox.model_session import TimeLimits
+from harness.sandbox.opening import open_client
+from harness.sandbox.worker_client import WorkerClient
+
+# As much as the host code may compute and fill on a CPU, with torch's operators, in seconds.
+BUDGET = Budget(elements=250_000_000, flops=40_000_000_000)
+CALL_S = 30.0
+WHEN = "at the problem's own sizes"
+OF_A_LAUNCH = ("launch", "too_many", "too_much")
+# Where a launch may depend on values that only a kernel could have computed.
+READS_VALUES = re.compile(
+    r"\.item\b|\.cpu\(|kCPU|DeviceToHost|MemcpyDefault|local_scalar|\.tolist|\.numpy|nonzero|unique|masked_select"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchChecker:
+    """Checks launches on an emulated device. `answer_build` builds as for any call there."""
+
+    device: JudgeDevice
+    forkserver: Forkserver
+    answer_build: AnswerBuild
+    limits: TimeLimits
+
+    def check(self, problem: Problem, candidate: Candidate) -> tuple[Finding, ...]:
+        """Warnings, or nothing. Raises CandidateFailure (runtime_error) where a launch fails by its sizes alone."""
+        whole = keep_sizes(problem, BUDGET)
+        if whole is None:
+            return (_note("those take too long on a CPU, or nobody knows what they take"),)
+        loaded = load_problem(whole, REDUCED)
+        try:
+            with self._open(loaded, candidate) as client:
+                found = _launch(client, loaded, self.limits)
+        except (CandidateFailure, HarnessError) as failure:
+            return (_note(str(failure)),)
+        refused = [one for one in found if one.decides and any(word in one.check for word in OF_A_LAUNCH)]
+        if not refused:
+            return ()
+        if READS_VALUES.search(candidate.source):
+            return report_kernel_findings(refused, "warning", WHEN)
+        findings = report_kernel_findings(refused, "fatal", WHEN)
+        raise CandidateFailure(Outcome.RUNTIME_ERROR, f"{WHEN}: {refused[0].describe()}", findings)
+
+    @contextmanager
+    def _open(self, loaded: LoadedProblem, candidate: Candidate) -> Iterator[WorkerClient]:
+        """A worker that has loaded the candidate, and memory for inputs that nobody writes."""
+        arena_bytes = max(measure_bytes(loaded.init_inputs), measure_bytes(_make_inputs(loaded)), LEAST_BYTES)
+        opened = open_client(
+            forkserver=self.forkserver,
+            device=self.device,
+            arena_bytes=arena_bytes,
+            source=candidate.source,
+            entry=CANDIDATE_ENTRY,
+            answer_build=self.answer_build,
+            worker_limits=limit_worker(self.device.torch_device, arena_bytes),
+            limits=replace(self.limits, call_s=CALL_S),
+            threads=usable_threads(),
+            allow_tf32=loaded.problem.allow_tf32,
+        )
+        with opened as (client, _):
+            yield client
+
+
+def _launch(client: WorkerClient, loaded: LoadedProblem, limits: TimeLimits) -> list[KernelFinding]:
+    client.check_kernels({"launches_only": 1}, own_inputs=False, timeout_s=limits.call_s)
+    client.construct(
+        0, loaded.init_inputs, compiled=False, training=loaded.problem.training, timeout_s=limits.construct_s
+    )
+    placed = client.lay_out(_make_inputs(loaded))
+    try:
+        client.arm(placed, timeout_s=CALL_S)
+        client.tell_go(timeout_s=CALL_S)
+        client.await_called(timeout_s=CALL_S)
+    except CandidateFailure as failure:
+        if failure.outcome is not Outcome.RUNTIME_ERROR:
+            raise
+    return parse_kernel_findings(client.take_kernel_findings(timeout_s=limits.call_s))
+
+
+def _make_inputs(loaded: LoadedProblem) -> tuple[Any, ...]:
+    """Their forms only; they are never written."""
+    return tuple(loaded.make_inputs(0, torch.device("meta")))
+
+
+def _note(why: str) -> Finding:
+    return Finding(check="launches", severity="note", message=f"launches {WHEN} were not checked: {why}"[:500])

@@ -1,0 +1,55 @@
+"""What a measurement was made on: versions, device, driver, clocks. Facts for the record; decides nothing."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from pathlib import Path
+
+import torch
+
+import harness
+from harness.builder import Toolchain
+from harness.evaluation.correctness.reference import usable_threads
+from harness.sandbox.devices import JudgeDevice, find_gpu
+
+
+def describe_environment(toolchain: Toolchain, device: JudgeDevice | None) -> tuple[tuple[str, str], ...]:
+    """Names and values as texts, in a fixed order; what does not apply is left out."""
+    facts = {
+        "harness": harness.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "torch_cuda": torch.version.cuda,
+        "compiler": toolchain.compiler_version,
+        "nvcc": toolchain.nvcc_version,
+        "architecture": toolchain.architecture,
+        "os": f"{platform.system()} {platform.release()}",
+        "cpu": cpu_name(),
+        "threads": str(usable_threads()),
+    }
+    if device is not None and device.is_cuda:
+        facts |= describe_gpu(device)
+    if device is not None and device.target is not None:
+        facts |= {"emulated_gpu": device.target.name, "emulated_capability": device.target.architecture}
+    return tuple((name, value) for name, value in facts.items() if value is not None)
+
+
+def describe_gpu(device: JudgeDevice) -> dict[str, str | None]:
+    """The GPU's name, memory, driver and current clocks (MHz), as NVML has them."""
+    nvml, handle = find_gpu(device)
+    clock = nvml.nvmlDeviceGetClockInfo
+    return {
+        "gpu": str(nvml.nvmlDeviceGetName(handle)),
+        "driver": str(nvml.nvmlSystemGetDriverVersion()),
+        "gpu_memory_bytes": str(nvml.nvmlDeviceGetMemoryInfo(handle).total),
+        "sm_clock_mhz": str(clock(handle, nvml.NVML_CLOCK_SM)),
+        "memory_clock_mhz": str(clock(handle, nvml.NVML_CLOCK_MEM)),
+    }
+
+
+def cpu_name() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor() or sys.platform

@@ -1,0 +1,301 @@
+"""Whose code did a candidate's work: its own, torch's, or a vendor library's; and whether its own had any part in it.
+
+Two passes in workers of their own, before anything is timed: one under torch's profiler, one in which the candidate's
+extension functions lose their effect. What a worker says is a claim, so this is reported and decides nothing about
+speed. On a CPU the kernel tells afterwards whether calls that count ran any code of the candidate's own. Only a suite
+that asks for kernels rejects by it: what has none, and what does as well without.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from harness.builder.symbols import list_functions, plain_signature
+from harness.domain import BuildRequest, Finding, Outcome, WithoutOwn, Work
+from harness.evaluation.correctness.comparison import judge_outputs
+from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.correctness.truth import trust_outputs
+from harness.sandbox.failure import CandidateFailure, protocol_failure
+from harness.sandbox.model_session import ModelSession
+from harness.sandbox.outputs import FlatOutputs, are_far_apart
+from harness.sandbox.worker_client import Mode
+
+OpenInMode = Callable[[Mode], AbstractContextManager[ModelSession]]
+Owner = Literal["own", "torch", "library", "other"]
+
+NOTHING = 0.001  # a share below that is none
+MAX_ROWS = 1000
+CONFIRMED_CALLS = 3
+MAX_KERNELS = 50
+MAX_NAME = 400  # of a range or kernel: our own program cuts them at half of that
+OWN_RANGE = "own::"  # see `harness.worker.instrumentation`
+
+# These read a candidate's own text: each takes time in proportion to its length, however that text is made. A comment
+# that is not closed reaches to the end, and what follows `__global__` is never gone through again (possessive).
+_COMMENT = re.compile(r"(\"(?:[^\"\\\n]|\\.)*+\"|\\.)|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_GLOBAL = re.compile(
+    r"\b__global__(?:\s++|\b(?:void|static|inline)\b|__\w+__\s*+(?:\((?:[^()]++|\([^()]*+\))*+\))?+){0,40}+"
+    r"([A-Za-z_]\w*)\s*+[(<]"
+)
+_BOUND = re.compile(r"\bm\w*\.def\(\s*\"(\w+)")
+# Operators of torch on the CPU that hand their work to oneDNN, MKL, BLAS or LAPACK.
+_LIBRARY_OPERATOR = re.compile(
+    r"aten::(_?mkldnn_\w+|_?mkl_\w+|onednn\w*|mm|addmm|bmm|baddbmm|addbmm|mv|addmv|addr|dot|vdot|_int_mm|_scaled_mm"
+    r"|_fft_\w+|_?linalg_\w+|_weight_int8pack_mm)|(mkldnn|onednn|mkl)\w*::\w+"
+)
+_TORCH_OPERATOR = re.compile(r"(aten|prims?|quantized|quantized_decomposed|_c10d_functional|c10d)::\w+")
+_COMPILED_REGION = re.compile(r"Torch-Compiled Region|## Call Compiled|CompiledF|TorchDynamo|Inductor|triton_")
+_LIBRARY_KERNEL = re.compile(
+    r"cublas|cudnn|cutlass|cute::|nvjet|xmma|cask|cufft|cusparse|cusolver|nccl|\bsm\d+_|(ampere|volta|turing|hopper"
+    r"|maxwell)_|gemm|gemv|splitKreduce|convolve|winograd|nchwToNhwc|nhwcToNchw|\bdot_kernel|reduce_1Block|(?<!at_cuda_detail::)\b(cub|thrust)::",
+    re.IGNORECASE,
+)
+_FOREIGN_NAMESPACE = re.compile(r"(at|at_cuda_detail|c10|cub|thrust|cutlass|cute|cudnn|cublas\w*)::")
+_VENDOR_NAME = re.compile(r"nvjet|sm\d+_|(ampere|volta|turing|hopper|blackwell|maxwell)_")
+_TORCH_KERNEL = re.compile(
+    r"\bat::|\bat_cuda_detail::|\bc10::|\bpytorch_|\(anonymous namespace\)::|\bcunn_|flash_fwd|flash_bwd|fmha|triton_"
+    r"|^Mem(cpy|set)|^\[?CUDA mem"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What a worker said of a call. `host` are (range or operator, us on the calling thread), `kernels` (what
+    launched it, kernel, us on the device), `libraries` files with machine code that the candidate made itself."""
+
+    total_us: float
+    host: tuple[tuple[str, float], ...]
+    kernels: tuple[tuple[str, str, float], ...]
+    libraries: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnKernels:
+    """What a candidate brought along: the plain names of its kernels, by its sources, and the full names of all
+    functions in the libraries that were built of them."""
+
+    names: tuple[str, ...]
+    functions: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkResult:
+    """`outcome` is set only where the suite requires a kernel and the candidate has none that matters."""
+
+    work: Work
+    findings: tuple[Finding, ...] = ()
+    outcome: Outcome | None = None
+    message: str = ""
+
+
+def attribute_work(
+    open_in: OpenInMode,
+    reference: Reference,
+    inputs: Sequence[Any],
+    requests: Sequence[BuildRequest],
+    libraries: Sequence[str] = (),
+) -> WorkResult:
+    """Profiles a candidate on some inputs, and tries it without its own functions. `requests` are the extensions that
+    were built for it, as these `libraries`. A candidate that fails here gets a note; what is not known then is counted
+    as `other`."""
+    names = list_own_kernels(requests)
+    unknown = Work(own=0.0, torch=0.0, library=0.0, other=1.0, own_kernels=names)
+    try:
+        outputs, profile = _profile(open_in, reference, inputs)
+    except CandidateFailure as failure:
+        note = Finding(check="profile", severity="note", message=f"could not be profiled: {failure.message[:300]}")
+        return _conclude(unknown, requests, reference, libraries=(), findings=(note,))
+    functions = frozenset().union(*map(list_functions, libraries)) if reference.device.is_cuda else frozenset()
+    work = replace(share_work(profile, OwnKernels(names=names, functions=functions)), own_kernels=names)
+    if requests:
+        work = replace(work, without_own=_try_without_own(open_in, reference, inputs, outputs))
+    return _conclude(work, requests, reference, libraries=profile.libraries, findings=())
+
+
+def confirm_own_code(
+    session: ModelSession, reference: Reference, seeds: Iterator[int], result: WorkResult
+) -> WorkResult:
+    """Holds what was attributed against calls of the candidate that is judged, which knows of no profiler: where none
+    of them runs machine code that it brought along, nothing is its own, whatever it said elsewhere. Only on a CPU."""
+    if reference.device.is_cuda or reference.device.is_emulated or result.outcome is not None:
+        return result
+    if result.work.own < NOTHING and not reference.loaded.problem.requires_kernel:
+        return result
+    for _ in range(CONFIRMED_CALLS):
+        inputs = reference.make_inputs(next(seeds))
+        if session.uses_own_code(inputs) is not False:
+            return result
+    work = replace(result.work, own=0.0, other=result.work.own + result.work.other)
+    return _reject_where_required(work, reference, "unused_kernel", "its own code does not run in the calls that count")
+
+
+def _profile(open_in: OpenInMode, reference: Reference, inputs: Sequence[Any]) -> tuple[FlatOutputs, Profile]:
+    with open_in("profile") as session:
+        _construct(session, reference)
+        outputs = session.call(inputs, reference.device).outputs
+        return outputs, parse_profile(session.profile(inputs))
+
+
+def _try_without_own(
+    open_in: OpenInMode, reference: Reference, inputs: Sequence[Any], expected: FlatOutputs
+) -> WithoutOwn:
+    """What became of the outputs when the candidate's own functions had no effect from its construction on."""
+    try:
+        with open_in("ablate") as session:
+            _construct(session, reference)
+            outputs = session.call(inputs, reference.device).outputs
+            everything = session.has_ablated_everything()
+    except CandidateFailure:
+        return "failed"
+    if are_far_apart(expected.tensors, outputs.tensors):
+        return "changed"
+    wrong, _ = judge_outputs(trust_outputs(expected), outputs, reference.loaded.problem.tolerance, "ablation")
+    if wrong is not None:
+        return "changed"
+    # What a call makes of the module's state is not looked at here: a kernel may be there for that.
+    return "unchanged" if everything and not reference.changes_state else "not_tried"
+
+
+def _construct(session: ModelSession, reference: Reference) -> None:
+    loaded = reference.loaded
+    session.construct(reference.seed, loaded.init_inputs, training=loaded.problem.training)
+    session.match_weights(reference.state)
+    session.hold_state(reference.changing)
+    session.reset_state()
+
+
+def _conclude(
+    work: Work,
+    requests: Sequence[BuildRequest],
+    reference: Reference,
+    *,
+    libraries: Sequence[str],
+    findings: tuple[Finding, ...],
+) -> WorkResult:
+    check, message = "", ""
+    if not requests and not libraries and work.own < NOTHING:
+        check, message = "no_own_kernel", "it has no kernel of its own: no extension was built, no other code loaded"
+    elif work.without_own == "unchanged":
+        check, message = "decoy_kernel", "its own kernels do not influence the result"
+    if not check:
+        return WorkResult(work=work, findings=findings)
+    result = _reject_where_required(work, reference, check, message)
+    return replace(result, findings=(*findings, *result.findings))
+
+
+def _reject_where_required(work: Work, reference: Reference, check: str, message: str) -> WorkResult:
+    required = reference.loaded.problem.requires_kernel
+    lightly: Literal["note", "warning"] = "note" if check == "no_own_kernel" else "warning"
+    finding = Finding(check=check, severity="fatal" if required else lightly, message=message)
+    return WorkResult(
+        work=work,
+        findings=(finding,),
+        outcome=Outcome.REJECTED if required else None,
+        message=f"{message}, and this suite requires one" if required else "",
+    )
+
+
+def list_own_kernels(requests: Iterable[BuildRequest]) -> tuple[str, ...]:
+    """Names of the `__global__` functions in the sources; without any, of the functions that are bound to Python."""
+    kernels: dict[str, None] = {}
+    bound: dict[str, None] = {}
+    for request in requests:
+        bound |= dict.fromkeys(name for name, _ in request.functions or ())
+        for source in _list_sources(request):
+            kernels |= dict.fromkeys(_GLOBAL.findall(source))
+            bound |= dict.fromkeys(_BOUND.findall(source))
+    return tuple(kernels or bound)[:MAX_KERNELS]
+
+
+def _list_sources(request: BuildRequest) -> list[str]:
+    files = [text for _, text in (*request.files, *request.headers)]
+    texts = (*request.cpp_sources, *request.cuda_sources, *files)
+    return [_COMMENT.sub(lambda found: found[1] or " ", text) for text in texts]
+
+
+def share_work(profile: Profile, own: OwnKernels) -> Work:
+    """Shares of a profile by owner. On a GPU the kernels' time counts, and the rest of a call is `other`."""
+    spent_us: dict[Owner, float] = dict.fromkeys(("own", "torch", "library", "other"), 0.0)
+    if profile.kernels:
+        for launcher, kernel, each_us in profile.kernels:
+            spent_us[classify_kernel(launcher, kernel, own)] += each_us
+    else:
+        for name, each_us in profile.host:
+            spent_us[classify_range(name)] += each_us
+    spent_us["other"] += max(profile.total_us - sum(spent_us.values()), 0.0)
+    if profile.libraries and not profile.kernels:
+        # Code that is called without torch is not seen by its profiler: it ran while nothing of torch did.
+        spent_us["own"], spent_us["other"] = spent_us["own"] + spent_us["other"], 0.0
+    total_us = sum(spent_us.values())
+    mine, torch, library = (spent_us[owner] / total_us if total_us else 0.0 for owner in ("own", "torch", "library"))
+    return Work(own=mine, torch=torch, library=library, other=max(1.0 - mine - torch - library, 0.0))
+
+
+def classify_range(name: str) -> Owner:
+    """Who owns the time that the calling thread spends in a range or operator itself, on the CPU."""
+    if name.startswith(OWN_RANGE):
+        return "own"
+    if _LIBRARY_OPERATOR.fullmatch(name):
+        return "library"
+    return "torch" if _TORCH_OPERATOR.fullmatch(name) or _COMPILED_REGION.match(name) else "other"
+
+
+def classify_kernel(launcher: str, kernel: str, own: OwnKernels) -> Owner:
+    """Who owns a kernel on the device, by its name and by the range or operator that launched it ("": not known).
+
+    A kernel in a namespace of torch's or of a library's is the candidate's only if its library holds that very
+    function, and not as an instance of somebody's template.
+    """
+    by_torch = bool(_TORCH_OPERATOR.fullmatch(launcher) or _COMPILED_REGION.match(launcher))
+    signature = plain_signature(kernel)
+    is_foreign = bool(_FOREIGN_NAMESPACE.match(signature)) and ("<" in signature or signature not in own.functions)
+    if not by_torch and not is_foreign and not _VENDOR_NAME.match(signature) and name_kernel(kernel) in own.names:
+        return "own"
+    if _LIBRARY_KERNEL.search(kernel):
+        return "library"
+    return "torch" if by_torch or _TORCH_KERNEL.search(kernel) else "own"
+
+
+def name_kernel(kernel: str) -> str:
+    """The plain name in a demangled one: `void a::f<float, 4>(float*)` is `f`."""
+    plain = kernel.replace("(anonymous namespace)::", "")
+    return re.split(r"[<(]", plain, maxsplit=1)[0].strip().rpartition(" ")[2].rpartition("::")[2]
+
+
+def parse_profile(answer: dict[str, Any]) -> Profile:
+    """Raises CandidateFailure for anything that our own worker program would not have said."""
+    libraries = answer.get("libraries")
+    if not isinstance(libraries, list) or any(not isinstance(path, str) for path in libraries):
+        raise protocol_failure("a profile does not list its libraries")
+    return Profile(
+        total_us=_parse_time(answer.get("total_us")),
+        host=tuple((name, time_us) for name, time_us in _parse_rows(answer.get("host"), 1)),
+        kernels=tuple((by, name, time_us) for by, name, time_us in _parse_rows(answer.get("kernels"), 2)),
+        libraries=tuple(libraries),
+    )
+
+
+def _parse_rows(value: object, names: int) -> list[tuple[Any, ...]]:
+    if not isinstance(value, list) or len(value) > MAX_ROWS:
+        raise protocol_failure("a profile has no rows, or too many")
+    rows = []
+    for row in value:
+        if not isinstance(row, list) or len(row) != names + 1 or not all(map(_is_name, row[:names])):
+            raise protocol_failure("a row of a profile is not names and a time")
+        rows.append((*row[:names], _parse_time(row[names])))
+    return rows
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= MAX_NAME
+
+
+def _parse_time(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e15 or math.isnan(value):
+        raise protocol_failure("a profile holds a time that is none")
+    return float(value)

@@ -1,0 +1,62 @@
+"""Imports and constructs a candidate without calling it: so that what it builds is there, or because there is nothing
+else that can be done with it here."""
+
+from __future__ import annotations
+
+from harness.domain import Candidate
+from harness.evaluation.record import Case
+from harness.problems.loading import LoadedProblem
+from harness.sandbox.arena_layout import Footprint
+from harness.sandbox.build_requests import AnswerBuild
+from harness.sandbox.devices import JudgeDevice
+from harness.sandbox.failure import CandidateFailure
+from harness.sandbox.forkserver import Forkserver
+from harness.sandbox.memory_limits import limit_worker
+from harness.sandbox.model_session import ModelSession, TimeLimits
+from harness.sandbox.opening import open_session
+from harness.sandbox.outputs import FlatOutputs
+
+CANDIDATE_ENTRY = "ModelNew"
+
+
+def load_only(
+    case: Case,
+    loaded: LoadedProblem,
+    candidate: Candidate,
+    *,
+    forkserver: Forkserver,
+    device: JudgeDevice | None,
+    answer_build: AnswerBuild,
+    limits: TimeLimits,
+) -> None:
+    """Loads a candidate on the CPU, where a GPU seems to be there if `device` is emulated. Raises CandidateFailure.
+
+    A construction that fails may only lack its device, so it is a verdict only when a build failed before it.
+    """
+    stand_in = device if device is not None and device.is_emulated else JudgeDevice("cpu")
+    nothing = Footprint.measure((), FlatOutputs(tree={"v": None}, tensors=()), {})
+    try:
+        with open_session(
+            forkserver=forkserver,
+            device=stand_in,
+            footprint=nothing,
+            source=candidate.source,
+            entry=CANDIDATE_ENTRY,
+            answer_build=answer_build,
+            worker_limits=limit_worker(stand_in.torch_device, nothing.arena_bytes),
+            limits=limits,
+            threads=1,
+            allow_tf32=False,
+        ) as session:
+            _construct(case, session, loaded)
+    except CandidateFailure as failure:
+        raise case.blame_build(failure) from failure
+    case.check_builds()
+
+
+def _construct(case: Case, session: ModelSession, loaded: LoadedProblem) -> None:
+    try:
+        session.construct(case.seed, loaded.init_inputs)
+    except CandidateFailure as failure:
+        if case.blame_build(failure) is not failure:
+            raise

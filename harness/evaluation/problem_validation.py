@@ -1,0 +1,329 @@
+"""Decides whether a problem is fit to be scored: the reference passes its own comparison, and cheap fakes do not.
+
+Each fake replaces one output at a time by something that takes no work: zeros, a constant, the input itself, the output
+for other inputs, all but the last per cent, or the right computation in a coarser number format. A problem where one of
+them is accepted cannot tell an honest candidate from it. Nothing of a candidate is run here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from harness.domain import Outcome, Problem, ProblemError, Trial
+from harness.evaluation.correctness.comparison import judge_outputs
+from harness.evaluation.correctness.truth import (
+    Truth,
+    compute_truth,
+    float32_precision,
+    map_tensors,
+    run_and_compare_state,
+    run_reference,
+    write_state,
+)
+from harness.problems.loading import LoadedProblem
+from harness.sandbox.outputs import FlatOutputs, find_difference
+from harness.sandbox.seeding import have_advanced, keep_seed, read_generators, seed_call
+
+# What a candidate that saves on precision would compute in.
+COARSER = {
+    torch.float64: torch.float32,
+    torch.float32: torch.bfloat16,
+    torch.float16: torch.float8_e4m3fn,
+    torch.bfloat16: torch.float8_e4m3fn,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing that was tried, whether it came out as it must, and what was seen."""
+
+    name: str
+    passed: bool
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """All checks of one problem on one workload."""
+
+    problem: str
+    workload: str
+    checks: tuple[Check, ...]
+
+    @property
+    def admitted(self) -> bool:
+        return all(check.passed for check in self.checks)
+
+    @property
+    def failed(self) -> tuple[Check, ...]:
+        return tuple(check for check in self.checks if not check.passed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """The reference's run on the inputs of one seed, and on those of another."""
+
+    loaded: LoadedProblem
+    model: nn.Module
+    device: torch.device
+    seed: int
+    inputs: tuple[Any, ...]
+    truth: Truth
+    stale: FlatOutputs
+    changing: dict[str, Tensor]  # state that calls change, with the values that each begins with
+
+    @property
+    def problem(self) -> Problem:
+        return self.loaded.problem
+
+
+def admit_problem(loaded: LoadedProblem, device: torch.device, seed: int) -> Admission:
+    """Runs every check on the loaded workload. A reference that fails is a failed check, not an error."""
+    try:
+        with torch.no_grad(), float32_precision(loaded.problem.allow_tf32):
+            checks = tuple(_run_checks(_prepare_case(loaded, device, seed)))
+    except ProblemError as error:
+        checks = (Check(name="runs", passed=False, evidence=str(error)),)
+    return Admission(problem=loaded.problem.name, workload=loaded.workload, checks=checks)
+
+
+def reject_unread(name: str, error: ProblemError) -> Admission:
+    """The admission of a file that could not be read or executed."""
+    return Admission(problem=name, workload="none", checks=(Check(name="loads", passed=False, evidence=str(error)),))
+
+
+def _prepare_case(loaded: LoadedProblem, device: torch.device, seed: int) -> _Case:
+    model = loaded.make_model(seed, device)
+    inputs, generators = loaded.make_inputs(seed, device), read_generators(device)
+    stale, changing = run_and_compare_state(loaded, model, loaded.make_inputs(seed + 1, device))
+    if loaded.problem.seeded_calls and have_advanced(generators, device):
+        inputs = seed_call(inputs, seed)
+    truth = compute_truth(loaded, model, inputs, state=changing)
+    return _Case(loaded, model, device, seed, inputs, truth, stale, changing)
+
+
+def _run_checks(case: _Case) -> Iterator[Check]:
+    yield _check_sizes(case)
+    yield _check_finite(case.truth, "finite")
+    yield _check_seeds(case)
+    yield _check_reference(case)
+    if _shapes(case.stale) != _shapes(case.truth.reference_outputs):
+        evidence = f"{_shapes(case.truth.reference_outputs)}, for other inputs {_shapes(case.stale)}"
+        yield Check(name="stable shapes", passed=False, evidence=evidence)
+        return
+    for name, forge in FAKES.items():
+        yield _check_fake(case, name, forge)
+    yield _check_cast(case)
+    for distribution in case.problem.distributions:
+        if distribution != "as_given":
+            yield _check_distribution(case, distribution)
+
+
+def _check_sizes(case: _Case) -> Check:
+    outputs = case.truth.reference_outputs
+    least = min(tensor.numel() for tensor in outputs.tensors)
+    return Check(name="outputs have elements", passed=least > 0, evidence=_shapes(outputs))
+
+
+def _check_finite(truth: Truth, name: str) -> Check:
+    bad = sum(int((~leaf.reference.isfinite()).sum()) for leaf in truth.leaves)
+    return Check(name=name, passed=bad == 0, evidence=f"{bad} elements are infinite or NaN")
+
+
+def _check_seeds(case: _Case) -> Check:
+    one, again, other = (case.loaded.make_inputs(case.seed + step, case.device) for step in (0, 0, 1))
+    if not _equal(one, again):
+        evidence = "the same seed gives other inputs"
+    elif _equal(one, other):
+        evidence = "another seed gives the same inputs; draw them with torch.rand, randn or randint"
+    else:
+        return Check(name="inputs follow the seed", passed=True, evidence="equal for equal seeds, else different")
+    return Check(name="inputs follow the seed", passed=False, evidence=evidence)
+
+
+def _check_reference(case: _Case) -> Check:
+    """The reference's outputs are accepted, a second run gives the same (bit for bit where the problem declares it),
+    and running changes no input."""
+    name, own = "reference passes, twice", case.truth.reference_outputs
+    first = _judge(case, own)
+    write_state(case.model, case.changing)
+    again = run_reference(case.loaded, case.model, case.inputs)
+    apart = _compare_runs(case, again)
+    if not _equal(case.inputs, case.loaded.make_inputs(case.seed, case.device)):
+        return Check(name=name, passed=False, evidence="the reference changes its inputs; work on a copy in forward")
+    if apart.outcome is not None:
+        return Check(name=name, passed=False, evidence=f"two runs differ: {apart.message}")
+    difference = find_difference(again.tensors, own.tensors)
+    if difference is not None and case.problem.deterministic:
+        evidence = f"two runs differ: {difference}; make it deterministic, or remove DETERMINISTIC = True"
+        return Check(name=name, passed=False, evidence=evidence)
+    runs = "bit-identical" if difference is None else f"equal within the floor ({difference})"
+    evidence = f"{first.message}; runs are {runs}; truth: {case.truth.kind} {case.truth.note}".rstrip()
+    return Check(name=name, passed=first.outcome is None, evidence=evidence)
+
+
+def _compare_runs(case: _Case, again: FlatOutputs) -> _Verdict:
+    """A second run against the first. Against the float64 truth, a random reference would be its own excuse."""
+    leaves = tuple(replace(leaf, exact=leaf.reference) for leaf in case.truth.leaves)
+    first = replace(case.truth, kind="reference", leaves=leaves)
+    return _read(judge_outputs(first, again, case.problem.tolerance, "as_given"))
+
+
+def _check_fake(case: _Case, name: str, forge: Callable[[_Case, int], Sequence[Tensor]]) -> Check:
+    """Every output is replaced in turn, the others staying right: each fake must be found out."""
+    tried, evidence = 0, ""
+    for index, leaf in enumerate(case.truth.leaves):
+        for fake in forge(case, index):
+            tried += 1
+            verdict = _judge(case, _replace_output(case.truth, index, fake))
+            if verdict.outcome is None:
+                return Check(name=name, passed=False, evidence=f"{leaf.name}: accepted; {verdict.message}")
+            evidence = evidence or verdict.message
+    return Check(name=name, passed=True, evidence=evidence or "nothing to try: no input fits an output")
+
+
+def _check_cast(case: _Case) -> Check:
+    """Inputs, weights and outputs rounded to the next coarser format. Integers alone can't be rounded."""
+    name = "coarser format"
+    tensors = _tensors_of([case.inputs, list(case.model.state_dict().values())])
+    tensors += [leaf.reference for leaf in case.truth.leaves]
+    if not any(tensor.dtype in COARSER for tensor in tensors):
+        return Check(name=name, passed=True, evidence="no floating values anywhere: there is nothing to round")
+    verdict = _judge(case, _run_coarsely(case))
+    evidence = verdict.message if verdict.outcome else f"accepted; {verdict.message}"
+    return Check(name=name, passed=verdict.outcome is not None, evidence=evidence)
+
+
+def _run_coarsely(case: _Case) -> FlatOutputs:
+    model = case.loaded.make_model(case.seed, case.device)
+    for tensor in (*model.parameters(), *model.buffers()):
+        tensor.copy_(round_coarser(tensor))
+    inputs = keep_seed(map_tensors(tuple(case.inputs), round_coarser), case.inputs)
+    outputs = run_reference(case.loaded, model, inputs)
+    return replace(outputs, tensors=tuple(round_coarser(tensor) for tensor in outputs.tensors))
+
+
+def round_coarser(tensor: Tensor) -> Tensor:
+    """The tensor with its values rounded to the next coarser format, in its own dtype. Integers stay."""
+    coarser = COARSER.get(tensor.dtype)
+    return tensor if coarser is None else tensor.to(coarser).to(tensor.dtype)
+
+
+def _check_distribution(case: _Case, distribution: str) -> Check:
+    """The reference gives finite outputs on the other inputs that candidates will meet, and passes."""
+    inputs = case.loaded.make_inputs(case.seed, case.device, distribution)
+    truth = compute_truth(case.loaded, case.model, inputs, state=case.changing)
+    finite = _check_finite(truth, f"inputs: {distribution}")
+    if not finite.passed:
+        return finite
+    verdict = _read(judge_outputs(truth, truth.reference_outputs, case.problem.tolerance, distribution))
+    return replace(finite, passed=verdict.outcome is None, evidence=verdict.message)
+
+
+def _forge_zeros(case: _Case, index: int) -> list[Tensor]:
+    return [torch.zeros_like(case.truth.leaves[index].reference)]
+
+
+def _forge_constant(case: _Case, index: int) -> list[Tensor]:
+    """The mean of the right output; of the output for other inputs where there is only one number to tell."""
+    reference = case.truth.leaves[index].reference
+    known = reference if reference.numel() > 1 else case.stale.tensors[index]
+    mean = (known if known.is_complex() else known.double()).mean()
+    return [torch.full_like(reference, mean.item())]
+
+
+def _forge_identity(case: _Case, index: int) -> list[Tensor]:
+    """Each input that has the output's shape, can be broadcast or reshaped to it, or begins with as many numbers."""
+    reference = case.truth.leaves[index].reference
+    fakes = []
+    for tensor in _tensors_of(list(case.inputs)):
+        if tensor.numel() >= reference.numel():
+            fakes.append(tensor.reshape(-1)[: reference.numel()].reshape(reference.shape))
+        if _broadcasts(tensor, reference):
+            fakes.append(tensor.expand(reference.shape))
+    return [fake.to(reference.dtype) for fake in fakes]
+
+
+def _forge_stale(case: _Case, index: int) -> list[Tensor]:
+    return [case.stale.tensors[index]]
+
+
+def _forge_partial(case: _Case, index: int) -> list[Tensor]:
+    """All but the last per cent (at least one element), which holds zeros, poison, or what was there before."""
+    reference = case.truth.leaves[index].reference
+    start = reference.numel() - max(reference.numel() // 100, 1)
+    poison = float("nan") if reference.dtype.is_floating_point else 1
+    endings = (torch.zeros_like(reference), torch.full_like(reference, poison), case.stale.tensors[index])
+    return [_join(reference, ending, start) for ending in endings]
+
+
+def _join(beginning: Tensor, ending: Tensor, start: int) -> Tensor:
+    joined = beginning.clone(memory_format=torch.contiguous_format)
+    joined.view(-1)[start:] = ending.reshape(-1)[start:]
+    return joined
+
+
+FAKES: dict[str, Callable[[_Case, int], list[Tensor]]] = {
+    "zeros": _forge_zeros,
+    "constant": _forge_constant,
+    "identity": _forge_identity,
+    "stale buffer": _forge_stale,
+    "99 % partial": _forge_partial,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    outcome: Outcome | None
+    message: str
+
+
+def _judge(case: _Case, outputs: FlatOutputs) -> _Verdict:
+    return _read(judge_outputs(case.truth, outputs, case.problem.tolerance, "as_given"))
+
+
+def _read(judged: tuple[Outcome | None, Trial]) -> _Verdict:
+    outcome, trial = judged
+    return _Verdict(outcome, trial.message or _rate(trial.worst_ratio))
+
+
+def _rate(worst_ratio: float | None) -> str:
+    return "no ratio" if worst_ratio is None else f"{worst_ratio:.2g} of what is allowed"
+
+
+def _replace_output(truth: Truth, index: int, fake: Tensor) -> FlatOutputs:
+    outputs = truth.reference_outputs
+    return replace(outputs, tensors=(*outputs.tensors[:index], fake, *outputs.tensors[index + 1 :]))
+
+
+def _broadcasts(tensor: Tensor, reference: Tensor) -> bool:
+    if tensor.dim() > reference.dim():
+        return False
+    sizes = reference.shape[reference.dim() - tensor.dim() :]
+    return all(have in (1, want) for have, want in zip(tensor.shape, sizes, strict=True))
+
+
+def _shapes(outputs: FlatOutputs) -> str:
+    return ", ".join(f"{list(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}" for tensor in outputs.tensors)
+
+
+def _tensors_of(value: Any) -> list[Tensor]:
+    tensors: list[Tensor] = []
+
+    def keep(tensor: Tensor) -> Tensor:
+        tensors.append(tensor)
+        return tensor
+
+    map_tensors(value, keep)
+    return tensors
+
+
+def _equal(one: Any, other: Any) -> bool:
+    first, second = _tensors_of(one), _tensors_of(other)
+    same = len(first) == len(second) and all(a.shape == b.shape for a, b in zip(first, second, strict=True))
+    return same and all(torch.equal(a, b) for a, b in zip(first, second, strict=True))

@@ -1,0 +1,163 @@
+"""What has been found out about one candidate so far, and how that becomes an Evaluation."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from harness.builder.error_excerpt import shorten_log
+from harness.domain import (
+    BuildRequest,
+    BuildResult,
+    BuildSummary,
+    Correctness,
+    Evaluation,
+    Finding,
+    Outcome,
+    Plausibility,
+    Subject,
+    Timing,
+    Work,
+)
+from harness.sandbox.failure import CandidateFailure
+
+MAX_MESSAGE_CHARACTERS = 2000
+
+
+@dataclass(slots=True, kw_only=True)
+class Case:
+    """The notes of one evaluation. `seed` is secret until the evaluation ends."""
+
+    seed: int
+    began_s: float = field(default_factory=time.monotonic)
+    started_at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    findings: list[Finding] = field(default_factory=list)
+    requests: list[BuildRequest] = field(default_factory=list)
+    builds: list[BuildResult] = field(default_factory=list)  # one for each request
+    built: list[BuildRequest] = field(default_factory=list)  # those that gave a library
+    correctness: Correctness | None = None
+    timing: Timing | None = None
+    plausibility: Plausibility | None = None
+    work: Work | None = None
+    phases_s: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    sizes: str = ""  # that the problem was cut to
+    calls: tuple[tuple[str, str], ...] = ()  # mode and seeds, where they are not the usual ones
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Adds the seconds spent inside to the named phase."""
+        began_s = time.monotonic()
+        try:
+            yield
+        finally:
+            self.phases_s[name] += time.monotonic() - began_s
+
+    def draw_seeds(self) -> Iterator[int]:
+        """Endless seeds that all follow from the case's own."""
+        source = random.Random(self.seed)
+        while True:
+            yield source.getrandbits(62)
+
+    def take_over(self, other: Case) -> None:
+        """Makes the verdict of another case of the same candidate its own. What was built and spent stays noted."""
+        self.findings, self.correctness = other.findings, other.correctness
+        self.sizes, self.calls = other.sizes, other.calls
+        for name, spent_s in other.phases_s.items():
+            self.phases_s[name] += spent_s
+
+    def add_build(self, request: BuildRequest, result: BuildResult) -> None:
+        self.requests.append(request)
+        self.builds.append(result)
+        if result.extension is not None:
+            self.built.append(request)
+        self.phases_s["build"] += result.duration_s
+
+    def blame_build(self, failure: CandidateFailure) -> CandidateFailure:
+        """A candidate that fails to load or run after one of its builds failed has failed to build."""
+        build = self._failed_build()
+        if build is None or failure.outcome not in (Outcome.LOAD_ERROR, Outcome.RUNTIME_ERROR):
+            return failure
+        return _build_failure(build)
+
+    def check_builds(self) -> None:
+        """Raises CandidateFailure if nothing that was asked for was built, however well the candidate does without."""
+        build = self._failed_build()
+        if build is None:
+            return
+        if not any(result.extension is not None for result in self.builds):
+            raise _build_failure(build)
+        message = "one of the candidate's extensions did not build, and it went on without"
+        evidence = shorten_log(build.log)
+        self.findings.append(Finding(check="build", severity="warning", message=message, evidence=evidence))
+
+    def describe_builds(self) -> str:
+        """What was built, in words."""
+        if not self.builds:
+            return "imported; it asked for no extension"
+        return f"built, linked and loaded {len(self.builds)} extension{'s' if len(self.builds) > 1 else ''}"
+
+    def conclude(
+        self,
+        subject: Subject,
+        outcome: Outcome,
+        message: str,
+        *,
+        environment: tuple[tuple[str, str], ...],
+        confinement: str,
+        certificate: str = "",
+    ) -> Evaluation:
+        """The evaluation. A time measured for what turned out not to be correct or suspect is left out."""
+        timed = outcome in (Outcome.CORRECT, Outcome.SUSPECT)
+        return Evaluation(
+            subject=subject,
+            outcome=outcome,
+            message=message[:MAX_MESSAGE_CHARACTERS],
+            findings=tuple(self.findings),
+            correctness=self.correctness,
+            timing=self.timing if timed else None,
+            build=self._summarise_builds(),
+            environment=(
+                *environment,
+                *([("workload_sizes", self.sizes)] if self.sizes else []),
+                *self.calls,
+                ("seed", str(self.seed)),
+            ),
+            confinement=confinement,
+            seeds_digest=hashlib.sha256(str(self.seed).encode()).hexdigest()[:16],
+            started_at=self.started_at,
+            duration_s=time.monotonic() - self.began_s,
+            phases_s=tuple((name, round(spent_s, 4)) for name, spent_s in self.phases_s.items()),
+            plausibility=self.plausibility if timed else None,
+            work=self.work,
+            certificate=certificate,
+        )
+
+    def _failed_build(self) -> BuildResult | None:
+        return next((build for build in self.builds if build.extension is None), None)
+
+    def _summarise_builds(self) -> BuildSummary | None:
+        if not self.builds:
+            return None
+        slow = next((build for build in self.builds if build.reason), self.builds[0])
+        return BuildSummary(
+            keys=tuple(build.key for build in self.builds),
+            cached=all(build.status == "cached" for build in self.builds),
+            duration_s=sum(build.duration_s for build in self.builds),
+            lane=slow.lane,
+            reason=slow.reason,
+            log="\n".join(build.log for build in self.builds),
+        )
+
+
+def _build_failure(build: BuildResult) -> CandidateFailure:
+    short = shorten_log(build.log)
+    outcomes = {"refused": Outcome.REJECTED, "uncovered": Outcome.NOT_RUN}
+    outcome = outcomes.get(build.status, Outcome.BUILD_ERROR)
+    finding = Finding(check="build", severity="fatal", message=f"the build {build.status}", evidence=short)
+    return CandidateFailure(outcome, short or f"the build {build.status}", (finding,))

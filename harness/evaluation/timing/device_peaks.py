@@ -1,0 +1,179 @@
+"""What a device can do at most, measured: how fast it moves memory, and how fast it multiplies matrices.
+
+Measured once and remembered, since no candidate can be faster. A busy machine measures too little, never too much: the
+best of several counts, and a remembered ceiling is only ever raised.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+
+import torch
+
+from harness.domain import HarnessError, StoreError
+from harness.evaluation.correctness.reference import usable_threads
+from harness.evaluation.correctness.truth import float32_precision
+from harness.evaluation.environment import cpu_name
+from harness.sandbox.devices import JudgeDevice
+from harness.store.machine_cache import add_to_record, read_record
+
+FILE_NAME = "ceilings.json"
+CPU_TENSOR_BYTES = 192 << 20
+GPU_TENSOR_BYTES = 1 << 30
+CPU_MATRIX_SIZE = 1024
+GPU_MATRIX_SIZE = 8192
+REPEATS = 5
+MEASURING_S = 0.25  # for each quantity, at least two repeats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ceilings:
+    """`bandwidth_gb_s` counts bytes read and written; `tflops` is the fastest matrix product among the dtypes that can
+    compute a float32 problem well enough, named by `matrix_dtype`."""
+
+    hardware: str
+    bandwidth_gb_s: float
+    tflops: float
+    matrix_dtype: str
+
+    def raised_by(self, other: Ceilings) -> Ceilings:
+        """The higher of both, each quantity for itself."""
+        faster = other if other.tflops > self.tflops else self
+        return Ceilings(
+            hardware=self.hardware,
+            bandwidth_gb_s=max(self.bandwidth_gb_s, other.bandwidth_gb_s),
+            tflops=faster.tflops,
+            matrix_dtype=faster.matrix_dtype,
+        )
+
+
+class CeilingStore:
+    """Remembers ceilings in `folder`; None: only for as long as this object lives."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._path = None if folder is None else folder / FILE_NAME
+        self._known: dict[str, Ceilings] = {}
+
+    def find(self, device: JudgeDevice) -> Ceilings:
+        """The ceilings of a device; measured if they never were."""
+        return self.look_up(device) or self.measure(device)
+
+    def look_up(self, device: JudgeDevice) -> Ceilings | None:
+        """What is known of a device. Raises StoreError for a file that is damaged."""
+        key = name_device(device)
+        if key not in self._known and self._path is not None:
+            record = read_record(self._path).get(key)
+            if record is not None:
+                self._known[key] = _decode(record, self._path)
+        return self._known.get(key)
+
+    def measure(self, device: JudgeDevice) -> Ceilings:
+        """Measures now, and raises what is remembered where this is faster. Takes a second or two."""
+        known, measured = self.look_up(device), measure_ceilings(device)
+        ceilings = known.raised_by(measured) if known else measured
+        key = name_device(device)
+        self._known[key] = ceilings
+        if self._path is not None and ceilings != known:
+            add_to_record(self._path, {key: asdict(ceilings)})
+        return ceilings
+
+
+def name_device(device: JudgeDevice) -> str:
+    """Names what ceilings hold for: the hardware, the number of threads and the version of torch."""
+    facts = [describe_hardware(device), usable_threads(), torch.__version__]
+    return sha256(json.dumps(facts).encode()).hexdigest()[:16]
+
+
+def describe_hardware(device: JudgeDevice) -> str:
+    """The chip, for people."""
+    return torch.cuda.get_device_name(device.torch_device) if device.is_cuda else cpu_name()
+
+
+def measure_ceilings(device: JudgeDevice) -> Ceilings:
+    """Measures a device that should be doing nothing else."""
+    try:
+        with torch.no_grad(), _all_threads():
+            bandwidth = _measure_bandwidth(device)
+            tflops, dtype = max(_measure_products(device))
+    except torch.OutOfMemoryError as error:
+        raise HarnessError(f"measuring what {device.name} can do needs more memory than is free: {error}") from error
+    return Ceilings(
+        hardware=describe_hardware(device), bandwidth_gb_s=bandwidth / 1e9, tflops=tflops / 1e12, matrix_dtype=dtype
+    )
+
+
+@contextmanager
+def _all_threads() -> Iterator[None]:
+    """As many threads as a candidate has."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(usable_threads())
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _measure_bandwidth(device: JudgeDevice) -> float:
+    """Bytes per second of the fastest of copying, reading and writing tensors that no cache holds, and of reading a
+    small one right after a flush of the cache: should the flush leave much of it there, that is faster."""
+    size = max(GPU_TENSOR_BYTES if device.is_cuda else CPU_TENSOR_BYTES, 4 * device.cache_bytes())
+    source = torch.ones(size // 4, device=device.torch_device)
+    target = torch.ones_like(source)
+    small = source[: device.cache_bytes() // 8]
+    rates = (
+        2 * size / _best_s(device, lambda: target.copy_(source)),
+        size / _best_s(device, source.sum),
+        size / _best_s(device, lambda: target.fill_(2.0)),
+        small.nbytes / _best_s(device, small.sum, before=device.flush_cache),
+    )
+    return max(rates)
+
+
+def _measure_products(device: JudgeDevice) -> list[tuple[float, str]]:
+    """Operations per second of a large matrix product in each dtype that may serve for float32."""
+    if not device.is_cuda:
+        return [(_measure_product(device, torch.float32, CPU_MATRIX_SIZE, allow_tf32=False), "float32")]
+    wanted = ((torch.float32, False), (torch.float32, True), (torch.bfloat16, False), (torch.float16, False))
+    return [
+        (
+            _measure_product(device, dtype, GPU_MATRIX_SIZE, allow_tf32=tf32),
+            "tf32" if tf32 else str(dtype).removeprefix("torch."),
+        )
+        for dtype, tf32 in wanted
+    ]
+
+
+def _measure_product(device: JudgeDevice, dtype: torch.dtype, size: int, *, allow_tf32: bool) -> float:
+    left, right = (torch.ones(size, size, dtype=dtype, device=device.torch_device) for _ in range(2))
+    out = torch.empty_like(left)
+    with float32_precision(allow_tf32):
+        return 2 * size**3 / _best_s(device, lambda: torch.mm(left, right, out=out))
+
+
+def _best_s(device: JudgeDevice, work: Callable[[], object], before: Callable[[], object] | None = None) -> float:
+    """The shortest of several runs after a first one that does not count, in seconds."""
+    times: list[float] = []
+    began_s = time.perf_counter()
+    work()
+    while len(times) < 2 or (len(times) < REPEATS and time.perf_counter() - began_s < MEASURING_S):
+        if before is not None:
+            before()
+        device.synchronize()
+        start_s = time.perf_counter()
+        work()
+        device.synchronize()
+        times.append(time.perf_counter() - start_s)
+    return min(times)
+
+
+def _decode(record: object, path: Path) -> Ceilings:
+    try:
+        return Ceilings(**record)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise StoreError(f"{path} is damaged: {error}; remove it, it will be measured again") from error

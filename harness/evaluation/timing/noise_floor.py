@@ -1,0 +1,84 @@
+"""The noise floor of each problem on this device: how far from 1 the speedup of a program over itself can lie.
+
+Found by running the baseline against itself in fresh pairs of processes, once per problem, machine and version of what
+is measured, and remembered in a file. Never below what was found for the kind of device (`DEVICE_FLOORS`).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.domain import Timing
+from harness.evaluation.timing.system_conditions import calm_load
+from harness.store.machine_cache import add_to_record, read_record
+
+# By how much two processes with the same program may differ for good: a share of a call, and microseconds of each call.
+# Memory lies elsewhere, caches map otherwise, one wakes a little later. From running every core problem against itself;
+# see docs/measurement.md.
+DEVICE_FLOORS = {"cuda": (0.02, 10.0), "cpu": (0.05, 8.0)}
+PAIRS = 3  # of processes
+SLOW_CALL_US = 200_000.0  # calls as long as this are measured with one pair
+MARGIN = 1.5  # the largest of a few distances is not the largest there is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseKey:
+    """What a noise floor holds for."""
+
+    problem_digest: str
+    workload: str
+    baseline: str
+    device_type: str
+    machine: str  # hardware, torch, threads, harness
+
+    def __str__(self) -> str:
+        return json.dumps([self.problem_digest, self.workload, self.baseline, self.device_type, self.machine])
+
+
+class NoiseFloors:
+    """Remembers noise floors in `folder`; None: only for as long as this object lives."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._path = None if folder is None else folder / "noise.json"
+        self._known: dict[str, float] = {}
+
+    def find(self, key: NoiseKey, measure_pair: Callable[[], Timing]) -> float:
+        """The floor of a problem. `measure_pair` times the baseline against itself in a fresh pair of processes; it is
+        called only for what was not measured here before. What a disturbed machine gives is used but not kept; what one
+        gives whose load was allowed is not kept for others."""
+        name = str(key)
+        if name not in self._known and self._path is not None:
+            self._known |= {name: float(value) for name, value in read_record(self._path).items()}
+        if name in self._known:
+            return self._known[name]
+        timings = list(_measure_pairs(measure_pair))
+        floor = math.expm1(MARGIN * max(abs(math.log(timing.speedup)) for timing in timings))
+        if any(timing.conditions and timing.conditions.disturbed for timing in timings):
+            return floor
+        self._known[name] = floor
+        if self._path is not None and not any(map(_was_loaded, timings)):
+            add_to_record(self._path, {name: floor})
+        return floor
+
+
+def _was_loaded(timing: Timing) -> bool:
+    load = None if timing.conditions is None else timing.conditions.foreign_load
+    return load is not None and load > calm_load()
+
+
+def _measure_pairs(measure_pair: Callable[[], Timing]) -> Iterator[Timing]:
+    for _ in range(PAIRS):
+        timing = measure_pair()
+        yield timing
+        if timing.baseline_us > SLOW_CALL_US:
+            return
+
+
+def find_device_floor(device_type: str, call_us: float) -> float:
+    """How far from 1 the speedup of a program over itself may lie, for calls of that length, whatever the problem."""
+    share, each_us = DEVICE_FLOORS[device_type]
+    return share + each_us / call_us

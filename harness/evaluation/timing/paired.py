@@ -1,0 +1,264 @@
+"""Paired timing on a CPU: baseline and candidate in two workers, in turns, on fresh inputs and a cold cache.
+
+The workers' own times are claims, which `clocks` holds against the judge's. Outputs of randomly chosen
+timed calls are judged. A measurement that something disturbed is made again, a bounded number of times. On a GPU:
+`window_timing`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from harness.domain import Block, Conditions, Finding, Outcome
+from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.timing.chosen_calls import Choice, ChosenCalls
+from harness.evaluation.timing.clocks import (
+    DISTURBED_SHARE,
+    TimingResult,
+    claimed_us,
+    compare_clocks,
+    confirm_claims,
+    depends_on_clocks,
+    interval_of,
+    summarise_blocks,
+)
+from harness.evaluation.timing.noise_floor import find_device_floor
+from harness.evaluation.timing.system_conditions import ConditionSampler
+from harness.sandbox.memory_probe import Sight
+from harness.sandbox.model_session import ModelSession
+
+ASK_EVERY = 10  # blocks: whether they are enough takes some resampling to tell
+HOPELESS = 2.0  # times slower
+HELD_UP = 10.0  # times as long, by the judge's own clock, that blocks keep it with the candidate
+DEALT_BLOCKS = 20  # as many are dealt out at a time, what happens in them in random order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimingPlan:
+    """How much is measured. The floor of blocks follows from the baseline alone: a candidate cannot lower it, but by
+    being slower in every one."""
+
+    warmup_calls: int = 3
+    min_blocks: int = 20
+    min_blocks_when_slow: int = 5  # for baselines of a second a call or more
+    max_blocks: int = 150
+    budget_s: float = 6.0
+    wanted_half_width: float = 0.01
+    choice: Choice = field(default_factory=Choice)
+    # In how many of twenty blocks, among the first `min_blocks` and after them, both sides' outputs are taken: in a
+    # long measurement fewer are enough.
+    taken: tuple[int, int] = (14, 5)
+    looked_share: float = 0.3  # of those: the judge looks into both workers' memory right after the call
+    kept_share: float = 0.25  # of those: the outputs must not change until the last call is over
+    # Of longer calls all outputs are taken, which costs little then; the moment before them is too short to matter.
+    short_below_us: float = 20_000.0
+    attempts: int = 3  # measurements, where something disturbs them
+    allow_load: bool = False  # by other processes, for machines that are never idle: recorded, but no disturbance
+
+
+def shorten_plan(plan: TimingPlan) -> TimingPlan:
+    """What is enough to see how far two processes with the same program lie apart."""
+    return replace(
+        plan,
+        budget_s=plan.budget_s / 4,
+        min_blocks=max(plan.min_blocks // 2, 1),
+        choice=Choice(judged_calls=0, screened_share=0.0),
+        attempts=1,
+    )
+
+
+def is_hopeless(blocks: Sequence[Block]) -> bool:
+    """Whether a candidate is so much slower, in every block, that more of them change nothing."""
+    return all(block.candidate_claim_us > HOPELESS * block.baseline_claim_us for block in blocks)
+
+
+class PairedTimer:
+    """Measures one candidate against one baseline; both sessions are constructed and hold the same weights."""
+
+    def __init__(
+        self, *, baseline: ModelSession, candidate: ModelSession, reference: Reference, plan: TimingPlan, seed: int
+    ) -> None:
+        self._baseline = baseline
+        self._candidate = candidate
+        self._reference = reference
+        self._plan = plan
+        self._random = random.Random(seed)
+        self._chosen = ChosenCalls(reference, plan.choice, self._random)
+        self._sights: list[str] = []
+        self._spent_s: dict[int, float] = {}  # with each side, in this measurement
+        self._noise_floor = 0.0
+        self._inputs_ahead: tuple[Any, ...] = ()  # those of the next block
+
+    def measure(self, name: str, seeds: Iterator[int], problem_floor: float = 0.0) -> TimingResult:
+        """`name` is the baseline's; `problem_floor` the noise floor of the problem, where it is known. Measures again,
+        within the plan, what was disturbed; then it is `unreliable`."""
+        baseline_us = self._warm_up(seeds)
+        self._noise_floor = max(problem_floor, find_device_floor("cpu", baseline_us))
+        attempts = 1
+        blocks, conditions = self._measure_once(seeds, baseline_us)
+        while conditions.disturbed and attempts < self._plan.attempts:
+            blocks, conditions = self._measure_once(seeds, baseline_us)
+            attempts += 1
+        timing = replace(summarise_blocks(name, blocks, self._noise_floor), conditions=conditions, attempts=attempts)
+        wrong = self._find_wrong_call()
+        if wrong is not None:
+            finding = Finding(check="timed_call", severity="fatal", message=wrong)
+            return TimingResult(timing=timing, outcome=Outcome.SUSPECT, message=wrong, findings=(finding,))
+        return doubt_disturbed(confirm_claims(timing))
+
+    def _measure_once(self, seeds: Iterator[int], baseline_us: float) -> tuple[list[Block], Conditions]:
+        """Blocks until the interval is narrow enough or the budget is spent, and what happened meanwhile."""
+        blocks: list[Block] = []
+        inputs = self._reference.make_timed_inputs(next(seeds))
+        for session in (self._baseline, self._candidate):
+            session.get_ready(inputs)
+            self._spent_s[id(session)] = 0.0
+        self._sampler = ConditionSampler(
+            self._reference.device, self._count_used_s, load_matters=not self._plan.allow_load
+        )
+        taken = self._deal(self._plan.taken)
+        is_short = baseline_us < self._plan.short_below_us
+        began_s = time.monotonic()
+        with stay_on(self._reference.device.judge_cores):
+            while not self._is_enough(blocks, time.monotonic() - began_s, baseline_us):
+                blocks.append(self._measure_block(seeds, take=next(taken) or not is_short))
+                self._sampler.sample()
+        conditions = self._sampler.conclude()
+        for session in (self._baseline, self._candidate):
+            session.stand_down()
+        return blocks, conditions
+
+    def _count_used_s(self) -> float:
+        """Processor time that this process, the forkserver and both workers have used so far, both being stopped."""
+        workers_s = self._baseline.used_s + self._candidate.used_s
+        return workers_s + self._candidate.server_used_s() + time.process_time()
+
+    def _warm_up(self, seeds: Iterator[int]) -> float:
+        """Runs both a few times; the baseline's own time, which sizes the blocks."""
+        times = []
+        for _ in range(self._plan.warmup_calls):
+            inputs = self._reference.make_timed_inputs(next(seeds))
+            for session in (self._baseline, self._candidate):
+                session.reset_state()
+                run = session.call(inputs, self._reference.device, look=False)
+                if session is self._baseline:
+                    times.append(run.called.claim_us)
+        for session in (self._baseline, self._candidate):
+            session.collect_garbage()
+        return min(times)
+
+    def _is_enough(self, blocks: list[Block], spent_s: float, baseline_us: float) -> bool:
+        floor = self._plan.min_blocks if baseline_us < 1e6 else self._plan.min_blocks_when_slow
+        if len(blocks) < floor:
+            may_end = len(blocks) >= self._plan.min_blocks_when_slow and spent_s > self._plan.budget_s
+            return may_end and (is_hopeless(blocks) or self._is_held_up())
+        if len(blocks) >= self._plan.max_blocks or spent_s > self._plan.budget_s:
+            return True
+        if (len(blocks) - floor) % ASK_EVERY:
+            return False
+        ratio, low, high = interval_of(blocks, roughly=True)
+        if (high - low) / 2 >= self._plan.wanted_half_width * ratio:
+            return False
+        claim_us, gaps = claimed_us(blocks), compare_clocks(blocks)
+        is_resolved = gaps.resolution_us <= DISTURBED_SHARE * claim_us
+        return is_resolved and not depends_on_clocks(low / (1 + self._noise_floor), claim_us, gaps)
+
+    def _is_held_up(self) -> bool:
+        """Whether the candidate takes so much more time than the baseline, whatever it claims, that the floor of blocks
+        would be there to keep the judge busy."""
+        return self._spent_s[id(self._candidate)] > HELD_UP * self._spent_s[id(self._baseline)]
+
+    def _deal(self, counts: tuple[int, int]) -> Iterator[bool]:
+        """For block after block whether something is done in it: in so many of twenty, before and after `min_blocks`.
+        Their order is secret; the number is not left to chance, for a clock that was hardly read would be believed."""
+        for first in itertools.count(0, DEALT_BLOCKS):
+            count = counts[first >= self._plan.min_blocks]
+            yield from self._random.sample([True] * count + [False] * (DEALT_BLOCKS - count), DEALT_BLOCKS)
+
+    def _measure_block(self, seeds: Iterator[int], *, take: bool) -> Block:
+        """One call of each on the same fresh inputs, in random order. Both sides' inputs, and all else that they work
+        with, are flushed from the cache before the first call; then only what that has left there, such as code of
+        torch's that both use."""
+        inputs = self._inputs_ahead or self._reference.make_timed_inputs(next(seeds))
+        look = take and self._random.random() < self._plan.looked_share
+        keep = take and self._random.random() < self._plan.kept_share
+        order = [self._baseline, self._candidate]
+        self._random.shuffle(order)
+        for session in order:
+            with self._charging(session):
+                session.stage(inputs, look=look)
+        runs = []
+        for session, is_second in zip(order, (False, True), strict=True):
+            self._reference.device.flush_cache(once=is_second)
+            with self._charging(session):
+                runs.append(session.call_timed(take=take, keep=keep))
+        baseline, candidate = runs if order[0] is self._baseline else reversed(runs)
+        # Meanwhile the second one is stopped.
+        self._inputs_ahead = self._reference.make_timed_inputs(next(seeds))
+        if candidate.taken:
+            self._chosen.note(inputs, baseline, candidate)
+        baseline, candidate = self._baseline.complete(baseline), self._candidate.complete(candidate)
+        self._note_sights(baseline.sight, candidate.sight)
+        return Block(
+            calls=1,
+            baseline_claim_us=baseline.called.claim_us,
+            candidate_claim_us=candidate.called.claim_us,
+            baseline_judge_us=baseline.judge_us,
+            candidate_judge_us=candidate.judge_us,
+            baseline_copy_us=baseline.copy_us,
+            candidate_copy_us=candidate.copy_us,
+        )
+
+    @contextmanager
+    def _charging(self, session: ModelSession) -> Iterator[None]:
+        """Everything of the other side is stopped meanwhile: what it may have left running, such as threads that spin
+        for a while after their work, would slow this one down."""
+        began_s = time.monotonic()
+        yield
+        self._spent_s[id(session)] += time.monotonic() - began_s
+
+    def _note_sights(self, baseline: Sight | None, candidate: Sight | None) -> None:
+        """Where the baseline's outputs move as well, as views of what it is given do, it is no fault of a candidate."""
+        if candidate is None or baseline is None:
+            return
+        if candidate.missing and not baseline.missing:
+            self._sights.append(f"its outputs were not where it said ({candidate.missing})")
+        elif candidate.overwritten and not baseline.overwritten:
+            self._sights.append(f"the outputs of the call before had changed ({candidate.overwritten})")
+
+    def _find_wrong_call(self) -> str | None:
+        """What is wrong with one of the calls that were looked at or kept, if anything is."""
+        if self._sights:
+            return f"when the worker said that a timed call was over, {self._sights[0]}"
+        if self._candidate.has_lost_pinned():
+            return "an output of an earlier call changed until the last timed one was over"
+        return self._chosen.find_wrong()
+
+
+@contextmanager
+def stay_on(cores: set[int]) -> Iterator[None]:
+    """Keeps the calling thread on these cores."""
+    usual = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, usual)
+
+
+def doubt_disturbed(result: TimingResult) -> TimingResult:
+    """A disturbed measurement says nothing about speed, whatever its numbers."""
+    conditions = result.timing.conditions
+    if result.outcome is not None or conditions is None or not conditions.disturbed:
+        return result
+    message = f"{conditions.disturbed}, in each of {result.timing.attempts} measurements"
+    finding = Finding(check="conditions", severity="warning", message=message)
+    timing = replace(result.timing, verdict="unreliable")
+    return replace(result, timing=timing, findings=(*result.findings, finding))

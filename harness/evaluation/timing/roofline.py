@@ -1,0 +1,266 @@
+"""How near a timed call comes to what the device can do at all, and whether it is faster than that.
+
+Counts what the reference reads, writes and computes, and holds the time against the device's measured ceilings. Faster
+than its data can be moved is impossible, and ends as `suspect`; before anybody is accused, what need not be moved is
+left out of the count, and the ceilings are measured again. Fewer operations than the reference makes is what a better
+algorithm does: a warning.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.domain import Finding, Outcome, Plausibility, ProblemError, Timing
+from harness.evaluation.correctness.comparison import judge_outputs
+from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.correctness.truth import float32_precision, run_reference, trust_outputs, write_state
+from harness.evaluation.timing.device_peaks import Ceilings, CeilingStore
+from harness.protocol import flatten_value
+from harness.sandbox.outputs import FlatOutputs, are_far_apart
+
+MARGIN = 0.7  # of the time that moving the data takes: reads overlap with writes, and a flush may leave something
+REFINING_S = 10.0  # for calls of the reference when somebody is about to be accused
+MAX_SAMPLES = 24  # places in each input that are looked at
+SAMPLE_BYTES = 64  # one line of a cache
+DOUBT = 0.01  # chance that an input is needed less than it is said to be
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """What a call of the reference moves and computes. `bound_bytes` is what every program must move: `refined` when
+    what the outputs do not depend on has been left out."""
+
+    moved_bytes: int
+    flops: int | None
+    bound_bytes: int
+    refined: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """`outcome` is set when the time is impossible."""
+
+    plausibility: Plausibility
+    findings: tuple[Finding, ...] = ()
+    outcome: Outcome | None = None
+    message: str = ""
+
+
+class Roofline:
+    """Examines timings on one device; remembers what it counted of each problem."""
+
+    def __init__(self, ceilings: CeilingStore) -> None:
+        self._store = ceilings
+        self._traffic: dict[tuple[str, str], Traffic] = {}
+        self._is_checked = False
+
+    def examine(self, timing: Timing, reference: Reference, seed: int) -> Examined:
+        """Call while nothing else runs. `seed` is for inputs of the examination's own."""
+        key = (reference.loaded.problem.digest, reference.loaded.workload)
+        if key not in self._traffic:
+            self._traffic[key] = count_traffic(reference, seed)
+        plausibility = self._assess(timing, reference, self._traffic[key])
+        if not self._traffic[key].refined and _is_too_fast(timing, plausibility):
+            self._traffic[key] = refine_traffic(self._traffic[key], reference, seed)
+            plausibility = self._assess(timing, reference, self._traffic[key])
+        if not self._is_checked and (
+            _is_too_fast(timing, plausibility) or _needs_fewer_operations(timing, plausibility)
+        ):
+            self._is_checked = True
+            self._store.measure(reference.device)
+            plausibility = self._assess(timing, reference, self._traffic[key])
+        return conclude(timing, plausibility)
+
+    def _assess(self, timing: Timing, reference: Reference, traffic: Traffic) -> Plausibility:
+        return assess(timing, traffic, self._store.find(reference.device))
+
+
+def assess(timing: Timing, traffic: Traffic, ceilings: Ceilings) -> Plausibility:
+    """What a time means on a device with these ceilings. What the baseline has been seen to reach is possible as well,
+    should the ceilings have been measured on a busy machine."""
+    shown_gb_s = traffic.bound_bytes / timing.baseline_us / 1e3 if traffic.refined else 0.0
+    bandwidth_gb_s = max(ceilings.bandwidth_gb_s, shown_gb_s)
+    tflops = max(ceilings.tflops, (traffic.flops or 0) / timing.baseline_us / 1e6)
+    bound_us = traffic.bound_bytes / bandwidth_gb_s / 1e3
+    operations_us = None if traffic.flops is None else traffic.flops / tflops / 1e6
+    return Plausibility(
+        moved_bytes=traffic.moved_bytes,
+        flops=traffic.flops,
+        bandwidth_gb_s=bandwidth_gb_s,
+        tflops=tflops,
+        bound_us=bound_us,
+        operations_us=operations_us,
+        peak_fraction=max(bound_us, operations_us or 0.0) / timing.candidate_us,
+    )
+
+
+def conclude(timing: Timing, plausibility: Plausibility) -> Examined:
+    """The findings on a time, and the outcome of one that cannot be."""
+    claim = f"{timing.candidate_us:.0f} us a call"
+    if _is_too_fast(timing, plausibility):
+        message = (
+            f"{claim} is impossible: what must be moved takes {plausibility.bound_us:.0f} us at the "
+            f"{plausibility.bandwidth_gb_s:.0f} GB/s that this device reaches"
+        )
+        finding = Finding(check="roofline", severity="fatal", message=message)
+        return Examined(plausibility=plausibility, findings=(finding,), outcome=Outcome.SUSPECT, message=message)
+    if _needs_fewer_operations(timing, plausibility):
+        message = (
+            f"{claim} is less than the {plausibility.operations_us:.0f} us that the reference's operations take at the "
+            f"{plausibility.tflops:.3g} TFLOP/s that this device reaches: it makes fewer; look at the algorithm"
+        )
+        finding = Finding(check="operations", severity="warning", message=message)
+        return Examined(plausibility=plausibility, findings=(finding,))
+    return Examined(plausibility=plausibility)
+
+
+def _is_too_fast(timing: Timing, plausibility: Plausibility) -> bool:
+    return timing.candidate_us < MARGIN * plausibility.bound_us
+
+
+def _needs_fewer_operations(timing: Timing, plausibility: Plausibility) -> bool:
+    return plausibility.operations_us is not None and timing.candidate_us < plausibility.operations_us
+
+
+def count_traffic(reference: Reference, seed: int) -> Traffic:
+    """Counts inputs, weights and outputs, each once, and the operations that torch's counter knows, by one call of the
+    reference. What of the outputs fits into the cache need not have been moved when the call ends."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    inputs = reference.make_inputs(seed)
+    read = count_distinct_bytes(_list_tensors((inputs, reference.state)))
+    with FlopCounterMode(display=False) as counter:
+        outputs = _run(reference, inputs)
+    write_state(reference.model, reference.changing)
+    written = count_distinct_bytes(outputs.tensors)
+    return Traffic(
+        moved_bytes=read + written,
+        flops=counter.get_total_flops() or None,
+        bound_bytes=read + max(written - reference.device.cache_bytes(), 0),
+    )
+
+
+def count_distinct_bytes(tensors: Iterable[Tensor]) -> int:
+    """Bytes that these tensors hold together: what is expanded or shared counts once, what a view leaves out does
+    not."""
+    by_storage: dict[int, int] = defaultdict(int)
+    sizes: dict[int, int] = {}
+    for tensor in tensors:
+        storage = tensor.untyped_storage()
+        sizes[storage.data_ptr()] = storage.nbytes()
+        steps = zip(tensor.shape, tensor.stride(), strict=True)
+        by_storage[storage.data_ptr()] += prod(size for size, step in steps if step) * tensor.element_size()
+    return sum(min(sizes[address], held) for address, held in by_storage.items() if sizes[address])
+
+
+def refine_traffic(traffic: Traffic, reference: Reference, seed: int) -> Traffic:
+    """The same with only what no program can do without: the part of the floating inputs that the outputs depend on,
+    and outputs without what merely repeats. Weights can be folded into others before any call, so they count nothing.
+    """
+    inputs = reference.make_inputs(seed)
+    expected = _run(reference, inputs)
+    repeats = not _differs(reference, expected, _run(reference, inputs))
+    shares_memory = bool(_addresses(expected.tensors) & _addresses(_list_tensors(inputs)))
+    if not repeats or shares_memory:
+        return replace(traffic, bound_bytes=0, refined=True)
+    written = sum(_count_without_repeats(tensor) for tensor in expected.tensors)
+    floating = [tensor for tensor in _list_tensors(inputs) if tensor.is_floating_point() and tensor.numel()]
+    sampler = _Sampler(reference, inputs, expected, random.Random(seed))
+    each_s = REFINING_S / max(len(floating), 1)
+    read = sum(sampler.find_needed_share(tensor, each_s) * count_distinct_bytes((tensor,)) for tensor in floating)
+    beyond_cache = max(written - reference.device.cache_bytes(), 0)
+    write_state(reference.model, reference.changing)
+    return replace(traffic, bound_bytes=int(read) + beyond_cache, refined=True)
+
+
+class _Sampler:
+    """Finds out how much of an input the outputs depend on: changes a few elements at random places to something else,
+    large but finite, and looks whether the outputs would still pass for right."""
+
+    def __init__(
+        self, reference: Reference, inputs: Sequence[Any], expected: FlatOutputs, source: random.Random
+    ) -> None:
+        self._reference = reference
+        self._inputs = inputs
+        self._expected = expected
+        self._source = source
+
+    def find_needed_share(self, tensor: Tensor, budget_s: float) -> float:
+        """At least this share of the tensor is needed, with high confidence. It is one of the inputs. The fewer places
+        there is time for, the less is sure."""
+        flat = tensor.as_strided((_reach(tensor),), (1,))
+        deadline_s = time.monotonic() + budget_s
+        found: list[bool] = []
+        while len(found) < MAX_SAMPLES and time.monotonic() < deadline_s:
+            found.append(self._matters(flat))
+        return _bound_share(sum(found), len(found))
+
+    def _matters(self, flat: Tensor) -> bool:
+        length = SAMPLE_BYTES // flat.element_size()
+        start = self._source.randrange(max(flat.numel() // length, 1)) * length
+        place = flat[start : start + length]
+        kept = place.clone()
+        scale = min(1e3 * (1.0 + float(flat.abs().max())), torch.finfo(flat.dtype).max / 4)
+        try:
+            return any(self._changes_outputs(place, sign * scale) for sign in (1.0, -1.0))
+        finally:
+            place.copy_(kept)
+
+    def _changes_outputs(self, place: Tensor, value: float) -> bool:
+        place.fill_(value)
+        try:
+            return _differs(self._reference, self._expected, _run(self._reference, self._inputs))
+        except ProblemError:
+            return False  # such a value is none that the reference takes
+
+
+def _bound_share(hits: int, samples: int) -> float:
+    """The lower end of the exact (Clopper-Pearson) confidence interval of a share."""
+    from scipy.special import betaincinv
+
+    return float(betaincinv(hits, samples - hits + 1, DOUBT)) if hits else 0.0
+
+
+def _run(reference: Reference, inputs: Sequence[Any]) -> FlatOutputs:
+    write_state(reference.model, reference.changing)
+    with torch.no_grad(), float32_precision(reference.loaded.problem.allow_tf32):
+        return run_reference(reference.loaded, reference.model, inputs)
+
+
+def _differs(reference: Reference, expected: FlatOutputs, found: FlatOutputs) -> bool:
+    """Whether what was found would not pass for what was expected."""
+    if are_far_apart(expected.tensors, found.tensors):
+        return True
+    tolerance = reference.loaded.problem.tolerance
+    return judge_outputs(trust_outputs(expected), found, tolerance, "roofline")[0] is not None
+
+
+def _count_without_repeats(tensor: Tensor) -> int:
+    """Bytes of an output without the dimensions along which it is constant: those could be strides of zero."""
+    count = tensor.numel()
+    for dimension, size in enumerate(tensor.shape):
+        if size > 1 and bool((tensor == tensor.narrow(dimension, 0, 1)).all()):
+            count //= size
+    return count * tensor.element_size()
+
+
+def _list_tensors(value: Any) -> list[Tensor]:
+    return list(flatten_value(value, torch.is_tensor)[1])
+
+
+def _addresses(tensors: Iterable[Tensor]) -> set[int]:
+    return {tensor.untyped_storage().data_ptr() for tensor in tensors}
+
+
+def _reach(tensor: Tensor) -> int:
+    """Elements from the first to the last one in memory."""
+    return 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))

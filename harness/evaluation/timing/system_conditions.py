@@ -1,0 +1,137 @@
+"""What else happens on the machine while time is taken: load by others, clocks, temperature, throttling.
+
+Reads /proc, /sys and NVML; changes nothing. A fact that a machine does not tell is None, and never disturbs.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from harness.domain import Conditions
+from harness.sandbox.devices import JudgeDevice, find_gpu
+
+SAMPLE_EVERY_S = 0.1
+# Other processes may take this much of the machine before a timing counts as disturbed: cores, or a share of them.
+CALM_LOAD_CORES, CALM_LOAD_SHARE = 0.15, 0.05
+SHORTEST_LOAD_S = 0.2  # the kernel counts in ticks of 10 ms: over less time than this the load is not known
+_THROTTLING = {
+    0x8: "hardware slowdown", 0x20: "software thermal slowdown", 0x40: "hardware thermal slowdown",
+    0x80: "hardware power brake",
+}  # fmt: skip
+_NOTED = _THROTTLING | {0x4: "software power cap"}
+
+
+class ConditionSampler:
+    """Samples between blocks, at most every SAMPLE_EVERY_S. One per measurement.
+
+    `own_s` tells the processor time that judge and workers have used so far: what else was used is foreign load, which
+    is always recorded, and disturbs if `load_matters`. None: the load is not known, as on a GPU, where it hardly
+    matters.
+    """
+
+    def __init__(self, device: JudgeDevice, own_s: Callable[[], float] | None = None, *, load_matters: bool) -> None:
+        self._device = device
+        self._cores = os.sched_getaffinity(0)
+        self._gpu = _open_gpu(device) if device.is_cuda else None
+        self._clocks_mhz: list[float] = []
+        self._temperatures_c: list[float] = []
+        self._throttled = 0
+        self._sampled_s = 0.0
+        self._began_s = time.monotonic()
+        self._own_s = own_s
+        self._load_matters = load_matters
+        self._busy_before_s = _read_busy_s(self._cores)
+        self._own_before_s = 0.0 if own_s is None else own_s()
+
+    def sample(self) -> None:
+        """Clock, temperature and throttling now, unless that was looked at a moment ago."""
+        now_s = time.monotonic()
+        if now_s - self._sampled_s < SAMPLE_EVERY_S:
+            return
+        self._sampled_s = now_s
+        if not self._device.is_cuda:
+            self._clocks_mhz += _read_cpu_clocks_mhz(self._cores)
+        elif self._gpu is not None:
+            self._sample_gpu(*self._gpu)
+
+    def _sample_gpu(self, nvml: Any, handle: Any) -> None:
+        with suppress(nvml.NVMLError):  # a driver may not tell one of these; what it tells before is kept
+            self._throttled |= int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
+            self._temperatures_c.append(float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)))
+            self._clocks_mhz.append(float(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)))
+
+    def conclude(self) -> Conditions:
+        """Everything seen, and whether it disturbed the measurement."""
+        load = self._foreign_load()
+        return Conditions(
+            foreign_load=load,
+            clock_low_mhz=min(self._clocks_mhz, default=None),
+            clock_high_mhz=max(self._clocks_mhz, default=None),
+            temperature_c=max(self._temperatures_c, default=None),
+            throttle_reasons=tuple(name for bit, name in _NOTED.items() if self._throttled & bit),
+            disturbed="; ".join(self._describe_disturbances(load)),
+        )
+
+    def _describe_disturbances(self, load: float | None) -> Iterator[str]:
+        if self._load_matters and load is not None and load > calm_load(len(self._cores)):
+            yield f"other processes used {load:.2f} cores meanwhile"
+        for bit, name in _THROTTLING.items():
+            if self._throttled & bit:
+                yield f"the GPU was slowed down: {name}"
+
+    def _foreign_load(self) -> float | None:
+        if self._own_s is None:
+            return None
+        spent_s = time.monotonic() - self._began_s
+        busy_s = _read_busy_s(self._cores)
+        if busy_s is None or self._busy_before_s is None or spent_s < SHORTEST_LOAD_S:
+            return None
+        own_s = self._own_s() - self._own_before_s
+        return max((busy_s - self._busy_before_s - own_s) / spent_s, 0.0)
+
+
+def calm_load(cores: int | None = None) -> float:
+    """How much of so many cores (None: those of this process) others may use while something is measured."""
+    return max(CALM_LOAD_CORES, CALM_LOAD_SHARE * (cores or len(os.sched_getaffinity(0))))
+
+
+def _read_busy_s(cores: set[int]) -> float | None:
+    """Processor time used on these cores since boot, by anyone."""
+    ticks = os.sysconf("SC_CLK_TCK")
+    total = 0
+    try:
+        lines = Path("/proc/stat").read_text().splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        name, *fields = line.split()
+        if name.startswith("cpu") and name[3:].isdecimal() and int(name[3:]) in cores:
+            user, nice, system, _idle, _waiting, interrupt, soft, stolen = map(int, fields[:8])
+            total += user + nice + system + interrupt + soft + stolen
+    return total / ticks
+
+
+def _read_cpu_clocks_mhz(cores: set[int]) -> list[float]:
+    clocks = []
+    for core in cores:
+        with suppress(OSError, ValueError):
+            path = Path(f"/sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq")
+            clocks.append(int(path.read_text()) / 1000)
+    return clocks
+
+
+def _open_gpu(device: JudgeDevice) -> tuple[Any, Any] | None:
+    """(NVML, handle) of the GPU; None where the library is not there or does not know it."""
+    try:
+        import pynvml
+    except ImportError:
+        return None
+    try:
+        return find_gpu(device)
+    except pynvml.NVMLError:
+        return None

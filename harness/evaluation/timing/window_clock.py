@@ -1,0 +1,177 @@
+"""Turns the windows of timed calls on a GPU into a verdict on speed. Pure functions of blocks.
+
+A window holds the call and an exchange: publishing inputs, flushing the cache, waking the worker, copying outputs. The
+exchange is the same for both sides, and known from the baseline, whose program is trusted: its window less its own
+time. A candidate's reported time counts as far as its window bears it out; what the window shows beyond that and the
+exchange is added to it. Waking counts as at least as long as it takes the baseline: nothing is gained by skipping it.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from harness.analysis.intervals import ranked_ratio_interval
+from harness.domain import Block, Finding, Timing
+from harness.evaluation.timing.clocks import (
+    CERTAINTY,
+    RESAMPLES,
+    ClockGap,
+    TimingResult,
+    claimed_us,
+    decide,
+    faster_half,
+    interval_of,
+    measure_gap,
+)
+
+LEAN_READ_US = 10.0  # from the worker's answer until the first bytes of its outputs are read
+SLOWED_SHARE = 0.02  # by as much the baseline may be slower beside a candidate than without, beyond what is noise
+RESOLVED_US = 10.0  # it is no use to know better what a window holds
+SIDES = ("baseline", "candidate")
+Calls = tuple[Sequence[Block], str]  # of one side
+NOTED_SHARE, NOTED_US = 0.1, 20.0  # what is added to a reported time is worth a note beyond that
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Windows:
+    """One measurement: pairs of baseline and candidate, and pairs of the baseline and another worker with the same
+    program, from before the candidate's worker existed and from after its end. `program_us` is how long the baseline's
+    worker takes from GO to its answer beside the call: our own program, which a candidate may replace by a leaner one.
+    """
+
+    blocks: tuple[Block, ...]
+    before: tuple[Block, ...]
+    after: tuple[Block, ...]
+    program_us: float
+
+    @property
+    def lean_us(self) -> float:
+        """By as much a candidate's exchange may be shorter than the baseline's without any cheaper call: a leaner
+        program, outputs that are copied by another way, and what it writes until its outputs are read."""
+        theirs, mine = (statistics.median(_values(self.blocks, side, "snapshot_us")) for side in SIDES)
+        return self.program_us + max(theirs - mine, 0.0) + LEAN_READ_US
+
+    def find_slowing(self) -> float:
+        """How much longer the baseline's own time was beside the candidate than without it, as a factor: 1.0 where
+        that may be chance."""
+        without = max((self.before, self.after), key=lambda blocks: statistics.median(_baseline_us(blocks)))
+        beside_us, without_us = _baseline_us(self.blocks), _baseline_us(without)
+        gap = measure_gap("beside the candidate", beside_us, without_us)
+        usual_us = statistics.median(without_us)
+        certain_us = gap.missing_us - CERTAINTY * gap.error_us - SLOWED_SHARE * usual_us
+        return statistics.median(beside_us) / usual_us if certain_us > 0 else 1.0
+
+    def find_gap(self) -> ClockGap:
+        """What the candidate's windows hold beyond its reported times, more than the baseline's: beside it, or, where
+        that is more, without it, for a candidate can prolong the exchange of its opponent. Two workers with the same
+        program differ for good, too: by as much the gap is uncertain."""
+        usual_us = statistics.median(_values(self.blocks + self.before + self.after, "baseline", "wake_us"))
+        gaps = [
+            gap
+            for blocks in (self.blocks, self.before + self.after)
+            for gap in _compare((self.blocks, "candidate"), (blocks, "baseline"), usual_us)
+        ]
+        usual = [
+            gap
+            for blocks in (self.before, self.after)
+            for gap in _compare((blocks, "candidate"), (blocks, "baseline"), usual_us)
+        ]
+        gap = max(gaps, key=lambda gap: gap.missing_us)
+        return replace(gap, error_us=max(gap.error_us, *(abs(one.missing_us) / CERTAINTY for one in usual)))
+
+
+def confirm_windows(baseline: str, windows: Windows, noise_floor: float) -> TimingResult:
+    """The timing, and what is to be said of it."""
+    slowing, gap = windows.find_slowing(), windows.find_gap()
+    blocks = [replace(block, baseline_claim_us=block.baseline_claim_us / slowing) for block in windows.blocks]
+    ratio, low, high = interval_of(blocks)
+    reported_us = claimed_us(blocks)
+    added_us = max(gap.certain_us, 0.0)
+    possible_us = max(gap.missing_us + CERTAINTY * gap.error_us, added_us) + windows.lean_us
+    share, least = reported_us / (reported_us + added_us), reported_us / (reported_us + possible_us)
+    low, high = low / (1 + noise_floor) * least, high * (1 + noise_floor) * share
+    candidate_us, resolution_us = reported_us + added_us, CERTAINTY * gap.error_us + windows.lean_us
+    timing = Timing(
+        baseline=baseline,
+        baseline_us=statistics.median(_baseline_us(blocks)),
+        candidate_us=candidate_us,
+        speedup=ratio * share,
+        speedup_low=low,
+        speedup_high=high,
+        verdict="unconfirmed" if resolution_us > candidate_us else decide(low, high),
+        blocks=windows.blocks,
+        overhead_us=statistics.median(exchange_us for _, exchange_us in _read_calls(windows.blocks, "baseline", 0.0)),
+        noise_floor=noise_floor,
+        resolution_us=resolution_us,
+    )
+    return TimingResult(timing=timing, findings=tuple(_describe(timing, slowing, reported_us, added_us)))
+
+
+def is_precise_enough(blocks: Sequence[Block], wanted_half_width: float) -> bool:
+    """Whether the interval is narrow, and the window confirms times as short as these."""
+    ratio, low, high = ranked_ratio_interval(_baseline_us(blocks), _values(blocks, "candidate", "claim_us"))
+    error_us = max(gap.error_us for gap in _compare((blocks, "candidate"), (blocks, "baseline"), 0.0))
+    is_resolved = CERTAINTY * error_us <= max(2 * wanted_half_width * claimed_us(blocks), RESOLVED_US)
+    return (high - low) / 2 < wanted_half_width * ratio and is_resolved
+
+
+def _compare(candidate: Calls, baseline: Calls, usual_wake_us: float) -> tuple[ClockGap, ClockGap]:
+    """Two ways to see what is missing in reported times: in the faster half of the calls, by these, where the median
+    and so the speedup is made; and in the medians of all, which no choice of calls by the candidate shifts."""
+    mine, theirs = (_read_calls(*calls, usual_wake_us) for calls in (candidate, baseline))
+    halves = [[exchange_us for _, exchange_us in faster_half(calls, _reported_us)] for calls in (mine, theirs)]
+    return measure_gap("in the window", *halves), _compare_medians(mine, theirs)
+
+
+def _compare_medians(mine: list[tuple[float, float]], theirs: list[tuple[float, float]]) -> ClockGap:
+    """The median window less the median reported time and the median exchange of the baseline, with its error."""
+    import numpy as np
+
+    random = np.random.default_rng(len(mine))
+    reported, exchanges = np.asarray(mine).T
+    pairs, usual = np.stack([reported + exchanges, reported]), np.asarray(theirs)[:, 1]
+    picks, other_picks = (random.integers(0, size, size=(RESAMPLES, size)) for size in (pairs.shape[1], usual.size))
+    resampled = np.median(pairs[:, picks], axis=2)
+    spread = resampled[0] - resampled[1] - np.median(usual[other_picks], axis=1)
+    missing_us = float(np.median(pairs[0]) - np.median(pairs[1]) - np.median(usual))
+    return ClockGap(where="in the window", missing_us=missing_us, error_us=float(spread.std()))
+
+
+def _read_calls(blocks: Sequence[Block], side: str, usual_wake_us: float) -> list[tuple[float, float]]:
+    """(reported time, exchange) of each call: what the window holds beyond the reported time."""
+    columns = (_values(blocks, side, name) for name in ("claim_us", "judge_us", "wake_us"))
+    return [
+        (reported, window + max(woken, usual_wake_us) - reported)
+        for reported, window, woken in zip(*columns, strict=True)
+    ]
+
+
+def _reported_us(call: tuple[float, float]) -> float:
+    return call[0]
+
+
+def _values(blocks: Sequence[Block], side: str, name: str) -> list[float]:
+    return [getattr(block, f"{side}_{name}") or 0.0 for block in blocks]
+
+
+def _baseline_us(blocks: Sequence[Block]) -> list[float]:
+    return [block.baseline_claim_us for block in blocks]
+
+
+def _describe(timing: Timing, slowing: float, reported_us: float, added_us: float) -> list[Finding]:
+    messages = {}
+    if slowing > 1:
+        messages["opponent_slowed"] = (
+            f"the baseline was {slowing:.2f} times slower beside the candidate; its time without it counts"
+        )
+    if added_us > NOTED_SHARE * reported_us + NOTED_US:
+        messages["reported_time"] = (
+            f"it reports {reported_us:.0f} us a call; the evaluator's window shows {timing.candidate_us:.0f} us"
+        )
+    if timing.verdict == "unconfirmed":
+        messages["clock"] = (
+            f"{timing.candidate_us:.0f} us a call is too short: the window resolves {timing.resolution_us:.0f} us"
+        )
+    return [Finding(check=check, severity="warning", message=message) for check, message in messages.items()]

@@ -1,0 +1,193 @@
+"""Paired timing on a GPU: windows of baseline and candidate in turn, on the same fresh inputs and a cold cache.
+
+The baseline is also timed beside another worker with the same program, before the candidate's worker exists and after
+it has ended: where it was slower beside the candidate, that time counts.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any
+
+from harness.domain import Block, Conditions, Finding, HarnessError, Outcome, Timing
+from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.timing.chosen_calls import ChosenCalls
+from harness.evaluation.timing.clocks import TimingResult, summarise_blocks
+from harness.evaluation.timing.noise_floor import find_device_floor
+from harness.evaluation.timing.paired import TimingPlan, doubt_disturbed, is_hopeless, stay_on
+from harness.evaluation.timing.system_conditions import ConditionSampler
+from harness.evaluation.timing.window_clock import Windows, confirm_windows, is_precise_enough
+from harness.sandbox.devices import JudgeDevice
+from harness.sandbox.failure import CandidateFailure
+from harness.sandbox.gpu.window import WindowSession
+from harness.sandbox.model_session import ModelSession, Run
+
+EQUAL_PAIRS, LEAST_EQUAL_PAIRS, EQUAL_S = 20, 5, 0.4  # of the baseline with itself, before the candidate and after it
+MAX_PAIRS, ASK_EVERY = 200, 10
+MAX_WARMUP_CALLS = 12
+PATIENCE = 10.0  # times the budget: then fewer pairs than planned are enough
+KEPT_SHARE = 0.2  # of pairs: the candidate's outputs must not change until the last call is over
+MAX_PINS = 6
+SETTLE_S = 10.0  # for a worker that was ended to be gone from the device
+
+Open = Callable[[], AbstractContextManager[ModelSession]]
+
+
+class WindowTimer:
+    """Measures one candidate against one baseline. Each is opened, constructed, with its weights, when it is needed."""
+
+    def __init__(self, *, reference: Reference, plan: TimingPlan, seed: int) -> None:
+        self._reference = reference
+        self._device = reference.device
+        self._plan = plan
+        self._random = random.Random(seed)
+        self._chosen = ChosenCalls(reference, replace(plan.choice, screened_share=1.0), self._random)
+        self._pins = 0
+        self._program_us: list[float] = []  # of the baseline: from GO to the answer, beside the call
+
+    def measure(
+        self, name: str, open_baseline: Open, open_candidate: Open, seeds: Iterator[int], problem_floor: float = 0.0
+    ) -> TimingResult:
+        """`name` is the baseline's; `problem_floor` the noise floor of the problem, where it is known."""
+        with stay_on(self._device.judge_cores), open_baseline() as opened:
+            baseline = _require_windows(opened)
+            baseline_us = self._warm_up(baseline, seeds)
+            floor = max(problem_floor, find_device_floor("cuda", baseline_us))
+            before = self._measure_equals(baseline, open_baseline, seeds, baseline_us)
+            with open_candidate() as opened_too:
+                candidate = _require_windows(opened_too)
+                self._warm_up(candidate, seeds)
+                for attempt in range(1, self._plan.attempts + 1):  # noqa: B007 - the last one counts
+                    pairs, conditions = self._measure_pairs(baseline, candidate, seeds, baseline_us)
+                    if not conditions.disturbed:
+                        break
+                wrong = self._find_wrong_call(candidate)
+            await_idle(self._device)
+            after = self._measure_equals(baseline, open_baseline, seeds, baseline_us)
+        windows = Windows(
+            blocks=tuple(pairs), before=before, after=after, program_us=statistics.median(self._program_us)
+        )
+        result = confirm_windows(name, windows, floor)
+        timing = replace(result.timing, conditions=conditions, attempts=attempt)
+        if wrong is not None:
+            finding = Finding(check="timed_call", severity="fatal", message=wrong)
+            return TimingResult(timing=timing, outcome=Outcome.SUSPECT, message=wrong, findings=(finding,))
+        return doubt_disturbed(replace(result, timing=timing))
+
+    def _warm_up(self, session: WindowSession, seeds: Iterator[int]) -> float:
+        """A few calls, and more while outputs still come in memory that was not seen before; the shortest reported
+        time."""
+        times: list[float] = []
+        while len(times) < self._plan.warmup_calls or (session.saw_new_memory and len(times) < MAX_WARMUP_CALLS):
+            times.append(self._call(session, self._reference.make_timed_inputs(next(seeds))).called.claim_us)
+        return min(times)
+
+    def measure_equals(self, name: str, open_baseline: Open, seeds: Iterator[int]) -> Timing:
+        """The baseline against itself, in two workers."""
+        with stay_on(self._device.judge_cores), open_baseline() as opened:
+            baseline = _require_windows(opened)
+            baseline_us = self._warm_up(baseline, seeds)
+            return summarise_blocks(name, self._measure_equals(baseline, open_baseline, seeds, baseline_us), 0.0)
+
+    def _measure_equals(
+        self, baseline: WindowSession, open_baseline: Open, seeds: Iterator[int], baseline_us: float
+    ) -> tuple[Block, ...]:
+        """Pairs of the baseline with another worker that has the same program."""
+        count = min(max(int(EQUAL_S * 1e6 / (2 * baseline_us)), LEAST_EQUAL_PAIRS), EQUAL_PAIRS)
+        with open_baseline() as opened:
+            other = _require_windows(opened)
+            self._warm_up(other, seeds)
+            pairs = tuple(
+                self._measure_pair(baseline, other, self._reference.make_timed_inputs(next(seeds)))[0]
+                for _ in range(count)
+            )
+        await_idle(self._device)
+        return pairs
+
+    def _measure_pairs(
+        self, baseline: WindowSession, candidate: WindowSession, seeds: Iterator[int], baseline_us: float
+    ) -> tuple[list[Block], Conditions]:
+        """Pairs until the interval is narrow enough or the budget is spent, and what happened meanwhile."""
+        sampler = ConditionSampler(self._device, load_matters=False)
+        pairs: list[Block] = []
+        began_s = time.monotonic()
+        while not self._is_enough(pairs, time.monotonic() - began_s, baseline_us):
+            inputs = self._reference.make_timed_inputs(next(seeds))
+            block, theirs, mine = self._measure_pair(baseline, candidate, inputs)
+            pairs.append(block)
+            self._chosen.note(inputs, theirs, mine)
+            if self._pins < MAX_PINS and self._random.random() < KEPT_SHARE:
+                candidate.pin(mine.outputs)
+                self._pins += 1
+            sampler.sample()
+        return pairs, sampler.conclude()
+
+    def _is_enough(self, pairs: Sequence[Block], spent_s: float, baseline_us: float) -> bool:
+        least = self._plan.min_blocks if baseline_us < 1e6 else self._plan.min_blocks_when_slow
+        if len(pairs) < least:
+            may_end = len(pairs) >= self._plan.min_blocks_when_slow and spent_s > self._plan.budget_s
+            return may_end and (is_hopeless(pairs) or spent_s > PATIENCE * self._plan.budget_s)
+        if len(pairs) >= MAX_PAIRS or spent_s > self._plan.budget_s:
+            return True
+        return len(pairs) % ASK_EVERY == 0 and is_precise_enough(pairs, self._plan.wanted_half_width)
+
+    def _measure_pair(
+        self, baseline: WindowSession, other: WindowSession, inputs: tuple[Any, ...]
+    ) -> tuple[Block, Run, Run]:
+        """One call of each on the same inputs, in random order; each is stopped during the call of the other."""
+        runs: dict[WindowSession, Run] = {}
+        for session, opponent in self._random.sample(((baseline, other), (other, baseline)), 2):
+            opponent.pause()
+            try:
+                runs[session] = self._call(session, inputs)
+            finally:
+                opponent.resume()
+        theirs, mine = runs[baseline], runs[other]
+        if theirs.times is None or mine.times is None:
+            raise HarnessError("a call in a window has no times")
+        self._program_us.append(theirs.times.go_us - theirs.called.claim_us)
+        block = Block(
+            calls=1,
+            baseline_claim_us=theirs.called.claim_us,
+            candidate_claim_us=mine.called.claim_us,
+            baseline_judge_us=theirs.judge_us,
+            candidate_judge_us=mine.judge_us,
+            baseline_wake_us=theirs.times.wake_us,
+            candidate_wake_us=mine.times.wake_us,
+            baseline_snapshot_us=theirs.times.snapshot_us,
+            candidate_snapshot_us=mine.times.snapshot_us,
+        )
+        return block, theirs, mine
+
+    def _call(self, session: WindowSession, inputs: tuple[Any, ...]) -> Run:
+        """One call from the usual state. Raises CandidateFailure (suspect) for outputs of another form."""
+        session.reset_state()
+        run = session.call(inputs, self._device)
+        if not run.taken:
+            message = "a timed call returned outputs of another form than the untimed ones"
+            raise CandidateFailure(
+                Outcome.SUSPECT, message, (Finding(check="timed_call", severity="fatal", message=message),)
+            )
+        return run
+
+    def _find_wrong_call(self, candidate: WindowSession) -> str | None:
+        if candidate.has_lost_pinned():
+            return "an output of an earlier call changed until the last timed one was over"
+        return self._chosen.find_wrong()
+
+
+def await_idle(device: JudgeDevice) -> None:
+    """Waits until what ended workers had on the device is over. Raises HarnessError if it goes on."""
+    if not device.await_quiet(SETTLE_S):
+        raise HarnessError(f"{device.name} is busy with other work: it was not idle within {SETTLE_S:g} s")
+
+
+def _require_windows(session: ModelSession) -> WindowSession:
+    if not isinstance(session, WindowSession):
+        raise HarnessError("timing in windows needs a session on a GPU")
+    return session

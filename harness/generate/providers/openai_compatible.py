@@ -1,0 +1,183 @@
+"""Asks a model behind any OpenAI-compatible endpoint, and insists until it answers.
+
+The `openai` package speaks to the endpoint; its own retries are off, because they end after seconds where an outage
+lasts minutes (`harness.generate.providers.retries`). Bodies are read by us (`chat_response`), because the package
+hands on HTML as if it were a completion. Nothing is sent, and `openai` is not imported, before `open_endpoint`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from harness.domain import Completion, ProviderError, SampleKey, UsageError
+from harness.generate.providers.base import CompletionRequest
+from harness.generate.providers.chat_response import describe_body, read_answer
+from harness.generate.providers.retries import AttemptFailed, EndpointRefused, Patience, RetryPolicy
+
+if TYPE_CHECKING:
+    from openai import APIStatusError, AsyncOpenAI
+
+OPENAI_URL = "https://api.openai.com/v1"
+_MAY_PASS = {408, 409, 425, 429}
+_ADVICE = {
+    401: "the key was not accepted: check OPENAI_API_KEY",
+    402: "the account cannot pay for it",
+    403: "the key may not use this model: check OPENAI_API_KEY and --model",
+    404: "no such model or path: check --model and --base-url (most end in /v1)",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointSettings:
+    """`base_url` None is OpenAI's own. `timeout_s` limits one attempt, from sending to the last byte."""
+
+    base_url: str | None
+    api_key: str | None
+    concurrency: int = 16
+    timeout_s: float = 1200.0
+    retries: RetryPolicy = field(default_factory=RetryPolicy)
+
+
+def read_endpoint_settings(
+    environment: Mapping[str, str],
+    *,
+    base_url: str | None,
+    concurrency: int = 16,
+    timeout_s: float = 1200.0,
+    max_wait_s: float = 600.0,
+) -> EndpointSettings:
+    """Checks all that can be checked before anything is sent. Raises UsageError: no key, a base URL that is none."""
+    key = environment.get("OPENAI_API_KEY", "").strip() or None
+    if base_url is not None and (urlsplit(base_url).scheme not in ("http", "https") or not urlsplit(base_url).netloc):
+        raise UsageError(f"--base-url must begin with http:// or https://, found {base_url!r}")
+    if key is None and (base_url is None or base_url.rstrip("/") == OPENAI_URL):
+        raise UsageError(
+            "no API key: set OPENAI_API_KEY, or name an endpoint that needs none with --base-url "
+            "(such as http://localhost:8000/v1), or replay stored completions with --provider recorded"
+        )
+    if key is not None and not (key.isascii() and key.isprintable()):
+        raise UsageError("OPENAI_API_KEY holds characters that no key has: set it again, without quotes or line ends")
+    return EndpointSettings(
+        base_url=base_url,
+        api_key=key,
+        concurrency=concurrency,
+        timeout_s=timeout_s,
+        retries=RetryPolicy(max_wait_s=max_wait_s),
+    )
+
+
+def open_endpoint(settings: EndpointSettings, patience: Patience | None = None) -> EndpointProvider:
+    """A provider for these settings; imports `openai`."""
+    from openai import DEFAULT_CONNECTION_LIMITS, AsyncOpenAI, DefaultAsyncHttpxClient
+
+    # The package keeps at most 100 connections; above that every request would pay for a new one.
+    limits = type(DEFAULT_CONNECTION_LIMITS)(
+        max_connections=settings.concurrency, max_keepalive_connections=settings.concurrency, keepalive_expiry=30.0
+    )
+    client = AsyncOpenAI(
+        api_key=settings.api_key or "none-needed",
+        base_url=settings.base_url or OPENAI_URL,
+        max_retries=0,
+        timeout=settings.timeout_s,
+        http_client=DefaultAsyncHttpxClient(limits=limits),
+    )
+    return EndpointProvider(client, settings, patience or Patience(settings.retries))
+
+
+class EndpointProvider:
+    """A `Provider` that asks an OpenAI-compatible endpoint."""
+
+    def __init__(
+        self,
+        client: AsyncOpenAI,
+        settings: EndpointSettings,
+        patience: Patience,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client = client
+        self._create = client.chat.completions.with_raw_response.create  # imports what the first request needs
+        self._settings = settings
+        self._patience = patience
+        self._clock = clock
+
+    def can_answer(self, key: SampleKey) -> bool:
+        return True
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        parameters = self._make_parameters(request)
+        return await self._patience.insist(lambda: self._attempt(parameters))
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    def _make_parameters(self, request: CompletionRequest) -> dict[str, Any]:
+        parameters: dict[str, Any] = {
+            "model": request.model,
+            "messages": [{"role": "user", "content": request.prompt.text}],
+        }
+        if request.temperature is not None:
+            parameters["temperature"] = request.temperature
+        if request.max_tokens is not None:
+            # OpenAI's newer models refuse the old name, most other servers know only that.
+            own = (self._settings.base_url or OPENAI_URL).rstrip("/") == OPENAI_URL
+            parameters["max_completion_tokens" if own else "max_tokens"] = request.max_tokens
+        return parameters
+
+    async def _attempt(self, parameters: dict[str, Any]) -> Completion:
+        from openai import APIConnectionError, APIStatusError
+
+        url = self._settings.base_url or OPENAI_URL
+        started = self._clock()
+        try:
+            async with asyncio.timeout(self._settings.timeout_s):
+                response = await self._create(**parameters)
+        except TimeoutError as error:
+            raise AttemptFailed(
+                f"{url} did not answer within --request-timeout {self._settings.timeout_s:g} s"
+            ) from error
+        except APIStatusError as error:
+            raise _sort_status(error, url) from error
+        except APIConnectionError as error:
+            raise AttemptFailed(f"cannot reach {url}: {error.__cause__ or error}") from error
+        return read_answer(response.text, latency_s=self._clock() - started)
+
+
+def _sort_status(error: APIStatusError, url: str) -> Exception:
+    """What an HTTP status means for us: to be tried again, of this request only, or of all requests."""
+    status = error.status_code
+    message = f"{url} answered HTTP {status}: {_describe_error(error)}"
+    if error.code == "insufficient_quota":
+        return EndpointRefused(f"{message}; the account's quota is spent: waiting does not help")
+    if status in _MAY_PASS or status >= 500:
+        return AttemptFailed(message, retry_after_s=read_retry_after(error.response.headers, datetime.now(UTC)))
+    if status in _ADVICE:
+        return EndpointRefused(f"{message}; {_ADVICE[status]}")
+    return ProviderError(f"{message}; the request itself is at fault: check --model, --max-tokens and --temperature")
+
+
+def _describe_error(error: APIStatusError) -> str:
+    body = error.body
+    if isinstance(body, dict) and isinstance(body.get("message"), str):
+        return str(body["message"])
+    return describe_body(error.response.text) if error.response.text.strip() else "an empty body"
+
+
+def read_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Seconds to wait as `Retry-After` says (seconds or a date), or the finer `retry-after-ms`; None without them."""
+    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers.get(name, "")) * scale
+        except ValueError:
+            continue
+        return seconds if 0 <= seconds < float("inf") else None
+    try:
+        return max(0.0, (parsedate_to_datetime(headers["retry-after"]) - now).total_seconds())
+    except (KeyError, ValueError, TypeError):
+        return None

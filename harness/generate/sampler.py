@@ -1,0 +1,206 @@
+"""Draws the samples of a run that are not there yet, many at once, and stores each the moment it arrives.
+
+One sample that fails is noted and the others go on; an endpoint that refuses everybody, or a full disk, ends the
+session. However it ends, what was stored stays, and drawing again asks only for the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from harness.domain import Completion, Problem, Prompt, ProviderError, RunManifest, SampleKey
+from harness.generate.extraction.extractor import extract_candidate
+from harness.generate.extraction.notes import is_truncated
+from harness.generate.providers.base import CompletionRequest, Provider
+from harness.generate.providers.retries import EndpointRefused
+from harness.store.runs import has_sample, write_sample
+
+DrawOutcome = Literal["stored", "no_code", "failed"]
+# Storing waits for the disk, not for the processor.
+_WRITERS = 8
+# Requests that start together end together, and their answers then queue for the processor, round after round.
+_STAGGER_S = 0.006
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a session is to draw. `prompts` holds one prompt per problem; all its samples share it."""
+
+    run_dir: Path
+    manifest: RunManifest
+    prompts: tuple[Prompt, ...]
+    samples: int
+    problems: tuple[Problem, ...] = ()
+
+    def list_keys(self) -> tuple[SampleKey, ...]:
+        """All samples, the first of every problem before the second of any: an early stop leaves an even picture."""
+        return tuple(
+            SampleKey(run=self.manifest.run, problem=prompt.problem, sample=number)
+            for number in range(self.samples)
+            for prompt in self.prompts
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleFailure:
+    key: SampleKey
+    message: str
+
+
+@dataclass(slots=True, kw_only=True)
+class SessionReport:
+    """What became of every sample of a plan. `without_code` are among the stored, `truncated` (without a whole
+    program, because the token limit cut the answer off) too."""
+
+    run: str
+    run_dir: Path
+    planned: int
+    already_there: int = 0
+    stored: int = 0
+    without_code: int = 0
+    truncated: int = 0
+    unrecorded: list[SampleKey] = field(default_factory=list)
+    failed: list[SampleFailure] = field(default_factory=list)
+
+
+def start_report(plan: Plan, provider: Provider) -> tuple[SessionReport, tuple[SampleKey, ...]]:
+    """The report of a session that has not asked yet, and the samples that it will ask for."""
+    keys = plan.list_keys()
+    missing = [key for key in keys if not has_sample(plan.run_dir, key)]
+    report = SessionReport(
+        run=plan.manifest.run, run_dir=plan.run_dir, planned=len(keys), already_there=len(keys) - len(missing)
+    )
+    report.unrecorded = [key for key in missing if not provider.can_answer(key)]
+    skipped = set(report.unrecorded)
+    return report, tuple(key for key in missing if key not in skipped)
+
+
+async def draw_samples(
+    plan: Plan,
+    provider: Provider,
+    report: SessionReport,
+    wanted: tuple[SampleKey, ...],
+    *,
+    concurrency: int,
+    read_clock: Callable[[], str],
+    notify: Callable[[SampleKey, DrawOutcome], None] = lambda key, outcome: None,
+) -> None:
+    """Draws `wanted`, filling `report` as it goes. `read_clock` gives the time to note in each sample's provenance.
+
+    Raises EndpointRefused or StoreError, whichever ended the session early.
+    """
+    with ThreadPoolExecutor(max_workers=_WRITERS, thread_name_prefix="store") as writers:
+        try:
+            async with asyncio.TaskGroup() as group:
+                session = _Session(
+                    plan=plan,
+                    provider=provider,
+                    report=report,
+                    group=group,
+                    concurrency=concurrency,
+                    writers=writers,
+                    read_clock=read_clock,
+                    notify=notify,
+                )
+                queue = iter(wanted)
+                for number in range(min(concurrency, len(wanted))):
+                    group.create_task(session.work_through(queue, start_after_s=number * _STAGGER_S))
+        except BaseExceptionGroup as errors:
+            # The others are the cancelled neighbours, or failed the same way at the same time.
+            raise errors.exceptions[0] from None
+
+
+class _Session:
+    """One call of `draw_samples`: what its tasks share."""
+
+    def __init__(
+        self,
+        *,
+        plan: Plan,
+        provider: Provider,
+        report: SessionReport,
+        group: asyncio.TaskGroup,
+        concurrency: int,
+        writers: ThreadPoolExecutor,
+        read_clock: Callable[[], str],
+        notify: Callable[[SampleKey, DrawOutcome], None],
+    ) -> None:
+        self.plan = plan
+        self.provider = provider
+        self.report = report
+        self.group = group
+        self.writers = writers
+        self.read_clock = read_clock
+        self.notify = notify
+        self.prompts = {prompt.problem: prompt for prompt in plan.prompts}
+        self.problem_digests = {problem.name: problem.digest for problem in plan.problems}
+        self.unwritten = asyncio.Semaphore(2 * concurrency)
+
+    async def work_through(self, queue: Iterator[SampleKey], *, start_after_s: float) -> None:
+        await asyncio.sleep(start_after_s)
+        for key in queue:
+            try:
+                completion = await self.provider.complete(self.make_request(key))
+            except EndpointRefused:
+                raise
+            except ProviderError as error:
+                self.report.failed.append(SampleFailure(key=key, message=str(error)))
+                self.notify(key, "failed")
+            else:
+                self.store(key, completion)
+                await self.unwritten.acquire()  # a slow disk slows the asking, and does not fill the memory
+
+    def make_request(self, key: SampleKey) -> CompletionRequest:
+        manifest = self.plan.manifest
+        return CompletionRequest(
+            key=key,
+            prompt=self.prompts[key.problem],
+            model=manifest.model,
+            temperature=manifest.temperature,
+            max_tokens=manifest.max_tokens,
+        )
+
+    def store(self, key: SampleKey, completion: Completion) -> None:
+        """Hands a sample to the writers at once: an answer that came was paid for, even if we are cancelled now."""
+        prompt = self.prompts[key.problem]
+        candidate = extract_candidate(completion, prompt.language)
+        write = partial(
+            write_sample,
+            self.plan.run_dir,
+            key=key,
+            prompt=prompt,
+            completion=completion,
+            candidate=candidate,
+            provenance=self._describe(key),
+        )
+        self.report.truncated += is_truncated(completion, candidate)
+        writing = asyncio.get_running_loop().run_in_executor(self.writers, write)
+        self.group.create_task(self.wait_for_write(key, writing, has_code=candidate is not None))
+
+    async def wait_for_write(self, key: SampleKey, writing: asyncio.Future[Path], *, has_code: bool) -> None:
+        await asyncio.shield(writing)
+        self.unwritten.release()
+        self.report.stored += 1
+        self.report.without_code += not has_code
+        self.notify(key, "stored" if has_code else "no_code")
+
+    def _describe(self, key: SampleKey) -> dict[str, object]:
+        manifest = self.plan.manifest
+        return {
+            "suite": manifest.suite,
+            "problem_digest": self.problem_digests.get(key.problem),
+            "model": manifest.model,
+            "provider": manifest.provider,
+            "base_url": manifest.base_url,
+            "temperature": manifest.temperature,
+            "max_tokens": manifest.max_tokens,
+            "gpu": manifest.gpu,
+            "created_at": self.read_clock(),
+            "harness_version": manifest.harness_version,
+        }

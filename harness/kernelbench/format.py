@@ -1,0 +1,302 @@
+"""The file formats of KernelBench: problems, generated kernels, evaluation results, baseline times.
+
+Reads and writes text and tables; does not know where `harness` keeps things, judges nothing, believes no number.
+
+    level<L>/<P>_<Name>.py                               a problem: `Model`, `get_inputs`, `get_init_inputs`
+    <any>.parquet                                        the same as a table: code, level, name, problem_id
+    level_<L>_problem_<P>_sample_<S>_kernel.py           one generated kernel of a run
+    eval_results.json                                    {"<P>": {...} or [{...}, ...]}, each with a "sample_id"
+    <hardware>/baseline_*.json                           {"level<L>": {"<P>_<Name>.py": {"mean": milliseconds, ...}}}
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from harness.domain import PROBLEM_SETTINGS, UsageError
+from harness.domain.files import replacing
+from harness.problems.discovery import bound_names
+
+EVAL_RESULTS = "eval_results.json"
+BASELINE_TIMES = "baseline_time_torch.json"
+PARQUET_COLUMNS = ("code", "level", "name", "problem_id")
+UNTIMED = -1.0  # what the format writes where there is no time
+# What the format leaves unsaid, said in a problem that was imported.
+SEMANTICS = """
+
+# KernelBench runs modules as they are constructed, in training mode, and seeds torch for both models.
+TRAINING = True
+SEEDED_CALLS = True
+"""
+_LEVEL_FOLDER = re.compile(r"level(\d{1,6})")
+_SUITE = re.compile(r"_level(\d{1,6})$")
+_PROBLEM_FILE = re.compile(r"(\d{1,9})_(.+)", re.DOTALL)
+_KERNEL_FILE = re.compile(r"level_(\d{1,6})_problem_(\d{1,9})_sample_(\d{1,9})_kernel\.py")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchProblem:
+    """One problem. `name` is the file's, without number and ending: `Square_matrix_multiplication_`."""
+
+    level: int
+    number: int
+    name: str
+    code: str
+
+    @property
+    def stem(self) -> str:
+        return f"{self.number}_{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchKernel:
+    """One generated kernel of a run."""
+
+    level: int
+    number: int
+    sample: int
+    source: str
+
+    @property
+    def file_name(self) -> str:
+        return f"level_{self.level}_problem_{self.number}_sample_{self.sample}_kernel.py"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What somebody else says of one kernel: never a measurement of ours. `speedup` is claimed baseline time over
+    claimed time, None unless both are there."""
+
+    number: int
+    sample: int
+    compiled: bool
+    correct: bool
+    runtime_ms: float | None
+    speedup: float | None
+    hardware: str
+
+
+def read_problems(source: Path) -> tuple[BenchProblem, ...]:
+    """The problems of a folder with level folders, of one level folder, or of a Parquet file; by level and number.
+
+    Raises UsageError for a place without problems, a number that occurs twice in a level, or a name that is no file
+    name."""
+    if source.is_file():
+        found = _read_parquet(source)
+    elif _LEVEL_FOLDER.fullmatch(source.name):
+        found = [*_read_level(source)]
+    else:
+        found = [problem for folder in sorted(source.glob("level*")) for problem in _read_level(folder)]
+    if not found:
+        raise UsageError(f"no problems in {source}: expected level1/1_Name.py and so on, or a Parquet file")
+    places = [(problem.level, problem.number) for problem in found]
+    twice = (
+        next((place for place in places if places.count(place) > 1), None) if len(set(places)) < len(places) else None
+    )
+    if twice:
+        raise UsageError(f"{source} has two problems with number {twice[1]} in level {twice[0]}")
+    return tuple(sorted(found, key=lambda problem: (problem.level, problem.number)))
+
+
+def write_problems(problems: Iterable[BenchProblem], target: Path) -> None:
+    """Writes level folders below `target`, or a Parquet file where its name ends in `.parquet`."""
+    known = sorted(problems, key=lambda problem: (problem.level, problem.number))
+    if target.suffix == ".parquet":
+        _write_parquet(known, target)
+        return
+    for problem in known:
+        write_bytes(target / f"level{problem.level}" / f"{problem.stem}.py", problem.code.encode())
+
+
+def keep_semantics(code: str) -> str:
+    """A problem's code with settings for how the other evaluator runs it. One with settings of ours keeps its own."""
+    try:
+        body = ast.parse(code).body
+    except (SyntaxError, ValueError):
+        return code  # the file says what is wrong when it is read as a problem
+    own = {name for statement in body for name in bound_names(statement)}.intersection(PROBLEM_SETTINGS)
+    return code if own else code + SEMANTICS
+
+
+def drop_semantics(code: str) -> str:
+    return code.removesuffix(SEMANTICS)
+
+
+def split_stem(stem: str) -> tuple[int, str] | None:
+    """(number, name) of a problem's file name without its ending; None if it is not numbered."""
+    match = _PROBLEM_FILE.fullmatch(stem)
+    return (int(match[1]), match[2]) if match and str(int(match[1])) == match[1] else None
+
+
+def name_suite(prefix: str, level: int) -> str:
+    """The suite that holds a level here: levels are scored apart, so each is a suite."""
+    return f"{prefix}_level{level}"
+
+
+def find_level(suite: str) -> int | None:
+    """The level that a suite's name tells; None if it tells none."""
+    match = _SUITE.search(suite)
+    return int(match[1]) if match else None
+
+
+def number_names(names: Iterable[str]) -> dict[str, tuple[int, str]]:
+    """(number, name) for the names of a suite's problems: numbered ones keep their number, others get the next free
+    ones in alphabetical order. Two names with one number are both renumbered but for the first."""
+    numbered: dict[str, tuple[int, str]] = {}
+    taken: set[int] = set()
+    known = sorted(names)
+    for name in known:
+        parts = split_stem(name)
+        if parts is not None and parts[0] not in taken:
+            numbered[name] = parts
+            taken.add(parts[0])
+    free = (number for number in count(1) if number not in taken)
+    return numbered | {name: (next(free), name) for name in known if name not in numbered}
+
+
+def read_kernels(folder: Path) -> tuple[BenchKernel, ...]:
+    """The generated kernels of a run's folder, by level, problem and sample; other files are left alone."""
+    found = []
+    for path in folder.glob("level_*_kernel.py"):
+        match = _KERNEL_FILE.fullmatch(path.name)
+        if match is not None:
+            level, number, sample = map(int, match.groups())
+            found.append(BenchKernel(level=level, number=number, sample=sample, source=_read_text(path)))
+    return tuple(sorted(found, key=lambda kernel: (kernel.level, kernel.number, kernel.sample)))
+
+
+def write_kernels(kernels: Iterable[BenchKernel], folder: Path) -> None:
+    for kernel in kernels:
+        write_bytes(folder / kernel.file_name, kernel.source.encode())
+
+
+def read_json_object(path: Path) -> dict[str, Any]:
+    """A JSON file that holds an object, as it is. Raises UsageError for anything else."""
+    try:
+        record = json.loads(_read_text(path))
+    except ValueError as error:
+        raise UsageError(f"{path} is not JSON: {error}") from error
+    if not isinstance(record, dict):
+        raise UsageError(f"{path} holds a {type(record).__name__}, expected a JSON object")
+    return record
+
+
+def list_claims(results: Mapping[str, Any], baseline: Mapping[str, Any], level: int) -> tuple[Claim, ...]:
+    """What evaluation results say of each kernel, with the speedups that follow from baseline times. An entry that
+    cannot be read as one is left out: it is somebody else's file, and only shown."""
+    times = _read_baseline(baseline.get(f"level{level}"))
+    claims = []
+    for key, value in results.items():
+        for entry in value if isinstance(value, list) else [value]:
+            if isinstance(entry, dict) and key.isdecimal():
+                claims.append(_read_claim(int(key), entry, times.get(int(key))))
+    return tuple(sorted(claims, key=lambda claim: (claim.number, claim.sample)))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Writes a file whole or not at all. Raises UsageError where that cannot be done."""
+    try:
+        with replacing(path) as partial:
+            partial.write_bytes(content)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _read_level(folder: Path) -> Iterator[BenchProblem]:
+    match = _LEVEL_FOLDER.fullmatch(folder.name)
+    if match is None or not folder.is_dir():
+        return
+    for path in folder.glob("*.py"):
+        parts = split_stem(path.stem)
+        if parts is not None:
+            yield BenchProblem(level=int(match[1]), number=parts[0], name=parts[1], code=_read_text(path))
+
+
+def _read_parquet(path: Path) -> list[BenchProblem]:
+    pandas = _import_pandas()
+    try:
+        frame = pandas.read_parquet(path)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot read {path} as Parquet: {error}") from error
+    missing = [name for name in PARQUET_COLUMNS if name not in frame.columns]
+    if missing:
+        raise UsageError(f"{path} lacks the columns {', '.join(missing)}; it has {', '.join(map(str, frame.columns))}")
+    return [_read_record(record, path) for record in frame[list(PARQUET_COLUMNS)].to_dict("records")]
+
+
+def _read_record(record: Mapping[str, Any], path: Path) -> BenchProblem:
+    try:
+        number, level = int(record["problem_id"]), int(record["level"])
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{path}: expected whole numbers as level and problem_id, found {record}") from error
+    name = str(record["name"]).removesuffix(".py")
+    parts = split_stem(name)
+    if parts is not None and parts[0] == number:
+        name = parts[1]
+    return BenchProblem(level=level, number=number, name=name, code=str(record["code"]))
+
+
+def _write_parquet(problems: Sequence[BenchProblem], path: Path) -> None:
+    pandas = _import_pandas()
+    rows = [(problem.code, problem.level, problem.stem, problem.number) for problem in problems]
+    frame = pandas.DataFrame(rows, columns=list(PARQUET_COLUMNS))
+    try:
+        with replacing(path) as partial:
+            frame.to_parquet(partial, index=False)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _import_pandas() -> Any:
+    try:
+        import pandas
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise UsageError(f"Parquet files need pandas and pyarrow ({error}): pip install pyarrow") from error
+    return pandas
+
+
+def _read_text(path: Path) -> str:
+    """The text with its line ends as they are."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {path} as UTF-8 text: {error}") from error
+
+
+def _read_claim(number: int, entry: Mapping[str, Any], baseline_ms: float | None) -> Claim:
+    metadata = entry.get("metadata")
+    runtime_ms = _read_time(entry.get("runtime"))
+    sample = entry.get("sample_id")
+    return Claim(
+        number=number,
+        sample=sample if isinstance(sample, int) else 0,
+        compiled=entry.get("compiled") is True,
+        correct=entry.get("correctness") is True,
+        runtime_ms=runtime_ms,
+        speedup=baseline_ms / runtime_ms if baseline_ms and runtime_ms else None,
+        hardware=str(metadata.get("hardware", "")) if isinstance(metadata, dict) else "",
+    )
+
+
+def _read_baseline(times: Any) -> dict[int, float]:
+    """Mean milliseconds by the number of the problem."""
+    found = {}
+    for name, stats in times.items() if isinstance(times, dict) else ():
+        parts = split_stem(str(name).removesuffix(".py"))
+        mean_ms = _read_time(stats.get("mean")) if isinstance(stats, dict) else None
+        if parts is not None and mean_ms is not None:
+            found[parts[0]] = mean_ms
+    return found
+
+
+def _read_time(value: Any) -> float | None:
+    known = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if known and 0 < value < float("inf") else None

@@ -1,0 +1,336 @@
+"""Evaluates stored samples or one file for a command: what is to be done, progress on stderr, results into the store.
+
+Shared by `harness evaluate`, `harness run` and `harness regress`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from time import sleep
+from typing import TYPE_CHECKING
+
+import typer
+
+from harness.domain import (
+    EMULATED,
+    FILE_RUN,
+    NO_PROMPT,
+    Baseline,
+    Candidate,
+    Evaluation,
+    Language,
+    Outcome,
+    Problem,
+    Sample,
+    SampleKey,
+    Subject,
+    UsageError,
+    WorkloadName,
+)
+from harness.generate.extraction.notes import note_sample
+from harness.pipeline.data_folders import find_suite_folder
+from harness.pipeline.run_problems import find_run_problem
+from harness.problems.discovery import find_problem
+from harness.report.terminal.progress import Step, count_finished, describe_builds, show_steps
+from harness.store.reservations import Reservations
+from harness.store.runs import find_run, load_samples, read_manifest, require_unedited
+
+if TYPE_CHECKING:
+    from harness.executors.local import LocalExecutor, LocalSettings, Task
+    from harness.generate.sampler import Plan
+    from harness.store.results import ResultStore
+
+POLL_S = 0.2  # between two looks at whether another process has ended
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluateOptions:
+    """The options of `harness evaluate` as typed. See `evaluate` for each."""
+
+    device: str = "auto"
+    gpu: str | None = None
+    check_kernels: bool | None = None
+    workload: WorkloadName | None = None  # None: full, or what the emulated device can do
+    baseline: Baseline = "eager"
+    again: bool = False
+    measure_time: bool = True
+    allow_load: bool = False
+    call_timeout_s: float = 60.0
+    load_timeout_s: float = 120.0
+    reference_timeout_s: float = 600.0
+    build_timeout_s: float = 600.0
+    architecture: str | None = None
+    jobs: int | None = None
+    confinement: str = "auto"
+    results_dir: Path = Path("results")
+    generated_dir: Path = Path("generated")
+    problems_dir: Path | None = None
+    cache_dir: Path | None = None
+    cache_size: str | None = None  # None: as HARNESS_CACHE_SIZE says
+
+
+@dataclass(slots=True, kw_only=True)
+class EvaluationReport:
+    """What one command did. `evaluations` are the new ones with their ids, `skipped` were there already,
+    `elsewhere` were made by another process meanwhile."""
+
+    evaluations: list[tuple[int, Evaluation]] = field(default_factory=list)
+    skipped: list[int] = field(default_factory=list)
+    elsewhere: list[int] = field(default_factory=list)
+    without_workload: list[str] = field(default_factory=list)
+
+    def count(self, outcome: Outcome) -> int:
+        return sum(evaluation.outcome is outcome for _, evaluation in self.evaluations)
+
+
+def evaluate_tasks(tasks: Sequence[Task], options: EvaluateOptions) -> EvaluationReport:
+    """Judges what has not been judged yet and records each verdict the moment it is there; rewrites the CSV files.
+
+    Raises HarnessError; KeyboardInterrupt on Ctrl-C. What was recorded before either stays, and is in the CSV files.
+    """
+    from harness.executors.local import LocalExecutor
+    from harness.report.export.csv_files import write_csvs
+    from harness.store.results import ResultStore
+
+    report = EvaluationReport()
+    with ResultStore.open(options.results_dir) as store, LocalExecutor(_local_settings(options)) as executor:
+        try:
+            wanted = list(_choose_wanted(tasks, options, executor, store, report))
+            _run(executor, wanted, options, store, report)
+        finally:
+            write_csvs(store, options.results_dir, generated_dir=options.generated_dir)
+    return report
+
+
+def sample_tasks(runs: Iterable[str], options: EvaluateOptions) -> list[Task]:
+    """One task per stored sample of the named runs. Raises UsageError for an unknown run or problem."""
+    tasks = []
+    for run in runs:
+        run_dir = find_run(options.generated_dir, run)
+        manifest = read_manifest(run_dir)
+        problems: dict[str, Problem] = {}
+        for sample in load_samples(run_dir):
+            require_unedited(run_dir, sample)
+            name = sample.key.problem
+            if name not in problems:
+                problems[name] = find_run_problem(run_dir, manifest, name, options.problems_dir)
+            tasks.append(_make_task(sample, problems[name], options))
+    return tasks
+
+
+def check_plan(plan: Plan, options: EvaluateOptions) -> None:
+    """Raises what would keep the plan's candidates from being evaluated here: a device that is not there, a workload
+    that every problem lacks, a reference that does not load. Some that lack the workload are named on stderr."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    from harness.executors.local import LocalExecutor
+    from harness.problems.loading import load_problem
+
+    with LocalExecutor(_local_settings(options)) as executor:
+        device = executor.device_name(plan.manifest.language)
+    lacking = []
+    for problem in plan.problems:
+        workload = _choose_workload(problem, device, options)
+        provided = _provide_workload(problem, workload)
+        if provided is None:
+            lacking.append(problem.name)
+        else:
+            load_problem(provided, workload)
+    if len(lacking) == len(plan.problems):
+        raise UsageError(describe_lacking_workload(", ".join(lacking), options.workload))
+    if lacking:
+        typer.echo(f"{', '.join(lacking)}: no {options.workload or 'reduced'} workload, not evaluated here", err=True)
+
+
+def describe_lacking_workload(problem: str, asked: WorkloadName | None) -> str:
+    how = f"write {asked.upper()} = {{...}} into its file" if asked else "none could be cut"
+    return f"{problem} has no {asked or 'reduced'} workload: {how}"
+
+
+def file_task(file: Path, problem: str, language: Language, suite: str, options: EvaluateOptions) -> Task:
+    """A task for a program in a file that no run produced."""
+    try:
+        source = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the candidate {file}: {error}") from error
+    found = find_problem(problem, find_suite_folder(suite, options.problems_dir))
+    sample = Sample(
+        key=SampleKey(run=FILE_RUN, problem=found.name, sample=0),
+        model=file.name,
+        prompt=NO_PROMPT,
+        suite=found.suite,
+        language=language,
+        completion=None,
+        candidate=Candidate(source=source, language=language, rule="file"),
+    )
+    return _make_task(sample, found, options)
+
+
+def guess_language(source: str) -> Language:
+    """cuda if the program passes CUDA sources or defines a kernel, otherwise cpp."""
+    return "cuda" if "__global__" in source or "cuda_sources" in source else "cpp"
+
+
+def _make_task(sample: Sample, problem: Problem, options: EvaluateOptions) -> Task:
+    from harness.executors.local import NO_DEVICE, Task
+
+    subject = Subject(
+        run=sample.key.run,
+        sample=sample.key.sample,
+        turn=sample.key.turn,
+        model=sample.model,
+        prompt=sample.prompt,
+        suite=sample.suite,
+        problem=problem.name,
+        problem_digest=problem.digest,
+        candidate_digest=sample.candidate.digest if sample.candidate else "",
+        language=sample.language,
+        device=NO_DEVICE,
+        workload=options.workload or "full",
+        baseline=options.baseline,
+    )
+    return Task(subject=subject, problem=problem, candidate=sample.candidate, notes=note_sample(sample))
+
+
+def _choose_wanted(
+    tasks: Sequence[Task],
+    options: EvaluateOptions,
+    executor: LocalExecutor,
+    store: ResultStore,
+    report: EvaluationReport,
+) -> Iterator[Task]:
+    """What is to be judged: not what has a verdict already, nor what has no such workload."""
+    from dataclasses import replace
+
+    for task in tasks:
+        device = executor.device_name(task.subject.language)
+        workload = _choose_workload(task.problem, device, options)
+        problem = _provide_workload(task.problem, workload)
+        if problem is None:
+            report.without_workload.append(task.problem.name)
+            continue
+        subject = replace(task.subject, device=device, workload=workload)
+        stored = None if options.again else _find_verdict(subject, executor, store)
+        if stored is not None:
+            report.skipped.append(stored)
+            continue
+        yield replace(task, subject=subject, problem=problem)
+
+
+def _choose_workload(problem: Problem, device: str, options: EvaluateOptions) -> WorkloadName:
+    """What was asked for, or else what is scored; on the emulated device the most that it can do."""
+    if options.workload is not None or device != EMULATED:
+        return options.workload or "full"
+    return "small" if problem.workload("small") is not None else "reduced"
+
+
+@cache
+def _provide_workload(problem: Problem, workload: WorkloadName) -> Problem | None:
+    """The problem, cut down if that is what is wanted. None: it has no such workload."""
+    if workload != "reduced":
+        return problem if problem.workload(workload) is not None else None
+    from harness.problems.shrink import EMULATED_BUDGET, reduce_problem
+
+    return reduce_problem(problem, EMULATED_BUDGET)
+
+
+def _find_verdict(subject: Subject, executor: LocalExecutor, store: ResultStore) -> int | None:
+    """The number of a stored verdict that need not be made again."""
+    stored = store.find(subject)
+    if stored is None or not _still_holds(stored.evaluation, executor.emulated_gpu(subject.language)):
+        return None
+    return stored.id
+
+
+def _still_holds(evaluation: Evaluation, emulated_gpu: str) -> bool:
+    """Whether a stored verdict need not be made again: on the emulated device, only one about the same GPU."""
+    known = dict(evaluation.environment).get("emulated_gpu", "")
+    return evaluation.outcome is not Outcome.HARNESS_ERROR and known == emulated_gpu
+
+
+def _run(
+    executor: LocalExecutor,
+    tasks: Sequence[Task],
+    options: EvaluateOptions,
+    store: ResultStore,
+    report: EvaluationReport,
+) -> None:
+    """Judges the tasks, those that another process is at last: one of them that ends without a verdict is ours."""
+    if not tasks:
+        return
+    with Reservations(options.results_dir) as reservations, _show_progress(len(tasks), executor) as (advance, say):
+        say_once = cache(say)
+
+        def take(stage: str, task: Task, evaluation: Evaluation | None) -> None:
+            if evaluation is not None:
+                source = task.candidate.source if task.candidate else None
+                report.evaluations.append((store.record(evaluation, source), evaluation))
+            advance(stage, report)
+
+        @contextmanager
+        def reserve(task: Task) -> Iterator[bool]:
+            with reservations.hold(task.subject, executor.emulated_gpu(task.subject.language)) as reserved:
+                if not reserved:
+                    say_once("another process evaluates some of these candidates: this one helps with the others")
+                yield options.again or (reserved and _find_verdict(task.subject, executor, store) is None)
+
+        left = executor.run(tasks, take, reserve)
+        while left:
+            found = {id(task): _find_verdict(task.subject, executor, store) for task in left}
+            report.elsewhere.extend(number for number in found.values() if number is not None)
+            left = [task for task in left if found[id(task)] is None]
+            if left:
+                sleep(POLL_S)
+                left = executor.run(left, take, reserve)
+
+
+@contextmanager
+def _show_progress(
+    total: int, executor: LocalExecutor
+) -> Iterator[tuple[Callable[[str, EvaluationReport], None], Callable[[str], None]]]:
+    """The progress of building and judging on stderr; gives what advances it, and what prints a line beside it."""
+    build = Step(total=total, note=describe_builds({}, total))
+    judge = Step(total=total, note=f"0 of {total}")
+    with show_steps(build, judge) as (refresh, say):
+
+        def advance(stage: str, report: EvaluationReport) -> None:
+            done = len(report.evaluations)
+            if build.done < total:  # later on, what is found in the cache was built just now
+                ready, counts = max(build.done + (stage == "build"), done), executor.build_counts
+                build.advance(done=ready, worked=count_finished(counts), note=describe_builds(counts, total - ready))
+            if not judge.done:
+                judge.began_s = build.advanced_s
+            judge.advance(done=done, worked=done, note=f"{done} of {total}, {report.count(Outcome.CORRECT)} correct")
+            refresh()
+
+        yield advance, say
+
+
+def _local_settings(options: EvaluateOptions) -> LocalSettings:
+    from harness.builder.cache import read_cache_size
+    from harness.evaluation.evaluator import JudgeSettings
+    from harness.evaluation.timing.paired import TimingPlan
+    from harness.executors.local import LocalSettings
+    from harness.sandbox.model_session import TimeLimits
+
+    limits = TimeLimits(
+        start_s=options.load_timeout_s, construct_s=options.load_timeout_s, call_s=options.call_timeout_s
+    )
+    plan = TimingPlan(allow_load=options.allow_load)
+    return LocalSettings(
+        device=options.device,
+        gpu=options.gpu,
+        check_kernels=options.check_kernels,
+        architecture=options.architecture,
+        jobs=options.jobs,
+        cache=options.cache_dir,
+        confinement=options.confinement,
+        build_timeout_s=options.build_timeout_s,
+        reference_timeout_s=options.reference_timeout_s,
+        max_cache_bytes=read_cache_size(options.cache_size or os.environ.get("HARNESS_CACHE_SIZE")),
+        judge=JudgeSettings(limits=limits, plan=plan, measure_time=options.measure_time),
+    )

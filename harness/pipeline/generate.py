@@ -1,0 +1,234 @@
+"""Generates one run for a command: settings from options, progress on stderr, what became of every sample."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import typer
+
+import harness
+from harness.domain import Language, SampleKey, UsageError
+from harness.generate.planning import GenerationSettings, find_problems, make_plan, render_prompts
+from harness.generate.providers.base import Provider, RecordedProvider, name_recorded_model
+from harness.generate.sampler import DrawOutcome, Plan, SessionReport, draw_samples, start_report
+from harness.pipeline.data_folders import find_folder, find_suite_folder
+from harness.store.runs import discard_empty_run, hold_run, write_manifest, write_reference
+
+ProviderName = Literal["openai", "recorded"]
+_LISTED_FAILURES = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerateOptions:
+    """The options of `harness generate` as typed; folders that are None are looked for. See `generate` for each."""
+
+    suite: str = "core"
+    problems: tuple[str, ...] = ()
+    model: str | None = None
+    base_url: str | None = None
+    provider: ProviderName = "openai"
+    recording: Path | None = None
+    samples: int = 1
+    temperature: float | None = None
+    max_tokens: int | None = None
+    language: Language = "cuda"
+    prompt: str = "plain"
+    gpu: str | None = None
+    run: str | None = None
+    concurrency: int = 16
+    timeout_s: float = 1200.0
+    max_wait_s: float = 600.0
+    generated_dir: Path = Path("generated")
+    problems_dir: Path | None = None
+    prompts_dir: Path | None = None
+    results_dir: Path | None = None  # None: the run is not evaluated by the same command
+
+
+def check_files(plan: Plan) -> None:
+    """Executes the problems that were given as files: one that does not load cannot be evaluated. Raises ProblemError.
+
+    Those of a suite are checked with `harness problems check`.
+    """
+    for problem in plan.problems:
+        if plan.manifest.find_file(problem.name):
+            from harness.problems.loading import load_problem
+
+            load_problem(problem, "full")
+
+
+def generate_run(options: GenerateOptions, check: Callable[[Plan], None] = check_files) -> SessionReport:
+    """Generates one run with a progress bar on stderr; what it returns says what became of every sample.
+
+    `check` raises what keeps the plan from being of use, before anything is asked or written.
+    Raises HarnessError; KeyboardInterrupt on Ctrl-C. What was stored before either stays.
+    """
+    recording = _find_recording(options)
+    settings = _make_settings(options, recording)
+    if recording is not None:
+        replay = RecordedProvider(recording, options.language)
+        plan = _plan(settings)
+        kept = _choose_recorded(plan, replay)
+        if not options.problems:  # what was asked for by name stays, and is reported as not recorded
+            plan = _plan(replace(settings, problems=kept))
+        check(plan)
+        return _draw(plan, lambda: replay, options)
+
+    from harness.generate.providers.openai_compatible import open_endpoint, read_endpoint_settings
+
+    endpoint = read_endpoint_settings(
+        os.environ,
+        base_url=options.base_url,
+        concurrency=options.concurrency,
+        timeout_s=options.timeout_s,
+        max_wait_s=options.max_wait_s,
+    )
+    plan = _plan(settings)
+    check(plan)
+    return _draw(plan, lambda: open_endpoint(endpoint), options)
+
+
+def _plan(settings: GenerationSettings) -> Plan:
+    return make_plan(settings, now=_read_clock(), harness_version=harness.__version__)
+
+
+def _choose_recorded(plan: Plan, replay: RecordedProvider) -> tuple[str, ...]:
+    """The problems of the plan that the recording has something of. UsageError if there is none."""
+    keys = plan.list_keys()
+    recorded = {key.problem for key in keys if replay.can_answer(key)}
+    if not recorded:
+        raise UsageError(
+            f"{replay.folder} holds none of the {len(keys)} samples asked for, such as "
+            f"{keys[0].problem}/{keys[0].sample}: choose other problems, another --language or another --recording"
+        )
+    return tuple(name for name in plan.manifest.problems if name in recorded)
+
+
+def _draw(plan: Plan, open_provider: Callable[[], Provider], options: GenerateOptions) -> SessionReport:
+    with hold_run(plan.run_dir):
+        try:
+            manifest = write_manifest(plan.run_dir, plan.manifest)
+            for problem in plan.problems:
+                if manifest.find_file(problem.name):
+                    write_reference(plan.run_dir, problem.name, problem.source)
+            return asyncio.run(_draw_with_progress(plan, open_provider, options.concurrency))
+        finally:
+            discard_empty_run(plan.run_dir)
+
+
+async def _draw_with_progress(plan: Plan, open_provider: Callable[[], Provider], concurrency: int) -> SessionReport:
+    provider = open_provider()
+    try:
+        report, wanted = start_report(plan, provider)
+        with _show_progress(report, len(wanted)) as notify:
+            await draw_samples(
+                plan, provider, report, wanted, concurrency=concurrency, read_clock=_read_clock, notify=notify
+            )
+        return report
+    finally:
+        await provider.close()
+
+
+@contextmanager
+def _show_progress(report: SessionReport, wanted: int) -> Iterator[Callable[[SampleKey, DrawOutcome], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True, highlight=False)
+    there = f" ({report.already_there} of {report.planned} already there)" if report.already_there else ""
+    console.print(f"generating run {report.run}{there}", soft_wrap=True, markup=False)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=wanted == 0) as progress:
+        task = progress.add_task("completions", total=wanted)
+        yield lambda key, outcome: progress.advance(task)
+
+
+def _find_recording(options: GenerateOptions) -> Path | None:
+    if options.provider == "openai":
+        return None
+    if options.recording is not None:
+        return options.recording
+    return find_folder("recordings", None, option="--recording") / "demo"
+
+
+def _make_settings(options: GenerateOptions, recording: Path | None) -> GenerationSettings:
+    model = options.model or (name_recorded_model(recording, options.language) if recording else None)
+    if model is None:
+        raise UsageError("no model: name one with --model, or replay stored completions with --provider recorded")
+    return GenerationSettings(
+        suite_dir=find_suite_folder(options.suite, options.problems_dir),
+        prompts_dir=find_folder("prompts", options.prompts_dir, option="--prompts-dir"),
+        generated_dir=options.generated_dir,
+        model=model,
+        provider=options.provider,
+        problems=options.problems,
+        base_url=options.base_url if recording is None else None,
+        samples=options.samples,
+        temperature=options.temperature,
+        max_tokens=options.max_tokens,
+        language=options.language,
+        prompt=options.prompt,
+        gpu=options.gpu,
+        run=options.run,
+        results_dir=options.results_dir,
+    )
+
+
+def _read_clock() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def print_dry_run(options: GenerateOptions, *, as_json: bool = False) -> None:
+    """Prints the exact prompt of every problem asked for. Needs neither a model, nor a key, nor the network."""
+    settings = _make_settings(replace(options, model=options.model or "none"), None)
+    prompts = render_prompts(settings, find_problems(settings))
+    if as_json:
+        typer.echo(json.dumps([asdict(prompt) for prompt in prompts]))
+        return
+    for prompt in prompts:
+        if len(prompts) > 1:
+            typer.echo(f"===== {prompt.problem} =====")
+        typer.echo(prompt.text, nl=False)
+
+
+def describe_report(report: SessionReport) -> dict[str, Any]:
+    """The report as one JSON record."""
+    return {
+        "run": report.run,
+        "folder": str(report.run_dir),
+        "planned": report.planned,
+        "already_there": report.already_there,
+        "stored": report.stored,
+        "without_code": report.without_code,
+        "truncated": report.truncated,
+        "unrecorded": [f"{key.problem}/{key.sample}" for key in report.unrecorded],
+        "failed": [
+            {"problem": failure.key.problem, "sample": failure.key.sample, "message": failure.message}
+            for failure in report.failed
+        ],
+    }
+
+
+def print_notes(report: SessionReport) -> None:
+    """Says on stderr what did not come: whole answers, samples without a recording, samples that failed."""
+    if report.truncated:
+        typer.echo(
+            f"{report.truncated} of {report.stored} answers were cut off by the token limit before they held a whole "
+            "program: raise --max-tokens",
+            err=True,
+        )
+    if report.unrecorded:
+        names = [f"{key.problem}/{key.sample}" for key in report.unrecorded]
+        shown = ", ".join(names[:_LISTED_FAILURES]) + (", ..." if len(names) > _LISTED_FAILURES else "")
+        typer.echo(f"skipped, not in the recording: {shown}", err=True)
+    for failure in report.failed[:_LISTED_FAILURES]:
+        typer.echo(f"failed: {failure.key.problem}/{failure.key.sample}: {failure.message}", err=True)
+    if len(report.failed) > _LISTED_FAILURES:
+        typer.echo(f"... and {len(report.failed) - _LISTED_FAILURES} more failed", err=True)

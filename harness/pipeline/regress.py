@@ -1,0 +1,301 @@
+"""Makes the evaluations that `harness regress` compares: chooses what is stored, judges it again in rounds.
+
+Every round goes through all candidates that still need an evaluation, so that those of one candidate lie apart in time.
+The first is made with the stored seed, the others with fresh ones. They are kept in a folder of their own beside the
+results, since what is compared with must not change by comparing; with `update` they are the new results.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.analysis.change_detection import Change, ChangeKind, GateRule, judge_change, needs_more
+from harness.domain import (
+    FILE_RUN,
+    TRUNCATED,
+    Baseline,
+    Candidate,
+    Evaluation,
+    HarnessError,
+    Outcome,
+    SampleKey,
+    Subject,
+    UsageError,
+    WorkloadName,
+)
+from harness.store.pins import Pin, read_pins
+
+if TYPE_CHECKING:
+    from harness.executors.local import Task
+    from harness.pipeline.evaluate import EvaluateOptions
+    from harness.store.results import ResultFilter, ResultRow, ResultStore, StoredEvaluation
+
+REGRESS_FOLDER = "regress"
+NO_DEVICE = "none"
+_Setting = tuple[str, WorkloadName, Baseline, str | None]
+# What must be alike for stored evaluations to be repeats of one measurement.
+_VOLATILE = ("seed", "sm_clock_mhz", "memory_clock_mhz")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What is to be judged again: everything that is stored, narrowed by each field that is set. `where` is a filter
+    for each run that was named, or one; `since` an ISO date."""
+
+    where: tuple[ResultFilter, ...]
+    pins: Path | None = None
+    since: str | None = None
+    best: bool = False
+    last: int | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Case:
+    """One stored candidate on its way through the rounds. `before`: the evaluation compared with, and earlier ones made
+    under the same conditions before it."""
+
+    id: int
+    before: tuple[Evaluation, ...]
+    after: list[Evaluation] = field(default_factory=list)
+    task: Task | None = None
+    obstacle: str = ""
+
+    @property
+    def subject(self) -> Subject:
+        return self.before[-1].subject
+
+
+def regress_stored(
+    selection: Selection, options: EvaluateOptions, rule: GateRule, *, extraction: bool, update: bool
+) -> list[Change]:
+    """One change per chosen evaluation, and one per sample whose completion gives another program now."""
+    from harness.store.results import ResultStore
+
+    with ResultStore.open(options.results_dir, read_only=True) as store:
+        rows = choose_rows(store, selection)
+        cases = [_open_case(store, row, options, rule) for row in rows]
+    changes = check_extraction(rows, options.generated_dir) if extraction else []
+    if not update:
+        options = replace(options, results_dir=options.results_dir / REGRESS_FOLDER)
+    _judge_in_rounds(cases, options, rule, fully=update)
+    return [*changes, *(_conclude(case, rule) for case in cases)]
+
+
+def choose_rows(store: ResultStore, selection: Selection) -> list[ResultRow]:
+    """The latest evaluations that the selection names, in the order in which they were made. Raises UsageError for a
+    pin or a run that nothing is stored of."""
+    found = {row.id: row for where in selection.where for row in store.rows(where)}
+    for where in selection.where:
+        if where.run is not None and not store.count(where):
+            raise UsageError(f"nothing of run {where.run!r} is stored in {store.path}; `harness results` lists it")
+    rows = [found[number] for number in sorted(found)]
+    if selection.pins is not None:
+        rows = _choose_pinned(store, rows, read_pins(selection.pins), selection.pins)
+    if selection.since is not None:
+        rows = [row for row in rows if row.started_at >= selection.since]
+    if selection.best:
+        rows = _choose_best(rows)
+    return rows[-selection.last :] if selection.last else rows
+
+
+def _choose_pinned(store: ResultStore, rows: Sequence[ResultRow], pins: Iterable[Pin], path: Path) -> list[ResultRow]:
+    """A pinned number may be that of an evaluation that was made again later: it stays what is compared with."""
+    from harness.store.results import ResultFilter
+
+    latest, every = {row.id: row for row in rows}, None
+    chosen: dict[int, ResultRow] = {}
+    for pin in pins:
+        if pin.sample is not None:
+            key = pin.sample
+            where = ResultFilter(run=key.run, problem=key.problem, sample=key.sample, turn=key.turn)
+            matches = [row for row in store.rows(where) if row.id in latest]
+        elif pin.evaluation in latest:
+            matches = [latest[pin.evaluation]]
+        else:
+            every = every or {row.id: row for row in store.rows(history=True)}
+            matches = [every[pin.evaluation]] if pin.evaluation in every else []
+        if not matches:
+            raise UsageError(f"{path}, line {pin.line}: no evaluation of {pin} is stored in {store.path}")
+        chosen |= {row.id: row for row in matches}
+    return [chosen[number] for number in sorted(chosen)]
+
+
+def _choose_best(rows: Iterable[ResultRow]) -> list[ResultRow]:
+    """The fastest correct candidate of each problem on each device, workload and baseline."""
+    best: dict[tuple[str, ...], ResultRow] = {}
+    for row in rows:
+        if row.outcome != Outcome.CORRECT:
+            continue
+        place = (row.suite, row.problem, row.language, row.device, row.workload, row.baseline)
+        if place not in best or (row.speedup or 0.0) > (best[place].speedup or 0.0):
+            best[place] = row
+    return sorted(best.values(), key=lambda row: row.id)
+
+
+def _open_case(store: ResultStore, row: ResultRow, options: EvaluateOptions, rule: GateRule) -> Case:
+    stored = store.get(row.id)
+    if stored is None:
+        raise UsageError(f"evaluation {row.id} is no longer stored in {store.path}")
+    before = find_repeats(store, stored, rule.most)
+    if not options.measure_time:  # only verdicts are compared
+        before = tuple(replace(one, timing=None) for one in before)
+    case = Case(id=row.id, before=before)
+    try:
+        case.task = _make_task(stored, store.source(stored.evaluation.subject.candidate_digest), options)
+    except HarnessError as error:
+        case.obstacle = str(error)
+    if case.task and case.task.problem.digest != stored.evaluation.subject.problem_digest:
+        case.task, case.obstacle = None, "other problem version"
+    return case
+
+
+def find_repeats(store: ResultStore, stored: StoredEvaluation, most: int) -> tuple[Evaluation, ...]:
+    """The evaluation, and those right before it that differ in nothing that matters. The last one is it."""
+    from harness.store.results import ResultFilter
+
+    subject, conditions = stored.evaluation.subject, _conditions_of(stored.evaluation)
+    where = ResultFilter(run=subject.run, problem=subject.problem, sample=subject.sample, turn=subject.turn)
+    earlier = [one for one in store.load_all(where, history=True) if one.id < stored.id]
+    group = [stored.evaluation]
+    for one in reversed(earlier):
+        if one.evaluation.subject != subject:
+            continue
+        if len(group) == most or _conditions_of(one.evaluation) != conditions:
+            break
+        group.append(one.evaluation)
+    return tuple(reversed(group))
+
+
+def _conditions_of(evaluation: Evaluation) -> tuple[Outcome, dict[str, str]]:
+    facts = {name: value for name, value in evaluation.environment if name not in _VOLATILE}
+    return evaluation.outcome, facts
+
+
+def _make_task(stored: StoredEvaluation, source: str | None, options: EvaluateOptions) -> Task:
+    """The stored candidate on today's version of its problem, with the stored seed."""
+    from harness.executors.local import Task
+    from harness.generate.extraction.notes import EXTRACTION
+    from harness.pipeline.run_problems import find_judged_problem
+
+    subject = stored.evaluation.subject
+    if source is None and subject.candidate_digest:
+        raise UsageError(f"the source of candidate {subject.candidate_digest} is not stored")
+    candidate = None if source is None else Candidate(source=source, language=subject.language, rule="stored")
+    if candidate is not None and candidate.digest != subject.candidate_digest:
+        raise UsageError(f"the stored source of candidate {subject.candidate_digest} was edited: evaluate it again")
+    problem = find_judged_problem(subject, options.generated_dir, options.problems_dir)
+    if subject.workload != "reduced" and problem.workload(subject.workload) is None:
+        raise UsageError(f"the problem has no {subject.workload} workload any more")
+    seed = dict(stored.evaluation.environment).get("seed", "")
+    return Task(
+        subject=replace(subject, problem_digest=problem.digest),
+        problem=problem,
+        candidate=candidate,
+        seed=int(seed) if seed.isdecimal() else None,
+        notes=tuple(one for one in stored.evaluation.findings if one.check in (EXTRACTION, TRUNCATED)),
+    )
+
+
+def check_extraction(rows: Sequence[ResultRow], generated_dir: Path) -> list[Change]:
+    """The samples of these evaluations whose stored completion gives another program now. What was deleted from
+    generated/ cannot be looked at. Without the parser of Markdown there is nothing to guard here."""
+    if importlib.util.find_spec("markdown_it") is None:
+        return []
+    from harness.generate.extraction.stored import reextract
+    from harness.store.runs import has_sample, load_sample, locate_run
+
+    changes = []
+    latest = {(row.run, row.problem, row.sample, row.turn): row for row in rows if row.run and row.run != FILE_RUN}
+    for (run, problem, sample, turn), row in latest.items():
+        key = SampleKey(run=run, problem=problem, sample=sample, turn=turn)
+        try:
+            run_dir = locate_run(generated_dir, run)
+            found = [load_sample(run_dir, key)] if has_sample(run_dir, key) else []
+        except HarnessError as error:
+            changes.append(_tell_extraction(row, "not_comparable", f"its files are damaged: {error}"))
+            continue
+        for change in reextract(found):
+            if change.kind != "rule":
+                kind: ChangeKind = "fixed" if change.kind == "found" else "broken"
+                changes.append(_tell_extraction(row, kind, f"extraction: {change.reason}"))
+    return changes
+
+
+def _tell_extraction(row: ResultRow, kind: ChangeKind, reason: str) -> Change:
+    from harness.store.results import ResultRow
+
+    fields = {name: getattr(row, name) for name in Subject.__dataclass_fields__ if name in ResultRow._fields}
+    subject = Subject(**fields, problem_digest="", candidate_digest=row.candidate)
+    return Change(subject=subject, kind=kind, reason=reason, stored=row.id)
+
+
+def _judge_in_rounds(cases: Sequence[Case], options: EvaluateOptions, rule: GateRule, *, fully: bool) -> None:
+    """`fully`: as many evaluations as there may be, of whatever is correct."""
+    for number in range(rule.most):
+        waiting = [case for case in cases if case.task and _wants_more(case, rule, fully=fully)]
+        groups: dict[_Setting, list[Case]] = {}
+        for case in waiting:
+            groups.setdefault(_setting_of(case), []).append(case)
+        for setting, group in groups.items():
+            _judge_group(setting, group, options, with_stored_seed=number == 0)
+
+
+def _wants_more(case: Case, rule: GateRule, *, fully: bool) -> bool:
+    if needs_more(case.before, case.after, rule):
+        return True
+    return fully and case.after[-1].timing is not None and len(case.after) < rule.most
+
+
+def _judge_group(setting: _Setting, group: Sequence[Case], options: EvaluateOptions, *, with_stored_seed: bool) -> None:
+    from harness.pipeline.evaluate import evaluate_tasks
+
+    device, workload, baseline, gpu = setting
+    options = replace(options, device=device, workload=workload, baseline=baseline, again=True)
+    options = replace(options, gpu=options.gpu or gpu)
+    tasks = [case.task for case in group if case.task]
+    report = evaluate_tasks([task if with_stored_seed else replace(task, seed=None) for task in tasks], options)
+    found = {_identify(evaluation.subject): evaluation for _, evaluation in report.evaluations}
+    for case in group:
+        evaluation = found.get(_identify(case.subject))
+        if evaluation is None:
+            case.task, case.obstacle = None, f"the problem has no {workload} workload any more"
+        else:
+            case.after.append(evaluation)
+
+
+def _setting_of(case: Case) -> _Setting:
+    """What one call of the judge is made with."""
+    subject = case.subject
+    gpu = dict(case.before[-1].environment).get("emulated_gpu")
+    return find_device(subject), subject.workload, subject.baseline, gpu
+
+
+def find_device(subject: Subject) -> str:
+    """The stored device. Where this machine has no such one, or there was none, a CUDA candidate is given the CPU: that
+    is no device for it, so it is built and no more, which can be compared even then."""
+    if subject.language != "cuda":
+        return "auto" if subject.device == NO_DEVICE else subject.device
+    if not subject.device.startswith("cuda"):
+        return "cpu" if subject.device == NO_DEVICE else subject.device
+    import torch
+
+    index = int(subject.device.partition(":")[2] or 0)
+    return subject.device if index < torch.cuda.device_count() else "cpu"
+
+
+def _identify(subject: Subject) -> tuple[str | int, ...]:
+    """What stays the same between two evaluations of one candidate, whatever the device and the problem's version."""
+    return subject.run, subject.sample, subject.turn, subject.problem, subject.candidate_digest, subject.language
+
+
+def _conclude(case: Case, rule: GateRule) -> Change:
+    if case.obstacle:
+        before = case.before[-1]
+        return Change(
+            subject=before.subject, kind="not_comparable", reason=case.obstacle, before=before.outcome, stored=case.id
+        )
+    return replace(judge_change(case.before, case.after, rule), stored=case.id)

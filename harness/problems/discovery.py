@@ -1,0 +1,255 @@
+"""Finds problem files and reads what they say about themselves, without executing them and without torch.
+
+A problem is any Python file with `Model`, `get_inputs` and `get_init_inputs`. It may also say, as literals at module
+level: `SMALL = {"batch_size": 4}` (sizes replaced in the small workload), `TAGS = ("conv",)`, `ALLOW_TF32 = False`,
+`TOLERANCE = {"factor": 8.0, "atol": None, "rtol": None}`, `DISTRIBUTIONS = ("as_given", "normal")`, and the flags
+`DETERMINISTIC`, `TRAINING`, `SEEDED_CALLS`, `DYNAMIC_SHAPES`, `DYNAMIC_WEIGHTS` (see `harness.domain.Problem`). A
+suite's folder may hold a `suite.toml` with `requires_kernel = true`.
+Running the file is `harness.problems.loading`'s part.
+"""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from harness.domain import (
+    PROBLEM_FLAGS,
+    PROBLEM_SETTINGS,
+    Problem,
+    ProblemError,
+    Tolerance,
+    UsageError,
+    Workload,
+)
+
+DISTRIBUTION_NAMES = (
+    "as_given",
+    "normal",
+    "uniform",
+    "large",
+    "tiny",
+    "zeros",
+    "ties",
+    "alternating",
+    "integers",
+    "padded",
+)
+REQUIRED_NAMES = ("Model", "get_inputs", "get_init_inputs")
+
+
+def find_suite(suite_dir: Path) -> tuple[Problem, ...]:
+    """Every problem of a suite, sorted by file name. The suite is called like its folder."""
+    return tuple(read_problem(path, suite_dir.name) for path in list_files(suite_dir))
+
+
+def list_files(suite_dir: Path) -> tuple[Path, ...]:
+    """The problem files of a suite, sorted; those that begin with an underscore are none. UsageError without any."""
+    if not suite_dir.is_dir():
+        siblings = [path.name for path in suite_dir.parent.glob("*") if path.is_dir()]
+        hint = _suggest(suite_dir.name, siblings)
+        raise UsageError(f"no suite {suite_dir.name!r}: there is no folder {suite_dir}.{hint}")
+    paths = sorted(path for path in suite_dir.glob("*.py") if not path.name.startswith("_"))
+    if not paths:
+        raise UsageError(f"no problems in {suite_dir}: expected *.py files with {', '.join(REQUIRED_NAMES)}")
+    return tuple(paths)
+
+
+def find_problem(name_or_path: str, suite_dir: Path) -> Problem:
+    """The problem of that name in the suite, or the one in the reference file at that path."""
+    named = suite_dir / f"{name_or_path}.py"
+    if _looks_like_a_name(name_or_path) and named.is_file():
+        return read_problem(named, suite_dir.name)
+    path = Path(name_or_path)
+    if path.is_file():
+        return read_problem(path, path.resolve().parent.name)
+    if not _looks_like_a_name(name_or_path):
+        raise UsageError(f"no reference file at {path}: give the path of a Python file, or a problem's name")
+    raise UsageError(_describe_unknown(name_or_path, suite_dir))
+
+
+def read_problem(path: Path, suite: str) -> Problem:
+    """Reads one file's text and its module-level literals; raises ProblemError for a file that cannot be a problem."""
+    source = _read_source(path)
+    tree = parse_source(source, str(path))
+    settings = _read_settings(tree, path)
+    _require_names(tree, path)
+    small = _read_small(settings, tree, path)
+    return Problem(
+        name=path.stem,
+        suite=suite,
+        source=source,
+        workloads=(Workload(name="full"), *small),
+        tolerance=_read_tolerance(settings, path),
+        tags=_read_words(settings, "TAGS", path),
+        distributions=_read_distributions(settings, path),
+        summary=_first_line(ast.get_docstring(tree)),
+        requires_kernel=_read_suite(path.parent),
+        path=str(path.parent.resolve() / path.name),
+        **{name.lower(): _read_flag(settings, name, path) for name in PROBLEM_FLAGS},
+    )
+
+
+def parse_source(source: str, where: str) -> ast.Module:
+    """The syntax tree of a problem's source; `where` names it in the error."""
+    try:
+        return ast.parse(source, filename=where)
+    except (SyntaxError, ValueError) as error:
+        line, reason = getattr(error, "lineno", None) or "?", getattr(error, "msg", error)
+        raise ProblemError(f"{where}, line {line}: expected Python: {reason}; correct the file") from error
+
+
+def bound_names(statement: ast.stmt) -> frozenset[str]:
+    """The module-level names that this statement binds by assignment: `a = b = 1`, `a, b = 1, 2`, `a: int = 1`."""
+    if isinstance(statement, ast.Assign):
+        targets = statement.targets
+    elif isinstance(statement, ast.AnnAssign | ast.AugAssign):
+        targets = [statement.target]
+    else:
+        return frozenset()
+    nodes = (node for target in targets for node in ast.walk(target))
+    return frozenset(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+
+
+def _looks_like_a_name(name_or_path: str) -> bool:
+    return "/" not in name_or_path and not name_or_path.endswith(".py")
+
+
+def _describe_unknown(name: str, suite_dir: Path) -> str:
+    names = [path.stem for path in list_files(suite_dir)]
+    return f"no problem {name!r} in suite {suite_dir.name!r} ({suite_dir}).{_suggest(name, names)}"
+
+
+def _suggest(name: str, known: list[str]) -> str:
+    near = get_close_matches(name, known, n=3, cutoff=0.4) or sorted(known)[:5]
+    return f" Did you mean {', '.join(near)}?" if near else ""
+
+
+def _read_source(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProblemError(f"cannot read {path} as UTF-8 text: {error}") from error
+
+
+def _require_names(tree: ast.Module, path: Path) -> None:
+    defined = {name for statement in tree.body for name in _defined_names(statement)}
+    missing = [name for name in REQUIRED_NAMES if name not in defined]
+    if missing:
+        raise ProblemError(
+            f"{path}: expected {', '.join(REQUIRED_NAMES)} at module level, found no {', '.join(missing)}; "
+            "define what is missing"
+        )
+
+
+def _defined_names(statement: ast.stmt) -> Iterator[str]:
+    if isinstance(statement, ast.ClassDef | ast.FunctionDef):
+        yield statement.name
+    elif isinstance(statement, ast.Import | ast.ImportFrom):
+        yield from (alias.asname or alias.name for alias in statement.names)
+    else:
+        yield from bound_names(statement)
+
+
+def _read_settings(tree: ast.Module, path: Path) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for statement in tree.body:
+        names = bound_names(statement).intersection(PROBLEM_SETTINGS)
+        if names:
+            settings.update(dict.fromkeys(names, _read_literal(statement, sorted(names)[0], path)))
+    return settings
+
+
+def _read_literal(statement: ast.stmt, name: str, path: Path) -> Any:
+    value = getattr(statement, "value", None) or ast.Name("nothing")
+    try:
+        return ast.literal_eval(value)
+    except (ValueError, TypeError, SyntaxError) as error:
+        raise ProblemError(
+            f"{path}, line {statement.lineno}: {name} must be a literal (it is read without running the file), "
+            f"found {ast.unparse(value)}; write the values out"
+        ) from error
+
+
+def _read_small(settings: dict[str, Any], tree: ast.Module, path: Path) -> tuple[Workload, ...]:
+    if "SMALL" not in settings:
+        return ()
+    small = settings["SMALL"]
+    if not isinstance(small, dict) or not small:
+        raise ProblemError(f"{path}: SMALL must be a dict of sizes such as {{'batch_size': 4}}, found {small!r}")
+    sizes = {name for statement in tree.body for name in bound_names(statement)}
+    unknown = sorted(str(name) for name in small if name not in sizes)
+    if unknown:
+        raise ProblemError(
+            f"{path}: SMALL names {', '.join(unknown)}, which the file does not assign at module level."
+            f"{_suggest(unknown[0], sorted(sizes))}"
+        )
+    overrides = tuple((name, _read_size(name, value, path)) for name, value in small.items())
+    return (Workload(name="small", overrides=overrides),)
+
+
+def _read_size(name: str, value: Any, path: Path) -> int | float | bool | str | tuple[int, ...]:
+    if isinstance(value, int | float | bool | str):
+        return value
+    if isinstance(value, list | tuple) and all(isinstance(item, int) for item in value):
+        return tuple(value)
+    raise ProblemError(f"{path}: SMALL[{name!r}] must be a number, a text or a tuple of integers, found {value!r}")
+
+
+def _read_tolerance(settings: dict[str, Any], path: Path) -> Tolerance:
+    given = settings.get("TOLERANCE", {})
+    try:
+        return Tolerance(**given)
+    except (TypeError, ValueError) as error:
+        raise ProblemError(
+            f"{path}: TOLERANCE must be a dict with factor (at least 1), atol and rtol, found {given!r}: {error}"
+        ) from error
+
+
+def _read_distributions(settings: dict[str, Any], path: Path) -> tuple[str, ...]:
+    names = _read_words(settings, "DISTRIBUTIONS", path) or ("as_given",)
+    unknown = [name for name in names if name not in DISTRIBUTION_NAMES]
+    if unknown:
+        raise ProblemError(
+            f"{path}: DISTRIBUTIONS names {', '.join(unknown)}; there are only {', '.join(DISTRIBUTION_NAMES)}"
+        )
+    return names
+
+
+def _read_words(settings: dict[str, Any], name: str, path: Path) -> tuple[str, ...]:
+    words = settings.get(name, ())
+    if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
+        raise ProblemError(f"{path}: {name} must be a tuple of texts, found {words!r}")
+    return tuple(words)
+
+
+def _read_flag(settings: dict[str, Any], name: str, path: Path) -> bool:
+    flag = settings.get(name, False)
+    if not isinstance(flag, bool):
+        raise ProblemError(f"{path}: {name} must be True or False, found {flag!r}")
+    return flag
+
+
+def _read_suite(folder: Path) -> bool:
+    """Whether the folder's suite.toml requires a kernel of every candidate; without the file it does not."""
+    path = folder / "suite.toml"
+    if not path.is_file():
+        return False
+    try:
+        settings = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ProblemError(f"cannot read {path}: {error}") from error
+    required = settings.pop("requires_kernel", False)
+    if settings or not isinstance(required, bool):
+        raise ProblemError(
+            f"{path}: expected only requires_kernel = true or false, found {sorted(settings)}, {required!r}"
+        )
+    return required
+
+
+def _first_line(docstring: str | None) -> str:
+    return (docstring or "").strip().split("\n", 1)[0]

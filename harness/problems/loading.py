@@ -1,0 +1,233 @@
+"""Executes a problem file for one workload, and makes its models and inputs on a device, under a seed.
+
+The file is the user's and trusted; candidates never come here. The workload's overrides are applied to the syntax tree:
+after each module-level assignment of an overridden size its value is assigned again, so that sizes derived further down
+(`bias_shape = (out_channels, 1, 1)`) follow.
+
+Devices: the file's functions run with the wanted device as torch's default, so that inputs are made there and not
+copied. Where the file names a CUDA device itself (`.cuda()`, `.to("cuda")`, `device="cuda:0"`) the wanted device is
+taken instead: the same file can be judged on a CPU. Tensors that it puts elsewhere explicitly are moved at the end.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import linecache
+import random
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
+from torch.overrides import TorchFunctionMode
+
+from harness.domain import MIXED, Problem, ProblemError, SizeValue, UsageError, WorkloadName
+from harness.problems.discovery import DISTRIBUTION_NAMES, bound_names, parse_source
+from harness.problems.distributions import mix, redistribute
+from harness.problems.time_limit import limit_reference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedProblem:
+    """A problem whose file has been executed for one workload. `init_inputs` are the arguments of `Model`."""
+
+    problem: Problem
+    workload: WorkloadName
+    init_inputs: tuple[Any, ...]
+    module: ModuleType
+
+    def make_model(self, seed: int, device: torch.device, dtype: torch.dtype | None = None) -> nn.Module:
+        """The reference, constructed on `device` after seeding torch, in the problem's mode, without gradients."""
+        with run_user_code(self.problem, "Model(*get_init_inputs())", seed, device):
+            model = self.module.Model(*_move(copy.deepcopy(self.init_inputs), device))
+            if not isinstance(model, nn.Module):
+                raise ProblemError(f"{_where(self.problem)}: Model is a {type(model).__name__}, not an nn.Module")
+            _require_sizes(model, self.problem)
+            model = model.to(device=device, dtype=dtype)
+        return model.train(self.problem.training).requires_grad_(False)
+
+    def make_inputs(self, seed: int, device: torch.device, distribution: str = "as_given") -> tuple[Any, ...]:
+        """The arguments of one call, made on `device`: tensors, Python scalars, lists of them. `MIXED`: as given, with
+        each of the problem's stress distributions in secret places."""
+        if distribution == MIXED:
+            return self._make_mixed_inputs(seed, device)
+        if distribution not in DISTRIBUTION_NAMES:
+            raise UsageError(f"no distribution {distribution!r}; there are {', '.join(DISTRIBUTION_NAMES)}")
+        with run_user_code(self.problem, "get_inputs()", seed, device), torch.no_grad():
+            inputs = _require_sequence(self.module.get_inputs(), self.problem, "get_inputs()")
+            inputs = tuple(_move(value, device) for value in inputs)
+            if distribution == "as_given":
+                return inputs
+            generator = torch.Generator(device=device).manual_seed(seed)
+            return tuple(redistribute(value, distribution, generator) for value in inputs)
+
+    def _make_mixed_inputs(self, seed: int, device: torch.device) -> tuple[Any, ...]:
+        inputs = self.make_inputs(seed, device)
+        generator = torch.Generator(device=device).manual_seed(seed)
+        for name in self.problem.stress_distributions:
+            inputs = mix(inputs, redistribute(copy.deepcopy(inputs), name, generator), generator)
+        return inputs
+
+    def describe_inputs(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Dtype and shape of each tensor that `get_inputs` gives, found without allocating them; () where the file
+        does more than torch can follow without values."""
+        try:
+            inputs = self.make_inputs(0, torch.device("meta"))
+        except ProblemError:
+            return ()
+        tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
+        return tuple((str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape)) for tensor in tensors)
+
+
+def load_problem(problem: Problem, workload: WorkloadName) -> LoadedProblem:
+    """Executes the problem's source with the sizes of that workload."""
+    chosen = problem.workload(workload)
+    if chosen is None:
+        raise UsageError(
+            f"problem {problem.name} has no {workload} workload; write SMALL = {{...}} into its file, or ask for full"
+        )
+    module = _execute(problem, workload, dict(chosen.overrides))
+    with run_user_code(problem, "get_init_inputs()", 0, torch.device("cpu")):
+        init_inputs = _require_sequence(module.get_init_inputs(), problem, "get_init_inputs()")
+    return LoadedProblem(problem=problem, workload=workload, init_inputs=init_inputs, module=module)
+
+
+@contextmanager
+def run_user_code(problem: Problem, call: str, seed: int, device: torch.device) -> Iterator[None]:
+    """Seeds, sets the default device, restores both, and turns what the file raises into a ProblemError; one that takes
+    too long is a ReferenceTimeout."""
+    try:
+        with (
+            limit_reference(f"{_where(problem)}: {call}"),
+            seeded(seed, device),
+            _OnDevice(device),
+            torch.device(device),
+        ):
+            yield
+    except ProblemError:
+        raise
+    except Exception as error:  # the file is the user's: anything can come out of it
+        raise ProblemError(_describe_failure(problem, call, error)) from error
+
+
+@contextmanager
+def seeded(seed: int, device: torch.device) -> Iterator[None]:
+    """Seeds torch (CPU and `device`), `random` and numpy, and restores their states afterwards."""
+    import numpy
+
+    python_state, numpy_state = random.getstate(), numpy.random.get_state()
+    on_cuda = device.type == "cuda"
+    with torch.random.fork_rng(devices=[device] if on_cuda else []):
+        torch.default_generator.manual_seed(seed)
+        if on_cuda:
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(seed)
+        random.seed(seed)
+        numpy.random.seed(seed % 2**32)
+        try:
+            yield
+        finally:
+            random.setstate(python_state)
+            numpy.random.set_state(numpy_state)
+
+
+class _OnDevice(TorchFunctionMode):
+    """Takes the wanted device wherever the code asks for a CUDA device."""
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__()
+        self.device = device
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = dict(kwargs or {})
+        if func is torch.Tensor.cuda:
+            return args[0].to(self.device)
+        if _names_cuda(kwargs.get("device")):
+            kwargs["device"] = self.device
+        if func is torch.Tensor.to:
+            args = tuple(self.device if _names_cuda(arg) else arg for arg in args)
+        return func(*args, **kwargs)
+
+
+def _names_cuda(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.startswith("cuda")
+    return isinstance(value, torch.device) and value.type == "cuda"
+
+
+def _execute(problem: Problem, workload: WorkloadName, overrides: dict[str, SizeValue]) -> ModuleType:
+    where = _where(problem)
+    tree = _override_sizes(parse_source(problem.source, where), overrides)
+    linecache.cache[where] = (len(problem.source), None, problem.source.splitlines(keepends=True), where)
+    module = ModuleType(f"harness_problem_{problem.name}_{workload}_{problem.digest}")
+    module.__file__ = where
+    sys.modules[module.__name__] = module  # torch.compile and dataclasses look a class's module up by name
+    with run_user_code(problem, "its module level", 0, torch.device("cpu")):
+        exec(compile(tree, where, "exec"), module.__dict__)
+    return module
+
+
+def _override_sizes(tree: ast.Module, overrides: dict[str, SizeValue]) -> ast.Module:
+    body: list[ast.stmt] = []
+    for statement in tree.body:
+        body.append(statement)
+        for name in sorted(bound_names(statement).intersection(overrides)):
+            assignment = ast.parse(f"{name} = {overrides[name]!r}").body[0]
+            for node in ast.walk(assignment):
+                ast.copy_location(node, statement)
+            body.append(assignment)
+    return ast.Module(body=body, type_ignores=tree.type_ignores)
+
+
+def _require_sizes(model: nn.Module, problem: Problem) -> None:
+    lazy = [name for name, value in (*model.named_parameters(), *model.named_buffers()) if is_lazy(value)]
+    if lazy:
+        raise ProblemError(
+            f"{_where(problem)}: the weights {', '.join(lazy[:5])} have no shape until the first call (lazy modules); "
+            "say the sizes in __init__, so that candidates can be given the same weights"
+        )
+
+
+def _require_sequence(value: Any, problem: Problem, call: str) -> tuple[Any, ...]:
+    if isinstance(value, list | tuple):
+        return tuple(value)
+    raise ProblemError(f"{_where(problem)}: {call} must return a list, found {type(value).__name__}; write [value]")
+
+
+def _move(value: Any, device: torch.device) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.to(device)
+    if isinstance(value, list):
+        return [_move(item, device) for item in value]
+    if isinstance(value, tuple):
+        return tuple(_move(item, device) for item in value)
+    if isinstance(value, dict):
+        return {key: _move(item, device) for key, item in value.items()}
+    return value
+
+
+def _where(problem: Problem) -> str:
+    return f"{problem.suite}/{problem.name}.py"
+
+
+def _describe_failure(problem: Problem, call: str, error: Exception) -> str:
+    where = _where(problem)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == where]
+    line = f", line {frames[-1].lineno}" if frames else ""
+    return f"{where}{line}: {call} raised {type(error).__name__}: {error}"
+
+
+def workload_source(loaded: LoadedProblem) -> str:
+    """The problem's program with the sizes of its workload written in: what a baseline process imports."""
+    overrides = dict(chosen.overrides) if (chosen := loaded.problem.workload(loaded.workload)) else {}
+    tree = _override_sizes(parse_source(loaded.problem.source, _where(loaded.problem)), overrides)
+    return ast.unparse(ast.fix_missing_locations(tree))

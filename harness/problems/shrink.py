@@ -1,0 +1,275 @@
+"""Cuts the sizes of a problem to what can be computed in a stated budget: a workload of its own, named `reduced`.
+
+Only for what cannot run a problem as it is written, such as the emulated device. The sizes that may change are the
+integers that the file assigns at module level, as in `SMALL`; they are halved, the largest first, to odd numbers where
+the problem takes them (what is wrong at the edges of a tile shows only there). What it costs is counted on torch's
+meta device, where nothing is computed; only the result is run. The same file always gives the same sizes.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from harness.domain import Problem, ProblemError, ReferenceTimeout, SizeValue, Workload, WorkloadName
+from harness.problems.discovery import parse_source
+from harness.problems.loading import LoadedProblem, load_problem
+from harness.problems.time_limit import limit_reference
+
+REDUCED: WorkloadName = "reduced"
+LEAST_SIZE = 2
+MAX_STEPS = 64
+MAX_SECONDS = 20.0
+_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+}  # fmt: skip
+MOST_RIGHT: dict[type[ast.operator], int] = {ast.Pow: 64, ast.LShift: 64}  # larger ones are no sizes
+CAPS = (64, 32, 16, 8, 4)  # for what does not run on the meta device
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """For one call: elements of everything that is computed, and operations of products and convolutions."""
+
+    elements: int
+    flops: int
+
+
+# A call takes seconds at most where kernels are emulated on two cores, naive ones included; or some ten seconds.
+EMULATED_BUDGET = Budget(elements=2_000_000, flops=100_000_000)
+PATIENT_BUDGET = Budget(elements=100_000_000, flops=4_000_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cost:
+    elements: int
+    flops: int
+
+    def share_of(self, budget: Budget) -> float:
+        """At most 1 where it fits."""
+        return max(self.elements / budget.elements, self.flops / budget.flops)
+
+
+def reduce_problem(problem: Problem, budget: Budget, *, start: Workload | None = None) -> Problem | None:
+    """The problem with a workload `reduced`, which costs at most `budget`; cut from `start`, or from what is written.
+
+    None if there is no way to cut it that the problem takes.
+    """
+    sizes = list_sizes(problem, start)
+    fixed = {name: value for name, value in (start.overrides if start else ()) if name not in sizes}
+    for way in _list_ways(problem, sizes, fixed, budget):
+        cut = _with_sizes(problem, fixed | way)
+        if _runs(cut, budget):
+            return cut
+    return None
+
+
+def has_own_sizes(problem: Problem, workload: WorkloadName) -> bool:
+    """Whether a workload changes nothing of what is written in the problem."""
+    found = problem.workload(workload)
+    return found is None or {**list_sizes(problem), **dict(found.overrides)} == list_sizes(problem)
+
+
+def keep_sizes(problem: Problem, budget: Budget) -> Problem | None:
+    """The problem with the sizes that are written in it as its workload `reduced`; None where a call costs more than
+    the budget, or nobody can tell what it costs without computing."""
+    whole = _with_sizes(problem, list_sizes(problem))
+    return whole if _fits(whole, budget) else None
+
+
+def list_kinder_cuts(problem: Problem, budget: Budget, patient: Budget) -> Iterator[Problem]:
+    """For what is made for a problem's own sizes and fails where it is `reduced`: the problem with the sizes of its
+    model (channels, features) as they are written, the others halved; with all sizes halved and nothing else, so that
+    what was a multiple of 64 or 4 still is one as a rule; and as it is written, if that costs at most `patient`."""
+    tried: list[dict[str, Any] | None] = [
+        {**list_sizes(problem), **dict(workload.overrides)}
+        for workload in problem.workloads if workload.name == REDUCED
+    ]  # fmt: skip
+    for way in _list_kinder_ways(problem, budget):
+        if way is None or way in tried:
+            continue
+        tried.append(way)
+        cut = _with_sizes(problem, way)
+        if _fits(cut, patient) and _runs(cut, patient):
+            yield cut
+
+
+def _list_kinder_ways(problem: Problem, budget: Budget) -> Iterator[dict[str, int] | None]:
+    sizes, names = list_sizes(problem), _list_names_of_model(problem)
+    of_model = {name: value for name, value in sizes.items() if name in names}
+    of_inputs = {name: value for name, value in sizes.items() if name not in names}
+    if of_model:
+        halved = _halve_until(problem, of_inputs, dict(of_model), budget, odd=False)
+        yield None if halved is None else of_model | halved
+    yield _halve_until(problem, sizes, {}, budget, odd=False)
+    yield sizes
+
+
+def _list_names_of_model(problem: Problem) -> set[str]:
+    """What `get_init_inputs` names, and what those names are calculated from at module level."""
+    body = parse_source(problem.source, problem.name).body
+    values = {name: node for statement in body for name, node in _list_assigned(statement)}
+    found: set[str] = set()
+    ahead: list[ast.AST] = [one for one in body if isinstance(one, ast.FunctionDef) and one.name == "get_init_inputs"]
+    while ahead:
+        names = {node.id for node in ast.walk(ahead.pop()) if isinstance(node, ast.Name)} - found
+        found |= names
+        ahead += [values[name] for name in names if name in values]
+    return found
+
+
+def _list_ways(
+    problem: Problem, sizes: dict[str, int], fixed: dict[str, SizeValue], budget: Budget
+) -> Iterator[dict[str, int]]:
+    if _measure(_with_sizes(problem, fixed | sizes)) is None:
+        yield from ({name: min(value, cap) for name, value in sizes.items()} for cap in CAPS)
+        return
+    for odd in (True, False):
+        way = _halve_until(problem, sizes, fixed, budget, odd=odd)
+        if way is not None:
+            yield way
+
+
+def list_sizes(problem: Problem, start: Workload | None = None) -> dict[str, int]:
+    """The integers that can be cut: assigned at module level, each to a name, as a number or as one calculated from
+    numbers, with their values in `start`."""
+    sizes: dict[str, int] = {}
+    for statement in parse_source(problem.source, problem.name).body:
+        for name, node in _list_assigned(statement):
+            value = _read_integer(node)
+            if value is not None and value >= LEAST_SIZE:
+                sizes[name] = value
+    given = {name: value for name, value in (start.overrides if start else ()) if type(value) is int}
+    return sizes | {name: value for name, value in given.items() if value >= LEAST_SIZE}
+
+
+def _list_assigned(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
+    """Names with what is assigned to each: `a = b = 1`, `a, b = 1, 2`, `a: int = 1`."""
+    if isinstance(statement, ast.AnnAssign) and statement.value is not None:
+        yield from _pair(statement.target, statement.value)
+    elif isinstance(statement, ast.Assign):
+        for target in statement.targets:
+            yield from _pair(target, statement.value)
+
+
+def _pair(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
+        parts = [*target.elts, *value.elts]
+        if len(target.elts) == len(value.elts) and not any(isinstance(part, ast.Starred) for part in parts):
+            for inner, assigned in zip(target.elts, value.elts, strict=True):
+                yield from _pair(inner, assigned)
+
+
+def _read_integer(node: ast.expr) -> int | None:
+    """`1024`, `2 * 1024` or `1 << 20`; None for anything else."""
+    if isinstance(node, ast.Constant):
+        return node.value if type(node.value) is int else None
+    if not isinstance(node, ast.BinOp) or type(node.op) not in _OPERATORS:
+        return None
+    left, right = _read_integer(node.left), _read_integer(node.right)
+    if left is None or right is None or not 0 <= right <= MOST_RIGHT.get(type(node.op), right):
+        return None
+    return _OPERATORS[type(node.op)](left, right)
+
+
+def describe_sizes(problem: Problem, workload: str) -> str:
+    """`batch_size=3, features=511`: what a workload changes; "" for the full one."""
+    overrides = next((one.overrides for one in problem.workloads if one.name == workload), ())
+    return ", ".join(f"{name}={value}" for name, value in overrides)
+
+
+def _halve_until(
+    problem: Problem, sizes: dict[str, int], fixed: dict[str, SizeValue], budget: Budget, *, odd: bool
+) -> dict[str, int] | None:
+    """Halves one size after another until the cost fits; None if it never does."""
+    deadline_s = time.monotonic() + MAX_SECONDS
+    now, cost = dict(sizes), _measure(_with_sizes(problem, fixed | sizes))
+    for _ in range(MAX_STEPS):
+        if cost is None or time.monotonic() > deadline_s:
+            return None
+        if cost.share_of(budget) <= 1.0:
+            return now
+        for smaller in _list_smaller(now, odd=odd):
+            found = _measure(_with_sizes(problem, fixed | smaller))
+            if found is not None and found.share_of(budget) < cost.share_of(budget):
+                now, cost = smaller, found
+                break
+        else:
+            return None
+    return None
+
+
+def _list_smaller(sizes: dict[str, int], *, odd: bool) -> Iterator[dict[str, int]]:
+    """The same sizes with one of them about half as large, the largest first."""
+    for name, value in sorted(sizes.items(), key=lambda item: (-item[1], item[0])):
+        half = value // 2
+        for smaller in dict.fromkeys(((half - 1) | 1 if odd else half, half)):
+            if LEAST_SIZE <= smaller < value:
+                yield {**sizes, name: smaller}
+
+
+def _with_sizes(problem: Problem, sizes: dict[str, Any]) -> Problem:
+    overrides = tuple(sorted(sizes.items()))
+    kept = tuple(workload for workload in problem.workloads if workload.name != REDUCED)
+    return replace(problem, workloads=(*kept, Workload(name=REDUCED, overrides=overrides)))
+
+
+def _measure(problem: Problem) -> _Cost | None:
+    """What one call costs, counted without computing; None if the reference does not take these sizes so."""
+    return _call(problem, torch.device("meta"))
+
+
+def _fits(problem: Problem, budget: Budget) -> bool:
+    """Whether a call costs at most the budget, counted without computing."""
+    cost = _measure(problem)
+    return cost is not None and cost.share_of(budget) <= 1.0
+
+
+def _runs(problem: Problem, budget: Budget) -> bool:
+    """Whether the reference really computes with these sizes, within twice the budget."""
+    cost = _call(problem, torch.device("cpu"))
+    return cost is not None and cost.share_of(budget) <= 2.0
+
+
+def _call(problem: Problem, device: torch.device) -> _Cost | None:
+    counter, flops = _CountElements(), FlopCounterMode(display=False)
+    try:
+        loaded: LoadedProblem = load_problem(problem, REDUCED)
+        model = loaded.make_model(0, device)
+        inputs = loaded.make_inputs(0, device)
+        with torch.no_grad(), flops, counter, limit_reference(f"{problem.suite}/{problem.name}.py: forward"):
+            model(*inputs)
+    except ReferenceTimeout:
+        raise
+    except ProblemError:
+        return None
+    except Exception:  # noqa: BLE001 - the reference is the user's: whatever it raises, it does not take these sizes
+        return None
+    stored = sum(tensor.numel() for tensor in (*model.state_dict().values(), *inputs) if torch.is_tensor(tensor))
+    return _Cost(elements=counter.elements + stored, flops=flops.get_total_flops())
+
+
+class _CountElements(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts the elements of what operators return."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.elements = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for one in result if isinstance(result, list | tuple) else (result,):
+            if isinstance(one, torch.Tensor):
+                self.elements += one.numel()
+        return result

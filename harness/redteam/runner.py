@@ -1,0 +1,351 @@
+"""Runs a corpus of attacks and honest controls through the real evaluator, and says of each how it came out.
+
+A corpus is a folder with `attacks/`, `controls/` and `problems/`. Every attack and control is a whole candidate program
+whose docstring is its header: see `docs/red-team.md`. Headers are read strictly, without running anything. A full
+run that comes out as expected earns a certificate. Printing is the command line's part.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Literal
+
+from harness.domain import EMULATED, LANGUAGES, Candidate, Evaluation, Language, Outcome, Problem, Subject, UsageError
+from harness.evaluation.evaluator import JudgeSettings
+from harness.evaluation.timing.paired import TimingPlan
+from harness.executors.certified import describe_basis, find_corpus
+from harness.executors.local import NO_DEVICE, LocalExecutor, LocalSettings, Task
+from harness.problems.discovery import read_problem
+from harness.sandbox.devices import JudgeDevice, open_device
+from harness.sandbox.model_session import TimeLimits
+from harness.store.certificate import Basis, Certificate, remove_certificate, write_certificate
+
+Layer = Literal["time", "correctness", "no_kernel", "process", "control"]
+Result = Literal["caught", "accepted", "passed", "refused", "other", "failed", "skipped"]
+
+LAYERS: tuple[Layer, ...] = ("time", "correctness", "no_kernel", "process", "control")
+ATTACK_FIELDS = ("layer", "mechanism", "problem", "expected", "device", "timed")
+CONTROL_FIELDS = ("mechanism", "problem", "expected", "device", "timed")
+OPTIONAL_FIELDS = ("known_open",)
+# Ways to be caught that are no outcome: the program counts as correct, but nothing is gained by it.
+UNRANKED, NO_GAIN, NOT_OWN = "unranked", "no_gain", "not_own"
+NO_VERDICTS = (Outcome.CORRECT, Outcome.NOT_RUN, Outcome.HARNESS_ERROR)
+CATCHES = (*(str(outcome) for outcome in Outcome if outcome not in NO_VERDICTS), UNRANKED, NO_GAIN, NOT_OWN)
+# Two runs of one program differ on a busy machine; what these attacks are after is a factor of two and more.
+GAIN = 1.25
+OWN_SHARE = 0.25  # of the time: less than that in kernels of its own, and others did the work
+_FIELD = re.compile(r"([a-z_]+):(?: (.*))?")
+_FASTER = re.compile(r"faster than (\d+(?:\.\d+)?)")
+
+LIMITS = TimeLimits(start_s=30.0, construct_s=30.0, call_s=8.0)
+# Shorter than for a ranking: it is not speedups that are to be found, but lies about them.
+PLAN = TimingPlan(budget_s=2.0, attempts=2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusFile:
+    """One attack or control with its header read. `faster_than` is the least speedup that a control must have."""
+
+    name: str  # "attacks/zeros"
+    title: str
+    layer: Layer
+    mechanism: str
+    problem: Problem
+    expected: tuple[str, ...]
+    faster_than: float | None
+    device: Literal["cpu", "gpu"]
+    timed: bool
+    known_open: str
+    source: str
+
+    @property
+    def is_attack(self) -> bool:
+        return self.layer != "control"
+
+    @property
+    def language(self) -> Language:
+        return "cuda" if self.device == "gpu" else "cpp"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """How one file came out. `by` is what decided it: a check, a timing verdict or the outcome."""
+
+    file: CorpusFile
+    result: Result
+    by: str
+    evaluation: Evaluation | None = None
+
+    @property
+    def as_expected(self) -> bool:
+        return self.result in ("caught", "passed", "skipped")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedTeamSettings:
+    """`local` as for any evaluation; its judge's limits and timing plan are replaced by the ones here."""
+
+    local: LocalSettings = field(default_factory=LocalSettings)
+    limits: TimeLimits = LIMITS
+    plan: TimingPlan = PLAN
+
+
+def read_corpus(folder: Path) -> tuple[CorpusFile, ...]:
+    """Every file of a corpus, attacks first. Raises UsageError for a folder or a header that is not as it must be."""
+    missing = [name for name in ("attacks", "controls", "problems") if not (folder / name).is_dir()]
+    if missing:
+        raise UsageError(f"{folder} is no corpus: it has no folder {', '.join(missing)}; see docs/red-team.md")
+    paths = [*sorted((folder / "attacks").glob("*.py")), *sorted((folder / "controls").glob("*.py"))]
+    if not paths:
+        raise UsageError(f"the corpus {folder} is empty: put programs into attacks/ and controls/")
+    return tuple(read_file(path, folder) for path in paths)
+
+
+def choose_files(files: Iterable[CorpusFile], pattern: str | None) -> tuple[CorpusFile, ...]:
+    """The files whose name (with or without its folder) matches a glob; all of them without one."""
+    if pattern is None:
+        return tuple(files)
+    known = tuple(files)
+    chosen = tuple(file for file in known if fnmatch(file.name, pattern) or fnmatch(file.name.split("/")[1], pattern))
+    if not chosen:
+        raise UsageError(f"no file of the corpus matches {pattern!r}; names look like {known[0].name}")
+    return chosen
+
+
+def read_file(path: Path, corpus: Path) -> CorpusFile:
+    """Reads one file of a corpus. Raises UsageError naming the file and what is wrong with its header."""
+    where = f"{path.parent.name}/{path.stem}"
+    source = path.read_text(encoding="utf-8")
+    try:
+        title, values = parse_header(source, ATTACK_FIELDS if path.parent.name == "attacks" else CONTROL_FIELDS)
+        return _build_file(where, source, title, values, corpus)
+    except (SyntaxError, ValueError) as error:
+        raise UsageError(f"{path}: {error}; see docs/red-team.md") from error
+
+
+def parse_header(source: str, required: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """The title and fields of a program's docstring. Raises ValueError for anything that is not as it must be.
+
+    A field is `name: value` at the start of a line; lines that are indented go on with it.
+    """
+    lines = (ast.get_docstring(ast.parse(source)) or "").split("\n")
+    if not lines[0].strip() or (len(lines) > 1 and lines[1].strip()):
+        raise ValueError("expected a docstring with a line that says what the program does, and an empty line")
+    values: dict[str, str] = {}
+    name = ""
+    for line in lines[2:]:
+        match = _FIELD.fullmatch(line)
+        if line.startswith(" ") and name:
+            values[name] = f"{values[name]} {line.strip()}".strip()
+        elif match is None or match[1] in values or match[1] not in (*required, *OPTIONAL_FIELDS):
+            raise ValueError(f"expected one of the fields {', '.join(required)}, each once; found {line!r}")
+        else:
+            name = match[1]
+            values[name] = (match[2] or "").strip()
+    empty = [name for name in (*required, *values) if not values.get(name)]
+    if empty:
+        raise ValueError(f"the header lacks {', '.join(empty)}")
+    return lines[0].strip(), values
+
+
+def _build_file(name: str, source: str, title: str, values: Mapping[str, str], corpus: Path) -> CorpusFile:
+    is_attack = "layer" in values
+    expected, faster_than = _read_expected(values["expected"], is_attack=is_attack)
+    timed = _choose(values, "timed", ("yes", "no")) == "yes"
+    if not timed and (faster_than is not None or {UNRANKED, NO_GAIN} & set(expected)):
+        raise ValueError(f"{values['expected']!r} can only come of a timing: say timed: yes")
+    return CorpusFile(
+        name=name,
+        title=title,
+        layer=_choose(values, "layer", LAYERS[:-1]) if is_attack else "control",  # type: ignore[arg-type]
+        mechanism=values["mechanism"],
+        problem=_read_problem(corpus / "problems", values["problem"]),
+        expected=expected,
+        faster_than=faster_than,
+        device=_choose(values, "device", ("cpu", "gpu")),  # type: ignore[arg-type]
+        timed=timed,
+        known_open=values.get("known_open", ""),
+        source=source,
+    )
+
+
+def _choose(values: Mapping[str, str], name: str, allowed: Sequence[str]) -> str:
+    if values[name] not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}, found {values[name]!r}")
+    return values[name]
+
+
+def _read_expected(text: str, *, is_attack: bool) -> tuple[tuple[str, ...], float | None]:
+    words = tuple(word.strip() for word in text.split(","))
+    if is_attack:
+        unknown = [word for word in words if word not in CATCHES]
+        if unknown:
+            raise ValueError(f"expected names {', '.join(unknown)}; an attack can end as {', '.join(CATCHES)}")
+        return words, None
+    faster = _FASTER.fullmatch(words[-1]) if len(words) == 2 else None
+    if words[0] != Outcome.CORRECT or len(words) > 2 or (len(words) == 2 and faster is None):
+        raise ValueError(f"a control is expected to be 'correct' or 'correct, faster than N', found {text!r}")
+    return (words[0],), float(faster[1]) if faster else None
+
+
+def _read_problem(problems: Path, name: str) -> Problem:
+    path = problems / f"{name}.py"
+    if not re.fullmatch(r"[a-z0-9_]+(/[a-z0-9_]+)?", name) or not path.is_file():
+        raise ValueError(f"problem names {name!r}, but there is no file {path}")
+    return read_problem(path, path.parent.name)
+
+
+class RedTeam:
+    """Judges files of a corpus. Use as a context manager: leaving it ends every process it started."""
+
+    def __init__(self, settings: RedTeamSettings) -> None:
+        self._executors = {timed: LocalExecutor(_local_settings(settings, timed=timed)) for timed in (False, True)}
+
+    def __enter__(self) -> RedTeam:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for executor in self._executors.values():
+            executor.__exit__()
+
+    def devices(self) -> list[JudgeDevice]:
+        """The devices of this machine, one for each kind that it has."""
+        found = (open_device("auto", language) for language in LANGUAGES)
+        return [device for device in found if device is not None and not device.is_emulated]
+
+    def can_run(self, file: CorpusFile) -> bool:
+        return self._executors[file.timed].device_name(file.language) not in (NO_DEVICE, EMULATED)
+
+    def judge(self, files: Sequence[CorpusFile], report: Callable[[Judged], None]) -> None:
+        """Judges every file, the untimed ones first, and reports each as it ends. What has no device is skipped."""
+        for file in files:
+            if not self.can_run(file):
+                report(Judged(file=file, result="skipped", by="no GPU"))
+        for timed, executor in self._executors.items():
+            chosen = [file for file in files if file.timed is timed and self.can_run(file)]
+            by_run = {file.name: file for file in chosen}
+
+            def take(_: str, task: Task, evaluation: Evaluation | None, known: dict[str, CorpusFile] = by_run) -> None:
+                if evaluation is not None:
+                    report(conclude(known[task.subject.run], evaluation))
+
+            if chosen:
+                executor.run([_make_task(file) for file in chosen], take)
+
+
+def _local_settings(settings: RedTeamSettings, *, timed: bool) -> LocalSettings:
+    judge = JudgeSettings(
+        limits=settings.limits,
+        plan=settings.plan,
+        measure_time=timed,
+        measure_noise=False,  # a lower floor is the harder test, and saves running every baseline against itself
+    )
+    return replace(settings.local, judge=judge)
+
+
+def _make_task(file: CorpusFile) -> Task:
+    candidate = Candidate(source=file.source, language=file.language, rule="file")
+    subject = Subject(
+        run=file.name,
+        sample=0,
+        turn=0,
+        model="red-team",
+        prompt="-",
+        suite=file.problem.suite,
+        problem=file.problem.name,
+        problem_digest=file.problem.digest,
+        candidate_digest=candidate.digest,
+        language=file.language,
+        device=NO_DEVICE,
+        workload="full",
+        baseline="eager",
+    )
+    return Task(subject=subject, problem=file.problem, candidate=candidate)
+
+
+def conclude(file: CorpusFile, evaluation: Evaluation) -> Judged:
+    """Compares an evaluation with what the file's header expects."""
+    result: Result
+    if evaluation.outcome in (Outcome.HARNESS_ERROR, Outcome.NOT_RUN):
+        result = "failed"
+    elif file.is_attack:
+        caught = any(_is_caught_as(way, evaluation) for way in file.expected)
+        result = "caught" if caught else "accepted" if evaluation.outcome is Outcome.CORRECT else "other"
+    else:
+        result = "passed" if _is_passed(file, evaluation) else "refused"
+    return Judged(file=file, result=result, by=name_catcher(evaluation), evaluation=evaluation)
+
+
+def _is_caught_as(way: str, evaluation: Evaluation) -> bool:
+    if evaluation.outcome is not Outcome.CORRECT:
+        return way == evaluation.outcome
+    if way == NOT_OWN:
+        work = evaluation.work
+        return work is not None and (work.own < OWN_SHARE or work.without_own == "unchanged")
+    if evaluation.timing is None:
+        return False
+    gains = evaluation.speedup is not None and evaluation.timing.verdict == "faster"
+    return (way == UNRANKED and evaluation.speedup is None) or (
+        way == NO_GAIN and not (gains and evaluation.timing.speedup_low > GAIN)
+    )
+
+
+def _is_passed(file: CorpusFile, evaluation: Evaluation) -> bool:
+    if evaluation.outcome is not Outcome.CORRECT:
+        return False
+    timing = evaluation.timing
+    if file.faster_than is None:
+        return True
+    # A busy machine makes a timing unreliable; that is no refusal, and the next run will rank it.
+    ranked = evaluation.speedup is not None or (timing is not None and timing.verdict == "unreliable")
+    return timing is not None and ranked and timing.speedup >= file.faster_than
+
+
+def name_catcher(evaluation: Evaluation) -> str:
+    """What decided an evaluation: the first fatal check; else its timing verdict, or its outcome."""
+    fatal = next((finding.check for finding in evaluation.findings if finding.severity == "fatal"), None)
+    if fatal is not None:
+        return fatal
+    if evaluation.outcome is Outcome.CORRECT and evaluation.timing is not None:
+        timing = evaluation.timing
+        return f"{timing.verdict} {timing.speedup:.2f}x" if evaluation.speedup else str(timing.verdict)
+    return str(evaluation.outcome)
+
+
+def settle_certificate(
+    machine_folder: Path, device: JudgeDevice, before: Basis, results: Sequence[Judged]
+) -> Certificate | None:
+    """After a full run: writes the certificate that it earned for that device, or removes the one before it.
+
+    `before` is what there was when the run began: what was changed meanwhile was not judged.
+    """
+    judged = [result for result in results if result.evaluation is not None and _concerns(result, before.device)]
+    walls = {result.evaluation.confinement for result in judged if result.evaluation is not None}
+    clean = all(result.as_expected for result in results) and judged and len(walls) == 1
+    corpus = find_corpus()
+    if not clean or corpus is None:
+        remove_certificate(machine_folder, before.device)
+        return None
+    basis = replace(before, confinement=walls.pop())
+    if describe_basis(device, corpus, basis.confinement) != basis:
+        remove_certificate(machine_folder, before.device)
+        return None
+    attacks = sum(result.file.is_attack for result in judged)
+    certificate = Certificate(
+        basis=basis,
+        made_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        attacks=attacks,
+        controls=len(judged) - attacks,
+    )
+    write_certificate(machine_folder, certificate)
+    return certificate
+
+
+def _concerns(result: Judged, kind: str) -> bool:
+    return (result.file.device == "gpu") == (kind == "cuda")

@@ -1,0 +1,49 @@
+"""Evaluations as a Parquet file: typed columns, small, read by pandas, polars, DuckDB and the like.
+
+Needs pyarrow, which is an extra: `pip install 'kernel-harness[parquet]'`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.domain import StoreError, UsageError
+from harness.domain.files import replacing
+from harness.report.escaping import make_printable
+from harness.store.queries import COLUMN_KINDS
+from harness.store.results import ResultRow
+
+_WHOLE_NUMBERS = frozenset(("id", "sample", "turn"))
+
+
+def write_parquet(rows: Sequence[ResultRow], columns: Sequence[str], path: Path) -> None:
+    """Writes one row per evaluation, in one step: texts as strings, counts as int64, measures as double.
+
+    Raises UsageError without pyarrow, StoreError when the file cannot be written.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise UsageError("--parquet needs pyarrow: pip install 'kernel-harness[parquet]', or use --csv") from error
+    schema = pa.schema([(name, _choose_type(pa, name)) for name in columns])
+    arrays = [_read_column(rows, name) for name in columns]
+    table = pa.table([pa.array(values, kind) for values, kind in zip(arrays, schema.types, strict=True)], schema=schema)
+    try:
+        with replacing(path) as partial:
+            pq.write_table(table, partial, compression="zstd")
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error}; choose another place") from error
+
+
+def _choose_type(pa: Any, name: str) -> Any:
+    if COLUMN_KINDS[name] == "text":
+        return pa.string()
+    return pa.int64() if name in _WHOLE_NUMBERS else pa.float64()
+
+
+def _read_column(rows: Sequence[ResultRow], name: str) -> list[str | float | None]:
+    values = [getattr(row, name) for row in rows]
+    return [make_printable(value) if isinstance(value, str) else value for value in values]

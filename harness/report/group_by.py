@@ -1,0 +1,77 @@
+"""Evaluations counted by the values of some columns: `harness results --group model,outcome`.
+
+Counts and means of rows, nothing ranked: turns and repeated samples each count, the leaderboard is in `analysis`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from harness.analysis.metrics import geometric_mean
+from harness.domain import Outcome
+from harness.report.rounding import format_rate
+from harness.report.terminal.tables import add_column, format_cell, make_table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+SUMMARY_COLUMNS = ("evaluations", "correct", "correct_share", "timed", "speedup")
+
+
+@dataclass(slots=True, kw_only=True)
+class GroupCount:
+    """The rows that share `values`; `speedups` are those that are ranked."""
+
+    values: tuple[Any, ...]
+    evaluations: int = 0
+    correct: int = 0
+    speedups: list[float] = field(default_factory=list)
+
+    @property
+    def correct_share(self) -> float:
+        return self.correct / self.evaluations
+
+    @property
+    def speedup(self) -> float | None:
+        """The geometric mean."""
+        return geometric_mean(self.speedups)
+
+
+def count_groups(values: Iterable[tuple[Any, ...]]) -> list[GroupCount]:
+    """One entry per combination of values, in the order in which they first occur. Each tuple is an outcome, a speedup
+    (or None) and the values to group by."""
+    groups: dict[tuple[Any, ...], GroupCount] = {}
+    for outcome, speedup, *shared in values:
+        key = tuple(shared)
+        group = groups.get(key) or groups.setdefault(key, GroupCount(values=key))
+        group.evaluations += 1
+        group.correct += outcome == Outcome.CORRECT
+        if speedup is not None:
+            group.speedups.append(speedup)
+    return list(groups.values())
+
+
+def group_records(groups: Iterable[GroupCount], columns: Sequence[str]) -> list[dict[str, Any]]:
+    """The same as flat records, for JSON and CSV."""
+    return [
+        dict(zip(columns, group.values, strict=True))
+        | {"evaluations": group.evaluations, "correct": group.correct, "correct_share": group.correct_share}
+        | {"timed": len(group.speedups), "speedup": group.speedup}
+        for group in groups
+    ]
+
+
+def render_groups(groups: Iterable[GroupCount], columns: Sequence[str]) -> Table:
+    table = make_table()
+    for name in columns:
+        add_column(table, name)
+    for name in ("evaluations", "correct", "share", "timed", "speedup"):
+        add_column(table, name, is_number=True, whole=True)
+    for group in groups:
+        cells = (format_cell(name, value) for name, value in zip(columns, group.values, strict=True))
+        counts = f"{group.evaluations:,}", f"{group.correct:,}", format_rate(group.correct_share)
+        speedup = format_cell("speedup", group.speedup)
+        table.add_row(*cells, *counts, f"{len(group.speedups):,}", speedup)
+    return table

@@ -1,0 +1,154 @@
+"""One evaluation as the page of a candidate shows it: a record of texts and numbers, made of what the store keeps.
+
+Sentences are made here, by the same functions as in a terminal; the page only lays them out. What is long and may be
+left out of a large report (the prompt, the answer, the build log) is a record of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from harness.domain import BuildSummary, Correctness, Evaluation, Finding, Timing, Trial, Work
+from harness.report.html.encoding import clean, cut_text, encode_numbers
+from harness.report.source_locations import find_places
+from harness.report.terminal.tables import format_speedup
+from harness.report.terminal.timing_details import list_conditions
+from harness.report.verdict_text import (
+    explain_certificate,
+    explain_plausibility,
+    explain_resolution,
+    explain_timing_verdict,
+    explain_without_own,
+    format_interval,
+    state_verdict,
+)
+from harness.store.completions import read_answer, read_prompt
+from harness.store.results import StoredEvaluation
+
+LONGEST_SOURCE = 200_000  # characters; what is longer is cut, and says so
+LONGEST_EVIDENCE = 4_000
+LONGEST_ANSWER = 60_000
+LONGEST_LOG = 30_000
+MOST_BLOCKS = 200
+MOST_TRIALS = 200
+
+_TRIAL_FIELDS = tuple(Trial.__dataclass_fields__)
+_SHOWN_PAIRS = ("baseline_claim_us", "candidate_claim_us", "baseline_judge_us", "candidate_judge_us")
+
+
+def make_record(stored: StoredEvaluation, source: str | None, refer: Callable[[str], int]) -> dict[str, Any]:
+    """The verdict and all it rests on. `refer` keeps a text once and gives its number in the list of texts."""
+    evaluation, known = stored.evaluation, source or ""
+    build, work = evaluation.build, evaluation.work
+    shown = cut_text(known, LONGEST_SOURCE)
+    record: dict[str, Any] = {
+        "verdict": cut_text(state_verdict(evaluation), LONGEST_EVIDENCE),
+        "findings": [_describe_finding(finding, shown) for finding in evaluation.findings],
+        "correctness": _describe_trials(evaluation.correctness) if evaluation.correctness else None,
+        "timing": _describe_timing(evaluation.timing) if evaluation.timing else None,
+        "limits": explain_plausibility(evaluation.plausibility) if evaluation.plausibility else None,
+        "work": _describe_work(work) if work else None,
+        "build": _describe_build(build) if build else None,
+        "circumstances": _list_circumstances(evaluation),
+        "phases": list(evaluation.phases_s),
+    }
+    record = clean(record)
+    if evaluation.timing is not None:
+        record["timing"]["samples"] = _list_samples(evaluation.timing)
+    return {**record, "source": None if source is None else refer(clean(shown))}
+
+
+def make_answer(folder: Path | None, log: str, refer: Callable[[str], int]) -> dict[str, Any]:
+    """Prompt, reasoning and answer of a sample, and its build log; None for what is not there."""
+    prompt, completion = read_prompt(folder), read_answer(folder)
+    texts = {
+        "prompt": prompt,
+        "reasoning": completion.reasoning if completion else None,
+        "answer": completion.text if completion else None,
+        "log": log or None,
+    }
+    return {
+        name: None if text is None else refer(clean(cut_text(text, LONGEST_ANSWER))) for name, text in texts.items()
+    } | {"finish": clean(completion.finish_reason) if completion else None}
+
+
+def _describe_finding(finding: Finding, source: str) -> dict[str, Any]:
+    return {
+        "check": finding.check,
+        "severity": finding.severity,
+        "message": cut_text(finding.message, LONGEST_EVIDENCE),
+        "evidence": cut_text(finding.evidence, LONGEST_EVIDENCE),
+        "lines": find_places(finding, source),
+    }
+
+
+def _describe_trials(correctness: Correctness) -> dict[str, Any]:
+    trials = correctness.trials[:MOST_TRIALS]
+    return {
+        "weights": correctness.weights,
+        "truth": correctness.truth,
+        "passed": sum(trial.passed for trial in correctness.trials),
+        "count": len(correctness.trials),
+        "trials": {name: [getattr(trial, name) for trial in trials] for name in _TRIAL_FIELDS},
+    }
+
+
+def _describe_timing(timing: Timing) -> dict[str, Any]:
+    return {
+        "baseline": timing.baseline,
+        "verdict": timing.verdict,
+        "speedup": timing.speedup,
+        "low": timing.speedup_low,
+        "high": timing.speedup_high,
+        "baseline_us": timing.baseline_us,
+        "candidate_us": timing.candidate_us,
+        "summary": f"{format_speedup(timing.speedup)} {format_interval(timing)} against {timing.baseline}",
+        "why": explain_timing_verdict(timing),
+        "resolution": explain_resolution(timing),
+        "conditions": list_conditions(timing),
+        "blocks": len(timing.blocks),
+        "calls": sorted({block.calls for block in timing.blocks}),
+    }
+
+
+def _list_samples(timing: Timing) -> dict[str, list[float | int | None]]:
+    """The times of each block, by clock and side: most of the numbers of a record, and of four digits."""
+    blocks = timing.blocks[:MOST_BLOCKS]
+    return {name: encode_numbers([getattr(block, name) for block in blocks], digits=4) for name in _SHOWN_PAIRS}
+
+
+def _describe_work(work: Work) -> dict[str, Any]:
+    return {
+        "own": work.own,
+        "torch": work.torch,
+        "library": work.library,
+        "other": work.other,
+        "kernels": [cut_text(name, 200) for name in work.own_kernels[:20]],
+        "without": explain_without_own(work.without_own),
+    }
+
+
+def _describe_build(build: BuildSummary) -> dict[str, Any]:
+    from harness.builder.error_excerpt import shorten_log
+
+    return {
+        "keys": build.keys[:20],
+        "cached": build.cached,
+        "duration_s": build.duration_s,
+        "lane": build.lane,
+        "reason": build.reason,
+        "errors": shorten_log(build.log) if build.log else "",
+    }
+
+
+def _list_circumstances(evaluation: Evaluation) -> list[tuple[str, str]]:
+    return [
+        ("confinement", evaluation.confinement),
+        ("certificate", explain_certificate(evaluation.certificate)),
+        ("secret seeds", evaluation.seeds_digest),
+        ("started", evaluation.started_at),
+        ("took", f"{evaluation.duration_s:.2f} s"),
+        *((name, cut_text(str(value), 300)) for name, value in evaluation.environment),
+    ]

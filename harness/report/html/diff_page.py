@@ -1,0 +1,153 @@
+"""`harness diff --html`: a comparison as one page that opens offline, without any script: what is long can be unfolded.
+
+The template escapes everything: nothing of a candidate or a model reaches the page as markup, and it may load nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from harness.analysis.side_by_side import Pair
+from harness.analysis.side_material import SideBySide, TextDiff, pick_samples
+from harness.report.escaping import make_printable
+from harness.report.terminal.diff import (
+    describe_correctness,
+    describe_place,
+    describe_prompts,
+    describe_samples,
+    describe_speed,
+    format_p,
+    format_ratio,
+    list_costs,
+    name_diff,
+    summarise_sides,
+)
+from harness.report.terminal.tables import format_speedup
+
+TEMPLATE = "diff_page.html.jinja"
+MOST_ROWS = 2000  # of a table of the page
+_LINE_CLASSES = {"+": "added", "-": "removed", "@": "hunk"}
+
+
+def format_comparison_page(sides: SideBySide, *, made_at: str) -> str:
+    """The page as text. `made_at` is printed."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    loader = FileSystemLoader(Path(__file__).parent)
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    page = environment.get_template(TEMPLATE).render(_clean(_describe_page(sides, made_at)))
+    return page.encode("utf-8", "replace").decode()
+
+
+def comparison_record(sides: SideBySide) -> dict[str, Any]:
+    """The comparison as JSON: flips and changes of speed by name, counts, tests and costs. No prompts, no code."""
+    comparison = sides.comparison
+    record: dict[str, Any] = {"kind": sides.kind, "before": sides.before, "after": sides.after}
+    record["places"] = [
+        {
+            **place.place._asdict(),
+            "pairs": len(place.pairs),
+            "correct": {"before": place.correct_before, "after": place.correct_after, "p": place.correct_p},
+            "lost": [_record_pair(pair) for pair in place.flips("lost")],
+            "won": [_record_pair(pair) for pair in place.flips("won")],
+            "timed": place.timed,
+            "speed": asdict(place.speed) if place.speed else None,
+            "changed_speed": [_record_pair(pair) for pair in place.changed_speed()],
+        }
+        for place in comparison.places
+    ]
+    for name in ("only_before", "only_after", "other_version"):
+        record[name] = [{**place._asdict(), "name": left} for place, left in getattr(comparison, name)]
+    record["outcomes"] = {name: list(counts) for name, counts in comparison.outcomes.items()}
+    record["messages"] = [{"text": text, "before": was, "after": now} for text, was, now in comparison.messages]
+    record["costs"] = dict(zip(("before", "after"), map(asdict, sides.costs), strict=True))
+    record["prompts"] = {"read": sides.prompts_read, "shared": sides.prompts_shared, "differences": len(sides.prompts)}
+    return {name: _make_strict(value) for name, value in record.items()}
+
+
+def _record_pair(pair: Pair) -> dict[str, Any]:
+    before, after = pick_samples(pair)
+    record = {"name": pair.name, "problem": pair.problem, "before": before.outcome, "after": after.outcome}
+    ids = {"before_id": before.id, "after_id": after.id}
+    return record | ids | {"speed": asdict(pair.speed) if pair.speed else None}
+
+
+def _describe_page(sides: SideBySide, made_at: str) -> dict[str, Any]:
+    changed = [entry for entry in sides.comparison.messages if entry[1] != entry[2]]
+    return {
+        "title": f"{sides.before} -> {sides.after}",
+        "summary": summarise_sides(sides),
+        "made_at": made_at,
+        "places": [
+            {
+                "name": describe_place(place.place),
+                "correct": describe_correctness(place),
+                "speed": describe_speed(place),
+                "flips": [
+                    (kind, [_describe_flip(pair) for pair in place.flips(kind)[:MOST_ROWS]], len(place.flips(kind)))
+                    for kind in ("lost", "won")
+                ],
+                "changed": [_describe_speed(pair) for pair in place.changed_speed()[:MOST_ROWS]],
+            }
+            for place in sides.comparison.places
+        ],
+        "outcomes": [(name, *counts) for name, counts in sides.comparison.outcomes.items()],
+        "messages": changed[:MOST_ROWS],
+        "costs": list_costs(sides.costs),
+        "prompts": describe_prompts(sides),
+        "prompt_diffs": [_describe_diff(diff) for diff in sides.prompts],
+        "code_diffs": [_describe_diff(diff) for diff in sides.code],
+    }
+
+
+def _describe_flip(pair: Pair) -> dict[str, str]:
+    before, after = pick_samples(pair)
+    failed = after if after.outcome != "correct" else before
+    return {
+        "name": pair.name,
+        "before": describe_samples(pair.before).plain,
+        "after": describe_samples(pair.after).plain,
+        "message": failed.message[:400],
+    }
+
+
+def _describe_speed(pair: Pair) -> dict[str, Any]:
+    speed = pair.speed
+    if speed is None or speed.q is None:
+        return {}
+    return {
+        "name": pair.name,
+        "before": format_speedup(speed.before),
+        "after": format_speedup(speed.after),
+        "ratio": format_ratio(speed),
+        "q": format_p(speed.q),
+        "style": "won" if speed.ratio > 1 else "lost",
+    }
+
+
+def _describe_diff(diff: TextDiff) -> dict[str, Any]:
+    lines = [(_LINE_CLASSES.get(line[:1], ""), line) for line in diff.lines]
+    return {"name": name_diff(diff), "lines": lines, "is_cut": diff.is_cut}
+
+
+def _clean(value: Any) -> Any:
+    """Control characters written out, in every text."""
+    if isinstance(value, str):
+        return make_printable(value)
+    if isinstance(value, dict):
+        return {name: _clean(entry) for name, entry in value.items()}
+    return [_clean(entry) for entry in value] if isinstance(value, list | tuple) else value
+
+
+def _make_strict(value: Any) -> Any:
+    """JSON has no infinity."""
+    if isinstance(value, dict):
+        return {name: _make_strict(entry) for name, entry in value.items()}
+    if isinstance(value, list):
+        return [_make_strict(entry) for entry in value]
+    return None if isinstance(value, float) and not isfinite(value) else value

@@ -1,0 +1,138 @@
+"""What the first screen of the page shows: the leaderboard, a curve per group, what it cost, where the time went.
+
+Everything that counts is counted here, by `harness.analysis`; the page draws it. A chart that needs single evaluations
+gets the places of a group's members among the rows, so that it shows the same samples as the leaderboard.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from math import fsum
+from typing import Any
+
+from harness.analysis.fast_p_curve import CURVE_THRESHOLDS, trace_fast_curve
+from harness.analysis.leaderboard import GroupMembers, LeaderboardRow, list_members, rank_samples
+from harness.analysis.ranking import judged_samples
+from harness.domain import Outcome
+from harness.report.escaping import make_printable
+from harness.report.export.json_records import leaderboard_record
+from harness.report.html.encoding import clean
+from harness.store.completions import Spent
+from harness.store.results import EvidenceRow, ResultRow
+
+STAGES = (
+    ("no code", (Outcome.NO_CODE,)),
+    ("rejected", (Outcome.REJECTED,)),
+    ("build", (Outcome.BUILD_ERROR,)),
+    ("load, run", (Outcome.LOAD_ERROR, Outcome.RUNTIME_ERROR, Outcome.TIMEOUT, Outcome.OUT_OF_MEMORY)),
+    ("wrong", (Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.WRONG_VALUE)),
+    ("suspect", (Outcome.SUSPECT,)),
+    ("correct", (Outcome.CORRECT,)),
+    ("not judged", (Outcome.NOT_RUN, Outcome.HARNESS_ERROR)),
+)
+_TOKENS = ("prompt_tokens", "completion_tokens", "reasoning_tokens")
+_SECTION = ("suite", "workload", "language", "device", "baseline", "chip")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """US dollars per million tokens for models that match a pattern with `*` and `?`."""
+
+    model: str
+    prompt_usd: float
+    completion_usd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """What is reported on: the latest evaluations in the order of their ids, and what is known beside each."""
+
+    rows: Sequence[ResultRow]
+    evidence: Mapping[int, EvidenceRow]
+    spent: Mapping[int, Spent]
+    asked: Mapping[str, Collection[str]]
+    prices: Sequence[Price] = ()
+
+
+def describe_overview(material: Material) -> dict[str, Any]:
+    """Groups in order of rank, the sections they may be compared in, and the thresholds of their curves."""
+    samples = judged_samples(material.rows)
+    ranked = rank_samples(samples, problems_by_run=material.asked)
+    members = list_members(samples, problems_by_run=material.asked)
+    places = {row.id: place for place, row in enumerate(material.rows)}
+    sections = list(dict.fromkeys(_section_of(row) for row in ranked))
+    costs = _Costs(material)
+    groups = [_describe_group(row, members[row.group], places, material, costs) for row in ranked]
+    for group, row in zip(groups, ranked, strict=True):
+        group["section"] = sections.index(_section_of(row))
+    return {
+        "groups": groups,
+        "sections": [dict(zip(_SECTION, section, strict=True)) for section in sections],
+        "thresholds": clean(CURVE_THRESHOLDS),
+        "stages": [{"name": name, "outcomes": [outcome.value for outcome in outcomes]} for name, outcomes in STAGES],
+    }
+
+
+def _section_of(row: LeaderboardRow) -> tuple[str, ...]:
+    return tuple(getattr(row.group, name) for name in _SECTION)
+
+
+def _describe_group(
+    row: LeaderboardRow, members: GroupMembers, places: Mapping[int, int], material: Material, costs: _Costs
+) -> dict[str, Any]:
+    curve = trace_fast_curve(members.draws)
+    whole = curve[0] if curve else None
+    record: dict[str, Any] = leaderboard_record(row) | {
+        "correct_low": whole.low if whole else None,
+        "correct_high": whole.high if whole else None,
+        "curve": {name: [getattr(point, name) for point in curve[1:]] for name in ("share", "low", "high")},
+        "asked": [draws.problem for draws in members.draws if not draws.outcomes],
+        "phases": _sum_phases(material.evidence[one.id] for one in members.samples if one.id in material.evidence),
+        "cost": costs.describe(members, row.group.model),
+    }
+    return {**clean(record), "members": [places[one.id] for one in members.samples]}
+
+
+def _sum_phases(evidence: Iterable[EvidenceRow]) -> dict[str, float]:
+    """Seconds by phase, in the order in which phases come."""
+    seconds: dict[str, float] = defaultdict(float)
+    for one in evidence:
+        for name, phase_s in one.phases_s:
+            seconds[make_printable(name)] += phase_s
+    return dict(seconds)
+
+
+class _Costs:
+    """What the answers of samples cost, all turns of each: a repaired kernel costs its first attempts too."""
+
+    def __init__(self, material: Material) -> None:
+        self._prices = material.prices
+        turns: dict[tuple[str, str, int], dict[int, Spent]] = defaultdict(dict)
+        for row in material.rows:
+            turns[row.run, row.problem, row.sample][row.turn] = material.spent[row.id]
+        self._answers = {voice: tuple(by_turn.values()) for voice, by_turn in turns.items()}
+
+    def describe(self, members: GroupMembers, model: str) -> dict[str, Any]:
+        """Sums over the answers whose endpoint counted; `usd` is None without a price."""
+        answers = [spent for one in members.samples for spent in self._answers[one.run, one.problem, one.sample]]
+        counted = [spent for spent in answers if spent.completion_tokens is not None]
+        sums = Counter(dict.fromkeys(_TOKENS, 0))
+        for spent in counted:
+            sums.update({name: getattr(spent, name) or 0 for name in _TOKENS})
+        price = next((price for price in self._prices if fnmatchcase(model, price.model)), None)
+        return {
+            **sums,
+            "answers": len(answers),
+            "counted": len(counted),
+            "correct": sum(one.outcome == Outcome.CORRECT for one in members.samples),
+            "latency_s": fsum(spent.latency_s for spent in answers if spent.latency_s is not None),
+            "usd": _price_tokens(price, sums) if price and counted else None,
+        }
+
+
+def _price_tokens(price: Price, sums: Mapping[str, int]) -> float:
+    million = 1e6
+    return (price.prompt_usd * sums["prompt_tokens"] + price.completion_usd * sums["completion_tokens"]) / million

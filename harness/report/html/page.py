@@ -1,0 +1,269 @@
+"""`report.html`: everything about some evaluations in one file that opens offline, by `render_report`.
+
+The file holds its style, its scripts and its data, and a policy that lets nothing else run or load: scripts are named
+by their hash, and no address may be asked for anything. Data lies in it packed (`packing.py`); the browser unpacks the
+overview and the list at once, and a candidate's details when they are asked for. What does not fit into the size that
+was asked for is left out in this order: answers and logs of the last candidates, then their details. It says so.
+"""
+
+from __future__ import annotations
+
+import gc
+from base64 import b64encode
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import harness
+from harness.analysis.ranking import read_asked_problems
+from harness.domain import StoreError, UsageError
+from harness.domain.files import replacing
+from harness.report.html.chunks import pack_shards
+from harness.report.html.encoding import clean, encode_numbers, encode_texts, pack
+from harness.report.html.overview import Material, Price, describe_overview
+from harness.store.completions import Spent, has_run, locate_answer, read_spent
+from harness.store.results import EVERYTHING, EvidenceRow, ResultFilter, ResultRow, ResultStore
+from harness.store.runs import check_name, locate_reference
+
+PAGE = Path(__file__).with_name("assets")
+SCRIPTS = ("vendor/d3.min.js", "vendor/plot.umd.min.js")
+PARTS = (
+    "data.js", "dom.js", "table.js", "code.js", "charts.js", "overview.js", "evaluations.js", "candidate.js", "main.js"
+)  # fmt: skip
+DEFAULT_MAX_BYTES = 30_000_000
+LONGEST_MESSAGE = 160
+PLACE_BYTES = 1  # where its details lie, per evaluation: the same for its neighbours, so it packs well
+_TEXTS = (
+    "run", "problem", "suite", "model", "prompt", "language", "device", "workload", "outcome", "verdict", "baseline",
+    "candidate", "started_at", "confinement", "harness_version", "torch", "hardware", "without_own", "certificate",
+    "findings",
+)  # fmt: skip
+_NUMBERS = (
+    "id", "sample", "turn", "speedup", "speedup_low", "speedup_high", "baseline_us", "candidate_us", "duration_s",
+    "own_share", "peak_fraction", "noise_floor",
+)  # fmt: skip
+_LIMITS = ("moved_bytes", "flops", "bandwidth_gb_s", "tflops")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportSummary:
+    """What a report holds: evaluations listed, those with details, those with the answer too, and the file's size."""
+
+    path: Path
+    evaluations: int
+    with_details: int
+    with_answer: int
+    size_bytes: int
+
+
+@contextmanager
+def _pause_collection() -> Iterator[None]:
+    """A hundred thousand rows live until the end; to look through them for cycles again and again takes as long as
+    all the rest."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@_pause_collection()
+def render_report(
+    store: ResultStore,
+    path: Path,
+    *,
+    now: datetime,
+    runs: Collection[str] = (),
+    where: ResultFilter = EVERYTHING,
+    generated_dir: Path | None = None,
+    problems_dirs: Sequence[Path] = (),
+    prices: Sequence[Price] = (),
+    title: str = "",
+    max_bytes: int | None = DEFAULT_MAX_BYTES,
+) -> ReportSummary:
+    """Writes one HTML file about the latest evaluations that match `where` (and are of `runs`, if any are named; `*`
+    and `?` match any text or letter).
+
+    `generated_dir` has the prompts and answers, `problems_dirs` the suites' folders with the references; what is not
+    there is missing in the report and nothing else. `now` is printed. `max_bytes` None leaves nothing out.
+    Raises UsageError without an evaluation that matches, StoreError when something cannot be read or written.
+    """
+    rows = _choose_runs(list(store.rows(where)), runs)
+    if not rows:
+        raise UsageError(f"no evaluation in {store.path} matches, so there is nothing to report; {path} is not written")
+    material = _gather(store, rows, where, generated_dir, prices)
+    fixed = _pack_fixed(store, material, problems_dirs, generated_dir)
+    used = sum(map(len, fixed.values())) + _measure_scripts() + PLACE_BYTES * len(rows)
+    left = None if max_bytes is None else max_bytes - used
+    shards = pack_shards(store, material, generated_dir, max_bytes=left)
+    places = {"details": shards.detail_places, "answers": shards.answer_places}
+    blocks = fixed | {"places": pack({kind: [of.get(row.id, -1) for row in rows] for kind, of in places.items()})}
+    for kind, packed in (("details", shards.details), ("answers", shards.answers)):
+        blocks.update((f"{kind}-{number}", text) for number, text in enumerate(packed))
+    facts = {"title": title or _name_report(rows), "now": now, "rows": len(rows), "version": harness.__version__}
+    _replace_text(path, _render_page(blocks, facts))
+    return ReportSummary(
+        path=path,
+        evaluations=len(rows),
+        with_details=len(shards.detail_places),
+        with_answer=len(shards.answer_places),
+        size_bytes=path.stat().st_size,
+    )
+
+
+def _choose_runs(rows: list[ResultRow], runs: Collection[str]) -> list[ResultRow]:
+    if not runs:
+        return rows
+    names = {row.run for row in rows}
+    for run in runs:
+        if not any(fnmatchcase(name, run) for name in names):
+            known = ", ".join(sorted(names)[:10]) or "none"
+            raise UsageError(f"no evaluations of a run {run!r}; runs with evaluations that match: {known}")
+    wanted = {name for name in names if any(fnmatchcase(name, run) for run in runs)}
+    return [row for row in rows if row.run in wanted]
+
+
+def _gather(
+    store: ResultStore,
+    rows: Sequence[ResultRow],
+    where: ResultFilter,
+    generated_dir: Path | None,
+    prices: Sequence[Price],
+) -> Material:
+    ids = {row.id for row in rows}
+    spent = _read_all_spent(rows, generated_dir)
+    return Material(
+        rows=rows,
+        evidence={one.id: one for one in store.evidence(where) if one.id in ids},
+        spent=spent,
+        asked={} if generated_dir is None else read_asked_problems(generated_dir, {row.run for row in rows}),
+        prices=prices,
+    )
+
+
+def _read_all_spent(rows: Sequence[ResultRow], generated_dir: Path | None) -> dict[int, Spent]:
+    """Evaluations of one answer on several devices share what it cost."""
+    there = (
+        set() if generated_dir is None else {run for run in {row.run for row in rows} if has_run(generated_dir, run)}
+    )
+    folders = {row.id: locate_answer(generated_dir, row) if row.run in there else None for row in rows}
+    by_folder = {folder: read_spent(folder) for folder in set(folders.values())}
+    return {evaluation_id: by_folder[folder] for evaluation_id, folder in folders.items()}
+
+
+def _pack_fixed(
+    store: ResultStore, material: Material, problems_dirs: Sequence[Path], generated_dir: Path | None
+) -> dict[str, str]:
+    """The blocks that every report holds whole."""
+    environments = _list_environments(store, material)
+    return {
+        "index": pack(_describe_index(material)),
+        "overview": pack(describe_overview(material) | {"environments": environments}),
+        "references": pack(_read_references(material, problems_dirs, generated_dir)),
+    }
+
+
+def _list_environments(store: ResultStore, material: Material) -> list[dict[str, Any]]:
+    """Each environment once, with how many evaluations were made in it. The secret of a session is none of it."""
+    stored = store.environments()
+    counts: dict[tuple[tuple[str, str], ...], list[int]] = {}
+    for place, row in enumerate(material.rows):
+        evidence = material.evidence.get(row.id)
+        entries = stored.get(evidence.environment, ()) if evidence else ()
+        known = (*((name, value) for name, value in entries if name != "seed"), ("walls", row.confinement))
+        counts.setdefault((*known, ("certificate", row.certificate or "none")), []).append(place)
+    ordered = sorted(counts.items(), key=lambda entry: -len(entry[1]))
+    return [{"entries": clean(entries), "count": len(places), "first": places[0]} for entries, places in ordered]
+
+
+def _read_references(material: Material, problems_dirs: Sequence[Path], generated_dir: Path | None) -> dict[str, str]:
+    """Sources of the references by digest: those versions that evaluations were judged against and that are there, in
+    their suite or with the run that was given them as files."""
+    of_suites = {(folder, row.suite, row.problem) for row in material.rows for folder in problems_dirs}
+    of_runs = {(folder, row.run, row.problem) for row in material.rows for folder in (generated_dir,) if folder}
+    digests = {one.problem_digest for one in material.evidence.values()}
+    read = (_read_reference(_locate_in_suite, *place) for place in sorted(of_suites))
+    kept = (_read_reference(locate_reference, *place) for place in sorted(of_runs))
+    sources = [source for source in (*read, *kept) if source]
+    by_digest = {sha256(source.encode("utf-8", "replace")).hexdigest()[:16]: source for source in sources}
+    return {digest: clean(source) for digest, source in by_digest.items() if digest in digests}
+
+
+def _locate_in_suite(suite_dir: Path, problem: str) -> Path:
+    return suite_dir / f"{check_name('problem', problem)}.py"
+
+
+def _read_reference(locate: Callable[[Path, str], Path], root: Path, folder: str, problem: str) -> str | None:
+    """The text of a reference; None where there is none. Names come from the database, and may be anything."""
+    try:
+        return locate(root / check_name("folder", folder), problem).read_text("utf-8")
+    except (UsageError, OSError, UnicodeDecodeError):
+        return None
+
+
+def _describe_index(material: Material) -> dict[str, Any]:
+    """One column per field, one entry per evaluation."""
+    rows, nothing = material.rows, EvidenceRow(0, "", "", (), None)
+    evidence = [material.evidence.get(row.id, nothing) for row in rows]
+    limits = [one.plausibility for one in evidence]
+    return {
+        "count": len(rows),
+        "texts": {name: encode_texts([getattr(row, name) for row in rows]) for name in _TEXTS}
+        | {"problem_digest": encode_texts([one.problem_digest for one in evidence])}
+        | {"message": encode_texts([row.message[:LONGEST_MESSAGE] for row in rows])},
+        "numbers": {name: encode_numbers(getattr(row, name) for row in rows) for name in _NUMBERS}
+        | {name: encode_numbers(getattr(one, name) if one else None for one in limits) for name in _LIMITS}
+        | {name: encode_numbers(getattr(material.spent[row.id], name) for row in rows) for name in Spent.__slots__},
+    }
+
+
+def _name_report(rows: Sequence[ResultRow]) -> str:
+    runs = sorted({row.run for row in rows} - {""})
+    return f"harness report: {', '.join(runs)}" if 0 < len(runs) <= 3 else "harness report"
+
+
+def _render_page(blocks: dict[str, str], facts: dict[str, Any]) -> str:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    scripts = [*map(_read_part, SCRIPTS), "\n".join(map(_read_part, PARTS))]
+    environment = Environment(loader=FileSystemLoader(PAGE), autoescape=True, undefined=StrictUndefined)
+    facts = {name: clean(value) if isinstance(value, str) else value for name, value in facts.items()}
+    return environment.get_template("page.html.jinja").render(
+        style=Markup(_read_part("page.css")),
+        scripts=[Markup(script) for script in scripts],
+        hashes=[_hash_script(script) for script in scripts],
+        blocks=blocks,
+        **facts,
+    )
+
+
+def _read_part(name: str) -> str:
+    text = (PAGE / name).read_text(encoding="utf-8")
+    if "</script" in text.lower() or "</style" in text.lower():
+        raise StoreError(f"{PAGE / name} holds the end of an element: reinstall harness")
+    return text
+
+
+def _measure_scripts() -> int:
+    names = (*SCRIPTS, *PARTS, "page.css", "page.html.jinja")
+    return sum((PAGE / name).stat().st_size for name in names)
+
+
+def _hash_script(script: str) -> str:
+    return b64encode(sha256(script.encode()).digest()).decode()
+
+
+def _replace_text(path: Path, text: str) -> None:
+    try:
+        with replacing(path) as partial:
+            partial.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error}; choose another place with --output") from error

@@ -1,0 +1,276 @@
+"""One evaluation in full, for a terminal: the verdict in words, then everything it rests on, then the verdict again.
+
+Only builds what `rich` renders; the command line prints it. `sentences.py` has the words, `timing_details.py` the time.
+`sources.py` shows the candidate's source and what a repair step changed in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from harness.domain import BuildSummary, Correctness, Evaluation, Finding, Outcome, Work
+from harness.report.escaping import make_printable
+from harness.report.source_locations import find_places
+from harness.report.terminal.sources import render_difference, render_excerpt
+from harness.report.terminal.tables import format_speedup, make_table, style_outcome, style_text
+from harness.report.terminal.timing_details import list_conditions, render_timing
+from harness.report.verdict_text import (
+    explain_certificate,
+    explain_plausibility,
+    explain_without_own,
+    format_share,
+    name_sample,
+    state_verdict,
+)
+from harness.store.results import StoredEvaluation
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+TAIL_LINES = 20
+BAR_WIDTH = 40
+KERNELS_SHOWN = 8
+_SEVERITIES = (("fatal", "bold red"), ("warning", "yellow"), ("note", ""))
+_BUILD_DECIDED = (Outcome.BUILD_ERROR, Outcome.LOAD_ERROR)
+
+
+def render_details(
+    stored: StoredEvaluation,
+    *,
+    source: str | None = None,
+    before: str | None = None,
+    whole_log: bool = False,
+    all_blocks: bool = False,
+) -> RenderableType:
+    """Everything about one evaluation, with the beginning of its `source` and what changed since the source `before`
+    of the turn before. The build log is cut to its errors where the build decided, or whole with `whole_log`; the
+    timed blocks are summed up, or listed with `all_blocks`. The verdict stands first, and last, where a terminal stops.
+    """
+    from rich.console import Group
+
+    return Group(*_sections(stored, source, before, whole_log=whole_log, all_blocks=all_blocks))
+
+
+def render_log(log: str, *, whole: bool = True) -> Text:
+    """The build log, or its errors with a word about the rest."""
+    from harness.builder.error_excerpt import shorten_log
+
+    if whole:
+        return style_text(log.rstrip("\n"))
+    errors, lines = shorten_log(log), len(log.splitlines())
+    rest = lines - len(errors.splitlines())
+    hint = style_text(f"\n({rest:,} more lines; --log shows all)" if rest > 0 else "", "dim")
+    return style_text(errors).append_text(hint)
+
+
+def _sections(
+    stored: StoredEvaluation, source: str | None, before: str | None, *, whole_log: bool, all_blocks: bool
+) -> Iterator[RenderableType]:
+    evaluation = stored.evaluation
+    yield style_text(f"Evaluation {stored.id}: ", "bold").append_text(style_outcome(evaluation.outcome.value))
+    yield style_text(state_verdict(evaluation))
+    yield style_text("")
+    yield _render_facts(_list_facts(evaluation))
+    yield from _finding_parts(evaluation.findings, source or "")
+    if evaluation.correctness is not None:
+        yield from _correctness_parts(evaluation.correctness)
+    yield from _timing_parts(evaluation, all_blocks=all_blocks)
+    if evaluation.work is not None:
+        yield from _work_parts(evaluation.work)
+    if evaluation.build is not None:
+        yield from _build_parts(evaluation, evaluation.build, whole_log=whole_log)
+    if source:
+        yield from _source_parts(evaluation, source, before)
+    yield _heading("Judged under")
+    yield _render_facts(_list_circumstances(evaluation))
+    yield style_text(f"\nAlso: harness show {stored.id} --source | --log | --blocks | --json", "dim")
+    yield _render_verdict(evaluation)
+
+
+def _finding_parts(findings: tuple[Finding, ...], source: str) -> Iterator[RenderableType]:
+    """What decided comes first; with the lines of the source that it points at."""
+    yield _heading("Findings")
+    if not findings:
+        yield style_text("none")
+    for severity, style in _SEVERITIES:
+        for finding in findings:
+            if finding.severity == severity:
+                yield _render_finding(finding, style, find_places(finding, source))
+
+
+def _render_finding(finding: Finding, style: str, lines: tuple[int, ...]) -> RenderableType:
+    from rich.console import Group
+    from rich.padding import Padding
+
+    head = style_text(f"{finding.severity} ", style).append_text(style_text(finding.check, "bold"))
+    head.append_text(style_text(f": {finding.message}"))
+    if lines:
+        where = f" (line {', '.join(map(str, lines))} of the candidate)"
+        head.append_text(style_text(where, "bold"))
+    if not finding.evidence:
+        return head
+    evidence = _cut_to_tail(finding.evidence, "--json has all")
+    evidence.stylize("dim")
+    return Group(head, Padding(evidence, (0, 0, 0, 4)))
+
+
+def _correctness_parts(correctness: Correctness) -> Iterator[RenderableType]:
+    trials = correctness.trials
+    passed = sum(trial.passed for trial in trials)
+    truth = "the float64 truth" if correctness.truth == "float64" else "the reference itself (no float64 truth)"
+    yield _heading("Correctness")
+    yield style_text(f"{passed} of {len(trials)} trials passed, against {truth}; weights: {correctness.weights}")
+    table = _make_number_table("#", "inputs", "passed", "max error", "reference's", "of allowed", "wrong")
+    for number, trial in enumerate(trials, start=1):
+        table.add_row(
+            str(number),
+            style_text(trial.distribution),
+            style_text("yes", "green") if trial.passed else style_text("NO", "bold red"),
+            *map(_format_error, (trial.max_abs_error, trial.reference_max_abs_error)),
+            "-" if trial.worst_ratio is None else format_share(trial.worst_ratio),
+            f"{trial.mismatched:,}",
+        )
+    yield table
+    yield style_text(
+        f"{_count_elements(correctness)} elements each. Allowed: a multiple of the honest reference's own error, with "
+        "a floor for the dtype; the worst element counts.",
+        "dim",
+    )
+    messages = [f"trial {number}: {trial.message}" for number, trial in enumerate(trials, start=1) if trial.message]
+    if messages:
+        yield style_text("\n".join(messages))
+
+
+def _count_elements(correctness: Correctness) -> str:
+    counts = sorted({trial.elements for trial in correctness.trials})
+    return f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}" if counts else "no"
+
+
+def _timing_parts(evaluation: Evaluation, *, all_blocks: bool) -> Iterator[RenderableType]:
+    timing = evaluation.timing
+    if timing is not None:
+        yield _heading("Time per call")
+        if evaluation.outcome is not Outcome.CORRECT:
+            yield style_text("This time does not count: the candidate is not correct.", "bold red")
+        yield from render_timing(timing, all_blocks=all_blocks)
+        yield _heading("The machine meanwhile")
+        yield _render_facts(list_conditions(timing))
+    if evaluation.plausibility is not None:
+        yield _heading("Against the device's limits")
+        yield _render_facts(explain_plausibility(evaluation.plausibility))
+
+
+def _work_parts(work: Work) -> Iterator[RenderableType]:
+    """Shares of a call's time as bars. The worker's claim, and it says so."""
+    yield _heading("Who did the work")
+    table = _make_number_table("whose code", "share", "of its time")
+    shares = (
+        ("the candidate's own kernels", work.own),
+        ("torch's operators", work.torch),
+        ("vendor libraries", work.library),
+        ("the rest (Python, launches)", work.other),
+    )
+    for name, share in shares:
+        table.add_row(name, f"{100 * share:.0f}%", "#" * round(BAR_WIDTH * min(max(share, 0.0), 1.0)))
+    yield table
+    more = len(work.own_kernels) - KERNELS_SHOWN
+    kernels = ", ".join(work.own_kernels[:KERNELS_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    yield _render_facts([("its kernels", kernels or "none"), ("without them", explain_without_own(work.without_own))])
+    yield style_text("as the worker claims; a column and a filter (--own-kernels), no part of the verdict", "dim")
+
+
+def _build_parts(evaluation: Evaluation, build: BuildSummary, *, whole_log: bool) -> Iterator[RenderableType]:
+    count = len(build.keys)
+    origin = "from the cache" if build.cached else f"built in {build.duration_s:.1f} s"
+    yield _heading("Build")
+    lane = f"{build.lane}: {build.reason}" if build.reason else build.lane
+    yield style_text(f"{count} extension{'s' if count != 1 else ''}, {origin}, lane {lane}")
+    yield style_text(", ".join(build.keys) or "no key", "dim")
+    if whole_log or evaluation.outcome in _BUILD_DECIDED:
+        yield render_log(build.log, whole=whole_log)
+    elif build.log:
+        yield style_text(f"({len(build.log.splitlines())} lines of log; --log shows them)", "dim")
+
+
+def _source_parts(evaluation: Evaluation, source: str, before: str | None) -> Iterator[RenderableType]:
+    marked = {line for finding in evaluation.findings for line in find_places(finding, source)}
+    yield _heading("Source")
+    yield render_excerpt(source, marked=marked)
+    if before is not None:
+        turn = evaluation.subject.turn - 1
+        yield _heading(f"Changed since turn {turn}")
+        yield render_difference(before, source, turn=turn)
+
+
+def _list_facts(evaluation: Evaluation) -> list[tuple[str, str]]:
+    subject = evaluation.subject
+    return [
+        ("candidate", f"{name_sample(evaluation)} ({subject.candidate_digest or 'no code'})"),
+        ("model", f"{subject.model}, prompt {subject.prompt}, {subject.language}"),
+        ("problem", f"{subject.suite}/{subject.problem}, {subject.workload} workload ({subject.problem_digest})"),
+        ("device", f"{subject.device} {evaluation.hardware}".strip()),
+    ]
+
+
+def _list_circumstances(evaluation: Evaluation) -> list[tuple[str, str]]:
+    phases = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in evaluation.phases_s)
+    return [
+        ("confinement", evaluation.confinement),
+        ("certificate", explain_certificate(evaluation.certificate)),
+        ("secret seeds", evaluation.seeds_digest),
+        ("started", evaluation.started_at),
+        ("took", f"{evaluation.duration_s:.2f} s" + (f" ({phases})" if phases else "")),
+        *evaluation.environment,
+    ]
+
+
+def _render_verdict(evaluation: Evaluation) -> Text:
+    """One line: the outcome, and the speedup where it counts or the reason where there is one."""
+    verdict, timing = style_outcome(evaluation.outcome.value), evaluation.timing
+    if evaluation.speedup is not None and timing is not None:
+        speed = f" {format_speedup(evaluation.speedup)} against {timing.baseline} ({timing.verdict})"
+        verdict.append_text(style_text(speed, "bold"))
+    elif evaluation.outcome is Outcome.CORRECT:
+        verdict.append_text(style_text(f" (time {timing.verdict}, not ranked)" if timing else " (not timed)"))
+    if evaluation.message:
+        verdict.append_text(style_text(f": {evaluation.message.splitlines()[0]}"))
+    verdict.no_wrap, verdict.overflow = True, "ellipsis"
+    return verdict
+
+
+def _render_facts(facts: list[tuple[str, str]]) -> Table:
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    for name, value in facts:
+        if value:
+            table.add_row(style_text(name, "dim"), style_text(value))
+    return table
+
+
+def _make_number_table(*columns: str) -> Table:
+    table = make_table()
+    for name in columns:
+        is_text = name in ("inputs", "passed", "whose code", "of its time")
+        table.add_column(style_text(name), justify="left" if is_text else "right", no_wrap=not is_text)
+    return table
+
+
+def _cut_to_tail(text: str, hint: str) -> Text:
+    lines = make_printable(text).rstrip("\n").split("\n")
+    skipped = len(lines) - TAIL_LINES
+    if skipped <= 0:
+        return style_text("\n".join(lines))
+    head = style_text(f"({skipped} lines before these; {hint})\n", "dim")
+    return head.append("\n".join(lines[-TAIL_LINES:]))
+
+
+def _heading(text: str) -> Text:
+    return style_text(f"\n{text}", "bold underline")
+
+
+def _format_error(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"

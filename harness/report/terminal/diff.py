@@ -1,0 +1,255 @@
+"""`harness diff` in a terminal of 80 columns or more: flips first, then speed, errors, cost, prompts and code.
+
+Only builds what `rich` renders. Every line is cut or folded, never wider than the terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from harness.analysis.side_by_side import ComparedRow, FlipKind, Pair, Place, PlaceComparison, SpeedTest
+from harness.analysis.side_material import Cost, SideBySide, TextDiff, pick_samples
+from harness.domain import Outcome
+from harness.report.rounding import format_rate
+from harness.report.terminal.tables import format_speedup, make_table, style_outcome, style_text
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+MOST_ROWS = 30
+MOST_MESSAGES = 8
+MOST_DIFF_LINES = 40
+_FLIPS: tuple[tuple[FlipKind, str], ...] = (("lost", "correct before, not after"), ("won", "correct only after"))
+
+
+def render_comparison(sides: SideBySide, *, code: bool = False, width: int = 80) -> RenderableType:
+    """The whole comparison; `code` adds the diffs of the sources."""
+    from rich.console import Group
+
+    parts: list[RenderableType] = [style_text(summarise_sides(sides), "bold")]
+    for place in sides.comparison.places:
+        parts += ["", *_render_place(place, wide=width >= 110)]
+    parts += ["", *_render_outcomes(sides), *_render_messages(sides), "", *_render_costs(sides)]
+    parts += ["", *_render_prompts(sides)]
+    if code:
+        parts += [part for diff in sides.code for part in ("", *_render_diff(diff))]
+    elif sides.code:
+        parts.append(style_text(f"{len(sides.code)} candidates differ in code: --code or --html shows how", "dim"))
+    return Group(*parts)
+
+
+def summarise_sides(sides: SideBySide) -> str:
+    """One sentence: what was compared with what, and what could not be."""
+    comparison = sides.comparison
+    count = sum(len(place.pairs) for place in comparison.places)
+    what = "candidate" if sides.kind == "harness" else "problem"
+    text = f"{sides.kind} {sides.before} -> {sides.after}: {count} {what}{'' if count == 1 else 's'} on both sides"
+    for name, left in (
+        (f"only in {sides.before}", comparison.only_before),
+        (f"only in {sides.after}", comparison.only_after),
+        ("of another version and not compared", comparison.other_version),
+    ):
+        if left:
+            text += f"; {len(left)} {name}"
+    if not count and comparison.only_before and comparison.only_after:
+        places = (comparison.only_before[0][0], comparison.only_after[0][0])
+        text += f". Nothing may be compared: {describe_place(places[0])} / {describe_place(places[1])}"
+    return text
+
+
+def describe_place(place: Place) -> str:
+    where = "not judged on a device" if place.device == "none" else f"on {place.device} against {place.baseline}"
+    chip = f" ({place.chip})" if place.chip else ""
+    return f"{place.suite}, {place.workload} workload: {place.language} {where}{chip}"
+
+
+def describe_correctness(place: PlaceComparison) -> str:
+    shares = f"{format_rate(place.correct_before)} -> {format_rate(place.correct_after)}"
+    won, lost = (len(place.flips(kind)) for kind in ("won", "lost"))
+    return f"{shares} of {len(place.pairs)}; {won} won, {lost} lost; sign test p = {format_p(place.correct_p)}"
+
+
+def describe_speed(place: PlaceComparison) -> str:
+    if place.speed is None:
+        return "timed on both sides: none"
+    changed = [pair.speed for pair in place.changed_speed() if pair.speed]
+    faster = sum(speed.ratio > 1 for speed in changed)
+    verdict = f"{faster} faster, {len(changed) - faster} slower beyond chance (5 % false discoveries)"
+    test = f"Wilcoxon p = {format_p(place.speed.p)}" if place.timed > 1 else "one problem: no test"
+    return f"{format_ratio(place.speed)} over {place.timed} timed on both; {test}; {verdict}"
+
+
+def format_ratio(speed: SpeedTest) -> str:
+    """`1.08x [1.01, 1.15]`; without an interval where one pair gives none."""
+    if speed.low <= 0 or speed.high > 1e6:
+        return f"{speed.ratio:.2f}x"
+    return f"{speed.ratio:.2f}x [{speed.low:.2f}, {speed.high:.2f}]"
+
+
+def format_p(p: float) -> str:
+    return f"{p:.1g}" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+
+
+def _render_place(place: PlaceComparison, *, wide: bool) -> Iterator[RenderableType]:
+    yield style_text(describe_place(place.place), "bold")
+    for kind, title in _FLIPS:
+        flips = place.flips(kind)
+        if flips:
+            yield style_text(f"{len(flips)} {title}", "red" if kind == "lost" else "green")
+            yield _render_flips(flips, wide=wide)
+            yield from _tell_left(len(flips))
+    yield style_text(f"correct  {describe_correctness(place)}")
+    yield style_text(f"speed    {describe_speed(place)}")
+    changed = place.changed_speed()
+    if changed:
+        yield _render_speeds(changed)
+        yield from _tell_left(len(changed))
+
+
+def _render_flips(flips: Sequence[Pair], *, wide: bool) -> Table:
+    table = make_table()
+    table.add_column("problem", overflow="fold")
+    for name in ("before", "after"):
+        table.add_column(name, no_wrap=True)
+    if wide:
+        table.add_column("message", overflow="ellipsis", no_wrap=True)
+    for pair in flips[:MOST_ROWS]:
+        before, after = pick_samples(pair)
+        cells = [style_text(pair.name), describe_samples(pair.before), describe_samples(pair.after)]
+        failed = after if after.outcome != Outcome.CORRECT else before
+        table.add_row(*cells, *([style_text(failed.message.split("\n", 1)[0], "dim")] if wide else []))
+    return table
+
+
+def describe_samples(rows: Sequence[ComparedRow]) -> Text:
+    """The outcome of one sample, or how many of several are correct."""
+    if len(rows) == 1:
+        text = style_outcome(rows[0].outcome)
+        return text if rows[0].speedup is None else text.append(f" {format_speedup(rows[0].speedup)}")
+    correct = sum(row.outcome == Outcome.CORRECT for row in rows)
+    style = "green" if correct else "red"
+    return style_text(f"{correct} of {len(rows)} correct", style)
+
+
+def _render_speeds(pairs: Sequence[Pair]) -> Table:
+    table = make_table()
+    table.add_column("problem", overflow="fold")
+    for name in ("before", "after", "after/before", "q"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for pair in pairs[:MOST_ROWS]:
+        speed = pair.speed
+        if speed is None or speed.q is None:
+            continue
+        times = (style_text(format_speedup(value)) for value in (speed.before, speed.after))
+        ratio = style_text(format_ratio(speed), "green" if speed.ratio > 1 else "red")
+        table.add_row(style_text(pair.name), *times, ratio, format_p(speed.q))
+    return table
+
+
+def _tell_left(count: int) -> Iterator[Text]:
+    if count > MOST_ROWS:
+        yield style_text(f"and {count - MOST_ROWS} more: --html or --json has all", "dim")
+
+
+def _render_outcomes(sides: SideBySide) -> Iterator[RenderableType]:
+    if not sides.comparison.outcomes:
+        return
+    yield style_text("Outcomes of the samples compared", "bold")
+    yield _make_count_table(
+        "outcome", ((style_outcome(name), *pair) for name, pair in sides.comparison.outcomes.items())
+    )
+
+
+def _render_messages(sides: SideBySide) -> Iterator[RenderableType]:
+    changed = [entry for entry in sides.comparison.messages if entry[1] != entry[2]]
+    if changed:
+        yield ""
+        yield style_text("Errors whose number changed", "bold")
+        yield _make_count_table("error", ((style_text(text), was, now) for text, was, now in changed[:MOST_MESSAGES]))
+        if len(changed) > MOST_MESSAGES:
+            yield style_text(f"and {len(changed) - MOST_MESSAGES} more: --html or --json has all", "dim")
+
+
+def _make_count_table(head: str, rows: Iterable[tuple[Text, int, int]]) -> Table:
+    table = make_table()
+    table.add_column(head, overflow="fold")
+    for name in ("before", "after", "change"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for text, before, after in rows:
+        table.add_row(text, f"{before:,}", f"{after:,}", f"{after - before:+,}" if after != before else "")
+    return table
+
+
+def list_costs(costs: tuple[Cost, Cost]) -> list[tuple[str, str, str]]:
+    """(what, before, after) as texts."""
+    rows = [
+        ("answers", *(f"{cost.answers:,}" for cost in costs)),
+        ("correct samples", *(f"{cost.correct:,}" for cost in costs)),
+        ("seconds of judging", *(f"{cost.judged_s:,.0f}" for cost in costs)),
+    ]
+    if any(cost.counted for cost in costs):
+        rows += [
+            ("prompt tokens", *(_format_tokens(cost, cost.prompt_tokens) for cost in costs)),
+            ("completion tokens", *(_format_tokens(cost, cost.completion_tokens) for cost in costs)),
+            ("of them reasoning", *(_format_tokens(cost, cost.reasoning_tokens) for cost in costs)),
+            ("completion tokens per correct sample", *(_format_per_correct(cost) for cost in costs)),
+            ("seconds of waiting for answers", *(f"{cost.latency_s:,.0f}" for cost in costs)),
+        ]
+    return [(what, before, after) for what, before, after in rows]
+
+
+def _format_tokens(cost: Cost, count: int) -> str:
+    if not cost.counted:
+        return "unknown"
+    return f"{count:,}" if cost.counted == cost.answers else f"{count:,} of {cost.counted:,} answers"
+
+
+def _format_per_correct(cost: Cost) -> str:
+    return "-" if cost.tokens_per_correct is None else f"{cost.tokens_per_correct:,.0f}"
+
+
+def _render_costs(sides: SideBySide) -> Iterator[RenderableType]:
+    yield style_text("Cost", "bold")
+    table = make_table()
+    table.add_column("what", overflow="fold")
+    for name in ("before", "after"):
+        table.add_column(name, justify="right")
+    for row in list_costs(sides.costs):
+        table.add_row(*map(style_text, row))
+    yield table
+
+
+def describe_prompts(sides: SideBySide) -> str:
+    """How many prompts were compared, and what came of it."""
+    if not sides.prompts_read:
+        return "Prompts: the files of both sides are not there, so they cannot be compared."
+    text = f"Prompts of {sides.prompts_read} of {sides.prompts_shared} problems compared: "
+    if not sides.prompts:
+        return f"{text}all the same."
+    return f"{text}{len(sides.prompts)} distinct difference{'' if len(sides.prompts) == 1 else 's'}."
+
+
+def _render_prompts(sides: SideBySide) -> Iterator[RenderableType]:
+    yield style_text(describe_prompts(sides), "bold")
+    for diff in sides.prompts[:1]:
+        yield from _render_diff(diff)
+
+
+def name_diff(diff: TextDiff) -> str:
+    more = f" and {len(diff.names) - 3} more" if len(diff.names) > 3 else ""
+    return ", ".join(diff.names[:3]) + more
+
+
+def _render_diff(diff: TextDiff) -> Iterator[RenderableType]:
+    yield style_text(name_diff(diff), "bold")
+    styles = {"+": "green", "-": "red", "@": "cyan"}
+    for line in diff.lines[:MOST_DIFF_LINES]:
+        text = style_text(line.expandtabs(4), styles.get(line[:1], ""))
+        text.no_wrap, text.overflow = True, "ellipsis"
+        yield text
+    left = len(diff.lines) - MOST_DIFF_LINES
+    if left > 0 or diff.is_cut:
+        yield style_text(f"and {max(left, 0)}{'+' if diff.is_cut else ''} lines more", "dim")

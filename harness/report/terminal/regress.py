@@ -1,0 +1,199 @@
+"""What `harness regress` found, for a terminal, a pull request, a CI server and a script.
+
+Only makes texts and tables. Names, sources and messages come from anywhere: each format escapes them in its own way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import escape, quoteattr
+
+from harness.analysis.change_detection import CHANGE_KINDS, Change
+from harness.domain import Outcome, SampleKey, Subject
+from harness.report.escaping import make_printable
+from harness.report.terminal.tables import format_speedup, make_table, style_outcome, style_text
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+_STYLES = {
+    "broken": "bold red", "slower": "red", "fixed": "green", "faster": "green", "unreliable": "yellow",
+    "not_comparable": "dim", "same": "",
+}  # fmt: skip
+_MARKDOWN_SIGNS = re.compile(r"([\\`*_\[\]#|~&])")
+NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+VISIBLE_GOAL = 1.10
+
+
+def name_subject(subject: Subject) -> str:
+    """`run/problem/sample`, with the turn where there is one."""
+    return str(SampleKey(run=subject.run, problem=subject.problem, sample=subject.sample, turn=subject.turn))
+
+
+def sort_changes(changes: Iterable[Change]) -> list[Change]:
+    """What got worse first, what stayed last; within a kind the largest change of speed first."""
+
+    def place(change: Change) -> tuple[int, float, str]:
+        return (
+            CHANGE_KINDS.index(change.kind),
+            change.speed.ratio if change.speed else 1.0,
+            name_subject(change.subject),
+        )
+
+    return sorted(changes, key=place)
+
+
+def render_changes(changes: Iterable[Change], *, wide: bool = False) -> Table:
+    """One row per candidate. Long names are folded, not cut: what got worse must be found again."""
+    table = make_table()
+    for name in ("change", "candidate", "then", "now", "now/then"):
+        table.add_column(name, no_wrap=name not in ("candidate", "now/then"), overflow="fold")
+    if wide:
+        table.add_column("visible from", justify="right")
+        table.add_column("device", overflow="fold")
+    for change in sort_changes(changes):
+        cells = [
+            style_text(change.kind.replace("_", " "), _STYLES[change.kind]),
+            style_text(name_subject(change.subject)),
+            _format_verdict(change.before, change.before_speedup),
+            _format_verdict(change.after, change.after_speedup),
+            style_text(explain_change(change)),
+        ]
+        wide_cells = [style_text(_format_visible(change)), style_text(change.subject.device)]
+        table.add_row(*cells, *(wide_cells if wide else ()))
+    return table
+
+
+def summarise_changes(changes: Sequence[Change]) -> str:
+    """One sentence with a number for each kind that occurs, and one about what could not have been seen."""
+    if not changes:
+        return "0 compared."
+    counts = Counter(change.kind for change in changes)
+    parts = [f"{counts[kind]} {kind.replace('_', ' ')}" for kind in CHANGE_KINDS if counts[kind]]
+    text = f"{len(changes)} compared: {', '.join(parts)}."
+    timed = [change.speed.visible for change in changes if change.speed and isfinite(change.speed.visible)]
+    blind = [visible for visible in timed if visible > VISIBLE_GOAL]
+    if blind:
+        text += (
+            f" On {len(blind)} of {len(timed)} a slow-down by {VISIBLE_GOAL - 1:.0%} could not have been seen for "
+            f"certain, only one by {max(blind) - 1:.0%}: the noise floor, or too few stored evaluations, hides it "
+            "(`--update` stores several of each)."
+        )
+    return text
+
+
+def explain_change(change: Change) -> str:
+    """The ratio with its interval, or why there is none."""
+    if change.speed is None or change.reason:
+        return change.reason or "-"
+    speed = change.speed
+    return f"{speed.ratio:.2f} [{speed.low:.2f}, {speed.high:.2f}]"
+
+
+def format_markdown(changes: Sequence[Change]) -> str:
+    """A summary and a table of what did not stay the same, for a comment on a pull request."""
+    lines = ["### harness regress", "", _escape_markdown(summarise_changes(changes))]
+    rows = [change for change in sort_changes(changes) if change.kind != "same"]
+    if rows:
+        lines += ["", "| Change | Candidate | Then | Now | Now / then |", "| --- | --- | --- | --- | --- |"]
+    for change in rows:
+        cells = (
+            f"**{change.kind.replace('_', ' ')}**" if change.is_worse else change.kind.replace("_", " "),
+            _escape_markdown(name_subject(change.subject)),
+            _escape_markdown(_format_verdict(change.before, change.before_speedup).plain),
+            _escape_markdown(_format_verdict(change.after, change.after_speedup).plain),
+            _escape_markdown(explain_change(change)),
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def format_junit(changes: Sequence[Change]) -> str:
+    """JUnit XML: a test case for each candidate; what got worse is a failure, what could not be compared is skipped."""
+    cases = [_format_case(change) for change in sort_changes(changes)]
+    failures = sum(change.is_worse for change in changes)
+    errors = sum(change.harness_failed and not change.is_worse for change in changes)
+    skipped = sum(_is_skipped(change) for change in changes)
+    counts = f'tests="{len(changes)}" failures="{failures}" errors="{errors}" skipped="{skipped}"'
+    head = ['<?xml version="1.0" encoding="UTF-8"?>', f"<testsuites {counts}>"]
+    return "\n".join(
+        [*head, f'<testsuite name="harness regress" {counts}>', *cases, "</testsuite>", "</testsuites>", ""]
+    )
+
+
+def changes_record(changes: Sequence[Change], exit_code: int) -> dict[str, Any]:
+    """The changes as JSON: `visible` of a change is None where there is no interval."""
+    counts = Counter(change.kind for change in changes)
+    records = [
+        _strict(asdict(change) | {"candidate": name_subject(change.subject)}) for change in sort_changes(changes)
+    ]
+    return {"exit_code": exit_code, "counts": {kind: counts[kind] for kind in CHANGE_KINDS}, "changes": records}
+
+
+def _format_case(change: Change) -> str:
+    subject = change.subject
+    where = f"{subject.suite}.{subject.problem}.{subject.device}.{subject.workload}"
+    name = f"{name_subject(subject)} ({'extraction' if change.after is None else subject.baseline})"
+    head = f"<testcase classname={_attribute(where)} name={_attribute(name)}"
+    text = f"{change.kind.replace('_', ' ')}: {explain_change(change)}"
+    if change.is_worse:
+        return f"{head}><failure message={_attribute(text)}>{_content(_tell_whole(change))}</failure></testcase>"
+    if change.harness_failed:
+        return f"{head}><error message={_attribute(text)}/></testcase>"
+    if _is_skipped(change):
+        return f"{head}><skipped message={_attribute(text)}/></testcase>"
+    return f"{head}/>"
+
+
+def _is_skipped(change: Change) -> bool:
+    return change.kind in ("not_comparable", "unreliable") and not change.harness_failed
+
+
+def _tell_whole(change: Change) -> str:
+    verdicts = (
+        _format_verdict(change.before, change.before_speedup).plain,
+        _format_verdict(change.after, change.after_speedup).plain,
+    )
+    return f"{name_subject(change.subject)}: {verdicts[0]} -> {verdicts[1]}, {explain_change(change)}"
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(_clean_xml(text).replace("\n", " "))
+
+
+def _content(text: str) -> str:
+    return escape(_clean_xml(text))
+
+
+def _clean_xml(text: str) -> str:
+    return NOT_XML.sub("?", make_printable(text))
+
+
+def _escape_markdown(text: str) -> str:
+    """Nothing of the text is markup, a link, a mention or the end of a table's cell."""
+    escaped = _MARKDOWN_SIGNS.sub(r"\\\1", make_printable(text).replace("\n", " "))
+    return escaped.replace("<", "&lt;").replace("@", "@\u200b").replace("://", ":\\//")
+
+
+def _format_verdict(outcome: Outcome | None, speedup: float | None) -> Text:
+    if outcome is None:
+        return style_text("-", "dim")
+    text = style_outcome(outcome.value)
+    return text if speedup is None else text.append(f" {format_speedup(speedup)}")
+
+
+def _format_visible(change: Change) -> str:
+    return f"{change.speed.visible:.2f}x slower" if change.speed and isfinite(change.speed.visible) else "-"
+
+
+def _strict(value: Any) -> Any:
+    """JSON has no infinity."""
+    if isinstance(value, dict):
+        return {key: _strict(entry) for key, entry in value.items()}
+    return None if isinstance(value, float) and not isfinite(value) else value

@@ -1,0 +1,245 @@
+"""Evaluations and leaderboards as tables for a terminal of 80 columns or more; the leaderboard as Markdown.
+
+Only builds what `rich` renders; the command line prints it. Every outcome is a word before it is a colour, so that a
+table reads the same without colours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from harness.analysis.leaderboard import GroupKey, LeaderboardRow
+from harness.domain import EMULATED, Outcome
+from harness.report.escaping import make_printable
+from harness.report.rounding import format_fixed, format_rate
+from harness.store.results import ResultRow
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+DEFAULT_COLUMNS = ("id", "problem", "model", "device", "workload", "outcome", "speedup")
+WIDE_COLUMNS = (
+    "id", "run", "problem", "sample", "model", "device", "workload", "outcome", "speedup", "baseline", "verdict",
+    "own_share",
+)  # fmt: skip
+WIDEST_COLUMNS = (
+    "id", "run", "problem", "sample", "turn", "model", "prompt", "device", "workload", "outcome", "speedup",
+    "baseline", "verdict", "own_share", "message",
+)  # fmt: skip
+WIDE_TERMINAL = 110
+WIDEST_TERMINAL = 170
+_SHARES = frozenset(("own_share", "peak_fraction", "noise_floor"))
+NUMBER_COLUMNS = _SHARES | {
+    "id", "sample", "turn", "speedup", "speedup_low", "speedup_high", "baseline_us", "candidate_us", "duration_s"
+}  # fmt: skip
+_KEPT_WHOLE = NUMBER_COLUMNS | {"outcome", "device", "workload", "language", "verdict"}
+OUTCOME_STYLES = {
+    Outcome.CORRECT: "green",
+    Outcome.SUSPECT: "bold magenta",
+    Outcome.NOT_RUN: "dim",
+    Outcome.HARNESS_ERROR: "bold yellow",
+}
+_CERTIFICATE_STYLES = {"yes": "green", "part": "yellow"}
+# The leaderboard's columns, two names to a column where there is no room for each: one stands under the other.
+_NARROW_HEAD = (("#",), ("model", "prompt"), ("correct", "problems"), ("fast_1",), ("fast_2",))
+_NARROW_TAIL = (("speedup", "[low, high]"), ("own", "cert"))
+_LEGEND = (
+    "correct, fast_p: share of all problems with a correct candidate, and with one more than p times as fast as the "
+    "baseline; speedup: geometric mean over the timed correct candidates (how many), [what the measurements leave "
+    "open]; own: median share of a correct candidate's time in its own compiled code; cert: whether it was judged "
+    "under a valid red-team certificate (part: some of it)."
+)
+_MARKDOWN_HEAD = (
+    "Model", "Prompt", "Language", "Device", "Workload", "Problems", "Correct", "fast_1", "fast_2", "Mean speedup"
+)  # fmt: skip
+
+
+def render_evaluations(rows: Iterable[ResultRow], columns: Sequence[str] = DEFAULT_COLUMNS) -> Table:
+    """One line per row; `columns` are fields of ResultRow."""
+    table = make_table()
+    for name in columns:
+        add_column(table, name, is_number=name in NUMBER_COLUMNS, whole=name in _KEPT_WHOLE)
+    for row in rows:
+        table.add_row(*(format_cell(name, getattr(row, name)) for name in columns))
+    return table
+
+
+def choose_columns(width: int) -> tuple[str, ...]:
+    """The columns that a terminal of this width has room for."""
+    if width >= WIDEST_TERMINAL:
+        return WIDEST_COLUMNS
+    return WIDE_COLUMNS if width >= WIDE_TERMINAL else DEFAULT_COLUMNS
+
+
+def render_leaderboard(rows: Sequence[LeaderboardRow], *, wide: bool = False) -> RenderableType:
+    """One table for each suite, workload, language, device, baseline and chip: only rows within one may be compared.
+    In a terminal that is not `wide` some columns stand under others."""
+    from rich.console import Group
+    from rich.text import Text
+
+    parts: list[RenderableType] = []
+    for section, members in groupby(sorted(rows, key=lambda row: _section(row.group)), lambda row: _section(row.group)):
+        parts.extend([_render_section(section, list(members), wide=wide), ""])
+    return Group(*parts, Text(_LEGEND, style="dim"))
+
+
+def render_leaderboard_markdown(rows: Sequence[LeaderboardRow]) -> str:
+    """The leaderboard as a Markdown table, for a README."""
+    lines = ["| " + " | ".join(_MARKDOWN_HEAD) + " |", "| " + " | ".join("---" for _ in _MARKDOWN_HEAD) + " |"]
+    for row in rows:
+        group = row.group
+        cells = (
+            group.model,
+            group.prompt,
+            group.language,
+            f"{group.device} ({group.chip})" if group.chip else group.device,
+            group.workload,
+            _format_problems(row),
+            *(format_rate(row.fast_p(threshold)) for threshold in (0.0, 1.0, 2.0)),
+            _format_mean(row),
+        )
+        lines.append("| " + " | ".join(_escape_markdown(cell) for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def style_outcome(outcome: str) -> Text:
+    """The outcome's word in its colour."""
+    return style_text(outcome, OUTCOME_STYLES.get(Outcome(outcome), "red"))
+
+
+def style_text(text: str, style: str = "") -> Text:
+    """Text from anywhere, safe to print: nothing in it is taken for markup or reaches the terminal as a control."""
+    from rich.text import Text
+
+    return Text(make_printable(text), style=style)
+
+
+def format_time_us(time_us: float) -> str:
+    """A time in the unit that suits it: `950 ns`, `12.3 us`, `4.56 ms`, `1.2 s`."""
+    for limit, factor, unit in ((1.0, 1e3, "ns"), (1e3, 1.0, "us"), (1e6, 1e-3, "ms")):
+        if abs(time_us) < limit:
+            return f"{time_us * factor:.3g} {unit}"
+    return f"{time_us * 1e-6:,.3f} s"
+
+
+def format_speedup(speedup: float | None) -> str:
+    return "-" if speedup is None else f"{format_fixed(speedup, 2)}x"
+
+
+def _section(group: GroupKey) -> tuple[str, str, str, str, str, str]:
+    return group.suite, group.workload, group.language, group.device, group.baseline, group.chip
+
+
+def _render_section(
+    section: tuple[str, str, str, str, str, str], rows: list[LeaderboardRow], *, wide: bool
+) -> RenderableType:
+    from rich.console import Group
+
+    suite, workload, language, device, baseline, chip = section
+    places = {"none": "not judged on a device", EMULATED: "emulated on a CPU: correctness without time"}
+    where = places.get(device, f"on {device} against {baseline}")
+    table = make_table()
+    columns = [*_NARROW_HEAD, *((f"pass@{at.k}",) for at in rows[0].at_k), *_NARROW_TAIL]
+    if wide:
+        columns = [(name,) for column in columns for name in column]
+    for names in columns:
+        is_name = names[0] in ("model", "prompt")
+        table.add_column(_stack(map(style_text, names)), justify="left" if is_name else "right", no_wrap=not is_name)
+    for rank, row in enumerate(rows, start=1):
+        cells = _leaderboard_cells(rank, row)
+        table.add_row(*(_stack(cells[name] for name in names) for names in columns))
+    title = style_text(f"{suite}, {workload} workload: {language} {where}{f' ({chip})' if chip else ''}", "bold")
+    emulated_on = [] if chip else sorted({name for row in rows for name in row.hardware})
+    notes = ["; ".join(emulated_on)] if emulated_on else []
+    notes += [
+        f"{row.group.model} ({row.group.prompt}): {row.truncated} of {row.samples} answers truncated, cut off by the "
+        "token limit before they held a whole program (--max-tokens)"
+        for row in rows
+        if row.truncated
+    ]
+    return Group(title, table, *(style_text(note, "dim") for note in notes))
+
+
+def _leaderboard_cells(rank: int, row: LeaderboardRow) -> dict[str, Text]:
+    shares = {f"fast_{threshold:g}": share for threshold, share in row.fast}
+    shares |= {"correct": row.fast_p(0.0)} | {f"pass@{at.k}": at.correct for at in row.at_k}
+    own_share = format_rate(row.own_share, 0)
+    return {name: _cell_text(format_rate(share)) for name, share in shares.items()} | {
+        "#": _cell_text(str(rank)),
+        "model": _cell_text(row.group.model),
+        "prompt": _cell_text(row.group.prompt, "dim"),
+        "problems": _cell_text(_format_problems(row)),
+        "speedup": _cell_text(_format_mean(row)),
+        "[low, high]": _cell_text(_format_interval(row)),
+        "own": _cell_text(own_share),
+        "cert": _cell_text(row.certificate or "-", _CERTIFICATE_STYLES.get(row.certificate or "", "dim")),
+    }
+
+
+def _stack(parts: Iterable[Text]) -> Text:
+    from rich.text import Text
+
+    cell = Text("\n").join(parts)
+    cell.no_wrap, cell.overflow = True, "ellipsis"
+    return cell
+
+
+def make_table(title: str | None = None) -> Table:
+    """An empty table in the one look that all tables of the report have."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
+    table.title = None if title is None else style_text(title, "bold")
+    table.title_justify = table.caption_justify = "left"
+    return table
+
+
+def add_column(table: Table, name: str, *, is_number: bool = False, whole: bool = False) -> None:
+    """`whole` columns keep their width; in a narrow terminal the others give way, their cells cut with an ellipsis."""
+    table.add_column(name, justify="right" if is_number else "left", no_wrap=whole, min_width=4, overflow="ellipsis")
+
+
+def format_cell(name: str, value: str | float | None) -> Text:
+    if name == "outcome":
+        return style_outcome(str(value))
+    if value is None or value == "":
+        return _cell_text("-", "dim")
+    if name.startswith("speedup"):
+        return _cell_text(f"{format_fixed(float(value), 2)}x")
+    if isinstance(value, float) and name in _SHARES:
+        return _cell_text(format_rate(value))
+    if isinstance(value, float):
+        return _cell_text(format_time_us(value) if name.endswith("_us") else f"{value:.2f}")
+    return _cell_text(str(value))
+
+
+def _cell_text(text: str, style: str = "") -> Text:
+    """One line, cut where its column ends."""
+    cell = style_text(text.replace("\n", " "), style)
+    cell.no_wrap, cell.overflow = True, "ellipsis"
+    return cell
+
+
+def _format_mean(row: LeaderboardRow) -> str:
+    if row.geometric_mean_speedup is None:
+        return "-"
+    return f"{format_speedup(row.geometric_mean_speedup)} ({row.timed})"
+
+
+def _format_interval(row: LeaderboardRow) -> str:
+    if row.speedup_low is None or row.speedup_high is None:
+        return ""
+    return f"[{format_fixed(row.speedup_low, 2)}, {format_fixed(row.speedup_high, 2)}]"
+
+
+def _format_problems(row: LeaderboardRow) -> str:
+    return str(row.problems) if row.scored == row.problems else f"{row.scored} of {row.problems}"
+
+
+def _escape_markdown(cell: str) -> str:
+    return make_printable(cell).replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")

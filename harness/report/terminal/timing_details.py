@@ -1,0 +1,179 @@
+"""The time of one evaluation: both clocks on both sides, how the samples lie, and every block on request.
+
+Only builds what `rich` renders. The worker's times are claims; next to them stands what the judge saw from outside.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import ceil
+from statistics import median, quantiles
+from typing import TYPE_CHECKING
+
+from harness.domain import Block, Conditions, Timing
+from harness.report.terminal.plots import plot_samples
+from harness.report.terminal.tables import format_speedup, format_time_us, make_table, style_text
+from harness.report.verdict_text import explain_resolution, explain_timing_verdict, format_interval
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+HISTOGRAM_BINS = 8
+HISTOGRAM_WIDTH = 40
+_CLAIMED, _SEEN = "claimed by the worker", "seen by the judge"
+
+
+def render_timing(timing: Timing, *, all_blocks: bool) -> Iterator[RenderableType]:
+    """The verdict and its reason, both clocks, the samples (a summary, or all of them)."""
+    yield style_text(
+        f"{format_speedup(timing.speedup)} {format_interval(timing)} against {timing.baseline}: "
+        f"{explain_timing_verdict(timing)}."
+    )
+    yield style_text(explain_resolution(timing))
+    yield _render_clocks(timing)
+    if not timing.blocks:
+        return
+    yield style_text(f"\n{len(timing.blocks)} blocks of {_count_calls(timing.blocks)} each; --blocks lists them", "dim")
+    yield _render_quartiles(timing)
+    yield style_text("\nspeedup of each block, in their order", "dim")
+    yield style_text("\n".join(plot_samples(_list_ratios(timing.blocks), format_speedup)))
+    yield style_text("\npairs by speedup", "dim")
+    yield render_histogram(_list_ratios(timing.blocks))
+    if all_blocks:
+        yield style_text("")
+        yield _render_blocks(timing)
+
+
+def list_conditions(timing: Timing) -> list[tuple[str, str]]:
+    """(name, text) for what was seen of the machine while the time was taken."""
+    again = "1" if timing.attempts == 1 else f"{timing.attempts}: a disturbed one is repeated"
+    if timing.conditions is None:
+        return [("measurements", again), ("conditions", "not recorded")]
+    return [*_list_seen(timing.conditions), ("measurements", again)]
+
+
+def _list_seen(seen: Conditions) -> Iterator[tuple[str, str]]:
+    yield "disturbed", f"YES: {seen.disturbed}" if seen.disturbed else "no"
+    if seen.foreign_load is not None:
+        yield "load", f"{seen.foreign_load:.2f} cores taken by other processes"
+    if seen.clock_low_mhz is not None and seen.clock_high_mhz is not None:
+        yield "clock", f"{seen.clock_low_mhz:,.0f} to {seen.clock_high_mhz:,.0f} MHz"
+    if seen.temperature_c is not None:
+        yield "temperature", f"{seen.temperature_c:.0f} C"
+    yield "throttling", ", ".join(seen.throttle_reasons) or "none seen"
+
+
+def _render_clocks(timing: Timing) -> Table:
+    """Medians per call. What the judge sees beyond a claim is the exchange of messages, the same for both sides."""
+    table = make_table()
+    for name in ("median per call", timing.baseline, "candidate", "ratio"):
+        table.add_column(style_text(name), justify="left" if name.startswith("median") else "right")
+    for name, baseline_us, candidate_us in _list_clocks(timing.blocks):
+        is_whole = name in (_CLAIMED, _SEEN) and candidate_us > 0
+        ratio = format_speedup(baseline_us / candidate_us) if is_whole else ""
+        table.add_row(name, *map(_time_cell, (baseline_us, candidate_us)), style_text(ratio))
+    times = map(_time_cell, (timing.baseline_us, timing.candidate_us))
+    table.add_row("counted", *times, style_text(format_speedup(timing.speedup), "bold"))
+    return table
+
+
+def _list_clocks(blocks: Sequence[Block]) -> Iterator[tuple[str, float, float]]:
+    """(what, median microseconds of the baseline, of the candidate)."""
+    if not blocks:
+        return
+    yield _CLAIMED, _median(blocks, "baseline_claim_us"), _median(blocks, "candidate_claim_us")
+    yield _SEEN, _median(blocks, "baseline_judge_us"), _median(blocks, "candidate_judge_us")
+    baseline_us = median(block.baseline_judge_us - block.baseline_claim_us for block in blocks)
+    candidate_us = median(block.candidate_judge_us - block.candidate_claim_us for block in blocks)
+    yield "  of it the exchange", baseline_us, candidate_us
+    if any(block.candidate_copy_us is not None for block in blocks):
+        yield "copying the outputs", _median(blocks, "baseline_copy_us"), _median(blocks, "candidate_copy_us")
+
+
+def _render_quartiles(timing: Timing) -> Table:
+    """How the claims of all blocks and their ratios lie: least, quarters, most."""
+    table = make_table()
+    for name in ("blocks", "least", "1/4", "median", "3/4", "most"):
+        table.add_column(name, justify="left" if name == "blocks" else "right")
+    for name, side in ((timing.baseline, "baseline"), ("candidate", "candidate")):
+        times_us = [getattr(block, f"{side}_claim_us") for block in timing.blocks]
+        table.add_row(style_text(name), *map(_time_cell, summarise_samples(times_us)))
+    ratios = summarise_samples(_list_ratios(timing.blocks))
+    table.add_row("ratio", *(style_text(format_speedup(ratio)) for ratio in ratios))
+    return table
+
+
+def summarise_samples(values: Sequence[float]) -> tuple[float, ...]:
+    """Least, first quarter, median, third quarter and most; nothing for no values."""
+    if not values:
+        return ()
+    quarters = quantiles(values, n=4, method="inclusive") if len(values) > 1 else list(values) * 3
+    return min(values), *quarters, max(values)
+
+
+def render_histogram(ratios: Sequence[float]) -> Text:
+    """How many ratios lie in each of a few ranges, as bars of text."""
+    if not ratios or min(ratios) == max(ratios):
+        return style_text(f"  {format_speedup(ratios[0] if ratios else None)}  {len(ratios)}")
+    edges = _choose_edges(ratios)
+    counts = Counter(min(bisect_right(edges, ratio), HISTOGRAM_BINS) - 1 for ratio in ratios)
+    digits = 2 if edges[2] - edges[1] >= 0.02 else 4
+    labels = [f"{low:.{digits}f}x to {high:.{digits}f}x" for low, high in pairwise(edges)]
+    width, longest = max(map(len, labels)), max(counts.values())
+    lines = []
+    for number, label in enumerate(labels):
+        bar = "#" * ceil(HISTOGRAM_WIDTH * counts[number] / longest)
+        lines.append(f"  {label:>{width}}  {bar:<{HISTOGRAM_WIDTH}} {counts[number] or ''}".rstrip())
+    return style_text("\n".join(lines))
+
+
+def _choose_edges(values: Sequence[float]) -> list[float]:
+    """Ranges of one width, but for the outermost: they take in what lies far off, so that one odd value does not press
+    all others into one bar."""
+    least, low, _, high, most = summarise_samples(values)
+    reach = 3 * (high - low) or most - least
+    first, last = max(least, low - reach), min(most, high + reach)
+    step = (last - first) / HISTOGRAM_BINS
+    return [least, *(first + step * number for number in range(1, HISTOGRAM_BINS)), most]
+
+
+def _render_blocks(timing: Timing) -> Table:
+    """Every block; times are claims, then the judge's, then the copies of the outputs where they were taken."""
+    table = make_table()
+    sides = (timing.baseline, "candidate")
+    heads = [f"{clock}\n{side}" for clock in ("claimed", "judge saw", "copy") for side in sides]
+    for name in ("\nblock", *heads, "\nratio"):
+        table.add_column(style_text(name), justify="right", no_wrap=True)
+    for number, block in enumerate(timing.blocks, start=1):
+        times_us = (
+            block.baseline_claim_us, block.candidate_claim_us, block.baseline_judge_us, block.candidate_judge_us,
+            block.baseline_copy_us, block.candidate_copy_us,
+        )  # fmt: skip
+        ratio = "".join(map(format_speedup, _list_ratios([block])))
+        table.add_row(str(number), *map(_time_cell, times_us), style_text(ratio or "-"))
+    return table
+
+
+def _count_calls(blocks: Sequence[Block]) -> str:
+    calls = sorted({block.calls for block in blocks})
+    if calls == [1]:
+        return "one call"
+    return f"{calls[0]} calls" if len(calls) == 1 else f"{calls[0]} to {calls[-1]} calls"
+
+
+def _list_ratios(blocks: Sequence[Block]) -> list[float]:
+    return [block.baseline_claim_us / block.candidate_claim_us for block in blocks if block.candidate_claim_us > 0]
+
+
+def _median(blocks: Sequence[Block], name: str) -> float:
+    values = [float(value) for block in blocks if (value := getattr(block, name)) is not None]
+    return median(values) if values else 0.0
+
+
+def _time_cell(time_us: float | None) -> Text:
+    return style_text("-" if time_us is None else format_time_us(time_us))

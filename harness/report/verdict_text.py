@@ -1,0 +1,134 @@
+"""What an evaluation found, in sentences for somebody who was not there. Plain text; nothing here decides anything."""
+
+from __future__ import annotations
+
+from harness.domain import Evaluation, Outcome, Plausibility, SampleKey, Timing, WithoutOwn
+from harness.report.terminal.tables import format_speedup, format_time_us
+
+_OUTCOMES = {
+    Outcome.NO_CODE: "holds no program",
+    Outcome.REJECTED: "was rejected: what it submits cannot be an honest answer",
+    Outcome.BUILD_ERROR: "did not build",
+    Outcome.LOAD_ERROR: "did not load",
+    Outcome.RUNTIME_ERROR: "failed while it ran",
+    Outcome.WRONG_SHAPE: "returned outputs of another shape or structure than the reference",
+    Outcome.WRONG_DTYPE: "returned outputs of another dtype than the reference",
+    Outcome.WRONG_VALUE: "computed wrong values",
+    Outcome.TIMEOUT: "did not answer in time",
+    Outcome.OUT_OF_MEMORY: "needed more memory than it may have",
+    Outcome.SUSPECT: "is suspect and never ranked: what it did is not what an honest program does",
+    Outcome.CORRECT: "is correct",
+    Outcome.NOT_RUN: "was not run, which says nothing about it",
+    Outcome.HARNESS_ERROR: "could not be judged: the harness failed, which does not count against it",
+}
+_WITHOUT_OWN = {
+    "changed": "the outputs changed: they come from its own code",
+    "unchanged": "the outputs stayed the same: they do NOT come from its own code (a decoy)",
+    "failed": "the call failed: it cannot do without them",
+    "not_tried": "not tried",
+}
+
+
+def name_sample(evaluation: Evaluation) -> str:
+    """`run/problem/sample`, with the turn where there is one."""
+    subject = evaluation.subject
+    return str(SampleKey(run=subject.run, problem=subject.problem, sample=subject.sample, turn=subject.turn))
+
+
+def state_verdict(evaluation: Evaluation) -> str:
+    """The verdict in a sentence or two, with its reason."""
+    parts = [f"{name_sample(evaluation)} {_OUTCOMES[evaluation.outcome]}"]
+    if evaluation.outcome is Outcome.CORRECT:
+        parts.append(_state_speed(evaluation.timing))
+    if evaluation.message:
+        parts.append(f": {evaluation.message}")
+    return "".join(parts) + ("" if evaluation.message else ".")
+
+
+def _state_speed(timing: Timing | None) -> str:
+    if timing is None:
+        return "; it was not timed"
+    measured = f"{format_speedup(timing.speedup)} as fast as {timing.baseline} {format_interval(timing)}"
+    if timing.verdict == "tie":
+        return f" and ties with {timing.baseline}: measured {measured}, which is within the noise"
+    if timing.verdict in ("unreliable", "unconfirmed"):
+        return f", but its time is {timing.verdict} and not ranked; measured {measured}"
+    joint = "and" if timing.verdict == "faster" else "but only"
+    return f" {joint} {measured}: {timing.verdict}, {_mention_floor(timing)}"
+
+
+def format_interval(timing: Timing) -> str:
+    return f"[{timing.speedup_low:.2f}, {timing.speedup_high:.2f}]"
+
+
+def format_share(share: float) -> str:
+    """A share as a percentage with as many digits as it deserves: `0.42%`, `4.2%`, `42%`."""
+    percent = 100 * share
+    return f"{percent:.2f}%" if abs(percent) < 1 else f"{percent:.1f}%" if abs(percent) < 10 else f"{percent:,.0f}%"
+
+
+def _mention_floor(timing: Timing) -> str:
+    if timing.noise_floor is None:
+        return "with no noise floor measured"
+    return f"beyond the noise floor of {format_share(timing.noise_floor)}"
+
+
+def explain_timing_verdict(timing: Timing) -> str:
+    """Why the speedup has its verdict."""
+    reasons = {
+        "faster": "faster: the whole interval lies above what noise can do",
+        "slower": "slower: the whole interval lies below what noise can do",
+        "tie": "a tie, ranked as 1.00x: the difference does not stand out from the noise",
+        "unreliable": "unreliable and not ranked: the machine or its clocks were not calm enough to tell",
+        "unconfirmed": "unconfirmed and not ranked: the claims are too short for the judge's clock to bear them out",
+    }
+    floor = "the noise floor was not measured"
+    if timing.noise_floor is not None:
+        floor = f"a program against itself may differ by {format_share(timing.noise_floor)} here"
+    return f"{reasons[timing.verdict]} ({floor})"
+
+
+def explain_resolution(timing: Timing) -> str:
+    """How much time the candidate could have hidden from the judge's clock."""
+    if timing.resolution_us is None:
+        return "How fine the judge's clock was is not recorded."
+    share = format_share(timing.resolution_us / timing.candidate_us)
+    return (
+        f"The judge's clock bears the claims out to {format_time_us(timing.resolution_us)}: work that takes less could "
+        f"be hidden, {share} of the candidate's time."
+    )
+
+
+def explain_plausibility(plausibility: Plausibility) -> list[tuple[str, str]]:
+    """(name, text) for each limit of the device and how near the candidate came to it."""
+    moved = _format_amount(plausibility.moved_bytes, "B")
+    bandwidth = f"{plausibility.bandwidth_gb_s:,.4g} GB/s"
+    bound = f"{format_time_us(plausibility.bound_us)} for {moved} at {bandwidth}: no program is faster"
+    facts = [("bytes", f"{moved}: inputs, weights and outputs, each once"), ("bound", bound)]
+    if plausibility.flops is not None:
+        facts.append(("operations", f"{_format_amount(plausibility.flops, 'FLOP')} in the reference"))
+    if plausibility.operations_us is not None:
+        time = f"{format_time_us(plausibility.operations_us)} at {plausibility.tflops:,.4g} TFLOP/s"
+        facts.append(("", f"{time}; a better algorithm may need fewer"))
+    if plausibility.peak_fraction is not None:
+        facts.append(("of peak", f"{format_share(plausibility.peak_fraction)}: the larger of both times / its time"))
+    return facts
+
+
+def explain_without_own(without_own: WithoutOwn) -> str:
+    """What became of the outputs when the candidate's extension functions did nothing."""
+    return _WITHOUT_OWN[without_own]
+
+
+def explain_certificate(certificate: str) -> str:
+    if certificate:
+        return f"{certificate}: this harness, on this machine, had caught the whole red team"
+    return "none was valid when this was judged: `harness doctor --red-team` earns one"
+
+
+def _format_amount(amount: float, unit: str) -> str:
+    """`950 B`, `4.19 MB`, `1.07 GFLOP`: powers of 1000."""
+    for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if amount >= factor:
+            return f"{amount / factor:,.3g} {prefix}{unit}"
+    return f"{amount:,.0f} {unit}"

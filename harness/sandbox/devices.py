@@ -1,0 +1,266 @@
+"""The devices that candidates are judged on, as the judge sees them: shared memory, synchronisation, cache flushing."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import re
+import time
+from functools import cached_property
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from harness.domain import EMULATED, DeviceError, Language
+from harness.emulator import Target, find_target
+from harness.hardware.memory import available_memory_bytes
+from harness.protocol import TensorSpec, device_memory, storage_bytes
+
+MINIMUM_CACHE_BYTES = 32 << 20
+BUSY_US = 1000.0  # a tiny operation takes as long only where another process takes its turns on the GPU
+CORES_TO_SPARE = 4
+QUIET_PROBES = 2  # in a row
+STAGING_BYTES = 4 << 20  # outputs as small are copied without a multiprocessor, see `copy_to_host`
+KERNEL_SHARE = 0.8  # of the time of a call: what takes longer is stopped by the emulator, which can name the kernel
+
+
+class SharedArena:
+    """Memory that the judge and one worker both map. `descriptor` is what the worker gets; close it when done."""
+
+    def __init__(self, size_bytes: int, device: torch.device) -> None:
+        self._device = device
+        self.address = 0  # of the first byte, on a GPU
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)  # makes the primary context current
+            index = device.index or 0
+            self.address, self.descriptor, self.size_bytes = device_memory.allocate_shareable(size_bytes, index)
+        else:
+            self.size_bytes = -(-size_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
+            self._map_memory_file()
+
+    def _map_memory_file(self) -> None:
+        """Raises DeviceError if that much memory is not to be had: pages are only taken when they are first written,
+        and by then it would be too late to say so."""
+        room_bytes = available_memory_bytes()
+        if self.size_bytes > room_bytes:
+            raise DeviceError(f"{self.size_bytes} bytes of shared memory are needed, and only {room_bytes} are left")
+        try:
+            self.descriptor = os.memfd_create("harness-arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        except OSError as error:
+            raise DeviceError(f"no shared memory is to be had: {error}") from error
+        try:
+            os.ftruncate(self.descriptor, self.size_bytes)
+            self._mapped = mmap.mmap(self.descriptor, self.size_bytes)
+            self._keep_size()
+        except (OSError, ValueError) as error:
+            os.close(self.descriptor)
+            raise DeviceError(f"{self.size_bytes} bytes of shared memory are not to be had: {error}") from error
+
+    def _keep_size(self) -> None:
+        """Seals the size: a worker that shrank the file would crash the judge at its next access."""
+        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
+
+    def bytes_view(self, offset: int, size_bytes: int) -> torch.Tensor:
+        """A stretch as uint8 on the device. The caller has checked that it lies inside."""
+        if offset + size_bytes > self.size_bytes:
+            raise DeviceError(f"bytes {offset} to {offset + size_bytes} lie outside an arena of {self.size_bytes}")
+        if size_bytes == 0:
+            return torch.empty(0, dtype=torch.uint8, device=self._device)
+        if self._device.type == "cuda":
+            holder = device_memory.DeviceBytes(self.address + offset, size_bytes)
+            return torch.as_tensor(holder, device=self._device)
+        return torch.frombuffer(self._mapped, dtype=torch.uint8, count=size_bytes, offset=offset)
+
+    def view(self, spec: TensorSpec) -> torch.Tensor:
+        """The tensor at `spec`, sharing the memory."""
+        dtype = getattr(torch, spec.dtype)
+        if prod(spec.shape) == 0:
+            return torch.empty_strided(spec.shape, spec.stride, dtype=dtype, device=self._device)
+        flat = self.bytes_view(spec.offset, storage_bytes(spec)).view(dtype)
+        return flat.as_strided(spec.shape, spec.stride)
+
+    def synchronize(self) -> None:
+        """Waits for the judge's own work on the memory; on a CPU it is done already."""
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+
+    def close(self) -> None:
+        if self._device.type == "cuda":
+            device_memory.free(self.address, self.size_bytes, self.descriptor)
+        else:
+            os.close(self.descriptor)  # the mapping itself goes when the last tensor over it does
+
+    def __enter__(self) -> SharedArena:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class JudgeDevice:
+    """One device: where inputs are made, the truth computed and the cache flushed. `name` is "cpu", "cuda:N", or
+    "emulated": the CPU, where candidates see the GPU that is the `target`."""
+
+    def __init__(self, name: str, gpu: str | None = None) -> None:
+        """`gpu` names what is emulated (None: the usual). Raises DeviceError for one that cannot be."""
+        self.name = name
+        self.target = _find_target(gpu) if name == EMULATED else None
+        self.torch_device = torch.device("cpu" if name == EMULATED else name)
+        self._cores = os.sched_getaffinity(0)
+        self._flush_buffer: torch.Tensor | None = None
+
+    @property
+    def is_cuda(self) -> bool:
+        return self.torch_device.type == "cuda"
+
+    @property
+    def is_emulated(self) -> bool:
+        return self.target is not None
+
+    @property
+    def seen_type(self) -> str:
+        """The type of device that outputs lie on, as the worker sees it."""
+        return "cuda" if self.is_emulated else self.torch_device.type
+
+    @property
+    def worker_core(self) -> int | None:
+        """On a GPU: the core on which each worker resumes. None: there are too few to set one aside."""
+        return max(self._cores) if self.is_cuda and len(self._cores) >= CORES_TO_SPARE else None
+
+    @property
+    def judge_cores(self) -> set[int]:
+        """Where the evaluator runs while it times. On a CPU that is away from the cores that the workers' own threads
+        are bound to, for it wakes their main thread where it runs itself; on a GPU away from the workers' core and the
+        one beside it, which may be the same physical one."""
+        if not self.is_cuda:
+            return {min(self._cores)}
+        return self._cores if self.worker_core is None else set(sorted(self._cores)[:-2])
+
+    def describe_emulation(self, threads: int, call_s: float) -> dict[str, Any] | None:
+        """For a worker: the properties of its GPU, by the names that CUDA has for them, and the emulator's settings.
+        None for a device that is what it is."""
+        if self.target is None:
+            return None
+        settings = {"order": "ascending", "seed": 0, "threads": threads, "time_limit_s": KERNEL_SHARE * call_s}
+        return {"target": _describe_properties(self.target), "settings": settings}
+
+    def allocate(self, size_bytes: int) -> SharedArena:
+        return SharedArena(size_bytes, self.torch_device)
+
+    def synchronize(self) -> None:
+        if self.is_cuda:
+            torch.cuda.synchronize(self.torch_device)
+
+    def flush_cache(self, *, once: bool = False) -> None:
+        """Writes twice the last-level cache, so that the next call finds its data in memory; on a GPU without waiting
+        for the end of it. `once`: on a CPU, the size of the cache is enough."""
+        if self._flush_buffer is None:
+            elements = 2 * self.cache_bytes() // 4
+            self._flush_buffer = torch.zeros(elements, dtype=torch.float32, device=self.torch_device)
+        written = self._flush_buffer[: self._flush_buffer.numel() // 2] if once else self._flush_buffer
+        written.add_(1.0)
+
+    def reset_cache(self) -> None:
+        """On a GPU: lines of the cache that were marked as persisting lose that."""
+        device_memory.reset_persisting_cache()
+
+    def await_quiet(self, limit_s: float) -> bool:
+        """On a GPU: waits until no other process works on it, which is known from the time that tiny operations take.
+        False: one still does after the limit."""
+        deadline_s = time.monotonic() + limit_s
+        quick = 0
+        while quick < QUIET_PROBES:
+            quick = quick + 1 if self._probe_us() < BUSY_US else 0
+            if time.monotonic() > deadline_s:
+                return False
+        return True
+
+    def _probe_us(self) -> float:
+        began_ns = time.perf_counter_ns()
+        self._probe.add_(1.0)
+        torch.cuda.synchronize(self.torch_device)
+        return (time.perf_counter_ns() - began_ns) / 1e3
+
+    @cached_property
+    def _probe(self) -> torch.Tensor:
+        return torch.zeros(1, device=self.torch_device)
+
+    @cached_property
+    def staging(self) -> torch.Tensor:
+        """On a GPU: pinned host memory for small outputs, as bytes."""
+        return torch.empty(STAGING_BYTES, dtype=torch.uint8, pin_memory=True)
+
+    def cache_bytes(self) -> int:
+        if self.is_cuda:
+            return max(int(torch.cuda.get_device_properties(self.torch_device).L2_cache_size), MINIMUM_CACHE_BYTES)
+        return max(_last_level_cache_bytes(), MINIMUM_CACHE_BYTES)
+
+
+def open_device(wanted: str, language: Language, gpu: str | None = None) -> JudgeDevice | None:
+    """The device for a language: `auto` takes the CPU for cpp, and for cuda a GPU, emulated where there is none.
+    `gpu` is what is emulated. None: what was asked for is no device for the language.
+
+    Raises DeviceError if a device was named that is not here.
+    """
+    if wanted == "auto":
+        gpu_device = "cuda:0" if torch.cuda.is_available() else EMULATED
+        wanted = gpu_device if language == "cuda" else "cpu"
+    kind = wanted.split(":")[0]
+    if not re.fullmatch(r"cpu|emulated|cuda(:\d+)?", wanted):
+        raise DeviceError(f"no device is called {wanted!r}; expected auto, cpu, emulated or cuda:N")
+    if (kind == "cpu") != (language == "cpp"):
+        return None
+    if kind == "cuda":
+        wanted = wanted if ":" in wanted else "cuda:0"
+        count = torch.cuda.device_count()
+        if int(wanted.split(":")[1]) >= count:
+            raise DeviceError(f"{wanted} was asked for, but this machine has {count} usable GPUs")
+    return JudgeDevice(wanted, gpu)
+
+
+def _find_target(gpu: str | None) -> Target:
+    return find_target() if gpu is None else find_target(gpu)
+
+
+def _describe_properties(target: Target) -> dict[str, Any]:
+    major, minor = target.compute_capability
+    return {
+        "name": f"NVIDIA {target.name}",
+        "major": major,
+        "minor": minor,
+        "total_memory": target.total_memory_bytes,
+        "multi_processor_count": target.multiprocessors,
+        "warp_size": target.warp_size,
+        "max_threads_per_block": target.max_threads_per_block,
+        "max_threads_per_multi_processor": target.max_threads_per_multiprocessor,
+        "regs_per_multiprocessor": target.registers_per_block,
+        "shared_memory_per_block": target.static_shared_bytes_per_block,
+        "shared_memory_per_block_optin": target.max_shared_bytes_per_block,
+        "shared_memory_per_multiprocessor": target.shared_bytes_per_multiprocessor,
+        "L2_cache_size": target.l2_bytes,
+        "clock_rate": target.clock_khz,
+        "is_integrated": 0,
+        "is_multi_gpu_board": 0,
+    }
+
+
+def find_gpu(device: JudgeDevice) -> tuple[Any, Any]:
+    """NVML and its handle of a GPU. Raises ImportError without the library, its own NVMLError where it does not know
+    the GPU."""
+    import pynvml
+
+    pynvml.nvmlInit()
+    uuid = str(torch.cuda.get_device_properties(device.torch_device).uuid)
+    return pynvml, pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid.removeprefix('GPU-')}")
+
+
+def _last_level_cache_bytes() -> int:
+    sizes = [0]
+    for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
+        text = path.read_text().strip()
+        sizes.append(int(text[:-1]) * {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}[text[-1]])
+    return max(sizes)

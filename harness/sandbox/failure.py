@@ -1,0 +1,36 @@
+"""How a candidate's failure is carried up to `harness.evaluation.evaluator`: it never leaves this room."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.domain import Finding, Outcome
+
+MAX_MESSAGE = 500
+
+
+class CandidateFailure(Exception):
+    """The candidate's evaluation ends here, with this outcome."""
+
+    def __init__(self, outcome: Outcome, message: str, findings: tuple[Finding, ...] = ()) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+        self.message = message
+        self.findings = findings
+
+
+def protocol_failure(message: str) -> CandidateFailure:
+    """The worker program is ours: when it breaks the protocol, something in its process changed it. What it said
+    instead may be quoted in the message, whatever its length: that is cut."""
+    message = message[:MAX_MESSAGE]
+    finding = Finding(check="protocol", severity="fatal", message=message)
+    return CandidateFailure(Outcome.SUSPECT, f"the worker broke the protocol: {message}", (finding,))
+
+
+def explain_failure(answer: dict[str, Any], failure: Outcome) -> CandidateFailure:
+    outcome = Outcome.OUT_OF_MEMORY if answer.get("out_of_memory") is True else failure
+    message = f"{answer.get('error')}: {answer.get('message')}"[:4000]
+    finding = Finding(
+        check="exception", severity="fatal", message=message[:MAX_MESSAGE], evidence=str(answer.get("traceback"))[:8000]
+    )
+    return CandidateFailure(outcome, message, (finding,))

@@ -1,0 +1,205 @@
+"""Calls on a GPU, each in one window of the evaluator's own clock.
+
+The window opens before the inputs exist within the worker's reach, and closes after the evaluator itself has copied the
+outputs out of the worker's memory. So nothing can be done ahead, and what is done late is missing in the copy.
+docs/measurement.md says why that is sound, and what it cannot see.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.domain import Finding, Outcome
+from harness.protocol import Signal, TensorSpec, storage_bytes
+from harness.protocol.tensor_layout import ALIGNMENT_BYTES, KEPT_BYTES, LARGE_OUTPUT_BYTES
+from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint, outline
+from harness.sandbox.devices import JudgeDevice, SharedArena
+from harness.sandbox.failure import CandidateFailure
+from harness.sandbox.gpu.snapshot import Snapshot, take_snapshot, view_outputs
+from harness.sandbox.gpu.worker_memory import Stretch, WorkerMemory
+from harness.sandbox.model_session import POISON, ModelSession, Run, TimeLimits, WindowTimes
+from harness.sandbox.outputs import FlatOutputs
+from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient
+
+MAX_HELD = KEPT_BYTES // LARGE_OUTPUT_BYTES
+QUIET_S = 2.0  # for what a worker has left running on the device
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """Outputs that the worker still has, and where; None: in memory of its own, which it copies itself."""
+
+    specs: tuple[TensorSpec, ...]
+    stretches: tuple[Stretch, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    snapshot: Snapshot
+    held: _Held
+
+
+class WindowSession(ModelSession):
+    """A constructed module in a worker on a GPU."""
+
+    def __init__(
+        self, client: WorkerClient, arena: SharedArena, footprint: Footprint, limits: TimeLimits, device: JudgeDevice
+    ) -> None:
+        super().__init__(client, arena, footprint, limits)
+        self._device = device
+        self._source = random.Random(secrets.randbits(62))
+        self._memory = WorkerMemory(
+            lambda address: client.export_pages(address, timeout_s=self._limits.call_s),
+            device=device.torch_device.index or 0,
+            arena_start=client.arena_address,
+            arena_local=arena.address,
+            arena_bytes=arena.size_bytes,
+        )
+        self._last: Called | None = None
+        self.saw_new_memory = False  # in the last call: its window was longer for that
+        self._released_bytes = 0
+        self._recent: deque[_Held] = deque(maxlen=MAX_HELD)  # of the last calls, the newest first
+        self._held_for_good: list[_Held] = []
+
+    def close(self) -> None:
+        """Unmaps the worker's memory."""
+        self._memory.forget()
+        self._recent.clear()
+        self._held_for_good.clear()
+
+    def place(self, inputs: Sequence[Any]) -> None:
+        """Overwrites the memory that inputs lie in: the next ones come with their call."""
+        self._arena.bytes_view(0, self._footprint.output.offset).fill_(POISON)
+
+    def call(self, inputs: Sequence[Any], device: JudgeDevice, *, look: bool = True) -> Run:
+        """One call in a window. Raises CandidateFailure (suspect) if something still works on the device before it."""
+        torch.cuda.set_device(device.torch_device)
+        announced = self._client.lay_out(inputs)
+        shift_bytes = self._source.randrange(INPUT_SLACK_BYTES // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
+        placed = _shift(announced, shift_bytes)
+        self._client.arm_window(announced, timeout_s=self._limits.call_s)
+        self._bytes_of(self._footprint.output).fill_(POISON)
+        require_quiet(device)
+        marks_ns = [time.monotonic_ns()]
+        self._client.write(placed)
+        device.reset_cache()
+        device.flush_cache()
+        device.synchronize()
+        marks_ns.append(time.monotonic_ns())
+        self._client.ring(Signal.WAKE, timeout_s=self._limits.call_s)
+        marks_ns.append(time.monotonic_ns())
+        self._client.ring(Signal.GO, shift_bytes, timeout_s=self._limits.call_s)
+        marks_ns.append(time.monotonic_ns())
+        usual, addresses = self._last, self._client.read_addresses()
+        taken = None if usual is None else self._take_known(usual, addresses)
+        called = self._client.await_called(timeout_s=self._limits.call_s)
+        if called.released_bytes != self._released_bytes:  # addresses may stand for other memory now
+            self._memory.forget()
+            self._released_bytes, taken = called.released_bytes, None
+        if not self._footprint.has_form(called):
+            return Run(outputs=outline(called), called=called)
+        self.saw_new_memory = taken is None or usual is None or not _is_as_described(called, usual, addresses)
+        if taken is None or self.saw_new_memory:
+            taken = self._take_anew(called)
+        self._last = called
+        self._recent.appendleft(taken.held)
+        return self._describe(called, placed, taken, marks_ns)
+
+    def _describe(self, called: Called, placed: PlacedInputs, taken: _Taken, marks_ns: Sequence[int]) -> Run:
+        began_ns, published_ns, woken_ns, answered_ns = marks_ns
+        ended_ns = taken.snapshot.ended_ns
+        return Run(
+            outputs=FlatOutputs(tree=called.tree, tensors=taken.snapshot.outputs),
+            called=called,
+            judge_us=(ended_ns - woken_ns + published_ns - began_ns) / 1e3,
+            taken=True,
+            inputs_unchanged=self._client.inputs_unchanged(placed),
+            times=WindowTimes(
+                wake_us=(woken_ns - published_ns) / 1e3,
+                go_us=(answered_ns - woken_ns) / 1e3,
+                snapshot_us=(ended_ns - answered_ns) / 1e3,
+            ),
+        )
+
+    def pause(self) -> None:
+        """Stops the worker, and all that it started, until `resume`."""
+        self._client.pause()
+
+    def resume(self) -> None:
+        """On one core for all workers, so that none is faster for where it happens to run."""
+        self._client.resume(self._device.worker_core)
+
+    def copy_again(self, *, age: int = 0, pin: int | None = None) -> tuple[Tensor, ...]:
+        """As `ModelSession.copy_again`, but read from the worker's memory without its help."""
+        held = self._recent[age] if pin is None else self._held_for_good[pin]
+        if held.stretches is None:
+            return super().copy_again(age=age, pin=pin)
+        return tuple(output.clone() for output in view_outputs(held.stretches, held.specs, self._device))
+
+    def pin(self, outputs: FlatOutputs) -> None:
+        if sum(tensor.numel() * tensor.element_size() for tensor in outputs.tensors) < LARGE_OUTPUT_BYTES:
+            self._held_for_good.append(self._recent[0])
+        super().pin(outputs)
+
+    def _take_known(self, usual: Called, addresses: Sequence[int]) -> _Taken | None:
+        """The outputs, where they have the form of the last ones and lie in memory that is mapped."""
+        if len(addresses) != len(usual.specs):
+            return None
+        stretches = self._locate(usual.specs, addresses)
+        return None if stretches is None else self._copy_from(stretches, usual.specs)
+
+    def _take_anew(self, called: Called) -> _Taken:
+        """The outputs, in a window that is longer for it: their memory is mapped first, or the worker copies them where
+        it cannot be."""
+        for spec, address in zip(called.specs, called.addresses, strict=True):
+            if storage_bytes(spec):
+                self._memory.map(address, storage_bytes(spec))
+        stretches = self._locate(called.specs, called.addresses)
+        if stretches is not None:
+            return self._copy_from(stretches, called.specs)
+        self._client.store(self._footprint.output, timeout_s=self._limits.call_s)
+        specs = self._footprint.output_specs
+        copies = [Stretch(self._arena.address + spec.offset, storage_bytes(spec)) for spec in specs]
+        snapshot = take_snapshot(copies, specs, self._device, self._source)
+        return _Taken(snapshot, _Held(specs, None))
+
+    def _copy_from(self, stretches: Sequence[Stretch], specs: tuple[TensorSpec, ...]) -> _Taken:
+        snapshot = take_snapshot(stretches, specs, self._device, self._source)
+        return _Taken(snapshot, _Held(specs, tuple(stretches)))
+
+    def _locate(self, specs: Sequence[TensorSpec], addresses: Sequence[int]) -> list[Stretch] | None:
+        """None where some of it is not mapped."""
+        stretches = []
+        for spec, address in zip(specs, addresses, strict=True):
+            size_bytes = storage_bytes(spec)
+            found = self._memory.locate(address, size_bytes) if size_bytes else Stretch(0, 0)
+            if found is None:
+                return None
+            stretches.append(found)
+        return stretches
+
+
+def require_quiet(device: JudgeDevice) -> None:
+    """Raises CandidateFailure (suspect) if another process works on the device and goes on doing so."""
+    if not device.await_quiet(QUIET_S):
+        message = f"work that it left on the device was not over {QUIET_S:g} s after its call"
+        finding = Finding(check="device_busy", severity="fatal", message=message)
+        raise CandidateFailure(Outcome.SUSPECT, message, (finding,))
+
+
+def _shift(placed: PlacedInputs, by_bytes: int) -> PlacedInputs:
+    return replace(placed, specs=tuple(replace(spec, offset=spec.offset + by_bytes) for spec in placed.specs))
+
+
+def _is_as_described(called: Called, usual: Called, addresses: Sequence[int]) -> bool:
+    """Whether outputs were taken as the worker describes them afterwards."""
+    return (called.specs, called.tree, called.addresses) == (usual.specs, usual.tree, tuple(addresses))

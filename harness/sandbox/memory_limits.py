@@ -1,0 +1,107 @@
+"""How much memory is free for the judge, and a limit that makes too large an allocation fail as an error.
+
+On a CPU an allocation succeeds whatever its size, and the kernel ends the process once it writes there; with a limit on
+what is mapped the allocation itself fails. Candidates have limits of their own, in their workers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import torch
+
+from harness.hardware.memory import available_memory_bytes
+from harness.sandbox.worker_process import WorkerLimits
+
+MAX_WORKER_BYTES = 16 << 30
+WORKER_SHARE = 0.6  # of the memory that is free
+USABLE_SHARE = 0.9  # of the memory that is free: the rest is for everybody else
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+KEPT_FREE_BYTES = 256 << 20
+MAPPED_BYTES = 32 << 20  # what is as large has a mapping of its own, which goes when it is freed
+
+
+def count_free_bytes(device: torch.device) -> int:
+    """What can still be allocated on a device, torch's own cache included."""
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return available_memory_bytes()
+
+
+def limit_worker(device: torch.device, arena_bytes: int) -> WorkerLimits:
+    """For a worker that maps such an arena. A CUDA context reserves more address space than any limit allows."""
+    if device.type == "cuda":
+        return WorkerLimits(memory_bytes=None)
+    usable = min(MAX_WORKER_BYTES, int(available_memory_bytes() * WORKER_SHARE))
+    return WorkerLimits(memory_bytes=usable + arena_bytes)
+
+
+def keep_freed_memory() -> None:
+    """Has this process keep some of the memory that it frees. Comparing outputs takes many tensors of a few megabytes,
+    and to have each of them mapped and cleared anew takes longer than the arithmetic. Where the C library is not
+    glibc nothing changes."""
+    with suppress(AttributeError):
+        allocator = ctypes.CDLL(None)
+        allocator.mallopt(_M_MMAP_THRESHOLD, MAPPED_BYTES)
+        allocator.mallopt(_M_TRIM_THRESHOLD, KEPT_FREE_BYTES)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether this, or what caused it, is a failed allocation."""
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error):
+        return True
+    return error.__cause__ is not None and is_out_of_memory(error.__cause__)
+
+
+@contextmanager
+def limit_memory(device: torch.device) -> Iterator[None]:
+    """Has allocations fail inside that are larger than the memory that is free. A GPU does so by itself."""
+    if device.type == "cuda":
+        yield
+        return
+    with _ADDRESS_SPACE.limited():
+        yield
+
+
+class _AddressSpace:
+    """This process's limit on what it maps, lowered as long as anybody asks for it. The limit is the process's: with
+    several threads the first sets it and the last restores it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._usual = resource.RLIM_INFINITY
+
+    @contextmanager
+    def limited(self) -> Iterator[None]:
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                self._lower()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+                if self._users == 0:
+                    self._set(self._usual)
+
+    def _lower(self) -> None:
+        self._usual, hard = resource.getrlimit(resource.RLIMIT_AS)
+        mapped_bytes = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        wanted = mapped_bytes + int(available_memory_bytes() * USABLE_SHARE)
+        limits = [limit for limit in (wanted, self._usual, hard) if limit != resource.RLIM_INFINITY]
+        self._set(min(limits))
+
+    def _set(self, soft: int) -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
+_ADDRESS_SPACE = _AddressSpace()

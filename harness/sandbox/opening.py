@@ -1,0 +1,78 @@
+"""Opens workers: a program imported in a fresh one, ended and cleaned up after use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from harness.sandbox.arena_layout import Footprint
+from harness.sandbox.build_requests import AnswerBuild
+from harness.sandbox.devices import JudgeDevice, SharedArena
+from harness.sandbox.forkserver import Forkserver
+from harness.sandbox.gpu.window import WindowSession
+from harness.sandbox.model_session import ModelSession, TimeLimits
+from harness.sandbox.worker_client import Mode, WorkerClient
+from harness.sandbox.worker_process import WorkerLimits
+
+
+@contextmanager
+def open_session(
+    *,
+    forkserver: Forkserver,
+    device: JudgeDevice,
+    footprint: Footprint,
+    source: str,
+    entry: str,
+    answer_build: AnswerBuild | None,
+    worker_limits: WorkerLimits,
+    limits: TimeLimits,
+    threads: int,
+    allow_tf32: bool,
+    mode: Mode = "plain",
+) -> Iterator[ModelSession]:
+    """As `open_client`, for a module whose calls' outputs are to be judged."""
+    client_opened = open_client(
+        forkserver=forkserver, device=device, arena_bytes=footprint.arena_bytes, source=source, entry=entry,
+        answer_build=answer_build, worker_limits=worker_limits, limits=limits, threads=threads, allow_tf32=allow_tf32,
+        mode=mode,
+    )  # fmt: skip
+    with client_opened as (client, arena):
+        if not device.is_cuda:
+            yield ModelSession(client, arena, footprint, limits)
+            return
+        with closing(WindowSession(client, arena, footprint, limits, device)) as session:
+            yield session
+
+
+@contextmanager
+def open_client(
+    *,
+    forkserver: Forkserver,
+    device: JudgeDevice,
+    arena_bytes: int,
+    source: str,
+    entry: str,
+    answer_build: AnswerBuild | None,
+    worker_limits: WorkerLimits,
+    limits: TimeLimits,
+    threads: int,
+    allow_tf32: bool,
+    mode: Mode = "plain",
+) -> Iterator[tuple[WorkerClient, SharedArena]]:
+    """Starts a worker and imports `source` in it; ends the worker and frees the memory afterwards.
+
+    `answer_build` None: the program is our own baseline, which builds nothing.
+    """
+    with device.allocate(arena_bytes) as arena, forkserver.spawn(worker_limits) as worker:
+        client = WorkerClient(worker, arena, answer_build)
+        client.start(
+            source,
+            entry,
+            device=str(device.torch_device),
+            threads=threads,
+            allow_tf32=allow_tf32,
+            timeout_s=limits.start_s,
+            mode=mode,
+            emulates=device.describe_emulation(threads, limits.call_s),
+        )
+        yield client, arena

@@ -1,0 +1,106 @@
+"""What a worker says of tensors, checked before it is used: its process may have been taken over.
+
+Anything that our own worker program would not say raises the CandidateFailure of a broken protocol.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import torch
+
+from harness.domain import WireError
+from harness.protocol import TensorSpec, flatten_value, rebuild_value
+from harness.sandbox.failure import protocol_failure
+
+MAX_ELEMENTS = 1 << 48
+MAX_ADDRESS = 1 << 64
+LEAST_PAGE_BYTES = 2 << 20
+MAX_NODES = 1 << 16  # of the structure of an output
+
+
+def parse_outputs(answer: dict[str, Any]) -> dict[str, Any]:
+    specs, devices, addresses = [], [], []
+    for entry in read_list(answer.get("outputs")):
+        if not isinstance(entry, list) or len(entry) != 3 or not isinstance(entry[1], str) or type(entry[2]) is not int:
+            raise protocol_failure("an output is not described as [tensor, device, address]")
+        if not 0 <= entry[2] < MAX_ADDRESS:
+            raise protocol_failure("an output lies at no address")
+        specs.append(parse_spec(entry[0]))
+        devices.append(entry[1][:40])
+        addresses.append(entry[2])
+    return {
+        "tree": _check_tree(answer.get("tree"), len(specs)),
+        "specs": tuple(specs),
+        "devices": tuple(devices),
+        "addresses": tuple(addresses),
+    }
+
+
+def parse_spec(value: object) -> TensorSpec:
+    """A description that torch could have given: nothing that this process would stumble over."""
+    try:
+        spec = TensorSpec.from_json(value)
+    except WireError as error:
+        raise protocol_failure(str(error)) from error
+    if prod(spec.shape) > MAX_ELEMENTS or not isinstance(getattr(torch, spec.dtype, None), torch.dtype):
+        raise protocol_failure(f"no tensor is described by {spec}"[:300])
+    return spec
+
+
+def _check_tree(tree: object, tensors: int) -> dict[str, Any]:
+    """The structure of an output, if it is one that names every tensor once and in order."""
+    if not _has_few_nodes(tree):
+        raise protocol_failure(f"the structure of an output has more than {MAX_NODES} parts")
+    leaves = [object() for _ in range(tensors)]
+    try:
+        found = flatten_value(rebuild_value(tree, leaves), lambda value: type(value) is object)[1]
+    except WireError as error:
+        raise protocol_failure(str(error)) from error
+    if not isinstance(tree, dict) or found != leaves:
+        raise protocol_failure("the structure of an output does not hold its tensors")
+    return tree
+
+
+def _has_few_nodes(tree: object) -> bool:
+    """Asked first, since whatever goes through a structure does so several times."""
+    waiting, count = [tree], 0
+    while waiting and count <= MAX_NODES:
+        node = waiting.pop()
+        inner = list(node.values()) if isinstance(node, dict) else node if isinstance(node, list) else []
+        count += len(inner)
+        waiting += inner[: MAX_NODES + 1]
+    return count <= MAX_NODES
+
+
+def parse_pages(value: object, count: int) -> list[tuple[int, int]]:
+    """(first address, size in bytes) of `count` consecutive pages."""
+    pages: list[tuple[int, int]] = []
+    for base, size in read_pairs(value):
+        if (
+            type(base) is not int
+            or type(size) is not int
+            or not 0 <= base < MAX_ADDRESS
+            or not LEAST_PAGE_BYTES <= size < MAX_ADDRESS
+        ):
+            raise protocol_failure("a page of memory has no address, or no size")
+        if pages and base != sum(pages[-1]):
+            raise protocol_failure("pages of memory do not follow one another")
+        pages.append((base, size))
+    if len(pages) != count:
+        raise protocol_failure("pages of memory were announced that did not come")
+    return pages
+
+
+def read_list(value: object) -> list[Any]:
+    if not isinstance(value, list) or len(value) > 4096:
+        raise protocol_failure("a list is missing or too long")
+    return value
+
+
+def read_pairs(value: object) -> list[tuple[Any, Any]]:
+    pairs = read_list(value)
+    if any(not isinstance(pair, list) or len(pair) != 2 for pair in pairs):
+        raise protocol_failure("a list does not hold pairs")
+    return [(pair[0], pair[1]) for pair in pairs]

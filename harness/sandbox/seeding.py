@@ -1,0 +1,68 @@
+"""The random numbers that a reference draws in a call, such as those of dropout: torch is seeded before the call, in
+reference and worker alike, so that both draw the same ones."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from harness.protocol import flatten_value
+
+
+class SeededInputs(tuple[Any, ...]):
+    """The arguments of one call, with the seed that torch is set to before it."""
+
+    seed: int
+
+    @classmethod
+    def make(cls, inputs: Iterable[Any], seed: int) -> SeededInputs:
+        made = cls(inputs)
+        made.seed = seed
+        return made
+
+
+def seed_call(inputs: Iterable[Any], input_seed: int) -> SeededInputs:
+    """The inputs with a seed that follows from the secret one that they were made with."""
+    return SeededInputs.make(inputs, random.Random(f"call {input_seed}").getrandbits(62))
+
+
+def read_seed(inputs: Sequence[Any]) -> int | None:
+    return inputs.seed if isinstance(inputs, SeededInputs) else None
+
+
+def keep_seed(changed: Iterable[Any], inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """What a call's inputs were changed to, with their seed where they have one."""
+    seed = read_seed(inputs)
+    return tuple(changed) if seed is None else SeededInputs.make(changed, seed)
+
+
+@contextmanager
+def seeded_call(model: nn.Module, inputs: Sequence[Any]) -> Iterator[None]:
+    """Seeds torch for a call of the module, if its inputs have a seed, and restores the generators afterwards."""
+    seed = read_seed(inputs)
+    if seed is None:
+        yield
+        return
+    tensors: list[Tensor] = flatten_value(tuple(inputs), torch.is_tensor)[1]
+    used = {tensor.device for tensor in chain(tensors, model.parameters(), model.buffers()) if tensor.is_cuda}
+    with torch.random.fork_rng(devices=list(used)):
+        torch.default_generator.manual_seed(seed)
+        for device in used:
+            torch.cuda.default_generators[device.index].manual_seed(seed)
+        yield
+
+
+def read_generators(device: torch.device) -> tuple[Tensor, ...]:
+    """The states of torch's generators: a call that changes one draws random numbers."""
+    own = (torch.random.get_rng_state(),)
+    return (*own, torch.cuda.get_rng_state(device)) if device.type == "cuda" else own
+
+
+def have_advanced(before: Sequence[Tensor], device: torch.device) -> bool:
+    return not all(torch.equal(one, other) for one, other in zip(before, read_generators(device), strict=True))

@@ -1,0 +1,199 @@
+"""One worker process, as the judge has it: its line, its printed output, how it is stopped and ended.
+
+Knows nothing of candidates or problems; `worker_client` holds the conversation, and `forkserver` starts it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.domain import HarnessError
+from harness.protocol import Channel
+from harness.protocol.process_tree import find_innermost, find_tree
+from harness.sandbox.memory_watchdog import MemoryWatch
+
+if TYPE_CHECKING:
+    from harness.sandbox.forkserver import Forkserver
+
+KEPT_OUTPUT_BYTES = 8000
+STOP_TIMEOUT_S, GPU_STOP_TIMEOUT_S = 1.0, 10.0  # for processes that were told to stop
+MAX_HANDLES = 32  # processes that are stopped without asking the forkserver
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerLimits:
+    """Resource limits of one worker. `memory_bytes` None: unlimited address space."""
+
+    memory_bytes: int | None = 8 << 30
+    scratch_bytes: int = 1 << 30
+    processes: int = 512
+    cpu_s: int = 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """The processor time that a worker, with all that it started, has used until it was stopped, in nanoseconds; when
+    it was let go on before that, on the monotonic clock; and what was seen in its memory, None where nothing lies."""
+
+    used_ns: int
+    resumed_ns: int
+    seen: tuple[bytes | None, ...]
+
+
+class OutputTail:
+    """Reads everything a worker prints, in a thread, and keeps the beginning and the end."""
+
+    def __init__(self) -> None:
+        self._read_end, self.write_end = os.pipe()
+        self._head = b""
+        self._tail = b""
+        self._thread = threading.Thread(target=self._drain, daemon=True)
+        self._thread.start()
+
+    def _drain(self) -> None:
+        with os.fdopen(self._read_end, "rb", buffering=0) as stream:
+            while part := stream.read(1 << 16):
+                room = KEPT_OUTPUT_BYTES - len(self._head)
+                self._head += part[:room]
+                self._tail = (self._tail + part[room:])[-KEPT_OUTPUT_BYTES:]
+
+    def text(self) -> str:
+        """What was printed so far, shortened in the middle."""
+        self._thread.join(timeout=0.2)
+        gap = b"\n[...]\n" if len(self._tail) == KEPT_OUTPUT_BYTES else b""
+        return (self._head + gap + self._tail).decode(errors="replace")
+
+
+class WorkerProcess:
+    """One worker: its line, its printed output, and a sure way to end it."""
+
+    def __init__(
+        self, server: Forkserver, pid: int, *, outer_pid: int, line: Channel, output: OutputTail, watch: MemoryWatch
+    ) -> None:
+        """`outer_pid` is what this process knows as the one that the forkserver knows as `pid`."""
+        self._server = server
+        self._pid = pid
+        self._outer_pid = outer_pid
+        self._keepers = {outer_pid}  # our own processes around the worker, and
+        self._innermost = outer_pid  # itself, as this process knows them
+        self.line = line
+        self._output = output
+        self._watch = watch
+        self._status: int | None = None
+        self._ended = False
+        self._process = pid
+        self._handles: dict[int, int] = {}  # descriptors of the processes to be stopped at once, by their ids
+
+    def end(self, *, grace_s: float = 0.0) -> int | None:
+        """Ends the worker and everything it started, after `grace_s` for ending by itself.
+
+        Its own exit status (128 + n: signal n); None if it had to be ended, or is unknown.
+        """
+        if not self._ended:
+            self._ended = True
+            self.line.close()
+            self._keep_handles(set())
+            self._status = self._server.kill(self._pid, grace_s)
+        return self._status
+
+    def find_processes(self) -> None:
+        """Notes what `stop_at_once` is to stop: the worker, and what it has started so far (a part of them where these
+        are many). It must be stopped itself."""
+        others = find_tree(self._outer_pid) - self._keepers - {self._innermost}
+        self._keep_handles({self._innermost, *sorted(others)[:MAX_HANDLES]})
+
+    def stop_at_once(self) -> None:
+        """Stops those processes without asking anybody: for `pause`, or `let_go`, to follow."""
+        self._signal(signal.SIGSTOP)
+
+    def let_go(self) -> None:
+        """Takes `stop_at_once` back."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        for handle in self._handles.values():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                signal.pidfd_send_signal(handle, number)
+
+    def _keep_handles(self, processes: set[int]) -> None:
+        """Through a descriptor no other process that is given the same number later is ever reached. Where the kernel
+        has none, or somebody has ended, there is none."""
+        for process in self._handles.keys() - processes:
+            os.close(self._handles.pop(process))
+        for process in processes - self._handles.keys():
+            with contextlib.suppress(OSError):
+                self._handles[process] = os.pidfd_open(process)
+
+    def begin_pause(self, places: Sequence[tuple[int, int]] = (), *, uses_gpu: bool = False) -> Callable[[], Stopped]:
+        """Has the worker and everything it started stopped, before anything else that is asked for; until `resume`.
+        Gives what waits for that, and tells what they have used by then and what lies in the worker's memory at these
+        (address, bytes). It raises StillRunning if some do not stop. `uses_gpu`: they may be in the GPU's driver for a
+        while, and the processor time that they use meanwhile says nothing."""
+        patience_s = GPU_STOP_TIMEOUT_S if uses_gpu else STOP_TIMEOUT_S
+        more = {"places": list(places), "patience_s": patience_s, "watches_use": not uses_gpu}
+        answer = self._server.begin_pause(self._pid, process=self._process, **more)
+        return lambda: _read_stopped(self._server.finish_pause(answer))
+
+    def resume(self, core: int | None = None) -> None:
+        self._server.resume(self._pid, self._process, core)
+
+    def server_used_s(self) -> float:
+        return self._server.used_s
+
+    def forget_use(self) -> bool:
+        """See `harness.worker.code_usage`. The worker must be stopped."""
+        return self._server.ask_about(self._pid, "forget_use", process=self._process)["done"] is True
+
+    def count_used_bytes(self) -> int | None:
+        """See `harness.worker.code_usage`. The worker must be stopped."""
+        used_bytes = self._server.ask_about(self._pid, "count_used", process=self._process)["used_bytes"]
+        return None if used_bytes is None else int(used_bytes)
+
+    def find_itself(self) -> None:
+        """Finds out which process the worker is: the one that `pause` looks into. To be called before anything of a
+        candidate runs."""
+        self._process = int(self._server.ask_about(self._pid, "find")["process"])
+        self._innermost = find_innermost(self._outer_pid)
+        self._keepers = find_tree(self._outer_pid) - {self._innermost}
+        self.find_processes()
+
+    def find_overuse(self, arena: int, every_s: float) -> str | None:
+        """See `harness.sandbox.memory_watchdog.MemoryWatch`."""
+        if self._ended:
+            return None
+        try:
+            return self._watch.find_overuse(arena, every_s)
+        except HarnessError as error:
+            self.end()
+            return self._watch.explain_shortage(error)
+
+    def has_seen_oom_kill(self) -> bool:
+        """See `harness.sandbox.memory_watchdog.MemoryWatch`."""
+        return self._watch.has_seen_oom_kill()
+
+    def printed(self) -> str:
+        return self._output.text()
+
+    def __enter__(self) -> WorkerProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+
+def _read_stopped(answer: dict[str, Any]) -> Stopped:
+    return Stopped(
+        used_ns=answer["used_ns"],
+        resumed_ns=answer["resumed_ns"],
+        seen=tuple(None if seen is None else bytes.fromhex(seen) for seen in answer["seen"]),
+    )
+
+
+class StillRunning(Exception):
+    """Processes of a worker could not be stopped."""

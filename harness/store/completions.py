@@ -1,0 +1,97 @@
+"""What models were asked and answered, as far as `generated/` still holds it; for the page of a candidate.
+
+A run whose files were deleted, or are damaged, has none: results outlive what they were made from.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.domain import Completion, SampleKey, StoreError, UsageError
+from harness.store.results import ResultRow
+from harness.store.runs import COMPLETION_REST, PROMPT, locate_run, locate_sample, read_completion
+
+_TAIL_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What one answer cost: tokens as the endpoint counted them and seconds; None where it is not known."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    latency_s: float | None = None
+
+
+NOTHING_KNOWN = Spent()
+
+
+def has_run(generated_dir: Path, run: str) -> bool:
+    """Whether any files of a run are still there; also false for a name that cannot be a run's."""
+    try:
+        return locate_run(generated_dir, run).is_dir()
+    except (UsageError, OSError):
+        return False
+
+
+def locate_answer(generated_dir: Path | None, row: ResultRow) -> Path | None:
+    """The folder of a row's sample; None if it cannot be one (a candidate given as a file has no run)."""
+    if generated_dir is None or not row.run:
+        return None
+    key = SampleKey(run=row.run, problem=row.problem, sample=row.sample, turn=row.turn)
+    try:
+        return locate_sample(locate_run(generated_dir, row.run), key)
+    except UsageError:
+        return None
+
+
+def read_spent(folder: Path | None) -> Spent:
+    """Tokens and seconds of an answer, without reading its reasoning, which may be long."""
+    if folder is None:
+        return NOTHING_KNOWN
+    try:
+        record = _read_end(folder / COMPLETION_REST)
+        usage = record.get("usage") or {}
+        counts = {name: _read_count(usage.get(name)) for name in Spent.__slots__ if name != "latency_s"}
+        latency_s = record.get("latency_s")
+        return Spent(**counts, latency_s=float(latency_s) if isinstance(latency_s, int | float) else None)
+    except (OSError, ValueError, AttributeError, TypeError):
+        return NOTHING_KNOWN
+
+
+def _read_end(path: Path) -> dict[str, Any]:
+    """The fields behind the reasoning. Line breaks within a text are escaped in JSON, so a line that begins with
+    this field's name is that field."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - _TAIL_BYTES))
+        tail = file.read()
+        mark = tail.find(b'\n "finish_reason":')
+        if mark < 0:
+            file.seek(0)
+            return dict(json.loads(file.read()))
+    return dict(json.loads(b"{" + tail[mark:]))
+
+
+def _read_count(value: object) -> int | None:
+    return value if isinstance(value, int) and 0 <= value < 2**53 else None
+
+
+def read_prompt(folder: Path | None) -> str | None:
+    """The exact text that was sent."""
+    try:
+        return None if folder is None else (folder / PROMPT).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+
+
+def read_answer(folder: Path | None) -> Completion | None:
+    """The answer as it came."""
+    try:
+        return None if folder is None else read_completion(folder)
+    except (StoreError, UnicodeDecodeError, TypeError, AttributeError):
+        return None

@@ -1,0 +1,130 @@
+"""What a listing of stored evaluations asks for and gets: filters, the flat row, and their SQL.
+
+Does not run the SQL; `results.py` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+from harness.domain import UsageError
+from harness.store.filters import Kind, compile_condition
+
+
+class ResultRow(NamedTuple):
+    """One evaluation as a flat row, straight from the database: no JSON is decoded for it, which is what makes
+    100,000 of them fast (and why it is a NamedTuple). `candidate` is the candidate's digest, "" when no code was
+    found; `speedup` is the ranked one, None unless the candidate is correct and its time was confirmed.
+
+    `own_share` is the share of a call's time in the candidate's own compiled code and `without_own` what became of
+    the outputs without it; `peak_fraction` how near it came to the device's limits; `certificate` the digest of the
+    red-team certificate it was judged under, "" for none; `noise_floor` how far from 1 a program's speedup over itself
+    may lie. The order is that of the CSV file: new ones are added at the end."""
+
+    id: int
+    run: str
+    problem: str
+    sample: int
+    turn: int
+    suite: str
+    model: str
+    prompt: str
+    language: str
+    device: str
+    workload: str
+    outcome: str
+    speedup: float | None
+    speedup_low: float | None
+    speedup_high: float | None
+    verdict: str | None
+    baseline: str
+    baseline_us: float | None
+    candidate_us: float | None
+    message: str
+    findings: str
+    candidate: str
+    duration_s: float
+    started_at: str
+    confinement: str
+    harness_version: str
+    torch: str
+    hardware: str
+    own_share: float | None
+    without_own: str | None
+    peak_fraction: float | None
+    certificate: str
+    noise_floor: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultFilter:
+    """Which evaluations: every field that is not None must match. Texts may hold the wildcards `*` and `?`.
+
+    `min_own_share` asks for candidates that spend at least that share of a call in their own code and cannot do
+    without it; one whose share was not measured does not match. `condition` is an expression over the columns of
+    ResultRow such as `outcome == "correct" and speedup > 1.2`, see `harness.store.filters`.
+    """
+
+    run: str | None = None
+    problem: str | None = None
+    sample: int | None = None
+    turn: int | None = None
+    suite: str | None = None
+    model: str | None = None
+    outcome: str | None = None
+    device: str | None = None
+    workload: str | None = None
+    min_own_share: float | None = None
+    condition: str | None = None
+
+
+COLUMN_KINDS: dict[str, Kind] = {
+    name: "text" if "str" in str(kind) else "number" for name, kind in ResultRow.__annotations__.items()
+}
+
+
+_CHIP = "CASE WHEN device = 'cpu' OR device LIKE 'cuda%' THEN hardware ELSE '' END"
+
+
+def build_query(columns: str, where: ResultFilter, *, history: bool, order: str) -> tuple[str, tuple[str | float, ...]]:
+    """(SQL, values) that selects `columns` of the evaluations that match; without `history` only the latest of each
+    slot on each chip (see `harness.domain.chip_of`)."""
+    wanted = [(field.name, getattr(where, field.name)) for field in fields(where)]
+    matches = [_match(name, value) for name, value in wanted if value is not None]
+    conditions = [text for text, _ in matches]
+    if not history:
+        conditions.append(f"e.id IN (SELECT max(id) FROM evaluations GROUP BY slot, {_CHIP})")
+    text = f"SELECT {columns} WHERE {' AND '.join(conditions) or 'TRUE'} ORDER BY {order}"
+    return text, tuple(value for _, values in matches for value in values)
+
+
+def order_by(sort: str) -> str:
+    """The ORDER BY terms for a column name, descending when it is prefixed with `-`; rows without a value come last.
+    Raises UsageError for a name that is no column."""
+    name = sort.removeprefix("-")
+    if name not in ResultRow._fields:
+        raise UsageError(f"cannot sort by {name!r}; choose one of {', '.join(ResultRow._fields)}")
+    return f"e.{name} {'DESC' if sort.startswith('-') else 'ASC'} NULLS LAST, e.id"
+
+
+def check_columns(names: Sequence[str]) -> None:
+    """Raises UsageError for a name that is no column."""
+    unknown = [name for name in names if name not in ResultRow._fields]
+    if unknown:
+        known = ", ".join(ResultRow._fields)
+        raise UsageError(f"no column is called {', '.join(map(repr, unknown))}; choose among {known}")
+
+
+def _match(name: str, value: str | float) -> tuple[str, tuple[str | float, ...]]:
+    if name == "condition":
+        return compile_condition(str(value), COLUMN_KINDS)
+    if name == "min_own_share":
+        # A kernel that is launched but changes nothing in the outputs is a decoy, however long it runs.
+        return "e.own_share >= ? AND e.without_own IS NOT 'unchanged'", (value,)
+    return f"e.{name} {'GLOB' if _has_wildcard(value) else '='} ?", (value,)
+
+
+def _has_wildcard(value: str | float) -> bool:
+    return isinstance(value, str) and any(sign in value for sign in "*?")

@@ -1,0 +1,116 @@
+"""Tensors of the host in the hands of an extension, in a worker of the emulated device.
+
+Where there is a GPU a kernel that is given such a tensor fails. Here all tensors lie on the CPU, so those that would
+lie on the host are handed over in pages that no kernel reaches while it runs. An extension that may put tensors on the
+GPU itself, or that asks where they are in order to do the one or the other, is left alone.
+"""
+
+from __future__ import annotations
+
+import mmap
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from typing import Any
+
+import torch
+
+from harness.worker.emulated.tensors import (
+    find_tensors,
+    forget_place,
+    is_pinned,
+    lies_on_host,
+    map_tensors,
+    place_on_gpu,
+)
+
+_TO_DTYPE = re.compile(r"\.\s*to\s*\(\s*(?:(?:torch|at|c10)\s*::\s*)?k[A-Z]\w*\d*\s*\)")
+_CUDA_TYPE = re.compile(r"kCUDA|kCPU")
+_MOVES = re.compile(r"(?:\.|->)\s*(?:to|cuda|cpu|is_cpu)\s*\(")
+_ASKS = re.compile(r"(?:\.|->)\s*is_cuda\s*\(")
+_BRANCHES = re.compile(r"\b(?:if|while)\s*\([^;{}]*\b(?:is_cuda|kCUDA|kCPU)\b")
+_MADE_ANYWHERE = re.compile(
+    r"\b(?:torch|at)\s*::\s*(?:empty|zeros|ones|full|arange|eye|linspace|rand\w*|tensor|scalar_tensor|from_blob)\s*\("
+    r"(?![^;]*(?:option|opts|kCUDA|device))"
+    r"|\bkCPU\b|DeviceType\s*::\s*CPU|\bTensorOptions\s*\(\s*\)(?![^;]*\bdevice\b)"
+)
+_CHECK = re.compile(r"\b(?:TORCH_CHECK\w*|AT_ASSERTM?|TORCH_INTERNAL_ASSERT)\s*\([^;]*")
+
+Keep = Callable[[int, int], None]  # address and bytes of pages that are the host's; no bytes: no longer
+
+
+def watch_functions(module: Any, source: str, keep: Keep) -> None:
+    """From now on tensors of the host that a function of this module is given are out of its kernels' reach, and those
+    that it returns are known to lie on the GPU; both only as far as the source leaves no doubt."""
+    guards = can_be_guarded(source)
+    returns_on_gpu = guards and not _MADE_ANYWHERE.search(source)
+    for name, function in list(vars(module).items()):
+        if callable(function) and not isinstance(function, type) and not name.startswith("__"):
+            watched = _watch(function, keep, returns_on_gpu=returns_on_gpu) if guards else _doubt(function)
+            setattr(module, name, watched)
+
+
+def _doubt(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A tensor of the host that C++ has put on the GPU is still the same one here: where it lies is not known."""
+
+    def forget(tensor: torch.Tensor) -> torch.Tensor:
+        return forget_place(tensor) if tensor.layout is torch.strided and lies_on_host(tensor) else tensor
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return map_tensors(forget, function(*args, **kwargs))
+
+    return call
+
+
+def can_be_guarded(source: str) -> bool:
+    """Whether the source of an extension takes tensors as they come: it moves none to another device, which here would
+    leave them where they are, and asks where they lie only to refuse some."""
+    text = _TO_DTYPE.sub(lambda found: found[0] if _CUDA_TYPE.search(found[0]) else "", source)
+    return not (_MOVES.search(text) or _BRANCHES.search(text) or _ASKS.search(_CHECK.sub("", text)))
+
+
+def _watch(function: Callable[..., Any], keep: Keep, *, returns_on_gpu: bool) -> Callable[..., Any]:
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        is_all_on_gpu = True
+        with ExitStack() as lent:
+
+            def lend(tensor: torch.Tensor) -> torch.Tensor:
+                nonlocal is_all_on_gpu
+                if not lies_on_host(tensor) or is_pinned(tensor):
+                    return tensor
+                is_all_on_gpu = False
+                return lent.enter_context(_lend(tensor, keep)) if _has_memory(tensor) else tensor
+
+            named = {name: map_tensors(lend, value) for name, value in kwargs.items()}
+            result = function(*map_tensors(lend, args), **named)
+        if returns_on_gpu and is_all_on_gpu:
+            place_on_gpu(find_tensors((result,)))
+        return result
+
+    return call
+
+
+def _has_memory(tensor: torch.Tensor) -> bool:
+    return tensor.layout is torch.strided and tensor.numel() > 0
+
+
+@contextmanager
+def _lend(tensor: torch.Tensor, keep: Keep) -> Iterator[torch.Tensor]:
+    """The same tensor in pages of its own; what is written there is written back."""
+    elements = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    pages = mmap.mmap(-1, elements * tensor.element_size())
+    flat = tensor.detach().as_strided((elements,), (1,))
+    held = torch.frombuffer(pages, dtype=tensor.dtype)
+    held.copy_(flat)
+    lent = held.as_strided(tensor.shape, tensor.stride())
+    address, size_bytes = lent.data_ptr(), -(-len(pages) // mmap.PAGESIZE) * mmap.PAGESIZE
+    keep(address, size_bytes)
+    try:
+        yield lent
+    finally:
+        keep(address, 0)
+        with torch.no_grad():
+            flat.copy_(held)

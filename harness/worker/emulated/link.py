@@ -1,0 +1,70 @@
+"""The worker's line to the emulators inside the extensions it has loaded: how to run kernels, and what they noticed.
+
+Every extension of an emulated device has an emulator of its own, reached by a few C functions of its library.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from harness.worker.emulated.host_memory import watch_functions
+
+MAX_FINDINGS = 64
+MAX_TEXT = 600
+
+
+class EmulatorLink:
+    """The emulators of one candidate: none, where the worker was never told to `configure` them."""
+
+    def __init__(self) -> None:
+        self._settings: dict[str, Any] = {}
+        self._libraries: list[ctypes.CDLL] = []
+
+    def adopt(self, path: Path, module: Any, source: str) -> None:
+        """Takes note of an extension that has been loaded; one without an emulator (plain C++) is left alone."""
+        if not self._settings:
+            return
+        library = ctypes.CDLL(str(path))
+        if not hasattr(library, "harness_emulator_take_findings"):
+            return
+        library.harness_emulator_take_findings.restype = ctypes.c_char_p
+        library.harness_emulator_configure.argtypes = [ctypes.c_char_p]
+        library.harness_emulator_configure.restype = None
+        library.harness_emulator_error_text.restype = ctypes.c_char_p
+        library.harness_emulator_keep_from_kernels.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+        library.harness_emulator_keep_from_kernels.restype = None
+        self._libraries.append(library)
+        _configure(library, self._settings)
+        if isinstance(module, ModuleType):
+            watch_functions(module, source, library.harness_emulator_keep_from_kernels)
+
+    def configure(self, changed: dict[str, Any]) -> None:
+        """Changes settings of all emulators, those of extensions that are loaded later too. The settings are those of
+        `harness_emulator_configure`."""
+        self._settings = {**self._settings, **changed}
+        for library in self._libraries:
+            _configure(library, self._settings)
+
+    def raise_error(self) -> None:
+        """Raises what a launch has left that nobody has asked for: torch would at its next use of the GPU."""
+        for library in self._libraries:
+            error = library.harness_emulator_take_error()
+            if error:
+                raise RuntimeError(f"CUDA error: {library.harness_emulator_error_text(error).decode()}")
+
+    def take_findings(self) -> list[dict[str, Any]]:
+        """What was noticed since the last time."""
+        found = [one for library in self._libraries for one in json.loads(library.harness_emulator_take_findings())]
+        return [{name: _shorten(value) for name, value in one.items()} for one in found[:MAX_FINDINGS]]
+
+
+def _configure(library: ctypes.CDLL, settings: dict[str, Any]) -> None:
+    library.harness_emulator_configure(json.dumps(settings).encode())
+
+
+def _shorten(value: Any) -> Any:
+    return value[:MAX_TEXT] if isinstance(value, str) else value

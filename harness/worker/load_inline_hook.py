@@ -1,0 +1,203 @@
+"""Stands in the place of torch's `load_inline` and `load`: sends the request to the judge, loads what comes back.
+
+The arguments are bound to torch's own signatures, so a wrong keyword fails here as it would there. The judge's side
+compiles; here a finished library is copied into the scratch folder and imported under the name that was asked for.
+What the candidate wrote into folders that the compiler is to search goes along as text.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import os
+import re
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils import cpp_extension
+
+from harness.protocol import Channel
+from harness.worker.emulated.link import EmulatorLink
+from harness.worker.instrumentation import Observer
+
+HEADER_SUFFIXES = frozenset({
+    ".h", ".hh", ".hpp", ".hxx", ".h++", ".cuh", ".inl", ".inc", ".ipp", ".tpp", ".tcc", ".def", ".cu", ".cpp", ".cc",
+    ".c",
+})  # fmt: skip
+# A worker's HOME is its scratch folder; without walls it can write to these as well.
+SHARED_TEMPORARY_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")
+MAX_HEADER_BYTES = 4 * 1024 * 1024
+SENDABLE_NAME = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./+-]{0,199}")  # what the judge takes as a file's name
+# Keywords that a request carries, and those that change where and how torch builds, but not what comes out.
+_CARRIED = frozenset({
+    "name", "sources", "cpp_sources", "cuda_sources", "functions", "extra_cflags", "extra_cuda_cflags", "extra_ldflags",
+    "extra_include_paths", "with_cuda", "is_python_module", "with_pytorch_error_handling", "no_implicit_headers",
+})  # fmt: skip
+_WITHOUT_EFFECT = frozenset({
+    "build_directory", "verbose", "keep_intermediates", "use_pch", "gil_not_used", "extra_sycl_cflags",
+})  # fmt: skip
+_SEARCHED_FOLDER = re.compile(r"(?:^|(?<=\s))(?:-I|-isystem|-iquote|-idirafter)\s*([^\s-]\S*)")
+
+
+class Recorder:
+    """Captures extension builds of one candidate. `install` puts it in the place of torch's functions.
+
+    What it loads is loaded under the eyes of `observer`, and adopted by `emulators`.
+    """
+
+    def __init__(self, judge: Channel, scratch: Path, observer: Observer, emulators: EmulatorLink) -> None:
+        self._judge = judge
+        self._scratch = scratch
+        self._observer = observer
+        self._emulators = emulators
+        self._load_inline = inspect.signature(cpp_extension.load_inline)
+        self._load = inspect.signature(cpp_extension.load)
+        self._count = 0
+
+    def install(self) -> None:
+        cpp_extension.load_inline = self.load_inline
+        cpp_extension.load = self.load
+
+    def load_inline(self, *args: Any, **kwargs: Any) -> Any:
+        given = _bind(self._load_inline, args, kwargs)
+        request = _common_request(given, ())
+        request["cpp_sources"] = _texts(given["cpp_sources"])
+        request["cuda_sources"] = _texts(given["cuda_sources"])
+        request["functions"] = _functions(given["functions"])
+        for option in ("no_implicit_headers", "with_pytorch_error_handling"):
+            if given.get(option) is not None:
+                request[option] = bool(given[option])
+        return self._build(request)
+
+    def load(self, *args: Any, **kwargs: Any) -> Any:
+        given = _bind(self._load, args, kwargs)
+        paths = [Path(path) for path in _texts(given["sources"])]
+        request = _common_request(given, [path.parent for path in paths])
+        request["files"] = [[_sendable(path), path.read_text(encoding="utf-8")] for path in paths]
+        return self._build(request)
+
+    def _build(self, request: dict[str, Any]) -> Any:
+        self._judge.send({"kind": "build", "request": request})
+        answer, descriptors = self._judge.receive()
+        if not answer["ok"]:
+            raise RuntimeError(f"Error building extension '{request['name']}': {answer['log']}")
+        self._count += 1
+        folder = self._scratch / "extensions" / str(self._count)
+        folder.mkdir(parents=True)
+        path = folder / f"{request['name']}.so"
+        with os.fdopen(descriptors[0], "rb") as library, path.open("wb") as copy:
+            shutil.copyfileobj(library, copy)
+        loaded = self._observer.watch(lambda: _load_library(request, path))
+        self._emulators.adopt(path, loaded, _source_of(request))
+        return loaded
+
+
+def _source_of(request: dict[str, Any]) -> str:
+    """All text of an extension that is the candidate's."""
+    texts = [*request.get("cpp_sources", []), *request.get("cuda_sources", [])]
+    return "\n".join([*texts, *(text for _, text in (*request.get("files", []), *request["headers"]))])
+
+
+def _load_library(request: dict[str, Any], path: Path) -> Any:
+    if not request["is_python_module"]:
+        torch.ops.load_library(str(path))  # type: ignore[no-untyped-call]
+        return str(path)
+    return _import_extension(request["name"], path)
+
+
+def _import_extension(name: str, path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path.name} cannot be imported as an extension")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _bind(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments by name. Raises TypeError as torch would, RuntimeError for what is not built here."""
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    for name, value in bound.arguments.items():
+        if name not in _CARRIED | _WITHOUT_EFFECT and value:
+            raise RuntimeError(
+                f"{name}={value!r:.100} asks for what is not built here: extensions are made of C++ and CUDA sources, "
+                "and are a Python module or a library of operators"
+            )
+    return dict(bound.arguments)
+
+
+def _common_request(given: dict[str, Any], source_folders: Iterable[Path]) -> dict[str, Any]:
+    """What both functions have in common. A source's own folder is searched first, then those that were named."""
+    cflags, cuda_cflags = _flags(given["extra_cflags"]), _flags(given["extra_cuda_cflags"])
+    named = [Path(path) for path in _flags(given["extra_include_paths"])]
+    in_flags = [Path(path) for path in _SEARCHED_FOLDER.findall(" ".join((*cflags, *cuda_cflags)))]
+    beside = [Path(given["build_directory"])] if given["build_directory"] else []
+    elsewhere = [f"-I{folder.resolve()}" for folder in named if folder.is_dir() and not _is_own(folder)]
+    return {
+        "name": str(given["name"]),
+        "headers": _headers([*source_folders, *beside, *named, *in_flags]),
+        "extra_cflags": cflags + elsewhere,
+        "extra_cuda_cflags": cuda_cflags + elsewhere,
+        "extra_ldflags": _flags(given["extra_ldflags"]),
+        "with_cuda": None if given["with_cuda"] is None else bool(given["with_cuda"]),
+        "is_python_module": bool(given["is_python_module"]),
+    }
+
+
+def _flags(value: Any) -> list[str]:
+    """As torch takes them: it goes through a text letter by letter, too."""
+    return [os.fspath(item) for item in value or ()]
+
+
+def _texts(value: Any) -> list[str]:
+    if value is None:
+        return []
+    if isinstance(value, (str, os.PathLike)):
+        return [os.fspath(value)]
+    return [os.fspath(item) for item in value]
+
+
+def _functions(value: Any) -> list[list[str]] | None:
+    """Exported names with docstrings, by torch's rules; its error where it has one."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        value = [value]
+    if isinstance(value, list):
+        value = {name: name for name in value}
+    if not isinstance(value, dict):
+        raise ValueError(f"Expected 'functions' to be a list or dict, but was {type(value)}")
+    return [[str(name), str(docstring)] for name, docstring in value.items()]
+
+
+def _headers(folders: Iterable[Path]) -> list[list[str]]:
+    """Files that the candidate wrote into its own folders, by path below the folder; the first of one name counts."""
+    found: dict[str, str] = {}
+    total = 0
+    for folder in dict.fromkeys(folder.resolve() for folder in folders):
+        for path in sorted(folder.rglob("*")) if _is_own(folder) else ():
+            name = str(path.relative_to(folder))
+            if path.suffix not in HEADER_SUFFIXES or not SENDABLE_NAME.fullmatch(name) or not path.is_file():
+                continue
+            total += path.stat().st_size
+            if total > MAX_HEADER_BYTES:
+                raise RuntimeError(f"headers below {folder} exceed {MAX_HEADER_BYTES} bytes")
+            found.setdefault(name, path.read_text(encoding="utf-8", errors="replace"))
+    return [[name, text] for name, text in found.items()]
+
+
+def _sendable(path: Path) -> str:
+    if not SENDABLE_NAME.fullmatch(path.name):
+        raise RuntimeError(f"the source file {path.name!r} must have a name of ASCII letters, digits and ._+-")
+    return path.name
+
+
+def _is_own(folder: Path) -> bool:
+    """Whether a folder may hold what the candidate wrote; the machine's own are the compiler's to read."""
+    path = folder.resolve()
+    temporary = any(Path(root).resolve() in path.parents for root in SHARED_TEMPORARY_FOLDERS)
+    return path.is_dir() and os.access(path, os.W_OK) and (temporary or path.is_relative_to(Path.home().resolve()))

@@ -1,0 +1,223 @@
+import pytest
+
+from harness.analysis.leaderboard import rank_rows
+from harness.domain import TRUNCATED, Finding, Outcome, UsageError, Work
+
+
+@pytest.fixture
+def only_row(evaluation_of):
+    def rank(*evaluations, **options):
+        (row,) = rank_rows(evaluations, **options)
+        return row
+
+    return rank
+
+
+def test_rows_are_sorted_by_fast_1_then_correctness_then_mean_speedup(evaluation_of):
+    evaluations = [
+        evaluation_of("wrong_value", model="hopeless"),
+        evaluation_of("correct", 0.9, model="correct"),
+        evaluation_of("correct", 3.0, model="fastest"),
+        evaluation_of("correct", 2.0, model="fast"),
+        evaluation_of("correct", 2.0, model="half"),
+        evaluation_of("timeout", model="half", problem="mul"),
+        evaluation_of("not_run", model="unknown"),
+    ]
+    ranked = [row.group.model for row in rank_rows(evaluations)]
+    assert ranked == ["fastest", "fast", "half", "correct", "hopeless", "unknown"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model": "b"},
+        {"prompt": "tips"},
+        {"language": "cuda"},
+        {"device": "cuda:0"},
+        {"suite": "other"},
+        {"workload": "small"},
+        {"baseline": "compile"},
+        {"extra": {"environment": (("cpu", "Another CPU"),)}},
+    ],
+)
+def test_what_differs_in_the_group_never_shares_a_row(evaluation_of, change):
+    rows = rank_rows([evaluation_of("correct", 2.0), evaluation_of("wrong_value", **change)])
+    assert sorted(row.fast_p(0.0) for row in rows) == [0.0, 1.0]
+
+
+def test_what_was_emulated_has_a_row_of_its_own_with_correctness_and_no_speed(evaluation_of):
+    emulated = evaluation_of("correct", device="emulated", language="cuda", workload="small")
+    timed = evaluation_of("correct", 2.0, device="cuda:0", language="cuda", workload="small")
+    rows = {row.group.device: row for row in rank_rows([emulated, timed], ks=(1,))}
+    assert [share for _, share in rows["emulated"].fast] == [1.0] + [None] * 5
+    assert (rows["emulated"].at_k[0].correct, rows["emulated"].at_k[0].fast_1) == (1.0, None)
+    assert rows["cuda:0"].fast_p(1.0) == 1.0
+
+
+def test_answers_that_the_token_limit_cut_off_are_counted(evaluation_of, only_row):
+    cut_off = Finding(check=TRUNCATED, severity="note", message="cut off")
+    row = only_row(
+        evaluation_of("no_code", sample=0, extra={"findings": (cut_off,)}),
+        evaluation_of("no_code", sample=1),
+        evaluation_of("correct", 2.0, sample=2),
+    )
+    assert (row.samples, row.truncated, dict(row.outcomes)[Outcome.NO_CODE]) == (3, 1, 2)
+
+
+def test_a_problem_of_the_manifest_without_a_sample_counts_as_not_solved(evaluation_of, only_row):
+    row = only_row(evaluation_of("correct", 2.0), problems_by_run={"demo": ("add", "mul"), "else": ("other",)})
+    assert (row.problems, row.scored, row.fast_p(1.0)) == (2, 2, 0.5)
+
+
+def test_a_problem_of_the_suite_without_a_sample_counts_as_not_solved(evaluation_of, only_row):
+    row = only_row(evaluation_of("correct", 2.0), problems_by_suite={"core": ("add", "mul", "sub", "div")})
+    assert (row.problems, row.fast_p(0.0)) == (4, 0.25)
+
+
+def test_a_harness_error_leaves_the_denominator_but_is_shown(evaluation_of, only_row):
+    row = only_row(evaluation_of("correct", 2.0), evaluation_of("harness_error", problem="mul"))
+    assert (row.problems, row.scored, row.fast_p(0.0)) == (2, 1, 1.0)
+    assert dict(row.outcomes) == {Outcome.CORRECT: 1, Outcome.HARNESS_ERROR: 1}
+
+
+def test_the_latest_evaluation_of_a_sample_speaks_for_it(evaluation_of, only_row):
+    stale = evaluation_of("correct", 5.0, problem_digest="0" * 16)
+    row = only_row(stale, evaluation_of("wrong_value"))
+    assert (row.samples, row.fast_p(0.0)) == (1, 0.0)
+
+
+def test_the_last_turn_of_a_sample_speaks_for_it(evaluation_of, only_row):
+    row = only_row(evaluation_of("correct", 2.0, turn=1), evaluation_of("build_error", turn=0))
+    assert (row.samples, row.fast_p(0.0)) == (1, 1.0)
+
+
+def test_samples_of_several_runs_are_draws_of_their_own(evaluation_of, only_row):
+    row = only_row(evaluation_of("correct", 2.0), evaluation_of("wrong_value", run="again"))
+    assert (row.samples, row.fast_p(0.0), row.runs) == (2, 0.5, ("again", "demo"))
+
+
+def test_a_sample_without_code_counts_on_every_device_its_model_was_judged_on(evaluation_of):
+    nothing = evaluation_of("no_code", problem="mul", device="none")
+    devices = [evaluation_of("correct", 2.0, device=device) for device in ("cpu", "cuda:0")]
+    rows = rank_rows([nothing, *devices])
+    assert [(row.group.device, row.fast_p(0.0)) for row in rows] == [("cpu", 0.5), ("cuda:0", 0.5)]
+
+
+def test_what_was_not_run_here_gives_way_to_its_evaluation_on_a_device(evaluation_of, only_row):
+    row = only_row(evaluation_of("correct", 2.0, device="cuda:0"), evaluation_of("not_run", device="none"))
+    assert (row.group.device, row.samples, row.fast_p(1.0)) == ("cuda:0", 1, 1.0)
+
+
+def test_what_never_reached_any_device_has_a_row_of_its_own(evaluation_of, only_row):
+    row = only_row(evaluation_of("not_run", device="none"))
+    assert (row.group.device, row.scored, row.fast_p(0.0)) == ("none", 0, None)
+
+
+def test_an_unconfirmed_speedup_does_not_rank(evaluation_of, only_row):
+    row = only_row(evaluation_of("correct", 9.0, verdict="unconfirmed"))
+    assert (row.fast_p(0.0), row.fast_p(0.5), row.geometric_mean_speedup, row.timed) == (1.0, 0.0, None, 0)
+
+
+def test_the_mean_speedup_is_over_correct_candidates_only(evaluation_of, only_row):
+    row = only_row(
+        evaluation_of("correct", 4.0), evaluation_of("correct", 1.0, sample=1), evaluation_of("suspect", 99.0, sample=2)
+    )
+    assert (row.geometric_mean_speedup, row.timed) == (pytest.approx(2.0), 2)
+
+
+def test_pass_at_k_is_over_the_samples_of_each_problem(evaluation_of, only_row):
+    row = only_row(evaluation_of("correct", 0.5), evaluation_of("timeout", sample=1), ks=(1, 2))
+    assert [(at.k, at.correct, at.fast_1) for at in row.at_k] == [(1, 0.5, 0.0), (2, 1.0, 0.0)]
+
+
+def test_a_k_above_the_number_of_samples_is_an_error_that_names_the_problem(evaluation_of):
+    with pytest.raises(UsageError, match="@3 needs at least 3 judged samples of every problem; add has 1"):
+        rank_rows([evaluation_of("correct", 2.0)], ks=(3,))
+
+
+def test_a_row_names_the_chip_it_was_judged_on(evaluation_of, only_row):
+    row = only_row(evaluation_of("correct", 2.0), evaluation_of("no_code", problem="mul", device="none"))
+    assert (row.hardware, row.group.chip) == (("Example CPU 9000",), "Example CPU 9000")
+
+
+def test_a_sample_without_code_counts_on_every_chip_its_model_was_judged_on(evaluation_of):
+    nothing = evaluation_of("no_code", problem="mul", device="none")
+    gpus = [
+        evaluation_of("correct", 2.0, device="cuda:0", extra={"environment": (("cpu", "CPU"), ("gpu", gpu))})
+        for gpu in ("NVIDIA A100", "NVIDIA H100")
+    ]
+    rows = rank_rows([nothing, *gpus])
+    assert [(row.group.chip, row.fast_p(0.0)) for row in rows] == [("NVIDIA A100", 0.5), ("NVIDIA H100", 0.5)]
+
+
+def test_the_emulated_device_is_one_row_whatever_cpu_it_ran_on(evaluation_of, only_row):
+    other = evaluation_of("correct", device="emulated", sample=1, extra={"environment": (("cpu", "Another CPU"),)})
+    row = only_row(evaluation_of("correct", device="emulated"), other)
+    assert (row.group.chip, row.samples) == ("", 2)
+
+
+def work_of(own, without_own="changed"):
+    return Work(own=own, torch=1 - own, library=0.0, other=0.0, without_own=without_own)
+
+
+def test_only_code_of_its_own_counts_where_it_is_asked_for(evaluation_of, only_row):
+    works = {
+        "own": work_of(0.5), "borrowed": work_of(0.4), "decoy": work_of(0.9, "unchanged"), "unknown": None,
+    }  # fmt: skip
+    evaluations = [evaluation_of("correct", 2.0, problem=name, extra={"work": work}) for name, work in works.items()]
+    evaluations.append(evaluation_of("wrong_value", problem="wrong", extra={"work": work_of(0.1)}))
+    row = only_row(*evaluations, min_own_share=0.5, ks=(1,))
+    assert (row.fast_p(0.0), row.fast_p(1.0), row.timed, row.not_own) == (0.2, 0.2, 1, 3)
+    assert (row.at_k[0].correct, row.own_share) == (0.2, 0.5)
+    assert dict(row.outcomes) == {Outcome.CORRECT: 4, Outcome.WRONG_VALUE: 1}
+    assert only_row(*evaluations).fast_p(0.0) == 0.8
+
+
+def test_the_share_of_own_code_is_the_median_over_correct_candidates_where_it_is_known(evaluation_of, only_row):
+    shares = [0.1, 0.8, 0.9]
+    known = [
+        evaluation_of("correct", 2.0, sample=sample, extra={"work": work_of(share)})
+        for sample, share in enumerate(shares)
+    ]
+    wrong = evaluation_of("wrong_value", sample=8, extra={"work": work_of(0.0)})
+    assert only_row(*known, evaluation_of("correct", sample=9), wrong).own_share == 0.8
+    assert only_row(evaluation_of("correct")).own_share is None
+
+
+@pytest.mark.parametrize(("certificates", "expected"), [(("a", "b"), "yes"), (("a", ""), "part"), (("", ""), "no")])
+def test_a_row_says_whether_it_was_judged_under_a_certificate(evaluation_of, only_row, certificates, expected):
+    judged = [
+        evaluation_of("correct", sample=sample, extra={"certificate": certificate})
+        for sample, certificate in enumerate(certificates)
+    ]
+    row = only_row(*judged, evaluation_of("no_code", sample=9, device="none"))
+    assert (row.certificate, row.on_device) == (expected, 2)
+
+
+def test_what_reached_no_device_needs_no_certificate(evaluation_of, only_row):
+    assert only_row(evaluation_of("no_code", device="none")).certificate is None
+
+
+def test_the_interval_of_one_speedup_is_its_own(evaluation_of, only_row):
+    row = only_row(evaluation_of("correct", 2.0))
+    assert (row.speedup_low, row.speedup_high) == (pytest.approx(1.9), pytest.approx(2.1))
+
+
+def test_the_mean_of_many_measurements_is_surer_than_each(evaluation_of, only_row):
+    row = only_row(*(evaluation_of("correct", 2.0, sample=sample) for sample in range(4)))
+    assert row.speedup_low == pytest.approx(2.0 * (1.9 / 2.0) ** 0.5)
+    assert row.speedup_high == pytest.approx(2.0 * (2.1 / 2.0) ** 0.5)
+
+
+def test_a_measurement_without_a_lower_bound_leaves_the_mean_without_one(evaluation_of, only_row):
+    row = only_row(evaluation_of("correct", 2.0, spread=2.0), evaluation_of("correct", 2.0, sample=1))
+    assert (row.speedup_low, row.geometric_mean_speedup) == (0.0, pytest.approx(2.0))
+
+
+def test_without_a_timed_candidate_there_is_no_interval(evaluation_of, only_row):
+    row = only_row(evaluation_of("correct"))
+    assert (row.speedup_low, row.speedup_high) == (None, None)
+
+
+def test_nothing_gives_no_rows():
+    assert rank_rows([]) == ()

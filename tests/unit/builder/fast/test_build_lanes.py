@@ -1,0 +1,203 @@
+"""Both lanes make the same of every program of the corpus: the host code that is compiled, and the device's code; what
+the fast lane makes can be linked and loaded. No lane builds a broken program.
+
+The plain lane's front end reads all programs at once, the fast lane's a few; line markers name each.
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from cuda_corpus import list_broken_programs, list_programs
+
+from harness.builder import probe_toolchain
+from harness.builder.fast.line_markers import MISSING, split_regions
+from harness.builder.fast.prebuilt import IMPLICIT_HEADERS, KitMaker, lowering, preprocess, read_steps
+from harness.builder.fast.prebuilt_cache import strip_name
+from harness.builder.fast.strategy import SCRIPT, write_fast_steps
+from harness.builder.torch_ninja import read_plan, write_plan
+from harness.domain import BuildRequest
+
+pytestmark = [pytest.mark.slow, pytest.mark.nvcc, pytest.mark.timeout(3600)]
+
+
+def lower_plainly(kit, programs, folder, run):
+    """Program name -> what the front end makes of it with torch's own headers."""
+    (folder / "all.cu").write_text(write_together(programs, IMPLICIT_HEADERS))
+    run(preprocess(kit.steps["host_preprocess"], "all.cu", "all.ii"), folder)
+    run(lowering(kit.steps["lower"], "all.ii", "all.cpp"), folder)
+    return read_host((folder / "all.cpp").read_text(), programs)
+
+
+def read_host(lowered, programs):
+    found = {}
+    for name, text in split_regions(lowered):
+        found[Path(name).stem] = found.get(Path(name).stem, "") + text
+    return {program.name: normalise_host(found[program.name]) for program in programs}
+
+
+def compile_device_plainly(kit, programs, folder, run):
+    """Writes cuda.ptx, the device's code of all programs with torch's own headers."""
+    (folder / "all.cu").write_text(write_together(programs, IMPLICIT_HEADERS))
+    run(preprocess(kit.steps["device_preprocess"], "all.cu", "cuda.cpp1.ii"), folder)
+    words = list(kit.steps["device"])
+    at = words.index("--module_id_file_name")
+    del words[at : at + 2]
+    run(words, folder)
+
+
+def write_together(programs, implicit=()):
+    """One source of these programs, in which each is a file of its own to the compiler."""
+    headers = list(dict.fromkeys(header for program in programs for header in program.headers))
+    parts = [f"#include <{header}>" for header in (*implicit, *headers)]
+    parts += [f'# 1 "{program.name}.cu"\nnamespace {program.name} {{\n{program.body}\n}}' for program in programs]
+    return "\n".join(parts) + "\n"
+
+
+def build_fast(kit, programs, folder, link_command="true"):
+    """(host code by program, entry points) of a few programs in the fast lane; None where it does not build them."""
+    folder.mkdir()
+    request = BuildRequest(name="few", cuda_sources=(write_together(programs),))
+    reason = write_fast_steps(kit, request, folder, main_command="true", link_command=link_command)
+    assert reason is None
+    if run_compiler(["sh", SCRIPT], folder)[0] != 0:
+        return None
+    own = (folder / "own.cpp").read_text().partition("_NV_ANON_NAMESPACE")[0]
+    return read_host(own, programs), read_entries((folder / "cuda.ptx").read_text())
+
+
+def split_programs(programs):
+    """A few at a time: the façade is made for the words of a source, and is to be lean."""
+    kinds = [[one for one in programs if one.headers == headers] for headers in {one.headers: None for one in programs}]
+    return [few for kind in kinds for few in (kind[first : first + 6] for first in range(0, len(kind), 6))]
+
+
+def normalise_host(text):
+    """Without line markers, white space, names of files, and the pragmas that the front end puts first."""
+    text = re.sub(r"^(# \d+.*|#pragma GCC diagnostic .*)$", "", text, flags=re.MULTILINE)
+    text = re.sub(r'"[^"\s]*\b(\w+)\.cu(\\?")', r'"source\2', text)
+    text = text[text.find("namespace p") :]
+    text = re.sub(r"\s+", "", re.sub(r"_GLOBAL__N__\w+", "unnamed", text))
+    text = re.sub(r"__T\d+", "__T", text)  # parameters of templates that have no name of their own, numbered
+    # A constant as a template argument is written by its name or by its value.
+    text = re.sub(r"<c10::k([A-Z]\w*)>", r"<c10::ScalarType::\1>", text)
+    return text.replace(
+        "::cudaLaunchKernel(0,0,0,0,0,0);", f"{MISSING}();"
+    )  # see harness.builder.fast.line_markers.keep_own
+
+
+def read_entries(ptx):
+    """Entry point -> code, without what numbers it within its file."""
+    entries = {}
+    for part in re.split(r"(?=^(?:\.visible |\.weak )?\.entry )", ptx, flags=re.MULTILINE)[1:]:
+        name = re.search(r"\.entry\s+(\w+)", part)[1]
+        code = re.sub(r"_GLOBAL__N__\w+", "unnamed", part.partition("\n}\n")[0])
+        code = re.sub(r"_INTERNAL_\w+?_cuda_cu_\w{8}", "internal", re.sub(r"__local_depot\d+", "local", code))
+        entries[re.sub(r"_GLOBAL__N__\w+", "unnamed", name)] = re.sub(r"\$L__BB\d+_", "$L_", re.sub(r"//.*", "", code))
+    return entries
+
+
+def run_checked(command, folder):
+    finished = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, f"{shlex.join(command)[:200]}\n{finished.stdout[-3000:]}{finished.stderr[-3000:]}"
+
+
+def run_compiler(command, folder):
+    finished = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return finished.returncode, finished.stdout + finished.stderr
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory, module_environment):
+    """torch's own build of a CUDA extension, as variables."""
+    toolchain = probe_toolchain()
+    module_environment.setenv("CPLUS_INCLUDE_PATH", ":".join(toolchain.packaged_cuda_headers))
+    folder = tmp_path_factory.mktemp("plan")
+    write_plan(BuildRequest(name="p", cpp_sources=("",), cuda_sources=("",)), folder, "9.0")
+    return read_plan(folder)
+
+
+@pytest.fixture(scope="module")
+def kit(plan, tmp_path_factory):
+    import torch
+
+    folder = tmp_path_factory.mktemp("kit")
+    (folder / "cuda.cu").write_text("")
+    flags = shlex.split(f"{strip_name(plan['cuda_cflags'])} {plan['cuda_post_cflags']}")
+    dry_run = run_compiler([plan["nvcc"], "--dryrun", *flags, "-c", "cuda.cu", "-o", "cuda.cuda.o"], folder)[1]
+    return KitMaker(folder, read_steps(dry_run), Path(torch.__file__).parent / "include", run_compiler).make()
+
+
+@pytest.fixture(scope="module")
+def module_environment():
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        yield monkeypatch
+
+
+LOAD = """
+import ctypes, os, sys
+import torch
+for path in sys.argv[1:]:
+    ctypes.CDLL(path, mode=os.RTLD_NOW)
+"""
+
+
+def test_both_lanes_make_the_same_of_every_program(kit, plan, tmp_path):
+    programs = list_programs()
+    assert len(programs) >= 300
+    host = lower_plainly(kit, programs, tmp_path, run_checked)
+    compile_device_plainly(kit, programs, tmp_path, run_checked)
+    device = read_entries((tmp_path / "cuda.ptx").read_text())
+    link = f"{plan['cxx']} cuda.cuda.o {plan['ldflags']} -o linked.so"
+    unfit, groups = [], split_programs(programs)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        built = list(pool.map(lambda few: build_fast(kit, few, tmp_path / few[0].name, link), groups))
+    for few, found in zip(groups, built, strict=True):
+        if found is None:
+            unfit += [program.name for program in few]
+            continue
+        own_host, own_device = found
+        assert own_host == {program.name: host[program.name] for program in few}
+        assert own_device == {name: code for name, code in device.items() if name in own_device}
+        assert own_device, "programs without a kernel show nothing"
+    assert len(unfit) <= len(programs) // 20, f"the fast lane is to build nearly all; not {unfit}"
+    libraries = sorted(map(str, tmp_path.glob("*/linked.so")))
+    assert len(libraries) == len(built) - built.count(None)
+    run_checked([sys.executable, "-c", LOAD, *libraries], tmp_path)
+
+
+def blame_plainly(kit, programs, folder):
+    """Names of programs in which the front end finds errors in host code, with torch's own headers."""
+    (folder / "all.cu").write_text(write_together(programs, IMPLICIT_HEADERS))
+    run_checked(preprocess(kit.steps["host_preprocess"], "all.cu", "all.ii"), folder)
+    log = run_compiler(lowering(kit.steps["lower"], "all.ii", "all.cpp"), folder)[1]
+    return set(re.findall(r"^(b\d+)\.cu\(\d+\): error", log, re.MULTILINE))
+
+
+def compiles_device_plainly(kit, program, folder):
+    """Whether device code goes through front end and assembler, with torch's own headers."""
+    folder.mkdir()
+    try:
+        compile_device_plainly(kit, [program], folder, run_checked)
+        run_checked(kit.steps["assemble"], folder)
+    except AssertionError:
+        return False
+    return True
+
+
+def test_no_lane_builds_a_broken_program(kit, tmp_path):
+    programs = remaining = list_broken_programs()
+    while remaining:  # what the front end finds at its end, it does not look for where it has found something before
+        blamed = blame_plainly(kit, remaining, tmp_path)
+        if not blamed:
+            break
+        remaining = [program for program in remaining if program.name not in blamed]
+    assert [one.name for one in remaining if compiles_device_plainly(kit, one, tmp_path / f"plain_{one.name}")] == []
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        built = list(pool.map(lambda program: build_fast(kit, [program], tmp_path / program.name), programs))
+    assert [program.name for program, found in zip(programs, built, strict=True) if found is not None] == []

@@ -1,0 +1,280 @@
+"""The fast lane with real compilers: it builds what the plain lane builds, and where it fails that one decides."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from harness.builder import Builder, probe_toolchain
+from harness.builder.error_excerpt import shorten_log
+from harness.builder.fast import prebuilt_cache
+from harness.builder.fast.prebuilt_cache import KitShelf
+from harness.builder.memory_gate import MemoryGate
+from harness.builder.runner import Runner
+from harness.domain import BuildRequest, HarnessError
+
+CUDA = """
+#include <torch/extension.h>
+#include <c10/cuda/CUDAGuard.h>
+__global__ void scale_kernel(const float* x, float* y, int n, float by) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) { y[i] = x[i] * by; }
+}
+torch::Tensor scale(torch::Tensor x, double by) {
+    TORCH_CHECK(x.is_cuda(), "x must be on a GPU, it is on ", x.device());
+    const c10::cuda::CUDAGuard guard(x.device());
+    auto y = torch::empty_like(x);
+    const int n = x.numel();
+    scale_kernel<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), n, by);
+    return y;
+}
+"""
+REQUEST = BuildRequest(
+    name="scaling",
+    cpp_sources=("torch::Tensor scale(torch::Tensor x, double by);",),
+    cuda_sources=(CUDA,),
+    functions=(("scale", "Scales."),),
+)
+HOST = BuildRequest(
+    name="host_code",
+    cpp_sources=(
+        "#include <vector>\n"
+        "template <typename T> T twice(T v) { return v + v; }\n"
+        "torch::Tensor loop(torch::Tensor x) {\n"
+        "  TORCH_CHECK(x.dim() == 2, \"x must be a matrix, it has \", x.dim(), \" dimensions\");\n"
+        "  auto y = torch::empty_like(x); auto a = x.accessor<float, 2>(); auto b = y.accessor<float, 2>();\n"
+        "  for (int64_t i = 0; i < x.size(0); ++i) for (int64_t j = 0; j < x.size(1); ++j) b[i][j] = twice(a[i][j]);\n"
+        "  return y; }\n"
+        "torch::Tensor dispatched(torch::Tensor x) { auto y = at::zeros_like(x);\n"
+        "  AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, x.scalar_type(), \"dispatched\", [&] {\n"
+        "    auto* p = x.data_ptr<scalar_t>(); auto* q = y.data_ptr<scalar_t>();\n"
+        "    for (int64_t i = 0; i < x.numel(); ++i) q[i] = p[i] * static_cast<scalar_t>(3); }); return y; }\n"
+        "std::vector<torch::Tensor> several(const at::Tensor& x, c10::optional<at::Tensor> bias, bool flag) {\n"
+        "  return {x.sum(0), bias.has_value() ? x + *bias : x - 1, x.to(flag ? torch::kInt : torch::kDouble)}; }\n"
+        "double number(std::vector<int64_t> v, double by = 2.0) { double s = 0;\n"
+        " for (auto i : v) s += by * i; return s; }\n"
+        "std::tuple<torch::Tensor, int64_t> pair(torch::Tensor x) {\n"
+        " torch::NoGradGuard g; return {x.softmax(-1), x.numel()}; }\n",
+    ),
+    functions=tuple((name, name) for name in ("loop", "dispatched", "several", "number", "pair")),
+)  # fmt: skip
+CALLS = """
+import importlib.util, json, sys
+import torch
+spec = importlib.util.spec_from_file_location(sys.argv[1], sys.argv[2])
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+torch.manual_seed(0)
+x = torch.randn(5, 7)
+found = []
+for call in json.loads(sys.argv[3]):
+    try:
+        value = eval(call, {"m": module, "x": x, "torch": torch})
+        values = value if isinstance(value, (list, tuple)) else [value]
+        found.append(repr([v.tolist() if torch.is_tensor(v) else v for v in values]))
+    except Exception as error:
+        found.append(type(error).__name__ + ": " + str(error).partition("Exception raised from")[0])
+print(json.dumps(found))
+"""
+HOST_CALLS = (
+    "m.loop(x)", "m.loop(x[0])", "m.loop(x.double())",
+    "m.dispatched(x)", "m.dispatched(x.half())", "m.dispatched(x.bfloat16())",
+    "m.dispatched(x.int())", "m.several(x, None, True)",
+    "m.several(x, x, False)", "m.several(x)", "m.number([1, 2, 3], 0.5)",
+    "m.number((1, 2), 2)", "m.number([1.5], 1)", "m.pair(x)", "m.number.__doc__", "m.several.__doc__", "sorted(dir(m))",
+)  # fmt: skip
+CUDA_CALLS = (
+    "m.scale(x, 2.0)", "m.scale(x)", "m.scale(1, 2)", "m.scale(x, 'a')", "m.scale(None, 1)", "m.scale.__doc__",
+    "m.scale.__name__", "sorted(dir(m))", "m.__name__",
+)  # fmt: skip
+
+
+def run_plainly(command, *, readable, writable):
+    return list(command)
+
+
+@pytest.fixture(scope="module")
+def make_builder(tmp_path_factory):
+    cache = tmp_path_factory.mktemp("lanes")
+    toolchain = probe_toolchain()
+
+    def make(**changes):
+        options = {"cache": cache / changes.pop("cache", "fast"), "toolchain": toolchain, "wrap": run_plainly}
+        return Builder(**options, environment=lambda: dict(os.environ), timeout_s=1500.0, **changes)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def fast(make_builder):
+    """A builder that makes its kits when they are asked for first."""
+    builder = make_builder()
+    builder.expect_many(at_once=True)
+    return builder
+
+
+@pytest.fixture(scope="module")
+def plain(make_builder):
+    return make_builder(cache="plain", fast=False)
+
+
+@pytest.fixture
+def idle_runner():
+    return Runner(wrap=run_plainly, readable=(), environment=lambda: {}, timeout_s=60.0)
+
+
+def read_errors(result):
+    return [line for line in shorten_log(result.log).splitlines() if ": error" in line]
+
+
+def call_all(result, name, calls):
+    command = [sys.executable, "-c", CALLS, name, result.extension, json.dumps(calls)]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.nvcc
+@pytest.mark.timeout(3600)
+def test_a_cuda_candidate_of_both_lanes_answers_alike(fast, plain):
+    results = [fast.build(REQUEST), plain.build(REQUEST)]
+    assert [(result.status, result.lane) for result in results] == [("built", "fast"), ("built", "plain")]
+    found = [call_all(result, "scaling", CUDA_CALLS) for result in results]
+    assert found[0] == found[1]
+
+
+@pytest.mark.slow
+@pytest.mark.nvcc
+@pytest.mark.timeout(3600)
+def test_host_code_of_both_lanes_gives_the_same_bits(fast, plain):
+    results = [fast.build(HOST), plain.build(HOST)]
+    assert [(result.status, result.lane) for result in results] == [("built", "fast"), ("built", "plain")]
+    found = [call_all(result, "host_code", HOST_CALLS) for result in results]
+    assert found[0] == found[1]
+
+
+@pytest.mark.slow
+@pytest.mark.nvcc
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(
+    ("broken", "words", "lane"),
+    [
+        ("y[i] = x[i] * missing; }", 'identifier "missing" is undefined', "fast"),
+        ("y[i] = x[i] *; }", "expected an expression", "plain"),
+        ("y[i] = x[i]; C10_CUDA_KERNEL_LAUNCH_CHECK(); }", "C10_CUDA_KERNEL_LAUNCH_CHECK", "fast"),
+        ("y[i] = x[i];", 'expected a "}"', "fast"),
+        ("y[i] = at::nothing_like_it(x[i]); }", 'has no member "nothing_like_it"', "fast"),
+        ("y[i] = at::empty_like(x[i]); }", "at::Tensor", "plain"),
+    ],
+    ids=["undefined", "syntax", "a macro whose header is missing", "brackets", "unknown to torch", "torch"],
+)
+def test_what_does_not_compile_is_shown_in_the_plain_lanes_words(fast, plain, broken, words, lane):
+    source = CUDA.replace("y[i] = x[i] * by; }", broken)
+    request = replace(REQUEST, cuda_sources=(source,))
+    found, expected = fast.build(request), plain.build(request)
+    assert [(result.status, result.lane) for result in (found, expected)] == [("failed", lane), ("failed", "plain")]
+    assert words in found.log
+    # The lines quoted below them differ in what a macro stands for.
+    assert read_errors(found) == read_errors(expected) != []
+
+
+@pytest.mark.slow
+@pytest.mark.nvcc
+@pytest.mark.timeout(3600)
+def test_a_name_of_a_header_that_is_not_included_fails_in_the_fast_lane_too(fast):
+    source = CUDA.replace("#include <c10/cuda/CUDAGuard.h>\n", "")
+    assert fast.build(replace(REQUEST, cuda_sources=(source,))).status == "failed"
+
+
+def test_a_kit_is_made_when_it_is_asked_for_again(tmp_path):
+    made = []
+    shelf = KitShelf(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
+    found = [shelf._find("kind", ["flags"], made.append, asked=2) for _ in range(3)]
+    assert found[0] == prebuilt_cache.NOT_YET
+    assert found[1] == found[2] == made[0]
+    assert len(made) == 1
+
+
+def test_where_many_builds_are_to_come_the_first_request_makes_the_kit(tmp_path):
+    shelf = KitShelf(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
+    shelf.expect_many(at_once=False)
+    assert isinstance(shelf._find("kind", ["flags"], lambda work: None, asked=2), Path)
+
+
+def test_all_others_wait_while_a_kit_is_made_and_then_have_it(tmp_path, idle_runner):
+    shelf = KitShelf(tmp_path, probe_toolchain(), runner=idle_runner, gate=MemoryGate())
+    begun, may_end = threading.Event(), threading.Event()
+
+    def make(work):
+        begun.set()
+        assert may_end.wait(60)
+        (work / "whole").touch()
+
+    with ThreadPoolExecutor(3) as pool:
+        maker = pool.submit(shelf._find, "kind", ["flags"], make, asked=1)
+        assert begun.wait(60)
+        other_shelf = KitShelf(tmp_path, probe_toolchain(), runner=idle_runner, gate=MemoryGate())
+        others = [pool.submit(one._find, "kind", ["flags"], make, asked=1) for one in (shelf, other_shelf)]
+        assert not wait(others, timeout=0.5).done
+        may_end.set()
+        assert {future.result(timeout=60) for future in (maker, *others)} == {maker.result()}
+    assert (maker.result() / "whole").exists()
+
+
+def test_who_waits_for_a_kit_ends_when_builds_are_stopped(tmp_path, idle_runner):
+    shelf = KitShelf(tmp_path, probe_toolchain(), runner=idle_runner, gate=MemoryGate())
+    begun, may_end = threading.Event(), threading.Event()
+    with ThreadPoolExecutor(2) as pool:
+        maker = pool.submit(shelf._find, "kind", ["flags"], lambda work: begun.set() or may_end.wait(60), asked=1)
+        assert begun.wait(60)
+        other = pool.submit(shelf._find, "kind", ["flags"], lambda work: None, asked=1)
+        idle_runner.stop()
+        with pytest.raises(HarnessError, match="was stopped"):
+            other.result(timeout=60)
+        may_end.set()
+        maker.result(timeout=60)
+
+
+def test_what_else_is_needed_is_made_beside_a_kit(tmp_path):
+    shelf = KitShelf(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
+    other = threading.Event()
+    found = shelf._find("kind", ["flags"], lambda work: other.wait(60) or work.rmdir(), asked=1, beside=other.set)
+    assert found.is_dir()
+
+
+def test_a_kit_that_cannot_be_made_is_not_tried_again(tmp_path):
+    tried = []
+
+    def fail(work):
+        tried.append(work)
+        raise KeyError("AT_FORALL_SCALAR_TYPES")
+
+    shelf = KitShelf(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
+    reasons = {shelf._find("kind", ["flags"], fail, asked=1) for _ in range(3)}
+    assert len(tried) == len(reasons) == 1
+    assert "KeyError" in reasons.pop()
+    assert "AT_FORALL_SCALAR_TYPES" in next(tmp_path.glob("*/unusable.txt")).read_text()
+
+
+def test_what_a_killed_maker_has_left_is_no_kit(tmp_path):
+    shelf = KitShelf(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
+
+    def die(work):
+        (work / "half").touch()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        shelf._find("kind", ["flags"], die, asked=1)
+    found = shelf._find("kind", ["flags"], lambda work: (work / "whole").touch(), asked=1)
+    assert sorted(path.name for path in found.iterdir()) == ["whole"]
+
+
+def test_other_flags_have_another_kit(tmp_path):
+    shelf = KitShelf(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
+    found = {shelf._find("kind", [flags], lambda work: None, asked=1) for flags in ("-O2", "-O3")}
+    assert len(found) == 2

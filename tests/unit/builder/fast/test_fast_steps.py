@@ -1,0 +1,230 @@
+"""Which sources the fast lane takes, and what it makes of the texts it works on; no compiler is run."""
+
+import json
+import re
+import shutil
+
+import pytest
+
+from harness.builder.fast.line_markers import MISSING, keep_own, read_macros, split_regions
+from harness.builder.fast.prebuilt import SOURCE, STEPS, WORDS, Kit, KitError, name_header, read_steps
+from harness.builder.fast.strategy import FRONT_FAILED, FRONT_LOG, MAIN_FAILED, FastBuild, write_fast_steps
+from harness.builder.fast.stub_headers import TorchNames
+from harness.domain import BuildRequest
+
+COMMANDS = {
+    "host_preprocess": "gcc -E -x c++ -DX -include cuda_runtime.h -m64 cuda.cu -o cuda.cpp4.ii",
+    "lower": "cudafe++ --module_id_file_name id --gen_c_file_name cuda.cudafe1.cpp cuda.cpp4.ii",
+    "device_preprocess": "gcc -E -x c++ -DY -include cuda_runtime.h -m64 cuda.cu -o cuda.cpp1.ii",
+    "device": "cicc --module_id_file_name id cuda.cpp1.ii -o cuda.ptx",
+    "assemble": "ptxas cuda.ptx -o cuda.cubin",
+    "embed": "fatbinary --embedded-fatbin=cuda.fatbin.c",
+    "host_compile": "gcc -c -x c++ -fPIC cuda.cudafe1.cpp -o cuda.cuda.o",
+}
+
+
+@pytest.fixture
+def kit(tmp_path):
+    folder = tmp_path / "kit"
+    folder.mkdir()
+    (folder / "more.json").write_text("[]")
+    names = TorchNames(
+        scalar_types=(("float", "Float"),), device_types=("CPU",), constants="", methods={}, functions={}
+    )
+    return Kit(
+        folder=folder, steps={name: command.split() for name, command in COMMANDS.items()}, names=names,
+        known_headers=frozenset({"ATen/ATen.h", "torch/types.h"}), closures={"c10/cuda/CUDAGuard.h": []},
+        base_files=frozenset(),
+        host_macros="#define TORCH_KNOWN 1\n", device_macros="",
+        feature_macros={"host": {"half": "#define HALF_GUARD\n"}, "device": {}}, more_macros={},
+    )  # fmt: skip
+
+
+def why_unfit(kit, tmp_path, source):
+    folder = tmp_path / "fast"
+    folder.mkdir()
+    request = BuildRequest(name="ext", cuda_sources=(source,))
+    return write_fast_steps(kit, request, folder, main_command="true", link_command="true")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "#include <torch/extension.h>\n__global__ void k() {}",
+        "#include <ATen/ATen.h>\n#include <c10/cuda/CUDAGuard.h>",
+        "#include <vector>\n#include <cuda_fp16.h>", "#ifdef __CUDA_ARCH__\n#endif\n#include <torch/extension.h>",
+        "#define OWN\n#ifdef OWN\n#endif\n#include <torch/extension.h>",
+        "#include <torch/extension.h>\n#if TORCH_KNOWN\n#endif",
+        "// as PyTorch does; requires C++17\nvoid f();",
+        "/* #include <ATen/native/cuda/Loops.cuh>\n PyObject */ void f();",
+        'const char* s = "it uses pybind11 and requires Python";', 'auto s = R"(\nPyObject)";',
+        "// #include <torch/extension.h> \\\n#ifdef FROM_ANOTHER_HEADER\nvoid f();",
+    ],
+)  # fmt: skip
+def test_an_ordinary_source_fits(kit, tmp_path, source):
+    assert why_unfit(kit, tmp_path, source) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("#include <ATen/native/cuda/Loops.cuh>", "it includes ATen/native/cuda/Loops.cuh"),
+        ("#include <pybind11/pybind11.h>", "it uses pybind11"),
+        ("PyObject* f();", "it uses PyObject"),
+        ("template <typename T> requires true void f();", "it uses requires"),
+        ('auto s = R"(\n#include <torch/extension.h>\n)";', "a string of it holds an #include"),
+        ("#if __has_include(<x>)\n#endif", "it uses __has_include"),
+        ("template <typename T> req\\\nuires true void f();", "it uses requires"),
+        ("int n = 1'0; template <typename T> requires true void f(); char c = 'x';", "it uses requires"),
+        (
+            "#include <torch/extension.h>\n#ifdef FROM_ANOTHER_HEADER\n#endif",
+            "its conditions ask for FROM_ANOTHER_HEADER",
+        ),
+    ],
+)
+def test_a_source_whose_meaning_could_change_is_left_to_the_plain_lane(kit, tmp_path, source, reason):
+    assert why_unfit(kit, tmp_path, source) == reason
+
+
+def test_torchs_own_includes_are_taken_out_and_lines_stay_where_they_were(kit, tmp_path):
+    why_unfit(kit, tmp_path, "#include <torch/extension.h>\n#include <vector>\nint line_three;")
+    lines = (tmp_path / "fast" / "cuda.cu").read_text().splitlines()
+    assert lines[3:] == ["", "#include <vector>", "int line_three;"]
+
+
+def test_macros_of_cuda_headers_are_there_only_where_the_facade_shows_the_header(kit, tmp_path):
+    why_unfit(kit, tmp_path, "#include <cublas_v2.h>")
+    assert "HALF_GUARD" not in (tmp_path / "fast" / "host.macros").read_text()
+    shutil.rmtree(tmp_path / "fast")
+    why_unfit(kit, tmp_path, "at::Half x;")
+    assert "HALF_GUARD" in (tmp_path / "fast" / "host.macros").read_text()
+
+
+def test_regions_are_told_apart_by_their_files():
+    text = 'prologue\n# 1 "a.h" 3\none\n# 7\ntwo\n# 3 "a.cu"\nthree\n# 2 "a.h"\nfour\n'
+    assert [name for name, _ in split_regions(text)] == ["", "a.h", "a.cu", "a.h"]
+    assert "".join(part for _, part in split_regions(text)) == text
+
+
+def test_only_what_headers_brought_is_dropped():
+    text = '# 1 "a.cu"\nprologue\n# 1 "a.h"\nheader;\n# 3 "a.cu"\nown;\n# 1 "other.h"\nother\n'
+    kept = keep_own(text, source="a.cu", dropped={"a.h"}, after_prologue="delta\n")
+    assert "header" not in kept
+    assert re.findall(r"prologue|delta|own|other$", kept, re.MULTILINE) == ["prologue", "delta", "own", "other"]
+
+
+def test_an_attribute_that_a_dropped_file_gave_earlier_stays_with_its_declaration():
+    text = '# 1 "a.cu"\nprologue;\n# 1 "more.h"\nclass\n# 1 "a.h"\n visible tuple {\n# 2 "more.h"\nint x; };\n'
+    text += '# 1 "a.h"\nheader;\n'
+    kept = keep_own(text, source="a.cu", dropped={"a.h"}, after_prologue="")
+    assert re.findall(r"^ ?(class|visible|int|header)", kept, re.MULTILINE) == ["class", "visible", "int"]
+
+
+def test_a_stub_without_a_kernel_names_a_symbol_that_does_not_exist():
+    stub = "template< class T> static void __wrapper__device_stub_k(T *&x) { ::cudaLaunchKernel(0, 0, 0, 0, 0, 0);}\n"
+    kept = keep_own(
+        f'# 1 "a.cu"\nprologue\n# 1 "b.h"\n# 2 "a.cu"\n{stub}', source="a.cu", dropped=set(), after_prologue=""
+    )
+    assert "cudaLaunchKernel" not in kept
+    assert kept.count(MISSING) == 2
+
+
+def test_macros_are_those_that_hold_at_the_end():
+    text = (
+        '# 1 "<built-in>"\n#define BUILT_IN 1\n# 1 "a.h"\n#define A 1\n#define B(x) x\n#undef A\n# 1 "b.h"\n#define C\n'
+    )
+    assert read_macros(text) == {"B": "#define B(x) x", "C": "#define C"}
+    assert list(read_macros(text, {"b.h"})) == ["C"]
+
+
+def test_nvccs_steps_are_read_with_their_variables():
+    lines = ["#$ CICC_PATH=/cuda/nvvm/bin", "#$ PATH=/cuda/bin:/usr/bin"]
+    lines += [f"#$ {command}" for command in COMMANDS.values()]
+    text = (
+        "\n".join(lines)
+        .replace("#$ cicc", '#$ "$CICC_PATH/cicc"')
+        .replace(" cuda.ptx", ' "/tmp/tmpxft_00_00-6_cuda.ptx"')
+    )
+    steps = read_steps(text)
+    assert tuple(steps) == STEPS
+    assert steps["device"][0] == "/cuda/nvvm/bin/cicc"
+    assert steps["assemble"][1] == "cuda.ptx"
+
+
+def test_other_steps_than_the_known_ones_are_no_kit():
+    with pytest.raises(KitError, match="nvcc takes 1 steps"):
+        read_steps("#$ gcc -c x.cu")
+
+
+@pytest.mark.parametrize(
+    ("returncode", "has_cuda", "target"),
+    [
+        (1, True, "cuda.cuda.o"),
+        (FRONT_FAILED, True, "cuda.cuda.o"),
+        (MAIN_FAILED, True, "main.o"),
+        (1, False, "main.o"),
+    ],
+)
+def test_what_failed_is_named_as_the_plain_lane_names_it(tmp_path, returncode, has_cuda, target):
+    build = FastBuild(folder=tmp_path, readable=(), main_as_ever=True, kit=tmp_path if has_cuda else None)
+    assert build.name_failed(returncode) == target
+
+
+@pytest.mark.parametrize(
+    ("log", "as_ever", "returncode", "decided"),
+    [
+        ("main.cpp:3:1: error: no", True, MAIN_FAILED, True),
+        ("main.cpp:3:1: fatal error: x.h: No such file", True, MAIN_FAILED, True),
+        ("main.cpp:3:1: error: no", False, MAIN_FAILED, False),
+        ("main.cpp:3:1: error: no", True, 1, False),
+        ("/usr/bin/ld: cannot find -lnowhere: No such file or directory", True, 1, True),
+        ("main.cpp:3:1: internal compiler error: no\nmain.cpp:3:1: error: no", True, MAIN_FAILED, False),
+        ("cc1plus: error: one or more PCH files were found, but they were invalid", True, MAIN_FAILED, False),
+        ("c++: fatal error: Killed signal terminated program cc1plus", True, MAIN_FAILED, False),
+        ("main.cpp:3:1: warning: no error", True, MAIN_FAILED, False),
+    ],
+)
+def test_an_error_of_the_same_compiler_in_the_same_text_is_final(tmp_path, log, as_ever, returncode, decided):
+    build = FastBuild(folder=tmp_path, readable=(), main_as_ever=as_ever, kit=None)
+    assert build.find_verdict(returncode, log) == (log if decided else None)
+
+
+def write_front_error(folder, name):
+    source = folder / SOURCE
+    (folder / FRONT_LOG).write_text(f'{source}(1): error: identifier "{name}" is undefined\n\n')
+    (folder / "body.host.ii").write_text(f'# 1 "{source}"\nvoid f() {{ {name}(); }}\n')
+
+
+@pytest.mark.parametrize(
+    ("included", "decided"), [((), True), (("cuda.h",), True), (("c10/cuda/CUDAException.h",), False)]
+)
+def test_a_name_is_unknown_unless_a_header_that_is_included_has_it(tmp_path, included, decided):
+    (tmp_path / WORDS).write_text(json.dumps({"": ["at"], "c10/cuda/CUDAException.h": ["LAUNCH_CHECK"]}))
+    write_front_error(tmp_path, "LAUNCH_CHECK")
+    build = FastBuild(folder=tmp_path, readable=(), main_as_ever=True, kit=tmp_path, included=included)
+    assert (build.find_verdict(FRONT_FAILED, "") is not None) == decided
+
+
+def test_a_name_of_the_headers_of_every_source_is_never_unknown(tmp_path):
+    (tmp_path / WORDS).write_text(json.dumps({"": ["at"]}))
+    write_front_error(tmp_path, "at")
+    build = FastBuild(folder=tmp_path, readable=(), main_as_ever=True, kit=tmp_path)
+    assert build.find_verdict(FRONT_FAILED, "") is None
+
+
+def test_an_error_that_names_a_kit_is_not_the_candidates(tmp_path):
+    build = FastBuild(folder=tmp_path, readable=(tmp_path / "kit",), main_as_ever=True, kit=None)
+    missing = f"main.cpp:2:10: fatal error: {tmp_path}/kit/torch/extension.h: No such file or directory"
+    assert build.find_verdict(MAIN_FAILED, missing) is None
+    other = "main.cpp:2:10: fatal error: other.h: No such file or directory"
+    assert build.find_verdict(MAIN_FAILED, other) == other
+
+
+@pytest.mark.parametrize("shown", ["link", "real"])
+def test_headers_are_known_by_their_names_where_torch_lies_behind_a_link(tmp_path, shown):
+    (tmp_path / "real" / "include").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    include = tmp_path / "link" / "include"
+    assert name_header(f"{tmp_path}/{shown}/include/ATen/ATen.h", include) == "ATen/ATen.h"
+    assert name_header(f"{tmp_path}/{shown}/include/torch/csrc/api/include/torch/all.h", include) == "torch/all.h"
+    assert name_header("/usr/include/stdio.h", include) == "/usr/include/stdio.h"

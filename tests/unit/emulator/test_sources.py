@@ -1,0 +1,158 @@
+"""Requests as sources: what is not covered is named by its line, and told from what a GPU's compiler refuses too."""
+
+import pytest
+
+from harness.domain import BuildRequest, DeviceError
+from harness.emulator import TARGETS, Emulation, find_target
+from harness.emulator.declared_names import find_declared_names
+from harness.emulator.headers import write_target
+from harness.emulator.sources import drop_cuda_libraries, explain_failure, prepare_sources, read_cuda_flags
+
+EMULATION = Emulation(target=find_target("A100"))
+
+
+def test_both_files_of_load_inline_are_compiled_apart() -> None:
+    request = BuildRequest(
+        name="a", cpp_sources=("void f();",), cuda_sources=("__global__ void k() {}",), functions=(("f", ""),)
+    )
+    prepared = prepare_sources(request, EMULATION)
+    assert [(unit.path, unit.is_device) for unit in prepared.units] == [("main.cpp", False), ("cuda.cpp", True)]
+    assert '#line 1 "cuda.cu"\n' in (prepared.units[1].text or "")
+
+
+@pytest.mark.parametrize(("text", "needed"), [("PYBIND11_MODULE(a, m) {}", True), ("torch::Tensor f();", False)])
+def test_python_is_included_only_where_it_is_named(text: str, needed: bool) -> None:
+    request = BuildRequest(name="a", cuda_sources=(f"#include <torch/extension.h>\n{text}",))
+    device = prepare_sources(request, EMULATION).units[1]
+    assert ("-DHARNESS_NEEDS_PYTHON" in device.flags) == needed and device.may_need_more
+
+
+def test_torchs_flags_come_before_those_that_undo_them() -> None:
+    request = BuildRequest(name="a", cuda_sources=("int x;",), extra_cuda_cflags=("-U__CUDA_NO_HALF_OPERATORS__",))
+    flags = prepare_sources(request, EMULATION).units[1].flags
+    assert flags.index("-D__CUDA_NO_HALF_OPERATORS__") < flags.index("-U__CUDA_NO_HALF_OPERATORS__")
+
+
+def test_files_of_load_keep_their_names_and_headers_are_no_units() -> None:
+    request = BuildRequest(name="a", files=(("b.cpp", "int x;"), ("k.cu", '#include "h.cuh"'), ("h.cuh", "int y;")))
+    prepared = prepare_sources(request, EMULATION)
+    assert [unit.path for unit in prepared.units] == ["sources/b.cpp", "sources/k.cu.cpp"]
+    assert "outside.h" not in (prepared.units[1].text or "")
+
+
+@pytest.mark.parametrize(
+    ("flag", "refused"),
+    [("-O3", True), ("-O3 --extended-lambda", False), ("-expt-extended-lambda", False)],
+)
+def test_lambdas_for_the_device_need_nvccs_flag(flag: str, refused: bool) -> None:
+    text = "void f(float* p) { run([=] __device__(int i) { p[i] = 1; }); }"
+    prepared = prepare_sources(BuildRequest(name="a", cuda_sources=(text,), extra_cuda_cflags=(flag,)), EMULATION)
+    assert ("requires --extended-lambda" in (prepared.units[1].text or "")) == refused
+
+
+@pytest.mark.parametrize("header", ["cutlass/gemm.h", "cuda/ptx", "cute/tensor.hpp", "cusparseLt.h"])
+def test_a_header_that_is_not_here_is_named(header: str) -> None:
+    request = BuildRequest(name="a", cuda_sources=(f"\n#include <{header}>\n",))
+    assert f"cuda.cu:2: not covered: the header {header}" in prepare_sources(request, EMULATION).uncovered
+
+
+def test_only_flags_with_a_meaning_for_the_host_are_kept() -> None:
+    flags = (
+        "-O3",
+        "--use_fast_math",
+        "-DN=4",
+        "-U",
+        "M",
+        "-std=c++17",
+        "-gencode=arch=compute_80,code=sm_80",
+        "-Xcompiler -fPIC",
+    )
+    assert read_cuda_flags(flags) == ("-DN=4", "-UM", "-std=c++17")
+
+
+def test_libraries_of_cuda_are_not_linked() -> None:
+    flags = (
+        "-L/usr/local/cuda/lib64 -lcublas",
+        "-lcublasLt",
+        "-lcudart",
+        "-l cuda",
+        "-lc10_cuda",
+        "-lm",
+        "-lculture",
+        "",
+    )
+    assert drop_cuda_libraries(flags) == ("-L/usr/local/cuda/lib64", "-lm", "-lculture")
+
+
+@pytest.mark.parametrize(
+    ("error", "is_uncovered"),
+    [
+        ("'cudaGraphLaunch' was not declared in this scope", True),
+        ("'__nv_cvt_float_to_fp8' was not declared in this scope", True),
+        ("'DeviceSegmentedSort' is not a member of 'cub'", True),
+        ("'BlockShuffle' in namespace 'cub' does not name a template type", True),
+        ("'Wrong' in namespace 'mine' does not name a type", False),
+        ("'SumWide' is not a member of 'cub::BlockReduce<float, 64>'", True),
+        ("'C10_CUDA_KERNEL_LAUNCH_CHECK' was not declared in this scope", False),
+        ("'cudnnHandle_t' was not declared in this scope", True),
+        ("'cudaMalloc' was not declared in this scope", False),
+        ("'hexp' was not declared in this scope", False),
+        ("'__low2half' was not declared in this scope", False),
+        ("'__hgt2_mask' was not declared in this scope", False),
+        ("'__shfl_down' was not declared in this scope", False),
+        ("'FLT_MAX' was not declared in this scope", False),
+        ("'my_function' was not declared in this scope", False),
+        ("'struct cudaDeviceProp' has no member named 'hostNumaId'", True),
+        ("'class harness_emulator::CUDAStream' has no member named 'native_handle'", True),
+        ("'struct Mine' has no member named 'first'", False),
+        ("no matching function for call to 'cub::BlockScan<V<2>, 128>::ExclusiveSum(float [4], Prefix&)'", True),
+        ("no matching function for call to 'Mine<cub::Sum>::add(float)'", False),
+        ("no matching function for call to 'add(float, cub::Sum)'", False),
+        ("no matching function for call to 'reduce_by_key(const thrust::device_t&, float*&)'", True),
+        ("no matching function for call to 'transform(float*&)'", False),
+        ("'at::native::cuda_utils' has not been declared", True),
+        ("'gpu_kernel' is not a member of 'at::native'", True),
+        ("'mine::part' has not been declared", False),
+    ],
+)
+def test_an_unknown_name_is_the_emulators_fault_only_where_cuda_may_have_it(error: str, is_uncovered: bool) -> None:
+    source = "void run(float* x) { thrust::reduce_by_key(thrust::device, x); transform(x); }"
+    prepared = prepare_sources(BuildRequest(name="a", cuda_sources=(source,)), EMULATION)
+    log, found = explain_failure(f"cuda.cu:3:5: error: {error}\n", prepared)
+    assert found == is_uncovered
+    assert ("cuda.cu:3: not covered: " in log) == is_uncovered
+
+
+def test_a_name_that_macros_paste_together_is_declared() -> None:
+    text = """
+    #define NAME(prefix, suffix) prefix##half##suffix
+    #define MATH(Name) inline T h##Name(T a); inline T NAME(__##Name, 2)(T a);
+    MATH(exp)
+    MATH(
+      log)
+    """
+    names = find_declared_names(text)
+    assert {"hexp", "hlog", "__exphalf2", "__loghalf2"} <= names
+    assert "hsin" not in names
+
+
+def test_warnings_are_left_out_of_a_failures_log() -> None:
+    log = (
+        "a.cu:1:2: warning: unused\n    1 | int x;\n      |     ^\na.cu:2:3: error: wrong\n    2 | int y\n"
+        "a.cu: In function 'f':\na.cu:4:1: note: here\n"
+    )
+    prepared = prepare_sources(BuildRequest(name="a", cuda_sources=("int x;",)), EMULATION)
+    left, _ = explain_failure(log, prepared)
+    assert left == "".join(log.splitlines(keepends=True)[3:])
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+def test_each_target_can_be_written_for_the_runtime(target: object) -> None:
+    assert find_target(target.name.lower().replace(" ", "")) is target  # type: ignore[attr-defined]
+    text = write_target(Emulation(target=target))  # type: ignore[arg-type]
+    assert text.rstrip().endswith("};") and f'"{target.name}"' in text  # type: ignore[attr-defined]
+
+
+def test_an_unknown_gpu_is_an_error_that_names_the_nearest() -> None:
+    with pytest.raises(DeviceError, match="did you mean H100"):
+        find_target("H1000")

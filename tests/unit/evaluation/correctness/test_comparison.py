@@ -1,0 +1,331 @@
+"""The rule by which outputs are right or wrong."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from harness.domain import Outcome, Tolerance
+from harness.evaluation.correctness import comparison
+from harness.evaluation.correctness.comparison import BLOCK, FLOORS, are_surely_close, judge_outputs
+from harness.evaluation.correctness.truth import Truth, TruthLeaf, flatten_outputs
+
+FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
+DEFAULT = Tolerance()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Threads that wait for each other in a spin take minutes where other tests run beside these."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def make_truth(exact: Tensor, reference: Tensor, kind: str = "float64") -> Truth:
+    leaf = TruthLeaf(name="output", reference=reference, exact=exact)
+    return Truth(kind=kind, tree={"t": 0}, leaves=(leaf,))
+
+
+def exact_truth(values: Tensor, kind: str = "float64") -> Truth:
+    """A truth whose reference is exact: only the floor counts."""
+    return make_truth(values if not values.is_floating_point() else values.double(), values, kind)
+
+
+def judge(truth: Truth, candidate: object, tolerance: Tolerance = DEFAULT):
+    return judge_outputs(truth, flatten_outputs(candidate), tolerance, "as_given")
+
+
+def outcome_of(truth: Truth, candidate: object, tolerance: Tolerance = DEFAULT) -> Outcome | None:
+    return judge(truth, candidate, tolerance)[0]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_just_inside_the_floor_passes_and_just_outside_fails(dtype):
+    # All are 1, so rtol is the allowed error. The truth moves, not the candidate, which can't be as near to the border.
+    candidate = torch.ones(BLOCK, dtype=dtype)
+    for share, expected in ((0.999, None), (1.001, Outcome.WRONG_VALUE)):
+        exact = torch.ones(BLOCK, dtype=torch.float64)
+        exact[7] -= FLOORS[dtype].rtol * share
+        assert outcome_of(make_truth(exact, exact.to(dtype)), candidate, Tolerance(factor=1.0)) == expected
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_the_references_own_error_times_the_factor_is_allowed_and_no_more(dtype):
+    # The truth is 1 everywhere and the reference off by `own_error`; one element moves to four times that, or so.
+    reference = torch.full((BLOCK,), 1 + 3 * FLOORS[dtype].rtol, dtype=torch.float64).to(dtype)
+    own_error = float(reference[0]) - 1
+    candidate = torch.ones(BLOCK, dtype=dtype)
+    for share, expected in ((0.999, None), (1.001, Outcome.WRONG_VALUE)):
+        exact = torch.ones(BLOCK, dtype=torch.float64)
+        exact[7] -= 4 * own_error * share
+        reference[7] = exact[7].to(dtype)
+        assert outcome_of(make_truth(exact, reference), candidate, Tolerance(factor=4.0)) == expected
+
+
+def test_a_reference_that_is_exact_by_luck_in_one_element_does_not_tighten_it():
+    exact = torch.rand(4 * BLOCK, dtype=torch.float64) + 1
+    reference = (exact + 1e-3).float()
+    reference[5] = exact[5].float()
+    candidate = (exact + 2e-3).float()
+    assert outcome_of(make_truth(exact, reference), candidate) is None
+
+
+def test_a_reference_that_is_bad_where_values_are_large_does_not_loosen_small_ones():
+    exact = torch.cat([torch.full((BLOCK,), 1e4), torch.ones(BLOCK)]).double()
+    reference = (exact * (1 + 1e-5)).float()
+    candidate = reference.clone()
+    candidate[-1] += 0.01  # less than the reference's error of 0.1 among the large ones
+    assert outcome_of(make_truth(exact, reference), candidate) is Outcome.WRONG_VALUE
+
+
+def test_a_sum_that_cancels_is_measured_by_its_neighbours():
+    exact = torch.randn(BLOCK, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    exact[3] = 1e-9
+    candidate = exact.float()
+    candidate[3] += 1e-6
+    assert outcome_of(exact_truth(exact.float()), candidate) is None
+
+
+@pytest.mark.parametrize("elements", [1, 5, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 7, 128 * BLOCK + 5])
+def test_one_wrong_element_is_found_wherever_it_is(elements):
+    values = torch.rand(elements, generator=torch.Generator().manual_seed(1)) + 0.5
+    for at in {0, elements // 2, elements - 1}:
+        candidate = values.clone()
+        candidate[at] *= 1.01
+        outcome, trial = judge(exact_truth(values), candidate)
+        assert outcome is Outcome.WRONG_VALUE
+        assert (trial.mismatched, trial.elements) == (1, elements)
+        assert f"at [{at}]" in trial.message
+
+
+def test_a_short_last_block_is_measured_with_the_one_before_it():
+    exact = torch.ones(BLOCK + 1, dtype=torch.float64)
+    exact[-1] = 1e-9
+    candidate = exact.float()
+    candidate[-1] += 1e-6
+    assert outcome_of(exact_truth(exact.float()), candidate) is None
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_nan_or_infinity_where_the_truth_is_finite_always_fails(dtype, wrong):
+    values = torch.ones(9, dtype=dtype)
+    candidate = values.clone()
+    candidate[4] = wrong
+    outcome, trial = judge(exact_truth(values), candidate, Tolerance(factor=1e9, atol=1e30, rtol=1e30))
+    assert outcome is Outcome.WRONG_VALUE
+    assert (trial.mismatched, trial.worst_ratio, trial.max_abs_error) == (1, None, None)
+
+
+@pytest.mark.parametrize("special", [math.nan, math.inf, -math.inf])
+def test_nan_and_infinity_must_be_where_and_what_the_truth_says(special):
+    values = torch.ones(9)
+    values[4] = special
+    assert outcome_of(exact_truth(values), values.clone()) is None
+    for other in {1.0, 3e38, math.nan, math.inf, -math.inf} - {special}:
+        if math.isnan(special) and math.isnan(other):
+            continue
+        candidate = values.clone()
+        candidate[4] = other
+        assert outcome_of(exact_truth(values), candidate) is Outcome.WRONG_VALUE
+
+
+def test_truth_beyond_the_range_of_the_dtype_is_expected_as_infinity():
+    exact = torch.tensor([1.0, 1e6, -1e6], dtype=torch.float64)
+    truth = make_truth(exact, exact.half())
+    assert outcome_of(truth, torch.tensor([1.0, math.inf, -math.inf]).half()) is None
+    assert outcome_of(truth, torch.tensor([1.0, 65504.0, -math.inf]).half()) is Outcome.WRONG_VALUE
+
+
+def test_a_candidate_may_overflow_where_the_reference_does_or_be_right_there():
+    exact = torch.tensor([1.0, 100.0], dtype=torch.float64)
+    truth = make_truth(exact, torch.tensor([1.0, math.inf]))
+    assert outcome_of(truth, torch.tensor([1.0, math.inf])) is None
+    assert outcome_of(truth, torch.tensor([1.0, 100.0])) is None
+    assert outcome_of(truth, torch.tensor([1.0, -math.inf])) is Outcome.WRONG_VALUE
+    assert outcome_of(truth, torch.tensor([1.0, math.nan])) is Outcome.WRONG_VALUE
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8, torch.bool])
+def test_integers_and_booleans_are_exact(dtype):
+    values = torch.tensor([0, 1, 1, 0, 1]).to(dtype)
+    assert outcome_of(exact_truth(values), values.clone()) is None
+    candidate = values.clone()
+    candidate[2] = 0
+    outcome, trial = judge(exact_truth(values), candidate)
+    assert outcome is Outcome.WRONG_VALUE
+    assert (trial.mismatched, trial.elements) == (1, 5)
+    assert "at [2]" in trial.message
+
+
+def test_large_integers_are_not_compared_through_floats():
+    values = torch.tensor([2**62 + 1])
+    assert outcome_of(exact_truth(values), values - 1) is Outcome.WRONG_VALUE
+
+
+def test_an_index_may_be_the_references_or_the_float64_runs():
+    truth = make_truth(torch.tensor([3, 7]), torch.tensor([3, 8]))
+    assert outcome_of(truth, torch.tensor([3, 7])) is None
+    assert outcome_of(truth, torch.tensor([3, 8])) is None
+    assert outcome_of(truth, torch.tensor([3, 9])) is Outcome.WRONG_VALUE
+
+
+def test_complex_outputs_are_compared_by_their_parts():
+    values = torch.randn(99, dtype=torch.complex64)
+    truth = make_truth(values.to(torch.complex128), values)
+    assert outcome_of(truth, values * (1 + 1e-6)) is None
+    assert outcome_of(truth, values.conj().resolve_conj()) is Outcome.WRONG_VALUE
+
+
+@pytest.mark.parametrize("shape", [(6,), (3, 2), (2, 3, 1), (1, 2, 3), (2, 1), ()])
+def test_another_shape_is_wrong_even_if_it_broadcasts(shape):
+    truth = exact_truth(torch.ones(2, 3))
+    outcome, trial = judge(truth, torch.ones(shape))
+    assert outcome is Outcome.WRONG_SHAPE
+    assert trial.message == f"output: expected shape (2, 3), found {shape}"
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int32, torch.bool])
+def test_another_dtype_is_wrong_even_if_values_are_equal(dtype):
+    outcome, trial = judge(exact_truth(torch.ones(4)), torch.ones(4).to(dtype))
+    assert outcome is Outcome.WRONG_DTYPE
+    assert trial.message == f"output: expected torch.float32, found {dtype}"
+
+
+@pytest.mark.parametrize(
+    "found",
+    [[torch.ones(2), torch.ones(3)], (torch.ones(2),), torch.ones(2), (), {"a": torch.ones(2)}, (torch.ones(2), None)],
+)
+def test_another_structure_is_wrong(found):
+    right = flatten_outputs((torch.ones(2), torch.ones(3)))
+    leaves = tuple(TruthLeaf(name="o", reference=tensor, exact=tensor.double()) for tensor in right.tensors)
+    truth = Truth(kind="float64", tree=right.tree, leaves=leaves)
+    outcome, trial = judge(truth, found)
+    assert outcome is Outcome.WRONG_SHAPE
+    assert trial.message.startswith("expected tuple of (tensor, tensor), found ")
+
+
+def test_every_output_counts():
+    right = flatten_outputs((torch.ones(2000), torch.ones(3)))
+    leaves = tuple(TruthLeaf(name=f"o{n}", reference=t, exact=t.double()) for n, t in enumerate(right.tensors))
+    truth = Truth(kind="float64", tree=right.tree, leaves=leaves)
+    assert judge(truth, (torch.ones(2000), torch.ones(3)))[1].elements == 2003
+    outcome, trial = judge(truth, (torch.ones(2000), torch.zeros(3)))
+    assert outcome is Outcome.WRONG_VALUE
+    assert trial.mismatched == 3
+    assert trial.message.startswith("o1: 3 of 3 elements wrong")
+
+
+def test_strides_do_not_decide():
+    values = torch.rand(2, 3, 8, 8)
+    assert outcome_of(exact_truth(values), values.to(memory_format=torch.channels_last)) is None
+    wrong = values.to(memory_format=torch.channels_last).clone()
+    wrong[1, 2, 3, 4] += 1
+    assert "at [1, 2, 3, 4]" in judge(exact_truth(values), wrong)[1].message
+
+
+def test_empty_outputs_pass():
+    assert outcome_of(exact_truth(torch.ones(0, 3)), torch.ones(0, 3)) is None
+
+
+def test_zeros_are_wrong_however_small_the_truth_is():
+    for size in (1e-3, 1e-12, 1e-30):
+        values = torch.rand(500) * size
+        assert outcome_of(exact_truth(values), torch.zeros(500)) is Outcome.WRONG_VALUE
+
+
+def test_zeros_are_right_where_the_truth_is_zero():
+    assert outcome_of(exact_truth(torch.zeros(500)), torch.zeros(500)) is None
+
+
+def test_where_the_reference_is_the_truth_regions_of_zeros_are_measured_by_the_whole_output():
+    values = torch.cat([torch.ones(BLOCK), torch.zeros(BLOCK)])
+    candidate = values + 2e-5  # below 1e-4 of the mean
+    assert outcome_of(exact_truth(values, "reference"), candidate) is None
+    assert outcome_of(exact_truth(values, "float64"), candidate) is Outcome.WRONG_VALUE
+
+
+def test_a_stated_tolerance_replaces_the_floor():
+    values = torch.ones(50)
+    assert outcome_of(exact_truth(values), values + 0.01) is Outcome.WRONG_VALUE
+    assert outcome_of(exact_truth(values), values + 0.01, Tolerance(rtol=0.02)) is None
+    assert outcome_of(exact_truth(values), values + 0.01, Tolerance(atol=0.02)) is None
+    assert outcome_of(exact_truth(values), values + 1e-5, Tolerance(rtol=1e-6)) is Outcome.WRONG_VALUE
+    assert outcome_of(exact_truth(values), values.clone(), Tolerance(rtol=0.0, atol=0.0)) is None
+
+
+def test_the_trial_holds_the_numbers():
+    exact = torch.ones(64, dtype=torch.float64)
+    reference = (exact + 2.0**-20).float()
+    candidate = exact.float()
+    candidate[9] += 2.0**-14
+    _, trial = judge(make_truth(exact, reference), candidate)
+    assert trial.reference_max_abs_error == 2.0**-20
+    assert trial.max_abs_error == 2.0**-14
+    assert trial.worst_ratio == pytest.approx(2.0**-14 / 1e-4)
+    assert (trial.passed, trial.mismatched, trial.elements, trial.message) == (True, 0, 64, "")
+
+
+def test_the_size_of_a_chunk_does_not_change_the_verdict(monkeypatch):
+    exact = torch.randn(40 * BLOCK + 3, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    candidate = exact.float()
+    candidate[17 * BLOCK + 1] += 0.1
+    whole = judge(exact_truth(exact.float()), candidate)
+    monkeypatch.setitem(comparison.CHUNK, "cpu", 3 * BLOCK)
+    assert judge(exact_truth(exact.float()), candidate) == whole
+
+
+@settings(max_examples=60)
+@given(
+    st.integers(1, 5000),
+    st.integers(0, 2**31),
+    st.sampled_from([1e-20, 1e-3, 1.0, 1e6]),
+    st.sampled_from(["normal", "positive", "relu"]),
+)
+def test_rounding_to_float32_passes_and_to_bfloat16_fails_at_every_scale(elements, seed, scale, shape):
+    exact = torch.randn(elements + 20, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)) * scale
+    exact = {"normal": exact, "positive": exact.abs() + scale, "relu": exact.relu()}[shape]
+    truth = make_truth(exact, exact.float())
+    assert outcome_of(truth, exact.float()) is None
+    assert outcome_of(truth, exact.bfloat16().float()) is Outcome.WRONG_VALUE
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 4000), st.integers(0, 2**31), st.sampled_from(FLOATS))
+def test_the_reference_itself_always_passes(elements, seed, dtype):
+    generator = torch.Generator().manual_seed(seed)
+    exact = torch.randn(elements, dtype=torch.float64, generator=generator)
+    noise = torch.randn(elements, dtype=torch.float64, generator=generator) * 10.0 ** -int(seed % 8)
+    reference = (exact + noise * exact.abs() ** (seed % 3)).to(dtype)
+    assert outcome_of(make_truth(exact, reference), reference, Tolerance(factor=1.0)) is None
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    dtype=st.sampled_from(FLOATS),
+    error=st.sampled_from([0.0, 0.3, 0.6, 1.5]),
+    special=st.sampled_from([0.0, math.inf, math.nan]),
+)
+def test_what_is_surely_close_passes(seed, dtype, error, special):
+    source = torch.Generator().manual_seed(seed)
+    own = torch.randn(3, 40, dtype=torch.float64, generator=source).to(dtype)
+    own[1, 1] = special
+    found = (own.double() * (1 + error * FLOORS[dtype].rtol * torch.randn(3, 40, generator=source))).to(dtype)
+    close = are_surely_close(flatten_outputs(own), flatten_outputs(found), DEFAULT)
+    if close:
+        assert outcome_of(exact_truth(own, kind="reference"), found) is None
+    assert close or error > 0 or math.isnan(special)
+
+
+def test_nothing_is_surely_close_that_has_another_form():
+    own = flatten_outputs(torch.ones(4))
+    for other in (torch.ones(2, 2), torch.ones(4, dtype=torch.float64), (torch.ones(4),), torch.full((4,), math.nan)):
+        assert not are_surely_close(own, flatten_outputs(other), DEFAULT)

@@ -1,0 +1,41 @@
+"""Which calls a candidate's correctness is judged by."""
+
+import random
+
+import pytest
+
+from harness.evaluation.correctness.checks import AS_GIVEN_TRIALS, plan_steps
+from harness.problems.discovery import read_problem
+from harness.protocol import KEPT_CALLS
+
+FRESH_INPUTS = "as_given"
+
+
+@pytest.fixture
+def make_problem(tmp_path):
+    def make(declaration: str):
+        path = tmp_path / "problem.py"
+        path.write_text(
+            "from torch import nn\n"
+            "class Model(nn.Module): ...\n"
+            "def get_inputs(): return []\n"
+            f"def get_init_inputs(): return []\n{declaration}\n"
+        )
+        return read_problem(path, "plans")
+
+    return make
+
+
+@pytest.mark.parametrize("declaration", ["", "DISTRIBUTIONS = ['normal']", "DYNAMIC_SHAPES = True"])
+def test_outputs_written_into_places_in_turn_are_overwritten_with_others(make_problem, declaration):
+    problem = make_problem(declaration)
+    for seed in range(50):
+        steps = plan_steps(problem, is_small=True, changes_state=False, source=random.Random(seed))
+        assert steps[:AS_GIVEN_TRIALS] == (FRESH_INPUTS,) * AS_GIVEN_TRIALS  # of which the last is never repeated
+        usual = [step for step in steps if step != "nearby_shape"]
+        assert len(usual) >= AS_GIVEN_TRIALS + KEPT_CALLS - 1
+
+
+def test_a_large_problem_is_called_only_as_often_as_there_is_something_to_try(make_problem):
+    steps = plan_steps(make_problem(""), is_small=False, changes_state=False, source=random.Random(1))
+    assert steps == (*[FRESH_INPUTS] * AS_GIVEN_TRIALS, "rerun")

@@ -1,0 +1,168 @@
+"""What a reference must be to measure others by it, and what is learned from running it."""
+
+from __future__ import annotations
+
+import resource
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+
+from harness.domain import Problem, ProblemError
+from harness.evaluation.correctness.reference import prepare_reference
+from harness.evaluation.correctness.reference_checks import contain_memory, require_memory
+from harness.problems.loading import load_problem
+from harness.sandbox.devices import JudgeDevice
+
+CPU = torch.device("cpu")
+SOURCE = """import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(5))
+        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, x):
+        FORWARD
+
+def get_inputs():
+    return [torch.rand(300, 5) - 0.5]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def load(forward, **settings):
+    source = SOURCE.replace("FORWARD", forward.replace("\n", "\n        "))
+    return load_problem(Problem(name="toy", suite="mine", source=source, **settings), "full")
+
+
+def prepare(forward, **settings):
+    return prepare_reference(load(forward, **settings), JudgeDevice("cpu"), 1, 2)
+
+
+def test_a_reference_that_keeps_its_state_changes_none():
+    reference = prepare("return x * self.weight")
+    assert (reference.changes_state, reference.changing) == (False, {})
+    assert set(reference.state) == {"weight", "steps"}
+    assert reference.is_small
+
+
+def test_state_that_a_call_changes_is_found_and_put_back():
+    reference = prepare("self.steps += 1\nreturn x * self.steps")
+    assert reference.changes_state
+    assert {name: int(tensor) for name, tensor in reference.changing.items()} == {"steps": 0}
+    assert int(reference.state["steps"]) == 0
+
+
+def test_the_truth_of_a_call_begins_with_the_same_state_each_time():
+    reference = prepare("self.steps += 1\nreturn x * self.steps")
+    inputs = reference.make_inputs(3)
+    for _ in range(2):
+        truth = reference.truth_of(inputs)
+        assert torch.equal(truth.leaves[0].exact, inputs[0].double())
+        assert (truth.kind, int(truth.state["steps"].reference), int(truth.state["steps"].exact)) == ("float64", 1, 1)
+    later = reference.truth_of(inputs, truth.state_after)
+    assert torch.equal(later.leaves[0].reference, inputs[0] * 2)
+    assert int(later.state_after["steps"]) == 2
+
+
+def test_an_output_that_is_the_state_itself_is_what_it_was_after_the_call():
+    reference = prepare("self.steps += 1\nreturn x, self.steps")
+    truth = reference.truth_of(reference.make_inputs(3))
+    assert [int(truth.leaves[1].reference), int(truth.leaves[1].exact)] == [1, 1]
+
+
+def test_models_are_in_training_mode_where_the_problem_is_a_training_one():
+    assert torch.equal(*outputs_and_inputs("return x * (2.0 if self.training else 1.0)", factor=2, training=True))
+    assert torch.equal(*outputs_and_inputs("return x * (2.0 if self.training else 1.0)", factor=1))
+
+
+def outputs_and_inputs(forward, factor, **settings):
+    reference = prepare(forward, **settings)
+    inputs = reference.make_inputs(3)
+    return reference.truth_of(inputs).leaves[0].reference, inputs[0] * factor
+
+
+RANDOM = "return x + 1e-6 * torch.rand(5)"
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_two_runs_that_differ_within_the_tolerance_are_noted_and_the_same_bits_are_not_required(deterministic):
+    reference = prepare(RANDOM, deterministic=deterministic)
+    assert reference.variation.elements == 1500
+    assert 0 < reference.variation.largest < 2e-6
+    assert not reference.requires_same_bits
+
+
+def test_the_same_bits_are_required_only_where_that_is_declared():
+    assert prepare("return x * 2", deterministic=True).requires_same_bits
+    assert not prepare("return x * 2").requires_same_bits
+
+
+def test_runs_whose_shapes_differ_are_an_error():
+    forward = "self.steps += 1\nreturn x[: torch.randint(1, 299, ()).item()]"
+    with pytest.raises(ProblemError, match="expected shape"):
+        prepare(forward)
+
+
+def test_runs_must_agree_within_the_tolerance():
+    with pytest.raises(ProblemError, match=r"differ by more than its own tolerance: output: .* elements wrong"):
+        prepare("return x + torch.rand(5)")
+
+
+def test_infinity_and_nan_are_right_where_float64_gives_them_too():
+    assert prepare("return x.log(), x / 0").footprint is not None
+
+
+def test_a_reference_that_is_nan_throughout_is_an_error():
+    with pytest.raises(ProblemError, match=r"mine/toy\.py: output of the reference is NaN throughout"):
+        prepare("return x * float('nan')")
+
+
+def test_a_reference_that_overflows_where_float64_does_not_is_an_error():
+    with pytest.raises(ProblemError, match="elements of output of the reference are infinite or NaN where float64"):
+        prepare("return (x * 400).exp().log()")
+
+
+@pytest.mark.parametrize(
+    "forward", ["return torch.zeros(1 << 45) + x", "return x + [torch.empty(1 << 28) for _ in range(9999)][0][0]"]
+)
+def test_a_reference_that_needs_more_memory_than_there_is_is_an_error(forward):
+    # The second fails by the limit alone: its tensors are never written to, and the machine would let it go on.
+    with pytest.raises(ProblemError, match=r"mine/toy\.py: the reference needs more memory than there is on cpu"):
+        prepare(forward)
+
+
+def test_more_memory_than_is_free_is_refused_before_it_is_used():
+    with pytest.raises(ProblemError, match=r"takes at least 1073741824 MiB, \d+ MiB are free"):
+        require_memory(load("return x"), 1 << 50, CPU)
+    require_memory(load("return x"), 1 << 20, CPU)
+
+
+def test_the_limit_on_memory_is_lifted_again_also_with_several_threads():
+    before = resource.getrlimit(resource.RLIMIT_AS)
+
+    def limit(_):
+        with contain_memory(load("return x"), CPU):
+            return resource.getrlimit(resource.RLIMIT_AS)[0]
+
+    with ThreadPoolExecutor(4) as pool:
+        inside = list(pool.map(limit, range(20)))
+    assert all(value != before[0] for value in inside)
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
+
+
+def test_other_errors_than_a_lack_of_memory_pass_unchanged():
+    with pytest.raises(ProblemError, match="forward raised ValueError: too wide"):
+        prepare("raise ValueError('too wide')")
+
+
+def test_memory_is_kept_for_padded_inputs_of_a_small_problem():
+    padded = prepare("return x * 1").footprint
+    declared_only = prepare("return x * torch.ones(5)", distributions=("as_given", "padded")).footprint
+    assert padded.output.offset == declared_only.output.offset
+    assert padded.output.offset > 300 * 5 * 4 + 300 * 8 * 4 - 256

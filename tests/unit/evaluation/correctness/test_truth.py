@@ -1,0 +1,120 @@
+"""Float64 truth, and what is taken where there is none."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from harness.domain import Problem, ProblemError
+from harness.evaluation.correctness.truth import compute_truth, flatten_outputs, float32_precision
+from harness.problems.loading import load_problem
+
+CPU = torch.device("cpu")
+
+SOURCE = """import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(5))
+
+    def forward(self, x, index):
+        FORWARD
+
+def get_inputs():
+    return [torch.rand(300, 5), torch.tensor([0, 2])]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def compute(forward: str, max_bytes: int | None = None, allow_tf32: bool = False):
+    problem = Problem(name="toy", suite="mine", source=SOURCE.replace("FORWARD", forward), allow_tf32=allow_tf32)
+    loaded = load_problem(problem, "full")
+    model, inputs = loaded.make_model(3, CPU), loaded.make_inputs(3, CPU)
+    return compute_truth(loaded, model, inputs, max_bytes), model, inputs
+
+
+def test_truth_is_the_same_module_with_the_same_weights_in_float64():
+    truth, model, (x, index) = compute("return (x * self.weight)[:, index]")
+    (leaf,) = truth.leaves
+    assert truth.kind == "float64"
+    assert leaf.reference.dtype == torch.float32
+    assert torch.equal(leaf.exact, (x.double() * model.weight.double())[:, index])
+
+
+def test_the_model_and_the_inputs_stay_in_their_own_dtype():
+    _, model, (x, index) = compute("return x * self.weight")
+    assert (model.weight.dtype, x.dtype, index.dtype) == (torch.float32, torch.float32, torch.int64)
+
+
+def test_integer_outputs_come_from_both_runs():
+    truth, _, _ = compute("return (x * self.weight).argmax(1)")
+    assert truth.kind == "float64"
+    assert (truth.leaves[0].reference.dtype, truth.leaves[0].exact.dtype) == (torch.int64, torch.int64)
+
+
+def test_nested_outputs_are_flattened_in_order():
+    truth, _, (x, index) = compute("return {'a': x, 'b': [index, (x + 1, None)]}")
+    assert [leaf.reference.dtype for leaf in truth.leaves] == [torch.float32, torch.int64, torch.float32]
+    assert truth.tree == flatten_outputs({"a": x, "b": [index, (x, None)]}).tree
+    assert torch.equal(truth.reference_outputs.tensors[2], x + 1)
+
+
+@pytest.mark.parametrize(
+    ("forward", "note"),
+    [
+        ("return x @ torch.ones(5, 5)", "does not run in float64"),
+        ("return x.float() * 2", "the reference gave torch.float32"),
+        ("return x if x.dtype == torch.float32 else (x, x)", "another structure"),
+    ],
+)
+def test_a_module_that_refuses_float64_is_its_own_truth_and_says_so(forward, note):
+    truth, _, _ = compute(forward)
+    assert truth.kind == "reference"
+    assert note in truth.note
+    assert truth.leaves[0].exact is truth.leaves[0].reference
+
+
+def test_truth_that_does_not_fit_is_not_computed():
+    truth, _, _ = compute("return x * self.weight", max_bytes=1000)
+    assert truth.kind == "reference"
+    assert "1000 are usable" in truth.note
+
+
+@pytest.mark.parametrize(
+    ("forward", "message"),
+    [
+        ("raise ValueError('too wide')", "forward raised ValueError: too wide"),
+        ("return 'text', {1, 2}", "forward must return tensors"),
+        ("return None", "forward returned no tensor"),
+    ],
+)
+def test_a_reference_that_fails_is_a_problem_error(forward, message):
+    with pytest.raises(ProblemError, match=rf"mine/toy\.py: {message}"):
+        compute(forward)
+
+
+def test_tf32_is_off_for_the_reference_unless_the_problem_allows_it():
+    forward = "return x + (torch.get_float32_matmul_precision() == 'highest')"
+    strict, _, (x, _) = compute(forward)
+    loose, _, _ = compute(forward, allow_tf32=True)
+    assert torch.equal(strict.leaves[0].reference, x + 1)
+    assert torch.equal(loose.leaves[0].reference, x)
+
+
+@pytest.mark.parametrize("allow_tf32", [True, False])
+def test_precision_flags_are_restored_also_after_an_error(allow_tf32):
+    before = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    with pytest.raises(KeyError), float32_precision(allow_tf32):
+        assert torch.backends.cudnn.allow_tf32 is allow_tf32
+        raise KeyError
+    assert (torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32) == before
+
+
+def test_a_reference_that_works_in_place_has_the_truth_of_the_inputs_as_they_were():
+    truth, _, inputs = compute("return x.mul_(2.0).add_(1.0)")
+    assert truth.kind == "float64"
+    assert torch.equal(truth.leaves[0].exact, inputs[0].double() * 2.0 + 1.0)

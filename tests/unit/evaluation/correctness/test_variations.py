@@ -1,0 +1,167 @@
+"""Other weights and nearby shapes."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.domain import Problem
+from harness.evaluation.correctness.reference import prepare_reference
+from harness.evaluation.correctness.variations import (
+    cut_inputs,
+    find_nearby,
+    is_particular_about_values,
+    list_cuts,
+    make_other_weights,
+)
+from harness.problems.loading import load_problem
+from harness.sandbox.devices import JudgeDevice
+
+SOURCE = """import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        INIT
+
+    def forward(self, *inputs):
+        return FORWARD
+
+def get_inputs():
+    return INPUTS
+
+def get_init_inputs():
+    return []
+"""
+
+
+def prepare(forward, *, init="pass", inputs="[torch.randn(40, 30)]"):
+    source = SOURCE.replace("INIT", init).replace("FORWARD", forward).replace("INPUTS", inputs)
+    return prepare_reference(
+        load_problem(Problem(name="t", suite="s", source=source), "full"), JudgeDevice("cpu"), 1, 2
+    )
+
+
+def find_shapes(forward, inputs, seed=0):
+    reference = prepare(forward, inputs=inputs)
+    nearby = find_nearby(reference, reference.make_inputs(5), random.Random(seed))
+    return None if nearby is None else [tuple(tensor.shape) for tensor in nearby.inputs]
+
+
+def test_other_weights_are_those_of_another_seed():
+    reference = prepare("self.linear(inputs[0])", init="self.linear = nn.Linear(30, 30)")
+    other = make_other_weights(reference, 9)
+    fresh = reference.loaded.make_model(9, torch.device("cpu"))
+    assert torch.equal(other.state["linear.weight"], fresh.linear.weight)
+    assert not torch.equal(other.state["linear.weight"], reference.state["linear.weight"])
+
+
+def test_weights_that_follow_no_seed_are_scaled_a_little():
+    reference = prepare("self.norm(inputs[0])", init="self.norm = nn.LayerNorm(30)")
+    weight = make_other_weights(reference, 9).state["norm.weight"]
+    assert len(set(weight.tolist())) > 20
+    assert 0.75 <= float(weight.min()) <= float(weight.max()) <= 1.25
+
+
+@pytest.mark.parametrize("init", ["pass", 'self.register_buffer("table", torch.arange(5))'])
+def test_a_model_without_weights_to_change_has_no_others(init):
+    assert make_other_weights(prepare("inputs[0] * 2", init=init), 9) is None
+
+
+def test_the_truth_for_other_weights_is_computed_with_them():
+    reference = prepare("inputs[0] * self.scale", init="self.scale = nn.Parameter(torch.randn(30))")
+    other = make_other_weights(reference, 9)
+    inputs = reference.make_inputs(3)
+    truth = other.truth_of(reference, inputs)
+    assert torch.equal(truth.leaves[0].exact, inputs[0].double() * other.state["scale"].double())
+
+
+@pytest.mark.parametrize(
+    ("forward", "inputs", "cut", "kept"),
+    [
+        ("inputs[0] + inputs[1]", "[torch.randn(40, 30), torch.randn(40, 30)]", [(0, 0), (1, 0)], [(0, 1), (1, 1)]),
+        ("inputs[0] @ inputs[1]", "[torch.randn(40, 30), torch.randn(30, 20)]", [(0, 0)], [(0, 1), (1, 0), (1, 1)]),
+        ("inputs[0] @ inputs[1]", "[torch.randn(1, 30), torch.randn(30, 20)]", [(0, 1), (1, 0)], [(0, 0), (1, 1)]),
+        ("inputs[0].view(10, 4, -1)", "[torch.randn(40, 30)]", [(0, 1)], [(0, 0)]),
+        ("inputs[0] @ inputs[1]", "[torch.randn(30, 30), torch.randn(30, 30)]", [(0, 0)], [(1, 1)]),
+    ],
+)
+def test_inputs_are_cut_where_the_reference_still_runs(forward, inputs, cut, kept):
+    given_shapes = [tuple(tensor.shape) for tensor in prepare(forward, inputs=inputs).make_inputs(0)]
+    shapes = find_shapes(forward, inputs)
+    for tensor, dim in cut:
+        assert (given_shapes[tensor][dim] - shapes[tensor][dim]) % 2 == 1
+    for tensor, dim in kept:
+        assert shapes[tensor][dim] == given_shapes[tensor][dim]
+
+
+@pytest.mark.parametrize(
+    ("forward", "inputs"),
+    [
+        ("inputs[0].reshape(40, 30)", "[torch.randn(40, 30)]"),
+        ("inputs[0] * 2", "[torch.randn(1, 1)]"),
+        ("inputs[0] * 2", "[torch.randn(())]"),
+        ("1 / (inputs[0].shape == (40, 30)) + inputs[0]", "[torch.randn(40, 30)]"),
+    ],
+)
+def test_where_the_reference_takes_no_other_shape_there_is_none(forward, inputs):
+    assert find_shapes(forward, inputs) is None
+
+
+def test_the_cut_is_secret():
+    shapes = {find_shapes("inputs[0] * 2", "[torch.randn(40, 30)]", seed)[0][0] for seed in range(8)}
+    assert len(shapes) > 1
+
+
+def test_outputs_of_the_nearby_shape_lie_where_the_usual_ones_do():
+    reference = prepare("inputs[0] * 2")
+    nearby = find_nearby(reference, reference.make_inputs(5), random.Random(0))
+    assert nearby.footprint.output == reference.footprint.output
+    assert nearby.footprint.output_specs[0].shape == tuple(nearby.truth.leaves[0].reference.shape)
+    assert nearby.footprint.output_specs[0].offset == reference.footprint.output.offset
+
+
+def test_outputs_that_would_not_fit_are_not_asked_for():
+    assert find_shapes("torch.zeros(10_000 - inputs[0].shape[0] * 200)", "[torch.randn(40)]") is None
+
+
+@given(st.lists(st.lists(st.integers(1, 50), max_size=4).map(tuple), max_size=3), st.integers(0, 999))
+def test_every_cut_leaves_something_and_takes_an_odd_number(shapes, seed):
+    for cut in list_cuts(shapes, random.Random(seed)):
+        assert cut
+        for (tensor, dim), left in cut.items():
+            assert 1 <= left < shapes[tensor][dim]
+            assert (shapes[tensor][dim] - left) % 2 == 1
+
+
+def test_cut_inputs_keep_the_order_of_their_dimensions_in_memory():
+    given_tensor = torch.arange(24.0).reshape(4, 6).t()
+    (cut,) = cut_inputs((given_tensor,), {(0, 0): 5})
+    assert cut.stride() == (1, 5)
+    assert torch.equal(cut, given_tensor[:5])
+
+
+@pytest.mark.parametrize(
+    ("forward", "expected"),
+    [
+        ("inputs[0] * 2", False),
+        ("inputs[0].softmax(1).argmax(1)", False),
+        ("inputs[0].double() > 0", False),
+        ("inputs[0][inputs[0][:, 0].abs().long() % 40]", True),
+        ("nn.functional.binary_cross_entropy(inputs[0].sigmoid(), inputs[0].sigmoid())", True),
+        ("nn.functional.binary_cross_entropy_with_logits(inputs[0], inputs[0].sigmoid())", False),
+        ("torch.bernoulli(inputs[0].sigmoid())", True),
+        ("inputs[0].sigmoid().multinomial(3)", True),
+    ],
+)
+def test_references_that_only_take_some_values_are_known_by_their_operators(forward, expected):
+    random_ones = "bernoulli" in forward or "multinomial" in forward
+    reference = prepare("inputs[0] * 2" if random_ones else forward)
+    if random_ones:
+        reference.model.forward = eval(f"lambda *inputs: {forward}", {"torch": torch, "nn": torch.nn})
+    assert is_particular_about_values(reference, reference.make_inputs(3)) is expected

@@ -1,0 +1,41 @@
+"""The emulated device as the judge sees it: the CPU, on which a worker is told of a GPU."""
+
+import pytest
+import torch
+
+from harness.domain import DeviceError
+from harness.sandbox.devices import JudgeDevice, open_device
+
+
+def test_auto_emulates_cuda_only_where_there_is_no_gpu():
+    expected = "cuda:0" if torch.cuda.is_available() else "emulated"
+    assert open_device("auto", "cuda").name == expected
+    assert open_device("auto", "cpp").name == "cpu"
+
+
+@pytest.mark.parametrize(("device", "language"), [("emulated", "cpp"), ("cpu", "cuda")])
+def test_a_device_that_cannot_run_the_language_is_none(device, language):
+    assert open_device(device, language) is None
+
+
+def test_what_cannot_be_emulated_is_an_error_that_names_what_can():
+    with pytest.raises(DeviceError, match=r"Known: .*A100"):
+        open_device("emulated", "cuda", "Voodoo 3")
+
+
+def test_its_memory_is_the_cpus_and_its_outputs_lie_on_a_gpu():
+    device = JudgeDevice("emulated")
+    assert (device.is_cuda, device.torch_device, device.seen_type) == (False, torch.device("cpu"), "cuda")
+
+
+def test_a_worker_is_told_of_the_gpu_that_was_chosen():
+    told = JudgeDevice("emulated", "h100").describe_emulation(threads=2, call_s=10.0)
+    assert told["target"]["name"] == "NVIDIA H100"
+    assert (told["target"]["major"], told["target"]["minor"]) == (9, 0)
+    assert told["settings"]["threads"] == 2
+    assert told["settings"]["time_limit_s"] < 10.0
+
+
+def test_no_other_device_pretends():
+    assert JudgeDevice("cpu").describe_emulation(threads=2, call_s=10.0) is None
+    assert JudgeDevice("cpu").seen_type == "cpu"

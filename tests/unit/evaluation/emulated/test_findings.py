@@ -1,0 +1,141 @@
+"""What a worker tells of its kernels: believed only in form, and said as a compiler would."""
+
+import pytest
+
+from harness.domain import BuildResult, Outcome
+from harness.evaluation.emulated.findings import (
+    choose_outcome,
+    merge_kernel_findings,
+    parse_kernel_findings,
+    report_kernel_findings,
+)
+from harness.evaluation.emulated.sanitizer import _conclude, _Look, explain, reconcile_builds
+from harness.sandbox.failure import CandidateFailure
+
+RACE = {
+    "check": "race", "severity": "error", "message": "two threads write s[3]", "file": "cuda.cu", "line": 12,
+    "kernel": "soft", "block": [1, 0, 0], "thread": [3, 0, 0], "value": "1.5",
+}  # fmt: skip
+BOUNDS = {**RACE, "check": "out_of_bounds", "message": "reads beyond x", "line": 20}
+
+
+def found(*ones):
+    return parse_kernel_findings(list(ones))
+
+
+def test_a_finding_reads_like_a_diagnostic_of_a_compiler():
+    (finding,) = report_kernel_findings(found(RACE), "fatal")
+    assert finding.message == "cuda.cu:12: error: two threads write s[3]"
+    assert finding.evidence == "in kernel soft, block (1, 0, 0), thread (3, 0, 0), value 1.5"
+    assert (finding.check, finding.severity) == ("race", "fatal")
+
+
+def test_a_finding_without_a_place_is_said_without_one():
+    (finding,) = report_kernel_findings(found({"check": "race", "message": "somewhere"}), "warning")
+    assert (finding.message, finding.evidence) == ("error: somewhere", "")
+
+
+def test_what_is_no_error_never_decides():
+    mild = {**RACE, "severity": "warning"}
+    assert report_kernel_findings(found(mild), "fatal")[0].severity == "warning"
+    assert _conclude(_Look(noticed=found(mild))).outcome is None
+
+
+def test_the_same_thing_at_the_same_place_is_told_once():
+    other = {**RACE, "thread": [4, 0, 0]}
+    assert merge_kernel_findings(found(RACE, other, BOUNDS)) == found(RACE, BOUNDS)
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        None,
+        "findings",
+        [RACE] * 65,
+        ["race"],
+        [{**RACE, "line": "12"}],
+        [{**RACE, "line": True}],
+        [{**RACE, "message": ["a"]}],
+        [{**RACE, "block": {"x": 1}}],
+        [{**RACE, "thread": [1, 2, 3, 4]}],
+    ],
+)
+def test_what_no_emulator_would_say_breaks_the_protocol(lie):
+    with pytest.raises(CandidateFailure) as failure:
+        parse_kernel_findings(lie)
+    assert failure.value.outcome is Outcome.SUSPECT
+
+
+def test_endless_texts_are_cut():
+    (one,) = found({**RACE, "message": "x" * 10**6, "value": "y" * 10**6})
+    assert len(one.message) == len(one.value) == 600
+
+
+@pytest.mark.parametrize(
+    ("checks", "outcome"),
+    [
+        (["race"], "wrong_value"),
+        (["uninitialised_read"], "wrong_value"),
+        (["out_of_bounds"], "runtime_error"),
+        (["barrier_divergence", "race"], "runtime_error"),
+        (["time_limit", "race"], "timeout"),
+        (["uncovered", "out_of_bounds"], "not_run"),
+    ],
+)
+def test_each_finding_makes_its_outcome_and_errors_weigh_more(checks, outcome):
+    assert choose_outcome(found(*({**RACE, "check": check} for check in checks))) == outcome
+
+
+def test_a_race_decides_at_any_size_and_bounds_only_at_the_sizes_that_were_asked_for():
+    assert _Look(noticed=found(RACE)).holds_for_all_sizes
+    assert not _Look(noticed=found(BOUNDS)).holds_for_all_sizes
+    assert not _Look(wrong={"ascending": "wrong_value: other sizes"}).holds_for_all_sizes
+
+
+def test_what_was_noticed_with_other_sizes_is_a_warning():
+    checked = _conclude(_Look(elsewhere=found(BOUNDS)))
+    assert checked.outcome is None
+    assert [finding.severity for finding in checked.findings] == ["warning"]
+    assert checked.findings[0].message.endswith("(with other sizes)")
+
+
+def test_results_that_depend_on_the_order_are_wrong():
+    checked = _conclude(_Look(wrong={"descending": "wrong_value: all elements"}))
+    assert checked.outcome == "wrong_value"
+    assert "right in ascending, not in descending" in checked.message
+    assert checked.findings[0].evidence == "wrong_value: all elements"
+
+
+def test_what_could_not_be_checked_is_said_and_decides_nothing():
+    unbuilt = BuildResult(key="k", status="uncovered", extension=None, log="cuda.cu:3: asm", duration_s=0.0)
+    for look in (_Look(unbuilt=unbuilt), _Look(stopped="timeout: 60 s"), _Look(wrong={"ascending": "wrong_value"})):
+        checked = _conclude(look)
+        assert checked.outcome is None
+        assert [(one.check, one.severity) for one in checked.findings] == [("kernels", "note")]
+
+
+def test_findings_that_do_not_decide_are_warnings():
+    gap = _conclude(_Look(stopped="timeout: 60 s")).findings
+    decided = report_kernel_findings(found(RACE, BOUNDS), "fatal")
+    assert [one.severity for one in explain((*decided, *gap))] == ["warning"] * 2
+
+
+def build(status, log="", lane="emulated"):
+    library = "/x.so" if status in ("built", "cached") else None
+    return BuildResult(key="k", status=status, extension=library, log=log, duration_s=0.0, lane=lane)
+
+
+@pytest.mark.parametrize(
+    ("emulated", "compiled", "told"),
+    [
+        ("built", "built", "built"),
+        ("built", "failed", "failed"),
+        ("uncovered", "failed", "failed"),
+        ("failed", "built", "uncovered"),
+        ("uncovered", "built", "uncovered"),
+        ("built", "timeout", "built"),
+        ("failed", "timeout", "failed"),
+    ],
+)
+def test_nvcc_has_the_last_word_on_what_builds(emulated, compiled, told):
+    assert reconcile_builds(build(emulated), build(compiled, lane="fast")).status == told

@@ -1,0 +1,189 @@
+"""Whose a range, an operator or a kernel is, by name; and what a worker may say."""
+
+import math
+import subprocess
+
+import pytest
+
+from harness.builder.symbols import list_functions, plain_signature
+from harness.domain import BuildRequest
+from harness.evaluation.integrity.attribution import (
+    OwnKernels,
+    Profile,
+    classify_kernel,
+    classify_range,
+    list_own_kernels,
+    name_kernel,
+    parse_profile,
+    share_work,
+)
+from harness.sandbox.failure import CandidateFailure
+
+ANSWER = {"kind": "profiled", "total_us": 10.0, "host": [["aten::add", 4.0]], "kernels": [], "libraries": []}
+
+
+@pytest.mark.parametrize(
+    ("name", "owner"),
+    [
+        ("own::add", "own"),
+        ("aten::add", "torch"),
+        ("aten::_softmax", "torch"),
+        ("aten::mm", "library"),
+        ("aten::addmm", "library"),
+        ("aten::mkldnn_convolution", "library"),
+        ("mkldnn::_linear_pointwise", "library"),
+        ("aten::_fft_r2c", "library"),
+        ("Torch-Compiled Region: 0/0", "torch"),
+        ("harness::call", "other"),
+        ("some::operator", "other"),
+    ],
+)
+def test_a_range_on_the_cpu_belongs_to_somebody(name, owner):
+    assert classify_range(name) == owner
+
+
+@pytest.mark.parametrize(
+    ("launcher", "kernel", "owner"),
+    [
+        ("own::forward", "void softmax_kernel<float, 4>(float const*, float*, int)", "own"),
+        ("own::forward", "(anonymous namespace)::softmax_kernel(float*)", "own"),
+        ("", "ns::softmax_kernel(float*)", "own"),
+        ("own::forward", "made_by_a_macro(float*)", "own"),
+        ("own::forward", "my_gemm(float*, float*)", "own"),
+        ("aten::mm", "my_gemm(float*, float*)", "library"),
+        ("own::forward", "void at::native::elementwise_kernel<4, at::native::CUDAFunctor_add<float> >()", "torch"),
+        ("aten::add", "void at::native::elementwise_kernel<4, at::native::CUDAFunctor_add<float> >()", "torch"),
+        ("aten::_softmax", "void (anonymous namespace)::softmax_warp_forward<float, float, float, 10>()", "torch"),
+        ("", "void (anonymous namespace)::softmax_warp_forward<float, float, float, 10>()", "torch"),
+        ("aten::mm", "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_NTT", "library"),
+        ("own::forward", "ampere_sgemm_128x64_nn", "library"),
+        ("own::forward", "void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm>(cutlass::Params)", "library"),
+        ("aten::cudnn_convolution", "sm80_xmma_fprop_implicit_gemm_tf32f32_nhwckrsc_nchw", "library"),
+        ("aten::convolution", "void cudnn::ops::nchwToNhwcKernel<float, float>()", "library"),
+        ("own::forward", "void cub::DeviceReduceKernel<cub::Policy>()", "library"),
+        ("aten::sum", "void at_cuda_detail::cub::DeviceReduceKernel<at_cuda_detail::cub::Policy>()", "torch"),
+        ("Torch-Compiled Region: 0/0", "triton_poi_fused_add_0", "torch"),
+        ("", "triton_red_fused_sum_0", "torch"),
+        ("aten::copy_", "Memcpy DtoD (Device -> Device)", "torch"),
+        ("aten::zero_", "Memset (Device)", "torch"),
+    ],
+)  # fmt: skip
+def test_a_kernel_on_the_gpu_belongs_to_somebody(launcher, kernel, owner):
+    assert classify_kernel(launcher, kernel, OwnKernels(names=("softmax_kernel", "my_gemm"))) == owner
+
+
+TORCHS = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int, Functor)"
+NAMED_LIKE_IT = "at::native::vectorized_elementwise_kernel(float const*, float const*, float*, long)"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "owner"),
+    [(TORCHS, "torch"), (NAMED_LIKE_IT, "own"), ("at::native::vectorized_elementwise_kernel(int)", "torch")],
+)
+def test_a_kernel_named_like_torchs_is_own_only_where_the_library_holds_that_very_function(kernel, owner):
+    functions = frozenset(map(plain_signature, (NAMED_LIKE_IT, TORCHS)))
+    own = OwnKernels(names=("vectorized_elementwise_kernel",), functions=functions)
+    assert classify_kernel("", kernel, own) == owner
+
+
+def test_a_kernel_with_the_name_of_a_vendors_is_the_librarys():
+    own = OwnKernels(names=("ampere_sgemm_128x64_nn",), functions=frozenset({"ampere_sgemm_128x64_nn"}))
+    assert classify_kernel("", "ampere_sgemm_128x64_nn", own) == "library"
+
+
+def test_the_functions_of_a_library_are_listed_with_their_parameters(tmp_path):
+    source = "namespace a { template <class T> void f(T*, long) {} template void f<float>(float*, long); } void g() {}"
+    (tmp_path / "f.cpp").write_text(source)
+    subprocess.run(["g++", "-shared", "-fPIC", "-o", tmp_path / "f.so", tmp_path / "f.cpp"], check=True)
+    assert {"a::f<float>(float*,long)", "g()"} <= list_functions(str(tmp_path / "f.so"))
+    assert list_functions(str(tmp_path / "f.cpp")) == frozenset()
+
+
+def test_the_plain_name_of_a_kernel_is_found_in_a_demangled_one():
+    assert name_kernel("void a::b::scale<float, (int)4>(float const*, float*, int)") == "scale"
+    assert name_kernel("scale(float*)") == "scale"
+    assert name_kernel("scale") == "scale"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "__global__ void scale(float* x) {}",
+        'extern "C" __global__ void scale (float* x) {}',
+        "template <typename T>\n__global__ void\nscale(T* x) {}",
+        "__global__ void __launch_bounds__(256, 2) scale(float* x) {}",
+        "static __global__ __launch_bounds__(kThreads * (2 + 1)) void scale(float* x) {}",
+        "__global__ __cluster_dims__(2, 1, 1) void scale(float* x);\n// __global__ void other(float*)",
+        "/* __global__ void other(int) */ __global__ void scale(float* x) {}",
+    ],
+)
+def test_kernels_are_named_by_the_sources(source):
+    request = BuildRequest(name="x", cuda_sources=(source,), functions=(("launch", ""),))
+    assert list_own_kernels([request]) == ("scale",)
+
+
+def test_without_kernels_the_bound_functions_are_named():
+    inline = BuildRequest(name="x", cpp_sources=("int f();",), functions=(("first", ""), ("second", "")))
+    source = 'PYBIND11_MODULE(x, m) { m.def("third", &third); }\nTORCH_LIBRARY(y, lib) { }'
+    files = BuildRequest(name="y", files=(("y.cpp", source),))
+    assert list_own_kernels([inline, files]) == ("first", "second", "third")
+
+
+def make_profile(host=(), kernels=(), libraries=(), total_us=100.0):
+    return Profile(total_us=total_us, host=tuple(host), kernels=tuple(kernels), libraries=tuple(libraries))
+
+
+def shares(profile, own=()):
+    work = share_work(profile, OwnKernels(names=own))
+    return [round(share, 6) for share in (work.own, work.torch, work.library, work.other)]
+
+
+def test_what_nobody_spent_is_other():
+    host = [("own::f", 50.0), ("aten::add", 20.0), ("aten::mm", 10.0), ("harness::call", 5.0)]
+    assert shares(make_profile(host)) == [0.5, 0.2, 0.1, 0.2]
+
+
+def test_on_a_gpu_only_kernels_count_and_the_rest_is_other():
+    kernels = [("own::f", "mine(float*)", 25.0), ("aten::mm", "nvjet_x", 50.0)]
+    assert shares(make_profile([("own::f", 90.0)], kernels), ["mine"]) == [0.25, 0.0, 0.5, 0.25]
+
+
+def test_kernels_that_overlap_are_shares_of_their_own_sum():
+    kernels = [("own::f", "mine(float*)", 150.0), ("aten::add", "at::native::k()", 50.0)]
+    assert shares(make_profile((), kernels), ["mine"]) == [0.75, 0.25, 0.0, 0.0]
+
+
+def test_the_time_outside_torch_belongs_to_a_library_of_its_own():
+    assert shares(make_profile([("aten::empty", 10.0)], libraries=["/tmp/own.so"])) == [0.9, 0.1, 0.0, 0.0]
+
+
+def test_a_profile_without_time_is_all_other():
+    assert shares(make_profile(total_us=0.0)) == [0.0, 0.0, 0.0, 1.0]
+
+
+def test_a_whole_answer_is_read():
+    assert parse_profile(ANSWER).host == (("aten::add", 4.0),)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"total_us": None},
+        {"total_us": -1.0},
+        {"total_us": math.nan},
+        {"total_us": 1e300},
+        {"total_us": True},
+        {"host": None},
+        {"host": [["aten::add"]]},
+        {"host": [[1, 2.0]]},
+        {"host": [["aten::add", "x"]]},
+        {"host": [["aten::add", 1.0]] * 2000},
+        {"kernels": [["one name", 1.0]]},
+        {"libraries": "all"},
+        {"libraries": [1]},
+    ],
+)
+def test_an_answer_that_our_worker_would_not_give_is_suspect(change):
+    with pytest.raises(CandidateFailure) as failure:
+        parse_profile(ANSWER | change)
+    assert failure.value.outcome == "suspect"

@@ -1,0 +1,187 @@
+"""Which problems are fit to be scored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from harness.domain import Problem
+from harness.evaluation.problem_validation import admit_problem
+from harness.problems.discovery import find_suite
+from harness.problems.loading import load_problem
+
+CPU = torch.device("cpu")
+CORE = Path(__file__).parents[3] / "reference_models" / "core"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Threads that wait for each other in a spin take minutes where other tests run beside these."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+SOURCE = """import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(40))
+
+    def forward(self, x):
+        return FORWARD
+
+def get_inputs():
+    return INPUTS
+
+def get_init_inputs():
+    return []
+"""
+
+
+def admit(forward: str, inputs: str = "[torch.randn(30, 40)]", distributions: tuple[str, ...] = ("as_given",)):
+    source = SOURCE.replace("FORWARD", forward).replace("INPUTS", inputs)
+    problem = Problem(name="toy", suite="mine", source=source, distributions=distributions)
+    return admit_problem(load_problem(problem, "full"), CPU, seed=7)
+
+
+def failed_names(*args: object, **kwargs: object) -> list[str]:
+    return [check.name for check in admit(*args, **kwargs).failed]
+
+
+@pytest.mark.parametrize("problem", find_suite(CORE), ids=lambda problem: problem.name)
+def test_every_core_problem_is_admitted_on_its_small_workload(problem):
+    admission = admit_problem(load_problem(problem, "small"), CPU, seed=3)
+    assert admission.failed == ()
+    assert len(admission.checks) >= 10
+
+
+def test_an_honest_problem_is_admitted_with_evidence_for_each_check():
+    admission = admit("x * self.weight")
+    assert admission.admitted
+    assert all(check.evidence for check in admission.checks)
+    assert {"zeros", "constant", "identity", "stale buffer", "99 % partial", "coarser format"} <= {
+        check.name for check in admission.checks
+    }
+
+
+@pytest.mark.parametrize(
+    ("forward", "fake"),
+    [
+        ("x * 0", "zeros"),
+        ("torch.ones_like(x) * self.weight[0]", "constant"),
+        ("x + 0.0", "identity"),
+        ("x[:, :1].expand(-1, 40) + 0.0", "identity"),
+        ("(x * 0 + self.weight)", "stale buffer"),
+        ("torch.cat([x.flatten(), torch.zeros(100)])", "99 % partial"),
+        ("x.sign().long()", "coarser format"),
+        ("(x.sum(), x * self.weight * 0)", "zeros"),
+    ],
+)
+def test_a_problem_that_a_fake_would_pass_is_rejected(forward, fake):
+    inputs = "[torch.randn(30, 1)]" if "expand" in forward else "[torch.randn(30, 40)]"
+    assert fake in failed_names(forward, inputs)
+
+
+def test_an_output_that_is_an_input_broadcast_is_rejected():
+    assert failed_names("x.expand(30, 40) * 1.0", "[torch.randn(30, 1)]") == ["identity"]
+
+
+def test_each_output_is_faked_alone():
+    (check,) = admit("(x * self.weight, torch.zeros(5))").failed[:1]
+    assert check.name == "zeros"
+    assert check.evidence.startswith("output 1: accepted")
+
+
+def test_a_mean_over_very_many_elements_is_a_constant():
+    assert "constant" in failed_names("(x + 20).mean()", "[torch.rand(1000, 1000)]")
+
+
+def test_inputs_that_do_not_follow_the_seed_are_rejected():
+    assert "inputs follow the seed" in failed_names("x * self.weight", "[torch.ones(30, 40)]")
+
+
+def test_inputs_that_follow_no_seed_are_rejected():
+    inputs = "[torch.rand(30, 40, generator=torch.Generator().manual_seed(torch.Generator().seed() % 2**31))]"
+    (check, *_) = admit("x * self.weight", inputs).failed
+    assert (check.name, check.evidence) == ("inputs follow the seed", "the same seed gives other inputs")
+
+
+def test_a_reference_that_is_not_deterministic_is_rejected():
+    forward = "x * torch.rand(40, generator=torch.Generator().manual_seed(torch.Generator().seed() % 2**31))"
+    check = admit(forward).failed[0]
+    assert check.name == "reference passes, twice"
+    assert check.evidence.startswith("two runs differ: output: ")
+
+
+@pytest.mark.parametrize(("declared", "admitted"), [(False, True), (True, False)])
+def test_runs_that_differ_in_their_last_bits_contradict_only_a_declaration(declared, admitted):
+    forward = "x * self.weight * (1 + 1e-7 * torch.rand(40, generator=torch.Generator().manual_seed(len(self.calls))))"
+    source = SOURCE.replace("nn.Parameter(torch.randn(40))", "nn.Parameter(torch.randn(40)); self.calls = []")
+    source = source.replace("return FORWARD", f"self.calls.append(1); return {forward}")
+    source = source.replace("INPUTS", "[torch.randn(30, 40)]")
+    problem = Problem(name="toy", suite="mine", source=source, deterministic=declared)
+    admission = admit_problem(load_problem(problem, "full"), CPU, seed=7)
+    assert admission.admitted is admitted, admission.failed
+    if declared:
+        assert "remove DETERMINISTIC = True" in admission.failed[0].evidence
+
+
+def test_a_reference_that_changes_its_own_state_is_admitted():
+    source = SOURCE.replace("nn.Parameter(torch.randn(40))", "nn.BatchNorm1d(40)")
+    source = source.replace("FORWARD", "self.weight(x)").replace("INPUTS", "[torch.randn(30, 40)]")
+    problem = Problem(name="toy", suite="mine", source=source, training=True)
+    assert admit_problem(load_problem(problem, "full"), CPU, seed=7).failed == ()
+
+
+def test_a_reference_that_draws_random_numbers_is_admitted_where_calls_are_seeded():
+    source = SOURCE.replace("nn.Parameter(torch.randn(40))", "nn.Dropout(0.5)")
+    source = source.replace("FORWARD", "self.weight(x)").replace("INPUTS", "[torch.randn(30, 40)]")
+    problem = Problem(name="toy", suite="mine", source=source, training=True, seeded_calls=True)
+    assert admit_problem(load_problem(problem, "full"), CPU, seed=7).failed == ()
+
+
+def test_a_reference_that_changes_its_inputs_is_rejected():
+    check = admit("x.clamp_(min=0.5) * self.weight").failed[0]
+    assert check.name == "reference passes, twice"
+    assert "changes its inputs" in check.evidence
+
+
+def test_a_reference_with_nan_is_rejected():
+    assert "finite" in failed_names("torch.log(x)")
+
+
+def test_a_reference_that_is_not_finite_on_a_declared_distribution_is_rejected():
+    assert failed_names("1 / x * self.weight", distributions=("as_given", "zeros")) == ["inputs: zeros"]
+
+
+def test_an_empty_output_is_rejected():
+    assert "outputs have elements" in failed_names("x[:0]")
+
+
+def test_outputs_whose_shape_depends_on_values_are_rejected():
+    assert failed_names("x[x > 0]") == ["stable shapes"]
+
+
+def test_a_reference_that_raises_is_rejected_and_says_why():
+    (check,) = admit("x @ x").failed
+    assert check.name == "runs"
+    assert "mine/toy.py: forward raised RuntimeError" in check.evidence
+
+
+def test_whole_numbers_in_and_out_need_no_coarser_format():
+    source = SOURCE.replace("nn.Parameter(torch.randn(40))", "3").replace("FORWARD", "x * self.weight")
+    problem = Problem(name="toy", suite="mine", source=source.replace("INPUTS", "[torch.randint(1, 9, (30, 40))]"))
+    admission = admit_problem(load_problem(problem, "full"), CPU, seed=7)
+    assert admission.admitted
+    assert "nothing to round" in next(check.evidence for check in admission.checks if check.name == "coarser format")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
+def test_other_floating_formats_are_admitted_and_tried_in_the_next_coarser_one(dtype):
+    assert admit("x * self.weight.to(x.dtype)", f"[torch.randn(30, 40, dtype=torch.{dtype})]").admitted

@@ -1,0 +1,61 @@
+"""What a device can do at most is measured once, remembered, and only ever raised."""
+
+import json
+from dataclasses import asdict
+
+import pytest
+import torch
+
+from harness.domain import StoreError
+from harness.evaluation.timing.device_peaks import FILE_NAME, Ceilings, CeilingStore, measure_ceilings, name_device
+from harness.sandbox.devices import JudgeDevice
+
+CPU = JudgeDevice("cpu")
+
+
+def make(bandwidth=1.0, tflops=1.0, dtype="float32"):
+    return Ceilings(hardware="a chip", bandwidth_gb_s=bandwidth, tflops=tflops, matrix_dtype=dtype)
+
+
+def remember(folder, ceilings):
+    (folder / FILE_NAME).write_text(json.dumps({name_device(CPU): asdict(ceilings), "another": {}}))
+
+
+def test_a_cpu_moves_memory_and_multiplies():
+    threads = torch.get_num_threads()
+    ceilings = measure_ceilings(CPU)
+    assert 0.5 < ceilings.bandwidth_gb_s < 5000
+    assert 0.001 < ceilings.tflops < 500
+    assert ceilings.matrix_dtype == "float32"
+    assert torch.get_num_threads() == threads
+
+
+def test_what_is_remembered_is_not_measured_again(tmp_path):
+    impossible = make(bandwidth=1e9, tflops=1e9)
+    remember(tmp_path, impossible)
+    assert CeilingStore(tmp_path).find(CPU) == impossible
+
+
+def test_a_measurement_is_remembered_for_the_next_process_and_leaves_other_devices_alone(tmp_path):
+    remember(tmp_path, make(bandwidth=1e9, tflops=1e-9, dtype="bfloat16"))
+    measured = CeilingStore(tmp_path).measure(CPU)
+    assert measured.bandwidth_gb_s == 1e9
+    assert measured.matrix_dtype == "float32"
+    assert CeilingStore(tmp_path).look_up(CPU) == measured
+    assert "another" in json.loads((tmp_path / FILE_NAME).read_text())
+
+
+def test_nothing_is_known_of_a_device_that_was_never_measured(tmp_path):
+    assert CeilingStore(tmp_path).look_up(CPU) is None
+    assert CeilingStore(None).look_up(CPU) is None
+
+
+def test_a_slower_measurement_lowers_nothing():
+    raised = make(10.0, 2.0, "tf32").raised_by(make(20.0, 1.0, "float32"))
+    assert raised == make(20.0, 2.0, "tf32")
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    (tmp_path / FILE_NAME).write_text(json.dumps({name_device(CPU): {"speed": 1}}))
+    with pytest.raises(StoreError, match=FILE_NAME):
+        CeilingStore(tmp_path).find(CPU)

@@ -1,0 +1,176 @@
+"""From windows to a verdict: simulated windows of honest and dishonest candidates."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.domain import Block
+from harness.evaluation.timing.window_clock import LEAN_READ_US, Windows, confirm_windows, is_precise_enough
+
+EXCHANGE_US, WAKE_US, PROGRAM_US, FLOOR = 150.0, 150.0, 10.0, 0.02
+
+
+def measure(
+    *,
+    baseline_us,
+    candidate_us,
+    reported=1.0,
+    slowed=1.0,
+    longer_exchange_us=0.0,
+    shorter_wake_us=0.0,
+    noise_us=4.0,
+    pairs=100,
+    seed=0,
+):
+    """A measurement in which the candidate takes `candidate_us` a call and reports a share of that. Beside it the
+    baseline is slower by a factor, and its exchange longer."""
+    source = random.Random(seed)
+
+    def scatter(value_us):
+        return value_us + abs(source.gauss(0, noise_us))
+
+    def pair(theirs_us, mine_us, share, exchange_us, shorter_us=0.0):
+        base, mine = scatter(theirs_us), scatter(mine_us)
+        return Block(
+            calls=1,
+            baseline_claim_us=base,
+            candidate_claim_us=mine * share,
+            baseline_judge_us=base + scatter(exchange_us),
+            candidate_judge_us=mine + scatter(EXCHANGE_US),
+            baseline_wake_us=scatter(WAKE_US),
+            candidate_wake_us=scatter(WAKE_US - shorter_us),
+            baseline_snapshot_us=30.0,
+            candidate_snapshot_us=30.0,
+        )
+
+    def equals():
+        return tuple(pair(baseline_us, baseline_us, 1.0, EXCHANGE_US) for _ in range(20))
+
+    beside = EXCHANGE_US + longer_exchange_us
+    blocks = tuple(pair(baseline_us * slowed, candidate_us, reported, beside, shorter_wake_us) for _ in range(pairs))
+    return Windows(blocks=blocks, before=equals(), after=equals(), program_us=PROGRAM_US)
+
+
+def conclude(**measurement):
+    return confirm_windows("eager", measure(**measurement), FLOOR)
+
+
+@pytest.mark.parametrize("speedup", [1.0, 1.05, 1.2, 2.0])
+@pytest.mark.parametrize("baseline_us", [200.0, 1000.0, 50_000.0])
+def test_an_honest_speedup_is_recovered(baseline_us, speedup):
+    timing = conclude(baseline_us=baseline_us, candidate_us=baseline_us / speedup).timing
+    assert timing.speedup == pytest.approx(speedup, rel=0.02)
+
+
+@given(baseline_us=st.floats(100.0, 50_000.0), noise_us=st.floats(0.0, 30.0), seed=st.integers(0, 10_000))
+@settings(max_examples=60)
+def test_equal_programs_are_never_called_faster(baseline_us, noise_us, seed):
+    result = conclude(baseline_us=baseline_us, candidate_us=baseline_us, noise_us=noise_us, seed=seed)
+    assert result.timing.verdict != "faster"
+    assert result.outcome is None
+
+
+@given(reported=st.floats(0.05, 0.99), baseline_us=st.floats(100.0, 20_000.0), seed=st.integers(0, 10_000))
+@settings(max_examples=80)
+def test_a_smaller_reported_time_gains_nothing(reported, baseline_us, seed):
+    """Whatever it reports, a program that takes as long as the baseline is not faster."""
+    timing = conclude(baseline_us=baseline_us, candidate_us=baseline_us, reported=reported, seed=seed).timing
+    assert timing.verdict != "faster"
+
+
+def test_what_the_window_shows_beyond_a_reported_time_is_added_and_told():
+    result = conclude(baseline_us=2000.0, candidate_us=2000.0, reported=0.5)
+    assert result.timing.candidate_us == pytest.approx(2000.0, rel=0.03)
+    assert result.timing.speedup == pytest.approx(1.0, abs=0.03)
+    assert [finding.check for finding in result.findings] == ["reported_time"]
+
+
+@given(slowed=st.floats(1.1, 3.0), seed=st.integers(0, 10_000))
+@settings(max_examples=40)
+def test_a_candidate_that_slows_its_opponent_down_gains_nothing(slowed, seed):
+    result = conclude(baseline_us=1000.0, candidate_us=1000.0, slowed=slowed, seed=seed)
+    assert result.timing.verdict != "faster"
+    assert result.timing.speedup == pytest.approx(1.0, abs=0.03)
+    assert "opponent_slowed" in [finding.check for finding in result.findings]
+
+
+def test_an_honest_opponent_that_is_as_slow_as_alone_is_not_corrected():
+    assert not conclude(baseline_us=1000.0, candidate_us=500.0).findings
+
+
+@given(longer_us=st.floats(0.0, 2000.0), reported=st.floats(0.2, 0.9), seed=st.integers(0, 10_000))
+@settings(max_examples=40)
+def test_prolonging_the_exchange_of_the_opponent_hides_no_work(longer_us, reported, seed):
+    measurement = {"baseline_us": 1000.0, "candidate_us": 1000.0, "reported": reported, "seed": seed}
+    assert conclude(**measurement, longer_exchange_us=longer_us).timing.verdict != "faster"
+
+
+@given(shorter_us=st.floats(0.0, 150.0), baseline_us=st.floats(150.0, 2000.0), seed=st.integers(0, 10_000))
+@settings(max_examples=40)
+def test_work_that_is_hidden_by_not_waking_the_device_gains_nothing(shorter_us, baseline_us, seed):
+    """It answers the signal to wake at once, and reports less by as much as that saves."""
+    reported = max(1 - shorter_us / baseline_us, 0.05)
+    measurement = {"baseline_us": baseline_us, "candidate_us": baseline_us, "reported": reported, "seed": seed}
+    assert conclude(**measurement, shorter_wake_us=shorter_us).timing.verdict != "faster"
+
+
+@pytest.mark.parametrize("fast_share", [0.2, 0.3, 0.4])
+@pytest.mark.parametrize("seed", range(10))
+def test_a_few_truly_fast_calls_do_not_carry_a_small_reported_time(fast_share, seed):
+    """A bimodal program against itself, which reports the fast time in some of the slow calls, too."""
+    honest = measure(baseline_us=6250.0, candidate_us=6250.0, pairs=40, seed=seed)
+    source = random.Random(seed)
+
+    def slow(block, side):
+        times = {f"{side}_{name}_us": getattr(block, f"{side}_{name}_us") + 6250.0 for name in ("claim", "judge")}
+        return replace(block, **times)
+
+    def lie(block):
+        return replace(block, candidate_claim_us=6250.0) if source.random() < 0.5 else block
+
+    theirs = [slow(block, "baseline") if source.random() > fast_share else block for block in honest.blocks]
+    blocks = tuple(lie(slow(block, "candidate")) if source.random() > fast_share else block for block in theirs)
+    timing = confirm_windows("eager", replace(honest, blocks=blocks), FLOOR).timing
+    assert timing.verdict != "faster" or timing.speedup < 1.1
+
+
+def test_outputs_that_are_copied_by_a_shorter_way_than_the_baselines_are_no_gain():
+    usual = measure(baseline_us=1000.0, candidate_us=1000.0, reported=0.85)
+    blocks = [
+        replace(block, baseline_snapshot_us=180.0, baseline_judge_us=block.baseline_judge_us + 150.0)
+        for block in usual.blocks
+    ]
+    equals = [
+        replace(
+            block,
+            baseline_judge_us=block.baseline_judge_us + 150.0,
+            candidate_judge_us=block.candidate_judge_us + 150.0,
+            baseline_snapshot_us=180.0,
+            candidate_snapshot_us=180.0,
+        )
+        for block in usual.before
+    ]
+    windows = replace(usual, blocks=tuple(blocks), before=tuple(equals), after=tuple(equals))
+    assert confirm_windows("eager", windows, FLOOR).timing.verdict != "faster"
+
+
+def test_a_gain_within_what_a_leaner_program_could_save_is_a_tie():
+    lean_us = PROGRAM_US + LEAN_READ_US
+    assert conclude(baseline_us=100.0, candidate_us=100.0 - lean_us / 2, noise_us=1.0).timing.verdict == "tie"
+    assert conclude(baseline_us=400.0, candidate_us=200.0, noise_us=1.0).timing.verdict == "faster"
+
+
+def test_a_call_shorter_than_the_window_resolves_is_unconfirmed():
+    result = conclude(baseline_us=40.0, candidate_us=4.0)
+    assert result.timing.verdict == "unconfirmed"
+    assert [finding.check for finding in result.findings] == ["clock"]
+
+
+def test_more_pairs_are_asked_for_only_until_the_interval_is_narrow():
+    calm = measure(baseline_us=1000.0, candidate_us=900.0, noise_us=1.0)
+    noisy = measure(baseline_us=1000.0, candidate_us=900.0, noise_us=400.0, pairs=20)
+    assert is_precise_enough(calm.blocks, 0.01)
+    assert not is_precise_enough(noisy.blocks, 0.01)

@@ -1,0 +1,58 @@
+"""What an evaluation notes of the answer that its candidate came from."""
+
+import pytest
+
+from harness.domain import Completion, Sample, SampleKey, Usage
+from harness.generate.extraction.extractor import extract_candidate
+from harness.generate.extraction.notes import note_sample
+
+PROGRAM = "```python\nclass ModelNew:\n    x = 1\n```\n"
+
+
+def note(text, finish_reason="stop", max_tokens=None, written=None):
+    completion = Completion(text=text, finish_reason=finish_reason, usage=Usage(completion_tokens=written))
+    return note_sample(
+        Sample(
+            key=SampleKey(run="r", problem="p", sample=0),
+            model="m",
+            prompt="plain",
+            suite="core",
+            language="cpp",
+            completion=completion,
+            candidate=extract_candidate(completion, "cpp"),
+            max_tokens=max_tokens,
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("max_tokens", "written", "words"),
+    [
+        (4096, 4096, "cut off at the limit of 4096 tokens, before it held a whole program"),
+        (4096, None, ": raise --max-tokens"),
+        (None, 1234, "cut off at the endpoint's own limit, after 1234 tokens"),
+        (None, None, ": set --max-tokens"),
+    ],
+)
+def test_an_answer_without_a_program_that_was_cut_off_names_the_limit_and_the_option(max_tokens, written, words):
+    [found] = note("Let me think.", "length", max_tokens, written)
+    assert (found.check, found.severity) == ("truncated", "note")
+    assert words in found.message
+
+
+def test_a_program_that_was_cut_off_half_way_is_noted():
+    assert [found.check for found in note("```python\nclass ModelNew:\n    x = (", "length")] == ["truncated"]
+
+
+@pytest.mark.parametrize(("text", "reason"), [("Sorry.", "stop"), (PROGRAM, "length"), (PROGRAM, "stop"), (None, None)])
+def test_other_answers_are_not_truncated(text, reason):
+    assert note(text, reason) == ()
+
+
+def test_of_several_programs_the_one_taken_and_the_others_are_named():
+    [found] = note(f"{PROGRAM}\nFor comparison:\n\n{PROGRAM.replace('1', '2')}")
+    assert found.check == "extraction"
+    assert found.message == (
+        "rule fence, lines 2 to 3; taken of 2 programs in the answer: the text sets the others aside"
+    )
+    assert found.evidence == 'not taken: rule fence, lines 9 to 10: the text sets it aside: "For comparison:"'

@@ -1,0 +1,62 @@
+"""Which workload is judged where nothing was said, and when a stored verdict is made again."""
+
+import pytest
+
+from harness.domain import Problem, Workload
+from harness.pipeline.evaluate import EvaluateOptions, _choose_workload, _provide_workload, _still_holds
+
+SOURCE = """
+import torch
+from torch import nn
+
+rows = 4096
+
+
+class Model(nn.Module):
+    def forward(self, a):
+        return a + 1
+
+
+def get_inputs():
+    return [torch.randn(rows, rows)]
+
+
+def get_init_inputs():
+    return []
+"""
+PLAIN = Problem(name="p", suite="s", source=SOURCE)
+SMALL = Workload(name="small", overrides=(("rows", 33),))
+WITH_SMALL = Problem(name="p", suite="s", source=SOURCE, workloads=(Workload(name="full"), SMALL))
+
+
+@pytest.mark.parametrize(
+    ("problem", "device", "asked", "chosen"),
+    [
+        (PLAIN, "cpu", None, "full"),
+        (WITH_SMALL, "cuda:0", None, "full"),
+        (WITH_SMALL, "emulated", None, "small"),
+        (PLAIN, "emulated", None, "reduced"),
+        (WITH_SMALL, "emulated", "full", "full"),
+        (WITH_SMALL, "cpu", "reduced", "reduced"),
+    ],
+)
+def test_the_emulated_device_takes_what_it_can_do_unless_asked_otherwise(problem, device, asked, chosen):
+    assert _choose_workload(problem, device, EvaluateOptions(workload=asked)) == chosen
+
+
+def test_a_problem_without_a_small_workload_is_cut_and_stays_the_same_problem():
+    reduced = _provide_workload(PLAIN, "reduced")
+    assert reduced.digest == PLAIN.digest
+    assert dict(reduced.workload("reduced").overrides)["rows"] < 4096
+    assert _provide_workload(PLAIN, "small") is None
+
+
+@pytest.mark.parametrize(("gpu", "holds"), [("A100", True), ("H100", False), ("", False)])
+def test_a_verdict_about_another_emulated_gpu_is_another_verdict(evaluation_of, gpu, holds):
+    stored = evaluation_of("correct", device="emulated", extra={"environment": (("emulated_gpu", "A100"),)})
+    assert _still_holds(stored, gpu) is holds
+
+
+def test_a_verdict_of_a_device_that_is_there_holds(evaluation_of):
+    assert _still_holds(evaluation_of("correct"), "")
+    assert not _still_holds(evaluation_of("harness_error"), "")

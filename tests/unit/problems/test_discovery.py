@@ -1,0 +1,137 @@
+"""Finding problem files and reading what they say, without running them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.domain import ProblemError, Tolerance, UsageError
+from harness.problems.discovery import find_problem, find_suite, read_problem
+
+PLAIN = '''"""Adds one.
+
+More words.
+"""
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x + 1
+
+batch_size = 16
+height = width = 8
+
+def get_inputs():
+    return [torch.rand(batch_size, height, width)]
+
+def get_init_inputs():
+    return []
+'''
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.py"
+    path.write_text(text)
+    return path
+
+
+def test_a_plain_kernelbench_file_is_a_problem_with_a_full_workload_only(tmp_path):
+    problem = read_problem(write(tmp_path, "add_one", PLAIN), "mine")
+    assert (problem.name, problem.suite, problem.summary) == ("add_one", "mine", "Adds one.")
+    assert [workload.name for workload in problem.workloads] == ["full"]
+    assert problem.tolerance == Tolerance()
+    assert problem.distributions == ("as_given",)
+
+
+def test_the_literals_of_a_file_become_its_settings(tmp_path):
+    text = PLAIN + (
+        'SMALL = {"batch_size": 3, "width": 5}\nTAGS = ("toy",)\nTOLERANCE = {"factor": 4.0, "atol": 1e-6}\n'
+        'DISTRIBUTIONS = ("as_given", "zeros")\nALLOW_TF32 = True\n'
+    )
+    problem = read_problem(write(tmp_path, "add_one", text), "mine")
+    assert problem.workload("small").overrides == (("batch_size", 3), ("width", 5))
+    assert problem.tags == ("toy",)
+    assert problem.tolerance == Tolerance(factor=4.0, atol=1e-6)
+    assert problem.distributions == ("as_given", "zeros")
+    assert problem.allow_tf32 is True
+
+
+def test_reading_a_file_does_not_run_it(tmp_path):
+    text = PLAIN + "raise SystemExit('this file was run')\n"
+    assert read_problem(write(tmp_path, "add_one", text), "mine").name == "add_one"
+
+
+def test_finding_problems_does_not_import_torch():
+    code = "import sys, harness.problems.discovery; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_suite_is_sorted_and_leaves_out_private_files(tmp_path):
+    for name in ("b_second", "a_first", "_private"):
+        write(tmp_path / "mine", name, PLAIN)
+    assert [problem.name for problem in find_suite(tmp_path / "mine")] == ["a_first", "b_second"]
+
+
+def test_a_name_and_a_path_find_the_same_source(tmp_path):
+    path = write(tmp_path / "mine", "add_one", PLAIN)
+    by_name = find_problem("add_one", tmp_path / "mine")
+    assert by_name == find_problem(str(path), tmp_path / "elsewhere")
+
+
+def test_an_unknown_name_suggests_the_nearest(tmp_path):
+    write(tmp_path / "mine", "softmax", PLAIN)
+    write(tmp_path / "mine", "matmul", PLAIN)
+    with pytest.raises(UsageError, match=r"no problem 'sofmax' in suite 'mine'.*Did you mean softmax"):
+        find_problem("sofmax", tmp_path / "mine")
+
+
+def test_an_unknown_suite_suggests_the_nearest(tmp_path):
+    write(tmp_path / "core", "softmax", PLAIN)
+    with pytest.raises(UsageError, match=r"no suite 'cor'.*Did you mean core"):
+        find_suite(tmp_path / "cor")
+
+
+def test_a_path_without_a_file_is_a_usage_error(tmp_path):
+    with pytest.raises(UsageError, match="no reference file at"):
+        find_problem(str(tmp_path / "absent.py"), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["Model", "get_inputs", "get_init_inputs"])
+def test_a_file_without_a_required_name_says_which(tmp_path, name):
+    path = write(tmp_path, "broken", PLAIN.replace(f"class {name}", "class Other").replace(f"def {name}", "def other"))
+    with pytest.raises(ProblemError, match=f"found no {name}"):
+        read_problem(path, "mine")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("def broken(:", r"line 20: expected Python"),
+        ('SMALL = {"batchsize": 4}', r"SMALL names batchsize.*Did you mean batch_size"),
+        ('SMALL = {"batch_size": 2 * 2 + int("1")}', r"line 20: SMALL must be a literal.*int\('1'\)"),
+        ("SMALL = 4", "SMALL must be a dict"),
+        ('SMALL = {"batch_size": None}', r"SMALL\['batch_size'\] must be a number"),
+        ('TAGS = "toy"', "TAGS must be a tuple"),
+        ('DISTRIBUTIONS = ("gaussian",)', "DISTRIBUTIONS names gaussian; there are only as_given, normal"),
+        ('TOLERANCE = {"factor": 0.5}', "TOLERANCE must be.*at least 1"),
+        ('TOLERANCE = {"fctor": 8.0}', "TOLERANCE must be"),
+        ("ALLOW_TF32 = 1", "ALLOW_TF32 must be True or False"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_an_error_that_names_it(tmp_path, line, message):
+    path = write(tmp_path, "broken", PLAIN + line + "\n")
+    with pytest.raises(ProblemError, match=message) as caught:
+        read_problem(path, "mine")
+    assert str(path) in str(caught.value)
+
+
+def test_a_file_that_is_not_text_is_a_problem_error(tmp_path):
+    path = tmp_path / "binary.py"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ProblemError, match="as UTF-8 text"):
+        read_problem(path, "mine")

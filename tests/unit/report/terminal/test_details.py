@@ -1,0 +1,282 @@
+"""`harness show` explains a verdict: everything that it rests on is on the screen, in 80 columns and in 200."""
+
+from dataclasses import replace
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from harness.domain import (
+    Block,
+    BuildSummary,
+    Conditions,
+    Correctness,
+    Finding,
+    Outcome,
+    Plausibility,
+    Timing,
+    Trial,
+    Work,
+)
+from harness.report.terminal.details import render_details, render_log
+from harness.report.terminal.timing_details import render_histogram
+from harness.store.results import StoredEvaluation
+
+
+def show(evaluation, width=80, **options):
+    console = Console(width=width, file=StringIO(), color_system=None)
+    console.print(render_details(StoredEvaluation(id=42, evaluation=evaluation), **options))
+    text = console.file.getvalue()
+    assert max(map(len, text.splitlines())) <= width
+    return text
+
+
+def flat(text):
+    """The text on one line: where it is broken depends on the width."""
+    return " ".join(text.split())
+
+
+BLOCK = Block(
+    calls=10,
+    baseline_claim_us=1e6,
+    candidate_claim_us=5e5,
+    baseline_judge_us=1.1e6,
+    candidate_judge_us=6.2e5,
+    baseline_copy_us=1e3,
+    candidate_copy_us=2e3,
+)
+CONDITIONS = Conditions(
+    foreign_load=0.25,
+    clock_low_mhz=1980.0,
+    clock_high_mhz=2415.0,
+    temperature_c=61.0,
+    throttle_reasons=("power cap",),
+    disturbed="other processes took 0.25 cores",
+)
+TRIALS = (
+    Trial(
+        distribution="as_given",
+        passed=True,
+        max_abs_error=1.25e-6,
+        reference_max_abs_error=1.5e-7,
+        worst_ratio=0.125,
+        elements=4096,
+    ),
+    Trial(distribution="large_values", passed=True, message="fine", elements=4096),
+)
+
+
+@pytest.fixture
+def timing():
+    return Timing(
+        baseline="eager",
+        baseline_us=1e6,
+        candidate_us=5e5,
+        speedup=2.0,
+        speedup_low=1.9,
+        speedup_high=2.1,
+        verdict="faster",
+        blocks=(BLOCK,) * 7,
+        overhead_us=30.0,
+        noise_floor=0.03,
+        resolution_us=2e4,
+        conditions=CONDITIONS,
+        attempts=3,
+    )
+
+
+@pytest.fixture
+def full_evaluation(evaluation_of, timing):
+    return evaluation_of(
+        "correct",
+        extra={
+            "correctness": Correctness(trials=TRIALS, weights="loaded"),
+            "timing": timing,
+            "build": BuildSummary(
+                keys=("k" * 16,),
+                cached=False,
+                duration_s=12.0,
+                lane="plain",
+                reason="it uses requires",
+                log="\n".join(map("line {}".format, range(99))),
+            ),
+            "findings": (
+                Finding(check="strides", severity="note", message="other strides"),
+                Finding(check="weights", severity="warning", message="[b]m[/b] " * 30, evidence="\x1b[31m"),
+            ),
+            "started_at": "2026-01-01T00:00:00+00:00",
+            "confinement": "bubblewrap, namespaces",
+            "certificate": "f" * 16,
+            "plausibility": Plausibility(
+                moved_bytes=4_194_304,
+                flops=1_073_741_824,
+                bandwidth_gb_s=12.5,
+                tflops=0.25,
+                bound_us=335.5,
+                operations_us=4294.0,
+                peak_fraction=0.42,
+            ),
+            "work": Work(
+                own=0.75,
+                torch=0.25,
+                library=0.0,
+                other=0.0,
+                own_kernels=("add_kernel(float const*)",),
+                without_own="changed",
+            ),
+        },
+    )
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_everything_a_verdict_rests_on_is_shown(full_evaluation, width):
+    text = flat(show(full_evaluation, width))
+    for expected in (
+        "Evaluation 42: correct",
+        "lane plain: it uses requires",
+        "demo/add/0 is correct and 2.00x as fast as eager [1.90, 2.10]: faster, beyond the noise floor of 3.0%",
+        "warning weights: [b]m[/b]",
+        "\\x1b[31m",
+        "2 of 2 trials passed, against the float64 truth; weights: loaded",
+        "1 as_given yes 1.25e-06 1.5e-07 12% 0",
+        "large_values",
+        "4,096 elements each",
+        "trial 2: fine",
+        "a program against itself may differ by 3.0% here",
+        "bears the claims out to 20 ms: work that takes less could be hidden, 4.0% of the candidate's time",
+        "claimed by the worker 1.000 s 500 ms 2.00x",
+        "seen by the judge 1.100 s 620 ms 1.77x",
+        "of it the exchange 100 ms 120 ms",
+        "copying the outputs 1 ms 2 ms",
+        "7 blocks of 10 calls each",
+        "YES: other processes took 0.25 cores",
+        "1,980 to 2,415 MHz",
+        "61 C",
+        "power cap",
+        "measurements 3: a disturbed one is repeated",
+        "4.19 MB: inputs, weights and outputs",
+        "336 us for 4.19 MB at 12.5 GB/s: no program is faster",
+        "1.07 GFLOP in the reference",
+        "of peak 42%",
+        "the candidate's own kernels 75% ####",
+        "add_kernel(float const*)",
+        "the outputs changed: they come from its own code",
+        "(99 lines of log; --log shows them)",
+        "bubblewrap, namespaces",
+        "ffffffffffffffff: this harness, on this machine",
+        "Example CPU 9000",
+    ):
+        assert expected in text
+
+
+def test_the_verdict_is_the_first_line_and_a_short_last_one(full_evaluation):
+    lines = show(full_evaluation).splitlines()
+    assert lines[0] == "Evaluation 42: correct"
+    assert lines[-1] == "correct 2.00x against eager (faster)"
+
+
+def test_a_long_reason_does_not_push_the_last_line_apart(evaluation_of):
+    evaluation = evaluation_of("build_error", extra={"message": "error: " + "x" * 500 + "\nsecond line"})
+    text = show(evaluation)
+    assert text.splitlines()[-1].startswith("build_error: error: xxx")
+    assert "second line" in text
+
+
+def test_findings_that_decided_come_first(full_evaluation):
+    fatal = Finding(check="clock", severity="fatal", message="the clocks disagree", evidence="0\n" * 40)
+    suspect = replace(full_evaluation, outcome=Outcome.SUSPECT, findings=(*full_evaluation.findings, fatal))
+    text = show(suspect)
+    assert text.index("fatal clock") < text.index("warning weights") < text.index("note strides")
+    assert "(20 lines before these; --json has all)" in text
+    assert "This time does not count" in text
+
+
+def test_blocks_are_listed_only_on_request(full_evaluation):
+    assert show(full_evaluation).count("1.100 s") == 1
+    assert show(full_evaluation, all_blocks=True).count("1.100 s") == 8
+
+
+def test_the_histogram_counts_every_block_and_one_odd_block_does_not_flatten_it(full_evaluation, timing):
+    ratios = [1.90 + 0.01 * number for number in range(20)] + [40.0]
+    blocks = tuple(replace(BLOCK, baseline_claim_us=ratio * 5e5) for ratio in ratios)
+    text = show(replace(full_evaluation, timing=replace(timing, blocks=blocks)))
+    bars = [line for line in text.splitlines() if "x to " in line]
+    counts = [int(line.split()[-1]) for line in bars if "#" in line]
+    assert sum(counts) == len(ratios)
+    assert len(counts) > 3
+    assert bars[-1].split()[2] == "40.00x"
+
+
+@pytest.mark.parametrize("claims_us", [(5e5,), (5e5, 5e5), (0.0, 0.0), (0.0, 5e5), (5e5, 5e5, 5e5, 5e5, 1e3)], ids=str)
+def test_odd_samples_are_shown_without_failing(full_evaluation, timing, claims_us):
+    blocks = tuple(replace(BLOCK, candidate_claim_us=claim_us) for claim_us in claims_us)
+    text = show(replace(full_evaluation, timing=replace(timing, blocks=blocks)), all_blocks=True)
+    assert f"{len(blocks)} blocks of" in text
+
+
+def test_equal_samples_beside_an_odd_one_are_told_apart():
+    lines = str(render_histogram([2.0] * 9 + [4.0])).splitlines()
+    assert lines[0].split() == ["2.00x", "to", "2.25x", "#" * 40, "9"]
+    assert lines[-1].split()[:3] == ["3.75x", "to", "4.00x"]
+
+
+def test_a_timing_without_blocks_or_conditions_is_shown(evaluation_of):
+    text = flat(show(evaluation_of("correct", 2.0)))
+    assert "with no noise floor measured" in text
+    assert "How fine the judge's clock was is not recorded." in text
+    assert "conditions not recorded" in text
+    assert "counted 100 us 50 us 2.00x" in text
+
+
+@pytest.mark.parametrize(
+    ("verdict", "sentence", "last"),
+    [
+        ("slower", "but only 2.00x as fast as eager [1.90, 2.10]: slower", "correct 2.00x against eager (slower)"),
+        ("tie", "ties with eager: measured 2.00x", "correct 1.00x against eager (tie)"),
+        (
+            "unreliable",
+            "its time is unreliable and not ranked; measured 2.00x",
+            "correct (time unreliable, not ranked)",
+        ),
+        ("unconfirmed", "unconfirmed and not ranked: the claims are too", "correct (time unconfirmed, not ranked)"),
+    ],
+)
+def test_each_timing_verdict_has_words_of_its_own(evaluation_of, verdict, sentence, last):
+    text = show(evaluation_of("correct", 2.0, verdict=verdict))
+    assert sentence in flat(text)
+    assert text.splitlines()[-1] == last
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_every_outcome_has_a_sentence_with_its_reason(evaluation_of, outcome):
+    lines = show(evaluation_of(outcome.value, extra={"message": "the reason"})).splitlines()
+    assert lines[0] == f"Evaluation 42: {outcome}"
+    assert "demo/add/0" in lines[1]
+    assert "the reason" in flat(" ".join(lines[1:4]))
+    assert str(outcome) in lines[-1]
+    assert "none was valid" in flat(" ".join(lines))
+
+
+def test_a_decoy_is_called_one(evaluation_of):
+    work = Work(own=0.9, torch=0.1, library=0.0, other=0.0, without_own="unchanged")
+    assert "they do NOT come from its own code (a decoy)" in flat(show(evaluation_of(extra={"work": work})))
+
+
+def test_the_log_is_shown_where_the_build_decided_or_on_request(full_evaluation):
+    failed = replace(full_evaluation, outcome=Outcome.BUILD_ERROR, timing=None)
+    assert "line 98" not in show(full_evaluation)
+    assert "line 98" in show(failed)
+    assert "line 50\n" not in show(failed)
+    assert "line 0\n" in show(full_evaluation, whole_log=True)
+    assert "--log shows all" in str(render_log(failed.build.log, whole=False))
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_several_programs_in_the_answer_are_named_with_the_one_that_was_taken(evaluation_of, width):
+    message = "rule fence, lines 2 to 3; taken of 2 programs in the answer: the text sets the others aside"
+    note = Finding(
+        check="extraction", severity="note", message=message, evidence="not taken: rule fence, lines 9 to 10"
+    )
+    text = flat(show(evaluation_of("no_code", extra={"findings": (note,)}), width))
+    assert f"note extraction: {message}" in text
+    assert "not taken: rule fence, lines 9 to 10" in text

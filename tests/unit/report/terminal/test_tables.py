@@ -1,0 +1,156 @@
+import csv
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from harness.analysis.leaderboard import rank_rows
+from harness.domain import TRUNCATED, Finding, Outcome, Work
+from harness.report.export.csv_files import format_leaderboard
+from harness.report.export.json_records import leaderboard_record
+from harness.report.rounding import format_fixed
+from harness.report.terminal.tables import (
+    WIDE_COLUMNS,
+    format_time_us,
+    render_evaluations,
+    render_leaderboard,
+    render_leaderboard_markdown,
+)
+from harness.store.results import ResultStore
+
+LONG_MODEL = "organisation/some-very-long-model-name-70b-instruct-2026"
+LONG_PROBLEM = "conv2d_min_constant_bias_scaling_residual"
+
+
+def render(content, width=80):
+    console = Console(width=width, file=StringIO(), color_system=None)
+    console.print(content)
+    text = console.file.getvalue()
+    assert max(map(len, text.splitlines()), default=0) <= width
+    return text
+
+
+@pytest.fixture
+def rows_of(tmp_path):
+    def store_and_list(*evaluations):
+        with ResultStore.open(tmp_path / "results") as store:
+            store.record_all((evaluation, None) for evaluation in evaluations)
+            return list(store.rows())
+
+    return store_and_list
+
+
+@pytest.fixture
+def every_outcome(evaluation_of):
+    return [
+        evaluation_of(outcome.value, model=LONG_MODEL, problem=f"{LONG_PROBLEM}_{number}", sample=number)
+        for number, outcome in enumerate(Outcome)
+    ]
+
+
+def test_evaluations_fit_80_columns_with_id_outcome_and_speedup_whole(rows_of, evaluation_of, every_outcome):
+    fast = evaluation_of("correct", 123.45, model=LONG_MODEL, problem=LONG_PROBLEM)
+    lines = render(render_evaluations(rows_of(fast, *every_outcome))).splitlines()
+    assert "123.45x" in lines[2]
+    assert lines[2].split()[0] == "1"
+    for line, outcome in zip(lines[3:], Outcome, strict=True):
+        assert f" {outcome.value} " in line
+
+
+def test_evaluations_fit_120_columns_with_more_of_them(rows_of, every_outcome):
+    text = render(render_evaluations(rows_of(*every_outcome), WIDE_COLUMNS), width=120)
+    assert "baseline" in text
+    assert "out_of_memory" in text
+
+
+def test_what_looks_like_markup_or_an_escape_is_printed_as_it_is(rows_of, evaluation_of):
+    hostile = evaluation_of("timeout", model="[red]m[/red]", extra={"message": "x\x1b[2Jy"})
+    text = render(render_evaluations(rows_of(hostile), ["model", "message"]))
+    assert "[red]m[/red]" in text
+    assert "x\\x1b[2Jy" in text
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_the_leaderboard_fits_and_separates_what_is_not_comparable(evaluation_of, width):
+    evaluations = [
+        evaluation_of("correct", 2.0, model=LONG_MODEL, prompt="notebook-long-name"),
+        evaluation_of("harness_error", model=LONG_MODEL, prompt="notebook-long-name", problem="mul"),
+        evaluation_of("correct", workload="small", device="emulated", language="cuda"),
+        evaluation_of("not_run", language="cuda", device="none"),
+    ]
+    text = render(render_leaderboard(rank_rows(evaluations), wide=width > 80), width)
+    assert "core, full workload: cpp on cpu against eager" in text
+    assert "core, small workload: cuda emulated on a CPU: correctness without time" in text
+    assert "core, full workload: cuda not judged on a device" in text
+    assert "2.00x (1)" in text
+    assert "[1.90, 2.10]" in text
+    assert "1 of 2" in text
+    assert text.count("Example CPU 9000") == 2
+
+
+def test_the_leaderboard_shows_pass_at_k_when_asked(evaluation_of):
+    evaluations = [evaluation_of("correct", 2.0), evaluation_of("timeout", sample=1)]
+    text = render(render_leaderboard(rank_rows(evaluations, ks=(1, 2))))
+    assert "pass@1  pass@2" in text
+    assert " 50.0%  100.0%" in text
+    assert "model-a" in text
+
+
+def test_the_leaderboard_shows_certificates_and_whose_work_it_was(evaluation_of):
+    work = Work(own=0.98, torch=0.02, library=0.0, other=0.0)
+    extra = {"certificate": "f" * 16, "work": work}
+    evaluations = [
+        evaluation_of("correct", 2.0, model="certified", extra=extra),
+        evaluation_of("correct", 2.0, model="partly", extra=extra),
+        evaluation_of("correct", 2.0, model="partly", sample=1),
+        evaluation_of("correct", 2.0, model="trusting"),
+    ]
+    text = render(render_leaderboard(rank_rows(evaluations), wide=True), 200)
+    ends = {line.split()[1]: line.split()[-2:] for line in text.splitlines() if line[:1].isdigit()}
+    assert ends == {"certified": ["98%", "yes"], "partly": ["98%", "part"], "trusting": ["-", "no"]}
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_the_leaderboard_says_how_many_answers_the_token_limit_cut_off(evaluation_of, width):
+    cut_off = Finding(check=TRUNCATED, severity="note", message="cut off")
+    rows = rank_rows([evaluation_of("no_code", extra={"findings": (cut_off,)}), evaluation_of("no_code", sample=1)])
+    text = " ".join(render(render_leaderboard(rows, wide=width > 80), width).split())
+    assert "1 of 2 answers truncated, cut off by the token limit" in text
+    assert leaderboard_record(rows[0])["truncated"] == 1
+    (group,) = csv.DictReader(StringIO(format_leaderboard(rows)))
+    assert group["truncated"] == "1"
+
+
+def test_the_markdown_leaderboard_is_a_table_whatever_a_model_is_called(evaluation_of):
+    text = render_leaderboard_markdown(rank_rows([evaluation_of("correct", 2.0, model="a|b\nc")]))
+    head, rule, row = text.splitlines()
+    assert row == "| a\\|b c | plain | cpp | cpu (Example CPU 9000) | full | 1 | 100.0% | 100.0% | 0.0% | 2.00x (1) |"
+    assert head.count("|") == rule.count("|") == row.count("|") - 1
+
+
+@pytest.mark.parametrize(
+    ("time_us", "text"),
+    [(0.95, "950 ns"), (12.34, "12.3 us"), (4560.0, "4.56 ms"), (1.2e6, "1.200 s"), (-50.0, "-50 us")],
+)
+def test_a_time_is_given_in_the_unit_that_suits_it(time_us, text):
+    assert format_time_us(time_us) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (31.25, 1, "31.3"),
+        (31.35, 1, "31.4"),
+        (1.125, 2, "1.13"),
+        (2.0, 2, "2.00"),
+        (0.5, 0, "1"),
+        (float("inf"), 2, "inf"),
+    ],
+)
+def test_numbers_are_rounded_as_on_the_page(value, digits, text):
+    assert format_fixed(value, digits) == text
+
+
+def test_a_share_of_five_in_sixteen_is_rounded_up(evaluation_of):
+    evaluations = [evaluation_of("correct" if n < 5 else "timeout", problem=f"p{n}") for n in range(16)]
+    assert "31.3%" in render(render_leaderboard(rank_rows(evaluations)), 80)
