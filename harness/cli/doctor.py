@@ -32,7 +32,7 @@ def doctor(
         bool, typer.Option("--red-team", help="Judge the corpus of attacks and honest controls; earn a certificate.")
     ] = False,
     corpus: Annotated[
-        Path | None, typer.Option(help="With --red-team: another corpus. [default: tests/adversarial of the checkout]")
+        Path | None, typer.Option(help="With --red-team: another corpus. [default: the shipped one]")
     ] = None,
     only: Annotated[
         str | None, typer.Option(help="With --red-team: only files that match, like 'attacks/forged*'.")

@@ -59,7 +59,7 @@ def _find_corpus(options: RedTeamOptions) -> Path:
 
     folder = options.corpus or find_corpus()
     if folder is None:
-        raise UsageError("there is no corpus beside this package: run from a checkout, or name one with --corpus")
+        raise UsageError("the red-team corpus is not installed: name one with --corpus")
     return folder
 
 

@@ -1,7 +1,6 @@
 """Whether the evaluator on this machine holds a red-team certificate that is valid now.
 
-Reads and hashes files; runs nothing. The corpus belongs to the checkout: without it there is nothing to hold a
-certificate against.
+Reads and hashes files; runs nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import torch
 import harness
 from harness.evaluation.environment import cpu_name, describe_gpu
 from harness.sandbox.devices import JudgeDevice
+from harness.shipped import find_shipped
 from harness.store.certificate import (
     Basis,
     Certificate,
@@ -35,8 +35,8 @@ class Standing:
 
 
 def find_corpus() -> Path | None:
-    """The corpus of the checkout that this package lies in; None for an installed package."""
-    folder = Path(harness.__file__).resolve().parents[1] / "tests" / "adversarial"
+    """The corpus that comes with harness; None where it was left out."""
+    folder = find_shipped("redteam")
     return folder if (folder / "attacks").is_dir() else None
 
 
@@ -52,7 +52,7 @@ def check_standing(machine_folder: Path, device: JudgeDevice, confinement: str |
     if kept is None:
         return Standing(certificate=None, reason=f"none was earned: {RED_TEAM}")
     if corpus is None:
-        return Standing(certificate=None, reason="the corpus is not here: run from a checkout")
+        return Standing(certificate=None, reason="the red-team corpus is not installed")
     now = describe_basis(device, corpus, kept.basis.confinement if confinement is None else confinement)
     difference = kept.explain_difference(now)
     if difference is not None:

@@ -8,20 +8,20 @@ from pathlib import Path
 
 import typer
 
-import harness
 from harness.domain import UsageError
+from harness.shipped import find_shipped
 
 SUITES = "reference_models"
 
 
 def find_folder(name: str, given: Path | None, *, option: str = "") -> Path:
-    """The folder `given`, or `name` in the working folder, or `name` in the checkout that holds the package.
+    """The folder `given`, or `name` in the working folder, or the shipped one.
 
     Raises UsageError naming where it looked; `option` is the flag to mention.
     """
     if given is not None:
         return _require_folder(given, option)
-    places = (Path.cwd() / name, _shipped(name))
+    places = (Path.cwd() / name, find_shipped(name))
     found = next((place for place in places if place.is_dir()), None)
     if found is None:
         hint = f": name it with {option}" if option else ""
@@ -34,7 +34,7 @@ def list_suite_roots(problems_dir: Path | None) -> tuple[Path, ...]:
     reference_models/ of the working folder), then the shipped one. Raises UsageError for a `problems_dir` that is none.
     """
     own = Path(SUITES) if problems_dir is None else _require_folder(problems_dir, "--problems-dir")
-    shipped = _shipped(SUITES)
+    shipped = find_shipped(SUITES)
     same = own.resolve() == shipped.resolve()
     return tuple(root for root in ((own,) if same else (own, shipped)) if root.is_dir())
 
@@ -60,10 +60,6 @@ def _require_folder(given: Path, option: str) -> Path:
     if given.is_dir():
         return given
     raise UsageError(f"no folder {given}{f', given with {option}' if option else ''}")
-
-
-def _shipped(name: str) -> Path:
-    return Path(harness.__file__).resolve().parent.parent / name
 
 
 def _describe_unknown(suite: str, roots: tuple[Path, ...]) -> str:

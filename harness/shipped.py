@@ -1,0 +1,14 @@
+"""Where the folders lie that come with harness: problem suites, prompts, recordings, the red-team corpus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent
+CHECKOUT = {"redteam": Path("tests", "adversarial")}  # where a checkout has another path than the wheel
+
+
+def find_shipped(name: str) -> Path:
+    """That folder in an installed wheel, or else in the checkout; it may be missing."""
+    installed = PACKAGE / "data" / name
+    return installed if installed.is_dir() else PACKAGE.parent / CHECKOUT.get(name, Path(name))

@@ -1,0 +1,73 @@
+"""The wheel, installed apart from this checkout: suites, prompts, recordings and the red-team corpus are in it."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "harness", "reference_models", "prompts", "recordings")
+
+
+def run(*command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """A virtual environment with the wheel; torch and the other dependencies are those of this environment."""
+    folder = tmp_path_factory.mktemp("wheel")
+    source = folder / "source"
+    (source / "tests").mkdir(parents=True)
+    for name in (*SOURCES, "tests/adversarial"):  # a build writes into its source folder
+        subprocess.run(["cp", "-r", ROOT / name, source / name], check=True)
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+    run(*pip, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(folder), str(source))
+    (wheel,) = folder.glob("*.whl")
+    run(sys.executable, "-m", "venv", "--without-pip", str(folder / "venv"))
+    python = folder / "venv" / "bin" / "python"
+    packages = Path(run(str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
+    run(*pip, "install", "-q", "--no-deps", "--target", str(packages), str(wheel))
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return python
+
+
+@pytest.fixture
+def harness(installed, tmp_path):
+    """Runs the installed command in an empty folder."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    (tmp_path / "empty").mkdir()
+
+    def call(*arguments):
+        command = (str(installed), "-m", "harness", *arguments)
+        return run(*command, cwd=tmp_path / "empty", env=environment, timeout=600)
+
+    return call
+
+
+def test_it_is_the_installed_package_that_runs(installed, tmp_path):
+    where = run(str(installed), "-c", "import harness; print(harness.__file__)", cwd=tmp_path)
+    assert str(installed.parents[1]) in where
+
+
+def test_a_recorded_run_is_evaluated_and_reported_in_an_empty_folder(harness, needs_compiler, tmp_path):
+    options = ("--language", "cpp", "--problem", "rms_norm", "--workload", "small", "--no-time")
+    assert "rms_norm" in harness("run", "--provider", "recorded", *options)
+    assert "correct" in harness("results")
+    harness("report")
+    assert (tmp_path / "empty" / "report.html").stat().st_size > 100_000
+
+
+def test_a_cuda_answer_is_evaluated_on_the_emulated_device(harness, needs_compiler):
+    options = ("--language", "cuda", "--device", "emulated", "--problem", "rms_norm", "--workload", "small")
+    assert "rms_norm" in harness("run", "--provider", "recorded", *options)
+
+
+def test_the_red_team_finds_its_corpus(harness, needs_compiler):
+    assert "caught" in harness("doctor", "--red-team", "--only", "attacks/constant")
