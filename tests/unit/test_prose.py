@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PROSE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md")
+PROSE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "recordings/README.md")
 # Patterns are matched without regard to case, and across line breaks: a space stands for any white space.
 HOUSE_WORDS = {
     r"\bwalls?\b": "sandbox, isolation layers",
