@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from harness.cli.evaluate import CacheDirOption, CacheSizeOption
+from harness.cli.options import CacheDirOption, CacheSizeOption
 
 cache_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 

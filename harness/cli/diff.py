@@ -32,14 +32,14 @@ def diff(
         typer.Option("--by", help="What the two names are, where they could be several things.", show_default=False),
     ] = None,
     only_problem: Annotated[
-        str | None, typer.Option("--problem", help="Only this problem; * and ? match any text or letter.")
+        str | None, typer.Option("--problem", help="Only this problem; * and ? are wildcards.")
     ] = None,
     only_suite: OnlySuite = None,
     only_device: OnlyDevice = None,
     only_workload: OnlyWorkload = None,
     code: Annotated[bool, typer.Option("--code", help="Also show how the programs differ.")] = False,
     html: Annotated[Path | None, typer.Option("--html", help="Write all of it as one page that opens offline.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON record.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one record per line.")] = False,
     results_dir: ResultsDir = DEFAULT_RESULTS_DIR,
     generated_dir: GeneratedDir = DEFAULT_GENERATED_DIR,
 ) -> None:
@@ -62,7 +62,7 @@ def diff(
         from harness.report.export.json_records import dump_json
         from harness.report.html.diff_page import comparison_record
 
-        typer.echo(dump_json(comparison_record(sides)))
+        typer.echo(dump_json(comparison_record(sides)), nl=False)
         return
     from rich.console import Console
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.evaluate import CacheDirOption, ConfinementOption
+from harness.cli.options import ArchOption, CacheDirOption, ConfinementOption, JsonOption
 from harness.domain import UsageError
 
 if TYPE_CHECKING:
@@ -29,39 +29,31 @@ class Check:
 def doctor(
     *,
     red_team: Annotated[
-        bool, typer.Option("--red-team", help="Judge the corpus of attacks and honest controls; earn a certificate.")
+        bool, typer.Option("--red-team", hidden=True, help="The old name of `harness red-team`.")
     ] = False,
-    corpus: Annotated[
-        Path | None, typer.Option(help="With --red-team: another corpus. [default: the shipped one]")
-    ] = None,
-    only: Annotated[
-        str | None, typer.Option(help="With --red-team: only files that match, like 'attacks/forged*'.")
-    ] = None,
+    corpus: Annotated[Path | None, typer.Option(hidden=True)] = None,
+    only: Annotated[str | None, typer.Option(hidden=True)] = None,
     measure: Annotated[
         bool, typer.Option("--measure", help="Measure again how fast the devices are; do it when nothing else runs.")
     ] = False,
     builds: Annotated[
         bool, typer.Option("--builds/--no-builds", help="Try each way to build; minutes the first time, then seconds.")
     ] = True,
-    arch: Annotated[str | None, typer.Option(envvar="HARNESS_ARCH", help="CUDA architecture to build for.")] = None,
+    arch: ArchOption = None,
     confinement: ConfinementOption = "auto",
     cache_dir: CacheDirOption = None,
-    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON record on stdout.")] = False,
+    json_output: JsonOption = False,
 ) -> None:
-    """Say what this machine can do: compilers, torch, GPUs, confinement; or whether its judge can be fooled.
+    """Say what this machine can do: compilers, torch, GPUs, sandbox.
 
     Example: harness doctor
-
-    Attacks: harness doctor --red-team --only 'attacks/forged*'
     """
     if red_team:
-        from harness.cli.red_team import RedTeamOptions, run_red_team
+        from harness.cli.red_team import red_team as run_red_team
 
-        options = RedTeamOptions(
-            corpus=corpus, only=only, architecture=arch, confinement=confinement, cache_dir=cache_dir
+        run_red_team(
+            corpus=corpus, only=only, arch=arch, confinement=confinement, cache_dir=cache_dir, json_output=json_output
         )
-        if not run_red_team(options, json_output=json_output):
-            raise typer.Exit(1)
         return
     if corpus is not None or only is not None:
         raise UsageError("--corpus and --only go with --red-team")
@@ -90,15 +82,15 @@ def examine_machine(
     from harness.builder import probe_toolchain
 
     toolchain = probe_toolchain(architecture)
-    walls = _worker_check()
+    sandbox = _worker_check()
     return [
         *_toolchain_checks(toolchain),
         *(_lane_checks(toolchain, cache_dir, confinement) if builds else ()),
         *_gpu_checks(),
         *_speed_checks(cache_dir, measure=measure),
         _confinement_check(),
-        walls,
-        *_certificate_checks(cache_dir, walls.found),
+        sandbox,
+        *_certificate_checks(cache_dir, sandbox.found),
         _generate_check(),
     ]
 
@@ -182,7 +174,7 @@ def _confinement_check() -> Check:
         part="bubblewrap",
         present=path is not None,
         found=path or "none",
-        without_it="a private root is made instead, where user namespaces are allowed: see worker walls",
+        without_it="a private root replaces it where user namespaces are allowed: see worker sandbox",
     )
 
 
@@ -191,23 +183,23 @@ def _worker_check() -> Check:
     from harness.sandbox.policy import probe_confinement
     from harness.sandbox.worker_process import WorkerLimits
 
-    walls = probe_confinement()
-    server = Forkserver(walls)
+    sandbox = probe_confinement()
+    server = Forkserver(sandbox)
     try:
         server.spawn(WorkerLimits()).end()
         level = server.level
     finally:
         server.close()
     return Check(
-        part="worker walls",
-        present=walls.has_own_root and "namespaces" in level,
+        part="worker sandbox",
+        present=sandbox.has_own_root and "namespaces" in level,
         found=level,
-        without_it=f"only {level}, and candidates see other processes: allow user namespaces. {walls.weakness}",
+        without_it=f"only {level}, and candidates see other processes: allow user namespaces. {sandbox.weakness}",
     )
 
 
-def _certificate_checks(cache_dir: Path | None, walls: str) -> list[Check]:
-    """One for each kind of device that candidates are judged on here."""
+def _certificate_checks(cache_dir: Path | None, sandbox: str) -> list[Check]:
+    """One for each kind of device that candidates are evaluated on here."""
     from harness.builder import find_machine_folder
     from harness.executors.certified import check_standing
     from harness.sandbox.devices import open_device
@@ -215,7 +207,7 @@ def _certificate_checks(cache_dir: Path | None, walls: str) -> list[Check]:
     checks = []
     for device in (open_device("auto", "cpp"), open_device("auto", "cuda")):
         if device is not None and not device.is_emulated:
-            standing = check_standing(find_machine_folder(cache_dir), device, walls)
+            standing = check_standing(find_machine_folder(cache_dir), device, sandbox)
             kept = standing.certificate
             found = "" if kept is None else f"{kept.digest}, {kept.attacks} attacks caught on {kept.made_at}"
             name = f"certificate {device.torch_device.type}"
@@ -237,13 +229,13 @@ def _generate_check() -> Check:
 
 
 def summarise(checks: list[Check]) -> list[str]:
-    """What can be judged here, in sentences."""
+    """What can be evaluated here, in sentences."""
     present = {check.part for check in checks if check.present}
     gpu = any(part.startswith("GPU cuda") for part in present)
     builds_cuda = {"nvcc", "torch with CUDA"} <= present
-    emulated = "judged on the emulated device, not timed" if "C++ compiler" in present else "not built"
-    cuda = "judged and timed" if gpu and builds_cuda else emulated
-    cpp = "judged and timed on the CPU" if "C++ compiler" in present else "not built"
+    emulated = "verified on the emulated device, not timed" if "C++ compiler" in present else "not built"
+    cuda = "verified and timed" if gpu and builds_cuda else emulated
+    cpp = "verified and timed on the CPU" if "C++ compiler" in present else "not built"
     return [f"language cuda: {cuda}", f"language cpp:  {cpp}"]
 
 

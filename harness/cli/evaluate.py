@@ -3,101 +3,59 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.completion import complete_problem, complete_run, complete_suite
-from harness.cli.generate import GeneratedDirOption, JsonOption, ProblemsDirOption
-from harness.domain import Baseline, Language, Outcome, UsageError, WorkloadName
+from harness.cli.completion import complete_problem, complete_suite
+from harness.cli.options import (
+    AgainOption,
+    AllowLoadOption,
+    ArchOption,
+    BaselineOption,
+    BuildTimeoutOption,
+    CacheDirOption,
+    CacheSizeOption,
+    CallTimeoutOption,
+    CheckOption,
+    ConfinementOption,
+    DeviceOption,
+    EmulatedGpuOption,
+    GeneratedDirOption,
+    JobsOption,
+    JsonOption,
+    LoadTimeoutOption,
+    ProblemsDirOption,
+    ReferenceTimeoutOption,
+    ResultsDirOption,
+    RunsArgument,
+    TimeOption,
+    WorkloadOption,
+)
+from harness.domain import Language, Outcome, UsageError
 
 if TYPE_CHECKING:
     from harness.pipeline.evaluate import EvaluateOptions, EvaluationReport
 
 NO_VERDICT_EXIT_CODE = 3  # as where the harness fails
-RunsArgument = Annotated[
-    list[str] | None, typer.Argument(help="Runs in generated/. [default: all of them]", autocompletion=complete_run)
-]
-DeviceOption = Annotated[
-    str, typer.Option(envvar="HARNESS_DEVICE", help="auto, cpu, cuda:N or emulated. auto: CPU for cpp, else a GPU.")
-]
-EmulatedGpuOption = Annotated[
-    str | None, typer.Option("--gpu", envvar="HARNESS_GPU", help="The GPU that is emulated. [default: A100]")
-]
-CheckOption = Annotated[
-    bool | None,
-    typer.Option("--check/--no-check", envvar="HARNESS_CHECK", help="Look for races and the like. [default: emulated]"),
-]
-WorkloadOption = Annotated[
-    WorkloadName | None,
-    typer.Option(envvar="HARNESS_WORKLOAD", help="full is what is scored. [default: full; emulated: small or reduced]"),
-]
-BaselineOption = Annotated[
-    Baseline, typer.Option(envvar="HARNESS_BASELINE", help="What the candidate is timed against.")
-]
-AgainOption = Annotated[
-    bool, typer.Option("--again", envvar="HARNESS_AGAIN", help="Judge also what has a verdict already.")
-]
-TimeOption = Annotated[
-    bool, typer.Option("--time/--no-time", envvar="HARNESS_TIME", help="Measure time, or stop after correctness.")
-]
-AllowLoadOption = Annotated[
-    bool, typer.Option("--allow-load", envvar="HARNESS_ALLOW_LOAD", help="Time beside other busy processes, too.")
-]
-CallTimeoutOption = Annotated[
-    float, typer.Option(envvar="HARNESS_CALL_TIMEOUT", min=0.1, help="Seconds that one call may take.")
-]
-LoadTimeoutOption = Annotated[
-    float,
-    typer.Option(
-        envvar="HARNESS_LOAD_TIMEOUT",
-        min=0.1,
-        help="Seconds that importing a candidate may take, and constructing it; builds are not counted.",
-    ),
-]
-ReferenceTimeoutOption = Annotated[
-    float,
-    typer.Option(
-        envvar="HARNESS_REFERENCE_TIMEOUT",
-        min=0.1,
-        help="Seconds that each step of a reference may take: its import, construction, inputs, a call.",
-    ),
-]
-BuildTimeoutOption = Annotated[
-    float, typer.Option(envvar="HARNESS_BUILD_TIMEOUT", min=1.0, help="Seconds that one build may take.")
-]
-ArchOption = Annotated[
-    str | None, typer.Option(envvar="HARNESS_ARCH", help="CUDA architecture. [default: the GPU's, or 9.0]")
-]
-JobsOption = Annotated[
-    int | None, typer.Option(envvar="HARNESS_JOBS", min=1, help="Builds at a time. [default: one per core]")
-]
-ConfinementOption = Annotated[
-    Literal["auto", "none"],
-    typer.Option(envvar="HARNESS_CONFINEMENT", help="none: run candidates without walls. Only for code you trust."),
-]
-ResultsDirOption = Annotated[Path, typer.Option(envvar="HARNESS_RESULTS_DIR", help="Where results are kept.")]
-CacheDirOption = Annotated[
-    Path | None, typer.Option(envvar="HARNESS_CACHE_DIR", help="Built libraries. [default: ~/.cache/harness/builds]")
-]
-CacheSizeOption = Annotated[
-    str | None,
-    typer.Option("--cache-size", envvar="HARNESS_CACHE_SIZE", help="Bytes, or such as 500M. [default: 20G]"),
-]
 
 
 def evaluate(
     runs: RunsArgument = None,
     *,
-    candidate: Annotated[Path | None, typer.Option(help="Judge this program instead of a run.")] = None,
+    candidate: Annotated[Path | None, typer.Option(help="Evaluate this file instead of a run.")] = None,
     problem: Annotated[
         str | None,
         typer.Option(help="With --candidate: a problem's name, or a file's path.", autocompletion=complete_problem),
     ] = None,
-    language: Annotated[Language | None, typer.Option(help="With --candidate. [default: seen from its source]")] = None,
+    language: Annotated[
+        Language | None, typer.Option(help="With --candidate. [default: detected from the source]")
+    ] = None,
     suite: Annotated[
         str,
-        typer.Option(envvar="HARNESS_SUITE", help="With --candidate: where NAME is.", autocompletion=complete_suite),
+        typer.Option(
+            envvar="HARNESS_SUITE", help="With --candidate: the suite of NAME.", autocompletion=complete_suite
+        ),
     ] = "core",
     device: DeviceOption = "auto",
     gpu: EmulatedGpuOption = None,
@@ -124,11 +82,11 @@ def evaluate(
         bool, typer.Option("--exit-zero", help="With --candidate: exit with 0 whatever the verdict.")
     ] = False,
 ) -> None:
-    """Build, check and time candidates; every verdict is kept in results/ as it comes.
+    """Build, verify and time candidates, and store every verdict in results/.
 
-    Without a GPU, CUDA candidates are run on the CPU: they are checked, not timed.
+    Without a GPU, CUDA candidates run on an emulated device: verified, not timed.
 
-    Interrupt it at any time; the same command again judges only what is missing. Two at once share the candidates.
+    Interrupt it at any time; the same command resumes. Concurrent commands share the work.
 
     Example: harness evaluate my-run --workload small
 
@@ -181,7 +139,7 @@ def evaluate(
     if candidate is not None and report.without_workload:
         raise UsageError(describe_lacking_workload(str(problem), options.workload))
     if json_output:
-        print_json(report, options, single=candidate is not None)
+        print_json(report, options)
     else:
         print_report(report, options)
         print_paths(options)
@@ -190,7 +148,7 @@ def evaluate(
 
 
 def _choose_exit_code(report: EvaluationReport, options: EvaluateOptions) -> int:
-    """That of a single candidate, judged now or before."""
+    """That of a single candidate."""
     from harness.store.results import ResultStore
 
     numbers = [*report.skipped, *(number for number, _ in report.evaluations)]
@@ -212,7 +170,7 @@ def _all_runs(generated_dir: Path) -> tuple[str, ...]:
 
 
 def print_report(report: EvaluationReport, options: EvaluateOptions) -> None:
-    """What was judged now, as a table, and what was not and why."""
+    """The new verdicts as a table, and what was not evaluated and why."""
     from rich.console import Console
 
     from harness.report.terminal.tables import render_evaluations
@@ -224,9 +182,9 @@ def print_report(report: EvaluationReport, options: EvaluateOptions) -> None:
             rows = [row for row in store.rows(ResultFilter()) if row.id in new]
         Console().print(render_evaluations(rows))
     if report.skipped:
-        typer.echo(f"{len(report.skipped)} judged before and left alone (--again judges them again)")
+        typer.echo(f"{len(report.skipped)} already evaluated (--again re-evaluates them)")
     if report.elsewhere:
-        typer.echo(f"{len(report.elsewhere)} judged by another process meanwhile")
+        typer.echo(f"{len(report.elsewhere)} evaluated by another process")
     if report.without_workload:
         names = ", ".join(sorted(set(report.without_workload)))
         typer.echo(f"no {options.workload or 'reduced'} workload: {names}")
@@ -240,12 +198,12 @@ def print_paths(options: EvaluateOptions) -> None:
     typer.echo(f"{options.results_dir / 'evaluations.csv'}  {options.results_dir / 'leaderboard.csv'}")
 
 
-def print_json(report: EvaluationReport, options: EvaluateOptions, *, single: bool) -> None:
-    """One record for a single candidate, otherwise a list; those judged before, or by another process, are included."""
+def print_json(report: EvaluationReport, options: EvaluateOptions) -> None:
+    """One record per line; finished ones and those of another process are included."""
     from harness.report.export.json_records import dump_json, evaluation_record
     from harness.store.results import ResultStore
 
     numbers = sorted([*report.skipped, *report.elsewhere, *(number for number, _ in report.evaluations)])
     with ResultStore.open(options.results_dir, read_only=True) as store:
         records = [evaluation_record(stored) for number in numbers if (stored := store.get(number)) is not None]
-    typer.echo(dump_json(records[0] if single and records else records))
+    typer.echo(dump_json(*records), nl=False)

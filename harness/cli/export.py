@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli.completion import complete_run, complete_suite
-from harness.cli.generate import GeneratedDirOption, ProblemsDirOption
 from harness.cli.import_ import FormatOption
+from harness.cli.options import GeneratedDirOption, ProblemsDirOption
 from harness.cli.results import DEFAULT_RESULTS_DIR, ResultsDir
 from harness.domain import Outcome, UsageError
 
@@ -30,7 +30,7 @@ def export(
     other_format: FormatOption,
     only_suite: Annotated[
         list[str] | None,
-        typer.Option("--suite", help="Export these problems. May be repeated.", autocompletion=complete_suite),
+        typer.Option("--suite", help="Export these problems. Repeatable.", autocompletion=complete_suite),
     ] = None,
     only_run: Annotated[
         str | None,

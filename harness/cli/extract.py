@@ -10,24 +10,54 @@ from typing import Annotated
 
 import typer
 
+from harness.cli.options import GeneratedDirOption, JsonOption
+from harness.cli.reextract import CheckOption, DiffOption, WriteOption, reextract
 from harness.domain import UsageError
 
 NOTHING_FOUND_EXIT_CODE = 1
 
 
 def extract(
-    file: Annotated[Path, typer.Argument(help="A raw completion; - reads standard input.", show_default=False)],
-    json_output: Annotated[
-        bool, typer.Option("--json", envvar="HARNESS_JSON", help="Print one JSON record on stdout.")
-    ] = False,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="A raw completion (- reads standard input); with --stored, runs [default: all].",
+            metavar="FILE|RUN",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    stored: Annotated[bool, typer.Option("--stored", help="Extract stored completions again; list changes.")] = False,
+    write: WriteOption = False,
+    check: CheckOption = False,
+    show_diff: DiffOption = False,
+    json_output: JsonOption = False,
+    generated_dir: GeneratedDirOption = Path("generated"),
 ) -> None:
-    """Print the program that a raw completion submits. The rule that found it goes to stderr, and of several programs
-    which one was taken and why, and why not the others.
+    """Print the program that a raw completion submits, and on stderr the rule that found it.
 
-    Exits with 1 when there is none.
+    Of several programs, stderr says which one was taken and why. Exits with 1 when there is none.
 
     Example: harness extract generated/my-run/softmax/0/completion.md > candidate.py
+
+    With --stored, run today's extractor over stored completions and list the samples whose program changes. --write
+    stores the new programs; `harness evaluate` then evaluates those that changed.
+
+    Example: harness extract --stored --check
     """
+    if stored:
+        reextract(
+            names, write=write, check=check, show_diff=show_diff, json_output=json_output, generated_dir=generated_dir
+        )
+        return
+    if write or check or show_diff:
+        raise UsageError("--write, --check and --diff go with --stored")
+    if names is None or len(names) != 1:
+        raise UsageError("name one file with a raw completion, or - for standard input; or add --stored")
+    _extract_file(Path(names[0]), json_output=json_output)
+
+
+def _extract_file(file: Path, *, json_output: bool) -> None:
     from harness.generate.extraction.extractor import find_code
     from harness.generate.extraction.notes import list_alternatives, summarise_choice
 

@@ -4,97 +4,39 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING
 
 import typer
 
-from harness.cli.completion import complete_problem, complete_suite
-from harness.domain import Language
+from harness.cli.options import (
+    BaseUrlOption,
+    ConcurrencyOption,
+    DryRunOption,
+    GeneratedDirOption,
+    GpuOption,
+    JsonOption,
+    LanguageOption,
+    MaxTokensOption,
+    MaxWaitOption,
+    ModelOption,
+    ProblemOption,
+    ProblemsDirOption,
+    PromptOption,
+    PromptsDirOption,
+    ProviderOption,
+    RecordingOption,
+    RequestTimeoutOption,
+    RunOption,
+    SamplesOption,
+    SuiteOption,
+    TemperatureOption,
+)
 
 if TYPE_CHECKING:
     from harness.generate.sampler import SessionReport
 
 FAILED_EXIT_CODE = 1
 INTERRUPTED_EXIT_CODE = 130
-
-SuiteOption = Annotated[
-    str,
-    typer.Option(
-        envvar="HARNESS_SUITE",
-        help="Suite: one of your own in reference_models/, or a shipped one.",
-        autocompletion=complete_suite,
-    ),
-]
-ProblemOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        envvar="HARNESS_PROBLEM",
-        help="Only this problem: a name or a file. May be repeated.",
-        autocompletion=complete_problem,
-    ),
-]
-ModelOption = Annotated[str | None, typer.Option(envvar="HARNESS_MODEL", help="The model, as its endpoint calls it.")]
-BaseUrlOption = Annotated[
-    str | None,
-    typer.Option(
-        envvar=["HARNESS_BASE_URL", "OPENAI_BASE_URL"], help="An OpenAI-compatible endpoint; most end in /v1."
-    ),
-]
-ProviderOption = Annotated[
-    Literal["openai", "recorded"],
-    typer.Option(envvar="HARNESS_PROVIDER", help="Ask an endpoint, or replay a recording."),
-]
-RecordingOption = Annotated[
-    Path | None,
-    typer.Option(envvar="HARNESS_RECORDING", help="The folder to replay, or any run's. [default: recordings/demo]"),
-]
-SamplesOption = Annotated[int, typer.Option(envvar="HARNESS_SAMPLES", min=1, help="Draws per problem.")]
-TemperatureOption = Annotated[
-    float | None, typer.Option(envvar="HARNESS_TEMPERATURE", min=0.0, help="[default: the endpoint's]")
-]
-MaxTokensOption = Annotated[
-    int | None, typer.Option(envvar="HARNESS_MAX_TOKENS", min=1, help="[default: the endpoint's]")
-]
-LanguageOption = Annotated[
-    Language, typer.Option(envvar="HARNESS_LANGUAGE", help="What the kernels are written in; cpp is for the CPU.")
-]
-PromptOption = Annotated[
-    str, typer.Option(envvar="HARNESS_PROMPT", help="Prompt: a name in the prompts folder, or a folder of your own.")
-]
-GpuOption = Annotated[
-    str | None, typer.Option(envvar="HARNESS_GPU", help="The GPU that the prompt states. [default: this machine's]")
-]
-RunOption = Annotated[
-    str | None,
-    typer.Option(
-        envvar="HARNESS_RUN",
-        help="Name of the run; one that exists is continued. [default: the last with these settings if unfinished]",
-    ),
-]
-ConcurrencyOption = Annotated[
-    int, typer.Option(envvar="HARNESS_CONCURRENCY", min=1, help="Requests under way at the same time.")
-]
-RequestTimeoutOption = Annotated[
-    float, typer.Option(envvar="HARNESS_REQUEST_TIMEOUT", min=0.1, help="Seconds for one answer.")
-]
-MaxWaitOption = Annotated[
-    float, typer.Option(envvar="HARNESS_MAX_WAIT", min=0.0, help="Seconds to retry while the endpoint fails.")
-]
-GeneratedDirOption = Annotated[Path, typer.Option(envvar="HARNESS_GENERATED_DIR", help="Where runs are kept.")]
-ProblemsDirOption = Annotated[
-    Path | None,
-    typer.Option(
-        envvar="HARNESS_PROBLEMS_DIR",
-        help="Your suites: one is taken instead of a shipped one of its name. [default: reference_models]",
-    ),
-]
-PromptsDirOption = Annotated[
-    Path | None, typer.Option(envvar="HARNESS_PROMPTS_DIR", help="Folder of prompts. [default: prompts]")
-]
-DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", envvar="HARNESS_DRY_RUN", help="Print the exact prompts; ask nobody.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", envvar="HARNESS_JSON", help="Print one JSON record on stdout.")]
 
 
 def generate(
@@ -121,9 +63,9 @@ def generate(
     dry_run: DryRunOption = False,
     json_output: JsonOption = False,
 ) -> None:
-    """Ask a model for kernels, and keep all that it answers.
+    """Ask a model for kernels and store its answers.
 
-    Interrupt it at any time; the same command again asks only for what is missing.
+    Interrupt it at any time; the same command resumes.
 
     Example: harness generate --model gpt-5 --problem softmax --samples 4 --prompt tips
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from harness.cli.generate import GeneratedDirOption, ProblemsDirOption
+from harness.cli.options import GeneratedDirOption, ProblemsDirOption
 from harness.domain import Language, UsageError
 from harness.pipeline.data_folders import SUITES, find_suite_folder
 
@@ -157,7 +157,7 @@ def _import_run(
 
 
 def _import_sample(run_dir: Path, key: SampleKey, source: str, manifest: RunManifest) -> None:
-    """A kernel without the prompt and the answer that it came from: nobody has them."""
+    """A kernel without its prompt and answer, which are not known."""
     from harness.domain import Candidate, Completion, Prompt
     from harness.store.runs import write_sample
 

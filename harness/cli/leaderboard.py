@@ -39,7 +39,7 @@ def leaderboard(
     only_workload: OnlyWorkload = None,
     k: Annotated[
         list[int] | None,
-        typer.Option("-k", min=1, help="Also pass@k, the best of k samples. May be repeated."),
+        typer.Option("-k", min=1, help="Also pass@k, the best of k samples. Repeatable."),
     ] = None,
     own_kernels: Annotated[
         float | None,
@@ -115,7 +115,7 @@ def _format_rows(rows: Sequence[LeaderboardRow], *, as_json: bool, as_csv: bool)
     from harness.report.terminal.tables import render_leaderboard_markdown
 
     if as_json:
-        return dump_json([leaderboard_record(row) for row in rows]) + "\n"
+        return dump_json(*(leaderboard_record(row) for row in rows))
     return format_leaderboard(rows) if as_csv else render_leaderboard_markdown(rows)
 
 

@@ -23,9 +23,11 @@ from harness.cli.evaluate import evaluate
 from harness.cli.export import export
 from harness.cli.extract import extract
 from harness.cli.generate import generate
+from harness.cli.grouped_help import GroupedCommand
 from harness.cli.import_ import import_
 from harness.cli.leaderboard import leaderboard
 from harness.cli.problems import problems_app
+from harness.cli.red_team import red_team
 from harness.cli.reextract import reextract
 from harness.cli.regress import regress
 from harness.cli.report import report
@@ -52,10 +54,10 @@ def _root(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Measure how well language models write fast kernels.
+    """Benchmark kernels written by language models: generate, build, verify, time, rank.
 
-    generate asks a model, evaluate judges what it wrote, leaderboard ranks; run does all three.
-    Settings: flags, then HARNESS_* variables, then harness.toml in the working folder.
+    `harness run` does all of it; the other commands do one step each or read stored results. Settings come from
+    options, then HARNESS_* variables, then harness.toml in the working folder.
     """
 
 
@@ -65,10 +67,12 @@ def build_app() -> typer.Typer:
     app.callback()(_root)
     app.add_typer(problems_app, name="problems", help="List the problems, or check that they are fit to be scored.")
     app.add_typer(cache_app, name="cache", help="Show how large the folder of built libraries is, or make it smaller.")
-    judging = (generate, extract, evaluate, run)
-    looking = (results, leaderboard, show, report, diff, regress, reextract)
-    for command in (*judging, *looking, export, import_, doctor):
-        app.command(command.__name__.rstrip("_"))(_tell_of_interrupts(command))
+    evaluating = (generate, extract, evaluate, run)
+    reading = (results, leaderboard, show, report, diff, regress)
+    for command in (*evaluating, *reading, export, import_, red_team, doctor):
+        name = command.__name__.rstrip("_").replace("_", "-")
+        app.command(name, cls=GroupedCommand)(_tell_of_interrupts(command))
+    app.command("reextract", cls=GroupedCommand, hidden=True)(_tell_of_interrupts(reextract))
     return app
 
 

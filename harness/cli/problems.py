@@ -43,7 +43,7 @@ ProblemsDirOption = Annotated[
         help="Your suites: one is taken instead of a shipped one of its name. [default: reference_models]",
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", envvar="HARNESS_JSON", help="Print one JSON record.")]
+JsonOption = Annotated[bool, typer.Option("--json", envvar="HARNESS_JSON", help="Print JSON, one record per line.")]
 
 
 @problems_app.callback(invoke_without_command=True)

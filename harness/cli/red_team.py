@@ -1,4 +1,4 @@
-"""What `harness doctor --red-team` does: judges a corpus of attacks and controls, and prints how each came out."""
+"""`harness red-team`: evaluates a corpus of exploits and honest programs, and prints the result of each."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from harness.cli.options import ArchOption, CacheDirOption, ConfinementOption, JsonOption
 from harness.domain import UsageError
 
 if TYPE_CHECKING:
@@ -28,13 +29,40 @@ _STYLES = {"caught": "green", "passed": "green", "skipped": "dim"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedTeamOptions:
-    """The options of `harness doctor --red-team` as typed."""
+    """The options of `harness red-team` as typed."""
 
     corpus: Path | None = None
     only: str | None = None
     architecture: str | None = None
     confinement: str = "auto"
     cache_dir: Path | None = None
+
+
+CorpusOption = Annotated[
+    Path | None, typer.Option(help="Folder of exploits and controls. [default: the shipped one]", metavar="DIR")
+]
+OnlyOption = Annotated[str | None, typer.Option(help="Only matching files, like 'attacks/forged*'.", metavar="PATTERN")]
+
+
+def red_team(
+    *,
+    corpus: CorpusOption = None,
+    only: OnlyOption = None,
+    arch: ArchOption = None,
+    confinement: ConfinementOption = "auto",
+    cache_dir: CacheDirOption = None,
+    json_output: JsonOption = False,
+) -> None:
+    """Evaluate a corpus of exploits and honest programs with this evaluator.
+
+    Every exploit must be caught and every honest program accepted: exit code 0, and the machine earns a certificate
+    that its later evaluations carry. Otherwise the exit code is 1.
+
+    Example: harness red-team --only 'attacks/forged*'
+    """
+    options = RedTeamOptions(corpus=corpus, only=only, architecture=arch, confinement=confinement, cache_dir=cache_dir)
+    if not run_red_team(options, json_output=json_output):
+        raise typer.Exit(1)
 
 
 def run_red_team(options: RedTeamOptions, *, json_output: bool) -> bool:
@@ -70,7 +98,7 @@ def _local_settings(options: RedTeamOptions) -> Any:
 
 
 def _describe_devices(team: RedTeam) -> list[tuple[Any, Basis]]:
-    """Each device of this machine with what a certificate for it would hold for, the walls left open."""
+    """Each device of this machine with what a certificate for it would hold for, without the sandbox layers."""
     from harness.executors.certified import describe_basis, find_corpus
 
     corpus = find_corpus()
@@ -166,7 +194,7 @@ def _explain(result: Judged) -> Text:
 
 
 def summarise_results(results: Sequence[Judged]) -> list[str]:
-    """Counts in sentences: attacks, controls, and what was not judged."""
+    """Counts in sentences: attacks, controls, and what was not evaluated."""
     attacks = Counter(result.result for result in results if result.file.is_attack)
     controls = Counter(result.result for result in results if not result.file.is_attack)
     odd = "".join(f", {attacks[name]} {name}" for name in ("other", "failed") if attacks[name])

@@ -1,4 +1,4 @@
-"""`harness reextract`: runs today's extractor over stored completions, and lists what changes. Asks no model."""
+"""`harness extract --stored`: runs today's extractor over stored completions and lists the changes. Asks no model."""
 
 from __future__ import annotations
 
@@ -8,30 +8,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.generate import GeneratedDirOption
+from harness.cli.options import GeneratedDirOption, JsonOption
 
 if TYPE_CHECKING:
     from harness.domain import Sample
     from harness.generate.extraction.stored import ExtractionChange
 
 CHANGED_EXIT_CODE = 1
+WriteOption = Annotated[bool, typer.Option("--write", help="With --stored: store the new programs.")]
+CheckOption = Annotated[bool, typer.Option("--check", help="With --stored: exit with 1 if something changed.")]
+DiffOption = Annotated[bool, typer.Option("--diff", help="With --stored: show how the programs differ.")]
 
 
 def reextract(
     runs: Annotated[list[str] | None, typer.Argument(help="Runs in generated/. [default: all of them]")] = None,
     *,
-    write: Annotated[bool, typer.Option("--write", help="Store what is found now as the candidates.")] = False,
-    check: Annotated[bool, typer.Option("--check", help="Exit with 1 if something changed.")] = False,
-    show_diff: Annotated[bool, typer.Option("--diff", help="Show how the programs differ.")] = False,
-    json_output: Annotated[bool, typer.Option("--json", help="Print one JSON record.")] = False,
+    write: WriteOption = False,
+    check: CheckOption = False,
+    show_diff: DiffOption = False,
+    json_output: JsonOption = False,
     generated_dir: GeneratedDirOption = Path("generated"),
 ) -> None:
-    """Extract every stored completion again and list the samples that give something else now, and why.
-
-    With --write the new candidates are stored; `harness evaluate` then judges those that changed.
-
-    Example: harness reextract --check
-    """
+    """The old name of `harness extract --stored`."""
     from harness.generate.extraction.stored import reextract as extract_again
     from harness.store.runs import list_runs
 
@@ -86,7 +84,7 @@ def _print_json(count: int, changes: Sequence[ExtractionChange], damaged: Sequen
         {"sample": str(change.sample.key), "change": change.kind, "reason": change.reason, "diff": change.diff()}
         for change in changes
     ]
-    typer.echo(dump_json({"samples": count, "changes": records, "damaged": list(damaged)}))
+    typer.echo(dump_json({"samples": count, "changes": records, "damaged": list(damaged)}), nl=False)
 
 
 def _print_table(

@@ -1,4 +1,4 @@
-"""`harness regress`: judges past generations again, and says what got worse."""
+"""`harness regress`: re-evaluates past generations and reports regressions."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.completion import complete_run
-from harness.cli.evaluate import (
+from harness.cli.options import (
     AllowLoadOption,
     ArchOption,
     CacheDirOption,
     CallTimeoutOption,
     ConfinementOption,
     EmulatedGpuOption,
+    GeneratedDirOption,
     JobsOption,
     LoadTimeoutOption,
+    ProblemsDirOption,
     ReferenceTimeoutOption,
     ResultsDirOption,
     TimeOption,
 )
-from harness.cli.generate import GeneratedDirOption, ProblemsDirOption
 from harness.domain import UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ WIDE_TERMINAL = 110
 def regress(
     runs: Annotated[
         list[str] | None,
-        typer.Argument(help="Runs to judge again. [default: all evaluated ones]", autocompletion=complete_run),
+        typer.Argument(help="Runs to re-evaluate. [default: all evaluated ones]", autocompletion=complete_run),
     ] = None,
     *,
     pins: Annotated[
@@ -48,7 +49,7 @@ def regress(
     best: Annotated[bool, typer.Option("--best", help="Only the fastest correct candidate of each problem.")] = False,
     last: Annotated[int | None, typer.Option(min=1, help="Only the last N of what is left.")] = None,
     only_problem: Annotated[
-        str | None, typer.Option("--problem", help="Only this problem; * and ? match any text or letter.")
+        str | None, typer.Option("--problem", help="Only this problem; * and ? are wildcards.")
     ] = None,
     factor: Annotated[
         float, typer.Option(envvar="HARNESS_FACTOR", min=1.0, help="A speedup must change by more than this factor.")
@@ -83,7 +84,7 @@ def regress(
         Path | None, typer.Option("--json", help="Write a JSON record into this file; - prints it.")
     ] = None,
 ) -> None:
-    """Judge past generations again and compare with what is stored.
+    """Re-evaluate past generations and compare with the stored results.
 
     Baseline and candidate are both measured now; what is compared are speedups, each against its own baseline.
     Exit code: 0 nothing got worse, 1 something did, 2 wrong usage, 3 the harness failed, 4 nothing was comparable.
@@ -152,7 +153,7 @@ def _report(
     if markdown is not None:
         write_text(markdown, format_markdown(changes))
     if json_file is not None:
-        write_text(json_file, dump_json(changes_record(changes, code)) + "\n")
+        write_text(json_file, dump_json(changes_record(changes, code)))
 
 
 def _print_table(changes: Sequence[Change]) -> None:
@@ -161,7 +162,7 @@ def _print_table(changes: Sequence[Change]) -> None:
     from harness.report.terminal.regress import render_changes, summarise_changes
 
     if not changes:
-        typer.echo("nothing is stored that could be judged again: evaluate a run first")
+        typer.echo("there is nothing to re-evaluate: evaluate a run first")
         return
     console = Console()
     console.print(render_changes(changes, wide=console.width >= WIDE_TERMINAL))

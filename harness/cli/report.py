@@ -35,7 +35,7 @@ MEGABYTE = 1_000_000
 def report(
     runs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[RUN]...", help="Runs; * and ? match any text or letter.", autocompletion=complete_run),
+        typer.Argument(metavar="[RUN]...", help="Runs; * and ? are wildcards.", autocompletion=complete_run),
     ] = None,
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("report.html"),
@@ -48,7 +48,7 @@ def report(
     title: Annotated[str, typer.Option(envvar="HARNESS_TITLE", help="The page's title. [default: the runs]")] = "",
     price: Annotated[
         list[str] | None,
-        typer.Option(metavar="MODEL=IN/OUT", help="US dollars per million prompt and answer tokens. May be repeated."),
+        typer.Option(metavar="MODEL=IN/OUT", help="US dollars per million prompt and answer tokens. Repeatable."),
     ] = None,
     max_mb: Annotated[
         float, typer.Option(min=0, help="Leave out answers, then details, beyond this size; 0 for no limit.")
@@ -112,7 +112,7 @@ def _print_summary(summary: ReportSummary, *, as_json: bool) -> None:
         from harness.report.export.json_records import dump_json
 
         counts = {name: getattr(summary, name) for name in ("evaluations", "with_details", "with_answer", "size_bytes")}
-        typer.echo(dump_json({"path": str(summary.path), **counts}))
+        typer.echo(dump_json({"path": str(summary.path), **counts}), nl=False)
         return
     plural = "" if summary.evaluations == 1 else "s"
     typer.echo(

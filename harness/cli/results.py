@@ -1,4 +1,4 @@
-"""`harness results`: browse what was evaluated. Reads `results/harness.db`; judges and changes nothing."""
+"""`harness results`: browse what was evaluated. Reads `results/harness.db`; read-only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # harness.toml that tells `generate` whom to ask must not silently hide the other models here.
 OnlyRun = Annotated[
     str | None,
-    typer.Option("--run", help="Only this run; * and ? match any text or letter.", autocompletion=complete_run),
+    typer.Option("--run", help="Only this run; * and ? are wildcards.", autocompletion=complete_run),
 ]
 OnlyModel = Annotated[str | None, typer.Option("--model", help="Only this model; wildcards as above.")]
 OnlyProblem = Annotated[
@@ -56,7 +56,7 @@ GeneratedDir = Annotated[
         "--generated-dir", envvar="HARNESS_GENERATED_DIR", help="Folder with the runs; says what each asked for."
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one record per line.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
 
 DEFAULT_RESULTS_DIR = Path("results")
@@ -196,10 +196,10 @@ def _print_json(store: ResultStore, rows: Sequence[ResultRow], columns: Sequence
     from harness.report.export.json_records import dump_json, evaluation_record, select_fields
 
     if columns is not None:
-        typer.echo(dump_json([select_fields(row, columns) for row in rows]))
+        typer.echo(dump_json(*(select_fields(row, columns) for row in rows)), nl=False)
         return
     found = (store.get(row.id) for row in rows)
-    typer.echo(dump_json([evaluation_record(stored) for stored in found if stored is not None]))
+    typer.echo(dump_json(*(evaluation_record(stored) for stored in found if stored is not None)), nl=False)
 
 
 def _print_csv(rows: Sequence[ResultRow], columns: Sequence[str] | None) -> None:
@@ -228,7 +228,7 @@ def _print_groups(
         from harness.report.export.json_records import dump_json
 
         records = group_records(groups, columns)
-        text = dump_json(records) + "\n" if as_json else format_records(records, (*columns, *SUMMARY_COLUMNS))
+        text = dump_json(*records) if as_json else format_records(records, (*columns, *SUMMARY_COLUMNS))
         typer.echo(text, nl=False)
     elif not groups:
         typer.echo(explain_no_results(store))

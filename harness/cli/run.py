@@ -6,31 +6,25 @@ from pathlib import Path
 
 import typer
 
-from harness.cli.evaluate import (
+from harness.cli.options import (
     AgainOption,
     AllowLoadOption,
     ArchOption,
     BaselineOption,
+    BaseUrlOption,
     BuildTimeoutOption,
     CacheDirOption,
     CallTimeoutOption,
     CheckOption,
+    ConcurrencyOption,
     ConfinementOption,
     DeviceOption,
-    JobsOption,
-    LoadTimeoutOption,
-    ReferenceTimeoutOption,
-    ResultsDirOption,
-    TimeOption,
-    WorkloadOption,
-)
-from harness.cli.generate import (
-    BaseUrlOption,
-    ConcurrencyOption,
     GeneratedDirOption,
     GpuOption,
+    JobsOption,
     JsonOption,
     LanguageOption,
+    LoadTimeoutOption,
     MaxTokensOption,
     MaxWaitOption,
     ModelOption,
@@ -40,11 +34,15 @@ from harness.cli.generate import (
     PromptsDirOption,
     ProviderOption,
     RecordingOption,
+    ReferenceTimeoutOption,
     RequestTimeoutOption,
+    ResultsDirOption,
     RunOption,
     SamplesOption,
     SuiteOption,
     TemperatureOption,
+    TimeOption,
+    WorkloadOption,
 )
 from harness.domain import HarnessError
 
@@ -88,9 +86,9 @@ def run(
     cache_dir: CacheDirOption = None,
     json_output: JsonOption = False,
 ) -> None:
-    """Ask a model, judge what it wrote, and print the leaderboard.
+    """Generate candidates, evaluate them, and print the leaderboard.
 
-    Interrupt it at any time; the same command again goes on where it stopped.
+    Interrupt it at any time; the same command resumes.
 
     Example: harness run --suite core --model gpt-5 --samples 4
 
@@ -152,7 +150,7 @@ def run(
         raise HarnessError("no sample came: there is nothing to evaluate")
     evaluated = evaluate_tasks(sample_tasks([report.run], options), options)
     if json_output:
-        print_json(evaluated, options, single=False)
+        print_json(evaluated, options)
         return
     print_report(evaluated, options)
     typer.echo()

@@ -27,7 +27,7 @@ def show(
     as_json: AsJson = False,
     results_dir: ResultsDir = DEFAULT_RESULTS_DIR,
 ) -> None:
-    """Explain one verdict: findings, every trial, both clocks, the machine, the build, the source, the walls.
+    """Explain one verdict: findings, every trial, both clocks, the machine, the build, the source, the sandbox.
 
     Examples: harness show 17
 
@@ -120,7 +120,7 @@ def _print_json(stored: StoredEvaluation, source: str | None) -> None:
 
     build = stored.evaluation.build
     record = evaluation_record(stored) | {"source": source, "build_log": build.log if build else None}
-    typer.echo(dump_json(record))
+    typer.echo(dump_json(record), nl=False)
 
 
 def _print_source(stored: StoredEvaluation, source: str | None) -> None:

@@ -23,7 +23,7 @@ from harness.store.certificate import (
     read_certificate,
 )
 
-RED_TEAM = "run harness doctor --red-team"
+RED_TEAM = "run harness red-team"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

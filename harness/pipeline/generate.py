@@ -190,7 +190,8 @@ def print_dry_run(options: GenerateOptions, *, as_json: bool = False) -> None:
     settings = _make_settings(replace(options, model=options.model or "none"), None)
     prompts = render_prompts(settings, find_problems(settings))
     if as_json:
-        typer.echo(json.dumps([asdict(prompt) for prompt in prompts]))
+        for prompt in prompts:
+            typer.echo(json.dumps(asdict(prompt)))
         return
     for prompt in prompts:
         if len(prompts) > 1:

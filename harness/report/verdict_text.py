@@ -123,7 +123,7 @@ def explain_without_own(without_own: WithoutOwn) -> str:
 def explain_certificate(certificate: str) -> str:
     if certificate:
         return f"{certificate}: this harness, on this machine, had caught the whole red team"
-    return "none was valid when this was judged: `harness doctor --red-team` earns one"
+    return "none was valid when this was judged: `harness red-team` earns one"
 
 
 def _format_amount(amount: float, unit: str) -> str:

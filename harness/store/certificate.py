@@ -1,7 +1,7 @@
 """The red-team certificate: this code, on this machine, behind these walls, judged every file of the corpus right.
 
 A JSON file per kind of device. It is valid as long as everything it was made from is the same now; any change of the
-package's source, the corpus, torch, the hardware or the walls ends it. Nothing is run here: `harness doctor --red-team`
+package's source, the corpus, torch, the hardware or the walls ends it. Nothing is run here: `harness red-team`
 earns a certificate, and every evaluation made under a valid one carries its digest.
 """
 

@@ -331,8 +331,8 @@ def require_unedited(run_dir: Path, sample: Sample) -> None:
     recorded = _read_json(folder / PROVENANCE).get("candidate_digest")
     if recorded and sample.candidate and sample.candidate.digest != recorded:
         raise UsageError(
-            f"{folder / CANDIDATE} was edited since it was extracted: bring it back with harness reextract --write, or "
-            "evaluate the edited program with --candidate"
+            f"{folder / CANDIDATE} was edited since it was extracted: restore it with "
+            "harness extract --stored --write, or evaluate the edited program with --candidate"
         )
 
 

@@ -135,7 +135,7 @@ def test_doctor_says_of_every_part_what_was_found_or_what_it_would_give(command)
     code, stdout, _ = command("doctor", "--no-builds", "--json")
     parts = json.loads(stdout)
     assert code == 0
-    assert {"torch", "C++ compiler", "ninja", "nvcc", "bubblewrap", "worker walls"} <= set(parts)
+    assert {"torch", "C++ compiler", "ninja", "nvcc", "bubblewrap", "worker sandbox"} <= set(parts)
     assert all(part["found"] if part["present"] else part["without_it"] for part in parts.values())
 
 

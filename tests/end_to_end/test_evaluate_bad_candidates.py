@@ -127,7 +127,9 @@ def zoo(judged, tmp_path, tiny_suite, write_run, run_harness, processes_with, ne
         judged["left"] = processes_with(LEFT_OVER_S)
         judged["second"] = run_harness([*args, "--json"])
         judged["shown"] = run_harness(["show", NAMES.index("broken_build") + 1])
-        judged["rows"] = {row["sample"]: row for row in json.loads(judged["second"].stdout)}
+        judged["rows"] = {
+            row["sample"]: row for row in [json.loads(line) for line in judged["second"].stdout.splitlines()]
+        }
     return judged
 
 
@@ -151,7 +153,7 @@ def test_no_process_of_a_candidate_is_left(zoo):
 
 def test_a_second_evaluate_judges_nothing_and_says_so(zoo):
     assert zoo["second"].returncode == 0
-    assert len(json.loads(zoo["second"].stdout)) == len(ZOO)
+    assert len([json.loads(line) for line in zoo["second"].stdout.splitlines()]) == len(ZOO)
     assert "judging" not in zoo["second"].stderr
 
 

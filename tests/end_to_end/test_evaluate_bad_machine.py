@@ -229,7 +229,7 @@ def test_judged_once_it_is_left_alone_and_again_judges_it_anew(command, tiny_sui
     assert command(*args)[0] == 0
     code, stdout, _ = command(*args)
     assert code == 0
-    assert "2 judged before and left alone (--again judges them again)" in stdout
+    assert "2 already evaluated (--again re-evaluates them)" in stdout
     assert command(*args, "--again")[0] == 0
     connection = sqlite3.connect(tmp_path / "results" / "harness.db")
     assert connection.execute("SELECT count(*) FROM evaluations").fetchone() == (4,)

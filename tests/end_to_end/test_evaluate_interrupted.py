@@ -80,7 +80,7 @@ def test_ended_while_judging_it_keeps_what_is_finished_and_goes_on(
 
     finished = run_harness([*args, "--call-timeout", "1.5"])
     assert finished.returncode == 0, finished.stderr
-    assert "2 judged before" in finished.stdout
+    assert "2 already evaluated" in finished.stdout
     outcomes = stored_outcomes(tmp_path / "results")
     assert outcomes == {0: "correct", 1: "correct", 2: "timeout", 3: "correct"}
 
@@ -117,7 +117,7 @@ def test_two_commands_at_once_on_one_results_folder_both_keep_their_verdicts(
     for process in processes:
         stdout, stderr = process.communicate(timeout=120)
         assert process.returncode == 0, stderr
-        assert [row["outcome"] for row in json.loads(stdout)] == ["correct"] * 4
+        assert [row["outcome"] for row in [json.loads(line) for line in stdout.splitlines()]] == ["correct"] * 4
     with sqlite3.connect(tmp_path / "results" / "harness.db") as connection:
         counts = connection.execute("SELECT run, count(*) FROM evaluations GROUP BY run").fetchall()
     connection.close()
@@ -142,7 +142,7 @@ def test_two_commands_at_once_on_one_run_evaluate_each_candidate_once(tmp_path, 
         assert process.returncode == 0, stderr
     assert count_verdicts(tmp_path / "results") == {(number, "correct"): 1 for number in range(12)}
     told = [int(line.split()[0]) for (out, _), _ in finished for line in out.splitlines() if "another process" in line]
-    before = [int(line.split()[0]) for (out, _), _ in finished for line in out.splitlines() if "judged before" in line]
+    before = [int(line.split()[0]) for (out, _), _ in finished for line in out.splitlines() if "already evaluated" in line]
     assert sum(told) + sum(before) == 12, "each process tells of what the other one did"
 
 

@@ -220,7 +220,7 @@ def test_a_dry_run_prints_the_exact_prompt_that_is_sent(folder: Path) -> None:
 
 def test_a_dry_run_as_json_is_one_record_per_prompt(folder: Path) -> None:
     dry = _run(folder, "generate", "--suite", "tiny", "--problem", "softmax", "--dry-run", "--json")
-    (record,) = json.loads(dry.stdout)
+    (record,) = [json.loads(line) for line in dry.stdout.splitlines()]
     assert (record["problem"], record["name"], record["language"]) == ("softmax", "plain", "cuda")
     text = _run(folder, "generate", "--suite", "tiny", "--problem", "softmax", "--dry-run").stdout
     assert record["text"] == text

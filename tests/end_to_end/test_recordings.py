@@ -54,7 +54,10 @@ def replay(run_harness, language, problems, *options):
         timeout_s=800,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    return {(record["problem"], record["sample"]): record for record in json.loads(done.stdout)}
+    return {
+        (record["problem"], record["sample"]): record
+        for record in [json.loads(line) for line in done.stdout.splitlines()]
+    }
 
 
 def problems_of(language):

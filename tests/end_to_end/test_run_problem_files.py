@@ -56,7 +56,7 @@ def test_a_run_of_a_file_is_evaluated_on_the_text_that_was_asked(ask, run_harnes
     reference.unlink()
     done = run_harness(["evaluate", "mine", "--no-time", "--json"])
     assert done.returncode == 0, done.stderr
-    [record] = json.loads(done.stdout)
+    [record] = [json.loads(line) for line in done.stdout.splitlines()]
     assert (record["problem"], record["suite"], record["outcome"]) == ("plus", "my ops", "correct")
     assert record["problem_digest"] == file.digest
 

@@ -1,6 +1,6 @@
 """What today's extractor makes of stored completions, and where that differs from the candidate stored beside them.
 
-Asks no model and writes nothing; `harness reextract --write` stores what is found here.
+Asks no model and writes nothing; `harness extract --stored --write` stores what is found here.
 """
 
 from __future__ import annotations

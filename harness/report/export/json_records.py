@@ -1,6 +1,6 @@
-"""Evaluations and leaderboard rows as JSON documents: what `--json` prints.
+"""Evaluations and leaderboard rows as JSON records: what `--json` prints.
 
-Keys are stable: add, never rename. Does not print; `dump_json` makes the text.
+Keys are stable: add, never rename. Does not print; `dump_json` makes the lines.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ def leaderboard_record(row: LeaderboardRow) -> dict[str, Any]:
     return {key: _make_strict(value) for key, value in record.items()}
 
 
-def dump_json(document: Any) -> str:
-    """A record, or a list of them, as JSON text."""
-    return json.dumps(document, indent=2, allow_nan=False)
+def dump_json(*records: Any) -> str:
+    """JSON Lines: one line per record."""
+    return "".join(json.dumps(record, allow_nan=False) + "\n" for record in records)
 
 
 def _make_strict(value: Any) -> Any:

@@ -20,6 +20,11 @@ from harness.store.results import ResultStore
 SOURCE = "class ModelNew:\n    pass  # ü\n"
 
 
+def read_lines(text):
+    """The records of JSON Lines."""
+    return [json.loads(line) for line in text.splitlines()]
+
+
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     """Runs one command line in an empty working folder; its exceptions pass through."""
@@ -60,7 +65,7 @@ def on_two_gpus(tmp_path, evaluation_of):
 
 
 def test_the_leaderboard_keeps_kinds_of_gpu_apart(run, on_two_gpus):
-    records = json.loads(run("leaderboard", "--json").stdout)
+    records = read_lines(run("leaderboard", "--json").stdout)
     expected = [("NVIDIA H100", 4.0), ("NVIDIA A100", 2.0)]
     assert [(row["chip"], round(row["geometric_mean_speedup"], 6)) for row in records] == expected
     lines = csv.DictReader(StringIO(run("leaderboard", "--csv").stdout))
@@ -83,7 +88,7 @@ def test_the_leaderboard_keeps_kinds_of_gpu_apart(run, on_two_gpus):
     ],
 )
 def test_results_filters_and_sorts(run, stored, options, ids):
-    assert [record["id"] for record in json.loads(run("results", "--json", *options).stdout)] == ids
+    assert [record["id"] for record in read_lines(run("results", "--json", *options).stdout)] == ids
 
 
 def test_results_prints_the_same_as_csv(run, stored):
@@ -93,7 +98,7 @@ def test_results_prints_the_same_as_csv(run, stored):
 
 
 def test_results_prints_chosen_columns_as_json(run, stored):
-    records = json.loads(run("results", "--json", "--columns", "id,outcome,speedup").stdout)
+    records = read_lines(run("results", "--json", "--columns", "id,outcome,speedup").stdout)
     assert records[0] == {"id": 1, "outcome": "correct", "speedup": 2.0}
     assert records[3] == {"id": 4, "outcome": "timeout", "speedup": None}
 
@@ -125,7 +130,7 @@ def test_an_unknown_column_or_outcome_is_an_error_that_helps(run, stored):
 def test_without_results_a_sentence_says_how_to_get_some(run, tmp_path):
     for command in ("results", "leaderboard"):
         assert "No evaluations in results yet: `harness run" in run(command).stdout
-        assert json.loads(run(command, "--json").stdout) == []
+        assert read_lines(run(command, "--json").stdout) == []
     assert not (tmp_path / "results").exists()
 
 
@@ -136,18 +141,18 @@ def test_filters_that_match_nothing_say_so(run, stored):
 def test_settings_for_generate_do_not_hide_results(run, stored, monkeypatch):
     monkeypatch.setenv("HARNESS_MODEL", "somebody-else")
     monkeypatch.setenv("HARNESS_RUN", "another")
-    assert len(json.loads(run("results", "--json").stdout)) == 4
+    assert len(read_lines(run("results", "--json").stdout)) == 4
 
 
 def test_the_results_folder_comes_from_the_environment(run, stored, monkeypatch, tmp_path):
     monkeypatch.setenv("HARNESS_RESULTS_DIR", str(tmp_path / "elsewhere"))
-    assert json.loads(run("results", "--json").stdout) == []
+    assert read_lines(run("results", "--json").stdout) == []
 
 
 def test_the_leaderboard_ranks_as_table_json_csv_and_markdown(run, stored):
     assert "core, full workload: cpp on cpu against eager" in run("leaderboard").stdout
     options = ("--workload", "full")
-    (first, second) = json.loads(run("leaderboard", "--json", *options).stdout)
+    (first, second) = read_lines(run("leaderboard", "--json", *options).stdout)
     assert (first["model"], first["correct"]) == ("model-b", 1.0)
     assert (second["model"], second["correct"], second["samples"]) == ("model-a", 0.5, 2)
     lines = list(csv.DictReader(StringIO(run("leaderboard", "--csv", *options).stdout)))
@@ -157,7 +162,7 @@ def test_the_leaderboard_ranks_as_table_json_csv_and_markdown(run, stored):
 
 def test_choosing_a_device_does_not_leave_out_samples_without_code(run, stored):
     options = ("--device", "cpu", "--model", "model-a", "--workload", "full")
-    (row,) = json.loads(run("leaderboard", "--json", *options).stdout)
+    (row,) = read_lines(run("leaderboard", "--json", *options).stdout)
     assert (row["device"], row["correct"], row["outcomes"]) == ("cpu", 0.5, {"no_code": 1, "correct": 1})
 
 
@@ -170,20 +175,20 @@ def whose_work(tmp_path, evaluation_of):
 
 
 def test_own_kernels_filters_the_listing(run, whose_work):
-    assert [record["id"] for record in json.loads(run("results", "--json", "--own-kernels", "0.5").stdout)] == [1]
+    assert [record["id"] for record in read_lines(run("results", "--json", "--own-kernels", "0.5").stdout)] == [1]
     assert "1 evaluation." in run("results", "--own-kernels", "0.5").stdout
     assert "matches; leave out a filter" in run("results", "--own-kernels", "1").stdout
 
 
 def test_own_kernels_changes_what_the_leaderboard_counts_and_says_so(run, whose_work):
-    (row,) = json.loads(run("leaderboard", "--json", "--own-kernels", "0.5").stdout)
+    (row,) = read_lines(run("leaderboard", "--json", "--own-kernels", "0.5").stdout)
     assert (row["correct"], row["not_own"], row["outcomes"]) == (pytest.approx(1 / 3), 2, {"correct": 3})
     assert "2 correct candidates left out" in " ".join(run("leaderboard", "--own-kernels", "0.5").stdout.split())
-    assert json.loads(run("leaderboard", "--json").stdout)[0]["correct"] == 1.0
+    assert read_lines(run("leaderboard", "--json").stdout)[0]["correct"] == 1.0
 
 
 def test_pass_at_k_is_added_on_request_and_too_large_a_k_is_an_error(run, stored):
-    (row,) = json.loads(run("leaderboard", "--json", "--model", "model-a", "--workload", "full", "-k", "2").stdout)
+    (row,) = read_lines(run("leaderboard", "--json", "--model", "model-a", "--workload", "full", "-k", "2").stdout)
     assert row["at_k"] == [{"k": 2, "correct": 1.0, "fast_1": 1.0}]
     with pytest.raises(UsageError, match="@3 needs at least 3"):
         run("leaderboard", "-k", "3")
@@ -278,7 +283,7 @@ def test_importing_the_commands_imports_nothing_heavy():
 
 def test_where_filters_by_an_expression(run, stored):
     condition = 'outcome == "correct" and speedup > 2.5'
-    assert [record["id"] for record in json.loads(run("results", "--json", "--where", condition).stdout)] == [2]
+    assert [record["id"] for record in read_lines(run("results", "--json", "--where", condition).stdout)] == [2]
     with pytest.raises(UsageError, match=r"no column is called 'sped' \(did you mean speedup\?\); columns: id, run"):
         run("results", "--where", "sped > 1")
 
@@ -293,7 +298,7 @@ def test_group_counts_evaluations(run, stored):
         "timed": "1",
         "speedup": "2.0",
     }
-    assert json.loads(run("results", "--json", "--group", "model,outcome").stdout)[1]["model"] == "model-b"
+    assert read_lines(run("results", "--json", "--group", "model,outcome").stdout)[1]["model"] == "model-b"
     assert "33.3%" in run("results", "--group", "problem").stdout
     with pytest.raises(UsageError, match="--group prints counts"):
         run("results", "--group", "problem", "--columns", "id")
@@ -352,13 +357,13 @@ def test_a_leaderboard_without_a_match_names_what_there_is_and_fails(stored, tmp
     assert run_command(["leaderboard", "--model", "model-b", "--problem", "softmax", "--json"]) == 1
     output = capsys.readouterr()
     assert "matches all of these filters" in output.err
-    assert json.loads(output.out) == []
+    assert read_lines(output.out) == []
 
 
 def test_a_candidate_given_as_a_file_is_listed_and_not_ranked(run, stored, tmp_path, evaluation_of):
     with ResultStore.open(tmp_path / "results") as store:
         store.record(evaluation_of("correct", 9.0, run="file", model="kernel.py", prompt="-"), SOURCE)
-    assert {row["model"] for row in json.loads(run("leaderboard", "--json").stdout)} == {"model-a", "model-b"}
+    assert {row["model"] for row in read_lines(run("leaderboard", "--json").stdout)} == {"model-a", "model-b"}
     assert "kernel.py" in run("results").stdout
 
 

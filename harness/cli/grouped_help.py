@@ -1,0 +1,45 @@
+"""A command whose `--help` shows its options in groups, in plain text of 80 columns."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from typer.core import TyperArgument, TyperCommand
+
+SETTINGS_NOTE = "Most options can also be set by HARNESS_<OPTION> variables and in harness.toml."
+PLACEHOLDERS = {"path": "PATH", "int": "N", "int range": "N", "list[int]": "N", "float": "X", "float range": "X"}
+_TYPE = re.compile(r"<([a-z][a-z\[\] ]*)>")
+
+
+class GroupedCommand(TyperCommand):
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        parameters: list[Any] = self.get_params(ctx)
+        for parameter in parameters:
+            parameter.show_envvar = False  # SETTINGS_NOTE says it once
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                groups.setdefault(_name_group(parameter), []).append((_shorten(parameter, record[0]), record[1]))
+        for title, records in groups.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        if any(getattr(parameter, "envvar", None) for parameter in self.params):
+            formatter.write_paragraph()
+            formatter.write_text(SETTINGS_NOTE)
+
+
+def _name_group(parameter: Any) -> str:
+    if isinstance(parameter, TyperArgument):
+        return "Arguments"
+    return getattr(parameter, "rich_help_panel", None) or "Options"
+
+
+def _shorten(parameter: Any, usage: str) -> str:
+    """`--limit <int range>` as `--limit N`; an argument without its type."""
+    if isinstance(parameter, TyperArgument):
+        return _TYPE.sub("", usage).strip()
+    return _TYPE.sub(lambda match: PLACEHOLDERS.get(match[1], "TEXT"), usage)

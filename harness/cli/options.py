@@ -1,0 +1,208 @@
+"""Options that several commands share, each defined once, in the groups in which `--help` shows them.
+
+Each is also read from the variable HARNESS_<OPTION> and from `harness.toml`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from harness.cli.completion import complete_problem, complete_run, complete_suite
+from harness.domain import Baseline, Language, WorkloadName
+
+MODEL, EVALUATION, SANDBOX, PATHS = "Model", "Evaluation", "Sandbox and builds", "Paths"
+
+
+def in_group(group: str, *names: str, env: str | list[str], help: str, **more: Any) -> Any:
+    """A typer option of that group. `env` is the variable's name without HARNESS_, or the whole names of several."""
+    variables = f"HARNESS_{env}" if isinstance(env, str) else env
+    return typer.Option(*names, envvar=variables, show_envvar=False, help=help, rich_help_panel=group, **more)
+
+
+RunsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(help="Runs in generated/. [default: all of them]", metavar="RUN", autocompletion=complete_run),
+]
+SuiteOption = Annotated[
+    str,
+    typer.Option(
+        envvar="HARNESS_SUITE",
+        show_envvar=False,
+        help="Suite of problems: a folder in reference_models/, or a shipped suite.",
+        metavar="NAME",
+        autocompletion=complete_suite,
+    ),
+]
+ProblemOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        envvar="HARNESS_PROBLEM",
+        show_envvar=False,
+        help="Only this problem of the suite, or a reference file. Repeatable.",
+        metavar="NAME|FILE",
+        autocompletion=complete_problem,
+    ),
+]
+RunOption = Annotated[
+    str | None,
+    typer.Option(
+        envvar="HARNESS_RUN",
+        show_envvar=False,
+        help="Name of the run; an existing one is resumed. [default: the last unfinished run with these settings]",
+        metavar="NAME",
+    ),
+]
+JsonOption = Annotated[
+    bool,
+    typer.Option("--json", envvar="HARNESS_JSON", show_envvar=False, help="Print JSON on stdout, one record per line."),
+]
+
+ModelOption = Annotated[
+    str | None, in_group(MODEL, env="MODEL", help="Model name, as its endpoint knows it.", metavar="NAME")
+]
+BaseUrlOption = Annotated[
+    str | None,
+    in_group(
+        MODEL,
+        env=["HARNESS_BASE_URL", "OPENAI_BASE_URL"],
+        help="OpenAI-compatible endpoint, most end in /v1. [default: $OPENAI_BASE_URL]",
+        metavar="URL",
+    ),
+]
+ProviderOption = Annotated[
+    Literal["openai", "recorded"], in_group(MODEL, env="PROVIDER", help="Ask an endpoint, or replay a recording.")
+]
+RecordingOption = Annotated[
+    Path | None,
+    in_group(MODEL, env="RECORDING", help="Recording or run to replay. [default: recordings/demo]", metavar="DIR"),
+]
+SamplesOption = Annotated[int, in_group(MODEL, env="SAMPLES", min=1, help="Samples per problem.", metavar="N")]
+TemperatureOption = Annotated[
+    float | None,
+    in_group(MODEL, env="TEMPERATURE", min=0.0, help="Sampling temperature. [default: the endpoint's]", metavar="T"),
+]
+MaxTokensOption = Annotated[
+    int | None,
+    in_group(MODEL, env="MAX_TOKENS", min=1, help="Tokens per answer. [default: the endpoint's]", metavar="N"),
+]
+LanguageOption = Annotated[
+    Language, in_group(MODEL, env="LANGUAGE", help="What the kernels are written in; cpp is for the CPU.")
+]
+PromptOption = Annotated[
+    str, in_group(MODEL, env="PROMPT", help="Prompt: a name in prompts/, or a folder.", metavar="NAME|DIR")
+]
+GpuOption = Annotated[
+    str | None,
+    in_group(MODEL, env="GPU", help="GPU that the prompt describes. [default: this machine's]", metavar="NAME"),
+]
+ConcurrencyOption = Annotated[int, in_group(MODEL, env="CONCURRENCY", min=1, help="Concurrent requests.", metavar="N")]
+RequestTimeoutOption = Annotated[
+    float, in_group(MODEL, env="REQUEST_TIMEOUT", min=0.1, help="Limit for one answer.", metavar="SECONDS")
+]
+MaxWaitOption = Annotated[
+    float,
+    in_group(MODEL, env="MAX_WAIT", min=0.0, help="How long to retry a failing endpoint.", metavar="SECONDS"),
+]
+DryRunOption = Annotated[
+    bool, in_group(MODEL, "--dry-run", env="DRY_RUN", help="Print the prompts without sending them.")
+]
+
+DeviceOption = Annotated[
+    str,
+    in_group(
+        EVALUATION,
+        env="DEVICE",
+        help="auto, cpu, cuda:N or emulated. auto: the CPU for cpp, else a GPU, emulated if there is none.",
+        metavar="DEVICE",
+    ),
+]
+EmulatedGpuOption = Annotated[
+    str | None, in_group(EVALUATION, "--gpu", env="GPU", help="GPU to emulate. [default: A100]", metavar="NAME")
+]
+CheckOption = Annotated[
+    bool | None,
+    in_group(
+        EVALUATION,
+        "--check/--no-check",
+        env="CHECK",
+        help="Check kernels for races, out-of-bounds accesses and barrier misuse. [default: if emulated]",
+    ),
+]
+WorkloadOption = Annotated[
+    WorkloadName | None,
+    in_group(EVALUATION, env="WORKLOAD", help="Sizes; full is scored. [default: full; if emulated, small or reduced]"),
+]
+BaselineOption = Annotated[Baseline, in_group(EVALUATION, env="BASELINE", help="What the candidate is timed against.")]
+AgainOption = Annotated[bool, in_group(EVALUATION, "--again", env="AGAIN", help="Re-evaluate finished candidates.")]
+TimeOption = Annotated[
+    bool, in_group(EVALUATION, "--time/--no-time", env="TIME", help="Measure time, or stop after correctness.")
+]
+AllowLoadOption = Annotated[
+    bool, in_group(EVALUATION, "--allow-load", env="ALLOW_LOAD", help="Allow timing on a busy machine.")
+]
+CallTimeoutOption = Annotated[
+    float, in_group(EVALUATION, env="CALL_TIMEOUT", min=0.1, help="Limit for one call.", metavar="SECONDS")
+]
+LoadTimeoutOption = Annotated[
+    float,
+    in_group(
+        EVALUATION,
+        env="LOAD_TIMEOUT",
+        min=0.1,
+        help="Limit for importing and for constructing a candidate, without its builds.",
+        metavar="SECONDS",
+    ),
+]
+ReferenceTimeoutOption = Annotated[
+    float,
+    in_group(
+        EVALUATION,
+        env="REFERENCE_TIMEOUT",
+        min=0.1,
+        help="Limit for each step of a reference: import, construction, inputs, call.",
+        metavar="SECONDS",
+    ),
+]
+
+BuildTimeoutOption = Annotated[
+    float, in_group(SANDBOX, env="BUILD_TIMEOUT", min=1.0, help="Limit for one build.", metavar="SECONDS")
+]
+ArchOption = Annotated[
+    str | None,
+    in_group(SANDBOX, env="ARCH", help="CUDA architecture. [default: the GPU's, or 9.0]", metavar="X.Y"),
+]
+JobsOption = Annotated[
+    int | None, in_group(SANDBOX, env="JOBS", min=1, help="Builds at a time. [default: one per core]", metavar="N")
+]
+ConfinementOption = Annotated[
+    Literal["auto", "none"],
+    in_group(SANDBOX, env="CONFINEMENT", help="none disables the sandbox; only for trusted code."),
+]
+CacheSizeOption = Annotated[
+    str | None,
+    in_group(
+        SANDBOX, "--cache-size", env="CACHE_SIZE", help="Limit of the build cache. [default: 20G]", metavar="SIZE"
+    ),
+]
+
+ResultsDirOption = Annotated[Path, in_group(PATHS, env="RESULTS_DIR", help="Folder of results.", metavar="DIR")]
+GeneratedDirOption = Annotated[Path, in_group(PATHS, env="GENERATED_DIR", help="Folder of runs.", metavar="DIR")]
+ProblemsDirOption = Annotated[
+    Path | None,
+    in_group(
+        PATHS,
+        env="PROBLEMS_DIR",
+        help="Folder of suites, searched before the shipped ones. [default: reference_models]",
+        metavar="DIR",
+    ),
+]
+PromptsDirOption = Annotated[
+    Path | None, in_group(PATHS, env="PROMPTS_DIR", help="Folder of prompts. [default: prompts]", metavar="DIR")
+]
+CacheDirOption = Annotated[
+    Path | None,
+    in_group(PATHS, env="CACHE_DIR", help="Build cache. [default: ~/.cache/harness/builds]", metavar="DIR"),
+]
