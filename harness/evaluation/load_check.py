@@ -14,7 +14,7 @@ from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.memory_limits import limit_worker
 from harness.sandbox.model_session import ModelSession, TimeLimits
 from harness.sandbox.opening import open_session
-from harness.sandbox.outputs import FlatOutputs
+from harness.sandbox.tensors.outputs import FlatOutputs
 
 CANDIDATE_ENTRY = "ModelNew"
 

@@ -26,8 +26,8 @@ from harness.evaluation.correctness.truth import (
     write_state,
 )
 from harness.problems.loading import LoadedProblem
-from harness.sandbox.outputs import FlatOutputs, find_difference
 from harness.sandbox.seeding import have_advanced, keep_seed, read_generators, seed_call
+from harness.sandbox.tensors.outputs import FlatOutputs, find_difference
 
 # What a candidate that saves on precision would compute in.
 COARSER = {

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from harness.protocol import Region, TensorSpec, flatten_value, place_contiguous
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, align, place_strided
-from harness.sandbox.outputs import FlatOutputs
+from harness.sandbox.tensors.outputs import FlatOutputs
 from harness.sandbox.worker_client import Called, describe
 
 OUTPUT_PLACES = 4096  # 256 bytes apart

@@ -24,7 +24,7 @@ from harness.sandbox.arena_layout import OUTPUT_PLACES, Footprint, outline
 from harness.sandbox.devices import JudgeDevice, SharedArena
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.memory_probe import Past, Place, Sight, choose_places, judge_sight, remember
-from harness.sandbox.outputs import FlatOutputs, has_same_bits
+from harness.sandbox.tensors.outputs import FlatOutputs, has_same_bits
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient, describe
 from harness.sandbox.worker_process import Stopped
 

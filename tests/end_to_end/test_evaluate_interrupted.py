@@ -142,7 +142,9 @@ def test_two_commands_at_once_on_one_run_evaluate_each_candidate_once(tmp_path, 
         assert process.returncode == 0, stderr
     assert count_verdicts(tmp_path / "results") == {(number, "correct"): 1 for number in range(12)}
     told = [int(line.split()[0]) for (out, _), _ in finished for line in out.splitlines() if "another process" in line]
-    before = [int(line.split()[0]) for (out, _), _ in finished for line in out.splitlines() if "already evaluated" in line]
+    before = [
+        int(line.split()[0]) for (out, _), _ in finished for line in out.splitlines() if "already evaluated" in line
+    ]
     assert sum(told) + sum(before) == 12, "each process tells of what the other one did"
 
 

@@ -14,7 +14,7 @@ from harness.domain import Finding, Outcome
 from harness.protocol import count_kept_calls, flatten_value
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.model_session import ModelSession, Run
-from harness.sandbox.outputs import has_same_bits
+from harness.sandbox.tensors.outputs import has_same_bits
 
 
 class AliasCheck:

@@ -18,7 +18,7 @@ from harness.protocol import KEPT_CALLS, TensorSpec
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.memory_probe import shares_memory_within
 from harness.sandbox.model_session import ModelSession, Run, Weights
-from harness.sandbox.outputs import Difference, FlatOutputs, find_difference
+from harness.sandbox.tensors.outputs import Difference, FlatOutputs, find_difference
 from harness.sandbox.worker_client import describe
 
 AS_GIVEN_TRIALS = 3

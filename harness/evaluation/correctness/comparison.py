@@ -36,7 +36,7 @@ from torch import Tensor
 
 from harness.domain import Outcome, Tolerance, Trial
 from harness.evaluation.correctness.truth import Truth, TruthLeaf
-from harness.sandbox.outputs import FlatOutputs, cut_slices
+from harness.sandbox.tensors.outputs import FlatOutputs, cut_slices
 
 BLOCK = 1024
 # Elements taken to float64 at a time. On a CPU so few that torch gives each operation to one thread: they stay in the

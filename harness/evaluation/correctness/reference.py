@@ -35,8 +35,8 @@ from harness.problems.loading import LoadedProblem
 from harness.protocol import flatten_value
 from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint
 from harness.sandbox.devices import JudgeDevice
-from harness.sandbox.outputs import Difference, FlatOutputs, has_same_bits
 from harness.sandbox.seeding import have_advanced, read_generators, seed_call
+from harness.sandbox.tensors.outputs import Difference, FlatOutputs, has_same_bits
 
 ENTRY = "Model"
 SMALL_BYTES = 64 << 20

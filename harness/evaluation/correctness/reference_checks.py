@@ -18,7 +18,7 @@ from harness.evaluation.correctness.truth import Truth, trust_outputs
 from harness.problems.loading import LoadedProblem
 from harness.protocol import flatten_value
 from harness.sandbox.memory_limits import USABLE_SHARE, count_free_bytes, is_out_of_memory, limit_memory
-from harness.sandbox.outputs import SLICE_ELEMENTS, Difference, FlatOutputs, cut_slices, find_difference
+from harness.sandbox.tensors.outputs import SLICE_ELEMENTS, Difference, FlatOutputs, cut_slices, find_difference
 
 IN_INIT = "make them in __init__, so that candidates can be given the same ones"
 

@@ -32,7 +32,7 @@ from harness.problems.discovery import DISTRIBUTION_NAMES
 from harness.protocol import flatten_value
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.model_session import ModelSession, Run, Weights
-from harness.sandbox.outputs import FlatOutputs, find_difference
+from harness.sandbox.tensors.outputs import FlatOutputs, find_difference
 
 BUDGET_S = 0.8  # for all probes of a candidate, or
 BUDGET_SHARE = 0.25  # of the seconds that its correctness took, where that is more

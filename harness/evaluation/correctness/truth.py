@@ -21,8 +21,8 @@ from harness.problems.loading import LoadedProblem
 from harness.problems.time_limit import limit_reference
 from harness.protocol import flatten_value
 from harness.sandbox.memory_limits import count_free_bytes, limit_memory
-from harness.sandbox.outputs import FlatOutputs, has_same_bits
 from harness.sandbox.seeding import keep_seed, read_seed, seeded_call
+from harness.sandbox.tensors.outputs import FlatOutputs, has_same_bits
 
 # Inputs, weights and outputs are counted; what a module holds in between is not known, and assumed to be as much again.
 INTERMEDIATES = 2.0

@@ -22,7 +22,7 @@ from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
 from harness.sandbox.failure import CandidateFailure, protocol_failure
 from harness.sandbox.model_session import ModelSession
-from harness.sandbox.outputs import FlatOutputs, are_far_apart
+from harness.sandbox.tensors.outputs import FlatOutputs, are_far_apart
 from harness.sandbox.worker_client import Mode
 
 OpenInMode = Callable[[Mode], AbstractContextManager[ModelSession]]

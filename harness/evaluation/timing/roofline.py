@@ -25,7 +25,7 @@ from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import float32_precision, run_reference, trust_outputs, write_state
 from harness.evaluation.timing.device_peaks import Ceilings, CeilingStore
 from harness.protocol import flatten_value
-from harness.sandbox.outputs import FlatOutputs, are_far_apart
+from harness.sandbox.tensors.outputs import FlatOutputs, are_far_apart
 
 MARGIN = 0.7  # of the time that moving the data takes: reads overlap with writes, and a flush may leave something
 REFINING_S = 10.0  # for calls of the reference when somebody is about to be accused

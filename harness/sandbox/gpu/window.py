@@ -27,7 +27,7 @@ from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.gpu.snapshot import Snapshot, take_snapshot, view_outputs
 from harness.sandbox.gpu.worker_memory import Stretch, WorkerMemory
 from harness.sandbox.model_session import POISON, ModelSession, Run, TimeLimits, WindowTimes
-from harness.sandbox.outputs import FlatOutputs
+from harness.sandbox.tensors.outputs import FlatOutputs
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient
 
 MAX_HELD = KEPT_BYTES // LARGE_OUTPUT_BYTES

@@ -11,7 +11,7 @@ import torch
 
 from harness.evaluation.timing.paired import PairedTimer, TimingPlan
 from harness.sandbox.model_session import Run
-from harness.sandbox.outputs import FlatOutputs
+from harness.sandbox.tensors.outputs import FlatOutputs
 from harness.sandbox.worker_client import Called
 
 PAIRS = 6
