@@ -243,7 +243,7 @@ class Bench:
 
         self._walls = confinement if not isinstance(confinement, str) else probe_confinement(confinement)
         self._limits = {"call_s": call_s, "start_s": load_s, "construct_s": load_s}
-        self._device = JudgeDevice(device)
+        self._device = device if isinstance(device, JudgeDevice) else JudgeDevice(device)
         self._ceilings = CeilingStore(find_machine_folder(cache))
         self._noise = NoiseFloors(find_machine_folder(cache))
         self.forkserver = Forkserver(self._walls)
@@ -287,6 +287,10 @@ class Bench:
     @property
     def device(self):
         return self._device
+
+    def use(self, device):
+        """Judges on that device from now on."""
+        self._device = device
 
     @contextmanager
     def open_session(self, source, problem=TINY_PROBLEM, **worker_limits):

@@ -14,6 +14,10 @@ class ProblemError(HarnessError):
     """A problem file cannot be read, does not import, lacks a function, or is not fit to be scored."""
 
 
+class ProblemTooLarge(ProblemError):
+    """A problem needs more memory than there is."""
+
+
 class ReferenceTimeout(ProblemError):
     """Code of a problem file ran longer than it may."""
 

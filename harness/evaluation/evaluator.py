@@ -9,10 +9,8 @@ from __future__ import annotations
 import secrets
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-
-import torch
 
 from harness.builder import Builder
 from harness.domain import (
@@ -26,10 +24,13 @@ from harness.domain import (
     HarnessError,
     Outcome,
     Problem,
+    ProblemTooLarge,
     Subject,
     Timing,
     WorkloadName,
 )
+from harness.evaluation.allocation_failure import MemoryCharge, forget_frames
+from harness.evaluation.correctness.calls import Exercises
 from harness.evaluation.correctness.checks import check_correctness
 from harness.evaluation.correctness.reference import ENTRY, Reference, prepare_reference, usable_threads
 from harness.evaluation.correctness.robustness import probe_candidate
@@ -40,6 +41,7 @@ from harness.evaluation.integrity.attribution import WorkResult, attribute_work,
 from harness.evaluation.integrity.static_checks import find_syntax_error, screen_source
 from harness.evaluation.load_check import CANDIDATE_ENTRY, load_only
 from harness.evaluation.record import Case
+from harness.evaluation.timing.apart import ApartTimer
 from harness.evaluation.timing.clocks import TimingResult
 from harness.evaluation.timing.device_peaks import CeilingStore
 from harness.evaluation.timing.noise_floor import NoiseFloors, NoiseKey
@@ -59,7 +61,8 @@ from harness.sandbox.build_requests import AnswerBuild
 from harness.sandbox.devices import JudgeDevice
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Forkserver
-from harness.sandbox.memory_limits import limit_worker
+from harness.sandbox.memory_limits import is_out_of_memory, limit_worker
+from harness.sandbox.memory_plan import plan_in_full
 from harness.sandbox.model_session import ModelSession, TimeLimits
 from harness.sandbox.opening import open_session
 from harness.sandbox.worker_client import Mode
@@ -129,7 +132,8 @@ class Judge:
         case = Case(seed=secrets.randbits(62) if seed is None else seed)
         case, outcome, message = self._decide(case, problem, subject, candidate)
         if self._ask_compiler(case):
-            case, outcome, message = self._decide(Case(seed=case.seed), problem, subject, candidate)
+            again = Case(seed=case.seed, smallest=case.smallest)
+            case, outcome, message = self._decide(again, problem, subject, candidate)
         case.findings += self._forkserver.find_weakness()
         level = self._forkserver.level
         return case.conclude(
@@ -145,30 +149,50 @@ class Judge:
         self, case: Case, problem: Problem, subject: Subject, candidate: Candidate | None
     ) -> tuple[Case, Outcome, str]:
         """Outcome and message; what else was found is noted in the case, which is another one where the candidate was
-        judged a second time."""
-        try:
-            try:
-                self._judge(case, problem, subject, candidate)
-            except CandidateFailure as failure:
-                if not _may_be_chance(failure):
-                    raise
-                case = Case(seed=secrets.randbits(62), findings=[_note_repetition(failure)])
-                self._judge(case, problem, subject, candidate)  # which waits first until the device is idle
-            outcome, message = Outcome.CORRECT, ""
-        except CandidateFailure as failure:
-            case.findings += failure.findings
-            outcome, message = failure.outcome, failure.message
-        except BuildToolError as error:
-            outcome, message = Outcome.NOT_RUN, str(error)
-        except torch.OutOfMemoryError as error:
-            outcome, message = Outcome.HARNESS_ERROR, f"the judge ran out of device memory: {error}"
-        except HarnessError as error:
-            outcome, message = Outcome.HARNESS_ERROR, str(error)
-        except Exception as error:  # noqa: BLE001 - a fault of ours must not end the evaluations after this one
-            outcome, message = Outcome.HARNESS_ERROR, f"unexpected {type(error).__name__}: {error}"
-            evidence = "".join(traceback.format_exception(error))[-8000:]
-            case.findings.append(Finding(check="harness", severity="fatal", message=message, evidence=evidence))
+        judged a second time: for a suspicion that may be chance, or with less memory."""
+        outcome, message = self._attempt(case, problem, subject, candidate)
+        if outcome is Outcome.SUSPECT and _may_be_chance(case):
+            note = Finding(check="repeated", severity="note", message=f"judged a second time: {message[:300]}")
+            case = Case(seed=secrets.randbits(62), findings=[note])
+            # which waits first until the device is idle
+            outcome, message = self._attempt(case, problem, subject, candidate)
+        if case.is_short and not case.smallest and self._device is not None:
+            case = case.repeat_smaller(message)
+            outcome, message = self._attempt(case, problem, subject, candidate)
         return case, outcome, message
+
+    def _attempt(
+        self, case: Case, problem: Problem, subject: Subject, candidate: Candidate | None
+    ) -> tuple[Outcome, str]:
+        """Outcome and message of one evaluation, after which the evaluator holds nothing of it on the device."""
+        try:
+            self._judge(case, problem, subject, candidate)
+            return Outcome.CORRECT, ""
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not end the evaluations after this one
+            outcome, message = self._explain(case, error)
+            forget_frames(error)
+        finally:
+            if self._device is not None:
+                self._device.release_memory()
+        return outcome, message
+
+    def _explain(self, case: Case, error: Exception) -> tuple[Outcome, str]:
+        """What an evaluation ends with that was ended by this."""
+        if isinstance(error, CandidateFailure):
+            case.findings += error.findings
+            case.is_short = error.outcome is Outcome.OUT_OF_MEMORY
+            return error.outcome, error.message
+        case.is_short = is_out_of_memory(error)
+        if isinstance(error, ProblemTooLarge | BuildToolError):
+            return Outcome.NOT_RUN, str(error)
+        if case.is_short:
+            return Outcome.NOT_RUN, f"the evaluator ran out of device memory ({case.memory}): {error}"
+        if isinstance(error, HarnessError):
+            return Outcome.HARNESS_ERROR, str(error)
+        message = f"unexpected {type(error).__name__}: {error}"
+        evidence = "".join(traceback.format_exception(error))[-8000:]
+        case.findings.append(Finding(check="harness", severity="fatal", message=message, evidence=evidence))
+        return Outcome.HARNESS_ERROR, message
 
     def _ask_compiler(self, case: Case) -> bool:
         """What nvcc says of what was emulated, once all else is known. Whether it is something else: then the
@@ -277,20 +301,30 @@ class Judge:
         if self._times(device):
             with case.phase("ceilings"):
                 self._ceilings.find(device)  # while nothing of the candidate runs
-        with self._open_candidate(case, loaded, device, candidate) as (session, reference, seeds):
+        with self._open_candidate(case, loaded, device, candidate) as (session, exercises, seeds):
+            reference = exercises.reference
             with explained_by_kernels(session, case.findings) if device.is_emulated else nullcontext():
-                self._check(case, session, reference, seeds)
-            if not device.is_cuda:
+                self._check(case, session, exercises)
+            if not device.is_cuda and reference.plan.baseline_beside:
                 self._finish_beside(session, case, subject, candidate, reference=reference, seeds=seeds)
                 return
             with case.phase("probes"):
                 self._probe(case, session, reference, seeds)
+        self._finish_apart(case, subject, candidate, reference=reference, seeds=seeds)
+
+    def _finish_apart(
+        self, case: Case, subject: Subject, candidate: Candidate, *, reference: Reference, seeds: Iterator[int]
+    ) -> None:
+        """What follows correctness, in fresh workers: on a GPU, and where two do not fit."""
         if self._settings.attribute_work:
             with case.phase("work"):
                 self._attribute(case, candidate, reference, next(seeds))
-        if self._times(device):
+        if case.work is not None and not reference.device.is_cuda:
+            with case.phase("work"), self._open_again(candidate, reference) as session:
+                self._confirm_own_code(case, session, reference, seeds)
+        if self._times(reference.device):
             with case.phase("timing"):
-                result = self._time_in_windows(candidate, reference, subject.baseline, seeds)
+                result = self._time_in_fresh_workers(candidate, reference, subject.baseline, seeds)
             with case.phase("plausibility"):
                 self._take_down(case, result, reference, next(seeds))
 
@@ -346,28 +380,33 @@ class Judge:
     @contextmanager
     def _open_candidate(
         self, case: Case, loaded: LoadedProblem, device: JudgeDevice, candidate: Candidate
-    ) -> Iterator[tuple[ModelSession, Reference, Iterator[int]]]:
-        """The candidate in a worker, beside the judge's own reference."""
+    ) -> Iterator[tuple[ModelSession, Exercises, Iterator[int]]]:
+        """The candidate in a worker, beside the judge's own reference and what it is tried with."""
         seeds = case.draw_seeds()
         with case.phase("reference"):
-            reference = prepare_reference(loaded, device, next(seeds), next(seeds))
+            reference = prepare_reference(loaded, device, next(seeds), next(seeds), smallest=case.smallest)
+            case.note_memory(reference.plan, plan_in_full(reference.need), device.measure_room())
+            exercises = Exercises(reference, seeds)
+            if reference.computes_on is not None:
+                exercises.make_ahead()
         case.findings += _note_variation(reference)
         case.calls = _describe_calls(reference)
         try:
             limits = self._limits_for(candidate)
             builds = self._answer_builds(case, candidate)
             with self._open(candidate.source, CANDIDATE_ENTRY, reference, builds, limits=limits) as session:
-                yield session, reference, seeds
+                yield session, exercises, seeds
         except CandidateFailure as failure:
             raise case.blame_build(failure) from failure
         case.check_builds()
 
-    def _check(self, case: Case, session: ModelSession, reference: Reference, seeds: Iterator[int]) -> None:
+    def _check(self, case: Case, session: ModelSession, exercises: Exercises) -> None:
+        reference = exercises.reference
         with case.phase("load"):
             _construct(session, reference)
             weights = session.match_weights(reference.state)
         with case.phase("correctness"):
-            result = check_correctness(session, reference, seeds, weights)
+            result = check_correctness(session, exercises, weights)
         case.correctness = result.correctness
         case.findings += result.findings
         if result.outcome is not None:
@@ -402,7 +441,7 @@ class Judge:
 
     def _probe(self, case: Case, session: ModelSession, reference: Reference, seeds: Iterator[int]) -> None:
         """What is only worth a warning comes last: the candidate may break on it."""
-        if case.correctness is not None:
+        if case.correctness is not None and reference.plan.probes:
             spent_s = case.phases_s.get("correctness", 0.0)
             case.findings += probe_candidate(session, reference, seeds, case.correctness.weights, spent_s)
 
@@ -419,29 +458,37 @@ class Judge:
             )
             return timer.measure(baseline, seeds, floor)
 
-    def _time_in_windows(
+    def _time_in_fresh_workers(
         self, candidate: Candidate, reference: Reference, baseline: str, seeds: Iterator[int]
     ) -> TimingResult:
-        """On a GPU, in a fresh worker of the candidate's."""
+        def open_baseline() -> AbstractContextManager[ModelSession]:
+            return self._open_baseline(reference, baseline)
+
+        def open_candidate() -> AbstractContextManager[ModelSession]:
+            return self._open_again(candidate, reference)
+
+        plan = self._settings.plan
+        if not reference.plan.baseline_beside:
+            apart = ApartTimer(reference=reference, plan=plan, seed=next(seeds))
+            return apart.measure(baseline, open_baseline, open_candidate, seeds)
         floor = 0.0
         if self._settings.measure_noise:
             floor = self._noise.find(
                 self._name_noise(reference, baseline), lambda: self._time_itself_in_windows(reference, baseline, seeds)
             )
+        timer = WindowTimer(reference=reference, plan=plan, seed=next(seeds))
+        return timer.measure(baseline, open_baseline, open_candidate, seeds, floor)
 
-        @contextmanager
-        def open_candidate() -> Iterator[ModelSession]:
-            limits = self._limits_for(candidate)
-            with self._open(
-                candidate.source, CANDIDATE_ENTRY, reference, self._builder.build, limits=limits
-            ) as session:
-                _construct(session, reference)
-                session.match_weights(reference.state)
-                session.hold_state(reference.changing)
-                yield session
-
-        timer = WindowTimer(reference=reference, plan=self._settings.plan, seed=next(seeds))
-        return timer.measure(baseline, lambda: self._open_baseline(reference, baseline), open_candidate, seeds, floor)
+    @contextmanager
+    def _open_again(self, candidate: Candidate, reference: Reference) -> Iterator[ModelSession]:
+        """The candidate, constructed in a fresh worker."""
+        limits, build = self._limits_for(candidate), self._builder.build
+        opened = self._open(candidate.source, CANDIDATE_ENTRY, reference, build, limits=limits, is_timed=True)
+        with opened as session:
+            _construct(session, reference)
+            session.match_weights(reference.state)
+            session.hold_state(reference.changing)
+            yield session
 
     def _time_itself_in_windows(self, reference: Reference, baseline: str, seeds: Iterator[int]) -> Timing:
         timer = WindowTimer(reference=reference, plan=self._settings.plan, seed=next(seeds))
@@ -475,7 +522,7 @@ class Judge:
 
     @contextmanager
     def _open_baseline(self, reference: Reference, baseline: str) -> Iterator[ModelSession]:
-        with self._open(workload_source(reference.loaded), ENTRY, reference, None) as opponent:
+        with self._open(workload_source(reference.loaded), ENTRY, reference, None, is_timed=True) as opponent:
             _construct(opponent, reference, compiled=baseline == "compile")
             opponent.match_weights(reference.state)
             opponent.hold_state(reference.changing)
@@ -491,20 +538,31 @@ class Judge:
         mode: Mode = "plain",
         *,
         limits: TimeLimits | None = None,
+        is_timed: bool = False,
     ) -> Iterator[ModelSession]:
-        with open_session(
-            forkserver=self._forkserver,
-            device=reference.device,
-            footprint=reference.footprint,
-            source=source,
-            entry=entry,
-            answer_build=answer_build,
-            worker_limits=limit_worker(reference.device.torch_device, reference.footprint.arena_bytes),
-            limits=limits or self._settings.limits,
-            threads=usable_threads(),
-            allow_tf32=reference.loaded.problem.allow_tf32,
-            mode=mode,
-        ) as session:
+        """A worker with that program. Outputs of calls that `is_timed` stay on the device where two workers fit."""
+        device, footprint = reference.device, reference.footprint
+        planned_bytes = reference.need.count_worker_bytes(footprint.kept_calls) - footprint.arena_bytes
+        device.release_cache()
+        charge = MemoryCharge(device, planned_bytes, footprint.arena_bytes)
+        is_ours = answer_build is None  # then what fails is no candidate's
+        with (
+            open_session(
+                forkserver=self._forkserver,
+                device=device,
+                footprint=footprint,
+                source=source,
+                entry=entry,
+                answer_build=answer_build,
+                worker_limits=limit_worker(device.torch_device, footprint.arena_bytes),
+                limits=limits or self._settings.limits,
+                threads=usable_threads(),
+                allow_tf32=reference.loaded.problem.allow_tf32,
+                mode=mode,
+                keeps_on_host=reference.computes_on is not None and not (is_timed and reference.plan.baseline_beside),
+            ) as session,
+            nullcontext() if is_ours else charge.charging(),
+        ):
             yield session
 
     def _limits_for(self, candidate: Candidate) -> TimeLimits:
@@ -550,13 +608,9 @@ class Judge:
         return BuildResult(key=self._builder.key(request), status="refused", extension=None, log=log, duration_s=0.0)
 
 
-def _may_be_chance(failure: CandidateFailure) -> bool:
+def _may_be_chance(case: Case) -> bool:
     """Whether a suspicion follows from how busy the machine was: then it is confirmed in fresh workers."""
-    return failure.outcome is Outcome.SUSPECT and any(finding.check in REPEATED_CHECKS for finding in failure.findings)
-
-
-def _note_repetition(failure: CandidateFailure) -> Finding:
-    return Finding(check="repeated", severity="note", message=f"judged a second time: {failure.message[:300]}")
+    return any(finding.check in REPEATED_CHECKS for finding in case.findings if finding.severity == "fatal")
 
 
 def _note_variation(reference: Reference) -> tuple[Finding, ...]:

@@ -20,12 +20,12 @@ from harness.evaluation.correctness.truth import (
     Truth,
     compute_truth,
     float32_precision,
-    map_tensors,
     run_and_compare_state,
     run_reference,
     write_state,
 )
 from harness.problems.loading import LoadedProblem
+from harness.problems.tensor_trees import map_tensors
 from harness.sandbox.seeding import have_advanced, keep_seed, read_generators, seed_call
 from harness.sandbox.tensors.outputs import FlatOutputs, find_difference
 

@@ -26,6 +26,7 @@ from harness.domain import (
     Work,
 )
 from harness.sandbox.failure import CandidateFailure
+from harness.sandbox.memory_plan import MemoryPlan, Room
 
 MAX_MESSAGE_CHARACTERS = 2000
 
@@ -48,6 +49,9 @@ class Case:
     phases_s: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     sizes: str = ""  # that the problem was cut to
     calls: tuple[tuple[str, str], ...] = ()  # mode and seeds, where they are not the usual ones
+    smallest: bool = False  # judged with as little memory as possible, after an allocation failed
+    is_short: bool = False  # of memory: an allocation failed
+    memory: str = "nothing was planned yet"
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -63,6 +67,23 @@ class Case:
         source = random.Random(self.seed)
         while True:
             yield source.getrandbits(62)
+
+    def note_memory(self, plan: MemoryPlan, full: MemoryPlan, room: Room) -> None:
+        """Notes what was planned, and in one line what is less than with plenty of memory."""
+        planned, free = plan.device_bytes >> 20, room.device_bytes >> 20
+        self.memory = f"{planned} MiB were planned, {free} MiB free"
+        reductions = plan.describe_reductions(full)
+        if reductions:
+            message = f"everything takes {full.device_bytes >> 20} MiB, {self.memory}; reduced: {'; '.join(reductions)}"
+            self.findings.append(Finding(check="memory_plan", severity="note", message=message))
+
+    def repeat_smaller(self, message: str) -> Case:
+        """The same evaluation, to be made once more with the smallest footprint."""
+        note = f"evaluated again with the smallest footprint, for an allocation failed: {message[:300]}"
+        return Case(
+            seed=self.seed, began_s=self.began_s, started_at=self.started_at, smallest=True, phases_s=self.phases_s,
+            findings=[Finding(check="memory", severity="note", message=note)],
+        )  # fmt: skip
 
     def take_over(self, other: Case) -> None:
         """Makes the verdict of another case of the same candidate its own. What was built and spent stays noted."""

@@ -72,10 +72,12 @@ class Task:
 class LocalSettings:
     """`device` "auto", "cpu", "emulated" or "cuda:N"; `jobs` builds at a time; `architecture` as in
     TORCH_CUDA_ARCH_LIST. `gpu` names what is emulated (None: the usual); `check_kernels` None: where emulated.
+    `memory_bytes` is how much of the device's memory evaluations may plan with (None: all that is free).
     `reference_timeout_s` is for each step of a problem file, and holds in the whole process."""
 
     device: str = "auto"
     gpu: str | None = None
+    memory_bytes: int | None = None
     check_kernels: bool | None = None
     architecture: str | None = None
     jobs: int | None = None
@@ -217,7 +219,8 @@ class LocalExecutor:
     def _judge(self, language: Language) -> tuple[Judge, JudgeDevice | None]:
         if language not in self._judges:
             keep_freed_memory()
-            device = open_device(self._settings.device, language, self._settings.gpu)
+            settings = self._settings
+            device = open_device(settings.device, language, settings.gpu, memory_bytes=settings.memory_bytes)
             self._judges[language] = (self._make_judge(device, language), device)
         return self._judges[language]
 

@@ -25,6 +25,7 @@ MAX_ELEMENTS = 1 << 50
 # How many calls' outputs a worker keeps, so that the judge can see whether later calls change them. What is so large is
 # given back to the system whenever it is freed, so that keeping more of it changes no time.
 KEPT_CALLS, LARGE_OUTPUT_BYTES, KEPT_BYTES = 8, 32 << 20, 1 << 30
+MOST_KEPT = KEPT_BYTES // LARGE_OUTPUT_BYTES
 
 Tree = dict[str, Any]
 
@@ -102,9 +103,9 @@ def place_strided(specs: Sequence[TensorSpec], start: int = 0) -> tuple[tuple[Te
     return tuple(placed), offset
 
 
-def count_kept_calls(output_bytes: int) -> int:
-    """How many calls' outputs of that size are kept, the last one included; two at least."""
-    return max(KEPT_CALLS if output_bytes < LARGE_OUTPUT_BYTES else KEPT_BYTES // output_bytes, 2)
+def count_kept_calls(output_bytes: int, most: int = MOST_KEPT) -> int:
+    """How many calls' outputs of that size are kept, the last one included; two at least, unless `most` is one."""
+    return min(max(KEPT_CALLS if output_bytes < LARGE_OUTPUT_BYTES else KEPT_BYTES // output_bytes, 2), most)
 
 
 def row_major_stride(shape: Sequence[int]) -> tuple[int, ...]:

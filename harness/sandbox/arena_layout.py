@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from harness.protocol import Region, TensorSpec, flatten_value, place_contiguous
-from harness.protocol.tensor_layout import ALIGNMENT_BYTES, align, place_strided
+from harness.protocol import ITEM_BYTES, Region, TensorSpec, count_kept_calls, flatten_value, place_contiguous
+from harness.protocol.tensor_layout import ALIGNMENT_BYTES, MOST_KEPT, align, place_strided
 from harness.sandbox.tensors.outputs import FlatOutputs
 from harness.sandbox.worker_client import Called, describe
 
@@ -27,6 +28,13 @@ class Footprint:
     output_specs: tuple[TensorSpec, ...]
     output: Region
     arena_bytes: int
+    most_kept: int = MOST_KEPT  # calls whose outputs the worker keeps, where these are not too large for it
+
+    @property
+    def kept_calls(self) -> int:
+        """Of how many calls the worker keeps the outputs, the last one included."""
+        sizes = (prod(spec.shape) * ITEM_BYTES[spec.dtype] for spec in self.output_specs)
+        return count_kept_calls(sum(sizes), self.most_kept)
 
     @classmethod
     def measure(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import mmap
 import os
 import re
@@ -18,12 +19,15 @@ from harness.domain import EMULATED, DeviceError, Language
 from harness.emulator import Target, find_target
 from harness.hardware.memory import available_memory_bytes
 from harness.protocol import TensorSpec, device_memory, storage_bytes
+from harness.sandbox.memory_limits import count_free_bytes
+from harness.sandbox.memory_plan import Room
 
 MINIMUM_CACHE_BYTES = 32 << 20
 BUSY_US = 1000.0  # a tiny operation takes as long only where another process takes its turns on the GPU
 CORES_TO_SPARE = 4
 QUIET_PROBES = 2  # in a row
 STAGING_BYTES = 4 << 20  # outputs as small are copied without a multiprocessor, see `copy_to_host`
+CONTEXT_BYTES, SLICE_BYTES = 1 << 30, 1 << 30
 KERNEL_SHARE = 0.8  # of the time of a call: what takes longer is stopped by the emulator, which can name the kernel
 
 
@@ -105,13 +109,16 @@ class JudgeDevice:
     """One device: where inputs are made, the truth computed and the cache flushed. `name` is "cpu", "cuda:N", or
     "emulated": the CPU, where candidates see the GPU that is the `target`."""
 
-    def __init__(self, name: str, gpu: str | None = None) -> None:
-        """`gpu` names what is emulated (None: the usual). Raises DeviceError for one that cannot be."""
+    def __init__(self, name: str, gpu: str | None = None, *, memory_bytes: int | None = None) -> None:
+        """`gpu` names what is emulated (None: the usual). `memory_bytes` is how much of the device's memory evaluations
+        may plan with (None: all that is free). Raises DeviceError for a GPU that cannot be emulated."""
         self.name = name
+        self._memory_bytes = memory_bytes
         self.target = _find_target(gpu) if name == EMULATED else None
         self.torch_device = torch.device("cpu" if name == EMULATED else name)
         self._cores = os.sched_getaffinity(0)
         self._flush_buffer: torch.Tensor | None = None
+        self._allocated_bytes = 0
 
     @property
     def is_cuda(self) -> bool:
@@ -147,6 +154,59 @@ class JudgeDevice:
             return None
         settings = {"order": "ascending", "seed": 0, "threads": threads, "time_limit_s": KERNEL_SHARE * call_s}
         return {"target": _describe_properties(self.target), "settings": settings}
+
+    def measure_room(self) -> Room:
+        """What an evaluation may plan with now."""
+        free_bytes, host_bytes = count_free_bytes(self.torch_device), available_memory_bytes()
+        if self._memory_bytes is not None:
+            free_bytes = min(free_bytes, self._memory_bytes)
+        is_shared = not self.is_cuda and self._memory_bytes is None
+        return Room(device_bytes=free_bytes, host_bytes=host_bytes, is_shared=is_shared)
+
+    @property
+    def context_bytes(self) -> int:
+        """What another process takes of the device before it allocates anything: an estimate."""
+        return CONTEXT_BYTES if self.is_cuda else 0
+
+    @property
+    def slice_bytes(self) -> int:
+        """What it takes to compare outputs slice by slice, and to flush the cache."""
+        return SLICE_BYTES + 2 * self.cache_bytes() if self.is_cuda else 0
+
+    def watch_peak(self) -> None:
+        """Has `read_peak` tell how much more of the device this process will have taken since now."""
+        if self.is_cuda:
+            torch.cuda.reset_peak_memory_stats(self.torch_device)
+            self._allocated_bytes = torch.cuda.memory_allocated(self.torch_device)
+
+    def read_peak(self, otherwise_bytes: int) -> int:
+        """`otherwise_bytes` where that is not known: on a CPU."""
+        if not self.is_cuda:
+            return otherwise_bytes
+        return torch.cuda.max_memory_allocated(self.torch_device) - self._allocated_bytes
+
+    def count_own_bytes(self) -> int:
+        """What this process has allocated on the device."""
+        return torch.cuda.memory_reserved(self.torch_device) if self.is_cuda else 0
+
+    def count_used_bytes(self) -> int:
+        """What is allocated on the device, by whichever process; 0 on a CPU, where workers have limits of their own."""
+        if not self.is_cuda:
+            return 0
+        free_bytes, total_bytes = torch.cuda.mem_get_info(self.torch_device)
+        return total_bytes - free_bytes
+
+    def release_cache(self) -> None:
+        """On a GPU: gives back what torch keeps of freed memory, so that other processes can have it."""
+        if self.is_cuda:
+            torch.cuda.empty_cache()
+
+    def release_memory(self) -> None:
+        """The same, and what this device has allocated itself."""
+        self._flush_buffer = None
+        if self.is_cuda:
+            gc.collect()
+        self.release_cache()
 
     def allocate(self, size_bytes: int) -> SharedArena:
         return SharedArena(size_bytes, self.torch_device)
@@ -200,9 +260,12 @@ class JudgeDevice:
         return max(_last_level_cache_bytes(), MINIMUM_CACHE_BYTES)
 
 
-def open_device(wanted: str, language: Language, gpu: str | None = None) -> JudgeDevice | None:
+def open_device(
+    wanted: str, language: Language, gpu: str | None = None, *, memory_bytes: int | None = None
+) -> JudgeDevice | None:
     """The device for a language: `auto` takes the CPU for cpp, and for cuda a GPU, emulated where there is none.
-    `gpu` is what is emulated. None: what was asked for is no device for the language.
+    `gpu` is what is emulated, `memory_bytes` what evaluations may plan with. None: what was asked for is no device for
+    the language.
 
     Raises DeviceError if a device was named that is not here.
     """
@@ -219,7 +282,7 @@ def open_device(wanted: str, language: Language, gpu: str | None = None) -> Judg
         count = torch.cuda.device_count()
         if int(wanted.split(":")[1]) >= count:
             raise DeviceError(f"{wanted} was asked for, but this machine has {count} usable GPUs")
-    return JudgeDevice(wanted, gpu)
+    return JudgeDevice(wanted, gpu, memory_bytes=memory_bytes)
 
 
 def _find_target(gpu: str | None) -> Target:

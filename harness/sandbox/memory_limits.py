@@ -17,11 +17,16 @@ from pathlib import Path
 import torch
 
 from harness.hardware.memory import available_memory_bytes
+from harness.sandbox.memory_plan import USABLE_SHARE
 from harness.sandbox.worker_process import WorkerLimits
 
 MAX_WORKER_BYTES = 16 << 30
 WORKER_SHARE = 0.6  # of the memory that is free
-USABLE_SHARE = 0.9  # of the memory that is free: the rest is for everybody else
+# In the words of torch on a CPU, of CUDA and cuBLAS, of our own shared memory on a CPU and on a GPU.
+NO_MEMORY = (
+    "can't allocate memory", "CUDA error: out of memory", "CUDA out of memory", "CUBLAS_STATUS_ALLOC_FAILED",
+    "bytes of shared memory are needed", "failed with 2: out of memory",
+)  # fmt: skip
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 KEPT_FREE_BYTES = 256 << 20
 MAPPED_BYTES = 32 << 20  # what is as large has a mapping of its own, which goes when it is freed
@@ -55,7 +60,7 @@ def keep_freed_memory() -> None:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether this, or what caused it, is a failed allocation."""
-    if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error):
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(words in str(error) for words in NO_MEMORY):
         return True
     return error.__cause__ is not None and is_out_of_memory(error.__cause__)
 

@@ -11,19 +11,21 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from math import prod
+from itertools import count
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from harness.domain import Finding, HarnessError, Outcome
-from harness.protocol import ITEM_BYTES, KEPT_CALLS, Region, TensorSpec, count_kept_calls
+from harness.protocol import KEPT_CALLS, Region, TensorSpec
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES
 from harness.sandbox.arena_layout import OUTPUT_PLACES, Footprint, outline
 from harness.sandbox.devices import JudgeDevice, SharedArena
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.memory_probe import Past, Place, Sight, choose_places, judge_sight, remember
+from harness.sandbox.tensors.host_copies import HOST
+from harness.sandbox.tensors.output_samples import Sample, choose_sample
 from harness.sandbox.tensors.outputs import FlatOutputs, has_same_bits
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient, describe
 from harness.sandbox.worker_process import Stopped
@@ -61,6 +63,7 @@ class Run:
     needs until its answer was there; on a GPU the window without waking (`gpu.window`). `taken`: the outputs
     were asked for. `copy_us` is how long after the answer they lay there; None where they were not asked for, or the
     judge looked into the worker's own memory in between, which takes longer than that. `sight` is what it saw there.
+    With a `sample` the outputs are those parts of the whole ones.
     """
 
     outputs: FlatOutputs
@@ -70,13 +73,27 @@ class Run:
     copy_us: float | None = None
     inputs_unchanged: bool = True
     sight: Sight | None = None
+    sample: Sample | None = None
     times: WindowTimes | None = None  # on a GPU
 
 
 class ModelSession:
     """A constructed module in a worker. Get one from `harness.sandbox.opening.open_session`."""
 
-    def __init__(self, client: WorkerClient, arena: SharedArena, footprint: Footprint, limits: TimeLimits) -> None:
+    def __init__(
+        self,
+        client: WorkerClient,
+        arena: SharedArena,
+        footprint: Footprint,
+        limits: TimeLimits,
+        *,
+        keeps_on_host: bool = False,
+    ) -> None:
+        """`keeps_on_host`: outputs are copied into host memory."""
+        self._keeps_on_host = keeps_on_host
+        self.saw_new_memory = False  # in the last call, on a GPU: its window was longer for that
+        self._is_sampling = False
+        self._sample: Sample | None = None  # of the outputs of the last call
         self._client = client
         self._arena = arena
         self._footprint = footprint
@@ -137,6 +154,13 @@ class ModelSession:
         """Views of the module's state as it is now, of the names, shapes and dtypes given: copy what is to be kept."""
         specs = [describe(tensor) for tensor in like.values()]
         return self._client.read_state(list(like), specs, timeout_s=self._limits.call_s)
+
+    def take_samples(self) -> None:
+        """From now on only samples of large outputs are copied, each of other places."""
+        self._is_sampling = True
+
+    def _choose_sample(self) -> None:
+        self._sample = choose_sample(self._footprint.output_specs, self._random) if self._is_sampling else None
 
     def limit_calls(self, call_s: float) -> None:
         """Sets the time limit of the calls from now on."""
@@ -281,6 +305,7 @@ class ModelSession:
         elif looks:
             self._client.let_go()
         stored_ns = self._client.store(self._output, timeout_s=self._limits.call_s)
+        self._choose_sample()
         outputs = self._take_outputs() if has_form else outline(called)
         run = Run(
             outputs=outputs,
@@ -289,8 +314,9 @@ class ModelSession:
             copy_us=None if looks else (stored_ns - called.at_ns) / 1e3,
             inputs_unchanged=self._client.inputs_unchanged(placed),
             sight=None if seen is None else judge_sight(places, seen, outputs.tensors, overwritten),
+            sample=self._sample,
         )
-        if has_form:
+        if has_form and self._sample is None:
             places = places or choose_places(called.specs, called.addresses, self._random)
             self._past.append(remember(self._calls, places, outputs.tensors))
         return run
@@ -298,8 +324,7 @@ class ModelSession:
     def _forget_past(self, *, has_form: bool) -> None:
         """Counts a call, and leaves the past calls whose outputs the worker still has after it."""
         self._calls += 1
-        specs = self._footprint.output_specs
-        kept = count_kept_calls(sum(prod(spec.shape) * ITEM_BYTES[spec.dtype] for spec in specs)) if has_form else 0
+        kept = self._footprint.kept_calls if has_form else 0
         self._past = [past for past in self._past if self._calls - past.call < kept]
 
     def _look(self, places: list[Place], looked_before: int) -> tuple[Sequence[bytes | None], str]:
@@ -325,18 +350,15 @@ class ModelSession:
 
     def has_lost_pinned(self) -> bool:
         """Whether outputs that were pinned, if any were, are no longer what they were."""
-        return not all(
-            has_same_bits(now, before)
-            for index, outputs in enumerate(self._pinned)
-            for now, before in zip(self.copy_again(pin=index), outputs, strict=True)
-        )
+        return not all(self.still_has(outputs, pin=index) for index, outputs in enumerate(self._pinned))
 
-    def copy_again(self, *, age: int = 0, pin: int | None = None) -> tuple[Tensor, ...]:
-        """The last outputs, those of the call that was `age` calls before, or one of those that were pinned, as they
-        are now; only after calls with right shapes."""
+    def still_has(self, outputs: Sequence[Tensor], *, age: int = 0, pin: int | None = None) -> bool:
+        """Whether the last outputs, those of the call that was `age` calls before, or one of those that were pinned,
+        are these; only after calls with right shapes."""
         self._bytes_of(self._footprint.output).fill_(POISON)
         self._client.recopy(self._footprint.output, age=age, pin=pin, timeout_s=self._limits.call_s)
-        return tuple(self._arena.view(spec).clone() for spec in self._footprint.output_specs)
+        found = (self._arena.view(spec) for spec in self._footprint.output_specs)
+        return all(has_same_bits(now, before) for now, before in zip(found, outputs, strict=True))
 
     def paused(self) -> AbstractContextManager[None]:
         """Nothing of the worker runs meanwhile, nor of what it started."""
@@ -386,4 +408,11 @@ class ModelSession:
         """Copies of what lies where the outputs were to go."""
         shift = self._output.offset - self._footprint.output.offset
         specs = (replace(spec, offset=spec.offset + shift) for spec in self._footprint.output_specs)
-        return FlatOutputs(tree=self._footprint.tree, tensors=tuple(self._arena.view(spec).clone() for spec in specs))
+        views = (self._arena.view(spec) for spec in specs)
+        return FlatOutputs(tree=self._footprint.tree, tensors=tuple(map(self._copy, count(), views)))
+
+    def _copy(self, index: int, output: Tensor) -> Tensor:
+        """The `index`-th output as it is to be kept, or a sample of it."""
+        if self._sample is not None:
+            return self._sample.take(index, output)
+        return output.to(HOST, copy=True) if self._keeps_on_host else output.clone()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
+from harness.protocol.tensor_layout import MOST_KEPT
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.build_requests import AnswerBuild
 from harness.sandbox.devices import JudgeDevice, SharedArena
@@ -29,18 +30,21 @@ def open_session(
     threads: int,
     allow_tf32: bool,
     mode: Mode = "plain",
+    keeps_on_host: bool = False,
 ) -> Iterator[ModelSession]:
-    """As `open_client`, for a module whose calls' outputs are to be judged."""
+    """As `open_client`, for a module whose calls' outputs are to be judged; they are copied into host memory where it
+    `keeps_on_host`."""
     client_opened = open_client(
         forkserver=forkserver, device=device, arena_bytes=footprint.arena_bytes, source=source, entry=entry,
         answer_build=answer_build, worker_limits=worker_limits, limits=limits, threads=threads, allow_tf32=allow_tf32,
-        mode=mode,
+        mode=mode, most_kept=footprint.most_kept,
     )  # fmt: skip
     with client_opened as (client, arena):
         if not device.is_cuda:
-            yield ModelSession(client, arena, footprint, limits)
+            yield ModelSession(client, arena, footprint, limits, keeps_on_host=keeps_on_host)
             return
-        with closing(WindowSession(client, arena, footprint, limits, device)) as session:
+        opened = WindowSession(client, arena, footprint, limits, device, keeps_on_host=keeps_on_host)
+        with closing(opened) as session:
             yield session
 
 
@@ -58,6 +62,7 @@ def open_client(
     threads: int,
     allow_tf32: bool,
     mode: Mode = "plain",
+    most_kept: int = MOST_KEPT,
 ) -> Iterator[tuple[WorkerClient, SharedArena]]:
     """Starts a worker and imports `source` in it; ends the worker and frees the memory afterwards.
 
@@ -74,5 +79,6 @@ def open_client(
             timeout_s=limits.start_s,
             mode=mode,
             emulates=device.describe_emulation(threads, limits.call_s),
+            most_kept=most_kept,
         )
         yield client, arena

@@ -37,13 +37,14 @@ from harness.protocol import (
     place_contiguous,
     storage_bytes,
 )
-from harness.protocol.tensor_layout import place_strided
+from harness.protocol.tensor_layout import MOST_KEPT, place_strided
 from harness.sandbox.build_requests import AnswerBuild, BuildDesk
 from harness.sandbox.devices import SharedArena
 from harness.sandbox.failure import CandidateFailure, explain_failure, protocol_failure
 from harness.sandbox.memory_probe import Place
 from harness.sandbox.replies import parse_outputs, parse_pages, parse_spec, read_list, read_pairs
 from harness.sandbox.seeding import read_seed
+from harness.sandbox.tensors.outputs import has_same_bits
 from harness.sandbox.worker_process import StillRunning, Stopped, WorkerProcess
 
 EXIT_GRACE_S = 2.0  # for a worker that closed its line: the way it ends says why
@@ -114,12 +115,13 @@ class WorkerClient:
         timeout_s: float,
         mode: Mode = "plain",
         emulates: dict[str, Any] | None = None,
+        most_kept: int = MOST_KEPT,
     ) -> None:
         """Imports a program, which may ask for builds. Raises CandidateFailure (load_error, ...). `emulates`: see
-        `JudgeDevice.describe_emulation`."""
+        `JudgeDevice.describe_emulation`; `most_kept`: see `Footprint`."""
         message = {
             "kind": "settle", "device": device, "threads": threads, "allow_tf32": allow_tf32,
-            "size_bytes": self._arena.size_bytes, "emulates": emulates,
+            "size_bytes": self._arena.size_bytes, "emulates": emulates, "most_kept": most_kept,
         }  # fmt: skip
         with ExitStack() as stack:
             descriptors = [self._arena.descriptor]
@@ -495,6 +497,8 @@ def flat_bytes(tensor: Tensor) -> Tensor:
 
 def _are_same(found: Tensor, written: Tensor) -> bool:
     """Whether bytes are equal: word by word where they can be taken so, which is several times faster."""
+    if found.device != written.device:
+        return has_same_bits(found, written)
     if written.numel() % WORD_BYTES or written.data_ptr() % WORD_BYTES or found.data_ptr() % WORD_BYTES:
         return torch.equal(found, written)
     return torch.equal(found.view(torch.int64), written.view(torch.int64))

@@ -92,6 +92,7 @@ class Worker:
         self._cores = os.sched_getaffinity(0)
         self._device = torch.device(message["device"])
         self._memory = SharedMemory(descriptor, message["size_bytes"], self._device)
+        self._most_kept = message["most_kept"]
         torch.set_num_threads(message["threads"])
         if self._device.type == "cpu":
             _spread_threads()
@@ -275,8 +276,10 @@ class Worker:
 
     def _forget_outputs(self) -> None:
         """Makes room for those of the next call. (After a call it would delay the answer.)"""
-        size_bytes = sum(tensor.numel() * tensor.element_size() for tensor in self._outputs[0])
-        while len(self._outputs) >= count_kept_calls(size_bytes):
+        last = self._outputs[0] if self._outputs else []
+        size_bytes = sum(tensor.numel() * tensor.element_size() for tensor in last)
+        del last
+        while len(self._outputs) >= count_kept_calls(size_bytes, self._most_kept):
             self._outputs.pop()
 
     def _copy(self, tensors: list[torch.Tensor], message: dict[str, Any]) -> None:

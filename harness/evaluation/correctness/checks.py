@@ -3,27 +3,22 @@ the same outputs again for the same inputs, and a state that becomes what the re
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from harness.domain import MIXED, Correctness, Finding, Outcome, Problem, Trial
+from harness.domain import Correctness, Finding, Outcome, Trial
 from harness.evaluation.correctness.aliasing import AliasCheck
+from harness.evaluation.correctness.calls import Exercise, Exercises
 from harness.evaluation.correctness.comparison import are_surely_close, judge_outputs, judge_state
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import Truth, trust_outputs
-from harness.evaluation.correctness.variations import find_nearby, make_other_weights
-from harness.protocol import KEPT_CALLS, TensorSpec
+from harness.protocol import TensorSpec
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.memory_probe import shares_memory_within
 from harness.sandbox.model_session import ModelSession, Run, Weights
 from harness.sandbox.tensors.outputs import Difference, FlatOutputs, find_difference
 from harness.sandbox.worker_client import describe
-
-AS_GIVEN_TRIALS = 3
-MIXED_TRIALS = 8  # where calls cost little; else 2
-RERUNS = 3  # where calls cost little; else 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,35 +45,12 @@ class _Kept:
     inputs: tuple[Any, ...]
     outputs: FlatOutputs
     specs: tuple[TensorSpec, ...]  # of the outputs, as the worker has them
+    truth: Truth | None  # None: to be computed again where it is needed
 
 
-def plan_steps(problem: Problem, *, is_small: bool, changes_state: bool, source: random.Random) -> tuple[str, ...]:
-    """What to try, in order: the problem's own inputs several times, then, in a secret order, each other distribution
-    that it declares and earlier inputs again; then what else it declares, and earlier inputs once more.
-
-    A small problem is called so often that of outputs which a candidate writes into a few places in turn, as many as
-    the worker keeps, one is overwritten for sure with another: the inputs of the last of the first calls never come
-    again."""
-    others = [name for name in problem.distributions if name != "as_given"]
-    if problem.stress_distributions:
-        others += [MIXED] * (MIXED_TRIALS if is_small else 2)
-    if is_small:
-        others += ["rerun"] * (RERUNS - 1)
-        others += ["as_given"] * max(KEPT_CALLS - 1 - len(others), 0)
-    source.shuffle(others)
-    declared = {
-        "calls_in_a_row": changes_state,
-        "nearby_shape": problem.dynamic_shapes,
-        "other_weights": problem.dynamic_weights,
-    }
-    return (*["as_given"] * AS_GIVEN_TRIALS, *others, *(name for name, wanted in declared.items() if wanted), "rerun")
-
-
-def check_correctness(
-    session: ModelSession, reference: Reference, seeds: Iterator[int], weights: Weights
-) -> CheckResult:
+def check_correctness(session: ModelSession, exercises: Exercises, weights: Weights) -> CheckResult:
     """Takes the planned steps; stops at the first that fails."""
-    checker = _Checker(session, reference, seeds, weights)
+    checker = _Checker(session, exercises, weights)
     failure = checker.run()
     correctness = Correctness(trials=tuple(checker.trials), weights=weights, truth=checker.truth_kind)
     findings = list(checker.findings)
@@ -93,14 +65,15 @@ def check_correctness(
 class _Checker:
     """The steps for one candidate, and what they found."""
 
-    def __init__(self, session: ModelSession, reference: Reference, seeds: Iterator[int], weights: Weights) -> None:
+    def __init__(self, session: ModelSession, exercises: Exercises, weights: Weights) -> None:
         self._session = session
-        self._reference = reference
-        self._problem = reference.loaded.problem
-        self._seeds = seeds
+        self._reference = reference = exercises.reference
+        self._exercises = exercises
         self._weights = weights
-        self._source = random.Random(next(seeds))
-        self._aliases = AliasCheck(session, reference.model)
+        self._source = exercises.source
+        self._aliases = AliasCheck(
+            session, may_be_views=reference.returns_views, kept_calls=reference.footprint.kept_calls
+        )
         self._kept: list[_Kept] = []
         self._last_inputs: tuple[Any, ...] | None = None
         self.trials: list[Trial] = []
@@ -108,32 +81,33 @@ class _Checker:
         self.truth_kind: Literal["float64", "reference"] = "float64"
 
     def run(self) -> _Failure | None:
-        changes_state, is_small = self._reference.changes_state, self._reference.is_small
-        if changes_state:
+        if self._reference.changes_state:
             self._session.hold_state(self._reference.changing)
-        for step in plan_steps(self._problem, is_small=is_small, changes_state=changes_state, source=self._source):
-            failure = self._take(step)
+        for index, step in enumerate(self._exercises.steps):
+            failure = self._take(index, step)
             if failure is not None:
                 return failure
         if self._session.has_lost_pinned():
             return _Failure(Outcome.WRONG_VALUE, "an output of the first call changed when others were made")
         return self._check_weights_kept() if self._weights in ("identical", "loaded") else None
 
-    def _take(self, step: str) -> _Failure | None:
+    def _take(self, index: int, step: str) -> _Failure | None:
         if step == "rerun":
             return self._call_again()
-        if step == "calls_in_a_row":
-            return self._call_in_a_row()
+        if step == "other_weights" and self._weights not in ("identical", "loaded"):
+            return None
+        exercises = self._exercises.take(index)
+        if exercises and step != "other_weights":  # these are the state that the call begins with
+            self._session.reset_state()
         if step == "other_weights":
-            return self._change_weights()
+            return self._change_weights(exercises)
         if step == "nearby_shape":
-            return self._change_shape()
-        inputs = self._make_inputs(step)
-        self._session.reset_state()
-        return self._try(inputs, self._reference.truth_of(inputs), step)
+            return self._change_shape(exercises)
+        return next(filter(None, map(self._try, exercises)), None)
 
-    def _try(self, inputs: tuple[Any, ...], truth: Truth, distribution: str) -> _Failure | None:
+    def _try(self, exercise: Exercise) -> _Failure | None:
         """One judged call, from the state that the module is in."""
+        inputs, truth, distribution = exercise.inputs, exercise.truth, exercise.step
         if truth.kind == "reference":
             self.truth_kind = "reference"
         self._session.place(inputs)
@@ -144,17 +118,18 @@ class _Checker:
         self.findings += _note_strides(run, truth, self.findings)
         if outcome is not None:
             return _Failure(outcome, _say_where(trial))
-        overwritten = self._aliases.find_overwritten(run, inputs)
+        overwritten = self._aliases.find_overwritten(run)
         if overwritten is not None:
             return _Failure(Outcome.WRONG_VALUE, overwritten)
         if distribution == "as_given":
-            self._keep(inputs, run)
+            self._keep(exercise, run)
         return None
 
-    def _keep(self, inputs: tuple[Any, ...], run: Run) -> None:
+    def _keep(self, exercise: Exercise, run: Run) -> None:
         """Two calls of a small problem, else one. The inputs that are repeated are never those just called with."""
         if len(self._kept) < (2 if self._reference.is_small else 1):
-            self._kept.append(_Kept(inputs, run.outputs, run.called.specs))
+            truth = None if self._reference.computes_on is None else exercise.truth
+            self._kept.append(_Kept(exercise.inputs, run.outputs, run.called.specs, truth))
 
     def _call_again(self) -> _Failure | None:
         """Repeats a call that others were made after; the outputs must be the same to the last bit where the problem is
@@ -165,11 +140,12 @@ class _Checker:
         self._aliases.check_inputs_apart()
         run = self._session.call(kept.inputs, self._reference.device)
         self._last_inputs = kept.inputs
-        outcome, trial = judge_run(run, trust_outputs(kept.outputs), self._reference, "again", accepted=kept.specs)
+        as_before = trust_outputs(kept.outputs, compared_on=self._reference.computes_on)
+        outcome, trial = judge_run(run, as_before, self._reference, "again", accepted=kept.specs)
         if outcome not in (None, Outcome.WRONG_VALUE) or _has_changed_inputs(run, self._reference):
             self.trials.append(trial)
             return _Failure(outcome or Outcome.WRONG_VALUE, trial.message)
-        overwritten = self._aliases.find_overwritten(run, kept.inputs)
+        overwritten = self._aliases.find_overwritten(run)
         if overwritten is not None:
             return _Failure(Outcome.WRONG_VALUE, overwritten)
         difference = find_difference(run.outputs.tensors, kept.outputs.tensors)
@@ -181,9 +157,8 @@ class _Checker:
             message += "; the problem declares DETERMINISTIC = True"
             self.trials.append(replace(trial, passed=False, mismatched=difference.differing, message=message))
             return _Failure(Outcome.WRONG_VALUE, message, "nondeterministic")
-        outcome, trial = _judge_whole(
-            self._session, self._reference, run, self._reference.truth_of(kept.inputs), "again"
-        )
+        truth = kept.truth or self._reference.truth_of(kept.inputs)
+        outcome, trial = _judge_whole(self._session, self._reference, run, truth, "again")
         self.trials.append(trial)
         if outcome is not None:
             return _Failure(outcome, _say_where(trial), "nondeterministic")
@@ -191,40 +166,28 @@ class _Checker:
             self.findings.append(Finding(check="nondeterministic", severity="note", message=message))
         return None
 
-    def _call_in_a_row(self) -> _Failure | None:
-        """Two calls, of which the second finds the state that the first left."""
-        first, second = self._make_inputs("as_given"), self._make_inputs("as_given")
-        truth = self._reference.truth_of(first)
-        self._session.reset_state()
-        failure = self._try(first, truth, "as_given")
-        if failure is not None:
-            return failure
-        return self._try(second, self._reference.truth_of(second, truth.state_after), "second_in_a_row")
-
-    def _change_weights(self) -> _Failure | None:
+    def _change_weights(self, exercises: Sequence[Exercise]) -> _Failure | None:
         """For a problem that declares dynamic weights: one call with others, then they are restored."""
-        other = None
-        if self._weights in ("identical", "loaded"):
-            other = make_other_weights(self._reference, next(self._seeds))
-        if other is None:
-            return None
-        inputs = self._make_inputs("as_given")
-        self._session.write_state(other.state)
-        failure = self._try(inputs, other.truth_of(self._reference, inputs), "other_weights")
-        self._session.write_state({**self._reference.state, **self._reference.changing})
-        return None if failure is None else replace(failure, check="weights_packed")
+        for exercise in exercises:
+            self._session.write_state(exercise.state or {})
+            failure = self._try(exercise)
+            self._session.write_state({**self._reference.state, **self._reference.changing})
+            if failure is not None:
+                return replace(failure, check="weights_packed")
+        return None
 
-    def _change_shape(self) -> _Failure | None:
+    def _change_shape(self, exercises: Sequence[Exercise]) -> _Failure | None:
         """For a problem that declares dynamic shapes: one call with smaller inputs."""
-        nearby = find_nearby(self._reference, self._make_inputs("as_given"), self._source)
-        if nearby is None:
-            return None
-        self._aliases.forget()
-        self._session.reset_state()
-        with self._session.expecting(nearby.footprint):
-            failure = self._try(nearby.inputs, nearby.truth, "nearby_shape")
-        self._aliases.forget()
-        return None if failure is None else replace(failure, check="shape_specialised")
+        for exercise in exercises:
+            if exercise.footprint is None:
+                continue
+            self._aliases.forget()
+            with self._session.expecting(exercise.footprint):
+                failure = self._try(exercise)
+            self._aliases.forget()
+            if failure is not None:
+                return replace(failure, check="shape_specialised")
+        return None
 
     def _check_weights_kept(self) -> _Failure | None:
         """Weights that the reference leaves alone must still be what they were, or later calls would differ."""
@@ -243,9 +206,6 @@ class _Checker:
                 message = f"calls changed the weight {name}, which the reference leaves alone: {difference}"
                 return _Failure(Outcome.WRONG_VALUE, message, "state")
         return None
-
-    def _make_inputs(self, distribution: str) -> tuple[Any, ...]:
-        return self._reference.make_inputs(next(self._seeds), distribution)
 
 
 def judge_call(

@@ -174,10 +174,9 @@ def is_countable(leaf: TruthLeaf) -> bool:
     is beyond what its dtype counts without a gap. Sums of zeros and ones are then exact in whatever order, and in
     whatever coarser format the factors were kept."""
     limit = 2 / torch.finfo(leaf.reference.dtype).eps
-    parts = cut_slices(leaf.exact, leaf.reference, elements=CHUNK[leaf.exact.device.type])
     return all(
-        bool(((exact == exact.round()) & (exact.abs() <= limit) & (own.double() == exact)).all())
-        for _, (exact, own) in parts
+        bool(((exact == exact.round()) & (exact.abs() <= limit) & (own == exact)).all())
+        for _, (exact, own) in _chunks(leaf.device, leaf.exact, leaf.reference)
     )
 
 
@@ -208,7 +207,7 @@ def describe_tree(tree: dict[str, Any]) -> str:
 
 def _judge_exact(leaf: TruthLeaf, candidate: Tensor) -> LeafVerdict:
     """Integers and booleans: equal to what the reference gives, in its own dtype or computed in float64."""
-    device = leaf.reference.device
+    device = leaf.device
     mismatched, at, error = 0, None, 0.0
     for first, parts in cut_slices(candidate, leaf.reference, leaf.exact, elements=CHUNK[device.type]):
         found, own, exact = (part.to(device) for part in parts)
@@ -234,7 +233,7 @@ def _judge_floating(leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, le
     scale = _measure_reference(leaf, leaf_mean_share)
     floor = _choose_floor(leaf.reference.dtype, tolerance)
     rows = []
-    for first, (exact, own, found) in _chunks(leaf.exact, leaf.reference, candidate):
+    for first, (exact, own, found) in _chunks(leaf.device, leaf.exact, leaf.reference, candidate):
         rounded = exact.to(leaf.reference.dtype).double()
         magnitude = scale.magnitude_of(exact, first)
         envelope = (scale.largest_relative_error * magnitude).clamp_(max=scale.largest_error)
@@ -292,10 +291,10 @@ class _Scale:
 
 
 def _measure_reference(leaf: TruthLeaf, leaf_mean_share: float) -> _Scale:
-    none = torch.zeros((), dtype=torch.float64, device=leaf.exact.device)
-    scale = _Scale(_block_magnitudes(leaf.exact, leaf_mean_share), none, none)
+    none = torch.zeros((), dtype=torch.float64, device=leaf.device)
+    scale = _Scale(_block_magnitudes(leaf, leaf_mean_share), none, none)
     largest, relative = none, none
-    for first, (exact, own) in _chunks(leaf.exact, leaf.reference):
+    for first, (exact, own) in _chunks(leaf.device, leaf.exact, leaf.reference):
         error = (own - exact).abs_()
         if not _is_finite(error):
             error = torch.where(exact.isfinite() & own.isfinite(), error, 0.0)
@@ -304,10 +303,11 @@ def _measure_reference(leaf: TruthLeaf, leaf_mean_share: float) -> _Scale:
     return _Scale(scale.block_magnitudes, largest, relative)
 
 
-def _block_magnitudes(exact: Tensor, leaf_mean_share: float) -> Tensor:
+def _block_magnitudes(leaf: TruthLeaf, leaf_mean_share: float) -> Tensor:
     """The mean |T| of each block, at least a share of the mean over the whole output."""
-    sums = torch.empty(-(-exact.numel() // BLOCK), dtype=torch.float64, device=exact.device)
-    for first, (chunk,) in _chunks(exact):
+    exact = leaf.exact
+    sums = torch.empty(-(-exact.numel() // BLOCK), dtype=torch.float64, device=leaf.device)
+    for first, (chunk,) in _chunks(leaf.device, exact):
         torch.sum(_zero_special(chunk).abs(), dim=1, out=sums[first // BLOCK : first // BLOCK + len(chunk)])
     least = sums.sum() / exact.numel() * leaf_mean_share
     sizes = torch.full_like(sums, BLOCK)
@@ -320,12 +320,11 @@ def _block_magnitudes(exact: Tensor, leaf_mean_share: float) -> Tensor:
     return torch.maximum(sums / sizes, least)
 
 
-def _chunks(*tensors: Tensor) -> Iterator[tuple[int, tuple[Tensor, ...]]]:
-    """The same stretch of each tensor in float64 as (blocks, BLOCK), with the index of its first element.
+def _chunks(device: torch.device, *tensors: Tensor) -> Iterator[tuple[int, tuple[Tensor, ...]]]:
+    """The same stretch of each tensor in float64 on `device`, as (blocks, BLOCK), with the index of its first element.
 
     The last block is filled up with zeros, which always pass.
     """
-    device = tensors[0].device
     step = CHUNK[device.type]
     for first, parts in cut_slices(*tensors, elements=step):
         yield first, tuple(_to_blocks(part.to(device).double()) for part in parts)

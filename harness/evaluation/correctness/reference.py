@@ -3,45 +3,62 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from harness.domain import MIXED
+from harness.domain import MIXED, ProblemTooLarge
 from harness.evaluation.correctness.reference_checks import (
     compare_runs,
     contain_memory,
     has_only_numbers,
+    measure_inputs,
     require_finite,
     require_memory,
     require_sendable,
     require_weights_known,
 )
+from harness.evaluation.correctness.steps import count_further_steps
 from harness.evaluation.correctness.truth import (
     Truth,
     compute_truth,
     copy_tensors,
+    estimate_float64_bytes,
     float32_precision,
+    keep_on_host,
     run_and_compare_state,
     run_reference,
     write_state,
 )
 from harness.problems.distributions import pad_rows
 from harness.problems.loading import LoadedProblem
-from harness.protocol import flatten_value
+from harness.protocol import count_kept_calls, flatten_value
 from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint
 from harness.sandbox.devices import JudgeDevice
+from harness.sandbox.memory_plan import (
+    MemoryNeed,
+    MemoryPlan,
+    Room,
+    count_host_bytes,
+    fits,
+    plan_in_full,
+    plan_memory,
+    plan_smallest,
+)
 from harness.sandbox.seeding import have_advanced, read_generators, seed_call
+from harness.sandbox.tensors.host_copies import HOST, copy_all_to, copy_to
 from harness.sandbox.tensors.outputs import Difference, FlatOutputs, has_same_bits
 
 ENTRY = "Model"
 SMALL_BYTES = 64 << 20
 SMALL_CALL_S = 0.05
 MIXED_ONE_IN = 4
+ROOMY = 8  # times what is copied must be free, or the copy is kept in host memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +69,8 @@ class Reference:
     what one call took here; `is_small` where that, and the tensors, are so little that many calls cost nothing.
     `changes_inputs`: it works in place on what it is given, and so may who does as it does. `variation`: how two runs
     on the same inputs differed, None where they agreed bit for bit. `draws_numbers`: calls draw random numbers of
-    torch's, which is seeded before each of them.
+    torch's, which is seeded before each of them. `returns_views`: its outputs share memory with its inputs or its
+    state. `need` is what it takes of the device, `plan` what is done with that.
     """
 
     loaded: LoadedProblem
@@ -67,6 +85,21 @@ class Reference:
     changes_inputs: bool
     variation: Difference | None
     draws_numbers: bool
+    returns_views: bool
+    need: MemoryNeed
+    plan: MemoryPlan
+
+    @property
+    def computes_on(self) -> torch.device | None:
+        """Where calls are computed whose inputs and outputs are kept in host memory; None: nothing is kept there."""
+        return self.device.torch_device if self.plan.holds == "host" else None
+
+    @property
+    def float64_limit(self) -> int | None:
+        """How many bytes the float64 truth of a call may take; None: a share of what is free then."""
+        if self.plan.holds == "device":
+            return None
+        return sys.maxsize if self.plan.float64 else 0
 
     @property
     def changes_state(self) -> bool:
@@ -80,77 +113,150 @@ class Reference:
         return self.loaded.problem.deterministic and self.variation is None
 
     def make_inputs(self, seed: int, distribution: str = "as_given") -> tuple[Any, ...]:
+        """Arguments of a call, in host memory where that is planned so."""
+        inputs = self.make_device_inputs(seed, distribution)
+        return inputs if self.computes_on is None else copy_all_to(inputs, HOST)
+
+    def make_device_inputs(self, seed: int, distribution: str = "as_given") -> tuple[Any, ...]:
+        """The same on the device."""
         inputs = self.loaded.make_inputs(seed, self.device.torch_device, distribution)
         return seed_call(inputs, seed) if self.draws_numbers else inputs
 
     def make_timed_inputs(self, seed: int) -> tuple[Any, ...]:
         """Inputs of a timed call: some of them mixed, so that a shortcut for given inputs is not worth taking there."""
-        return self.make_inputs(seed, MIXED if seed % MIXED_ONE_IN == 0 else "as_given")
+        is_mixed = seed % MIXED_ONE_IN == 0 and self.plan.stress
+        make = self.make_device_inputs if self.plan.inputs_on_device else self.make_inputs
+        return make(seed, MIXED if is_mixed else "as_given")
 
     def outputs_of(self, inputs: Sequence[Any]) -> FlatOutputs:
         """What the reference itself gives on these inputs, begun with the usual state. Raises ProblemError if it
         fails."""
         with torch.no_grad(), float32_precision(self.loaded.problem.allow_tf32):
             write_state(self.model, self.changing)
-            return run_reference(self.loaded, self.model, copy_tensors(inputs))
+            outputs = run_reference(self.loaded, self.model, copy_tensors(inputs, self.computes_on))
+        return outputs if self.computes_on is None else keep_on_host(outputs)
 
     def truth_of(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None) -> Truth:
         """What a call on these inputs should give, begun with the usual state, or with `state`."""
         begin = self.changing if state is None else state
-        return compute_truth(self.loaded, self.model, inputs, state=begin)
+        return compute_truth(self.loaded, self.model, inputs, self.float64_limit, state=begin, device=self.computes_on)
+
+    def keep(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Weights, in host memory where that is planned so."""
+        if self.computes_on is None:
+            return state
+        return {name: copy_to(tensor, HOST) for name, tensor in state.items()}
 
 
-def prepare_reference(loaded: LoadedProblem, device: JudgeDevice, seed: int, input_seed: int) -> Reference:
-    """Constructs the reference and runs it twice, to learn the form of its outputs and what it does to its own state.
+def prepare_reference(
+    loaded: LoadedProblem, device: JudgeDevice, seed: int, input_seed: int, *, smallest: bool = False
+) -> Reference:
+    """Constructs the reference and runs it twice, to learn the form of its outputs and what it does to its own state;
+    then plans the memory of the evaluation, with the `smallest` plan where that is asked for.
 
-    Raises ProblemError if it fails, needs more memory than there is, gives no finite outputs, or others the next time
-    than its tolerance allows.
+    Raises ProblemError if it fails, gives no finite outputs, or others the next time than its tolerance allows;
+    ProblemTooLarge if it needs more memory than there is.
     """
+    require_memory(loaded, measure_inputs(loaded), device.measure_room().device_bytes, device.name)
     with contain_memory(loaded, device.torch_device), torch.no_grad(), float32_precision(loaded.problem.allow_tf32):
-        return _prepare(loaded, device, seed, input_seed)
+        reference = _prepare(loaded, device, seed, input_seed, on_host=smallest)
+        room = device.measure_room()
+    plan = _choose_plan(reference.need, room, smallest=smallest)
+    if plan is None:
+        least = plan_smallest(reference.need)
+        require_memory(loaded, least.device_bytes, room.device_bytes, device.name)
+        host_bytes = count_host_bytes(least, reference.need)
+        require_memory(loaded, host_bytes + room.is_shared * least.device_bytes, room.host_bytes, "the host")
+        raise ProblemTooLarge(f"{loaded.problem.name}: no memory plan fits {room}")
+    footprint = reference.footprint
+    if plan.kept_calls < reference.need.kept_calls:
+        footprint = replace(footprint, most_kept=plan.kept_calls)
+    return replace(reference, plan=plan, footprint=footprint)
 
 
-def _prepare(loaded: LoadedProblem, device: JudgeDevice, seed: int, input_seed: int) -> Reference:
+def _choose_plan(need: MemoryNeed, room: Room, *, smallest: bool) -> MemoryPlan | None:
+    if not smallest:
+        return plan_memory(need, room)
+    least = plan_smallest(need)
+    return least if fits(least, need, room) else None
+
+
+def _prepare(loaded: LoadedProblem, device: JudgeDevice, seed: int, input_seed: int, *, on_host: bool) -> Reference:
+    """With a plan that is still to be made. `on_host`: whatever is compared is kept in host memory."""
     model = loaded.make_model(seed, device.torch_device)
     inputs = loaded.make_inputs(input_seed, device.torch_device)
     require_sendable(loaded, inputs)
     state = {name: tensor for name, tensor in model.state_dict().items() if torch.is_tensor(tensor)}
-    used, generators = copy_tensors(inputs), read_generators(device.torch_device)
+    generators = read_generators(device.torch_device)
+    on_host |= ROOMY * _count_bytes(inputs) > device.measure_room().device_bytes
+    used, inputs = (inputs, copy_all_to(inputs, HOST)) if on_host else (copy_tensors(inputs), inputs)
     outputs, changing = run_and_compare_state(loaded, model, used)
+    changes_inputs = _differ(inputs, used)
+    del used
     require_weights_known(loaded, model, state)
     draws_numbers = loaded.problem.seeded_calls and have_advanced(generators, device.torch_device)
     if draws_numbers:
+        del outputs
         inputs = seed_call(inputs, input_seed)
-        outputs, changing = run_and_compare_state(loaded, model, copy_tensors(inputs))
-    again, call_s = _run(loaded, model, inputs, device)
-    variation = compare_runs(loaded, outputs, again)
+        outputs, changing = run_and_compare_state(loaded, model, copy_tensors(inputs, device.torch_device))
+    if on_host or ROOMY * _count_bytes(outputs.tensors) > device.measure_room().device_bytes:
+        outputs = keep_on_host(outputs)
+    again = _run(loaded, model, inputs, device)
+    variation = compare_runs(loaded, outputs, again.outputs)
     write_state(model, changing)
     if not has_only_numbers(outputs):
-        require_finite(loaded, compute_truth(loaded, model, inputs, state=changing))
-    tensors_bytes = _count_bytes([inputs, list(state.values()), list(outputs.tensors)])
-    is_small = tensors_bytes <= SMALL_BYTES and call_s <= SMALL_CALL_S
+        computes_on = device.torch_device if on_host else None
+        require_finite(loaded, compute_truth(loaded, model, inputs, state=changing, device=computes_on))
+    sizes = [_count_bytes(value) for value in (inputs, state.values(), outputs.tensors)]
+    is_small = sum(sizes) <= SMALL_BYTES and again.call_s <= SMALL_CALL_S
     tries_padding = is_small or "padded" in loaded.problem.distributions
     wider = pad_rows(inputs) if tries_padding else ()
     slack_bytes = INPUT_SLACK_BYTES if device.is_cuda else 0
     footprint = Footprint.measure(inputs, outputs, state, wider, slack_bytes=slack_bytes)
-    require_memory(loaded, footprint.arena_bytes + tensors_bytes, device.torch_device)
+    need = MemoryNeed(
+        inputs_bytes=sizes[0], weights_bytes=sizes[1], outputs_bytes=sizes[2], arena_bytes=footprint.arena_bytes,
+        work_bytes=again.work_bytes, float64_bytes=estimate_float64_bytes(model, inputs, outputs.tensors),
+        slice_bytes=device.slice_bytes, context_bytes=device.context_bytes, kept_calls=count_kept_calls(sizes[2]),
+        row_steps=2 if changing else 0, further_steps=count_further_steps(loaded.problem, is_small=is_small),
+    )  # fmt: skip
     return Reference(
         loaded=loaded, device=device, seed=seed, model=model, state=state, footprint=footprint, changing=changing,
-        call_s=call_s, is_small=is_small, changes_inputs=_differ(inputs, used), variation=variation,
-        draws_numbers=draws_numbers,
+        call_s=again.call_s, is_small=is_small, changes_inputs=changes_inputs, variation=variation,
+        draws_numbers=draws_numbers, returns_views=again.returns_views, need=need, plan=plan_in_full(need),
     )  # fmt: skip
 
 
-def _run(
-    loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], device: JudgeDevice
-) -> tuple[FlatOutputs, float]:
-    """The outputs for copies of these inputs, and how many seconds that took."""
-    copies = copy_tensors(inputs)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SecondRun:
+    """Of the reference: what it gave, how many seconds that took, and what it took of the device beside inputs and
+    outputs."""
+
+    outputs: FlatOutputs
+    call_s: float
+    work_bytes: int
+    returns_views: bool
+
+
+def _run(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], device: JudgeDevice) -> _SecondRun:
+    copies = copy_tensors(inputs, device.torch_device)
     device.synchronize()
+    device.watch_peak()
     began_s = time.perf_counter()
     outputs = run_reference(loaded, model, copies)
     device.synchronize()
-    return outputs, time.perf_counter() - began_s
+    call_s = time.perf_counter() - began_s
+    outputs_bytes = _count_bytes(outputs.tensors)
+    given = [copies, [value for value in model.state_dict().values() if torch.is_tensor(value)]]
+    return _SecondRun(
+        outputs=outputs,
+        call_s=call_s,
+        work_bytes=max(device.read_peak(outputs_bytes) - outputs_bytes, 0),
+        returns_views=bool(_storages(outputs.tensors) & _storages(given)),
+    )
+
+
+def _storages(value: Any) -> set[int]:
+    return {tensor.untyped_storage().data_ptr() for tensor in _tensors_in(value) if tensor.layout is torch.strided}
 
 
 def _differ(inputs: Sequence[Any], used: Sequence[Any]) -> bool:

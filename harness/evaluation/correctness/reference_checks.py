@@ -7,17 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import prod
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from harness.domain import ProblemError, WireError
+from harness.domain import ProblemError, ProblemTooLarge, WireError
 from harness.evaluation.correctness.comparison import judge_outputs
 from harness.evaluation.correctness.truth import Truth, trust_outputs
 from harness.problems.loading import LoadedProblem
 from harness.protocol import flatten_value
-from harness.sandbox.memory_limits import USABLE_SHARE, count_free_bytes, is_out_of_memory, limit_memory
+from harness.sandbox.memory_limits import count_free_bytes, is_out_of_memory, limit_memory
+from harness.sandbox.memory_plan import USABLE_SHARE
 from harness.sandbox.tensors.outputs import SLICE_ELEMENTS, Difference, FlatOutputs, cut_slices, find_difference
 
 IN_INIT = "make them in __init__, so that candidates can be given the same ones"
@@ -25,7 +27,8 @@ IN_INIT = "make them in __init__, so that candidates can be given the same ones"
 
 def compare_runs(loaded: LoadedProblem, first: FlatOutputs, second: FlatOutputs) -> Difference | None:
     """How two runs on the same inputs differ. Raises ProblemError if they do by more than the problem's tolerance."""
-    outcome, trial = judge_outputs(trust_outputs(first), second, loaded.problem.tolerance, "as_given")
+    expected = trust_outputs(first, compared_on=second.tensors[0].device)
+    outcome, trial = judge_outputs(expected, second, loaded.problem.tolerance, "as_given")
     if outcome is not None:
         raise ProblemError(
             f"{_name_file(loaded)}: two runs of the reference on the same inputs differ by more than its own "
@@ -77,26 +80,31 @@ def has_only_numbers(outputs: FlatOutputs) -> bool:
     )
 
 
-def require_memory(loaded: LoadedProblem, needed_bytes: int, device: torch.device) -> None:
-    """Raises ProblemError if that much is more than the memory that is free."""
-    free_bytes = count_free_bytes(device)
+def measure_inputs(loaded: LoadedProblem) -> int:
+    """Bytes of the tensors that `get_inputs` gives, found without allocating them; 0 where that cannot be done."""
+    sizes = loaded.describe_inputs()
+    return sum(prod(shape) * getattr(torch, dtype).itemsize for dtype, shape in sizes)
+
+
+def require_memory(loaded: LoadedProblem, needed_bytes: int, free_bytes: int, name: str) -> None:
+    """Raises ProblemTooLarge if that much is more than the memory of `name` that is free."""
     if needed_bytes > free_bytes * USABLE_SHARE:
-        raise ProblemError(
-            f"{_name_file(loaded)}: judging it on {device} takes at least {needed_bytes >> 20} MiB, {free_bytes >> 20} "
-            "MiB are free; end other programs, or choose the small workload"
+        raise ProblemTooLarge(
+            f"{_name_file(loaded)}: an evaluation takes at least {needed_bytes >> 20} MiB of {name}, "
+            f"{free_bytes >> 20} MiB are free; end other programs, take a larger device, or choose the small workload"
         )
 
 
 @contextmanager
 def contain_memory(loaded: LoadedProblem, device: torch.device) -> Iterator[None]:
-    """Turns a shortage of memory inside into a ProblemError (see `limit_memory`)."""
+    """Turns a shortage of memory inside into ProblemTooLarge (see `limit_memory`)."""
     try:
         with limit_memory(device):
             yield
     except (ProblemError, RuntimeError, MemoryError) as error:  # torch.OutOfMemoryError is a RuntimeError
         if not is_out_of_memory(error):
             raise
-        raise ProblemError(
+        raise ProblemTooLarge(
             f"{_name_file(loaded)}: the reference needs more memory than there is on {device} "
             f"({count_free_bytes(device) >> 20} MiB are free); choose the small workload, or make it need less: "
             f"{str(error)[-200:]}"

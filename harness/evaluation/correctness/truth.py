@@ -8,7 +8,7 @@ not suffice, the reference's own outputs are the truth, and `Truth.kind` says so
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -18,10 +18,12 @@ from torch import Tensor, nn
 
 from harness.domain import ProblemError, ReferenceTimeout, WireError
 from harness.problems.loading import LoadedProblem
+from harness.problems.tensor_trees import map_tensors
 from harness.problems.time_limit import limit_reference
 from harness.protocol import flatten_value
 from harness.sandbox.memory_limits import count_free_bytes, limit_memory
 from harness.sandbox.seeding import keep_seed, read_seed, seeded_call
+from harness.sandbox.tensors.host_copies import HOST, copy_to
 from harness.sandbox.tensors.outputs import FlatOutputs, has_same_bits
 
 # Inputs, weights and outputs are counted; what a module holds in between is not known, and assumed to be as much again.
@@ -32,11 +34,17 @@ USABLE_MEMORY_SHARE = 0.6
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TruthLeaf:
     """One output tensor. `reference` is what the reference computes in its own dtype; `exact` the float64 truth of a
-    floating output (or the reference again), and for integer outputs what the float64 run gave."""
+    floating output (or the reference again), and for integer outputs what the float64 run gave. `compared_on`: the
+    device that slices of them are compared on; None: where they lie."""
 
     name: str
     reference: Tensor
     exact: Tensor
+    compared_on: torch.device | None = None
+
+    @property
+    def device(self) -> torch.device:
+        return self.compared_on or self.exact.device
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,29 +75,35 @@ def compute_truth(
     max_bytes: int | None = None,
     *,
     state: Mapping[str, Tensor] | None = None,
+    device: torch.device | None = None,
 ) -> Truth:
     """Runs the reference once in its own dtype and, if that needs at most `max_bytes`, once in float64.
 
     `max_bytes` defaults to a share of the memory that is free on the inputs' device. `state` is the part of the
     module's state that calls change, with the values that both runs begin with. Both get copies of the inputs, which
-    they may change. Raises ProblemError when the reference itself fails or returns something else than tensors.
+    they may change. With a `device` that is where both run, the inputs may lie in host memory, and what is computed is
+    kept there. Raises ProblemError when the reference itself fails or returns something else than tensors.
     """
     before = dict(state or {})
     with torch.no_grad(), float32_precision(loaded.problem.allow_tf32):
         write_state(model, before)
-        own = run_reference(loaded, model, copy_tensors(inputs))
-        if before:
+        own = run_reference(loaded, model, copy_tensors(inputs, device))
+        if device is not None:
+            own = keep_on_host(own)
+        elif before:
             own = _copy_outputs(own)
         after = read_state(model, before)
         write_state(model, before)
         if read_seed(inputs) is not None:
-            return trust_outputs(own, "the reference draws random numbers, and others in float64", after)
+            note = "the reference draws random numbers, and others in float64"
+            return trust_outputs(own, note, after, compared_on=device)
         if max_bytes is None:
             max_bytes = int(count_free_bytes(own.tensors[0].device) * USABLE_MEMORY_SHARE)
         needed_bytes = estimate_float64_bytes(model, inputs, own.tensors)
         if needed_bytes > max_bytes:
-            return trust_outputs(own, f"float64 needs about {needed_bytes} bytes, {max_bytes} are usable", after)
-        return _compute_exact(model, inputs, own, after)
+            note = f"float64 needs about {needed_bytes} bytes, {max_bytes} are usable"
+            return trust_outputs(own, note, after, compared_on=device)
+        return _compute_exact(model, inputs, own, after, device)
 
 
 def read_state(model: nn.Module, names: Iterable[str]) -> dict[str, Tensor]:
@@ -159,19 +173,6 @@ def float32_precision(allow_tf32: bool) -> Iterator[None]:
         torch.backends.cudnn.allow_tf32 = cudnn
 
 
-def map_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
-    """`value` with every tensor in its lists, tuples and dicts changed."""
-    if isinstance(value, Tensor):
-        return change(value)
-    if isinstance(value, list):
-        return [map_tensors(item, change) for item in value]
-    if isinstance(value, tuple):
-        return tuple(map_tensors(item, change) for item in value)
-    if isinstance(value, dict):
-        return {key: map_tensors(item, change) for key, item in value.items()}
-    return value
-
-
 def estimate_float64_bytes(model: nn.Module, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> int:
     """Roughly how much a float64 run takes beyond what is there already."""
     elements = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers(), *outputs))
@@ -185,40 +186,73 @@ def estimate_float64_bytes(model: nn.Module, inputs: Sequence[Any], outputs: Seq
     return int(elements * 8 * INTERMEDIATES)
 
 
-def copy_tensors(inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """Copies, so that a reference that works in place does not change what is placed. Dense tensors keep strides."""
-    return keep_seed(map_tensors(tuple(inputs), lambda tensor: tensor.detach().clone()), inputs)
+def copy_tensors(inputs: Sequence[Any], device: torch.device | None = None) -> tuple[Any, ...]:
+    """Copies, so that a reference that works in place does not change what is placed; on `device` if one is given.
+    Dense tensors keep strides."""
+
+    def make_copy(tensor: Tensor) -> Tensor:
+        return tensor.detach().clone() if device is None else tensor.detach().to(device, copy=True)
+
+    return keep_seed(map_tensors(tuple(inputs), make_copy), inputs)
 
 
-def _compute_exact(model: nn.Module, inputs: Sequence[Any], own: FlatOutputs, after: Mapping[str, Tensor]) -> Truth:
+def keep_on_host(outputs: FlatOutputs) -> FlatOutputs:
+    """Copies in host memory."""
+    return replace(outputs, tensors=tuple(copy_to(tensor, HOST) for tensor in outputs.tensors))
+
+
+def _compute_exact(
+    model: nn.Module,
+    inputs: Sequence[Any],
+    own: FlatOutputs,
+    after: Mapping[str, Tensor],
+    device: torch.device | None,
+) -> Truth:
     try:
-        with limit_memory(own.tensors[0].device):
+        with limit_memory(device or own.tensors[0].device):
             precise = copy.deepcopy(model).double()
-            exact = flatten_outputs(precise(*map_tensors(tuple(inputs), _to_double)))
+            exact = flatten_outputs(precise(*map_tensors(tuple(inputs), lambda tensor: _to_double(tensor, device))))
+            exact = exact if device is None else keep_on_host(exact)
     except (RuntimeError, MemoryError, TypeError, ValueError, WireError) as error:  # among them running out of memory
         reason = f"the reference does not run in float64: {type(error).__name__}: {error}"[:500]
-        return trust_outputs(own, reason, after)
-    if exact.tree != own.tree:
-        return trust_outputs(own, "the reference returns another structure in float64", after)
-    for ours, theirs in zip(own.tensors, exact.tensors, strict=True):
-        if ours.shape != theirs.shape or theirs.dtype != _float64_dtype(ours.dtype):
-            reason = f"asked for float64, the reference gave {theirs.dtype} {tuple(theirs.shape)}"
-            return trust_outputs(own, reason, after)
-    leaves = _pair_leaves(own.tensors, exact.tensors)
+        return trust_outputs(own, reason, after, compared_on=device)
+    reason = _find_other_form(own, exact)
+    if reason:
+        return trust_outputs(own, reason, after, compared_on=device)
+    leaves = _pair_leaves(own.tensors, exact.tensors, device)
     return Truth(kind="float64", tree=own.tree, leaves=leaves, state=_pair_state(after, read_state(precise, after)))
 
 
-def trust_outputs(own: FlatOutputs, note: str = "", after: Mapping[str, Tensor] | None = None) -> Truth:
+def _find_other_form(own: FlatOutputs, exact: FlatOutputs) -> str:
+    """Why outputs that were asked for in float64 cannot be the truth; "": they can."""
+    if exact.tree != own.tree:
+        return "the reference returns another structure in float64"
+    for ours, theirs in zip(own.tensors, exact.tensors, strict=True):
+        if ours.shape != theirs.shape or theirs.dtype != _float64_dtype(ours.dtype):
+            return f"asked for float64, the reference gave {theirs.dtype} {tuple(theirs.shape)}"
+    return ""
+
+
+def trust_outputs(
+    own: FlatOutputs,
+    note: str = "",
+    after: Mapping[str, Tensor] | None = None,
+    *,
+    compared_on: torch.device | None = None,
+) -> Truth:
     """Outputs of the reference, and its state after the call, as their own truth."""
     state = dict(after or {})
-    leaves = _pair_leaves(own.tensors, own.tensors)
+    leaves = _pair_leaves(own.tensors, own.tensors, compared_on)
     return Truth(kind="reference", tree=own.tree, leaves=leaves, note=note, state=_pair_state(state, state))
 
 
-def _pair_leaves(own: Sequence[Tensor], exact: Sequence[Tensor]) -> tuple[TruthLeaf, ...]:
+def _pair_leaves(
+    own: Sequence[Tensor], exact: Sequence[Tensor], compared_on: torch.device | None = None
+) -> tuple[TruthLeaf, ...]:
     names = ["output"] if len(own) == 1 else [f"output {index}" for index in range(len(own))]
     return tuple(
-        TruthLeaf(name=name, reference=ours, exact=theirs) for name, ours, theirs in zip(names, own, exact, strict=True)
+        TruthLeaf(name=name, reference=ours, exact=theirs, compared_on=compared_on)
+        for name, ours, theirs in zip(names, own, exact, strict=True)
     )
 
 
@@ -226,8 +260,8 @@ def _pair_state(own: Mapping[str, Tensor], exact: Mapping[str, Tensor]) -> dict[
     return {name: TruthLeaf(name=f"state {name}", reference=own[name], exact=exact[name]) for name in own}
 
 
-def _to_double(tensor: Tensor) -> Tensor:
-    return tensor.to(_float64_dtype(tensor.dtype), copy=True)
+def _to_double(tensor: Tensor, device: torch.device | None) -> Tensor:
+    return tensor.to(device=device or tensor.device, dtype=_float64_dtype(tensor.dtype), copy=True)
 
 
 def _float64_dtype(dtype: torch.dtype) -> torch.dtype:

@@ -19,14 +19,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from harness.domain import ProblemError
 from harness.evaluation.correctness.reference import SMALL_BYTES, Reference
 from harness.evaluation.correctness.reference_checks import has_only_numbers
-from harness.evaluation.correctness.truth import (
-    Truth,
-    compute_truth,
-    copy_tensors,
-    map_tensors,
-    run_reference,
-    write_state,
-)
+from harness.evaluation.correctness.truth import Truth, compute_truth, copy_tensors, run_reference, write_state
+from harness.problems.tensor_trees import map_tensors
 from harness.protocol import flatten_value
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.seeding import keep_seed
@@ -48,7 +42,9 @@ class OtherWeights:
 
     def truth_of(self, reference: Reference, inputs: Sequence[Any]) -> Truth:
         changing = {name: self.state[name].clone() for name in reference.changing}
-        return compute_truth(reference.loaded, self.model, inputs, state=changing)
+        return compute_truth(
+            reference.loaded, self.model, inputs, reference.float64_limit, state=changing, device=reference.computes_on
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +135,7 @@ def is_particular_about_values(reference: Reference, inputs: Sequence[Any]) -> b
     values. It is called once."""
     watch = _WatchValues()
     with torch.no_grad(), watch:
-        reference.model(*copy_tensors(inputs))
+        reference.model(*copy_tensors(inputs, reference.computes_on))
     write_state(reference.model, reference.changing)
     return watch.is_particular
 
@@ -148,9 +144,8 @@ def takes_layout(reference: Reference, inputs: Sequence[Any]) -> bool:
     """Whether the reference runs on inputs with just these strides: the usual copies of padded inputs are dense."""
 
     def copy_strided(tensor: Tensor) -> Tensor:
-        return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device).copy_(
-            tensor
-        )
+        device = reference.computes_on or tensor.device
+        return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=device).copy_(tensor)
 
     with torch.no_grad():
         write_state(reference.model, reference.changing)

@@ -154,7 +154,8 @@ def _try_without_own(
         return "failed"
     if are_far_apart(expected.tensors, outputs.tensors):
         return "changed"
-    wrong, _ = judge_outputs(trust_outputs(expected), outputs, reference.loaded.problem.tolerance, "ablation")
+    truth = trust_outputs(expected, compared_on=reference.computes_on)
+    wrong, _ = judge_outputs(truth, outputs, reference.loaded.problem.tolerance, "ablation")
     if wrong is not None:
         return "changed"
     # What a call makes of the module's state is not looked at here: a kernel may be there for that.

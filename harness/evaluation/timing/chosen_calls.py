@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from harness.evaluation.correctness.checks import is_surely_right, judge_run
 from harness.evaluation.correctness.comparison import are_surely_close, judge_outputs
 from harness.evaluation.correctness.reference import Reference
-from harness.evaluation.correctness.truth import trust_outputs
+from harness.evaluation.correctness.truth import Truth, trust_outputs
 from harness.sandbox.model_session import Run
+from harness.sandbox.tensors.output_samples import Sample
+
+MakeInputs = Callable[[], tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,27 +36,36 @@ class ChosenCalls:
         self._choice = choice
         self._source = source
         self._tolerance = reference.loaded.problem.tolerance
-        self._kept: list[tuple[tuple[Any, ...], Run]] = []
-        self._screened: list[tuple[tuple[Any, ...], Run]] = []
+        self._kept: list[tuple[MakeInputs, Run]] = []
+        self._screened: list[tuple[MakeInputs, Run]] = []
         self._seen = 0
+
+    def note_alone(self, seed: int, candidate: Run) -> None:
+        """A call of the candidate without one of the baseline beside it; its inputs are made again from their seed."""
+        self._keep_some(partial(self._reference.make_timed_inputs, seed), candidate)
 
     def note(self, inputs: tuple[Any, ...], baseline: Run, candidate: Run) -> None:
         """A pair of calls whose outputs were taken."""
-        self._keep_some(inputs, candidate)
+        self._keep_some(lambda: inputs, candidate)
         if self._source.random() < self._choice.screened_share:
             self._screen(inputs, baseline, candidate)
 
     def find_wrong(self) -> str | None:
         """What is wrong with one of the calls that were chosen; None: nothing."""
-        for inputs, run in (*self._screened, *self._kept):
-            if is_surely_right(run, self._reference.outputs_of(inputs), self._reference):
+        for make_inputs, run in (*self._screened, *self._kept):
+            inputs = make_inputs()
+            if run.sample is None and is_surely_right(run, self._reference.outputs_of(inputs), self._reference):
                 continue
-            outcome, trial = judge_run(run, self._reference.truth_of(inputs), self._reference, "timed")
+            truth = self._reference.truth_of(inputs)
+            if run.sample is None:
+                outcome, trial = judge_run(run, truth, self._reference, "timed")
+            else:
+                outcome, trial = judge_outputs(_sample_truth(truth, run.sample), run.outputs, self._tolerance, "timed")
             if outcome is not None:
                 return f"a timed call was wrong although the untimed ones were right: {trial.message}"
         return None
 
-    def _keep_some(self, inputs: tuple[Any, ...], run: Run) -> None:
+    def _keep_some(self, inputs: MakeInputs, run: Run) -> None:
         """Reservoir sampling: each of the calls whose outputs were taken is as likely to be judged as any other."""
         self._seen += 1
         if len(self._kept) < self._choice.judged_calls:
@@ -70,4 +84,12 @@ class ChosenCalls:
             return
         outcome, _ = judge_outputs(trust_outputs(baseline.outputs), candidate.outputs, self._tolerance, "timed")
         if outcome is not None:
-            self._screened.append((inputs, candidate))
+            self._screened.append((lambda: inputs, candidate))
+
+
+def _sample_truth(truth: Truth, sample: Sample) -> Truth:
+    leaves = tuple(
+        replace(leaf, reference=sample.take(index, leaf.reference), exact=sample.take(index, leaf.exact))
+        for index, leaf in enumerate(truth.leaves)
+    )
+    return replace(truth, leaves=leaves)

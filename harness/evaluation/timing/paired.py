@@ -120,17 +120,15 @@ class PairedTimer:
         for session in (self._baseline, self._candidate):
             session.get_ready(inputs)
             self._spent_s[id(session)] = 0.0
-        self._sampler = ConditionSampler(
-            self._reference.device, self._count_used_s, load_matters=not self._plan.allow_load
-        )
+        sampler = ConditionSampler(self._reference.device, self._count_used_s, load_matters=not self._plan.allow_load)
         taken = self._deal(self._plan.taken)
         is_short = baseline_us < self._plan.short_below_us
         began_s = time.monotonic()
         with stay_on(self._reference.device.judge_cores):
             while not self._is_enough(blocks, time.monotonic() - began_s, baseline_us):
                 blocks.append(self._measure_block(seeds, take=next(taken) or not is_short))
-                self._sampler.sample()
-        conditions = self._sampler.conclude()
+                sampler.sample()
+        conditions = sampler.conclude()
         for session in (self._baseline, self._candidate):
             session.stand_down()
         return blocks, conditions

@@ -136,7 +136,7 @@ def count_traffic(reference: Reference, seed: int) -> Traffic:
     reference. What of the outputs fits into the cache need not have been moved when the call ends."""
     from torch.utils.flop_counter import FlopCounterMode
 
-    inputs = reference.make_inputs(seed)
+    inputs = reference.make_device_inputs(seed)
     read = count_distinct_bytes(_list_tensors((inputs, reference.state)))
     with FlopCounterMode(display=False) as counter:
         outputs = _run(reference, inputs)
@@ -165,8 +165,11 @@ def count_distinct_bytes(tensors: Iterable[Tensor]) -> int:
 def refine_traffic(traffic: Traffic, reference: Reference, seed: int) -> Traffic:
     """The same with only what no program can do without: the part of the floating inputs that the outputs depend on,
     and outputs without what merely repeats. Weights can be folded into others before any call, so they count nothing.
+    Without the memory to find that out, nothing is known to be needed.
     """
-    inputs = reference.make_inputs(seed)
+    if not reference.plan.roofline:
+        return replace(traffic, bound_bytes=0, refined=True)
+    inputs = reference.make_device_inputs(seed)
     expected = _run(reference, inputs)
     repeats = not _differs(reference, expected, _run(reference, inputs))
     shares_memory = bool(_addresses(expected.tensors) & _addresses(_list_tensors(inputs)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -25,15 +25,20 @@ class Snapshot:
 
 
 def take_snapshot(
-    stretches: Sequence[Stretch], specs: Sequence[TensorSpec], device: JudgeDevice, source: random.Random
+    stretches: Sequence[Stretch],
+    specs: Sequence[TensorSpec],
+    device: JudgeDevice,
+    source: random.Random,
+    copy: Callable[[int, Tensor], Tensor] = lambda _, output: output.clone(),
 ) -> Snapshot:
-    """Copies all outputs, in a secret order. Small ones go through the copy engine, which needs no change between the
-    two processes, beginning at a random byte: a worker that says that it is done while it still writes does not know
-    what is read first. `specs` have the strides that the outputs have in the worker's memory."""
+    """Copies all outputs, in a secret order; what is not small with `copy`, given their number. Small ones go through
+    the copy engine, which needs no change between the two processes, beginning at a random byte: a worker that says
+    that it is done while it still writes does not know what is read first. `specs` have the strides that the outputs
+    have in the worker's memory."""
     if sum(stretch.size_bytes for stretch in stretches) <= STAGING_BYTES:
         return _copy_through_host(stretches, specs, device, source)
     order = source.sample(range(len(specs)), len(specs))
-    copies = {index: _view(view_bytes(stretches[index], device), specs[index]).clone() for index in order}
+    copies = {index: copy(index, _view(view_bytes(stretches[index], device), specs[index])) for index in order}
     device.synchronize()
     return Snapshot(tuple(copies[index] for index in range(len(specs))), time.monotonic_ns())
 

@@ -20,17 +20,16 @@ from torch import Tensor
 
 from harness.domain import Finding, Outcome
 from harness.protocol import Signal, TensorSpec, storage_bytes
-from harness.protocol.tensor_layout import ALIGNMENT_BYTES, KEPT_BYTES, LARGE_OUTPUT_BYTES
+from harness.protocol.tensor_layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES, MOST_KEPT
 from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint, outline
 from harness.sandbox.devices import JudgeDevice, SharedArena
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.gpu.snapshot import Snapshot, take_snapshot, view_outputs
 from harness.sandbox.gpu.worker_memory import Stretch, WorkerMemory
 from harness.sandbox.model_session import POISON, ModelSession, Run, TimeLimits, WindowTimes
-from harness.sandbox.tensors.outputs import FlatOutputs
+from harness.sandbox.tensors.outputs import FlatOutputs, has_same_bits
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient
 
-MAX_HELD = KEPT_BYTES // LARGE_OUTPUT_BYTES
 QUIET_S = 2.0  # for what a worker has left running on the device
 
 
@@ -52,9 +51,16 @@ class WindowSession(ModelSession):
     """A constructed module in a worker on a GPU."""
 
     def __init__(
-        self, client: WorkerClient, arena: SharedArena, footprint: Footprint, limits: TimeLimits, device: JudgeDevice
+        self,
+        client: WorkerClient,
+        arena: SharedArena,
+        footprint: Footprint,
+        limits: TimeLimits,
+        device: JudgeDevice,
+        *,
+        keeps_on_host: bool = False,
     ) -> None:
-        super().__init__(client, arena, footprint, limits)
+        super().__init__(client, arena, footprint, limits, keeps_on_host=keeps_on_host)
         self._device = device
         self._source = random.Random(secrets.randbits(62))
         self._memory = WorkerMemory(
@@ -65,9 +71,8 @@ class WindowSession(ModelSession):
             arena_bytes=arena.size_bytes,
         )
         self._last: Called | None = None
-        self.saw_new_memory = False  # in the last call: its window was longer for that
         self._released_bytes = 0
-        self._recent: deque[_Held] = deque(maxlen=MAX_HELD)  # of the last calls, the newest first
+        self._recent: deque[_Held] = deque(maxlen=MOST_KEPT)  # of the last calls, the newest first
         self._held_for_good: list[_Held] = []
 
     def close(self) -> None:
@@ -88,6 +93,7 @@ class WindowSession(ModelSession):
         placed = _shift(announced, shift_bytes)
         self._client.arm_window(announced, timeout_s=self._limits.call_s)
         self._bytes_of(self._footprint.output).fill_(POISON)
+        self._choose_sample()
         require_quiet(device)
         marks_ns = [time.monotonic_ns()]
         self._client.write(placed)
@@ -123,6 +129,7 @@ class WindowSession(ModelSession):
             judge_us=(ended_ns - woken_ns + published_ns - began_ns) / 1e3,
             taken=True,
             inputs_unchanged=self._client.inputs_unchanged(placed),
+            sample=self._sample,
             times=WindowTimes(
                 wake_us=(woken_ns - published_ns) / 1e3,
                 go_us=(answered_ns - woken_ns) / 1e3,
@@ -138,12 +145,13 @@ class WindowSession(ModelSession):
         """On one core for all workers, so that none is faster for where it happens to run."""
         self._client.resume(self._device.worker_core)
 
-    def copy_again(self, *, age: int = 0, pin: int | None = None) -> tuple[Tensor, ...]:
-        """As `ModelSession.copy_again`, but read from the worker's memory without its help."""
+    def still_has(self, outputs: Sequence[Tensor], *, age: int = 0, pin: int | None = None) -> bool:
+        """As `ModelSession.still_has`, but read in the worker's memory without its help."""
         held = self._recent[age] if pin is None else self._held_for_good[pin]
         if held.stretches is None:
-            return super().copy_again(age=age, pin=pin)
-        return tuple(output.clone() for output in view_outputs(held.stretches, held.specs, self._device))
+            return super().still_has(outputs, age=age, pin=pin)
+        found = view_outputs(held.stretches, held.specs, self._device)
+        return all(has_same_bits(now, before) for now, before in zip(found, outputs, strict=True))
 
     def pin(self, outputs: FlatOutputs) -> None:
         if sum(tensor.numel() * tensor.element_size() for tensor in outputs.tensors) < LARGE_OUTPUT_BYTES:
@@ -169,11 +177,11 @@ class WindowSession(ModelSession):
         self._client.store(self._footprint.output, timeout_s=self._limits.call_s)
         specs = self._footprint.output_specs
         copies = [Stretch(self._arena.address + spec.offset, storage_bytes(spec)) for spec in specs]
-        snapshot = take_snapshot(copies, specs, self._device, self._source)
+        snapshot = take_snapshot(copies, specs, self._device, self._source, self._copy)
         return _Taken(snapshot, _Held(specs, None))
 
     def _copy_from(self, stretches: Sequence[Stretch], specs: tuple[TensorSpec, ...]) -> _Taken:
-        snapshot = take_snapshot(stretches, specs, self._device, self._source)
+        snapshot = take_snapshot(stretches, specs, self._device, self._source, self._copy)
         return _Taken(snapshot, _Held(specs, tuple(stretches)))
 
     def _locate(self, specs: Sequence[TensorSpec], addresses: Sequence[int]) -> list[Stretch] | None:

@@ -40,23 +40,28 @@ class Difference:
 
 
 def find_difference(now: Sequence[Tensor], before: Sequence[Tensor]) -> Difference | None:
-    """None where all bits are equal."""
+    """None where all bits are equal. Those before may lie on another device, from which slices are moved."""
     differing, largest = 0, 0.0
     for a, b in zip(now, before, strict=True):
-        for _, (left, right) in cut_slices(a, b, elements=SLICE_ELEMENTS):
-            changed = _bytes_of(left).ne(_bytes_of(right)).any(dim=1).count_nonzero().item()
-            if changed:
-                apart = (_widen(left) - _widen(right)).abs().max().item()
-                differing, largest = differing + int(changed), max(largest, math.inf if math.isnan(apart) else apart)
+        for _, (left, other) in cut_slices(a, b, elements=SLICE_ELEMENTS):
+            right = other.to(left.device)
+            if torch.equal(left.view(torch.uint8), right.view(torch.uint8)):
+                continue
+            differing += int(_bytes_of(left).ne(_bytes_of(right)).any(dim=1).count_nonzero())
+            apart = (_widen(left) - _widen(right)).abs().max().item()
+            largest = max(largest, math.inf if math.isnan(apart) else apart)
     if not differing:
         return None
     return Difference(differing=differing, elements=sum(tensor.numel() for tensor in now), largest=largest)
 
 
 def has_same_bits(a: Tensor, b: Tensor) -> bool:
-    """Whether two tensors of one shape and dtype hold the same bits: NaN equals itself, and 0.0 differs from -0.0."""
+    """Whether two tensors of one shape and dtype hold the same bits: NaN equals itself, and 0.0 differs from -0.0.
+    They may lie on different devices."""
     parts = cut_slices(a, b, elements=SLICE_ELEMENTS)
-    return all(torch.equal(left.view(torch.uint8), right.view(torch.uint8)) for _, (left, right) in parts)
+    return all(
+        torch.equal(left.view(torch.uint8), right.to(left.device).view(torch.uint8)) for _, (left, right) in parts
+    )
 
 
 def are_far_apart(expected: Sequence[Tensor], found: Sequence[Tensor]) -> bool:
@@ -76,10 +81,10 @@ def cut_slices(
     ]
     count = tensors[0].numel()
     for first in range(0, count, elements):
-        yield first, tuple(_cut(tensor, first, min(first + elements, count)) for tensor in whole)
+        yield first, tuple(cut_stretch(tensor, first, min(first + elements, count)) for tensor in whole)
 
 
-def _cut(tensor: Tensor, first: int, last: int) -> Tensor:
+def cut_stretch(tensor: Tensor, first: int, last: int) -> Tensor:
     """The elements from `first` to `last`, in row-major order: a view where the tensor is contiguous."""
     if tensor.is_contiguous():
         return tensor.reshape(-1)[first:last]
@@ -87,9 +92,11 @@ def _cut(tensor: Tensor, first: int, last: int) -> Tensor:
     low, high = first // row, -(-last // row)
     start = low * row
     if high - low == 1:
-        return _cut(tensor[low], first - start, last - start)
+        return cut_stretch(tensor[low], first - start, last - start)
     if row > last - first:
-        return torch.cat([_cut(tensor[low], first - start, row), _cut(tensor[low + 1], 0, last - start - row)])
+        return torch.cat(
+            [cut_stretch(tensor[low], first - start, row), cut_stretch(tensor[low + 1], 0, last - start - row)]
+        )
     return tensor[low:high].reshape(-1)[first - start : last - start]
 
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from harness.evaluation.correctness.checks import AS_GIVEN_TRIALS, plan_steps
+from harness.evaluation.correctness.steps import AS_GIVEN_TRIALS, plan_steps
 from harness.problems.discovery import read_problem
 from harness.protocol import KEPT_CALLS
 

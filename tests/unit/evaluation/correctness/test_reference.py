@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from harness.domain import Problem, ProblemError
+from harness.domain import Problem, ProblemError, ProblemTooLarge
 from harness.evaluation.correctness.reference import prepare_reference
 from harness.evaluation.correctness.reference_checks import contain_memory, require_memory
 from harness.problems.loading import load_problem
@@ -133,14 +133,14 @@ def test_a_reference_that_overflows_where_float64_does_not_is_an_error():
 )
 def test_a_reference_that_needs_more_memory_than_there_is_is_an_error(forward):
     # The second fails by the limit alone: its tensors are never written to, and the machine would let it go on.
-    with pytest.raises(ProblemError, match=r"mine/toy\.py: the reference needs more memory than there is on cpu"):
+    with pytest.raises(ProblemTooLarge, match=r"mine/toy\.py: the reference needs more memory than there is on cpu"):
         prepare(forward)
 
 
 def test_more_memory_than_is_free_is_refused_before_it_is_used():
-    with pytest.raises(ProblemError, match=r"takes at least 1073741824 MiB, \d+ MiB are free"):
-        require_memory(load("return x"), 1 << 50, CPU)
-    require_memory(load("return x"), 1 << 20, CPU)
+    with pytest.raises(ProblemTooLarge, match=r"takes at least 1073741824 MiB of cuda:0, 1024 MiB are free"):
+        require_memory(load("return x"), 1 << 50, 1 << 30, "cuda:0")
+    require_memory(load("return x"), 1 << 20, 1 << 30, "cuda:0")
 
 
 def test_the_limit_on_memory_is_lifted_again_also_with_several_threads():

@@ -1,0 +1,90 @@
+"""Inputs and expected outputs of the calls that a candidate's correctness is judged by: made one after another as they
+are needed, or, where memory is short, all of them before the candidate's worker is started, and kept in host memory."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.correctness.steps import plan_steps, reduce_steps
+from harness.evaluation.correctness.truth import Truth
+from harness.evaluation.correctness.variations import find_nearby, make_other_weights
+from harness.sandbox.arena_layout import Footprint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exercise:
+    """One call. `state`: weights that the module is given before it; `footprint`: where the outputs lie that have
+    another shape."""
+
+    step: str
+    inputs: tuple[Any, ...]
+    truth: Truth
+    state: dict[str, Tensor] | None = None
+    footprint: Footprint | None = None
+
+
+class Exercises:
+    """The planned steps of one candidate, and what each needs. Its own `source` decides what comes when, and more."""
+
+    def __init__(self, reference: Reference, seeds: Iterator[int]) -> None:
+        self.reference = reference
+        self._seeds = seeds
+        self.source = random.Random(next(seeds))
+        changes_state, is_small = reference.changes_state, reference.is_small
+        steps = plan_steps(reference.loaded.problem, is_small=is_small, changes_state=changes_state, source=self.source)
+        self.steps = reduce_steps(steps, reference.plan)
+        self._ahead: dict[int, tuple[Exercise, ...]] = {}
+
+    def make_ahead(self) -> None:
+        """Makes all of them now."""
+        self._ahead = {index: self._make(step) for index, step in enumerate(self.steps)}
+
+    def take(self, index: int) -> tuple[Exercise, ...]:
+        """The calls of the `index`-th step: none where it repeats earlier ones, or where there is nothing to try."""
+        return self._ahead.pop(index) if self._ahead else self._make(self.steps[index])
+
+    def _make(self, step: str) -> tuple[Exercise, ...]:
+        if step == "rerun":
+            return ()
+        if step == "calls_in_a_row":
+            return self._make_row()
+        if step == "other_weights":
+            return self._make_with_other_weights()
+        if step == "nearby_shape":
+            return self._make_nearby()
+        inputs = self._make_inputs(step)
+        return (Exercise(step=step, inputs=inputs, truth=self.reference.truth_of(inputs)),)
+
+    def _make_row(self) -> tuple[Exercise, ...]:
+        """Two calls, of which the second finds the state that the first left."""
+        first, second = self._make_inputs("as_given"), self._make_inputs("as_given")
+        truth = self.reference.truth_of(first)
+        later = self.reference.truth_of(second, truth.state_after)
+        return (
+            Exercise(step="as_given", inputs=first, truth=truth),
+            Exercise(step="second_in_a_row", inputs=second, truth=later),
+        )
+
+    def _make_with_other_weights(self) -> tuple[Exercise, ...]:
+        other = make_other_weights(self.reference, next(self._seeds))
+        if other is None:
+            return ()
+        inputs = self._make_inputs("as_given")
+        truth = other.truth_of(self.reference, inputs)
+        return (Exercise(step="other_weights", inputs=inputs, truth=truth, state=self.reference.keep(other.state)),)
+
+    def _make_nearby(self) -> tuple[Exercise, ...]:
+        nearby = find_nearby(self.reference, self._make_inputs("as_given"), self.source)
+        if nearby is None:
+            return ()
+        footprint = nearby.footprint
+        return (Exercise(step="nearby_shape", inputs=nearby.inputs, truth=nearby.truth, footprint=footprint),)
+
+    def _make_inputs(self, step: str) -> tuple[Any, ...]:
+        return self.reference.make_inputs(next(self._seeds), step)

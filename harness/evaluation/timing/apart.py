@@ -1,0 +1,163 @@
+"""Timing where two workers do not fit on the device: the baseline before the candidate and after it, each alone.
+
+Nothing is paired in time, so what the baseline changed by in between widens the interval. Only samples of the outputs
+of timed calls are kept, and their inputs are made again from their seeds.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any
+
+from harness.domain import Block, Conditions, Finding, Outcome
+from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.timing.chosen_calls import ChosenCalls
+from harness.evaluation.timing.clocks import TimingResult, confirm_claims, summarise_blocks
+from harness.evaluation.timing.noise_floor import find_device_floor
+from harness.evaluation.timing.paired import TimingPlan, doubt_disturbed, stay_on
+from harness.evaluation.timing.system_conditions import ConditionSampler
+from harness.evaluation.timing.window_clock import Windows, confirm_windows
+from harness.evaluation.timing.window_timing import MAX_WARMUP_CALLS, await_idle
+from harness.sandbox.failure import CandidateFailure
+from harness.sandbox.model_session import ModelSession, Run
+
+Open = Callable[[], AbstractContextManager[ModelSession]]
+
+
+class ApartTimer:
+    """Measures one candidate against one baseline, of which only one has a worker at a time."""
+
+    def __init__(self, *, reference: Reference, plan: TimingPlan, seed: int) -> None:
+        self._reference = reference
+        self._device = reference.device
+        self._plan = plan
+        self._chosen = ChosenCalls(reference, plan.choice, random.Random(seed))
+
+    def measure(self, name: str, open_baseline: Open, open_candidate: Open, seeds: Iterator[int]) -> TimingResult:
+        """`name` is the baseline's."""
+        sampler = ConditionSampler(self._device, load_matters=False)
+        with stay_on(self._device.judge_cores):
+            before = self._time_alone(open_baseline, seeds, self._count_calls, sampler)
+            half = len(before)
+            mine = self._time_alone(open_candidate, seeds, lambda _: 2 * half, sampler, note=self._chosen.note_alone)
+            after = self._time_alone(open_baseline, seeds, lambda _: half, sampler)
+            wrong = self._chosen.find_wrong()
+        theirs = [run for pair in zip(before, after, strict=False) for run in pair]
+        result = self._conclude(name, _pair(theirs, mine), _pair(before, after), theirs, sampler.conclude())
+        if wrong is not None:
+            finding = Finding(check="timed_call", severity="fatal", message=wrong)
+            return TimingResult(timing=result.timing, outcome=Outcome.SUSPECT, message=wrong, findings=(finding,))
+        return doubt_disturbed(result)
+
+    def _conclude(
+        self,
+        name: str,
+        blocks: tuple[Block, ...],
+        equals: tuple[Block, ...],
+        theirs: Sequence[Run],
+        conditions: Conditions,
+    ) -> TimingResult:
+        """`equals` are pairs of the baseline from before the candidate and from after it."""
+        first, second = (
+            statistics.median(values)
+            for values in zip(*((one.baseline_claim_us, one.candidate_claim_us) for one in equals), strict=True)
+        )
+        floor = max(find_device_floor(self._device.torch_device.type, first), abs(second / first - 1))
+        if not self._device.is_cuda:
+            return confirm_claims(replace(summarise_blocks(name, blocks, floor), conditions=conditions))
+        program_us = statistics.median(run.times.go_us - run.called.claim_us for run in theirs if run.times is not None)
+        windows = Windows(blocks=blocks, before=equals, after=equals, program_us=program_us)
+        result = confirm_windows(name, windows, floor)
+        return replace(result, timing=replace(result.timing, conditions=conditions))
+
+    def _count_calls(self, usual_us: float) -> int:
+        """Half as many as pairs are planned, for the baseline is timed twice."""
+        least = self._plan.min_blocks if usual_us < 1e6 else self._plan.min_blocks_when_slow
+        affordable = int(self._plan.budget_s * 1e6 / (4 * usual_us))
+        return max(-(-least // 2), min(affordable, self._plan.max_blocks // 2))
+
+    def _time_alone(
+        self,
+        open_worker: Open,
+        seeds: Iterator[int],
+        count_calls: Callable[[float], int],
+        sampler: ConditionSampler,
+        note: Callable[[int, Run], None] = lambda seed, run: None,
+    ) -> list[Run]:
+        """Timed calls of one worker, while no other is there."""
+        if self._device.is_cuda:
+            await_idle(self._device)  # the worker before may have left it work
+        with open_worker() as session:
+            count = count_calls(self._warm_up(session, seeds))
+            session.take_samples()
+            runs = []
+            for seed, run in self._call_in_turn(session, seeds, count):
+                note(seed, run)
+                runs.append(replace(run, outputs=replace(run.outputs, tensors=())))
+                sampler.sample()
+        return runs
+
+    def _warm_up(self, session: ModelSession, seeds: Iterator[int]) -> float:
+        """The shortest reported time of a few calls."""
+        times: list[float] = []
+        while len(times) < self._plan.warmup_calls or (session.saw_new_memory and len(times) < MAX_WARMUP_CALLS):
+            inputs = self._reference.make_timed_inputs(next(seeds))
+            session.reset_state()
+            times.append(_require_form(session.call(inputs, self._device, look=False)).called.claim_us)
+        session.collect_garbage()
+        return min(times)
+
+    def _call_in_turn(self, session: ModelSession, seeds: Iterator[int], count: int) -> Iterator[tuple[int, Run]]:
+        """Calls on fresh inputs and a cold cache, with the seeds of their inputs."""
+        drawn = [next(seeds) for _ in range(count)]
+        if self._device.is_cuda:
+            for seed in drawn:
+                session.reset_state()
+                yield seed, _require_form(session.call(self._reference.make_timed_inputs(seed), self._device))
+            return
+        session.get_ready(self._reference.make_timed_inputs(drawn[0]))
+        for seed in drawn:
+            yield seed, _require_form(self._call_on_cpu(session, self._reference.make_timed_inputs(seed)))
+        session.stand_down()
+
+    def _call_on_cpu(self, session: ModelSession, inputs: tuple[Any, ...]) -> Run:
+        session.stage(inputs)
+        self._device.flush_cache()
+        return session.complete(session.call_timed())
+
+
+def _require_form(run: Run) -> Run:
+    """Raises CandidateFailure (suspect) for outputs of another form."""
+    if run.taken and not any(tensor.is_meta for tensor in run.outputs.tensors):
+        return run
+    message = "a timed call returned outputs of another form than the untimed ones"
+    raise CandidateFailure(Outcome.SUSPECT, message, (Finding(check="timed_call", severity="fatal", message=message),))
+
+
+def _pair(theirs: Sequence[Run], mine: Sequence[Run]) -> tuple[Block, ...]:
+    return tuple(map(_make_block, theirs, mine))
+
+
+def _make_block(theirs: Run, mine: Run) -> Block:
+    block = Block(
+        calls=1,
+        baseline_claim_us=theirs.called.claim_us,
+        candidate_claim_us=mine.called.claim_us,
+        baseline_judge_us=theirs.judge_us,
+        candidate_judge_us=mine.judge_us,
+        baseline_copy_us=theirs.copy_us,
+        candidate_copy_us=mine.copy_us,
+    )
+    if theirs.times is None or mine.times is None:
+        return block
+    return replace(
+        block,
+        baseline_wake_us=theirs.times.wake_us,
+        candidate_wake_us=mine.times.wake_us,
+        baseline_snapshot_us=theirs.times.snapshot_us,
+        candidate_snapshot_us=mine.times.snapshot_us,
+    )

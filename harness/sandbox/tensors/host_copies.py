@@ -1,0 +1,29 @@
+"""Copies of tensors on another device with the strides that they have, for what the evaluator keeps in host memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.problems.tensor_trees import map_tensors
+from harness.sandbox.seeding import keep_seed
+
+HOST = torch.device("cpu")
+
+
+def copy_to(tensor: Tensor, device: torch.device) -> Tensor:
+    """A copy with the same strides, what lies between the elements included, so that rows stay as far apart."""
+    if tensor.layout is not torch.strided or tensor.numel() == 0:
+        return tensor.detach().to(device, copy=True)
+    steps = zip(tensor.shape, tensor.stride(), strict=True)
+    reach = 1 + sum((size - 1) * step for size, step in steps)
+    span = tensor.detach().as_strided((reach,), (1,)).to(device, copy=True)
+    return span.as_strided(tensor.shape, tensor.stride())
+
+
+def copy_all_to(inputs: Sequence[Any], device: torch.device) -> tuple[Any, ...]:
+    """The arguments of a call with copies of their tensors, and the seed of the call."""
+    return keep_seed(map_tensors(tuple(inputs), lambda tensor: copy_to(tensor, device)), inputs)

@@ -1,0 +1,277 @@
+"""Evaluations on a device with little memory: the checks that are left still catch what is wrong, the record says what
+was reduced, and nothing stays on the device afterwards."""
+
+import gc
+
+import pytest
+import torch
+
+from harness.domain import Problem
+from harness.evaluation.timing.paired import TimingPlan
+from harness.sandbox.devices import JudgeDevice
+
+MIB = 1 << 20
+PROBLEM = """
+import torch
+from torch import nn
+
+rows, columns = {rows}, 1024
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(columns))
+
+    def forward(self, x):
+        return x * self.weight
+
+
+def get_inputs():
+    return [torch.randn(rows, columns)]
+
+
+def get_init_inputs():
+    return []
+"""
+LARGE = PROBLEM.format(rows=2048)  # 8 MiB in, 8 MiB out
+HONEST = "return x * self.weight"
+BUDGETS = {"two outputs": 29 * MIB, "earlier outputs": 40 * MIB, "float64": 90 * MIB}
+
+
+def candidate(forward, init="pass"):
+    body = "\n".join(f"        {line}" for line in forward.splitlines())
+    return f"""
+import torch
+from torch import nn
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(1024))
+        {init}
+
+    def forward(self, x):
+{body}
+"""
+
+
+@pytest.fixture(scope="module")
+def bench_with(open_bench):
+    """A bench whose device has so many free bytes, or all (None)."""
+    opened = {}
+
+    def choose(memory_bytes=None, device=None):
+        device = device or JudgeDevice("cpu", memory_bytes=memory_bytes)
+        if "bench" not in opened:
+            opened["bench"] = open_bench(confinement="auto", device=device, call_s=20.0)
+        opened["bench"].use(device)
+        return opened["bench"]
+
+    return choose
+
+
+@pytest.fixture(params=BUDGETS)
+def small_bench(request, bench_with):
+    return bench_with(BUDGETS[request.param])
+
+
+@pytest.fixture
+def least_bench(bench_with):
+    return bench_with(BUDGETS["two outputs"])
+
+
+def reductions(evaluation):
+    return " ".join(one.message for one in evaluation.findings if one.check == "memory_plan")
+
+
+def test_an_honest_candidate_is_right_and_the_record_says_what_was_reduced(small_bench):
+    evaluation = small_bench.judge(candidate(HONEST), LARGE)
+    assert evaluation.outcome == "correct", evaluation.message
+    assert "kept in host memory" in reductions(evaluation)
+    assert ("own dtype" in reductions(evaluation)) == (evaluation.correctness.truth == "reference")
+
+
+def test_budgets_differ_in_what_they_leave_room_for(bench_with):
+    told = {name: reductions(bench_with(size).judge(candidate(HONEST), LARGE)) for name, size in BUDGETS.items()}
+    assert "looked at again for 0 of" in told["two outputs"]
+    assert "looked at again for 0 of" not in told["earlier outputs"]
+    assert "own dtype" in told["earlier outputs"]
+    assert "own dtype" not in told["float64"]
+
+
+WRONG = {
+    "late": ("self.calls += 1\nreturn x * self.weight + (self.calls > 2)", "self.calls = 0"),
+    "inputs as outputs": ("return x.mul_(self.weight)", "pass"),
+    "a row too few": ("y = x * self.weight\ny[-1] = 0\nreturn y", "pass"),
+    "changed inputs": ("y = x * self.weight\nx[7, 7] = 3.0\nreturn y", "pass"),
+    "stale": ("if self.y is None: self.y = x * self.weight\nreturn self.y", "self.y = None"),
+    "bfloat16": ("return (x.bfloat16() * self.weight.bfloat16()).float()", "pass"),
+    "changed weights": ("y = x * self.weight\nself.weight.add_(1e-3)\nreturn y", "pass"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_candidates_are_caught_with_little_memory(small_bench, name):
+    evaluation = small_bench.judge(candidate(*WRONG[name]), LARGE, attribute_work=False)
+    assert evaluation.outcome == "wrong_value", evaluation.message
+
+
+def test_an_output_that_is_written_again_is_caught_where_earlier_ones_are_kept(bench_with):
+    bench = bench_with(BUDGETS["earlier outputs"])
+    reused = candidate("return torch.mul(x, self.weight, out=self.y)", "self.y = torch.empty(2048, 1024)")
+    evaluation = bench.judge(reused, LARGE, attribute_work=False)
+    assert (evaluation.outcome, "earlier call changed" in evaluation.message) == ("wrong_value", True)
+
+
+def test_a_baseline_that_does_not_fit_beside_the_candidate_is_timed_apart(least_bench):
+    slower = candidate("for _ in range(6): y = x * self.weight\nreturn y")
+    plan = TimingPlan(budget_s=4.0, allow_load=True)
+    evaluation = least_bench.judge(slower, LARGE, time=True, plan=plan)
+    assert evaluation.outcome == "correct", evaluation.message
+    assert "the baseline timed apart" in reductions(evaluation)
+    assert evaluation.timing.speedup < 1
+    assert len(evaluation.timing.blocks) >= 20
+
+
+def test_a_timed_call_that_is_wrong_is_found_in_samples_of_its_outputs(least_bench):
+    lazy = candidate("self.calls += 1\nreturn x * self.weight if self.calls < 10 else x * 1.0", "self.calls = 0")
+    evaluation = least_bench.judge(lazy, LARGE, time=True, plan=TimingPlan(budget_s=2.0, allow_load=True))
+    assert (evaluation.outcome, "timed call" in evaluation.message) == ("suspect", True), evaluation.message
+
+
+def test_declared_inputs_in_a_row_are_tried_where_there_is_room(bench_with):
+    declared = Problem(name="add", suite="tiny", source=LARGE, distributions=("as_given", "large"))
+    told = bench_with(150 * MIB).judge(candidate(HONEST), declared)
+    assert told.outcome == "correct", told.message
+    assert {trial.distribution for trial in told.correctness.trials} >= {"as_given", "large", "mixed"}
+
+
+def test_running_statistics_are_judged_with_little_memory(bench_with):
+    source = PROBLEM.format(rows=2048).replace(
+        "self.weight = nn.Parameter(torch.randn(columns))", "self.n = nn.BatchNorm1d(columns)"
+    )
+    problem = Problem(name="norm", suite="tiny", source=source.replace("x * self.weight", "self.n(x)"), training=True)
+    bench = bench_with(40 * MIB)
+    mine = problem.source.replace("class Model(", "class ModelNew(")
+    assert bench.judge(mine, problem).outcome == "correct"
+    forgets = mine.replace("return self.n(x)", "self.n.track_running_stats = False\n        return self.n(x)")
+    evaluation = bench.judge(forgets, problem)
+    assert evaluation.outcome == "wrong_value", evaluation.message
+    assert "state" in evaluation.message
+
+
+def test_a_problem_that_does_not_fit_at_all_is_not_run_and_says_what_it_needs(bench_with):
+    evaluation = bench_with(10 * MIB).judge(candidate(HONEST), LARGE)
+    assert evaluation.outcome == "not_run", evaluation.message
+    assert "takes at least" in evaluation.message
+    assert "10 MiB are free" in evaluation.message
+
+
+def test_more_memory_than_a_worker_may_take_is_tried_a_second_time_before_it_counts(bench_with):
+    hungry = candidate("kept = torch.ones(1 << 45)\nreturn x * self.weight")
+    evaluation = bench_with().judge(hungry, LARGE)
+    assert evaluation.outcome == "out_of_memory", evaluation.message
+    assert any(one.check == "memory" and "smallest footprint" in one.message for one in evaluation.findings)
+
+
+class LeakyDevice(JudgeDevice):
+    """Allocations of the evaluator fail on it; `held_bytes` are another process's."""
+
+    held_bytes = 0
+    failures = 0
+
+    def allocate(self, size_bytes):
+        self.failures -= 1
+        if self.failures >= 0:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return super().allocate(size_bytes)
+
+
+class FullDevice(JudgeDevice):
+    """Once a worker is there, it holds nearly all of the device, and no allocation succeeds any more."""
+
+    held_bytes = 0
+
+    def count_used_bytes(self):
+        return self.held_bytes
+
+    def synchronize(self):
+        if self.held_bytes:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 16.00 MiB")
+
+
+def test_an_allocation_that_fails_once_costs_a_repetition_and_no_verdict(bench_with):
+    device = LeakyDevice("cpu")
+    device.failures = 1
+    evaluation = bench_with(device=device).judge(candidate(HONEST), LARGE)
+    assert evaluation.outcome == "correct", evaluation.message
+    assert "baseline timed apart" in reductions(evaluation)
+
+
+def test_an_allocation_of_the_evaluator_that_fails_twice_is_not_charged_to_the_candidate(bench_with):
+    device = LeakyDevice("cpu")
+    device.failures = 2
+    evaluation = bench_with(device=device).judge(candidate(HONEST), LARGE)
+    assert evaluation.outcome == "not_run", evaluation.message
+    assert "the evaluator ran out of device memory" in evaluation.message
+
+
+@pytest.mark.parametrize(("held_gib", "outcome"), [(60, "out_of_memory"), (1, "not_run")])
+def test_who_holds_the_memory_is_charged_with_a_failed_allocation(held_gib, outcome):
+    from harness.evaluation.allocation_failure import MemoryCharge
+    from harness.sandbox.failure import CandidateFailure
+
+    device = FullDevice("cpu")
+    charge = MemoryCharge(device, planned_bytes=4 << 30, shared_bytes=1 << 30)
+    device.held_bytes = (held_gib + 1) << 30
+    expected = CandidateFailure if outcome == "out_of_memory" else torch.OutOfMemoryError
+    with pytest.raises(expected) as caught, charge.charging():
+        device.synchronize()
+    if outcome == "out_of_memory":
+        assert f"holds {held_gib << 10} MiB of the device; 4096 were planned" in str(caught.value)
+
+
+def count_large_tensors():
+    """Tensors of 4096 elements or more that live, in whatever cycle."""
+    tensors = [one for one in gc.get_objects() if issubclass(type(one), torch.Tensor)]
+    return sum(one.layout is torch.strided and one.numel() >= 4096 for one in tensors)
+
+
+ENDS = {
+    "correct": candidate(HONEST),
+    "wrong_value": candidate("return x * 2"),
+    "wrong_shape": candidate("return x[:5]"),
+    "out_of_memory": candidate("return torch.ones(1 << 45)"),
+    "runtime_error": candidate("import os\nos._exit(3)"),
+    "timeout": candidate("while True: pass"),
+    "load_error": "raise ValueError",
+}
+
+
+@pytest.mark.parametrize("outcome", ENDS)
+def test_nothing_of_an_evaluation_is_kept_whatever_its_end(bench_with, outcome):
+    bench = bench_with()
+    bench.judge(candidate(HONEST), LARGE)
+    gc.collect()
+    gc.disable()
+    try:
+        before = count_large_tensors()
+        evaluation = bench.judge(ENDS[outcome], LARGE, time=outcome == "correct", call_s=4.0)
+        assert evaluation.outcome == outcome, evaluation.message
+        assert count_large_tensors() == before
+    finally:
+        gc.enable()
+
+
+def test_nothing_is_kept_of_a_problem_whose_reference_fails(bench_with):
+    bench = bench_with()
+    failing = LARGE.replace("return x * self.weight", "return (x * self.weight).reshape(7, 7)")
+    gc.collect()
+    gc.disable()
+    try:
+        before = count_large_tensors()
+        assert bench.judge(candidate(HONEST), failing).outcome == "harness_error"
+        assert count_large_tensors() == before
+    finally:
+        gc.enable()

@@ -1,0 +1,132 @@
+"""Device memory on a GPU: the evaluator's own is what it was after every evaluation, and what fits KernelBench's
+evaluator is evaluated in as much."""
+
+import pytest
+
+from harness.evaluation.timing.paired import TimingPlan
+from harness.sandbox.devices import JudgeDevice
+
+pytestmark = pytest.mark.gpu
+
+GIB = 1 << 30
+SLACK_BYTES = 4 << 20  # pages of the driver's own
+PROBLEM = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+
+
+def get_inputs():
+    return [torch.randn(1 << {exponent}, device="cuda")]
+
+
+def get_init_inputs():
+    return []
+"""
+MIDDLE = PROBLEM.format(exponent=26)  # 256 MiB in and out
+
+
+def body(*lines, init="pass"):
+    indented = "\n".join(f"        {line}" for line in lines)
+    return f"""import os
+import torch
+from torch import nn
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {init}
+
+    def forward(self, x):
+{indented}
+"""
+
+
+HONEST = body("return torch.relu(x)")
+ENDS = {
+    "correct": HONEST,
+    "wrong_value": body("return x"),
+    "wrong_shape": body("return torch.relu(x)[:5]"),
+    "out_of_memory": body("return [torch.empty(1 << 32, device='cuda') for _ in range(64)]"),
+    "runtime_error": body("os._exit(3)"),
+}
+
+
+@pytest.fixture(scope="module")
+def gpu_bench(open_bench):
+    return open_bench(confinement="auto", device="cuda:0", call_s=30.0, load_s=60.0)
+
+
+def allocated(bench):
+    import torch
+
+    torch.cuda.synchronize()
+    return torch.cuda.memory_allocated(bench.device.torch_device), torch.cuda.memory_reserved(bench.device.torch_device)
+
+
+@pytest.mark.parametrize("time", [False, True])
+@pytest.mark.parametrize("outcome", ENDS)
+def test_the_evaluators_own_memory_is_what_it_was_before(gpu_bench, outcome, time):
+    gpu_bench.judge(HONEST, MIDDLE, time=True)  # what is measured once per device is measured here
+    before = allocated(gpu_bench)
+    evaluation = gpu_bench.judge(ENDS[outcome], MIDDLE, time=time)
+    assert evaluation.outcome == outcome, evaluation.message
+    assert allocated(gpu_bench) == before
+
+
+def test_the_memory_of_the_device_is_what_it_was_before(gpu_bench):
+    gpu_bench.judge(HONEST, MIDDLE)
+    before = gpu_bench.device.count_used_bytes()
+    for source in ENDS.values():
+        gpu_bench.judge(source, MIDDLE)
+    assert gpu_bench.device.count_used_bytes() <= before + SLACK_BYTES
+
+
+def test_a_candidate_that_fills_the_device_is_no_error_of_the_evaluators(gpu_bench):
+    fills = body(
+        "while True:",
+        "    try: self.kept.append(torch.empty(1 << 26, device='cuda'))",
+        "    except torch.OutOfMemoryError: break",
+        "self.kept.pop()",
+        "return torch.relu(x)",
+        init="self.kept = []",
+    )
+    evaluation = gpu_bench.judge(fills, MIDDLE)
+    assert evaluation.outcome in ("out_of_memory", "correct"), evaluation.message
+    honest = gpu_bench.judge(HONEST, MIDDLE)
+    assert honest.outcome == "correct", honest.message
+
+
+def test_out_of_memory_names_what_the_candidate_held(gpu_bench):
+    evaluation = gpu_bench.judge(ENDS["out_of_memory"], MIDDLE)
+    assert "its process holds" in evaluation.message
+
+
+@pytest.mark.parametrize("budget_gib", [3.5, 6.0, 12.0])
+@pytest.mark.parametrize("source", [HONEST, body("return x.abs()")], ids=["right", "wrong"])
+def test_verdicts_are_the_same_with_little_memory(open_bench, budget_gib, source):
+    device = JudgeDevice("cuda:0", memory_bytes=int(budget_gib * GIB))
+    bench = open_bench(confinement="auto", device=device, call_s=30.0, load_s=60.0)
+    evaluation = bench.judge(source, MIDDLE, time=True, plan=TimingPlan(budget_s=2.0, allow_load=True))
+    assert evaluation.outcome == ("correct" if source is HONEST else "wrong_value"), evaluation.message
+    assert any(one.check == "memory_plan" for one in evaluation.findings)
+
+
+def test_inputs_and_outputs_of_a_tenth_of_the_device_each_are_evaluated(gpu_bench):
+    """KernelBench's evaluator has inputs, two outputs and a few temporary tensors of the same size on the device."""
+    import torch
+
+    total_bytes = torch.cuda.get_device_properties(0).total_memory
+    exponent = (total_bytes // 10 // 4).bit_length() - 1
+    evaluation = gpu_bench.judge(HONEST, PROBLEM.format(exponent=exponent), time=True)
+    assert evaluation.outcome == "correct", evaluation.message
+
+
+def test_a_problem_larger_than_the_device_is_not_run(gpu_bench):
+    evaluation = gpu_bench.judge(HONEST, PROBLEM.format(exponent=40))
+    assert evaluation.outcome == "not_run", evaluation.message
+    assert "takes at least" in evaluation.message

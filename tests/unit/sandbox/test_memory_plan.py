@@ -1,0 +1,111 @@
+"""Which checks fit into a device's memory."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.sandbox.memory_plan import (
+    USABLE_SHARE,
+    MemoryNeed,
+    Room,
+    count_device_bytes,
+    fits,
+    plan_in_full,
+    plan_memory,
+    plan_smallest,
+)
+
+GIB = 1 << 30
+sizes = st.integers(0, 64 * GIB)
+needs = st.builds(
+    MemoryNeed,
+    inputs_bytes=sizes,
+    outputs_bytes=sizes,
+    weights_bytes=sizes,
+    arena_bytes=sizes,
+    work_bytes=sizes,
+    float64_bytes=sizes,
+    slice_bytes=st.integers(0, GIB),
+    context_bytes=st.integers(0, GIB),
+    kept_calls=st.integers(2, 8),
+    further_steps=st.integers(0, 12),
+)
+rooms = st.builds(Room, device_bytes=sizes, host_bytes=sizes, is_shared=st.booleans())
+
+
+def worth(plan):
+    checks = (plan.inputs_on_device, plan.baseline_beside, plan.roofline, plan.probes, plan.stress)
+    return (plan.trials, plan.float64, plan.kept_calls, *checks)
+
+
+@given(needs, rooms)
+def test_a_plan_fits_into_the_room_that_it_was_made_for(need, room):
+    plan = plan_memory(need, room)
+    assert plan is None or fits(plan, need, room)
+    if plan is not None:
+        assert plan.device_bytes == count_device_bytes(plan, need) <= USABLE_SHARE * room.device_bytes
+
+
+@given(needs, rooms)
+def test_there_is_a_plan_wherever_the_smallest_or_the_full_one_fits(need, room):
+    either = fits(plan_smallest(need), need, room) or fits(plan_in_full(need), need, room)
+    assert (plan_memory(need, room) is not None) == either
+
+
+@given(needs, rooms)
+def test_where_everything_fits_nothing_is_reduced(need, room):
+    full = plan_in_full(need)
+    plan = plan_memory(need, room)
+    assert (plan == full) == fits(full, need, room)
+    assert full.describe_reductions(full) == ()
+    assert plan is None or plan == full or plan.describe_reductions(full)
+
+
+@given(needs, rooms, sizes, sizes)
+def test_more_room_never_costs_the_most_important_check_that_fitted(need, room, more_device, more_host):
+    larger = replace(room, device_bytes=room.device_bytes + more_device, host_bytes=room.host_bytes + more_host)
+    plan, other = plan_memory(need, room), plan_memory(need, larger)
+    assert plan is None or (other is not None and worth(other) >= worth(plan))
+
+
+@given(needs, rooms)
+def test_a_check_is_left_out_only_where_it_does_not_fit_beside_those_before_it(need, room):
+    plan = plan_memory(need, room)
+    if plan is not None and not plan.stress:
+        assert not fits(replace(plan, stress=True), need, room)
+
+
+@given(sizes, sizes, sizes)
+def test_the_smallest_plan_takes_no_more_than_inputs_two_outputs_and_weights(inputs, outputs, weights):
+    need = MemoryNeed(
+        inputs_bytes=inputs, outputs_bytes=outputs, weights_bytes=weights, arena_bytes=max(inputs + outputs, weights)
+    )
+    assert plan_smallest(need).device_bytes <= inputs + 2 * outputs + weights + max(weights - inputs - outputs, 0)
+
+
+@pytest.mark.parametrize(
+    ("free_gib", "checks"),
+    [
+        (400, (3, True, 2, True, True, True, True, True)),
+        (79, (3, True, 2, True, False, True, False, True)),
+        (44, (3, False, 2, False, False, True, False, True)),
+        (30, (3, False, 1, False, False, False, False, False)),
+        (27, None),
+    ],
+)
+def test_eight_gib_in_and_out_give_up_checks_one_after_another(free_gib, checks):
+    need = MemoryNeed(
+        inputs_bytes=8 * GIB, outputs_bytes=8 * GIB, weights_bytes=0, arena_bytes=16 * GIB, float64_bytes=64 * GIB,
+        context_bytes=GIB,
+    )  # fmt: skip
+    plan = plan_memory(need, Room(device_bytes=free_gib * GIB, host_bytes=300 * GIB))
+    assert (None if plan is None else worth(plan)) == checks
+
+
+def test_what_was_reduced_is_told_in_words():
+    need = MemoryNeed(inputs_bytes=8, outputs_bytes=8, weights_bytes=0, arena_bytes=16)
+    words = plan_smallest(need).describe_reductions(plan_in_full(need))
+    assert "2 of 3 inputs as given" in words
+    assert "earlier outputs looked at again for 0 of 1 calls" in words
