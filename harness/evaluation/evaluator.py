@@ -132,7 +132,7 @@ class Judge:
         case = Case(seed=secrets.randbits(62) if seed is None else seed)
         case, outcome, message = self._decide(case, problem, subject, candidate)
         if self._ask_compiler(case):
-            again = Case(seed=case.seed, smallest=case.smallest)
+            again = Case(seed=case.seed, thrift=case.thrift)
             case, outcome, message = self._decide(again, problem, subject, candidate)
         case.findings += self._forkserver.find_weakness()
         level = self._forkserver.level
@@ -156,8 +156,8 @@ class Judge:
             case = Case(seed=secrets.randbits(62), findings=[note])
             # which waits first until the device is idle
             outcome, message = self._attempt(case, problem, subject, candidate)
-        if case.is_short and not case.smallest and self._device is not None:
-            case = case.repeat_smaller(message)
+        if case.is_short and case.thrift == "planned" and self._device is not None:
+            case = case.repeat_smaller(outcome, message)
             outcome, message = self._attempt(case, problem, subject, candidate)
         return case, outcome, message
 
@@ -384,7 +384,7 @@ class Judge:
         """The candidate in a worker, beside the judge's own reference and what it is tried with."""
         seeds = case.draw_seeds()
         with case.phase("reference"):
-            reference = prepare_reference(loaded, device, next(seeds), next(seeds), smallest=case.smallest)
+            reference = prepare_reference(loaded, device, next(seeds), next(seeds), thrift=case.thrift)
             case.note_memory(reference.plan, plan_in_full(reference.need), device.measure_room())
             exercises = Exercises(reference, seeds)
             if reference.computes_on is not None:

@@ -26,7 +26,7 @@ from harness.domain import (
     Work,
 )
 from harness.sandbox.failure import CandidateFailure
-from harness.sandbox.memory_plan import MemoryPlan, Room
+from harness.sandbox.memory_plan import MemoryPlan, Room, Thrift
 
 MAX_MESSAGE_CHARACTERS = 2000
 
@@ -49,7 +49,7 @@ class Case:
     phases_s: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     sizes: str = ""  # that the problem was cut to
     calls: tuple[tuple[str, str], ...] = ()  # mode and seeds, where they are not the usual ones
-    smallest: bool = False  # judged with as little memory as possible, after an allocation failed
+    thrift: Thrift = "planned"  # another one after an allocation failed
     is_short: bool = False  # of memory: an allocation failed
     memory: str = "nothing was planned yet"
 
@@ -77,11 +77,13 @@ class Case:
             message = f"everything takes {full.device_bytes >> 20} MiB, {self.memory}; reduced: {'; '.join(reductions)}"
             self.findings.append(Finding(check="memory_plan", severity="note", message=message))
 
-    def repeat_smaller(self, message: str) -> Case:
-        """The same evaluation, to be made once more with the smallest footprint."""
-        note = f"evaluated again with the smallest footprint, for an allocation failed: {message[:300]}"
+    def repeat_smaller(self, outcome: Outcome, message: str) -> Case:
+        """The same evaluation, to be made once more with less memory, after an allocation of the candidate's or of the
+        evaluator's failed."""
+        note = f"evaluated again with a smaller footprint, for an allocation failed: {message[:300]}"
         return Case(
-            seed=self.seed, began_s=self.began_s, started_at=self.started_at, smallest=True, phases_s=self.phases_s,
+            seed=self.seed, began_s=self.began_s, started_at=self.started_at, phases_s=self.phases_s,
+            thrift="lean" if outcome is Outcome.OUT_OF_MEMORY else "least",
             findings=[Finding(check="memory", severity="note", message=note)],
         )  # fmt: skip
 

@@ -17,6 +17,7 @@ TIMED_COPIES = 8  # calls of which inputs and outputs are kept while a candidate
 MIXING = 2  # further copies of the inputs while stress inputs are made
 
 Holds = Literal["device", "host"]
+Thrift = Literal["planned", "lean", "least"]  # which plan: the usual one, or one for a repetition
 Check = Literal[
     "trials", "float64", "kept_outputs", "inputs_on_device", "baseline_beside", "probes", "stress", "roofline"
 ]
@@ -131,6 +132,27 @@ def plan_memory(need: MemoryNeed, room: Room) -> MemoryPlan | None:
         more = (_with_peak(other, need) for other in _add(plan, check, full))
         plan = next((other for other in more if fits(other, need, room)), plan)
     return plan
+
+
+def plan_lean(need: MemoryNeed, room: Room) -> MemoryPlan | None:
+    """For a repetition after the candidate ran out of memory: as little as possible while its worker lives, unless that
+    is less than half of what is free; but every check that costs nothing then, so that nobody is judged more leniently
+    for an allocation that failed."""
+    full, plan = plan_in_full(need), plan_smallest(need)
+    if not fits(plan, need, room):
+        return None
+    for check in CHECKS:
+        more = (
+            _with_peak(other, need) for other in _add(plan, check, full) if not (other.baseline_beside or other.probes)
+        )
+        plan = next((other for other in more if _is_lean(other, need, room) and fits(other, need, room)), plan)
+    return plan
+
+
+def _is_lean(plan: MemoryPlan, need: MemoryNeed, room: Room) -> bool:
+    is_least = plan.kept_calls == 1 and not plan.inputs_on_device
+    beside_bytes = need.count_worker_bytes(plan.kept_calls) + plan.inputs_on_device * need.inputs_bytes
+    return is_least or 2 * beside_bytes <= room.device_bytes
 
 
 def fits(plan: MemoryPlan, need: MemoryNeed, room: Room) -> bool:

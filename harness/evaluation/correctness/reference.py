@@ -44,9 +44,11 @@ from harness.sandbox.memory_plan import (
     MemoryNeed,
     MemoryPlan,
     Room,
+    Thrift,
     count_host_bytes,
     fits,
     plan_in_full,
+    plan_lean,
     plan_memory,
     plan_smallest,
 )
@@ -149,19 +151,19 @@ class Reference:
 
 
 def prepare_reference(
-    loaded: LoadedProblem, device: JudgeDevice, seed: int, input_seed: int, *, smallest: bool = False
+    loaded: LoadedProblem, device: JudgeDevice, seed: int, input_seed: int, *, thrift: Thrift = "planned"
 ) -> Reference:
     """Constructs the reference and runs it twice, to learn the form of its outputs and what it does to its own state;
-    then plans the memory of the evaluation, with the `smallest` plan where that is asked for.
+    then plans the memory of the evaluation, with as much `thrift` as is asked for.
 
     Raises ProblemError if it fails, gives no finite outputs, or others the next time than its tolerance allows;
     ProblemTooLarge if it needs more memory than there is.
     """
     require_memory(loaded, measure_inputs(loaded), device.measure_room().device_bytes, device.name)
     with contain_memory(loaded, device.torch_device), torch.no_grad(), float32_precision(loaded.problem.allow_tf32):
-        reference = _prepare(loaded, device, seed, input_seed, on_host=smallest)
+        reference = _prepare(loaded, device, seed, input_seed, on_host=thrift != "planned")
         room = device.measure_room()
-    plan = _choose_plan(reference.need, room, smallest=smallest)
+    plan = _choose_plan(reference.need, room, thrift)
     if plan is None:
         least = plan_smallest(reference.need)
         require_memory(loaded, least.device_bytes, room.device_bytes, device.name)
@@ -174,9 +176,11 @@ def prepare_reference(
     return replace(reference, plan=plan, footprint=footprint)
 
 
-def _choose_plan(need: MemoryNeed, room: Room, *, smallest: bool) -> MemoryPlan | None:
-    if not smallest:
+def _choose_plan(need: MemoryNeed, room: Room, thrift: Thrift) -> MemoryPlan | None:
+    if thrift == "planned":
         return plan_memory(need, room)
+    if thrift == "lean":
+        return plan_lean(need, room)
     least = plan_smallest(need)
     return least if fits(least, need, room) else None
 

@@ -13,6 +13,7 @@ from harness.sandbox.memory_plan import (
     count_device_bytes,
     fits,
     plan_in_full,
+    plan_lean,
     plan_memory,
     plan_smallest,
 )
@@ -75,6 +76,29 @@ def test_a_check_is_left_out_only_where_it_does_not_fit_beside_those_before_it(n
     plan = plan_memory(need, room)
     if plan is not None and not plan.stress:
         assert not fits(replace(plan, stress=True), need, room)
+
+
+@given(needs, rooms)
+def test_a_repetition_leaves_out_no_check_that_costs_nothing_beside_the_worker(need, room):
+    plan = plan_lean(need, room)
+    assert (plan is None) == (not fits(plan_smallest(need), need, room))
+    if plan is None:
+        return
+    assert fits(plan, need, room)
+    assert not plan.baseline_beside
+    assert not plan.probes
+    for check in ("float64", "stress", "roofline"):
+        assert getattr(plan, check) or not fits(replace(plan, **{check: True}), need, room)
+    if plan.kept_calls > 1 or plan.inputs_on_device:
+        assert 2 * need.count_worker_bytes(plan.kept_calls) <= room.device_bytes
+
+
+def test_running_out_of_memory_on_purpose_buys_no_lenient_judgement():
+    need = MemoryNeed(
+        inputs_bytes=GIB, outputs_bytes=GIB, weights_bytes=0, arena_bytes=2 * GIB, float64_bytes=8 * GIB, kept_calls=2
+    )
+    plan = plan_lean(need, Room(device_bytes=79 * GIB, host_bytes=100 * GIB))
+    assert worth(plan) == (3, True, 2, True, False, True, False, True)
 
 
 @given(sizes, sizes, sizes)
