@@ -13,9 +13,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness.domain import Candidate, Outcome, Subject
+from harness.domain import Candidate, Outcome
 from harness.evaluation.evaluator import JudgeSettings
-from harness.executors.local import LocalExecutor, LocalSettings, Task
+from harness.executors.judges import LocalSettings
+from harness.executors.local import LocalExecutor
+from harness.executors.tasks import Origin, Task, make_task
 from harness.problems.discovery import read_problem
 
 REPEATS = 10
@@ -50,37 +52,27 @@ class ModelNew(nn.Module):
 """
 
 
-def make_task(folder: Path) -> Task:
+def write_task(folder: Path) -> Task:
     path = folder / "add_one.py"
     path.write_text(PROBLEM)
     problem = read_problem(path, "benchmark")
     candidate = Candidate(source=CANDIDATE, language="cpp", rule="file")
-    subject = Subject(
-        run="benchmark", sample=0, turn=0, model="-", prompt="-", suite="benchmark", problem=problem.name,
-        problem_digest=problem.digest, candidate_digest=candidate.digest, language="cpp", device="none",
-        workload="full", baseline="eager",
-    )  # fmt: skip
-    return Task(subject=subject, problem=problem, candidate=candidate)
+    return make_task(problem, candidate, Origin(run="benchmark", model="-"), language="cpp")
 
 
 def measure_evaluations(folder: Path) -> tuple[float, float]:
     """(median seconds of an evaluation, median seconds of the calls inside it), the extension being built before."""
-    task = make_task(folder)
+    task = write_task(folder)
     settings = LocalSettings(cache=folder / "cache", judge=JudgeSettings(measure_time=False, attribute_work=False))
     totals, own = [], []
     with LocalExecutor(settings) as executor:
-
-        def take(_: object, __: object, evaluation: object) -> None:
-            if evaluation is not None:
-                assert evaluation.outcome is Outcome.CORRECT, evaluation.message
-                own.append(sum(spent_s for phase, spent_s in evaluation.phases_s if phase in JUDGED_CALLS))
-
-        executor.run([task], take)  # builds, and warms the forkserver
-        own.clear()
+        executor.submit(task).result()  # builds, and warms the forkserver
         for _ in range(REPEATS):
             began_s = time.monotonic()
-            executor.run([task], take)
+            evaluation = executor.submit(task).result()
             totals.append(time.monotonic() - began_s)
+            assert evaluation.outcome is Outcome.CORRECT, evaluation.message
+            own.append(sum(spent_s for phase, spent_s in evaluation.phases_s if phase in JUDGED_CALLS))
     return statistics.median(totals), statistics.median(own)
 
 

@@ -17,8 +17,10 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-from harness.domain import Candidate, Evaluation, Problem, Subject, Timing
-from harness.executors.local import LocalExecutor, LocalSettings, Task
+from harness.domain import Candidate, Evaluation, Problem, Timing
+from harness.executors.judges import LocalSettings
+from harness.executors.local import LocalExecutor
+from harness.executors.tasks import Origin, Task, make_task
 from harness.problems.discovery import find_suite
 
 CORE = Path(__file__).resolve().parents[1] / "reference_models" / "core"
@@ -38,14 +40,10 @@ class ModelNew(_Reference):
 """
 
 
-def make_task(problem: Problem, source: str, language: str, workload: str) -> Task:
+def task_for(problem: Problem, source: str, language: str, workload: str) -> Task:
     candidate = Candidate(source=source, language=language, rule="file")
-    subject = Subject(
-        run="benchmark", sample=0, turn=0, model="-", prompt="-", suite=problem.suite, problem=problem.name,
-        problem_digest=problem.digest, candidate_digest=candidate.digest, language=language, device="none",
-        workload=workload, baseline="eager",
-    )  # fmt: skip
-    return Task(subject=subject, problem=problem, candidate=candidate)
+    origin = Origin(run="benchmark", model="-")
+    return make_task(problem, candidate, origin, language=language, workload=workload)
 
 
 def as_candidate(problem: Problem) -> str:
@@ -59,9 +57,7 @@ def slow_down(problem: Problem) -> str:
 
 
 def measure(executor: LocalExecutor, tasks: list[Task]) -> list[Evaluation]:
-    found: list[Evaluation] = []
-    executor.run(tasks, lambda _, __, evaluation: found.append(evaluation) if evaluation else None)
-    return found
+    return [future.result() for future in [executor.submit(task) for task in tasks]]
 
 
 def timing_of(evaluation: Evaluation) -> Timing:
@@ -99,11 +95,11 @@ def main() -> None:
     problems = {problem.name: replace(problem, requires_kernel=False) for problem in find_suite(CORE)}
     rule = options.language, options.workload
     with tempfile.TemporaryDirectory() as cache, LocalExecutor(LocalSettings(cache=Path(cache))) as executor:
-        tasks = [make_task(problem, as_candidate(problem), *rule) for problem in problems.values()]
+        tasks = [task_for(problem, as_candidate(problem), *rule) for problem in problems.values()]
         equal = [timing_of(one) for _ in range(options.rounds) for one in measure(executor, tasks)]
         met = [report_equals(equal)]
         for name in options.repeated:
-            task = make_task(problems[name], slow_down(problems[name]), *rule)
+            task = task_for(problems[name], slow_down(problems[name]), *rule)
             repeated = [timing_of(one) for _ in range(REPEATS) for one in measure(executor, [task])]
             met.append(report_repeats(name, repeated))
     print(f"goals: at most {GOAL_SHARE:.0%}, at least {GOAL_WITHIN} of {REPEATS}: {'met' if all(met) else 'MISSED'}")

@@ -29,8 +29,11 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from harness.analysis.change_detection import GateRule, judge_change, needs_more
 from harness.analysis.intervals import bootstrap_ratio_interval
-from harness.domain import Candidate, Evaluation, Outcome, Problem, Subject, Timing
-from harness.executors.local import NO_DEVICE, LocalExecutor, LocalSettings, Task
+from harness.domain import Candidate, Evaluation, Outcome, Problem, Timing
+from harness.executors.executor import run_tasks
+from harness.executors.judges import LocalSettings
+from harness.executors.local import LocalExecutor
+from harness.executors.tasks import Origin, Task, make_task
 from harness.generate.extraction.extractor import find_code
 from harness.problems.discovery import find_problem
 from harness.store.results import ResultFilter, ResultStore
@@ -104,18 +107,14 @@ def make_tasks(problems: Sequence[str] | None) -> list[Task]:
         if found is not None and (not problems or problem in problems):
             known = find_problem(problem, ROOT / "reference_models" / "core")
             for kind, source in (("plain", found.source), ("slowed", found.source + SLOWED)):
-                tasks.append(make_task(known, kind, int(path.parent.name), source))
+                tasks.append(task_for(known, kind, int(path.parent.name), source))
     return tasks
 
 
-def make_task(problem: Problem, kind: str, sample: int, source: str) -> Task:
+def task_for(problem: Problem, kind: str, sample: int, source: str) -> Task:
     candidate = Candidate(source=source, language="cpp", rule="file")
-    subject = Subject(
-        run=kind, sample=sample, turn=0, model="recorded", prompt="-", suite="core", problem=problem.name,
-        problem_digest=problem.digest, candidate_digest=candidate.digest, language="cpp", device=NO_DEVICE,
-        workload="small", baseline="eager",
-    )  # fmt: skip
-    return Task(subject=subject, problem=problem, candidate=candidate)
+    origin = Origin(run=kind, model="recorded", sample=sample, suite="core")
+    return make_task(problem, candidate, origin, language="cpp", workload="small")
 
 
 def measure(tasks: Sequence[Task], repeat: int, store: ResultStore, *, allow_load: bool) -> None:
@@ -138,15 +137,14 @@ def measure(tasks: Sequence[Task], repeat: int, store: ResultStore, *, allow_loa
     limits = replace(settings.judge.limits, call_s=10.0)
     with LocalExecutor(replace(settings, judge=replace(settings.judge, plan=plan, limits=limits))) as executor:
 
-        def take(_: str, task: Task, evaluation: Evaluation | None) -> None:
-            if evaluation is not None:
-                store.record(evaluation, task.candidate.source if task.candidate else None)
-                timing = evaluation.timing
-                speed = f"{timing.speedup:.3f}x {timing.verdict}" if timing else ""
-                name = f"{task.subject.run} {task.subject.problem}/{task.subject.sample}"
-                print(f"  {repeat + 1:>3} {name:<32}{evaluation.outcome} {speed}", file=sys.stderr, flush=True)
+        def take(task: Task, evaluation: Evaluation) -> None:
+            store.record(evaluation, task.candidate.source if task.candidate else None)
+            timing = evaluation.timing
+            speed = f"{timing.speedup:.3f}x {timing.verdict}" if timing else ""
+            name = f"{task.subject.run} {task.subject.problem}/{task.subject.sample}"
+            print(f"  {repeat + 1:>3} {name:<32}{evaluation.outcome} {speed}", file=sys.stderr, flush=True)
 
-        executor.run(wanted, take)
+        run_tasks(executor, wanted, take)
 
 
 def gather(store: ResultStore) -> dict[str, Measured]:

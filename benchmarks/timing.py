@@ -17,10 +17,12 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import torch
 
-from harness.domain import Candidate, Evaluation, Outcome, Subject
+from harness.domain import Candidate, Evaluation, Outcome
 from harness.evaluation.evaluator import JudgeSettings
 from harness.evaluation.timing.paired import TimingPlan
-from harness.executors.local import LocalExecutor, LocalSettings, Task
+from harness.executors.judges import LocalSettings
+from harness.executors.local import LocalExecutor
+from harness.executors.tasks import Origin, make_task
 from harness.problems.discovery import read_problem
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import JudgeDevice
@@ -53,19 +55,13 @@ def judge(folder: Path, blocks: int) -> Evaluation:
     path.write_text(PROBLEM)
     problem = read_problem(path, "benchmark")
     candidate = Candidate(source=PROBLEM.replace("class Model(", "class ModelNew("), language="cpp", rule="file")
-    subject = Subject(
-        run="benchmark", sample=0, turn=0, model="-", prompt="-", suite="benchmark", problem=problem.name,
-        problem_digest=problem.digest, candidate_digest=candidate.digest, language="cpp", device="none",
-        workload="full", baseline="eager",
-    )  # fmt: skip
     plan = TimingPlan(max_blocks=blocks, wanted_half_width=0.0, budget_s=600.0, allow_load=True)  # not before the last
-    found: list[Evaluation] = []
     with LocalExecutor(LocalSettings(cache=folder / "cache", judge=JudgeSettings(plan=plan))) as executor:
-        task = Task(subject=subject, problem=problem, candidate=candidate)
-        for _ in range(2):  # the first also measures the noise floor and the ceilings, once for all candidates
-            executor.run([task], lambda _, __, evaluation: found.append(evaluation) if evaluation else None)
-    assert found[-1].outcome is Outcome.CORRECT, found[-1].message
-    return found[-1]
+        task = make_task(problem, candidate, Origin(run="benchmark", model="-"), language="cpp")
+        executor.submit(task).result()  # also measures the noise floor and the ceilings, once for all candidates
+        evaluation = executor.submit(task).result()
+    assert evaluation.outcome is Outcome.CORRECT, evaluation.message
+    return evaluation
 
 
 def time_plainly(folder: Path, blocks: int) -> tuple[float, float]:

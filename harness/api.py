@@ -3,6 +3,7 @@
     harness.load_results()                              evaluations as a DataFrame
     harness.load_claims("run")                          what others say of an imported run, as a DataFrame
     harness.evaluate(source, "softmax")                 the verdict on one candidate
+    harness.Evaluator()                                 the same for many, in processes that stay
     harness.render_report("report.html")                everything as one page
 
 They do what the commands of the same kind do, and raise what those print: `harness.domain.HarnessError`.
@@ -11,28 +12,22 @@ They do what the commands of the same kind do, and raise what those print: `harn
 from __future__ import annotations
 
 import os
-import warnings
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from harness.domain import FILE_RUN, NO_PROMPT, Baseline, Candidate, Evaluation, Language, Subject, WorkloadName
-from harness.evaluation.timing.threads import WAIT_POLICY, wait_passively
+from harness.domain import FILE_RUN, Baseline, Candidate, Evaluation, Language, WorkloadName
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     import pandas as pd
 
-    from harness.domain import Problem
-    from harness.executors.local import LocalSettings, Task
+    from harness.executors.judges import LocalSettings
 
 StrPath = str | os.PathLike[str]
 
-_TORCH_CAME_FIRST = (
-    f"torch was imported before harness.evaluate and {WAIT_POLICY} is not set: torch's threads in this process spin "
-    "after each operation and disturb the timing. Set OMP_WAIT_POLICY=PASSIVE in the environment before Python starts"
-)
-
-__all__ = ["evaluate", "load_claims", "load_results", "render_report"]
+__all__ = ["Evaluator", "evaluate", "load_claims", "load_results", "render_report"]
 
 
 def load_results(results_dir: StrPath = "results", *, history: bool = False) -> pd.DataFrame:
@@ -64,6 +59,85 @@ def load_claims(run: str, generated_dir: StrPath = "generated") -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(columns))
 
 
+class Evaluator:
+    """Builds, checks and times candidates on this machine's devices, in processes that are started once. Use it as a
+    context manager; its methods may be called from several threads.
+
+    `device` is "auto", "cpu", "emulated", "cuda" (all GPUs) or "cuda:0,1"; `time` False stops after correctness;
+    `settings` chooses the cache (else HARNESS_CACHE_DIR's) and limits. Importing torch before or after does no harm.
+    """
+
+    def __init__(
+        self,
+        *,
+        device: str | None = None,
+        time: bool = True,
+        settings: LocalSettings | None = None,
+        suite: str = "core",
+        problems_dir: StrPath | None = None,
+    ) -> None:
+        from dataclasses import replace
+
+        from harness.executors.judges import LocalSettings
+        from harness.executors.local import LocalExecutor
+
+        cache = os.environ.get("HARNESS_CACHE_DIR")
+        chosen = settings or LocalSettings(cache=Path(cache) if cache else None)
+        judge = replace(chosen.judge, measure_time=time and chosen.judge.measure_time)
+        self._executor = LocalExecutor(replace(chosen, device=device or chosen.device, judge=judge))
+        self._suite = suite
+        self._problems_dir = None if problems_dir is None else Path(problems_dir)
+
+    def evaluate(
+        self,
+        candidate: StrPath,
+        problem: StrPath,
+        *,
+        language: Language | None = None,
+        workload: WorkloadName = "full",
+        baseline: Baseline = "eager",
+    ) -> Evaluation:
+        """The verdict on one candidate; a candidate that fails is a verdict, not an exception.
+
+        `candidate` is the program's text, or the path of its file; `problem` the name of one of the suite, or the path
+        of a reference file. `language` is seen from the source where it is not given.
+        """
+        return self.submit(candidate, problem, language=language, workload=workload, baseline=baseline).result()
+
+    def submit(
+        self,
+        candidate: StrPath,
+        problem: StrPath,
+        *,
+        language: Language | None = None,
+        workload: WorkloadName = "full",
+        baseline: Baseline = "eager",
+    ) -> Future[Evaluation]:
+        """The same without waiting: several that are under way keep builds and devices busy at once."""
+        from harness.executors.tasks import Origin, make_task
+        from harness.pipeline.data_folders import find_suite_folder
+        from harness.pipeline.evaluate import guess_language
+        from harness.problems.discovery import find_problem
+
+        source = read_source(candidate)
+        found = find_problem(os.fspath(problem), find_suite_folder(self._suite, self._problems_dir))
+        chosen = language or guess_language(source)
+        program = Candidate(source=source, language=chosen, rule="file")
+        origin = Origin(run=FILE_RUN, model="api")
+        task = make_task(found, program, origin, language=chosen, workload=workload, baseline=baseline)
+        return self._executor.submit(task)
+
+    def close(self) -> None:
+        """Ends every process that it started; evaluations that are under way end with an exception."""
+        self._executor.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
 def evaluate(
     candidate: StrPath,
     problem: StrPath,
@@ -78,39 +152,13 @@ def evaluate(
     store: bool = False,
     results_dir: StrPath = "results",
 ) -> Evaluation:
-    """Builds, checks and times one candidate on this machine, and returns the verdict; with `store` it is also
-    recorded in `results_dir`, as `harness evaluate --candidate` does, where `load_results` and `render_report` find it.
-
-    `candidate` is the program's text, or the path of its file; `problem` the name of one of `suite`, or the path of a
-    reference file. `language` is seen from the source where it is not given. `settings` chooses device, cache (else
-    HARNESS_CACHE_DIR's) and limits; `time` False stops after correctness. A candidate that fails is a verdict, not an
-    exception.
-    """
-    from dataclasses import replace
-
-    from harness.pipeline.data_folders import find_suite_folder
-    from harness.pipeline.evaluate import guess_language
-    from harness.problems.discovery import find_problem
-
-    if time and not wait_passively():
-        warnings.warn(_TORCH_CAME_FIRST, stacklevel=2)
-    source = read_source(candidate)
-    found = find_problem(
-        os.fspath(problem), find_suite_folder(suite, None if problems_dir is None else Path(problems_dir))
-    )
-    task = _make_task(source, found, language or guess_language(source), workload, baseline)
-
-    from harness.executors.local import LocalExecutor, LocalSettings
-
-    cache = os.environ.get("HARNESS_CACHE_DIR")
-    chosen = settings or LocalSettings(cache=Path(cache) if cache else None)
-    chosen = replace(chosen, judge=replace(chosen.judge, measure_time=time and chosen.judge.measure_time))
-    verdicts: list[Evaluation] = []
-    with LocalExecutor(chosen) as executor:
-        executor.run([task], lambda stage, task, verdict: None if verdict is None else verdicts.append(verdict))
+    """One evaluation: see `Evaluator`, which takes less time for many. With `store` it is also recorded in
+    `results_dir`, as `harness evaluate --candidate` does, where `load_results` and `render_report` find it."""
+    with Evaluator(time=time, settings=settings, suite=suite, problems_dir=problems_dir) as evaluator:
+        verdict = evaluator.evaluate(candidate, problem, language=language, workload=workload, baseline=baseline)
     if store:
-        _record(verdicts[-1], source, Path(results_dir))
-    return verdicts[-1]
+        _record(verdict, read_source(candidate), Path(results_dir))
+    return verdict
 
 
 def render_report(
@@ -150,25 +198,3 @@ def _record(verdict: Evaluation, source: str, results_dir: Path) -> None:
     with ResultStore.open(results_dir) as store:
         store.record(verdict, source)
         write_csvs(store, results_dir)
-
-
-def _make_task(source: str, problem: Problem, language: Language, workload: WorkloadName, baseline: Baseline) -> Task:
-    from harness.executors.local import NO_DEVICE, Task
-
-    candidate = Candidate(source=source, language=language, rule="file")
-    subject = Subject(
-        run=FILE_RUN,
-        sample=0,
-        turn=0,
-        model="api",
-        prompt=NO_PROMPT,
-        suite=problem.suite,
-        problem=problem.name,
-        problem_digest=problem.digest,
-        candidate_digest=candidate.digest,
-        language=language,
-        device=NO_DEVICE,
-        workload=workload,
-        baseline=baseline,
-    )
-    return Task(subject=subject, problem=problem, candidate=candidate)

@@ -41,7 +41,7 @@ class GroupKey(NamedTuple):
     model: str
     prompt: str
     language: str
-    device: str
+    device: str  # its kind: the GPUs of one chip are alike, whatever their numbers
     suite: str
     workload: str
     baseline: str
@@ -225,8 +225,8 @@ def _judged_sample(evaluation: Evaluation) -> JudgedSample:
 def _group_samples(samples: Iterable[JudgedSample]) -> dict[GroupKey, _Voices]:
     groups: dict[GroupKey, _Voices] = {}
     for one in samples:
-        chip = chip_of(one.device, one.hardware)
-        group = GroupKey(one.model, one.prompt, one.language, one.device, one.suite, one.workload, one.baseline, chip)
+        chip, kind = chip_of(one.device, one.hardware), one.device.partition(":")[0]
+        group = GroupKey(one.model, one.prompt, one.language, kind, one.suite, one.workload, one.baseline, chip)
         voices = groups.setdefault(group, {})
         voice = (one.run, one.problem, one.sample)
         earlier = voices.get(voice)

@@ -84,7 +84,8 @@ def leaderboard(
             store.rows(where), generated_dir=asked_in, ks=sorted(set(k or ())), min_own_share=own_kernels
         )
         # Chosen only now: samples without any code reached no device, and count on each all the same.
-        rows = [row for row in ranked if only_device is None or fnmatchcase(row.group.device, only_device)]
+        kind = "*" if only_device is None else only_device.partition(":")[0]
+        rows = [row for row in ranked if fnmatchcase(row.group.device, kind)]
         unmatched = "" if rows or not store.count() else _explain_no_match(store, where, only_device)
         if as_json or as_csv or as_markdown:
             typer.echo(_format_rows(rows, as_json=as_json, as_csv=as_csv), nl=False)

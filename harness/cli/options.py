@@ -115,7 +115,7 @@ DeviceOption = Annotated[
     in_group(
         EVALUATION,
         env="DEVICE",
-        help="auto, cpu, cuda:N or emulated. auto: the CPU for cpp, else a GPU, emulated if there is none.",
+        help="auto, cpu, emulated, cuda or cuda:0,1. auto: the CPU for cpp, else all GPUs, or emulated.",
         metavar="DEVICE",
     ),
 ]

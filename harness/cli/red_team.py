@@ -92,7 +92,7 @@ def _find_corpus(options: RedTeamOptions) -> Path:
 
 
 def _local_settings(options: RedTeamOptions) -> Any:
-    from harness.executors.local import LocalSettings
+    from harness.executors.judges import LocalSettings
 
     return LocalSettings(architecture=options.architecture, confinement=options.confinement, cache=options.cache_dir)
 

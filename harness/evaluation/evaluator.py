@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import secrets
 import traceback
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from harness.builder import Builder
@@ -87,13 +87,25 @@ class JudgeSettings:
     measure_noise: bool = True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltAhead:
+    """What building a candidate ahead has found: its builds by key, and whether it hung while it was loaded."""
+
+    builds: dict[str, BuildResult] = field(default_factory=dict)
+    hung: bool = False
+
+
+NOTHING_AHEAD = BuiltAhead()
+
+
 class Judge:
     """Judges candidates on one device, one after another. `device` None: this machine has none for them.
 
     `checker` looks at CUDA kernels once more, emulated; what it finds decides only on an emulated device, where a
     `compiler` says in addition, after all else, whether nvcc takes them.
 
-    `prebuild` may be called from several threads at once, `evaluate` too where nothing is timed.
+    `prebuild` may be called from several threads at once, `evaluate` too where nothing is timed. What is timed is timed
+    inside `quiet`, which may wait for builds that share its cores.
     """
 
     def __init__(
@@ -108,7 +120,9 @@ class Judge:
         certificate: Certificate | None = None,
         checker: KernelChecker | None = None,
         compiler: Builder | None = None,
+        quiet: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
+        self._quiet = quiet
         self._device = device
         self._checker = checker
         self._compiler = compiler
@@ -125,10 +139,19 @@ class Judge:
         self._environment = describe_environment(builder.toolchain, device)
 
     def evaluate(
-        self, subject: Subject, problem: Problem, candidate: Candidate | None, *, seed: int | None = None
+        self,
+        subject: Subject,
+        problem: Problem,
+        candidate: Candidate | None,
+        *,
+        seed: int | None = None,
+        ahead: BuiltAhead = NOTHING_AHEAD,
     ) -> Evaluation:
         """The verdict. Raises only what must stop everything, such as KeyboardInterrupt. With the `seed` of an earlier
         evaluation inputs and weights are those of that one; without, nobody has seen them before."""
+        self._built_ahead |= ahead.builds
+        if ahead.hung and candidate is not None:
+            self._hung_ahead.add(candidate.digest)
         case = Case(seed=secrets.randbits(62) if seed is None else seed)
         case, outcome, message = self._decide(case, problem, subject, candidate)
         if self._ask_compiler(case):
@@ -215,18 +238,17 @@ class Judge:
                     differs = True
         return differs
 
-    def prebuild(self, problem: Problem, workload: WorkloadName, candidate: Candidate) -> None:
+    def prebuild(self, problem: Problem, workload: WorkloadName, candidate: Candidate) -> BuiltAhead:
         """Imports and constructs the candidate once, so that what it builds is in the cache. No verdict."""
-        case = Case(seed=0)
+        case, hung = Case(seed=0), False
         if find_syntax_error(candidate.source) is None:
             try:
                 self._load_only(case, load_problem(problem, workload), candidate)
             except CandidateFailure as failure:
-                if failure.outcome is Outcome.TIMEOUT:
-                    self._hung_ahead.add(candidate.digest)
+                hung = failure.outcome is Outcome.TIMEOUT
             except HarnessError:
                 pass  # like any other failure here it is met again, and recorded, when the candidate is judged
-        self._built_ahead |= {build.key: build for build in case.builds}
+        return BuiltAhead(builds={build.key: build for build in case.builds}, hung=hung)
 
     def _judge(self, case: Case, problem: Problem, subject: Subject, candidate: Candidate | None) -> None:
         if candidate is None:
@@ -298,15 +320,19 @@ class Judge:
     ) -> None:
         if device.is_cuda:
             await_idle(device)  # the candidate before may have left it work
-        if self._times(device):
-            with case.phase("ceilings"):
-                self._ceilings.find(device)  # while nothing of the candidate runs
+            if self._times(device) and self._ceilings.look_up(device) is None:
+                with self._quiet():
+                    self._find_ceilings(case, device)
         with self._open_candidate(case, loaded, device, candidate) as (session, exercises, seeds):
             reference = exercises.reference
             with explained_by_kernels(session, case.findings) if device.is_emulated else nullcontext():
                 self._check(case, session, exercises)
             if not device.is_cuda and reference.plan.baseline_beside:
-                self._finish_beside(session, case, subject, candidate, reference=reference, seeds=seeds)
+                with ExitStack() as stack:
+                    with session.paused():
+                        stack.enter_context(self._quiet())
+                        self._find_ceilings(case, device)
+                    self._finish_beside(session, case, subject, candidate, reference=reference, seeds=seeds)
                 return
             with case.phase("probes"):
                 self._probe(case, session, reference, seeds)
@@ -323,8 +349,10 @@ class Judge:
             with case.phase("work"), self._open_again(candidate, reference) as session:
                 self._confirm_own_code(case, session, reference, seeds)
         if self._times(reference.device):
-            with case.phase("timing"):
-                result = self._time_in_fresh_workers(candidate, reference, subject.baseline, seeds)
+            with self._quiet():
+                self._find_ceilings(case, reference.device)
+                with case.phase("timing"):
+                    result = self._time_in_fresh_workers(candidate, reference, subject.baseline, seeds)
             with case.phase("plausibility"):
                 self._take_down(case, result, reference, next(seeds))
 
@@ -352,6 +380,12 @@ class Judge:
                 self._confirm_own_code(case, session, reference, seeds)
         with case.phase("probes"):
             self._probe(case, session, reference, seeds)
+
+    def _find_ceilings(self, case: Case, device: JudgeDevice) -> None:
+        """To be called while nothing of the candidate runs, nor anything else."""
+        if self._times(device):
+            with case.phase("ceilings"):
+                self._ceilings.find(device)
 
     def _times(self, device: JudgeDevice) -> bool:
         return self._settings.measure_time and not device.is_emulated

@@ -1,291 +1,242 @@
-"""Evaluates on this machine: builds ahead on every core, then judges one candidate after another on its device; in
-batches where kernels are emulated.
+"""Evaluates on this machine's devices, each with a queue and an evaluator process of its own. Candidates are built
+ahead in this process, on the cores that timing does not need, while others are evaluated.
 
-On the CPU nothing is built while something is timed. CUDA candidates are judged on a GPU, or emulated where there is
-none. What has no device is judged (built, linked, loaded) during the build phase, since nothing of it is timed. Every
-evaluation is handed over the moment it ends.
+A candidate whose device has nothing else to do goes there at once. Where builds and timing share cores, as on a CPU
+device, timing waits until the builds under way have ended, and builds wait while something is timed; checks of
+correctness do not wait. What has no device is built, linked and loaded, and no more.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
-import tempfile
+import threading
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Literal
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Self
 
-from harness.builder import Builder, Toolchain, default_cache_folder, find_machine_folder, probe_toolchain
-from harness.builder.cache import DEFAULT_LIMIT_BYTES
-from harness.domain import (
-    EMULATED,
-    TRUNCATED,
-    Candidate,
-    Evaluation,
-    Finding,
-    Language,
-    Outcome,
-    Problem,
-    Subject,
-)
-from harness.emulator import Emulation
-from harness.evaluation.emulated.sanitizer import KernelChecker
-from harness.evaluation.evaluator import Judge, JudgeSettings
-from harness.evaluation.timing.device_peaks import CeilingStore
-from harness.evaluation.timing.noise_floor import NoiseFloors
-from harness.executors.certified import check_standing
-from harness.problems.time_limit import DEFAULT_LIMIT_S, set_reference_limit
-from harness.sandbox.devices import JudgeDevice, open_device
-from harness.sandbox.forkserver import Forkserver
-from harness.sandbox.memory_limits import keep_freed_memory
-from harness.sandbox.policy import (
-    Confinement,
-    clean_environment,
-    interpreter_folders,
-    probe_confinement,
-)
+from harness.builder import find_machine_folder, probe_toolchain
+from harness.domain import EMULATED, DeviceError, Evaluation, Finding, Language, Outcome
+from harness.emulator import find_target
+from harness.evaluation.environment import cpu_name
+from harness.executors.evaluator_process import Start
+from harness.executors.executor import DeviceFacts, ExecutorStatus
+from harness.executors.judges import Judges, LocalSettings, Setup
+from harness.executors.locks import hold_cores_to_build
+from harness.executors.placement import CorePlan, divide_cores
+from harness.executors.processes import EvaluatorProcess, choose_visible
+from harness.executors.queues import DeviceQueues, Job
+from harness.executors.tasks import NO_DEVICE, Task
+from harness.problems.time_limit import set_reference_limit
+from harness.sandbox.devices import JudgeDevice, find_devices
+from harness.sandbox.policy import probe_confinement
 
-NO_DEVICE = "none"
-BATCH_PER_JOB = 2
 FEW_BUILDS = 2  # for which the fast lane's kit is not made ahead
-Stage = Literal["build", "judge"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """One candidate to be judged. `candidate` None: no code was found. The subject's device is filled in here.
-    `seed`: that of an earlier evaluation, to be made again; None draws a secret one. `notes` on the answer that the
-    candidate came from join the findings."""
-
-    subject: Subject
-    problem: Problem
-    candidate: Candidate | None
-    seed: int | None = None
-    notes: tuple[Finding, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalSettings:
-    """`device` "auto", "cpu", "emulated" or "cuda:N"; `jobs` builds at a time; `architecture` as in
-    TORCH_CUDA_ARCH_LIST. `gpu` names what is emulated (None: the usual); `check_kernels` None: where emulated.
-    `memory_bytes` is how much of the device's memory evaluations may plan with (None: all that is free).
-    `reference_timeout_s` is for each step of a problem file, and holds in the whole process."""
-
-    device: str = "auto"
-    gpu: str | None = None
-    memory_bytes: int | None = None
-    check_kernels: bool | None = None
-    architecture: str | None = None
-    jobs: int | None = None
-    cache: Path | None = None
-    confinement: str = "auto"
-    build_timeout_s: float = 600.0
-    reference_timeout_s: float = DEFAULT_LIMIT_S
-    max_cache_bytes: int = DEFAULT_LIMIT_BYTES
-    judge: JudgeSettings = field(default_factory=JudgeSettings)
-
-
-Report = Callable[[Stage, Task, Evaluation | None], None]
-_Built = tuple[Evaluation | None, ExitStack]  # the verdict of what is only built, reserved until it is reported
-Reserve = Callable[[Task], AbstractContextManager[bool]]
-
-
-def reserve_always(task: Task) -> AbstractContextManager[bool]:
-    """Every task is this process's own."""
-    return nullcontext(True)
-
-
-def _evaluate(judge: Judge, task: Task) -> Evaluation:
-    """The verdict, with the notes on the answer; where that held no program, they may say why."""
-    evaluation = judge.evaluate(task.subject, task.problem, task.candidate, seed=task.seed)
-    causes = [note.message for note in task.notes if note.check == TRUNCATED]
-    message = causes[0] if causes and evaluation.outcome is Outcome.NO_CODE else evaluation.message
-    return replace(evaluation, message=message, findings=(*evaluation.findings, *task.notes))
+QUEUED_PER_DEVICE = 2
+CLOSE_AGAIN_S = 0.1
 
 
 class LocalExecutor:
-    """This machine's devices. Use as a context manager: leaving it ends every process it started."""
+    """This machine's devices: see `Executor`. As a context manager it ends every process it started."""
 
     def __init__(self, settings: LocalSettings) -> None:
         self._settings = settings
         self._jobs = settings.jobs or len(os.sched_getaffinity(0))
         set_reference_limit(settings.reference_timeout_s)
-        self.confinement: Confinement = probe_confinement(settings.confinement)
-        self.toolchain: Toolchain = probe_toolchain(settings.architecture)
-        self._forkserver = Forkserver(self.confinement)
-        self._builders: dict[Emulation | None, Builder] = {}
-        self._judges: dict[Language, tuple[Judge, JudgeDevice | None]] = {}
+        self.confinement = probe_confinement(settings.confinement)
+        self.toolchain = probe_toolchain(settings.architecture)
+        self._lock = threading.RLock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._names: dict[Language, tuple[str, ...]] = {}
+        self._queues: dict[tuple[str, ...], DeviceQueues] = {}
+        self._processes: list[EvaluatorProcess] = []
+        self._ahead: dict[str, Judges] = {}
+        self._building = self._submitted = 0
+        self._closed = False
 
-    def __enter__(self) -> LocalExecutor:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stop_builds()
-        self._forkserver.close()
+        self.close()
 
     @property
-    def build_counts(self) -> dict[str, int]:
-        """How many builds ended how so far, by status, lane and reason: see `Builder.counts`."""
-        total: Counter[str] = Counter()
-        for builder in self._builders.values():
-            total.update(builder.counts)
-        return dict(total)
+    def capacity(self) -> int:
+        with self._lock:
+            return self._jobs + QUEUED_PER_DEVICE * sum(map(len, set(self._names.values())))
 
-    def device_name(self, language: Language) -> str:
-        """The device that candidates of a language are judged on here; "none" where there is none."""
-        device = self._judge(language)[1]
-        return NO_DEVICE if device is None else device.name
+    def devices(self, language: Language) -> tuple[DeviceFacts, ...]:
+        """On GPUs this waits until their processes have started."""
+        names = self._find_names(language)
+        if not names:
+            return ()
+        if names == (EMULATED,):
+            gpu = self._settings.gpu
+            target = find_target() if gpu is None else find_target(gpu)
+            return (DeviceFacts(name=EMULATED, chip=cpu_name(), emulated_gpu=target.name),)
+        if names == ("cpu",):
+            return (DeviceFacts(name="cpu", chip=cpu_name()),)
+        return self._find_queues(names).facts()
 
-    def emulated_gpu(self, language: Language) -> str:
-        """The GPU that candidates of a language see here without its being there; "" for a device that is there."""
-        device = self._judge(language)[1]
-        return "" if device is None or device.target is None else device.target.name
+    def submit(self, task: Task) -> Future[Evaluation]:
+        job = Job(task=task)
+        names = self._find_names(task.subject.language)
+        with self._lock:
+            if self._closed:
+                raise DeviceError("the executor was closed")
+            self._submitted += 1
+            self._tell_how_many()
+            if not names:
+                self._build(job, NO_DEVICE)
+                return job.future
+        queues = self._find_queues(names)
+        name, has_nothing_else = queues.reserve(task.problem.digest)
+        job.task = task.on_device(name)
+        if has_nothing_else or task.candidate is None:
+            queues.put(job)
+        else:
+            self._build(job, name, queues)
+        return job.future
 
-    def run(self, tasks: Sequence[Task], report: Report, reserve: Reserve = reserve_always) -> list[Task]:
-        """Judges every task and reports each as it ends, in this thread. Stages: built ("build"), judged ("judge").
+    def status(self) -> ExecutorStatus:
+        with self._lock:
+            queues, building = list(self._queues.values()), self._building
+            counts = [judges.build_counts for judges in self._ahead.values()]
+            counts += [Counter(process.build_counts) for process in self._processes]
+        return ExecutorStatus(
+            building=building,
+            builds=dict(sum(counts, Counter[str]())),
+            devices=tuple(device for one in queues for device in one.status()),
+            lost=tuple(why for one in queues for why in one.lost),
+        )
 
-        `reserve` is held while a task is built, and from its judging until it is reported; tasks that it refuses
-        (False) are returned.
-        """
-        for language in {task.subject.language for task in tasks}:
-            self._judge(language)  # devices are opened before threads start
-        if len(tasks) > FEW_BUILDS:
-            for builder in self._builders.values():
-                builder.expect_many()
-        left = {id(task): task for task in map(self._place, tasks)}
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            pool, queues, processes = self._pool, list(self._queues.values()), list(self._processes)
+        for process in processes:
+            process.close()
+        for one in queues:
+            one.close()
+        while self._building:  # a build that has just begun starts a process anew
+            for judges in list(self._ahead.values()):
+                judges.close()
+            time.sleep(CLOSE_AGAIN_S)
+        if pool is not None:
+            pool.shutdown()
+        for judges in self._ahead.values():
+            judges.close()
 
-        def take(stage: Stage, task: Task, evaluation: Evaluation | None) -> None:
-            if evaluation is not None:
-                del left[id(task)]
-            report(stage, task, evaluation)
+    def _find_names(self, language: Language) -> tuple[str, ...]:
+        with self._lock:
+            if language not in self._names:
+                self._names[language] = find_devices(self._settings.device, language)
+            return self._names[language]
 
-        for batch in self._split(list(left.values())):
-            self._build_ahead(batch, take, reserve)
-            for task in batch:
-                self._judge_one(task, take, reserve)
-        return list(left.values())
+    def _find_queues(self, names: tuple[str, ...]) -> DeviceQueues:
+        with self._lock:
+            if self._closed:
+                raise DeviceError("the executor was closed")
+            if names in self._queues:
+                return self._queues[names]
+            plan = self._plan_cores(names)
+            queues = DeviceQueues(names, lambda name: self._open_process(name, names, plan), _explain_loss)
+            self._queues[names] = queues
+        if len(names) > 1:
+            queues.keep_one_chip()
+        return queues
 
-    def _judge_one(self, task: Task, report: Report, reserve: Reserve) -> None:
-        judge, device = self._judge(task.subject.language)
-        if device is None:
-            return
-        with reserve(task) as reserved:
-            if reserved:
-                with nullcontext() if device.is_emulated else hold_device(device.name):
-                    evaluation = _evaluate(judge, task)
-                report("judge", task, evaluation)
+    def _plan_cores(self, names: tuple[str, ...]) -> CorePlan:
+        return divide_cores(os.sched_getaffinity(0), len(names), separate=_kind_of(names[0]) == "cuda")
 
-    def _split(self, tasks: list[Task]) -> Iterator[list[Task]]:
-        """Batches that are built and then judged: small ones where kernels are emulated, which takes so long to build
-        for that no verdict would be there for an hour; elsewhere all at once."""
-        emulated = [task for task in tasks if task.subject.device == EMULATED]
-        yield [task for task in tasks if task.subject.device != EMULATED]
-        size = BATCH_PER_JOB * self._jobs
-        yield from (emulated[start : start + size] for start in range(0, len(emulated), size))
-
-    def _place(self, task: Task) -> Task:
-        return replace(task, subject=replace(task.subject, device=self.device_name(task.subject.language)))
-
-    def _build_ahead(self, tasks: Sequence[Task], report: Report, reserve: Reserve) -> None:
-        with ThreadPoolExecutor(max_workers=self._jobs) as pool:
-            running = {pool.submit(self._build_one, task, reserve): task for task in tasks}
-            try:
-                for future, task in _as_completed(running):
-                    evaluation, reservation = future.result()
-                    with reservation:
-                        report("build" if evaluation is None else "judge", task, evaluation)
-            except BaseException:
-                for future in running:
-                    future.cancel()
-                self._stop_builds()
-                self._forkserver.close()
-                raise
-
-    def _build_one(self, task: Task, reserve: Reserve) -> _Built:
-        judge, device = self._judge(task.subject.language)
-        with ExitStack() as reservation:
-            if not reservation.enter_context(reserve(task)):
-                return None, ExitStack()
-            if device is None:
-                return _evaluate(judge, task), reservation.pop_all()
-            if task.candidate is not None:
-                judge.prebuild(task.problem, task.subject.workload, task.candidate)
-        return None, ExitStack()
-
-    def _judge(self, language: Language) -> tuple[Judge, JudgeDevice | None]:
-        if language not in self._judges:
-            keep_freed_memory()
-            settings = self._settings
-            device = open_device(settings.device, language, settings.gpu, memory_bytes=settings.memory_bytes)
-            self._judges[language] = (self._make_judge(device, language), device)
-        return self._judges[language]
-
-    def _make_judge(self, device: JudgeDevice | None, language: Language) -> Judge:
+    def _open_process(self, name: str, names: tuple[str, ...], plan: CorePlan) -> EvaluatorProcess:
+        """A GPU is the only one that its process sees; with several, each has its own noise floors."""
+        kind, _, index = name.partition(":")
         machine = find_machine_folder(self._settings.cache)
-        emulated = device is not None and device.is_emulated
-        wanted = emulated if self._settings.check_kernels is None else self._settings.check_kernels
-        checks = wanted and language == "cuda" and device is not None
-        return Judge(
-            device=device,
-            builder=self._find_builder(None if device is None else _describe_emulation(device)),
-            forkserver=self._forkserver,
-            settings=self._settings.judge,
-            ceilings=CeilingStore(machine),
-            noise=NoiseFloors(machine),
-            certificate=None if device is None else check_standing(machine, device).certificate,
-            checker=self._make_checker() if checks else None,
-            compiler=self._find_builder(None) if checks and emulated and self.toolchain.can_build_cuda else None,
+        start = Start(
+            setup=self._setup(),
+            device="cuda:0" if kind == "cuda" else kind,
+            checks=self._checks(kind),
+            floors=machine / name.replace(":", "-") if len(names) > 1 else machine,
+            alone=plan.shared and kind != EMULATED and self._settings.judge.measure_time,
         )
-
-    def _make_checker(self) -> KernelChecker:
-        device = JudgeDevice(EMULATED, self._settings.gpu)
-        return KernelChecker(
-            device=device,
-            builder=self._find_builder(_describe_emulation(device, checked=True)),
-            forkserver=self._forkserver,
-            limits=self._settings.judge.limits,
+        process = EvaluatorProcess(
+            name,
+            start,
+            cores=plan.devices[names.index(name)],
+            visible=choose_visible(int(index)) if index else None,
+            expects_many=self._submitted > FEW_BUILDS,
         )
+        with self._lock:
+            self._processes.append(process)
+        process.wait_ready()
+        return process
 
-    def _find_builder(self, emulate: Emulation | None) -> Builder:
-        if emulate not in self._builders:
-            self._builders[emulate] = Builder(
-                cache=self._settings.cache or default_cache_folder(),
-                toolchain=self.toolchain,
-                wrap=self.confinement.wrap,
-                readable=interpreter_folders(),
-                environment=clean_environment,
-                timeout_s=self._settings.build_timeout_s,
-                max_cache_bytes=self._settings.max_cache_bytes,
-                emulate=emulate,
-            )
-        return self._builders[emulate]
+    def _setup(self) -> Setup:
+        return Setup(settings=self._settings, toolchain=self.toolchain, confinement=self.confinement)
 
-    def _stop_builds(self) -> None:
-        for builder in self._builders.values():
-            builder.stop()
+    def _checks(self, kind: str) -> bool:
+        """Whether kernels are looked at a second time, emulated."""
+        return kind == EMULATED if self._settings.check_kernels is None else self._settings.check_kernels
+
+    def _find_ahead(self, kind: str) -> Judges:
+        """For builds ahead; of what has no device, the only ones."""
+        with self._lock:
+            if kind not in self._ahead:
+                device = JudgeDevice(EMULATED, self._settings.gpu) if kind == EMULATED else None
+                self._ahead[kind] = Judges(self._setup(), device, checks=kind != NO_DEVICE and self._checks(kind))
+                self._tell_how_many()
+            return self._ahead[kind]
+
+    def _tell_how_many(self) -> None:
+        if self._submitted > FEW_BUILDS:
+            for judges in self._ahead.values():
+                judges.expect_many()
+            for process in self._processes:
+                process.expect_many()
+
+    def _build(self, job: Job, name: str, queues: DeviceQueues | None = None) -> None:
+        with self._lock:
+            if self._pool is None:
+                plans = [self._plan_cores(names) for names in self._names.values() if names]
+                cores = frozenset.intersection(*(plan.builds for plan in plans)) if plans else os.sched_getaffinity(0)
+                self._pool = ThreadPoolExecutor(self._jobs, "build", os.sched_setaffinity, (0, cores))
+            self._building += 1
+            self._pool.submit(self._build_now, job, _kind_of(name), queues)
+
+    def _build_now(self, job: Job, kind: str, queues: DeviceQueues | None) -> None:
+        """In a thread. `queues` None: what is built is judged by that alone."""
+        try:
+            self._require_open()
+            with hold_cores_to_build(self._require_open):
+                judges = self._find_ahead(kind)
+                if queues is not None:
+                    job.ahead = judges.build_ahead(job.task)
+                elif job.future.set_running_or_notify_cancel():
+                    job.future.set_result(judges.evaluate(job.task.on_device(NO_DEVICE)))
+        except Exception as error:  # noqa: BLE001 - a future must have an end, whatever that is
+            job.fail(error)
+        finally:
+            with self._lock:
+                self._building -= 1
+        if queues is not None:
+            queues.put(job)
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise DeviceError("the executor was closed")
 
 
-def _describe_emulation(device: JudgeDevice, *, checked: bool = False) -> Emulation | None:
-    return None if device.target is None else Emulation(target=device.target, checked=checked)
+def _kind_of(name: str) -> str:
+    return name.partition(":")[0]
 
 
-def _as_completed(running: dict[Future[_Built], Task]) -> Iterator[tuple[Future[_Built], Task]]:
-    """Futures as they end. Waits in short steps, so that Ctrl-C is heard at once."""
-    left = set(running)
-    while left:
-        done, left = wait(left, timeout=0.2, return_when=FIRST_COMPLETED)
-        for future in done:
-            yield future, running[future]
-
-
-@contextmanager
-def hold_device(name: str) -> Iterator[None]:
-    """One measurement at a time on a device, whichever process makes it: two at once would disturb each other."""
-    path = Path(tempfile.gettempdir()) / f"harness-{os.getuid()}-{name.replace(':', '-')}.lock"
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+def _explain_loss(job: Job) -> Evaluation:
+    """The evaluator ended twice with this candidate: its own fault is not proved, so that is not held against it."""
+    message = f"the evaluator was lost twice while it evaluated this candidate: {'; '.join(job.losses)}"
+    finding = Finding(check="evaluator_lost", severity="fatal", message=message)
+    subject, now = job.task.subject, datetime.now(UTC).isoformat(timespec="seconds")
+    return Evaluation(
+        subject=subject, outcome=Outcome.HARNESS_ERROR, message=message, findings=(finding,), started_at=now
+    )

@@ -6,12 +6,12 @@ Shared by `harness evaluate`, `harness run` and `harness regress`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from time import sleep
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 import typer
@@ -19,15 +19,14 @@ import typer
 from harness.domain import (
     EMULATED,
     FILE_RUN,
-    NO_PROMPT,
     Baseline,
     Candidate,
+    DeviceError,
     Evaluation,
     Language,
     Outcome,
     Problem,
     Sample,
-    SampleKey,
     Subject,
     UsageError,
     WorkloadName,
@@ -36,12 +35,14 @@ from harness.generate.extraction.notes import note_sample
 from harness.pipeline.data_folders import find_suite_folder
 from harness.pipeline.run_problems import find_run_problem
 from harness.problems.discovery import find_problem
-from harness.report.terminal.progress import Step, count_finished, describe_builds, show_steps
+from harness.report.terminal.progress import Step, read_steps, show_steps
 from harness.store.reservations import Reservations
 from harness.store.runs import find_run, load_samples, read_manifest, require_unedited
 
 if TYPE_CHECKING:
-    from harness.executors.local import LocalExecutor, LocalSettings, Task
+    from harness.executors.executor import DeviceFacts, Executor
+    from harness.executors.judges import LocalSettings
+    from harness.executors.tasks import Task
     from harness.generate.sampler import Plan
     from harness.store.results import ResultStore
 
@@ -91,7 +92,8 @@ class EvaluationReport:
 def evaluate_tasks(tasks: Sequence[Task], options: EvaluateOptions) -> EvaluationReport:
     """Judges what has not been judged yet and records each verdict the moment it is there; rewrites the CSV files.
 
-    Raises HarnessError; KeyboardInterrupt on Ctrl-C. What was recorded before either stays, and is in the CSV files.
+    Raises HarnessError, also where a device was lost and others did its work; KeyboardInterrupt on Ctrl-C. What was
+    recorded before either stays, and is in the CSV files.
     """
     from harness.executors.local import LocalExecutor
     from harness.report.export.csv_files import write_csvs
@@ -126,12 +128,13 @@ def sample_tasks(runs: Iterable[str], options: EvaluateOptions) -> list[Task]:
 def check_plan(plan: Plan, options: EvaluateOptions) -> None:
     """Raises what would keep the plan's candidates from being evaluated here: a device that is not there, a workload
     that every problem lacks, a reference that does not load. Some that lack the workload are named on stderr."""
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    from harness.executors.local import LocalExecutor
     from harness.problems.loading import load_problem
+    from harness.problems.time_limit import set_reference_limit
+    from harness.sandbox.devices import open_device
 
-    with LocalExecutor(_local_settings(options)) as executor:
-        device = executor.device_name(plan.manifest.language)
+    set_reference_limit(options.reference_timeout_s)
+    opened = open_device(options.device, plan.manifest.language, options.gpu)
+    device = "" if opened is None else opened.name
     lacking = []
     for problem in plan.problems:
         workload = _choose_workload(problem, device, options)
@@ -158,16 +161,17 @@ def file_task(file: Path, problem: str, language: Language, suite: str, options:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read the candidate {file}: {error}") from error
     found = find_problem(problem, find_suite_folder(suite, options.problems_dir))
-    sample = Sample(
-        key=SampleKey(run=FILE_RUN, problem=found.name, sample=0),
-        model=file.name,
-        prompt=NO_PROMPT,
-        suite=found.suite,
+    from harness.executors.tasks import Origin, make_task
+
+    candidate = Candidate(source=source, language=language, rule="file")
+    return make_task(
+        found,
+        candidate,
+        Origin(run=FILE_RUN, model=file.name),
         language=language,
-        completion=None,
-        candidate=Candidate(source=source, language=language, rule="file"),
+        workload=options.workload or "full",
+        baseline=options.baseline,
     )
-    return _make_task(sample, found, options)
 
 
 def guess_language(source: str) -> Language:
@@ -176,45 +180,50 @@ def guess_language(source: str) -> Language:
 
 
 def _make_task(sample: Sample, problem: Problem, options: EvaluateOptions) -> Task:
-    from harness.executors.local import NO_DEVICE, Task
+    from harness.executors.tasks import Origin, make_task
 
-    subject = Subject(
+    origin = Origin(
         run=sample.key.run,
+        model=sample.model,
         sample=sample.key.sample,
         turn=sample.key.turn,
-        model=sample.model,
         prompt=sample.prompt,
         suite=sample.suite,
-        problem=problem.name,
-        problem_digest=problem.digest,
-        candidate_digest=sample.candidate.digest if sample.candidate else "",
+    )
+    return make_task(
+        problem,
+        sample.candidate,
+        origin,
         language=sample.language,
-        device=NO_DEVICE,
         workload=options.workload or "full",
         baseline=options.baseline,
+        notes=note_sample(sample),
     )
-    return Task(subject=subject, problem=problem, candidate=sample.candidate, notes=note_sample(sample))
 
 
 def _choose_wanted(
     tasks: Sequence[Task],
     options: EvaluateOptions,
-    executor: LocalExecutor,
+    executor: Executor,
     store: ResultStore,
     report: EvaluationReport,
 ) -> Iterator[Task]:
-    """What is to be judged: not what has a verdict already, nor what has no such workload."""
+    """What is to be judged: not what has a verdict already, nor what has no such workload. Its device is the first one
+    for its language, for which it is reserved, whichever evaluates it."""
     from dataclasses import replace
 
+    from harness.executors.tasks import NO_DEVICE
+
     for task in tasks:
-        device = executor.device_name(task.subject.language)
+        devices = executor.devices(task.subject.language)
+        device = devices[0].name if devices else NO_DEVICE
         workload = _choose_workload(task.problem, device, options)
         problem = _provide_workload(task.problem, workload)
         if problem is None:
             report.without_workload.append(task.problem.name)
             continue
         subject = replace(task.subject, device=device, workload=workload)
-        stored = None if options.again else _find_verdict(subject, executor, store)
+        stored = None if options.again else _find_verdict(subject, devices, store)
         if stored is not None:
             report.skipped.append(stored)
             continue
@@ -238,12 +247,18 @@ def _provide_workload(problem: Problem, workload: WorkloadName) -> Problem | Non
     return reduce_problem(problem, EMULATED_BUDGET)
 
 
-def _find_verdict(subject: Subject, executor: LocalExecutor, store: ResultStore) -> int | None:
-    """The number of a stored verdict that need not be made again."""
-    stored = store.find(subject)
-    if stored is None or not _still_holds(stored.evaluation, executor.emulated_gpu(subject.language)):
-        return None
-    return stored.id
+def _find_verdict(subject: Subject, devices: Sequence[DeviceFacts], store: ResultStore) -> int | None:
+    """The number of a stored verdict, by any of these devices, that need not be made again."""
+    from dataclasses import replace
+
+    from harness.executors.tasks import NO_DEVICE
+
+    places = [(one.name, one.emulated_gpu) for one in devices] or [(NO_DEVICE, "")]
+    for name, emulated_gpu in places:
+        stored = store.find(replace(subject, device=name))
+        if stored is not None and _still_holds(stored.evaluation, emulated_gpu):
+            return stored.id
+    return None
 
 
 def _still_holds(evaluation: Evaluation, emulated_gpu: str) -> bool:
@@ -253,68 +268,58 @@ def _still_holds(evaluation: Evaluation, emulated_gpu: str) -> bool:
 
 
 def _run(
-    executor: LocalExecutor,
+    executor: Executor,
     tasks: Sequence[Task],
     options: EvaluateOptions,
     store: ResultStore,
     report: EvaluationReport,
 ) -> None:
     """Judges the tasks, those that another process is at last: one of them that ends without a verdict is ours."""
+    from harness.executors.executor import run_tasks
+
     if not tasks:
         return
-    with Reservations(options.results_dir) as reservations, _show_progress(len(tasks), executor) as (advance, say):
-        say_once = cache(say)
+    began_s = monotonic()
 
-        def take(stage: str, task: Task, evaluation: Evaluation | None) -> None:
-            if evaluation is not None:
-                source = task.candidate.source if task.candidate else None
-                report.evaluations.append((store.record(evaluation, source), evaluation))
-            advance(stage, report)
+    def read() -> list[Step]:
+        return read_steps(executor, len(tasks), (len(report.evaluations), report.count(Outcome.CORRECT)), began_s)
+
+    def find(task: Task) -> int | None:
+        return _find_verdict(task.subject, executor.devices(task.subject.language), store)
+
+    def take(task: Task, evaluation: Evaluation) -> None:
+        source = task.candidate.source if task.candidate else None
+        report.evaluations.append((store.record(evaluation, source), evaluation))
+
+    with Reservations(options.results_dir) as reservations, show_steps(read) as say:
+        say_once = cache(say)
 
         @contextmanager
         def reserve(task: Task) -> Iterator[bool]:
-            with reservations.hold(task.subject, executor.emulated_gpu(task.subject.language)) as reserved:
+            emulated_gpu = next((one.emulated_gpu for one in executor.devices(task.subject.language)), "")
+            with reservations.hold(task.subject, emulated_gpu) as reserved:
                 if not reserved:
                     say_once("another process evaluates some of these candidates: this one helps with the others")
-                yield options.again or (reserved and _find_verdict(task.subject, executor, store) is None)
+                yield options.again or (reserved and find(task) is None)
 
-        left = executor.run(tasks, take, reserve)
+        left = run_tasks(executor, tasks, take, reserve)
         while left:
-            found = {id(task): _find_verdict(task.subject, executor, store) for task in left}
+            found = {id(task): find(task) for task in left}
             report.elsewhere.extend(number for number in found.values() if number is not None)
             left = [task for task in left if found[id(task)] is None]
             if left:
                 sleep(POLL_S)
-                left = executor.run(left, take, reserve)
-
-
-@contextmanager
-def _show_progress(
-    total: int, executor: LocalExecutor
-) -> Iterator[tuple[Callable[[str, EvaluationReport], None], Callable[[str], None]]]:
-    """The progress of building and judging on stderr; gives what advances it, and what prints a line beside it."""
-    build = Step(total=total, note=describe_builds({}, total))
-    judge = Step(total=total, note=f"0 of {total}")
-    with show_steps(build, judge) as (refresh, say):
-
-        def advance(stage: str, report: EvaluationReport) -> None:
-            done = len(report.evaluations)
-            if build.done < total:  # later on, what is found in the cache was built just now
-                ready, counts = max(build.done + (stage == "build"), done), executor.build_counts
-                build.advance(done=ready, worked=count_finished(counts), note=describe_builds(counts, total - ready))
-            if not judge.done:
-                judge.began_s = build.advanced_s
-            judge.advance(done=done, worked=done, note=f"{done} of {total}, {report.count(Outcome.CORRECT)} correct")
-            refresh()
-
-        yield advance, say
+                left = run_tasks(executor, left, take, reserve)
+    lost = executor.status().lost
+    if lost:
+        raise DeviceError(f"{'; '.join(lost)}. The other devices made all {len(report.evaluations)} evaluations")
 
 
 def _local_settings(options: EvaluateOptions) -> LocalSettings:
     from harness.builder.cache import read_cache_size
     from harness.evaluation.evaluator import JudgeSettings
     from harness.evaluation.timing.paired import TimingPlan
-    from harness.executors.local import LocalSettings
+    from harness.executors.judges import LocalSettings
     from harness.sandbox.model_session import TimeLimits
 
     limits = TimeLimits(

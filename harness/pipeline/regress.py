@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,7 @@ from harness.domain import (
 from harness.store.pins import Pin, read_pins
 
 if TYPE_CHECKING:
-    from harness.executors.local import Task
+    from harness.executors.tasks import Task
     from harness.pipeline.evaluate import EvaluateOptions
     from harness.store.results import ResultFilter, ResultRow, ResultStore, StoredEvaluation
 
@@ -177,7 +177,7 @@ def _conditions_of(evaluation: Evaluation) -> tuple[Outcome, dict[str, str]]:
 
 def _make_task(stored: StoredEvaluation, source: str | None, options: EvaluateOptions) -> Task:
     """The stored candidate on today's version of its problem, with the stored seed."""
-    from harness.executors.local import Task
+    from harness.executors.tasks import Origin, make_task
     from harness.generate.extraction.notes import EXTRACTION
     from harness.pipeline.run_problems import find_judged_problem
 
@@ -191,10 +191,14 @@ def _make_task(stored: StoredEvaluation, source: str | None, options: EvaluateOp
     if subject.workload != "reduced" and problem.workload(subject.workload) is None:
         raise UsageError(f"the problem has no {subject.workload} workload any more")
     seed = dict(stored.evaluation.environment).get("seed", "")
-    return Task(
-        subject=replace(subject, problem_digest=problem.digest),
-        problem=problem,
-        candidate=candidate,
+    origin = Origin(**{one.name: getattr(subject, one.name) for one in fields(Origin)})
+    return make_task(
+        problem,
+        candidate,
+        origin,
+        language=subject.language,
+        workload=subject.workload,
+        baseline=subject.baseline,
         seed=int(seed) if seed.isdecimal() else None,
         notes=tuple(one for one in stored.evaluation.findings if one.check in (EXTRACTION, TRUNCATED)),
     )

@@ -16,11 +16,14 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Literal
 
-from harness.domain import EMULATED, LANGUAGES, Candidate, Evaluation, Language, Outcome, Problem, Subject, UsageError
+from harness.domain import EMULATED, LANGUAGES, Candidate, Evaluation, Language, Outcome, Problem, UsageError
 from harness.evaluation.evaluator import JudgeSettings
 from harness.evaluation.timing.paired import TimingPlan
 from harness.executors.certified import describe_basis, find_corpus
-from harness.executors.local import NO_DEVICE, LocalExecutor, LocalSettings, Task
+from harness.executors.executor import run_tasks
+from harness.executors.judges import LocalSettings
+from harness.executors.local import LocalExecutor
+from harness.executors.tasks import Origin, Task, make_task
 from harness.problems.discovery import read_problem
 from harness.sandbox.devices import JudgeDevice, open_device
 from harness.sandbox.model_session import TimeLimits
@@ -212,7 +215,7 @@ class RedTeam:
 
     def __exit__(self, *_: object) -> None:
         for executor in self._executors.values():
-            executor.__exit__()
+            executor.close()
 
     def devices(self) -> list[JudgeDevice]:
         """The devices of this machine, one for each kind that it has."""
@@ -220,7 +223,8 @@ class RedTeam:
         return [device for device in found if device is not None and not device.is_emulated]
 
     def can_run(self, file: CorpusFile) -> bool:
-        return self._executors[file.timed].device_name(file.language) not in (NO_DEVICE, EMULATED)
+        devices = self._executors[file.timed].devices(file.language)
+        return bool(devices) and devices[0].name != EMULATED
 
     def judge(self, files: Sequence[CorpusFile], report: Callable[[Judged], None]) -> None:
         """Judges every file, the untimed ones first, and reports each as it ends. What has no device is skipped."""
@@ -231,12 +235,10 @@ class RedTeam:
             chosen = [file for file in files if file.timed is timed and self.can_run(file)]
             by_run = {file.name: file for file in chosen}
 
-            def take(_: str, task: Task, evaluation: Evaluation | None, known: dict[str, CorpusFile] = by_run) -> None:
-                if evaluation is not None:
-                    report(conclude(known[task.subject.run], evaluation))
+            def take(task: Task, evaluation: Evaluation, known: dict[str, CorpusFile] = by_run) -> None:
+                report(conclude(known[task.subject.run], evaluation))
 
-            if chosen:
-                executor.run([_make_task(file) for file in chosen], take)
+            run_tasks(executor, [_make_task(file) for file in chosen], take)
 
 
 def _local_settings(settings: RedTeamSettings, *, timed: bool) -> LocalSettings:
@@ -251,22 +253,8 @@ def _local_settings(settings: RedTeamSettings, *, timed: bool) -> LocalSettings:
 
 def _make_task(file: CorpusFile) -> Task:
     candidate = Candidate(source=file.source, language=file.language, rule="file")
-    subject = Subject(
-        run=file.name,
-        sample=0,
-        turn=0,
-        model="red-team",
-        prompt="-",
-        suite=file.problem.suite,
-        problem=file.problem.name,
-        problem_digest=file.problem.digest,
-        candidate_digest=candidate.digest,
-        language=file.language,
-        device=NO_DEVICE,
-        workload="full",
-        baseline="eager",
-    )
-    return Task(subject=subject, problem=file.problem, candidate=candidate)
+    origin = Origin(run=file.name, model="red-team")
+    return make_task(file.problem, candidate, origin, language=file.language)
 
 
 def conclude(file: CorpusFile, evaluation: Evaluation) -> Judged:

@@ -260,29 +260,36 @@ class JudgeDevice:
         return max(_last_level_cache_bytes(), MINIMUM_CACHE_BYTES)
 
 
-def open_device(
-    wanted: str, language: Language, gpu: str | None = None, *, memory_bytes: int | None = None
-) -> JudgeDevice | None:
-    """The device for a language: `auto` takes the CPU for cpp, and for cuda a GPU, emulated where there is none.
-    `gpu` is what is emulated, `memory_bytes` what evaluations may plan with. None: what was asked for is no device for
-    the language.
+def find_devices(wanted: str, language: Language) -> tuple[str, ...]:
+    """The names of the devices for a language: `auto` is the CPU for cpp, and for cuda all GPUs, or `emulated` where
+    there is none; `cuda` is all GPUs, `cuda:0,2` those two. Empty: what was asked for is no device for the language.
 
     Raises DeviceError if a device was named that is not here.
     """
     if wanted == "auto":
-        gpu_device = "cuda:0" if torch.cuda.is_available() else EMULATED
-        wanted = gpu_device if language == "cuda" else "cpu"
-    kind = wanted.split(":")[0]
-    if not re.fullmatch(r"cpu|emulated|cuda(:\d+)?", wanted):
-        raise DeviceError(f"no device is called {wanted!r}; expected auto, cpu, emulated or cuda:N")
+        gpus = "cuda" if torch.cuda.is_available() else EMULATED
+        wanted = gpus if language == "cuda" else "cpu"
+    kind, _, indices = wanted.partition(":")
+    if not re.fullmatch(r"cpu|emulated|cuda(:\d+(,\d+)*)?", wanted):
+        raise DeviceError(f"no device is called {wanted!r}; expected auto, cpu, emulated, cuda, cuda:N or cuda:N,M")
     if (kind == "cpu") != (language == "cpp"):
-        return None
-    if kind == "cuda":
-        wanted = wanted if ":" in wanted else "cuda:0"
-        count = torch.cuda.device_count()
-        if int(wanted.split(":")[1]) >= count:
-            raise DeviceError(f"{wanted} was asked for, but this machine has {count} usable GPUs")
-    return JudgeDevice(wanted, gpu, memory_bytes=memory_bytes)
+        return ()
+    if kind != "cuda":
+        return (wanted,)
+    count = torch.cuda.device_count()
+    chosen = sorted({int(index) for index in indices.split(",")}) if indices else list(range(count))
+    if not chosen or chosen[-1] >= count:
+        raise DeviceError(f"{wanted} was asked for, but this machine has {count} usable GPUs")
+    return tuple(f"cuda:{index}" for index in chosen)
+
+
+def open_device(
+    wanted: str, language: Language, gpu: str | None = None, *, memory_bytes: int | None = None
+) -> JudgeDevice | None:
+    """The first device for a language, None where there is none. `gpu` is emulated; evaluations may plan with
+    `memory_bytes`. Raises DeviceError as `find_devices` does."""
+    names = find_devices(wanted, language)
+    return JudgeDevice(names[0], gpu, memory_bytes=memory_bytes) if names else None
 
 
 def _find_target(gpu: str | None) -> Target:

@@ -27,7 +27,7 @@ def get_init_inputs(): return []
 @pytest.fixture(scope="module")
 def team(build_cache, tmp_path_factory):
     from harness.evaluation.timing.paired import TimingPlan
-    from harness.executors.local import LocalSettings
+    from harness.executors.judges import LocalSettings
     from harness.redteam.runner import RedTeam, RedTeamSettings
     from harness.sandbox.model_session import TimeLimits
 
@@ -203,7 +203,7 @@ def make_evaluation(outcome, verdict, speedup):
 @pytest.fixture
 def judge_some(tmp_path):
     """Judges files of the corpus with an executor that is opened now and keeps what it knows in the test's folder."""
-    from harness.executors.local import LocalSettings
+    from harness.executors.judges import LocalSettings
     from harness.redteam.runner import RedTeam, RedTeamSettings, read_file
 
     def judge(*names):

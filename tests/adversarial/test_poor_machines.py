@@ -8,9 +8,11 @@ import subprocess
 
 import pytest
 
-from harness.domain import Candidate, Subject
+from harness.domain import Candidate
 from harness.evaluation.evaluator import JudgeSettings
-from harness.executors.local import LocalExecutor, LocalSettings, Task
+from harness.executors.judges import LocalSettings
+from harness.executors.local import LocalExecutor
+from harness.executors.tasks import Origin, make_task
 from harness.problems.discovery import read_problem
 from harness.sandbox.model_session import TimeLimits
 from harness.sandbox.policy import probe_confinement
@@ -101,19 +103,14 @@ def test_shared_memory_that_cannot_be_had_is_a_harness_error_and_the_next_candid
     assert bench.judge(GOOD).outcome == "correct"
 
 
-def test_a_candidate_that_hangs_at_import_does_not_cost_its_time_limit_twice(tmp_path, tiny_suite):
+def test_a_candidate_that_hangs_at_import_does_not_cost_its_time_limit_twice(tmp_path, tiny_suite, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # locks of its own: no other command's timing delays a build
+    monkeypatch.setattr("tempfile.tempdir", None)
     candidate = Candidate(source="while True: pass", language="cpp", rule="file")
     problem = read_problem(tiny_suite / "add.py", "tiny")
-    subject = Subject(
-        run="bench", sample=0, turn=0, model="m", prompt="-", suite="tiny", problem=problem.name,
-        problem_digest=problem.digest, candidate_digest=candidate.digest, language="cpp", device="cpu",
-        workload="full", baseline="eager",
-    )  # fmt: skip
     settings = JudgeSettings(limits=TimeLimits(start_s=LONG_S), measure_time=False, attribute_work=False)
-    verdicts = []
+    task = make_task(problem, candidate, Origin(run="bench", model="m"), language="cpp")
     with LocalExecutor(LocalSettings(cache=tmp_path, judge=settings)) as executor:
-        task = Task(subject=subject, problem=problem, candidate=candidate)
-        executor.run([task], lambda stage, task, evaluation: verdicts.append((stage, evaluation)))
-    assert [stage for stage, _ in verdicts] == ["build", "judge"]
-    assert verdicts[1][1].outcome == "timeout"
-    assert verdicts[1][1].duration_s < LONG_S
+        first, built_ahead = [future.result() for future in [executor.submit(task) for _ in range(2)]]
+    assert (first.outcome, built_ahead.outcome) == ("timeout", "timeout")
+    assert first.duration_s >= LONG_S > built_ahead.duration_s

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness.domain import Candidate, Evaluation, Outcome, Problem, Subject
+from harness.domain import Candidate, Evaluation, Outcome, Problem
 
 CORPUS = Path(__file__).resolve().parent / "corpus"
 KINDS = ("good", "bad", "bugs")
@@ -248,6 +248,8 @@ class Bench:
         self._judge([[program] for program in again], lambda result, _: report(result))
 
     def _judge(self, batches: list[list[Program]], report: Callable[[Result, list[Program]], None]) -> None:
+        from harness.executors.executor import run_tasks
+
         for gpu in sorted({batch[0].gpu for batch in batches}):
             firsts, others, origin = [], [], {}
             for batch in (batch for batch in batches if batch[0].gpu == gpu):
@@ -255,28 +257,23 @@ class Bench:
                     (others if program is not batch[0] else firsts).append(self._make_task(program, candidate))
                     origin[program.name] = (program, batch)
 
-            def hand_over(stage, task, evaluation, origin=origin):
-                if stage == "judge":
-                    program, batch = origin[task.problem.name]
-                    report(explain(program, evaluation, self._device), batch)
+            def hand_over(task, evaluation, origin=origin):
+                program, batch = origin[task.problem.name]
+                report(explain(program, evaluation, self._device), batch)
 
             # Those that ask for a build first: else all wait for one of them.
-            self._executor(gpu).run([*firsts, *others], hand_over)
+            run_tasks(self._executor(gpu), [*firsts, *others], hand_over)
 
     def _make_task(self, program: Program, candidate: Candidate):
-        from harness.executors.local import Task
+        from harness.executors.tasks import Origin, make_task
 
         problem = write_problem(program)
-        subject = Subject(
-            run="corpus", sample=0, turn=0, model="-", prompt="-", suite="emulated", problem=program.name,
-            problem_digest=problem.digest, candidate_digest=candidate.digest, language="cuda", device="none",
-            workload="full", baseline="eager",
-        )  # fmt: skip
-        return Task(subject=subject, problem=problem, candidate=candidate)
+        return make_task(problem, candidate, Origin(run="corpus", model="-"), language="cuda")
 
     def _executor(self, gpu: str):
         from harness.evaluation.evaluator import JudgeSettings
-        from harness.executors.local import LocalExecutor, LocalSettings
+        from harness.executors.judges import LocalSettings
+        from harness.executors.local import LocalExecutor
         from harness.sandbox.model_session import TimeLimits
 
         if gpu not in self._executors:

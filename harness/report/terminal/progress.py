@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -14,23 +14,23 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from harness.executors.executor import DeviceStatus, Executor
+
 REASONS_SHOWN = 2  # why builds were slow
-LINE_EVERY_S = 10.0
+LINE_EVERY_S, BARS_EVERY_S = 10.0, 0.5
 
 
 @dataclass(slots=True, kw_only=True)
 class Step:
-    """Building or judging: `done` of `total`, of which `worked` took their time (the others were there already)."""
+    """Building, judging, or one device: `done` of `total`, of which `worked` took their time (the others were there
+    already)."""
 
+    name: str
     total: int
     done: int = 0
     worked: int = 0
     note: str = ""
     began_s: float = field(default_factory=time.monotonic)
-    advanced_s: float = field(default_factory=time.monotonic)
-
-    def advance(self, *, done: int, worked: int, note: str) -> None:
-        self.done, self.worked, self.note, self.advanced_s = done, worked, note, time.monotonic()
 
     def estimate_s(self) -> float | None:
         """Seconds left, by what those that are finished took; None while none is."""
@@ -43,6 +43,32 @@ class Step:
         if left_s is None:
             return ""
         return f"about {left_s / 60:.0f} min left" if left_s >= 90 else f"about {left_s:.0f} s left"
+
+
+def read_steps(executor: Executor, total: int, counts: tuple[int, int], began_s: float) -> list[Step]:
+    """How far an executor is with `total` tasks: builds, evaluations, and each device where there are several.
+    `counts`: verdicts so far, and how many of them are correct."""
+    status, (done, correct) = executor.status(), counts
+    on_devices = sum(device.waiting + device.running for device in status.devices)
+    built = min(done + max(on_devices - status.building, 0), total)
+    build = Step(
+        name="building", total=total, done=built, worked=count_finished(status.builds), began_s=began_s,
+        note=describe_builds(status.builds, total - built),
+    )  # fmt: skip
+    judge = Step(
+        name="judging", total=total, done=done, worked=done, began_s=began_s,
+        note=f"{done} of {total}{f', {correct} correct' if done else ''}",
+    )  # fmt: skip
+    if len(status.devices) < 2:
+        return [build, judge]
+    to_come = max(total - done - on_devices, 0) / len(status.devices)
+    return [build, judge, *(_describe_device(device, to_come, began_s) for device in status.devices)]
+
+
+def _describe_device(device: DeviceStatus, to_come: float, began_s: float) -> Step:
+    total = device.done + device.running + device.waiting + round(to_come)
+    note = f"{device.done} done, {device.waiting} waiting{'' if device.running else ', idle'}"
+    return Step(name=device.name, total=total, done=device.done, worked=device.done, note=note, began_s=began_s)
 
 
 def count_finished(counts: dict[str, int]) -> int:
@@ -72,62 +98,62 @@ def _count_by(counts: dict[str, int], prefix: str) -> list[tuple[int, str]]:
     return sorted(found, key=lambda entry: -entry[0])
 
 
-ShownSteps = tuple[Callable[[], None], Callable[[str], None]]
-
-
 @contextmanager
-def show_steps(build: Step, judge: Step, *, line_every_s: float = LINE_EVERY_S) -> Iterator[ShownSteps]:
-    """Shows both steps until the end of the block; gives what is to be called when one of them has
-    advanced, and what prints a line beside them."""
+def show_steps(
+    read: Callable[[], Sequence[Step]], *, line_every_s: float = LINE_EVERY_S
+) -> Iterator[Callable[[str], None]]:
+    """Shows what `read` gives until the end of the block; gives what prints a line beside it."""
     from rich.console import Console
 
     console = Console(stderr=True)
-    shown = _show_bars(build, judge, console) if console.is_terminal else _print_lines(build, judge, line_every_s)
-    with shown as steps:
-        yield steps
+    shown = _show_bars(read, console) if console.is_terminal else _print_lines(read, line_every_s)
+    with shown as say:
+        yield say
 
 
 @contextmanager
-def _show_bars(build: Step, judge: Step, console: Console) -> Iterator[ShownSteps]:
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+def _show_bars(read: Callable[[], Sequence[Step]], console: Console) -> Iterator[Callable[[str], None]]:
+    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description:<8}"), BarColumn(bar_width=8), TimeElapsedColumn())
     with Progress(*columns, TextColumn("{task.fields[note]}"), console=console) as progress:
-        bars = [(progress.add_task(name, total=step.total, note=""), step) for name, step in _name(build, judge)]
+        bars: dict[str, TaskID] = {}
 
         def refresh() -> None:
-            for bar, step in bars:
+            for step in read():
+                if step.name not in bars:
+                    bars[step.name] = progress.add_task(step.name, total=step.total, note="")
                 notes = filter(None, (step.note, step.describe_rest()))
-                progress.update(bar, completed=step.done, note=", ".join(notes))
+                progress.update(bars[step.name], total=step.total, completed=step.done, note=", ".join(notes))
 
-        refresh()
-        yield refresh, lambda line: progress.console.print(line, soft_wrap=True, markup=False)
+        with _repeat(refresh, BARS_EVERY_S):
+            yield lambda line: progress.console.print(line, soft_wrap=True, markup=False)
 
 
 @contextmanager
-def _print_lines(build: Step, judge: Step, every_s: float) -> Iterator[ShownSteps]:
-    ended = threading.Event()
-
+def _print_lines(read: Callable[[], Sequence[Step]], every_s: float) -> Iterator[Callable[[str], None]]:
     def print_line() -> None:
-        parts = []
-        for name, step in _name(build, judge):
-            rest = step.describe_rest()
-            parts.append(f"{name}: {step.note}{f', {rest}' if rest else ''}")
+        parts = [f"{step.name}: {', '.join(filter(None, (step.note, step.describe_rest())))}" for step in read()]
         typer.echo("; ".join(parts), err=True)
+
+    with _repeat(print_line, every_s):
+        yield lambda line: typer.echo(line, err=True)
+
+
+@contextmanager
+def _repeat(show: Callable[[], None], every_s: float) -> Iterator[None]:
+    """Calls it now and then in a thread, and at the end."""
+    ended = threading.Event()
 
     def repeat() -> None:
         while not ended.wait(every_s):
-            print_line()
+            show()
 
     thread = threading.Thread(target=repeat, name="progress", daemon=True)
     thread.start()
     try:
-        yield lambda: None, lambda line: typer.echo(line, err=True)
+        yield
     finally:
         ended.set()
         thread.join()
-        print_line()
-
-
-def _name(build: Step, judge: Step) -> tuple[tuple[str, Step], tuple[str, Step]]:
-    return ("building", build), ("judging", judge)
+        show()

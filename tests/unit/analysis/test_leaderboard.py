@@ -51,7 +51,7 @@ def test_what_was_emulated_has_a_row_of_its_own_with_correctness_and_no_speed(ev
     rows = {row.group.device: row for row in rank_rows([emulated, timed], ks=(1,))}
     assert [share for _, share in rows["emulated"].fast] == [1.0] + [None] * 5
     assert (rows["emulated"].at_k[0].correct, rows["emulated"].at_k[0].fast_1) == (1.0, None)
-    assert rows["cuda:0"].fast_p(1.0) == 1.0
+    assert rows["cuda"].fast_p(1.0) == 1.0
 
 
 def test_answers_that_the_token_limit_cut_off_are_counted(evaluation_of, only_row):
@@ -100,12 +100,20 @@ def test_a_sample_without_code_counts_on_every_device_its_model_was_judged_on(ev
     nothing = evaluation_of("no_code", problem="mul", device="none")
     devices = [evaluation_of("correct", 2.0, device=device) for device in ("cpu", "cuda:0")]
     rows = rank_rows([nothing, *devices])
-    assert [(row.group.device, row.fast_p(0.0)) for row in rows] == [("cpu", 0.5), ("cuda:0", 0.5)]
+    assert [(row.group.device, row.fast_p(0.0)) for row in rows] == [("cpu", 0.5), ("cuda", 0.5)]
+
+
+def test_samples_that_went_to_different_gpus_of_one_chip_share_a_row(evaluation_of, only_row):
+    one, other = (
+        evaluation_of("correct", 2.0, problem=problem, device=device)
+        for problem, device in (("add", "cuda:0"), ("mul", "cuda:3"))
+    )
+    assert (only_row(one, other).group.device, only_row(one, other).samples) == ("cuda", 2)
 
 
 def test_what_was_not_run_here_gives_way_to_its_evaluation_on_a_device(evaluation_of, only_row):
     row = only_row(evaluation_of("correct", 2.0, device="cuda:0"), evaluation_of("not_run", device="none"))
-    assert (row.group.device, row.samples, row.fast_p(1.0)) == ("cuda:0", 1, 1.0)
+    assert (row.group.device, row.samples, row.fast_p(1.0)) == ("cuda", 1, 1.0)
 
 
 def test_what_never_reached_any_device_has_a_row_of_its_own(evaluation_of, only_row):

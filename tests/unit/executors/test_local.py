@@ -1,12 +1,19 @@
-import multiprocessing
-import threading
+import os
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from harness.domain import TRUNCATED, Candidate, DeviceError, Finding, Problem, Subject
+from harness.domain import TRUNCATED, Candidate, DeviceError, Finding, Problem
 from harness.evaluation.evaluator import JudgeSettings
-from harness.executors.local import LocalExecutor, LocalSettings, Task, hold_device
+from harness.executors import tasks
+from harness.executors.executor import run_tasks
+from harness.executors.judges import LocalSettings
+from harness.executors.local import LocalExecutor
+from harness.executors.tasks import Origin
 
 HEAD = "import torch\nfrom torch import nn\n"
 GOOD = f"{HEAD}class ModelNew(nn.Module):\n    def forward(self, a, b):\n        return a + b\n"
@@ -32,104 +39,132 @@ class ModelNew(nn.Module):
 def make_task(source, *, language="cpp", sample=0, problem_source=PROBLEM):
     problem = Problem(name="add", suite="tiny", source=problem_source)
     candidate = None if source is None else Candidate(source=source, language=language, rule="file")
-    subject = Subject(
-        run="r", sample=sample, turn=0, model="m", prompt="-", suite="tiny", problem="add",
-        problem_digest=problem.digest, candidate_digest="" if candidate is None else candidate.digest,
-        language=language, device="none", workload="full", baseline="eager",
-    )  # fmt: skip
-    return Task(subject=subject, problem=problem, candidate=candidate)
+    return tasks.make_task(problem, candidate, Origin(run="r", sample=sample, model="m"), language=language)
 
 
 @pytest.fixture
-def run_tasks(build_cache, tmp_path, monkeypatch):
+def open_executor(build_cache, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+
+    def make(**changes):
+        return LocalExecutor(LocalSettings(**{"cache": build_cache} | changes, judge=JudgeSettings(measure_time=False)))
+
+    return make
+
+
+@pytest.fixture
+def evaluate(open_executor):
+    """The verdicts in the order of the tasks; an executor of its own."""
 
     def run(tasks, **changes):
-        settings = LocalSettings(**{"cache": build_cache} | changes, judge=JudgeSettings(measure_time=False))
-        reported = []
-        with LocalExecutor(settings) as executor:
-            executor.run(tasks, lambda stage, task, evaluation: reported.append((stage, task, evaluation)))
-        return reported
+        found = {}
+        with open_executor(**changes) as executor:
+            assert run_tasks(executor, tasks, lambda task, evaluation: found.setdefault(id(task), evaluation)) == []
+        return [found[id(task)] for task in tasks]
 
     return run
 
 
-def test_notes_on_the_answer_join_the_findings_and_explain_why_there_is_no_program(run_tasks):
+def test_notes_on_the_answer_join_the_findings_and_explain_why_there_is_no_program(evaluate):
     cut_off = Finding(check=TRUNCATED, severity="note", message="cut off at the limit of 9 tokens")
     chosen = Finding(check="extraction", severity="note", message="taken of 2 programs")
     tasks = [replace(make_task(None), notes=(cut_off,)), replace(make_task("not python (", sample=1), notes=(chosen,))]
-    evaluations = [evaluation for stage, _, evaluation in run_tasks(tasks) if stage == "judge"]
+    evaluations = evaluate(tasks)
     assert (evaluations[0].outcome, evaluations[0].message) == ("no_code", cut_off.message)
     assert cut_off in evaluations[0].findings
     assert chosen in evaluations[1].findings
     assert evaluations[1].message != chosen.message
 
 
-def test_every_task_is_reported_once_with_its_verdict_and_its_device(run_tasks):
+def test_every_task_is_reported_once_with_its_verdict_and_its_device(evaluate):
     sources = [GOOD, GOOD.replace("+ b", "- b"), None, "not python ("]
-    reported = run_tasks([make_task(source, sample=number) for number, source in enumerate(sources)])
-    judged = {task.subject.sample: evaluation for stage, task, evaluation in reported if stage == "judge"}
-    outcomes = [judged[number].outcome for number in range(4)]
-    assert outcomes == ["correct", "wrong_value", "no_code", "load_error"]
-    assert {evaluation.subject.device for evaluation in judged.values()} == {"cpu"}
-    assert len([stage for stage, *_ in reported if stage == "judge"]) == 4
+    judged = evaluate([make_task(source, sample=number) for number, source in enumerate(sources)], jobs=1)
+    assert [one.outcome for one in judged] == ["correct", "wrong_value", "no_code", "load_error"]
+    assert [one.subject.sample for one in judged] == [0, 1, 2, 3]
+    assert {one.subject.device for one in judged} == {"cpu"}
 
 
-def test_a_broken_reference_is_the_harness_failing_and_not_the_candidate(run_tasks):
+def test_a_broken_reference_is_the_harness_failing_and_not_the_candidate(evaluate):
     broken = PROBLEM.replace("return a + b", "raise RuntimeError('reference')")
-    reported = run_tasks([make_task(GOOD, problem_source=broken), make_task(GOOD, sample=1)])
-    judged = {task.subject.sample: evaluation for stage, task, evaluation in reported if stage == "judge"}
-    assert judged[0].outcome == "harness_error"
-    assert "reference" in judged[0].message
-    assert judged[1].outcome == "correct"
+    failed, good = evaluate([make_task(GOOD, problem_source=broken), make_task(GOOD, sample=1)])
+    assert (failed.outcome, good.outcome) == ("harness_error", "correct")
+    assert "reference" in failed.message
 
 
-def test_where_kernels_are_emulated_verdicts_are_there_before_everything_is_built(run_tasks):
-    tasks = [make_task(GOOD, language="cuda", sample=number) for number in range(4)]
-    reported = run_tasks(tasks, device="emulated", jobs=1)
-    assert [stage for stage, *_ in reported] == ["build", "build", "judge", "judge"] * 2
-    assert [task.subject.sample for stage, task, _ in reported if stage == "judge"] == [0, 1, 2, 3]
+def test_several_threads_may_submit(open_executor):
+    with open_executor(device="emulated") as executor, ThreadPoolExecutor(3) as pool:
+        submitted = [make_task(GOOD, language="cuda", sample=number) for number in range(3)]
+        futures = list(pool.map(executor.submit, submitted))
+        assert [future.result().subject.sample for future in futures] == [0, 1, 2]
+        assert [(one.name, one.waiting, one.done) for one in executor.status().devices] == [("emulated", 0, 3)]
+
+
+# Its import takes as long as the file is there: a build that does not end.
+SLOW = f"""{HEAD}import time
+while time.time() < END:
+    time.sleep(0.05)
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        return a + b
+"""
+
+
+def test_candidates_are_evaluated_while_others_are_built(open_executor):
+    slow = SLOW.replace("END", str(time.time() + 1e6))
+    with open_executor(jobs=1) as executor:
+        first = executor.submit(make_task(GOOD))
+        stuck = executor.submit(make_task(slow, sample=1))
+        while not executor.status().building:
+            time.sleep(0.01)
+        assert first.result(timeout=100).outcome == "correct"
+        assert not stuck.done()
+
+
+def test_evaluations_under_way_end_when_the_executor_is_closed(open_executor):
+    executor = open_executor(jobs=1)
+    futures = [executor.submit(make_task(SLOW.replace("END", "1e12"), sample=number)) for number in range(3)]
+    while not executor.status().devices[0].running:
+        time.sleep(0.05)
+    executor.close()
+    for future in futures:
+        assert isinstance(future.exception(timeout=20), DeviceError)
+    with pytest.raises(DeviceError, match="closed"):
+        executor.submit(make_task(GOOD))
+
+
+def find_evaluator(executor):
+    (process,) = executor._processes[-1:]
+    return process._process.pid
+
+
+def test_an_evaluator_that_ends_is_started_again_and_the_task_is_evaluated_once_more(open_executor):
+    with open_executor() as executor:
+        assert executor.submit(make_task(GOOD)).result().outcome == "correct"
+        os.kill(find_evaluator(executor), signal.SIGKILL)
+        assert executor.submit(make_task(GOOD)).result().outcome == "correct"
+
+
+def test_no_process_is_left_behind(open_executor):
+    with open_executor() as executor:
+        executor.submit(make_task(GOOD)).result()
+        session = os.getsid(find_evaluator(executor))
+    assert session != os.getsid(0)
+    assert not Path(f"/proc/{session}").exists()
 
 
 @pytest.mark.nvcc
-def test_a_cuda_candidate_for_the_cpu_is_built_linked_and_loaded_but_not_run(run_tasks):
-    tasks = [make_task(CUDA, language="cuda")]
-    (only,) = [entry for entry in run_tasks(tasks, device="cpu") if entry[0] == "judge"]
-    evaluation = only[2]
+def test_a_cuda_candidate_for_the_cpu_is_built_linked_and_loaded_but_not_run(evaluate):
+    (evaluation,) = evaluate([make_task(CUDA, language="cuda")], device="cpu")
     assert evaluation.outcome == "not_run", evaluation.message
     assert evaluation.message.startswith("built, linked and loaded 1 extension, but this machine has no device")
     assert evaluation.subject.device == "none"
     assert len(evaluation.build.keys) == 1
 
 
-def test_a_device_that_is_not_here_is_an_error(run_tasks):
+def test_a_device_that_is_not_here_is_an_error(evaluate):
     with pytest.raises(DeviceError, match="cuda:99 was asked for"):
-        run_tasks([make_task(GOOD, language="cuda")], device="cuda:99")
-
-
-def hold_until(name, entered, leave):
-    with hold_device(name):
-        entered.set()
-        leave.wait(120)
-
-
-def test_two_processes_do_not_hold_one_device_at_once(tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    context = multiprocessing.get_context("spawn")
-    entered, leave, second = context.Event(), context.Event(), threading.Event()
-    other = context.Process(target=hold_until, args=("cpu", entered, leave))
-    other.start()
-    assert entered.wait(60)
-    with hold_device("cuda:0"):
-        pass
-    waiting = threading.Thread(target=hold_until, args=("cpu", second, leave))
-    waiting.start()
-    assert not second.wait(0.3)
-    leave.set()
-    assert second.wait(60)
-    other.join()
-    waiting.join()
+        evaluate([make_task(GOOD, language="cuda")], device="cuda:99")
 
 
 # Taken by the emulated device, and refused by nvcc, which alone defines this macro.
@@ -145,14 +180,11 @@ class ModelNew(nn.Module):
 @pytest.mark.slow
 @pytest.mark.nvcc
 @pytest.mark.timeout(900)
-def test_nvcc_is_asked_after_the_emulated_verdict_and_its_refusal_counts(run_tasks):
+def test_nvcc_is_asked_after_the_emulated_verdict_and_its_refusal_counts(evaluate):
     tasks = [
         make_task(source.format(), language="cuda", sample=number) for number, source in enumerate((CUDA, REFUSED))
     ]
-    reported = run_tasks(tasks, device="emulated")
-    built = [stage for stage, _, _ in reported].count("build")
-    assert [stage for stage, _, _ in reported] == ["build"] * built + ["judge"] * 2
-    taken, refused = (evaluation for stage, _, evaluation in reported if stage == "judge")
+    taken, refused = evaluate(tasks, device="emulated")
     assert (refused.outcome, "not for nvcc" in refused.message) == ("build_error", True)
     assert taken.outcome == "correct"
     phases = [name for name, _ in taken.phases_s]
@@ -162,7 +194,7 @@ def test_nvcc_is_asked_after_the_emulated_verdict_and_its_refusal_counts(run_tas
 @pytest.mark.parametrize(("count", "made"), [(2, 0), (3, 1)])
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_where_more_than_two_candidates_come_what_fast_builds_need_is_made_first(run_tasks, count, made, tmp_path):
+def test_where_more_than_two_candidates_come_what_fast_builds_need_is_made_first(evaluate, count, made, tmp_path):
     source = f"""{HEAD}from torch.utils.cpp_extension import load_inline
 ext = load_inline("many", functions=["run"],
                   cpp_sources="torch::Tensor run(torch::Tensor a, torch::Tensor b) {{{{ return a + b * ONE; }}}}")
@@ -171,8 +203,7 @@ class ModelNew(nn.Module):
         return ext.run(a, b)
 """
     tasks = [make_task(source.format().replace("ONE", "1." + "0" * number), sample=number) for number in range(count)]
-    reported = run_tasks(tasks, cache=tmp_path / "cache")
-    judged = [evaluation for stage, _, evaluation in reported if stage == "judge"]
+    judged = evaluate(tasks, cache=tmp_path / "cache")
     assert {one.outcome for one in judged} == {"correct"}
     assert len(list((tmp_path / "cache" / "kits").glob("header-*/ready"))) == made
     assert {(one.build.lane, bool(one.build.reason)) for one in judged} <= {("fast", False), ("plain", True)}

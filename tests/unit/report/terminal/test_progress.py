@@ -2,16 +2,24 @@
 
 import time
 
-from harness.report.terminal.progress import Step, count_finished, show_steps
+from harness.executors.executor import DeviceStatus, ExecutorStatus
+from harness.report.terminal.progress import Step, count_finished, read_steps, show_steps
+
+
+class FixedExecutor:
+    def __init__(self, *devices, building=0, builds=()):
+        self._status = ExecutorStatus(building=building, builds=dict(builds), devices=devices)
+
+    def status(self):
+        return self._status
 
 
 def test_the_estimate_is_by_what_was_really_built():
-    step = Step(total=10, began_s=time.monotonic() - 600)
-    step.advance(done=5, worked=0, note="5 cached")
+    step = Step(name="building", total=10, done=5, note="5 cached", began_s=time.monotonic() - 600)
     assert step.describe_rest() == ""
-    step.advance(done=6, worked=1, note="1 built, 5 cached")
+    step.done, step.worked = 6, 1
     assert step.describe_rest() == "about 40 min left"
-    step.advance(done=10, worked=5, note="")
+    step.done, step.worked = 10, 5
     assert step.describe_rest() == ""
 
 
@@ -19,14 +27,30 @@ def test_what_was_cached_or_refused_took_no_time():
     assert count_finished({"built": 2, "cached": 40, "failed": 1, "refused": 7, "timeout": 1, "fast": 2}) == 4
 
 
+def test_builds_and_verdicts_are_counted_while_both_go_on():
+    cpu = DeviceStatus(name="cpu", waiting=3, running=1, done=2)
+    executor = FixedExecutor(cpu, building=2, builds={"built": 4})
+    build, judge = read_steps(executor, 10, (2, 1), time.monotonic() - 60)
+    assert (build.done, build.note) == (4, "4 built, 0 cached, 0 failed, 6 waiting")
+    assert (judge.name, judge.done, judge.note) == ("judging", 2, "2 of 10, 1 correct")
+    assert judge.describe_rest() == "about 4 min left"
+
+
+def test_several_gpus_have_a_bar_each_with_what_they_are_to_expect():
+    gpus = [DeviceStatus(name=f"cuda:{index}", waiting=index, running=index, done=4) for index in range(2)]
+    *_, first, second = read_steps(FixedExecutor(*gpus), 20, (8, 8), time.monotonic() - 40)
+    assert (first.name, first.total, first.note) == ("cuda:0", 9, "4 done, 0 waiting, idle")
+    assert (second.name, second.total, second.note) == ("cuda:1", 11, "4 done, 1 waiting")
+    assert second.describe_rest() == "about 70 s left"
+
+
 def test_without_a_terminal_there_is_a_line_now_and_then_and_at_the_end(capsys):
-    build, judge = Step(total=2, note="0 built"), Step(total=2, note="0 of 2")
+    judge = Step(name="judging", total=2, note="0 of 2")
     lines = []
-    with show_steps(build, judge, line_every_s=0.01) as (refresh, _):
+    with show_steps(lambda: [Step(name="building", total=2, note="0 built"), judge], line_every_s=0.01):
         while len(lines) < 3:
             lines += capsys.readouterr().err.splitlines()
             time.sleep(0.01)
-        judge.advance(done=2, worked=2, note="2 of 2, 1 correct")
-        refresh()
+        judge.done, judge.worked, judge.note = 2, 2, "2 of 2, 1 correct"
     assert set(lines) == {"building: 0 built; judging: 0 of 2"}
     assert capsys.readouterr().err.splitlines()[-1] == "building: 0 built; judging: 2 of 2, 1 correct"

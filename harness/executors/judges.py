@@ -1,0 +1,172 @@
+"""The judges of one device, one for each language, with the processes and caches that they share."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from harness.builder import Builder, Toolchain, default_cache_folder, find_machine_folder
+from harness.builder.cache import DEFAULT_LIMIT_BYTES
+from harness.domain import EMULATED, TRUNCATED, Evaluation, Language, Outcome
+from harness.emulator import Emulation
+from harness.evaluation.emulated.sanitizer import KernelChecker
+from harness.evaluation.evaluator import NOTHING_AHEAD, BuiltAhead, Judge, JudgeSettings
+from harness.evaluation.timing.device_peaks import CeilingStore
+from harness.evaluation.timing.noise_floor import NoiseFloors
+from harness.executors.certified import check_standing
+from harness.executors.tasks import Task
+from harness.problems.time_limit import DEFAULT_LIMIT_S
+from harness.sandbox.devices import JudgeDevice
+from harness.sandbox.forkserver import Forkserver
+from harness.sandbox.policy import Confinement, clean_environment, interpreter_folders
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalSettings:
+    """`device` as `find_devices` takes it; `jobs` builds at a time; `architecture` as in TORCH_CUDA_ARCH_LIST. `gpu`
+    names what is emulated (None: the usual); `check_kernels` None: where emulated. Evaluations plan with
+    `memory_bytes` of the device (None: all that is free). `reference_timeout_s` is for each step of a problem file, and
+    holds in the whole process."""
+
+    device: str = "auto"
+    gpu: str | None = None
+    memory_bytes: int | None = None
+    check_kernels: bool | None = None
+    architecture: str | None = None
+    jobs: int | None = None
+    cache: Path | None = None
+    confinement: str = "auto"
+    build_timeout_s: float = 600.0
+    reference_timeout_s: float = DEFAULT_LIMIT_S
+    max_cache_bytes: int = DEFAULT_LIMIT_BYTES
+    judge: JudgeSettings = field(default_factory=JudgeSettings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What the judges of all devices of an executor have in common; goes to the evaluator processes."""
+
+    settings: LocalSettings
+    toolchain: Toolchain
+    confinement: Confinement
+
+
+class Judges:
+    """`device` None: candidates are only built. With `checks` also what a second look at their kernels needs.
+
+    `floors` is where the device's noise floors are kept. Thread-safe as a `Judge` is.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        device: JudgeDevice | None,
+        *,
+        checks: bool,
+        floors: Path | None = None,
+        quiet: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        self._setup = setup
+        self._device = device
+        self._checks = checks
+        self._machine = find_machine_folder(setup.settings.cache)
+        self._floors = floors or self._machine
+        self._quiet = quiet
+        self._forkserver = Forkserver(setup.confinement)
+        self._lock = threading.Lock()
+        self._judges: dict[Language, Judge] = {}
+        self._builders: dict[Emulation | None, Builder] = {}
+        self._expects_many = False
+
+    def evaluate(self, task: Task, ahead: BuiltAhead = NOTHING_AHEAD) -> Evaluation:
+        """The verdict, with the notes on the answer; where that held no program, they may say why."""
+        judge = self._judge(task.subject.language)
+        evaluation = judge.evaluate(task.subject, task.problem, task.candidate, seed=task.seed, ahead=ahead)
+        causes = [note.message for note in task.notes if note.check == TRUNCATED]
+        message = causes[0] if causes and evaluation.outcome is Outcome.NO_CODE else evaluation.message
+        return replace(evaluation, message=message, findings=(*evaluation.findings, *task.notes))
+
+    def build_ahead(self, task: Task) -> BuiltAhead:
+        if task.candidate is None:
+            return NOTHING_AHEAD
+        return self._judge(task.subject.language).prebuild(task.problem, task.subject.workload, task.candidate)
+
+    def expect_many(self) -> None:
+        """To be called where more than a few builds are to come."""
+        with self._lock:
+            if not self._expects_many:
+                self._expects_many = True
+                for builder in self._builders.values():
+                    builder.expect_many()
+
+    @property
+    def build_counts(self) -> Counter[str]:
+        """How many builds ended how so far, by status, lane and reason: see `Builder.counts`."""
+        with self._lock:
+            builders = list(self._builders.values())
+        return sum((Counter(builder.counts) for builder in builders), Counter[str]())
+
+    def close(self) -> None:
+        """Ends every process it started, from any thread."""
+        with self._lock:
+            builders = list(self._builders.values())
+        for builder in builders:
+            builder.stop()
+        self._forkserver.close()
+
+    def _judge(self, language: Language) -> Judge:
+        with self._lock:
+            if language not in self._judges:
+                self._judges[language] = self._make_judge(language)
+            return self._judges[language]
+
+    def _make_judge(self, language: Language) -> Judge:
+        device, emulated = self._device, self._device is not None and self._device.is_emulated
+        checks = self._checks and language == "cuda"
+        by_nvcc = checks and emulated and self._setup.toolchain.can_build_cuda
+        return Judge(
+            device=device,
+            builder=self._find_builder(None if device is None else _describe_emulation(device)),
+            forkserver=self._forkserver,
+            settings=self._setup.settings.judge,
+            ceilings=CeilingStore(self._machine),
+            noise=NoiseFloors(self._floors),
+            certificate=None if device is None else check_standing(self._machine, device).certificate,
+            checker=self._make_checker() if checks else None,
+            compiler=self._find_builder(None) if by_nvcc else None,
+            quiet=self._quiet,
+        )
+
+    def _make_checker(self) -> KernelChecker:
+        device = JudgeDevice(EMULATED, self._setup.settings.gpu)
+        return KernelChecker(
+            device=device,
+            builder=self._find_builder(_describe_emulation(device, checked=True)),
+            forkserver=self._forkserver,
+            limits=self._setup.settings.judge.limits,
+        )
+
+    def _find_builder(self, emulate: Emulation | None) -> Builder:
+        if emulate not in self._builders:
+            settings = self._setup.settings
+            self._builders[emulate] = Builder(
+                cache=settings.cache or default_cache_folder(),
+                toolchain=self._setup.toolchain,
+                wrap=self._setup.confinement.wrap,
+                readable=interpreter_folders(),
+                environment=clean_environment,
+                timeout_s=settings.build_timeout_s,
+                max_cache_bytes=settings.max_cache_bytes,
+                emulate=emulate,
+            )
+            if self._expects_many:
+                self._builders[emulate].expect_many()
+        return self._builders[emulate]
+
+
+def _describe_emulation(device: JudgeDevice, *, checked: bool = False) -> Emulation | None:
+    return None if device.target is None else Emulation(target=device.target, checked=checked)

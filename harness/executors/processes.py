@@ -1,0 +1,114 @@
+"""Evaluator processes, as the executor has them: started, given work, ended."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Collection
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import harness
+from harness.domain import DeviceError, Evaluation
+from harness.executors.evaluator_process import Done, Lost, Ready, Start, Work
+from harness.executors.executor import DeviceFacts
+from harness.executors.queues import DeviceLost, Job
+
+END_S = 5.0  # for a process to end what it has started
+_RUN = "from harness.executors.evaluator_process import main; main()"
+
+
+class EvaluatorProcess:
+    """An `OpenDevice` in a process of its own; `wait_ready` comes first."""
+
+    def __init__(
+        self, name: str, start: Start, *, cores: Collection[int], visible: str | None, expects_many: bool = False
+    ) -> None:
+        """`name` is what rows call the device; `visible` the value of CUDA_VISIBLE_DEVICES that shows it alone."""
+        self._name, self._expects_many = name, expects_many
+        self._start = start
+        self._chip = ""
+        self.build_counts: dict[str, int] = {}
+        self._line, theirs = multiprocessing.Pipe()
+        with theirs:
+            self._process = _start_process(theirs, cores, visible)
+
+    def wait_ready(self) -> None:
+        """Raises DeviceError where the device cannot be used."""
+        try:
+            self._send(self._start)
+            ready = self._receive()
+        except DeviceLost as error:
+            self.close()
+            raise DeviceError(str(error)) from error
+        assert isinstance(ready, Ready)
+        self._chip = ready.chip
+
+    @property
+    def facts(self) -> DeviceFacts:
+        return DeviceFacts(name=self._name, chip=self._chip)
+
+    def expect_many(self) -> None:
+        self._expects_many = True
+
+    def evaluate(self, job: Job) -> Evaluation:
+        self._send(Work(task=job.task, ahead=job.ahead, expects_many=self._expects_many))
+        done = self._receive()
+        assert isinstance(done, Done)
+        self.build_counts = done.build_counts
+        return done.evaluation
+
+    def close(self) -> None:
+        """It ends its workers first, if it can."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.send_signal(signal.SIGINT)
+            self._process.wait(END_S)
+        self._process.kill()
+        self._process.wait()
+
+    def _send(self, message: Any) -> None:
+        try:
+            self._line.send(message)
+        except OSError:
+            raise DeviceLost(self._describe_end()) from None
+
+    def _receive(self) -> Any:
+        try:
+            message = self._line.recv()
+        except (EOFError, OSError):
+            raise DeviceLost(self._describe_end()) from None
+        if isinstance(message, Lost):
+            raise DeviceLost(message.reason)
+        return message
+
+    def _describe_end(self) -> str:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_S)
+        code = self._process.poll()
+        if code is not None and code < 0:
+            return f"the evaluator process was ended by {signal.Signals(-code).name}"
+        return f"the evaluator process ended with {code}"
+
+
+def choose_visible(index: int) -> str:
+    """What CUDA_VISIBLE_DEVICES must be for a process to see only the GPU that this one calls `index`."""
+    shown = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return str(index) if shown is None else shown.split(",")[index].strip()
+
+
+def _start_process(line: Connection, cores: Collection[int], visible: str | None) -> subprocess.Popen[bytes]:
+    root = str(Path(harness.__file__).resolve().parents[1])
+    environment = {"OMP_WAIT_POLICY": "PASSIVE", **os.environ}  # a spinning thread disturbs what is timed
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, (root, environment.get("PYTHONPATH"))))
+    if visible is not None:
+        environment["CUDA_VISIBLE_DEVICES"] = visible
+    arguments = [str(line.fileno()), ",".join(map(str, sorted(cores)))]
+    return subprocess.Popen(
+        [sys.executable, "-c", _RUN, *arguments], env=environment, pass_fds=(line.fileno(),),
+        stdin=subprocess.DEVNULL, stdout=sys.__stderr__, start_new_session=True,
+    )  # fmt: skip

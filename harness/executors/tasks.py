@@ -1,0 +1,66 @@
+"""Tasks for an executor, made in one place for all who have something to evaluate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from harness.domain import NO_PROMPT, Baseline, Candidate, Finding, Language, Problem, Subject, WorkloadName
+
+NO_DEVICE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One candidate to be evaluated. `candidate` None: no code was found. The executor fills in the subject's device.
+    `seed`: that of an earlier evaluation, to be made again; None draws a secret one. `notes` on the answer that the
+    candidate came from join the findings."""
+
+    subject: Subject
+    problem: Problem
+    candidate: Candidate | None
+    seed: int | None = None
+    notes: tuple[Finding, ...] = ()
+
+    def on_device(self, name: str) -> Task:
+        return replace(self, subject=replace(self.subject, device=name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a candidate comes from, as its row will say. `suite` None: that of the problem."""
+
+    run: str
+    model: str
+    sample: int = 0
+    turn: int = 0
+    prompt: str = NO_PROMPT
+    suite: str | None = None
+
+
+def make_task(
+    problem: Problem,
+    candidate: Candidate | None,
+    origin: Origin,
+    *,
+    language: Language,
+    workload: WorkloadName = "full",
+    baseline: Baseline = "eager",
+    seed: int | None = None,
+    notes: tuple[Finding, ...] = (),
+) -> Task:
+    subject = Subject(
+        run=origin.run,
+        sample=origin.sample,
+        turn=origin.turn,
+        model=origin.model,
+        prompt=origin.prompt,
+        suite=problem.suite if origin.suite is None else origin.suite,
+        problem=problem.name,
+        problem_digest=problem.digest,
+        candidate_digest="" if candidate is None else candidate.digest,
+        language=language,
+        device=NO_DEVICE,
+        workload=workload,
+        baseline=baseline,
+    )
+    return Task(subject=subject, problem=problem, candidate=candidate, seed=seed, notes=notes)
