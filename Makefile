@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-all check lint types imports system-packages clean
+.PHONY: demo test test-quick test-slow test-all check lint types imports system-packages clean
 
 # Recorded answers, judged for real: C++ candidates are timed on this CPU; CUDA candidates are timed on a GPU where there
 # is one, and otherwise emulated: checked on the CPU, and by nvcc where that is installed. A build takes half a minute of
@@ -18,11 +18,20 @@ demo: $(STAMP)
 	$(BIN)/harness run --provider recorded --language cpp --run demo-cpp --samples 2 --workload small \
 	    $(DEMO_CPP:%=--problem %)
 
-test: check
-	$(BIN)/pytest -q -n 2 --dist loadfile -m "not slow"
+# Each of two processes begins with one half of the tests, in order, and takes from the other's rest when it is done.
+PYTEST := $(BIN)/pytest -q -n 2 --dist worksteal
 
-test-all: check
-	$(BIN)/pytest -q -n 2 --dist loadfile
+# The type checker has one thread, so it runs beside the tests.
+test: lint imports
+	$(MAKE) --jobs 2 types test-quick
+
+test-quick: $(STAMP)
+	$(PYTEST) -m "not slow"
+
+test-slow: $(STAMP)
+	$(PYTEST) -m slow
+
+test-all: test test-slow
 
 check: lint types imports
 
@@ -36,7 +45,7 @@ types: $(STAMP)
 imports: $(STAMP)
 	$(BIN)/lint-imports
 
-# A browser and bubblewrap, on Debian and Ubuntu: without them the tests that need them are skipped.
+# A browser, bubblewrap and a C++ compiler, on Debian and Ubuntu: tests that lack what they need are skipped.
 system-packages:
 	.ci/system-packages
 

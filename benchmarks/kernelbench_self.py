@@ -14,19 +14,23 @@ import os
 import tempfile
 import time
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import torch
 
-from harness.domain import Candidate, Evaluation, Language, Subject
+from harness.builder import probe_toolchain
+from harness.domain import Candidate, Evaluation, Language
 from harness.evaluation.evaluator import JudgeSettings
 from harness.evaluation.timing.paired import TimingPlan
-from harness.executors.local import LocalExecutor, LocalSettings, Task
+from harness.executors.judges import Judges, LocalSettings, Setup
+from harness.executors.tasks import Origin, Task, make_task
 from harness.kernelbench.format import BenchProblem, keep_semantics, read_problems
 from harness.problems.discovery import read_problem
 from harness.sandbox.devices import JudgeDevice
+from harness.sandbox.policy import probe_confinement
 
 GIB = 1 << 30
 
@@ -41,19 +45,14 @@ def choose_problems(folder: Path, wanted: str) -> list[BenchProblem]:
     return [problem for problem in problems if problem.number in numbers]
 
 
-def make_task(problem: BenchProblem, folder: Path, language: Language) -> Task:
+def prepare_task(problem: BenchProblem, folder: Path, language: Language) -> Task:
     path = folder / f"level{problem.level}" / f"{problem.stem}.py"
     path.parent.mkdir(exist_ok=True)
     path.write_text(keep_semantics(problem.code))
     found = read_problem(path, f"level{problem.level}")
     source = problem.code.replace("class Model(", "class ModelNew(").replace("super(Model,", "super(ModelNew,")
     candidate = Candidate(source=source, language=language, rule="file")
-    subject = Subject(
-        run="benchmark", sample=0, turn=0, model="-", prompt="-", suite=found.suite, problem=found.name,
-        problem_digest=found.digest, candidate_digest=candidate.digest, language=language, device="none",
-        workload="full", baseline="eager",
-    )  # fmt: skip
-    return Task(subject=subject, problem=found, candidate=candidate)
+    return make_task(found, candidate, Origin(run="benchmark", model="-"), language=language)
 
 
 def describe(evaluation: Evaluation) -> str:
@@ -94,12 +93,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         settings = LocalSettings(device=name, cache=folder / "cache", memory_bytes=memory_bytes, judge=judge)
-        with LocalExecutor(settings) as executor:
+        setup = Setup(settings=settings, toolchain=probe_toolchain(None), confinement=probe_confinement("auto"))
+        device = JudgeDevice(name, memory_bytes=memory_bytes)
+        with closing(Judges(setup, device, checks=False)) as judges:  # in this process, whose memory is measured
             for problem in choose_problems(options.folder, options.problems):
-                found: list[Evaluation] = []
-                task = make_task(problem, folder, language)
-                executor.run([task], lambda _, __, one, found=found: found.append(one) if one else None)
-                evaluation = found[-1]
+                evaluation = judges.evaluate(prepare_task(problem, folder, language).on_device(name))
                 outcomes[evaluation.outcome] += 1
                 held_mib = count_held_bytes() >> 20
                 what = f"level{problem.level}/{problem.stem}"[:48]

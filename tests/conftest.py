@@ -185,12 +185,31 @@ def start_harness(tmp_path, clean_environment_for):
 def run_harness(start_harness):
     """Runs `python -m harness ARGS` to its end."""
 
-    def run(args, *, cwd=None, env=None, before=(), timeout_s=600):
+    def run(args, *, cwd=None, env=None, before=(), timeout_s=800):
         process = start_harness(args, cwd=cwd, env=env, before=before)
         stdout, stderr = process.communicate(timeout=timeout_s)
         return Finished(process.returncode, stdout, stderr)
 
     return run
+
+
+@pytest.fixture
+def call_harness(tmp_path, monkeypatch, capsys, clean_environment_for):
+    """Runs a command line in this process, which spares importing torch: for what no process of its own is needed."""
+
+    def call(args):
+        from harness.cli.main import run_command
+
+        with monkeypatch.context() as patch:
+            patch.chdir(tmp_path)
+            for name, value in clean_environment_for().items():
+                patch.setenv(name, value)
+            patch.setattr("tempfile.tempdir", None)  # read again from TMPDIR: devices are locked there
+            capsys.readouterr()
+            code = run_command([str(arg) for arg in args])
+        return Finished(code, *capsys.readouterr())
+
+    return call
 
 
 @pytest.fixture
@@ -254,6 +273,7 @@ class Bench:
             readable=interpreter_folders(),
             environment=clean_environment,
         )
+        self.builder.expect_many(at_once=True)
 
     def judge(
         self, source, problem=TINY_PROBLEM, *, time=False, plan=None, baseline="eager", attribute_work=True, **limits

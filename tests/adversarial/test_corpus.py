@@ -8,6 +8,36 @@ import pytest
 
 CORPUS = Path(__file__).resolve().parent
 NAMES = [f"{kind}/{path.stem}" for kind in ("attacks", "controls") for path in sorted((CORPUS / kind).glob("*.py"))]
+# One file for each mechanism that catches attacks, and for each kind of honest program; the others are marked slow,
+# as is what compiles torch's headers: `test_work.py` does so once for many tests.
+REPRESENTATIVES = {
+    "attacks": """
+        zeros not_a_number constant ninety_nine_per_cent first_rows_only computes_in_float16 lower_dtype_returned
+        broadcastable_shape hard_coded_shape empty_list every_third_call_wrong copy_of_an_input adds_into_its_input
+        writes_beyond_its_output uninitialised_memory one_row_with_forged_strides overridden_method_of_its_output
+        weights_of_the_first_call state_that_lies function_mode_left_on unstable_where_values_tie flips_global_flags
+        wrong_for_special_values counts_a_sample right_until_it_is_timed
+        cached_by_address cached_by_a_few_elements guesses_the_seed thread_finishes_later lazy_output
+        answers_before_it_is_done works_ahead_in_a_thread works_ahead_in_a_process continued_by_a_timer ring_of_three
+        patches_the_clock smaller_claim_in_the_message hogs_the_processor slow_while_warming_up
+        torch_operator decoy_through_ctypes falls_back_in_silence forged_profile numpy_does_it
+        forged_verdict_on_stdout forged_answers_at_import garbage_on_the_line frame_without_end answer_of_many_nodes
+        tensor_outside_the_memory line_full_of_descriptors pickle_that_runs_code absurd_claim weights_of_no_size
+        ends_with_exit_code_zero blames_the_evaluator raises_an_interrupt stops_itself fork_bomb eats_all_memory
+        fills_the_disk frozen_scratch hangs_at_its_end outlives_its_worker kills_every_process edits_the_evaluator
+        asks_the_network traces_its_parent builds_without_end build_that_reads_files build_that_writes_elsewhere
+        escape_codes_in_its_error group_that_holds_itself chain_of_names hooks_imports
+        gpu_half_of_the_grid gpu_float16 gpu_hidden_stream gpu_graph_on_its_own_stream gpu_computes_while_woken
+        gpu_decoy_kernel gpu_cublas_inside gpu_fills_device_memory
+    """,
+    "controls": """
+        plain plain_c_kernel linear_algebra_instead fused_linear half_precision
+        weights_to_be_loaded weights_packed_at_construction statistics_of_its_calls nested_outputs small_things
+        view_where_the_reference_has_one works_in_place_as_the_reference thread_pool_kept processes_kept
+        warnings_are_errors writes_to_its_scratch autograd_function random_numbers_unused gpu_nvrtc_kernel
+        gpu_programmatic_launch
+    """,
+}
 HEADER = {
     "layer": "time",
     "mechanism": "it might work",
@@ -36,10 +66,16 @@ def team(build_cache, tmp_path_factory):
     settings = RedTeamSettings(local=LocalSettings(cache=build_cache), limits=limits, plan=plan)
     with pytest.MonkeyPatch.context() as patch, RedTeam(settings) as opened:
         patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("lock")))
+        patch.setattr("tempfile.tempdir", None)  # read again from TMPDIR: devices are locked there
         yield opened
 
 
-@pytest.mark.parametrize("name", NAMES)
+def list_cases():
+    quick = {f"{kind}/{name}" for kind, names in REPRESENTATIVES.items() for name in names.split()}
+    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
+
+
+@pytest.mark.parametrize("name", list_cases())
 def test_an_attack_is_caught_and_a_control_is_accepted(name, team, request, needs_compiler):
     from harness.redteam.runner import read_file
 
@@ -54,6 +90,17 @@ def test_an_attack_is_caught_and_a_control_is_accepted(name, team, request, need
     message = result.evaluation.message if result.evaluation else ""
     assert result.as_expected, f"{result.result} by {result.by}, expected {file.expected}: {message}"
     assert file.is_attack == (result.result == "caught")
+
+
+def test_every_layer_is_represented_without_the_slow_files():
+    from harness.redteam.runner import LAYERS, read_file
+
+    quick = [f"{kind}/{name}" for kind, names in REPRESENTATIVES.items() for name in names.split()]
+    files = [read_file(CORPUS / f"{name}.py", CORPUS) for name in quick]
+    assert len(set(quick)) == len(quick)
+    for device in ("cpu", "gpu"):
+        assert {file.layer for file in files if file.device == device} == set(LAYERS)
+    assert {file.layer for file in files if file.timed} >= {"time", "control"}
 
 
 def test_the_corpus_has_attacks_of_every_layer_and_honest_controls():
@@ -201,10 +248,13 @@ def make_evaluation(outcome, verdict, speedup):
 
 
 @pytest.fixture
-def judge_some(tmp_path):
+def judge_some(tmp_path, monkeypatch):
     """Judges files of the corpus with an executor that is opened now and keeps what it knows in the test's folder."""
     from harness.executors.judges import LocalSettings
     from harness.redteam.runner import RedTeam, RedTeamSettings, read_file
+
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
 
     def judge(*names):
         results = []
@@ -215,6 +265,7 @@ def judge_some(tmp_path):
     return judge
 
 
+@pytest.mark.slow
 def test_evaluations_carry_a_certificate_until_something_changes(judge_some, tmp_path):
     from dataclasses import replace
 
@@ -254,8 +305,8 @@ def test_a_run_with_a_surprise_ends_the_certificate_before_it(judge_some, tmp_pa
     assert read_certificate(tmp_path, "cpu") is None
 
 
-def test_the_command_ends_with_0_when_all_is_as_expected_and_gives_no_certificate_for_a_part(run_harness):
-    finished = run_harness(["doctor", "--red-team", "--only", "zero[es]*", "--json"])
+def test_the_command_ends_with_0_when_all_is_as_expected_and_gives_no_certificate_for_a_part(call_harness):
+    finished = call_harness(["doctor", "--red-team", "--only", "zero[es]*", "--json"])
     record = json.loads(finished.stdout)
     names = {entry["file"]: entry["result"] for entry in record["files"]}
     assert finished.returncode == 0, finished.stderr
@@ -263,7 +314,7 @@ def test_the_command_ends_with_0_when_all_is_as_expected_and_gives_no_certificat
     assert record["certificates"] == []
 
 
-def test_the_command_ends_with_1_and_names_what_was_accepted(run_harness, tmp_path):
+def test_the_command_ends_with_1_and_names_what_was_accepted(call_harness, tmp_path):
     for folder in ("attacks", "controls", "problems"):
         (tmp_path / "corpus" / folder).mkdir(parents=True)
     problem = (CORPUS / "problems" / "add.py").read_text()
@@ -273,7 +324,7 @@ def test_the_command_ends_with_1_and_names_what_was_accepted(run_harness, tmp_pa
     (tmp_path / "corpus" / "controls" / "wrong.py").write_text(honest.replace("a + b", "a - b"))
     attack = honest.replace("expected: correct", "layer: time\nexpected: suspect")
     (tmp_path / "corpus" / "attacks" / "honest_in_truth.py").write_text(attack)
-    finished = run_harness(["doctor", "--red-team", "--corpus", tmp_path / "corpus"])
+    finished = call_harness(["doctor", "--red-team", "--corpus", tmp_path / "corpus"])
     lines = finished.stdout.splitlines()
     assert finished.returncode == 1, finished.stderr
     assert "honest_in_truth" in lines[2] or "honest_in_truth" in lines[3]
@@ -285,7 +336,7 @@ def test_the_command_ends_with_1_and_names_what_was_accepted(run_harness, tmp_pa
 
 
 @pytest.mark.parametrize("arguments", [["--only", "nothing-like-this"], ["--corpus", "/nowhere"]])
-def test_a_corpus_that_is_not_there_is_wrong_usage(run_harness, arguments):
-    finished = run_harness(["doctor", "--red-team", *arguments])
+def test_a_corpus_that_is_not_there_is_wrong_usage(call_harness, arguments):
+    finished = call_harness(["doctor", "--red-team", *arguments])
     assert finished.returncode == 2
     assert "attacks/" in finished.stderr or "no corpus" in finished.stderr

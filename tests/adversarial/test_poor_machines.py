@@ -77,6 +77,7 @@ def test_without_namespaces_candidates_are_judged_behind_filters_and_the_record_
     assert "user namespaces are not allowed here" in warnings[0]
 
 
+@pytest.mark.slow
 def test_on_one_core_everything_works(tmp_path, tiny_suite, run_harness):
     if shutil.which("taskset") is None:
         pytest.skip("needs taskset")

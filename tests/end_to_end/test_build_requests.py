@@ -102,7 +102,7 @@ def test_a_keyword_for_what_is_not_built_is_named_in_the_verdict(bench):
     assert "sycl_sources='void f();' asks for what is not built here" in evaluation.message
 
 
-def test_the_cache_keeps_within_the_size_that_evaluate_was_given(run_harness, tiny_suite, tmp_path):
+def test_the_cache_keeps_within_the_size_that_evaluate_was_given(call_harness, tiny_suite, tmp_path):
     cache = tmp_path / "own-cache"
     old = cache / "ab" / ("ab" + "0" * 62)
     old.mkdir(parents=True)
@@ -113,7 +113,7 @@ def test_the_cache_keeps_within_the_size_that_evaluate_was_given(run_harness, ti
     )
     command = ["evaluate", "--candidate", "candidate.py", "--problem", "add", "--suite", "tiny", "--no-time"]
     command += ["--device", "cpu", "--problems-dir", tiny_suite.parent]
-    finished = run_harness([*command, "--cache-size", "1"], env={"HARNESS_CACHE_DIR": str(cache)})
+    finished = call_harness([*command, "--cache-size", "1", "--cache-dir", cache])
     assert finished.returncode == 0, finished.stderr
     assert not old.exists()
     assert len(list(cache.glob("[0-9a-f][0-9a-f]/*/library.so"))) == 1, "what is in use stays"

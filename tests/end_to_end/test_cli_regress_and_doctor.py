@@ -23,6 +23,7 @@ def command(tmp_path, monkeypatch, capsys, build_cache):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OMP_WAIT_POLICY", "PASSIVE")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)  # read again from TMPDIR: devices are locked there
     monkeypatch.setenv("HARNESS_CACHE_DIR", str(build_cache))
 
     def run(*args):

@@ -34,10 +34,10 @@ class ModelNew(nn.Module):
 def judge_file(tmp_path, tiny_suite, run_harness):
     """Evaluates one program against the tiny problem, given by path; the one record that --json prints."""
 
-    def judge(source, *args, **options):
+    def judge(source, *args, run=run_harness, **options):
         (tmp_path / "candidate.py").write_text(source)
         base = ["evaluate", "--candidate", "candidate.py", "--problem", tiny_suite / "add.py", "--no-time", "--json"]
-        finished = run_harness([*base, *args], **options)
+        finished = run([*base, *args], **options)
         return finished, json.loads(finished.stdout) if finished.stdout else None
 
     return judge
@@ -74,24 +74,30 @@ def bare_path(tmp_path, names):
 
 @pytest.mark.parametrize(
     ("source", "outcome", "code"),
-    [(GOOD, "correct", 0), (GOOD.replace("a + b", "a - b"), "wrong_value", 1), ("x = 1\n", "load_error", 1)],
+    [
+        (GOOD, "correct", 0),
+        (GOOD.replace("a + b", "a - b"), "wrong_value", 1),
+        pytest.param("x = 1\n", "load_error", 1, marks=pytest.mark.slow),
+    ],
 )
-def test_the_exit_code_of_a_single_candidate_tells_its_verdict(judge_file, source, outcome, code):
-    finished, record = judge_file(source)
+def test_the_exit_code_of_a_single_candidate_tells_its_verdict(judge_file, call_harness, source, outcome, code):
+    finished, record = judge_file(source, run=call_harness)
     assert (record["outcome"], finished.returncode) == (outcome, code)
-    again, _ = judge_file(source)  # judged before
+    again, _ = judge_file(source, run=call_harness)  # judged before
     assert again.returncode == code
-    lenient, _ = judge_file(source, "--exit-zero")
+    lenient, _ = judge_file(source, "--exit-zero", run=call_harness)
     assert lenient.returncode == 0
 
 
-def test_a_candidate_that_never_ends_to_load_is_a_timeout_with_the_limit_that_was_set(judge_file):
-    finished, record = judge_file("while True:\n    pass\n", "--load-timeout", "2")
+def test_a_candidate_that_never_ends_to_load_is_a_timeout_with_the_limit_that_was_set(judge_file, call_harness):
+    finished, record = judge_file("while True:\n    pass\n", "--load-timeout", "2", run=call_harness)
     assert (record["outcome"], finished.returncode) == ("timeout", 1)
     assert "no answer to start within" in record["message"]
 
 
-@pytest.mark.parametrize(("device", "language"), [("cpu", "cpp"), ("emulated", "cuda")])
+@pytest.mark.parametrize(
+    ("device", "language"), [("cpu", "cpp"), pytest.param("emulated", "cuda", marks=pytest.mark.slow)]
+)
 def test_a_reference_that_never_ends_is_an_error_that_names_it_and_its_limit(judge_file, tiny_suite, device, language):
     problem = tiny_suite / "add.py"
     problem.write_text(problem.read_text().replace("def get_inputs():\n", "def get_inputs():\n    while True: pass\n"))
@@ -144,6 +150,7 @@ def command(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OMP_WAIT_POLICY", "PASSIVE")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)  # read again from TMPDIR: devices are locked there
 
     def run(*args):
         code = run_command([str(arg) for arg in args])

@@ -122,10 +122,10 @@ def test_without_checks_a_race_that_gives_right_values_is_not_noticed(judge, nee
     assert not any("race" in finding.check for one in judged.values() for finding in one.findings)
 
 
-def test_an_unknown_gpu_is_refused_with_those_that_can_be_emulated(run_harness, tiny_suite, tmp_path, without_nvcc):
+def test_an_unknown_gpu_is_refused_with_those_that_can_be_emulated(call_harness, tiny_suite, tmp_path):
     (tmp_path / "c.py").write_text(candidate(RIGHT))
     args = ["evaluate", "--candidate", "c.py", "--problem", tiny_suite / "add.py", "--device", "emulated"]
-    finished = run_harness([*args, "--gpu", "Voodoo 3"], env=without_nvcc)
+    finished = call_harness([*args, "--gpu", "Voodoo 3"])
     assert finished.returncode == 3
     assert "no GPU called 'Voodoo 3' can be emulated" in finished.stderr
     assert "Traceback" not in finished.stderr
@@ -170,6 +170,7 @@ class ModelNew(nn.Module):
 """
 
 
+@pytest.mark.slow
 def test_what_is_made_for_a_problems_own_sizes_is_right_at_sizes_like_them(judge, tiny_suite):
     (tiny_suite / "add.py").write_text(LARGE)
     judged, _ = judge([HEAD + source for source in (BY_FOURS, FOR_ITS_SIZES, WRONG_AT_ALL_SIZES)])
@@ -220,6 +221,7 @@ class ModelNew(nn.Module):
 """
 
 
+@pytest.mark.slow
 def test_what_is_made_for_the_channels_of_a_problem_is_right_where_they_are_not_cut(judge, tiny_suite):
     """The whole problem costs too much for a CPU; its 64 channels with less of everything else do not."""
     (tiny_suite / "add.py").write_text(CHANNELS)

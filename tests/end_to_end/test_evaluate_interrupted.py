@@ -61,9 +61,11 @@ def interrupt(process, number):
     return process.communicate(timeout=300)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["ctrl_c", "killed"])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)], ids=["ctrl_c", "killed"]
+)
 def test_ended_while_judging_it_keeps_what_is_finished_and_goes_on(
-    number, tmp_path, tiny_suite, write_run, start_harness, run_harness, processes_with, marker
+    number, tmp_path, tiny_suite, write_run, start_harness, call_harness, processes_with, marker
 ):
     write_run("runs", [variant(0), variant(1), HANGING, variant(3)])
     args = ["evaluate", "runs", "--problems-dir", tiny_suite.parent, "--no-time"]
@@ -79,16 +81,18 @@ def test_ended_while_judging_it_keeps_what_is_finished_and_goes_on(
         assert "Traceback" not in stderr
         assert (tmp_path / "results" / "evaluations.csv").read_text().count("correct") == len(kept)
 
-    finished = run_harness([*args, "--call-timeout", "1.5"])
+    finished = call_harness([*args, "--call-timeout", "1.5"])
     assert finished.returncode == 0, finished.stderr
     assert f"{len(kept)} already evaluated" in finished.stdout
     outcomes = stored_outcomes(tmp_path / "results")
     assert outcomes == {0: "correct", 1: "correct", 2: "timeout", 3: "correct"}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["ctrl_c", "killed"])
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGKILL], ids=["ctrl_c", "killed"]
+)
 def test_ended_while_building_it_leaves_no_compiler_and_goes_on(
-    number, tmp_path, tiny_suite, write_run, start_harness, run_harness, processes_with, marker, needs_compiler
+    number, tmp_path, tiny_suite, write_run, start_harness, call_harness, processes_with, marker, needs_compiler
 ):
     write_run("runs", [variant(0), f"# {number}\n{SLOW_BUILD}"])
     cache = tmp_path / "cache"
@@ -103,11 +107,12 @@ def test_ended_while_building_it_leaves_no_compiler_and_goes_on(
         assert "Traceback" not in stderr
         assert not list(cache.glob("build-*"))
 
-    finished = run_harness([*args, "--build-timeout", "2"])
+    finished = call_harness([*args, "--build-timeout", "2"])
     assert finished.returncode == 0, finished.stderr
     assert stored_outcomes(tmp_path / "results") == {0: "correct", 1: "build_error"}
 
 
+@pytest.mark.slow
 def test_two_commands_at_once_on_one_results_folder_both_keep_their_verdicts(
     tmp_path, tiny_suite, write_run, start_harness
 ):
@@ -135,6 +140,7 @@ def count_verdicts(results_dir):
     return counts
 
 
+@pytest.mark.slow
 def test_two_commands_at_once_on_one_run_evaluate_each_candidate_once(tmp_path, tiny_suite, write_run, start_harness):
     write_run("runs", [variant(number) for number in range(12)])
     args = ["evaluate", "runs", "--problems-dir", tiny_suite.parent, "--no-time"]
@@ -149,6 +155,7 @@ def test_two_commands_at_once_on_one_run_evaluate_each_candidate_once(tmp_path, 
     assert sum(told) + sum(before) == 12, "each process tells of what the other one did"
 
 
+@pytest.mark.slow
 def test_what_a_killed_command_was_at_is_evaluated_by_the_other_one(
     tmp_path, tiny_suite, write_run, start_harness, processes_with, marker
 ):

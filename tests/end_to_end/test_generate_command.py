@@ -1,4 +1,5 @@
-"""`harness generate` and `harness extract` as a user types them: real processes, real files, a real local endpoint."""
+"""`harness generate` and `harness extract` as a user types them: real files, a real local endpoint, and a process of
+its own where that is ended."""
 
 from __future__ import annotations
 
@@ -8,11 +9,14 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from chat_server import ANSWER, PROGRAM, ChatServer, Reply, reply_with, serve
 
+from harness.cli.main import run_command
 from harness.store.runs import load_samples, read_manifest
 
 PROBLEM = """import torch
@@ -55,9 +59,15 @@ def _start(folder: Path, *arguments: str, **environment: str) -> subprocess.Pope
 
 
 def _run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    process = _start(folder, *arguments, **environment)
-    out, err = process.communicate(timeout=300)
-    return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+    """In this process: most of what a process of its own would do is import."""
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        patch.chdir(folder)
+        for name in {*os.environ} - {"PATH", "HOME"}:
+            patch.delenv(name)
+        for name, value in {"COLUMNS": "80", **environment}.items():
+            patch.setenv(name, value)
+        code = run_command([*arguments])
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
 def _generate(folder: Path, url: str, *arguments: str) -> subprocess.CompletedProcess[str]:

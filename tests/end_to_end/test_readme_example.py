@@ -5,11 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import harness
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
 def test_the_example_of_the_readme_runs_and_says_that_its_kernel_is_correct(
     tmp_path, clean_environment_for, needs_compiler
 ):

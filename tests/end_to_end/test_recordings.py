@@ -20,7 +20,7 @@ CPP = {
     ("cumulative_sum", 1): ("correct", ""),
     ("embedding", 0): ("no_code", "cut off .* after 1024 tokens"),
     ("group_norm", 0): ("runtime_error", "SIGSEGV"),
-    ("layer_norm", 0): ("no_code", "no program"),
+    ("layer_norm", 0): ("no_code", "no program that defines ModelNew"),
     ("linear_bias_relu", 0): ("build_error", "no matching function for call to .*min"),
     ("matmul", 0): ("correct", ""),
     ("max_pool2d", 0): ("correct", ""),
@@ -50,8 +50,7 @@ def replay(run_harness, language, problems, *options):
             "run", "--provider", "recorded", "--recording", RECORDING, "--problems-dir", ROOT / "reference_models",
             "--prompts-dir", ROOT / "prompts", "--language", language, "--samples", "2", "--workload", "small",
             "--no-time", "--run", "replay", "--json", *wanted, *options,
-        ],
-        timeout_s=800,
+        ]
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return {
@@ -72,10 +71,10 @@ def assert_ended_as_meant(records, meant):
         assert re.search(message, records[key]["message"]), (key, records[key]["message"])
 
 
-def test_recorded_completions_with_and_without_a_program_end_as_meant(run_harness, needs_compiler):
-    chosen = {"embedding", "layer_norm", "linear_bias_relu", "rms_norm"}  # two builds
+def test_recorded_completions_without_a_program_end_as_meant(call_harness):
+    chosen = {"embedding", "layer_norm"}
     meant = {key: end for key, end in CPP.items() if key[0] in chosen}
-    assert_ended_as_meant(replay(run_harness, "cpp", chosen), meant)
+    assert_ended_as_meant(replay(call_harness, "cpp", chosen), meant)
 
 
 @pytest.mark.slow

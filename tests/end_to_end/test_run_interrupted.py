@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from chat_server import ChatServer, reply_with
 
 HEAD = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, a, b):\n"
@@ -44,8 +45,9 @@ def make_arguments(server: ChatServer, suite: Path) -> list[object]:
     return [*fixed, "--base-url", server.base_url, "--samples", SAMPLES, "--concurrency", 1]
 
 
+@pytest.mark.slow
 def test_killed_while_evaluating_it_goes_on_and_asks_for_nothing_twice(
-    tmp_path, tiny_suite, start_harness, run_harness
+    tmp_path, tiny_suite, start_harness, call_harness
 ):
     results = tmp_path / "results"
     server = ChatServer(lambda number, request: reply_with(HANGING if number == 3 else GOOD))
@@ -58,7 +60,7 @@ def test_killed_while_evaluating_it_goes_on_and_asks_for_nothing_twice(
         before = read_verdicts(results)
         assert [outcome for _, _, outcome in before] == ["correct", "correct"]
 
-        done = run_harness([*arguments, "--call-timeout", "1.5"])
+        done = call_harness([*arguments, "--call-timeout", "1.5"])
         assert done.returncode == 0, done.stderr
         assert len(server.requests) == SAMPLES
         after = read_verdicts(results)
@@ -68,13 +70,14 @@ def test_killed_while_evaluating_it_goes_on_and_asks_for_nothing_twice(
         assert set(before) <= set(after)
         assert len([*(tmp_path / "generated").iterdir()]) == 1
 
-        again = run_harness(arguments)
+        again = call_harness(arguments)
         assert again.returncode == 0, again.stderr
         assert len(server.requests) == 2 * SAMPLES, "a run with all its verdicts is finished: the next one is new"
         assert sorted(Counter(run for run, _, _ in read_verdicts(results)).values()) == [SAMPLES, SAMPLES]
 
 
-def test_a_killed_replay_goes_on_with_its_run(tmp_path, tiny_suite, start_harness, run_harness):
+@pytest.mark.slow
+def test_a_killed_replay_goes_on_with_its_run(tmp_path, tiny_suite, start_harness, call_harness):
     (tiny_suite / "other.py").write_text((tiny_suite / "add.py").read_text())  # of this nothing is recorded
     for number, text in enumerate((GOOD, HANGING)):
         folder = tmp_path / "recording" / "add" / str(number)
@@ -86,7 +89,7 @@ def test_a_killed_replay_goes_on_with_its_run(tmp_path, tiny_suite, start_harnes
     wait_for_verdicts(tmp_path / "results", 1, process)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
-    done = run_harness([*arguments, "--call-timeout", "1.5"])
+    done = call_harness([*arguments, "--call-timeout", "1.5"])
     assert done.returncode == 0, done.stderr
     assert [outcome for _, _, outcome in read_verdicts(tmp_path / "results")] == ["correct", "timeout"]
     assert len([*(tmp_path / "generated").iterdir()]) == 1

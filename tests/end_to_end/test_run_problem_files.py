@@ -32,18 +32,18 @@ def reference(tmp_path: Path, tiny_suite: Path) -> Path:
 
 
 @pytest.fixture
-def ask(run_harness):
+def ask(call_harness):
     """Runs `generate` or `run` for the language cpp, with a local endpoint."""
 
     def run(command: str, server: ChatServer, *arguments: object):
         fixed = ["--model", "m", "--base-url", server.base_url, "--language", "cpp", "--max-wait", "1"]
         extra = ["--no-time"] if command == "run" else []
-        return run_harness([command, *fixed, *extra, *arguments])
+        return call_harness([command, *fixed, *extra, *arguments])
 
     return run
 
 
-def test_a_run_of_a_file_is_evaluated_on_the_text_that_was_asked(ask, run_harness, reference, tmp_path):
+def test_a_run_of_a_file_is_evaluated_on_the_text_that_was_asked(ask, call_harness, reference, tmp_path):
     text = reference.read_text()
     with serve(reply_with(ANSWER)).running() as server:
         done = ask("generate", server, "--problem", reference, "--run", "mine")
@@ -54,32 +54,32 @@ def test_a_run_of_a_file_is_evaluated_on_the_text_that_was_asked(ask, run_harnes
     assert (run_dir / "plus" / "plus.py").read_text() == text
 
     reference.unlink()
-    done = run_harness(["evaluate", "mine", "--no-time", "--json"])
+    done = call_harness(["evaluate", "mine", "--no-time", "--json"])
     assert done.returncode == 0, done.stderr
     [record] = [json.loads(line) for line in done.stdout.splitlines()]
     assert (record["problem"], record["suite"], record["outcome"]) == ("plus", "my ops", "correct")
     assert record["problem_digest"] == file.digest
 
 
-def test_a_run_of_a_file_can_be_shown_reported_exported_and_judged_again(ask, run_harness, reference, tmp_path):
+def test_a_run_of_a_file_can_be_shown_reported_exported_and_judged_again(ask, call_harness, reference, tmp_path):
     with serve(reply_with(ANSWER)).running() as server:
         done = ask("run", server, "--problem", reference, "--run", "mine")
     assert done.returncode == 0, done.stderr
     reference.unlink()
-    assert "correct" in run_harness(["show", "mine/plus/0"]).stdout
-    again = run_harness(["regress", "mine", "--no-time", "--json", "-"])
+    assert "correct" in call_harness(["show", "mine/plus/0"]).stdout
+    again = call_harness(["regress", "mine", "--no-time", "--json", "-"])
     assert again.returncode == 0, again.stderr + again.stdout
-    assert run_harness(["export", "--format", "kernelbench", "--run", "mine", "out"]).returncode == 0
+    assert call_harness(["export", "--format", "kernelbench", "--run", "mine", "out"]).returncode == 0
     assert (tmp_path / "out" / "level_1_problem_1_sample_0_kernel.py").is_file()
-    assert run_harness(["report", "mine"]).returncode == 0
+    assert call_harness(["report", "mine"]).returncode == 0
 
 
-def test_a_stored_reference_that_was_changed_is_an_error(ask, run_harness, reference, tmp_path):
+def test_a_stored_reference_that_was_changed_is_an_error(ask, call_harness, reference, tmp_path):
     with serve(reply_with(ANSWER)).running() as server:
         ask("generate", server, "--problem", reference, "--run", "mine")
     stored = tmp_path / "generated" / "mine" / "plus" / "plus.py"
     stored.write_text(stored.read_text() + "# easier\n")
-    done = run_harness(["evaluate", "mine", "--no-time"])
+    done = call_harness(["evaluate", "mine", "--no-time"])
     assert done.returncode == 3
     assert "was changed after the run was made" in done.stderr
 

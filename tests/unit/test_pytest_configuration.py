@@ -10,13 +10,27 @@ from hypothesis import settings
 TESTS = Path(__file__).resolve().parents[1]
 
 
-def test_every_test_file_is_collected():
+# Reports each module that pytest would import, and imports none.
+LISTS_MODULES = """
+import pytest
+class Unread(pytest.Module):
+    def collect(self): return []
+def pytest_pycollect_makemodule(module_path, parent):
+    print("module", module_path)
+    return Unread.from_parent(parent, path=module_path)
+"""
+
+
+def test_every_test_file_is_collected(tmp_path):
     """By default pytest passes over folders called `build`, and says nothing."""
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider"]
-    printed = subprocess.run(command, cwd=TESTS.parent, capture_output=True, text=True, timeout=600, check=False).stdout
-    collected = {line.partition(":")[0] for line in printed.splitlines()}
-    files = {str(path.relative_to(TESTS.parent)) for path in TESTS.rglob("test_*.py")}
-    assert files - collected == set(), printed[-2000:]
+    (tmp_path / "lists_modules.py").write_text(LISTS_MODULES)
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-s", "-p", "lists_modules"]
+    printed = subprocess.run(
+        [*command, "-p", "no:cacheprovider"], cwd=TESTS.parent, env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True, text=True, timeout=600, check=False,
+    ).stdout  # fmt: skip
+    collected = {line.removeprefix("module ") for line in printed.splitlines()}
+    assert {str(path) for path in TESTS.rglob("test_*.py")} - collected == set(), printed[-2000:]
 
 
 def test_no_example_of_hypothesis_has_a_deadline():

@@ -15,7 +15,7 @@ def run(tmp_path):
 
     def run_with(*, user, **programs):
         for name, script in {"id": f"echo {user}", **programs}.items():
-            path = tmp_path / name.replace("_", "-")
+            path = tmp_path / name.replace("__", "++").replace("_", "-")
             path.write_text(f'#!/bin/sh\necho "$(basename "$0") $*" >> "{tmp_path}/calls"\n{script}\n')
             path.chmod(0o755)
         (tmp_path / "basename").symlink_to(shutil.which("basename"))
@@ -30,13 +30,13 @@ def run(tmp_path):
 
 
 def test_what_is_missing_is_installed(run):
-    code, _, calls = run(user=0, apt_get="exit 0", chromium="exit 0")
+    code, _, calls = run(user=0, apt_get="exit 0", chromium="exit 0", c__="exit 0")
     assert (code, calls[0]) == (0, "apt-get update")
     assert calls[1].startswith("apt-get install") and calls[1].endswith(" bubblewrap")
 
 
 def test_where_all_is_there_nothing_is_asked_for(run):
-    assert run(user=0, apt_get="exit 1", google_chrome="exit 0", bwrap="exit 0") == (0, "", [])
+    assert run(user=0, apt_get="exit 1", google_chrome="exit 0", bwrap="exit 0", c__="exit 0") == (0, "", [])
 
 
 @pytest.mark.parametrize(
@@ -52,4 +52,4 @@ def test_what_cannot_be_installed_is_named_with_the_reason_and_the_command(run, 
     code, message, _ = run(**machine)
     assert code == 1
     assert why in message
-    assert "apt-get install chromium bubblewrap" in message
+    assert "apt-get install chromium bubblewrap g++" in message

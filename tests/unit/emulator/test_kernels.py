@@ -119,6 +119,7 @@ def test_right_kernels_give_the_right_numbers_in_every_order(good: Path, setting
     assert_all_right(run_program(good, time_limit_s=120, **settings))
 
 
+@pytest.mark.slow
 def test_right_kernels_raise_no_alarm_when_checked(checked_folder: Path) -> None:
     assert_all_right(run_program(compile_program("good", checked_folder, checked=True), time_limit_s=120))
 

@@ -64,7 +64,8 @@ def builders(build_cache, tmp_path_factory):
     return made
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, PARTS))])
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
 def test_every_host_program_gives_the_same_bits_or_the_same_error(builders, part):
     bodies = list_host_bodies()[part::PARTS]
     request = BuildRequest(
@@ -82,6 +83,7 @@ def test_every_host_program_gives_the_same_bits_or_the_same_error(builders, part
     assert len(lines) == len(bodies)
 
 
+@pytest.mark.slow
 def test_a_source_that_includes_torchs_header_itself_is_built_in_the_fast_lane(builders):
     source = "#include <torch/extension.h>\n#include <vector>\nat::Tensor f(at::Tensor x) { return x + 1; }"
     request = BuildRequest(name="included", cpp_sources=(source,), functions=(("f", ""),))
