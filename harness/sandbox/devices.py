@@ -15,7 +15,8 @@ from typing import Any
 import torch
 
 from harness.domain import EMULATED, DeviceError, Language
-from harness.emulator import Target, find_target
+from harness.emulator import DEFAULT_TARGET
+from harness.hardware.gpus import GpuModel, find_gpu_model
 from harness.hardware.memory import available_memory_bytes
 from harness.protocol import TensorSpec, device_memory, storage_bytes
 
@@ -106,9 +107,9 @@ class JudgeDevice:
     "emulated": the CPU, where candidates see the GPU that is the `target`."""
 
     def __init__(self, name: str, gpu: str | None = None) -> None:
-        """`gpu` names what is emulated (None: the usual). Raises DeviceError for one that cannot be."""
+        """`gpu` names what is emulated (None: the usual). Raises UsageError for an unknown one."""
         self.name = name
-        self.target = _find_target(gpu) if name == EMULATED else None
+        self.target = find_gpu_model(gpu or DEFAULT_TARGET) if name == EMULATED else None
         self.torch_device = torch.device("cpu" if name == EMULATED else name)
         self._cores = os.sched_getaffinity(0)
         self._flush_buffer: torch.Tensor | None = None
@@ -222,11 +223,7 @@ def open_device(wanted: str, language: Language, gpu: str | None = None) -> Judg
     return JudgeDevice(wanted, gpu)
 
 
-def _find_target(gpu: str | None) -> Target:
-    return find_target() if gpu is None else find_target(gpu)
-
-
-def _describe_properties(target: Target) -> dict[str, Any]:
+def _describe_properties(target: GpuModel) -> dict[str, Any]:
     major, minor = target.compute_capability
     return {
         "name": f"NVIDIA {target.name}",
