@@ -1,4 +1,4 @@
-"""Shows on stderr how far an evaluation is: bars in a terminal, a line every ten seconds elsewhere."""
+"""Progress of an evaluation on stderr: bars in a terminal, else a line every ten seconds."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-REASONS_SHOWN = 2  # why builds were slow
+REASONS_SHOWN = 2  # of falling back to the standard build
 LINE_EVERY_S = 10.0
 
 
 @dataclass(slots=True, kw_only=True)
 class Step:
-    """Building or judging: `done` of `total`, of which `worked` took their time (the others were there already)."""
+    """Building or evaluating: `done` of `total`; `worked` excludes cached ones."""
 
     total: int
     done: int = 0
@@ -33,7 +33,7 @@ class Step:
         self.done, self.worked, self.note, self.advanced_s = done, worked, note, time.monotonic()
 
     def estimate_s(self) -> float | None:
-        """Seconds left, by what those that are finished took; None while none is."""
+        """None before the first finished item."""
         if not self.worked or self.done >= self.total:
             return None
         return (time.monotonic() - self.began_s) / self.worked * (self.total - self.done)
@@ -46,28 +46,25 @@ class Step:
 
 
 def count_finished(counts: dict[str, int]) -> int:
-    """Builds that took their time."""
+    """Builds that were not cached."""
     return sum(counts.get(status, 0) for status in ("built", "failed", "timeout"))
 
 
 def describe_builds(counts: dict[str, int], waiting: int) -> str:
-    """Builds so far in a few words: what was built, found in the cache, and failed, in which lanes, and how many
-    candidates wait."""
     failed = sum(counts.get(status, 0) for status in ("failed", "refused", "timeout"))
     found = f"{counts.get('built', 0)} built, {counts.get('cached', 0)} cached, {failed} failed, {waiting} waiting"
-    lanes = describe_lanes(counts)
-    return f"{found}; {lanes}" if lanes else found
+    strategies = describe_strategies(counts)
+    return f"{found}; {strategies}" if strategies else found
 
 
-def describe_lanes(counts: dict[str, int]) -> str:
-    """How many were compiled in each lane, and why not in the fast one, the commonest reason first."""
-    lanes = ", ".join(f"{number} {lane}" for number, lane in _count_by(counts, "lane "))
+def describe_strategies(counts: dict[str, int]) -> str:
+    strategies = ", ".join(f"{number} {name}" for number, name in _count_by(counts, "lane "))
     reasons = [f"{number}: {reason}" for number, reason in _count_by(counts, "reason ")]
-    return lanes + (f" ({'; '.join(reasons[:REASONS_SHOWN])})" if reasons else "")
+    return strategies + (f" ({'; '.join(reasons[:REASONS_SHOWN])})" if reasons else "")
 
 
 def _count_by(counts: dict[str, int], prefix: str) -> list[tuple[int, str]]:
-    """(count, name) of what begins so, the largest count first."""
+    """(count, name) for a prefix, the largest count first."""
     found = [(number, name.removeprefix(prefix)) for name, number in counts.items() if name.startswith(prefix)]
     return sorted(found, key=lambda entry: -entry[0])
 
@@ -76,24 +73,23 @@ ShownSteps = tuple[Callable[[], None], Callable[[str], None]]
 
 
 @contextmanager
-def show_steps(build: Step, judge: Step, *, line_every_s: float = LINE_EVERY_S) -> Iterator[ShownSteps]:
-    """Shows both steps until the end of the block; gives what is to be called when one of them has
-    advanced, and what prints a line beside them."""
+def show_steps(build: Step, evaluate: Step, *, line_every_s: float = LINE_EVERY_S) -> Iterator[ShownSteps]:
+    """Yields (refresh after progress, print a line)."""
     from rich.console import Console
 
     console = Console(stderr=True)
-    shown = _show_bars(build, judge, console) if console.is_terminal else _print_lines(build, judge, line_every_s)
+    shown = _show_bars(build, evaluate, console) if console.is_terminal else _print_lines(build, evaluate, line_every_s)
     with shown as steps:
         yield steps
 
 
 @contextmanager
-def _show_bars(build: Step, judge: Step, console: Console) -> Iterator[ShownSteps]:
+def _show_bars(build: Step, evaluate: Step, console: Console) -> Iterator[ShownSteps]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description:<8}"), BarColumn(bar_width=8), TimeElapsedColumn())
     with Progress(*columns, TextColumn("{task.fields[note]}"), console=console) as progress:
-        bars = [(progress.add_task(name, total=step.total, note=""), step) for name, step in _name(build, judge)]
+        bars = [(progress.add_task(name, total=step.total, note=""), step) for name, step in _name(build, evaluate)]
 
         def refresh() -> None:
             for bar, step in bars:
@@ -105,12 +101,12 @@ def _show_bars(build: Step, judge: Step, console: Console) -> Iterator[ShownStep
 
 
 @contextmanager
-def _print_lines(build: Step, judge: Step, every_s: float) -> Iterator[ShownSteps]:
+def _print_lines(build: Step, evaluate: Step, every_s: float) -> Iterator[ShownSteps]:
     ended = threading.Event()
 
     def print_line() -> None:
         parts = []
-        for name, step in _name(build, judge):
+        for name, step in _name(build, evaluate):
             rest = step.describe_rest()
             parts.append(f"{name}: {step.note}{f', {rest}' if rest else ''}")
         typer.echo("; ".join(parts), err=True)
@@ -129,5 +125,5 @@ def _print_lines(build: Step, judge: Step, every_s: float) -> Iterator[ShownStep
         print_line()
 
 
-def _name(build: Step, judge: Step) -> tuple[tuple[str, Step], tuple[str, Step]]:
-    return ("building", build), ("judging", judge)
+def _name(build: Step, evaluate: Step) -> tuple[tuple[str, Step], tuple[str, Step]]:
+    return ("building", build), ("evaluating", evaluate)

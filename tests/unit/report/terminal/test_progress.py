@@ -28,5 +28,5 @@ def test_without_a_terminal_there_is_a_line_now_and_then_and_at_the_end(capsys):
             time.sleep(0.01)
         judge.advance(done=2, worked=2, note="2 of 2, 1 correct")
         refresh()
-    assert set(lines) == {"building: 0 built; judging: 0 of 2"}
-    assert capsys.readouterr().err.splitlines()[-1] == "building: 0 built; judging: 2 of 2, 1 correct"
+    assert set(lines) == {"building: 0 built; evaluating: 0 of 2"}
+    assert capsys.readouterr().err.splitlines()[-1] == "building: 0 built; evaluating: 2 of 2, 1 correct"
