@@ -26,7 +26,8 @@ from rich.table import Table
 
 from harness.builder import Builder, probe_toolchain
 from harness.domain import BuildRequest
-from harness.emulator import Emulation, find_target
+from harness.emulator import Emulation
+from harness.hardware.gpus import find_gpu_model
 from harness.sandbox.policy import clean_environment, interpreter_folders, probe_confinement
 
 CUDA = """
@@ -151,7 +152,7 @@ def make_builder(cache: Path, checked: bool) -> Builder:
         wrap=probe_confinement().wrap,
         readable=interpreter_folders(),
         environment=clean_environment,
-        emulate=Emulation(target=find_target("A100"), checked=checked),
+        emulate=Emulation(target=find_gpu_model("A100"), checked=checked),
     )
 
 

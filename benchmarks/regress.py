@@ -27,7 +27,7 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-from harness.analysis.change_detection import GateRule, judge_change, needs_more
+from harness.analysis.change_detection import GateRule, classify_change, needs_more
 from harness.analysis.intervals import bootstrap_ratio_interval
 from harness.domain import Candidate, Evaluation, Outcome, Problem, Timing
 from harness.executors.executor import run_tasks
@@ -219,7 +219,7 @@ def decide(before: Sequence[Evaluation], now: Sequence[Evaluation], rule: GateRu
         if not needs_more(before, after, rule):
             break
         after.append(evaluation)
-    return judge_change(before, after, rule)
+    return classify_change(before, after, rule)
 
 
 def add_rates(total: Rates, rates: Rates) -> None:

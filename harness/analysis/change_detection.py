@@ -1,16 +1,12 @@
-"""What became of one candidate between its stored evaluations and those made of it now: the decision of the gate.
+"""Classifies what changed between stored and new evaluations of one candidate, for `harness regress`.
 
-Compares speedups, never times of different days: each speedup was measured against a baseline timed in the same
-moments, which cancels what is different about the day. Pure functions of evaluations; `harness regress` makes them.
+Compares speedups, never times of different days: each speedup was measured against a baseline timed side by side.
 
-How a change of speed is told from noise. Two processes with one program differ for good by up to the noise floor of
-their problem, so repeated evaluations scatter by more than their own intervals say. The scatter is estimated from the
-evaluations at hand together with the floor, which is taken to be three standard deviations and to weigh as much as
-`PRIOR_WEIGHT` more evaluations. The speed has changed when the whole interval of the ratio lies beyond `factor`, and
-the ratio beyond what the floor lets two such groups of evaluations differ by. Now and then one evaluation comes out
-beside all others. Of those made now the median leaves that out; of one or two stored ones nobody can tell, so as long
-as there are no more the ratio may lie wherever their own intervals let it. `needs_more` asks for further evaluations
-until nothing looks changed, or there are enough to decide.
+Processes with the same program differ persistently by up to their problem's noise floor, so evaluations scatter more
+than their intervals say. The scatter is estimated from the evaluations and the floor (three standard deviations, weight
+`PRIOR_WEIGHT`). The speed has changed if the interval of the ratio lies beyond `factor` and the ratio beyond the floor
+of two such groups. The median excludes an outlier among the new evaluations; with fewer than `ENOUGH_STORED` stored
+ones the ratio's interval includes their own intervals.
 """
 
 from __future__ import annotations
@@ -30,14 +26,14 @@ FINE, WORSE, HARNESS_FAILED, NOTHING_COMPARABLE = 0, 1, 3, 4
 CHANGE_KINDS: tuple[ChangeKind, ...] = (
     "broken", "slower", "fixed", "faster", "unreliable", "not_comparable", "same"
 )  # fmt: skip
-CONFIDENCE = 0.95  # one-sided, of a change and of what would have been seen
+CONFIDENCE = 0.95  # one-sided, for a change and for `visible`
 FLOOR_DEVIATIONS = 3.0
 PRIOR_WEIGHT = 2.0
-ENOUGH_STORED = 3  # evaluations, for their median not to be a stray one
-UNKNOWN_FLOOR = 0.05  # of evaluations made before floors were recorded
-SUSPICIOUS_SHARE = 0.5  # of the factor, on a logarithmic scale: nearer to 1 than that, nothing is looked into
-# What the median of a few values scatters more than their mean, in variance.
-_MEDIAN_COST = {1: 1.0, 2: 1.0, 3: 1.35, 4: 1.19, 5: 1.43, 6: 1.29}
+ENOUGH_STORED = 3  # evaluations whose median excludes an outlier
+UNKNOWN_FLOOR = 0.05  # for evaluations without a recorded floor
+SUSPICIOUS_SHARE = 0.5  # of log(factor): ratios nearer to 1 need no further evaluations
+# Variance of the median relative to the variance of the mean, by number of values.
+_MEDIAN_VARIANCE = {1: 1.0, 2: 1.0, 3: 1.35, 4: 1.19, 5: 1.43, 6: 1.29}
 _MUST_MATCH = {
     "suite": "suite",
     "problem": "problem",
@@ -51,7 +47,7 @@ _TIMED_MUST_MATCH = {"driver": "driver", "threads": "number of threads"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateRule:
-    """`factor`: by how much a speedup must have changed; `most`: evaluations made now of one candidate at most."""
+    """`factor`: smallest change of a speedup that counts; `most`: limit of new evaluations per candidate."""
 
     factor: float = 1.05
     most: int = 6
@@ -60,14 +56,14 @@ class GateRule:
         if not (math.isfinite(self.factor) and self.factor >= 1.0):
             raise ValueError(f"factor must be at least 1, got {self.factor}")
         if self.most < 2:
-            raise ValueError(f"a change must be seen at least twice, got most={self.most}")
+            raise ValueError(f"a change needs at least two evaluations, got most={self.most}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedChange:
-    """The ratio of today's speedup to the stored one, with its interval. `floor`: a ratio by which two such groups of
-    evaluations of one program may differ. `visible`: how many times slower the candidate must have become to be found
-    with 95 % probability."""
+    """New / stored speedup. `floor`: ratio within which two groups of evaluations of one program may differ. `visible`:
+    slowdown that would be detected with 95 % probability.
+    """
 
     before: float
     after: float
@@ -80,8 +76,9 @@ class SpeedChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What became of one candidate. `before` and `after` are outcomes, None where there is no evaluation; the speedups
-    are medians of what was measured, ties included. `evaluations` were made now; `stored` is the id compared with."""
+    """`before` and `after` are outcomes (None without evaluation); speedups are medians as measured, ties included.
+    `evaluations` are new; `stored` is the id compared with.
+    """
 
     subject: Subject
     kind: ChangeKind
@@ -106,12 +103,13 @@ class Change:
         return self.speed.after if self.speed else None
 
 
-def judge_change(before: Sequence[Evaluation], after: Sequence[Evaluation], rule: GateRule) -> Change:
-    """Says what changed. `before` are stored evaluations of one candidate under the same conditions, the one that is
-    compared with last; `after` those made now. Raises ValueError if either is empty."""
+def classify_change(before: Sequence[Evaluation], after: Sequence[Evaluation], rule: GateRule) -> Change:
+    """`before`: stored evaluations, the one to compare with last; `after`: new ones. Raises ValueError if either is
+    empty.
+    """
     if not before or not after:
-        raise ValueError("a comparison needs an evaluation of then and one of now")
-    kind, reason = _judge(before, after, rule)
+        raise ValueError("a comparison needs a stored and a new evaluation")
+    kind, reason = _classify(before, after, rule)
     speed = compare_speed(before, after, rule) if kind in ("same", "faster", "slower") else None
     return Change(
         subject=after[-1].subject,
@@ -126,7 +124,7 @@ def judge_change(before: Sequence[Evaluation], after: Sequence[Evaluation], rule
 
 
 def needs_more(before: Sequence[Evaluation], after: Sequence[Evaluation], rule: GateRule) -> bool:
-    """Whether one more evaluation now would help to decide. What looks bad is always made again before it is said."""
+    """Any change is confirmed by further evaluations before it is reported."""
     if not after:
         return True
     if len(after) >= rule.most or find_obstacle(before[-1], after[-1]):
@@ -138,23 +136,23 @@ def needs_more(before: Sequence[Evaluation], after: Sequence[Evaluation], rule: 
 
 
 def compare_speed(before: Sequence[Evaluation], after: Sequence[Evaluation], rule: GateRule) -> SpeedChange | None:
-    """The change of speed between two groups of evaluations; None if one of them has no confirmed time."""
+    """None if either group has no confirmed time."""
     then, now = _usable(before), _usable(after)
     if not then or not now:
         return None
     logs_then, logs_now = ([math.log(timing.speedup) for timing in group] for group in (then, now))
     floor = math.log1p(max(_floor_of(timing) for timing in (*then, *now)))
     share = math.sqrt(_median_variance(len(then)) + _median_variance(len(now)))
-    own_error = statistics.fmean(_own_error(timing) ** 2 for timing in (*then, *now))
+    own_error = statistics.fmean(_standard_error(timing) ** 2 for timing in (*then, *now))
     variance, freedom = _estimate_scatter((logs_then, logs_now), (floor / FLOOR_DEVIATIONS) ** 2 + own_error)
     margin = _student(freedom) * share * math.sqrt(variance)
     before_log, after_log = statistics.median(logs_then), statistics.median(logs_now)
     change = after_log - before_log
-    # Had it looked slower, there would have been more evaluations.
+    # An apparent slowdown would have been evaluated up to `most` times.
     more = max(rule.most - len(now), 0)
     full_share = math.sqrt(_median_variance(len(then)) + _median_variance(len(now) + more))
     full_margin = _student(freedom + more) * full_share * math.sqrt(variance)
-    down, up = _own_reach(then) if len(then) < ENOUGH_STORED else (0.0, 0.0)
+    down, up = _interval_reach(then) if len(then) < ENOUGH_STORED else (0.0, 0.0)
     visible = max(math.log(rule.factor) + max(full_margin, down), floor * full_share) + full_margin
     return SpeedChange(
         before=math.exp(before_log),
@@ -168,7 +166,7 @@ def compare_speed(before: Sequence[Evaluation], after: Sequence[Evaluation], rul
 
 
 def gate(changes: Iterable[Change]) -> int:
-    """The exit code: 0 fine, 1 something got worse, 3 the harness failed, 4 nothing could be compared."""
+    """The exit code: 0 fine, 1 worse, 3 the harness failed, 4 nothing comparable."""
     known = list(changes)
     if any(change.is_worse for change in known):
         return WORSE
@@ -179,7 +177,7 @@ def gate(changes: Iterable[Change]) -> int:
 
 
 def find_obstacle(before: Evaluation, after: Evaluation) -> str:
-    """Why two evaluations cannot be compared; "" when they can. Chip, driver and threads matter to what was timed."""
+    """Why two evaluations are not comparable, or "". Chip, driver and threads must match if either was timed."""
     for name, word in _MUST_MATCH.items():
         old, new = getattr(before.subject, name), getattr(after.subject, name)
         if old != new:
@@ -190,7 +188,7 @@ def find_obstacle(before: Evaluation, after: Evaluation) -> str:
         if one.outcome is Outcome.HARNESS_ERROR:
             return f"the {when} evaluation ended as {one.outcome}: {one.message}".rstrip(": ")
     devices = (before.subject.device, after.subject.device)
-    if "none" in devices:  # never reached a device: no code, not built; true on any
+    if "none" in devices:  # no device was used (no code, not built): valid for any
         return ""
     if devices[0].split(":")[0] != devices[1].split(":")[0]:
         return f"other device: {devices[0]} -> {devices[1]}"
@@ -208,12 +206,11 @@ def _find_other_machine(before: Evaluation, after: Evaluation) -> str:
 
 
 def _is_build_only(one: Evaluation) -> bool:
-    """Built, linked and loaded where no device was."""
     return one.outcome is Outcome.NOT_RUN
 
 
 def _find_build_obstacle(before: Evaluation, after: Evaluation) -> str:
-    """What was only built says something about what was only built or not even that."""
+    """A build-only evaluation is comparable with one that is build-only or did not get that far."""
     for one, other, when in ((before, after, "then"), (after, before, "now")):
         if _is_build_only(one) and not _is_build_only(other) and other.subject.device != "none":
             return f"not run {when}: {one.message or 'no device for it'}"
@@ -222,7 +219,7 @@ def _find_build_obstacle(before: Evaluation, after: Evaluation) -> str:
     return ""
 
 
-def _judge(before: Sequence[Evaluation], after: Sequence[Evaluation], rule: GateRule) -> tuple[ChangeKind, str]:
+def _classify(before: Sequence[Evaluation], after: Sequence[Evaluation], rule: GateRule) -> tuple[ChangeKind, str]:
     obstacles = [obstacle for one in after if (obstacle := find_obstacle(before[-1], one))]
     if obstacles:
         return "not_comparable", obstacles[0]
@@ -233,21 +230,23 @@ def _judge(before: Sequence[Evaluation], after: Sequence[Evaluation], rule: Gate
     if not all(agreeing):
         return "unreliable", f"{words} in {agreeing.count(False)} of {len(after)} evaluations"
     if before[-1].outcome is Outcome.CORRECT:
-        return _judge_speed(before, after, rule)
+        return _classify_speed(before, after, rule)
     return "same", "" if before[-1].outcome is after[-1].outcome else words
 
 
 def _is_correct(one: Evaluation) -> bool:
-    """Correct, or as far as that can be said without a device."""
+    """As far as known without a device."""
     return one.outcome in (Outcome.CORRECT, Outcome.NOT_RUN)
 
 
 def _representative(before: Evaluation, after: Sequence[Evaluation]) -> Evaluation:
-    """Of today's evaluations the one to show: the first that differs."""
+    """The first new evaluation that differs, else the last."""
     return next((one for one in after if _is_correct(one) != _is_correct(before)), after[-1])
 
 
-def _judge_speed(before: Sequence[Evaluation], after: Sequence[Evaluation], rule: GateRule) -> tuple[ChangeKind, str]:
+def _classify_speed(
+    before: Sequence[Evaluation], after: Sequence[Evaluation], rule: GateRule
+) -> tuple[ChangeKind, str]:
     if all(one.timing is None for one in (*before, *after)):
         return "same", "timed in neither"
     speed = compare_speed(before, after, rule)
@@ -266,17 +265,16 @@ def _is_seen_twice(after: Sequence[Evaluation]) -> bool:
 
 
 def _speed_is_open(before: Sequence[Evaluation], after: Sequence[Evaluation], rule: GateRule) -> bool:
-    """Two evaluations at least, and as many as there may be for what does not look the same."""
     if len(after) < 2 or not _usable(before):
         return len(after) < 2
     speed = compare_speed(before, after, rule)
     if speed is None:
-        return any(one.timing is not None for one in after)  # disturbed: a later one may be calm
+        return any(one.timing is not None for one in after)  # another one may be undisturbed
     return abs(math.log(speed.ratio)) > SUSPICIOUS_SHARE * math.log(rule.factor)
 
 
 def _usable(evaluations: Sequence[Evaluation]) -> list[Timing]:
-    """The confirmed timings. What ties counts as measured: it is compared with itself, not with the baseline."""
+    """Confirmed timings, with ties as measured: the comparison is with itself, not with the baseline."""
     return [
         one.timing
         for one in evaluations
@@ -288,8 +286,7 @@ def _floor_of(timing: Timing) -> float:
     return UNKNOWN_FLOOR if timing.noise_floor is None else timing.noise_floor
 
 
-def _own_error(timing: Timing) -> float:
-    """The standard error of the logarithm of one measured speedup, by the scatter of its own blocks."""
+def _standard_error(timing: Timing) -> float:
     if timing.blocks:
         baseline = [block.baseline_claim_us for block in timing.blocks]
         candidate = [block.candidate_claim_us for block in timing.blocks]
@@ -302,21 +299,20 @@ def _own_error(timing: Timing) -> float:
     return width / (2 * 1.96)
 
 
-def _own_reach(timings: Sequence[Timing]) -> tuple[float, float]:
-    """How far below and above their median, as logarithms, their own intervals reach: these are meant to hold what
-    another measurement would give."""
+def _interval_reach(timings: Sequence[Timing]) -> tuple[float, float]:
+    """How far (in logarithms) the intervals reach below and above the median."""
     center = statistics.median(math.log(timing.speedup) for timing in timings)
     low, high = min(timing.speedup_low for timing in timings), max(timing.speedup_high for timing in timings)
     return (center - math.log(low) if low > 0 else math.inf), math.log(high) - center
 
 
 def _median_variance(count: int) -> float:
-    """Of the median of so many values, as a multiple of the variance of one."""
-    return _MEDIAN_COST.get(count, math.pi / 2) / count
+    """Relative to the variance of one value."""
+    return _MEDIAN_VARIANCE.get(count, math.pi / 2) / count
 
 
 def _estimate_scatter(groups: Iterable[Sequence[float]], expected_variance: float) -> tuple[float, float]:
-    """(variance, degrees of freedom) of a single evaluation: what is expected, corrected by what is seen."""
+    """(variance, degrees of freedom) of one evaluation, from the prior and the observed scatter."""
     squares, freedom = PRIOR_WEIGHT * expected_variance, PRIOR_WEIGHT
     for group in groups:
         mean = statistics.fmean(group)

@@ -1,7 +1,4 @@
-"""fast_p as a curve over p, with an interval: how a model's standing depends on the speedup that is asked for.
-
-Pure functions of draws; `harness.analysis.metrics` says what counts.
-"""
+"""fast_p as a function of p, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -13,15 +10,13 @@ from math import fsum, sqrt
 from harness.analysis.metrics import Draws
 from harness.domain import Outcome
 
-Z_95 = 1.959964  # standard deviations that hold 95 % of a normal distribution
+Z_95 = 1.959964  # two-sided normal quantile
 STEPS_PER_DOUBLING = 8
 CURVE_THRESHOLDS = tuple(2.0 ** (step / STEPS_PER_DOUBLING) for step in range(-24, 41))  # 1/8 to 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurvePoint:
-    """fast_p at one p, and the interval that other problems of the same kind would give."""
-
     threshold: float
     share: float
     low: float
@@ -31,7 +26,7 @@ class CurvePoint:
 def trace_fast_curve(
     draws: Iterable[Draws], thresholds: Sequence[float] = (0.0, *CURVE_THRESHOLDS)
 ) -> tuple[CurvePoint, ...]:
-    """One point per threshold; nothing when no problem is scored. At 0 it is the correctness rate."""
+    """() when no problem is scored; at 0 the correctness rate."""
     problems = [_ShareOfProblem(one) for one in draws if one.scored]
     if not problems:
         return ()
@@ -39,8 +34,8 @@ def trace_fast_curve(
 
 
 def bound_share(share: float, count: int) -> tuple[float, float]:
-    """The 95 % interval of Wilson's score for a share of `count` problems. Where a problem counts with the share of its
-    samples, which varies less than yes and no, it is a little wider than need be. Raises ValueError for no problem."""
+    """Wilson's 95 % score interval; conservative where problems count fractionally. Raises ValueError for no
+    problem."""
     if count < 1:
         raise ValueError("an interval needs at least one problem")
     weight = Z_95**2 / count
@@ -50,20 +45,18 @@ def bound_share(share: float, count: int) -> tuple[float, float]:
 
 
 class _ShareOfProblem:
-    """One problem's speedups in order, so that each point of a curve is a search and no scan."""
-
-    __slots__ = ("correct", "judged", "speedups")
+    __slots__ = ("correct", "evaluated", "speedups")
 
     def __init__(self, draws: Draws) -> None:
-        self.judged = draws.judged
+        self.evaluated = draws.evaluated
         self.correct = draws.outcomes.count(Outcome.CORRECT)
         self.speedups = sorted(draws.speedups)
 
     def find_share(self, threshold: float) -> float:
-        if not self.judged:
+        if not self.evaluated:
             return 0.0
         faster = len(self.speedups) - bisect_right(self.speedups, threshold)
-        return (self.correct if threshold <= 0.0 else faster) / self.judged
+        return (self.correct if threshold <= 0.0 else faster) / self.evaluated
 
 
 def _trace_point(problems: Sequence[_ShareOfProblem], threshold: float) -> CurvePoint:

@@ -1,7 +1,4 @@
-"""How sure a measured speedup is: intervals for the median of paired ratios.
-
-Does not measure anything and does not decide what counts as a win.
-"""
+"""Confidence intervals for the median of paired ratios."""
 
 from __future__ import annotations
 
@@ -21,15 +18,10 @@ def bootstrap_ratio_interval(
     seed: int,
     resamples: int = RESAMPLES,
 ) -> tuple[float, float, float]:
-    """(median, low, high) of the ratios baseline / candidate, one ratio per pair measured side by side.
+    """(median, low, high) of baseline / candidate by a percentile bootstrap over pairs, deterministic per seed.
 
-    Pairing cancels what slows both down at the same moment; the median ignores the odd disturbed block. The interval
-    is the percentile bootstrap over `resamples` of the pairs, the same for the same seed, and always
-    low <= median <= high. With fewer than about six pairs it is just their smallest and largest ratio, and one pair
-    gives no width at all: the caller sets a floor on the number of pairs.
-
-    Raises ValueError for no pairs, unequal lengths, times that are not positive and finite, or a confidence
-    outside (0, 1).
+    Pairing cancels simultaneous disturbances. Below about six pairs the interval is the range of the ratios. Raises
+    ValueError for invalid pairs or confidence.
     """
     import numpy as np
 
@@ -48,8 +40,8 @@ def bootstrap_ratio_interval(
 
 
 def ranked_ratio_interval(baseline_us: Sequence[float], candidate_us: Sequence[float]) -> tuple[float, float, float]:
-    """About the same at 95 %, without resampling, in a hundredth of the time: the ranks between which the median lies
-    follow from the binomial distribution, here as a normal one."""
+    """The 95 % interval from the binomial distribution (normal approximation) of the median's rank, 100 times
+    faster."""
     ratios = sorted(mine / theirs for mine, theirs in zip(baseline_us, candidate_us, strict=True))
     count = len(ratios)
     below = max(math.floor(count / 2 - _NORMAL_95 * math.sqrt(count) / 2), 0)

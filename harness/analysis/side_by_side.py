@@ -1,14 +1,10 @@
-"""Two sets of evaluations over the same problems: what flipped, what got faster, and whether that is more than chance.
+"""Compares two sets of evaluations on the same problems, with significance tests.
 
-Pure functions of flat rows. What may not be mixed (suite, language, chip, workload, baseline) is compared apart, as on
-the leaderboard, and one sample has one voice: of its turns the last counts, of its evaluations the latest. Does not
-read prompts, sources or costs.
-
-Speed on one problem is tested by the logarithms of the measured speedups: a Welch test in which the error of each
-measurement, whose interval holds the noise floor, adds to the scatter of the samples. So a single sample on each side
-can be told apart by its own measurement, and many must differ by more than they scatter. Over the problems of a place
-the false discovery rate is controlled (Benjamini-Hochberg). Whether one side is faster overall is asked by a Wilcoxon
-signed-rank test over problems, whether it is right more often by a sign test.
+Groups (suite, language, chip, workload, baseline) are compared separately, with one result per sample: its last turn,
+its latest evaluation. Per problem: a Welch test on log speedups, in which the error of each measurement (its interval
+includes the noise floor) adds to the scatter of the samples, so that single samples can be compared too; the false
+discovery rate over a group is controlled (Benjamini-Hochberg). Over problems: a Wilcoxon signed-rank test of speed, a
+sign test of correctness.
 """
 
 from __future__ import annotations
@@ -35,8 +31,9 @@ FlipKind = Literal["won", "lost"]
 
 
 class ComparedRow(NamedTuple):
-    """The fields of an evaluation that are compared. `speedup` is what was measured, None unless it may be ranked;
-    `pair` names what is paired beside the problem: "" where all samples of a problem are one side of a pair."""
+    """`speedup`: as measured, None unless it may be ranked; `pair`: additional pairing key, "" where all samples of a
+    problem form one side.
+    """
 
     id: int
     pair: str
@@ -59,8 +56,8 @@ class ComparedRow(NamedTuple):
     message: str
 
 
-class Place(NamedTuple):
-    """What is never mixed. `device` is a kind ("cpu", "cuda"), `chip` its name where that matters to time."""
+class ComparedGroup(NamedTuple):
+    """`device` is a kind ("cpu", "cuda"); `chip` is "" if nothing was timed."""
 
     suite: str
     language: str
@@ -72,8 +69,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedTest:
-    """The ratio of two geometric means of speedups, after over before, with its 95 % interval and the probability of
-    such a difference by chance; `q` is that after controlling the false discovery rate."""
+    """After / before as a ratio of geometric means, with 95 % interval; `q` is the adjusted p-value."""
 
     before: float
     after: float
@@ -90,8 +86,6 @@ class SpeedTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """One problem (or one candidate) on both sides. `before` and `after` are the judged samples."""
-
     problem: str
     pair: str
     before: tuple[ComparedRow, ...]
@@ -104,18 +98,18 @@ class Pair:
 
     @property
     def flip(self) -> FlipKind | None:
-        """`lost`: some sample was correct and none is; `won`: the other way round."""
+        """`lost`: some sample was correct before and none after; `won`: the opposite."""
         was, now = share_correct(self.before) > 0, share_correct(self.after) > 0
         return None if was == now else "won" if now else "lost"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlaceComparison:
-    """Everything that may be compared with each other. `correct_before` and `correct_after` are fast_0: the mean over
-    the pairs of the share of correct samples; `correct_p` is that of a sign test. `speed` is over the pairs that were
-    timed on both sides: a ratio of geometric means over problems, tested by ranks."""
+class GroupComparison:
+    """`correct_before` and `correct_after` are fast_0 over the pairs, `correct_p` a sign test; `speed` is tested by
+    ranks over the pairs timed on both sides.
+    """
 
-    place: Place
+    group: ComparedGroup
     pairs: tuple[Pair, ...]
     correct_before: float
     correct_after: float
@@ -130,43 +124,42 @@ class PlaceComparison:
         return tuple(pair for pair in self.pairs if pair.flip == kind)
 
     def changed_speed(self) -> tuple[Pair, ...]:
-        """The pairs whose difference in speed is more than chance, the largest loss first."""
         found = [(pair.speed.ratio, pair) for pair in self.pairs if pair.speed and pair.speed.is_significant]
         return tuple(pair for _, pair in sorted(found, key=lambda entry: entry[0]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Two sides. `only_before`, `only_after`: problems with no counterpart in the same place; `other_version`: problems
-    whose text differs between the sides, so that nothing of them is compared. Outcomes and messages are counted over
-    the samples of the pairs: (before, after)."""
+    """`only_before`, `only_after`: problems without a counterpart; `other_version`: problems with changed source, not
+    compared. Outcomes and messages map to (before, after) counts.
+    """
 
-    places: tuple[PlaceComparison, ...]
-    only_before: tuple[tuple[Place, str], ...]
-    only_after: tuple[tuple[Place, str], ...]
-    other_version: tuple[tuple[Place, str], ...]
+    groups: tuple[GroupComparison, ...]
+    only_before: tuple[tuple[ComparedGroup, str], ...]
+    only_after: tuple[tuple[ComparedGroup, str], ...]
+    other_version: tuple[tuple[ComparedGroup, str], ...]
     outcomes: Mapping[str, tuple[int, int]]
     messages: tuple[tuple[str, int, int], ...]
 
 
-_Voices = dict[tuple[str, int, str], ComparedRow]  # run, sample, problem
-_Key = tuple[Place, str, str]  # place, problem, pair
+_Latest = dict[tuple[str, int, str], ComparedRow]  # run, sample, problem
+_Key = tuple[ComparedGroup, str, str]  # group, problem, pair
 
 
 def compare_rows(before: Iterable[ComparedRow], after: Iterable[ComparedRow]) -> Comparison:
-    """Pairs two sets of evaluations, each in the order in which they were made, and says what differs."""
+    """Both sides are in evaluation order."""
     sides = tuple(_group_samples(rows) for rows in (before, after))
     shared = [key for key in sides[0] if key in sides[1]]
     other_version = [key for key in shared if _versions(sides[0][key]) != _versions(sides[1][key])]
     dropped = set(other_version)
-    by_place: dict[Place, list[Pair]] = defaultdict(list)
+    by_group: dict[ComparedGroup, list[Pair]] = defaultdict(list)
     for key in sorted(set(shared) - dropped):
         rows = [tuple(sides[number][key]) for number in (0, 1)]
-        by_place[key[0]].append(Pair(problem=key[1], pair=key[2], before=rows[0], after=rows[1]))
-    places = tuple(_compare_place(place, pairs) for place, pairs in sorted(by_place.items()))
-    pairs = [pair for place in places for pair in place.pairs]
+        by_group[key[0]].append(Pair(problem=key[1], pair=key[2], before=rows[0], after=rows[1]))
+    groups = tuple(_compare_group(group, pairs) for group, pairs in sorted(by_group.items()))
+    pairs = [pair for group in groups for pair in group.pairs]
     return Comparison(
-        places=places,
+        groups=groups,
         only_before=_name_keys(key for key in sides[0] if key not in sides[1]),
         only_after=_name_keys(key for key in sides[1] if key not in sides[0]),
         other_version=_name_keys(other_version),
@@ -176,52 +169,51 @@ def compare_rows(before: Iterable[ComparedRow], after: Iterable[ComparedRow]) ->
 
 
 def share_correct(rows: Sequence[ComparedRow]) -> float:
-    """The share of correct samples among those that say something about the model; 0 if none does."""
-    judged = [row for row in rows if row.outcome not in _NO_VERDICT]
-    return sum(row.outcome == Outcome.CORRECT for row in judged) / len(judged) if judged else 0.0
+    """0 without samples that count."""
+    evaluated = [row for row in rows if row.outcome not in _NO_VERDICT]
+    return sum(row.outcome == Outcome.CORRECT for row in evaluated) / len(evaluated) if evaluated else 0.0
 
 
 def shorten_message(message: str) -> str:
-    """The first line of a message with its numbers left out, so that the same mistake counts as the same."""
+    """Numbers are replaced, so that equal errors compare equal."""
     first = message.strip().split("\n", 1)[0]
     return _NUMBER.sub("#", first)[:MESSAGE_CHARACTERS]
 
 
 def _group_samples(rows: Iterable[ComparedRow]) -> dict[_Key, list[ComparedRow]]:
-    """The one voice of each sample by place, problem and pair. A sample that never reached a device says the same
-    about every device, so it joins those that others of its side were judged on."""
-    places: dict[Place, _Voices] = defaultdict(dict)
+    """Samples that needed no device join the device groups of their side."""
+    groups: dict[ComparedGroup, _Latest] = defaultdict(dict)
     for row in rows:
-        voices, voice = places[_place_of(row)], (row.run, row.sample, row.problem)
-        earlier = voices.get(voice)
+        latest, key = groups[_group_of(row)], (row.run, row.sample, row.problem)
+        earlier = latest.get(key)
         if earlier is None or earlier.turn <= row.turn:
-            voices[voice] = row
+            latest[key] = row
     grouped: dict[_Key, list[ComparedRow]] = defaultdict(list)
-    for place, voices in _fold_deviceless(places).items():
-        for row in voices.values():
+    for group, latest in _merge_deviceless(groups).items():
+        for row in latest.values():
             if row.outcome not in _NO_VERDICT:
-                grouped[place, row.problem, row.pair].append(row)
+                grouped[group, row.problem, row.pair].append(row)
     return grouped
 
 
-def _place_of(row: ComparedRow) -> Place:
+def _group_of(row: ComparedRow) -> ComparedGroup:
     kind = row.device.split(":", 1)[0]
-    return Place(row.suite, row.language, kind, chip_of(row.device, row.hardware), row.workload, row.baseline)
+    return ComparedGroup(row.suite, row.language, kind, chip_of(row.device, row.hardware), row.workload, row.baseline)
 
 
-def _fold_deviceless(places: Mapping[Place, _Voices]) -> dict[Place, _Voices]:
-    folded = {place: dict(voices) for place, voices in places.items() if place.device != NO_DEVICE}
-    for place, guests in places.items():
-        if place.device != NO_DEVICE:
+def _merge_deviceless(groups: Mapping[ComparedGroup, _Latest]) -> dict[ComparedGroup, _Latest]:
+    folded = {group: dict(latest) for group, latest in groups.items() if group.device != NO_DEVICE}
+    for group, added in groups.items():
+        if group.device != NO_DEVICE:
             continue
-        homes = [home for home in folded if home._replace(device=NO_DEVICE, chip="") == place]
-        for home in homes:
-            for voice, guest in guests.items():
-                known = folded[home].get(voice)
-                if known is None or known.turn < guest.turn:
-                    folded[home][voice] = guest
-        if not homes:
-            folded[place] = dict(guests)
+        targets = [target for target in folded if target._replace(device=NO_DEVICE, chip="") == group]
+        for target in targets:
+            for key, sample in added.items():
+                known = folded[target].get(key)
+                if known is None or known.turn < sample.turn:
+                    folded[target][key] = sample
+        if not targets:
+            folded[group] = dict(added)
     return folded
 
 
@@ -229,15 +221,15 @@ def _versions(rows: Iterable[ComparedRow]) -> set[str]:
     return {row.problem_digest for row in rows}
 
 
-def _name_keys(keys: Iterable[_Key]) -> tuple[tuple[Place, str], ...]:
-    return tuple(sorted({(place, pair or problem) for place, problem, pair in keys}))
+def _name_keys(keys: Iterable[_Key]) -> tuple[tuple[ComparedGroup, str], ...]:
+    return tuple(sorted({(group, pair or problem) for group, problem, pair in keys}))
 
 
-def _compare_place(place: Place, pairs: Sequence[Pair]) -> PlaceComparison:
+def _compare_group(group: ComparedGroup, pairs: Sequence[Pair]) -> GroupComparison:
     tested = _control_discoveries([_with_speed(pair) for pair in pairs])
     shares = [(share_correct(pair.before), share_correct(pair.after)) for pair in pairs]
-    return PlaceComparison(
-        place=place,
+    return GroupComparison(
+        group=group,
         pairs=tuple(tested),
         correct_before=fmean(was for was, _ in shares),
         correct_after=fmean(now for _, now in shares),
@@ -255,7 +247,7 @@ def _with_speed(pair: Pair) -> Pair:
 
 
 def _logs_of(rows: Iterable[ComparedRow]) -> list[tuple[float, float]]:
-    """(logarithm of the speedup, its standard error) of each timed sample."""
+    """(log speedup, its standard error) of each timed sample."""
     found = []
     for row in rows:
         if row.speedup is not None:
@@ -285,7 +277,7 @@ def _test_means(before: Sequence[tuple[float, float]], after: Sequence[tuple[flo
 
 
 def _variance(values: Sequence[float]) -> float:
-    """Of two values or more; `statistics.variance` computes with fractions, which takes a hundred times as long."""
+    """For two or more values; `statistics.variance` uses fractions and is 100 times slower."""
     mean = fmean(values)
     return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
@@ -304,7 +296,6 @@ def _make_test(means: Sequence[float], low: float, high: float, p: float, q: flo
 
 
 def _control_discoveries(pairs: Sequence[Pair]) -> list[Pair]:
-    """The same pairs; the tests of all problems of a place are one family."""
     from dataclasses import replace
 
     from scipy.stats import false_discovery_control
@@ -317,7 +308,7 @@ def _control_discoveries(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def _test_ranks(tests: Sequence[SpeedTest]) -> SpeedTest | None:
-    """Over problems: the ratio of the geometric means with a t interval of the mean, and Wilcoxon's test."""
+    """Over problems: ratio of geometric means with a t interval, and Wilcoxon's test."""
     from scipy.special import stdtrit
     from scipy.stats import wilcoxon
 
@@ -336,11 +327,10 @@ def _test_ranks(tests: Sequence[SpeedTest]) -> SpeedTest | None:
 
 
 def _test_signs(changes: Sequence[float]) -> float:
-    """An exact sign test: how likely as many or more would go one way if both ways were as likely."""
+    """p-value of a two-sided exact sign test."""
     from scipy.special import bdtr
 
     better, worse = sum(change > 0 for change in changes), sum(change < 0 for change in changes)
-    # Half of all ways are as likely: twice the chance of the rarer direction or fewer.
     return min(2 * float(bdtr(min(better, worse), better + worse, 0.5)), 1.0) if better + worse else 1.0
 
 
@@ -355,7 +345,6 @@ def _count_outcomes(pairs: Iterable[Pair]) -> dict[str, tuple[int, int]]:
 
 
 def _count_messages(pairs: Iterable[Pair]) -> tuple[tuple[str, int, int], ...]:
-    """What failed candidates were told, most changed first."""
     before: Counter[str] = Counter()
     after: Counter[str] = Counter()
     for pair in pairs:

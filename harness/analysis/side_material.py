@@ -1,7 +1,4 @@
-"""Gathers what `harness diff` shows of two sides: their evaluations, what they cost, and how prompts and code differ.
-
-A side is a run, a model, a prompt or a version of harness. Reads stores and compares; renders nothing.
-"""
+"""Gathers the two sides of `harness diff`: evaluations, costs, prompt and code diffs."""
 
 from __future__ import annotations
 
@@ -16,22 +13,22 @@ from harness.analysis.side_by_side import ComparedRow, Comparison, Pair, compare
 from harness.domain import UsageError
 from harness.store.completions import locate_answer, read_prompt, read_spent
 from harness.store.results import EVERYTHING, ResultFilter, ResultRow, ResultStore
-from harness.store.versions import read_problem_digests
 
 SideKind = Literal["run", "model", "prompt", "harness"]
 SIDE_KINDS: tuple[SideKind, ...] = ("run", "model", "prompt", "harness")
 _COLUMNS: dict[SideKind, str] = {"run": "run", "model": "model", "prompt": "prompt", "harness": "harness_version"}
-MOST_ANSWERS = 10_000  # of each side, whose costs are read
+MOST_ANSWERS = 10_000  # per side, whose costs are read
 MOST_PROMPTS = 50  # problems whose prompts are compared
 MOST_CODE = 100  # candidates whose sources are compared
 LONGEST_DIFF = 400  # lines
-MOST_LINES = 3000  # of a text that is compared
+MOST_LINES = 3000  # of a compared file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What a side took. Tokens and seconds of waiting are sums over the `counted` of its `answers` whose files are
-    there; `judged_s` is over all evaluations. `correct` are its correct samples."""
+    """Tokens and latency are sums over the `counted` of `answers` whose files exist; `judged_s` covers all
+    evaluations; `correct` counts samples.
+    """
 
     answers: int
     counted: int
@@ -44,14 +41,14 @@ class Cost:
 
     @property
     def tokens_per_correct(self) -> float | None:
-        """Tokens that the model wrote for each correct sample; None where they are not known for all."""
+        """None unless the tokens of all answers are known."""
         whole = self.counted == self.answers and self.correct
         return self.completion_tokens / self.correct if whole else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextDiff:
-    """A unified diff of two texts, without line ends; all that is named shares it. `is_cut`: it was longer."""
+    """A unified diff without line ends, shared by all `names`. `is_cut`: it was longer."""
 
     names: tuple[str, ...]
     lines: tuple[str, ...]
@@ -60,8 +57,7 @@ class TextDiff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideBySide:
-    """All that is shown. `prompts_read` of `prompts_shared` problems had their prompts compared; equal ones give no
-    diff."""
+    """Prompts were compared for `prompts_read` of `prompts_shared` problems; equal ones give no diff."""
 
     kind: SideKind
     before: str
@@ -83,8 +79,7 @@ def compare_sides(
     where: ResultFilter = EVERYTHING,
     generated_dir: Path | None = None,
 ) -> SideBySide:
-    """Compares two sides over the evaluations that match `where`. Raises UsageError for a name nothing is stored of,
-    or one that could mean several things."""
+    """Raises UsageError for unknown or ambiguous names."""
     rows = list(store.rows(where, history=True))
     chosen = kind or _guess_kind(rows, before, after, store.path)
     column = _COLUMNS[chosen]
@@ -92,7 +87,7 @@ def compare_sides(
     for name, side in zip((before, after), sides, strict=True):
         if not side:
             raise UsageError(_explain_unknown(name, chosen, rows, store.path))
-    digests = read_problem_digests(store.path.parent)
+    digests = store.problem_digests()
     comparison = compare_rows(*([_make_row(row, chosen, digests) for row in side] for side in sides))
     by_id = {row.id: row for side in sides for row in side}
     prompts, prompts_read, prompts_shared = _diff_prompts(comparison, by_id, generated_dir)
@@ -115,12 +110,12 @@ def _guess_kind(rows: Sequence[ResultRow], before: str, after: str, path: Path) 
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        raise UsageError(f"{before!r} and {after!r} could each be a {' or a '.join(fitting)}: say which with --by")
+        raise UsageError(f"{before!r} and {after!r} could each be a {' or a '.join(fitting)}: choose one with --by")
     for name in (before, after):
         if not any(name in names for names in known.values()):
             raise UsageError(_explain_unknown(name, None, rows, path))
     kinds = [next(kind for kind, names in known.items() if name in names) for name in (before, after)]
-    raise UsageError(f"{before!r} is a {kinds[0]} and {after!r} a {kinds[1]}: both sides must be of one kind")
+    raise UsageError(f"{before!r} is a {kinds[0]} and {after!r} a {kinds[1]}: both sides must be of the same kind")
 
 
 def _explain_unknown(name: str, kind: SideKind | None, rows: Sequence[ResultRow], path: Path) -> str:
@@ -128,11 +123,10 @@ def _explain_unknown(name: str, kind: SideKind | None, rows: Sequence[ResultRow]
     names = sorted({str(getattr(row, column)) for row in rows for column in columns})
     near = get_close_matches(name, names, n=3, cutoff=0.4) or names[:8]
     what = kind or "run, model, prompt or harness version"
-    return f"no evaluations of a {what} {name!r} in {path}: there are {', '.join(map(repr, near)) or 'none at all'}"
+    return f"no evaluations of a {what} {name!r} in {path}: known: {', '.join(map(repr, near)) or 'none'}"
 
 
 def _latest(rows: Iterable[ResultRow]) -> list[ResultRow]:
-    """The last evaluation of each candidate of a side, on each device: an older one does not count any more."""
     latest = {
         (
             row.run,
@@ -160,7 +154,7 @@ def _make_row(row: ResultRow, kind: SideKind, digests: dict[int, str]) -> Compar
 
 
 def _measured(row: ResultRow) -> float | None:
-    """The speedup as measured where it may be ranked: what ties with the baseline still has a place of its own."""
+    """The measured speedup if it may be ranked; a tie is not rounded to 1."""
     if row.speedup is None or row.verdict != "tie" or not (row.baseline_us and row.candidate_us):
         return row.speedup
     ratio = row.baseline_us / row.candidate_us
@@ -168,7 +162,7 @@ def _measured(row: ResultRow) -> float | None:
 
 
 def _sum_cost(rows: Sequence[ResultRow], generated_dir: Path | None) -> Cost:
-    """Answers that were judged on several devices were paid for once."""
+    """Counts an answer once, however many devices it was evaluated on."""
     answers = {(row.run, row.problem, row.sample, row.turn): row for row in rows}
     names = {row.run for row in rows}
     runs = set() if generated_dir is None else {name for name in names if (generated_dir / name).is_dir()}
@@ -190,18 +184,19 @@ def _sum_cost(rows: Sequence[ResultRow], generated_dir: Path | None) -> Cost:
 def _diff_prompts(
     comparison: Comparison, rows: dict[int, ResultRow], generated_dir: Path | None
 ) -> tuple[tuple[TextDiff, ...], int, int]:
-    """Diffs of the prompts of the same problems, each distinct one once; how many problems were read, and of how many.
-    The number in a hunk's head differs from problem to problem, so it is not what makes two diffs distinct."""
-    pairs = {pair.problem: pair for place in comparison.places for pair in place.pairs}
+    """(Distinct diffs, problems read, problems shared). Hunk headers differ between problems and do not make a diff
+    distinct.
+    """
+    pairs = {pair.problem: pair for group in comparison.groups for pair in group.pairs}
     found: dict[tuple[str, ...], list[str]] = {}
     whole: dict[tuple[str, ...], list[str]] = {}
     read = 0
     for problem, pair in islice(pairs.items(), MOST_PROMPTS):
-        texts = [read_prompt(locate_answer(generated_dir, rows[side[0].id])) for side in (pair.before, pair.after)]
-        if None in texts:
+        prompts = [read_prompt(locate_answer(generated_dir, rows[side[0].id])) for side in (pair.before, pair.after)]
+        if None in prompts:
             continue
         read += 1
-        lines = _diff(*(text or "" for text in texts))
+        lines = _diff(*(prompt or "" for prompt in prompts))
         changed = tuple(line for line in lines if line[:1] in "+-")
         if changed:
             found.setdefault(changed, []).append(problem)
@@ -211,9 +206,9 @@ def _diff_prompts(
 
 
 def _diff_code(store: ResultStore, comparison: Comparison) -> Iterable[TextDiff]:
-    """The sources of what flipped, then of what changed its speed: one sample of each side, those that tell most."""
-    flipped = [pair for place in comparison.places for pair in place.pairs if pair.flip]
-    changed = [pair for place in comparison.places for pair in place.changed_speed()]
+    """Diffs of flipped pairs, then of changed speed, one representative sample per side."""
+    flipped = [pair for group in comparison.groups for pair in group.pairs if pair.flip]
+    changed = [pair for group in comparison.groups for pair in group.changed_speed()]
     shown: set[tuple[str, str]] = set()
     for pair in (*flipped, *changed):
         digests = _representative(pair.before).candidate, _representative(pair.after).candidate
@@ -222,24 +217,22 @@ def _diff_code(store: ResultStore, comparison: Comparison) -> Iterable[TextDiff]
         if len(shown) == MOST_CODE:
             return
         shown.add(digests)
-        texts = [store.source(digest) or "" if digest else "" for digest in digests]
-        lines = _diff(*texts)
+        sources = [store.source(digest) or "" if digest else "" for digest in digests]
+        lines = _diff(*sources)
         if lines:
             yield _cut((pair.name,), lines)
 
 
 def _representative(rows: Sequence[ComparedRow]) -> ComparedRow:
-    """The fastest correct sample, or the first."""
     return max(rows, key=lambda row: (row.outcome == "correct", row.speedup or 0.0, -row.sample))
 
 
 def pick_samples(pair: Pair) -> tuple[ComparedRow, ComparedRow]:
-    """The sample of each side that is shown for it."""
     return _representative(pair.before), _representative(pair.after)
 
 
 def _diff(before: str, after: str) -> list[str]:
-    """Of huge texts only the beginning: comparing takes the square of their length."""
+    """Compares only the first lines of large files: the cost is quadratic."""
     old, new = (text.splitlines()[:MOST_LINES] for text in (before, after))
     return list(unified_diff(old, new, n=3, lineterm=""))[2:]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from harness.redteam.runner import CorpusFile, Judged, RedTeam
+    from harness.redteam.runner import CorpusFile, CorpusResult, RedTeam
     from harness.store.certificate import Basis, Certificate
 
 _STYLES = {"caught": "green", "passed": "green", "skipped": "dim"}
@@ -73,7 +73,7 @@ def run_red_team(options: RedTeamOptions, *, json_output: bool) -> bool:
     with RedTeam(RedTeamSettings(local=_local_settings(options))) as team:
         earns = options.corpus is None and options.only is None
         before = _describe_devices(team) if earns else []
-        results = _judge(team, files)
+        results = _evaluate(team, files)
         certificates = _settle(options, before, results)
     if json_output:
         typer.echo(json.dumps(_record(results, certificates)))
@@ -105,28 +105,28 @@ def _describe_devices(team: RedTeam) -> list[tuple[Any, Basis]]:
     return [] if corpus is None else [(device, describe_basis(device, corpus, "")) for device in team.devices()]
 
 
-def _judge(team: RedTeam, files: Sequence[CorpusFile]) -> list[Judged]:
-    results: list[Judged] = []
+def _evaluate(team: RedTeam, files: Sequence[CorpusFile]) -> list[CorpusResult]:
+    results: list[CorpusResult] = []
     with _show_progress(len(files)) as advance:
 
-        def take(result: Judged) -> None:
+        def take(result: CorpusResult) -> None:
             results.append(result)
             advance(results)
 
-        team.judge(files, take)
+        team.evaluate(files, take)
     return results
 
 
 @contextmanager
-def _show_progress(total: int) -> Iterator[Callable[[list[Judged]], None]]:
+def _show_progress(total: int) -> Iterator[Callable[[list[CorpusResult]], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("judging"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (TextColumn("evaluating"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, TextColumn("{task.fields[note]}"), console=Console(stderr=True)) as progress:
         bar = progress.add_task("", total=total, note="")
 
-        def advance(results: list[Judged]) -> None:
+        def advance(results: list[CorpusResult]) -> None:
             odd = sum(not result.as_expected for result in results)
             progress.update(bar, completed=len(results), note=f"{odd} not as expected" if odd else "")
 
@@ -134,7 +134,7 @@ def _show_progress(total: int) -> Iterator[Callable[[list[Judged]], None]]:
 
 
 def _settle(
-    options: RedTeamOptions, before: Sequence[tuple[Any, Basis]], results: Sequence[Judged]
+    options: RedTeamOptions, before: Sequence[tuple[Any, Basis]], results: Sequence[CorpusResult]
 ) -> list[Certificate]:
     from harness.builder import find_machine_folder
     from harness.redteam.runner import settle_certificate
@@ -144,7 +144,7 @@ def _settle(
     return [certificate for certificate in settled if certificate is not None]
 
 
-def _print(results: Sequence[Judged], certificates: Sequence[Certificate], *, earns: bool) -> None:
+def _print(results: Sequence[CorpusResult], certificates: Sequence[Certificate], *, earns: bool) -> None:
     from rich.console import Console
 
     console = Console()
@@ -160,7 +160,7 @@ def _print(results: Sequence[Judged], certificates: Sequence[Certificate], *, ea
         typer.echo("no certificate: it takes a full run in which everything comes out as expected")
 
 
-def _make_table(results: Sequence[Judged]) -> Table:
+def _make_table(results: Sequence[CorpusResult]) -> Table:
     """What is not as expected first, then by layer."""
     from harness.redteam.runner import LAYERS
     from harness.report.terminal.tables import make_table, style_text
@@ -179,7 +179,7 @@ def _make_table(results: Sequence[Judged]) -> Table:
     return table
 
 
-def _explain(result: Judged) -> Text:
+def _explain(result: CorpusResult) -> Text:
     from harness.report.terminal.tables import style_text
 
     expected = ", ".join(result.file.expected)
@@ -193,7 +193,7 @@ def _explain(result: Judged) -> Text:
     return style_text("".join(parts), "red")
 
 
-def summarise_results(results: Sequence[Judged]) -> list[str]:
+def summarise_results(results: Sequence[CorpusResult]) -> list[str]:
     """Counts in sentences: attacks, controls, and what was not evaluated."""
     attacks = Counter(result.result for result in results if result.file.is_attack)
     controls = Counter(result.result for result in results if not result.file.is_attack)
@@ -207,7 +207,7 @@ def summarise_results(results: Sequence[Judged]) -> list[str]:
     return [*lines, f"skipped:  {skipped} that need a GPU"] if skipped else lines
 
 
-def _record(results: Sequence[Judged], certificates: Sequence[Certificate]) -> dict[str, Any]:
+def _record(results: Sequence[CorpusResult], certificates: Sequence[Certificate]) -> dict[str, Any]:
     return {
         "files": [_record_file(result) for result in results],
         "as_expected": all(result.as_expected for result in results),
@@ -215,7 +215,7 @@ def _record(results: Sequence[Judged], certificates: Sequence[Certificate]) -> d
     }
 
 
-def _record_file(result: Judged) -> dict[str, Any]:
+def _record_file(result: CorpusResult) -> dict[str, Any]:
     evaluation = result.evaluation
     return {
         "file": result.file.name,

@@ -5,6 +5,6 @@ for CUDA's own; a construct that is not covered is named, never guessed at. This
 does, see `harness.builder.emulated`.
 """
 
-from harness.emulator.target import TARGETS, Emulation, Target, find_target
+from harness.emulator.target import DEFAULT_TARGET, Emulation
 
-__all__ = ["TARGETS", "Emulation", "Target", "find_target"]
+__all__ = ["DEFAULT_TARGET", "Emulation"]

@@ -55,7 +55,7 @@ from harness.problems.shrink import (
     REDUCED,
     describe_sizes,
     has_own_sizes,
-    list_kinder_cuts,
+    list_milder_sizes,
 )
 from harness.sandbox.build_requests import AnswerBuild
 from harness.sandbox.devices import JudgeDevice
@@ -282,7 +282,7 @@ class Judge:
         """Where a candidate is right that failed at the sizes to which the problem was reduced: at ones more like the
         problem's own, for which alone it may be made."""
         wrong_at, is_own_wrong = [case.sizes], has_own_sizes(problem, REDUCED)
-        for other in list_kinder_cuts(problem, EMULATED_BUDGET, PATIENT_BUDGET):
+        for other in list_milder_sizes(problem, EMULATED_BUDGET, PATIENT_BUDGET):
             again = Case(seed=case.seed, findings=list(screen_source(candidate.source)))
             try:
                 self._judge_at(device, again, other, subject, candidate)

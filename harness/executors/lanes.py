@@ -13,7 +13,8 @@ from typing import Literal
 from harness.builder import Builder, Toolchain, default_cache_folder
 from harness.builder.error_excerpt import name_first_error
 from harness.domain import EMULATED, BuildRequest, BuildResult, BuildToolError
-from harness.emulator import Emulation, find_target
+from harness.emulator import DEFAULT_TARGET, Emulation
+from harness.hardware.gpus import find_gpu_model
 from harness.sandbox.policy import clean_environment, interpreter_folders, probe_confinement
 
 _CUDA = """
@@ -67,7 +68,7 @@ def try_lanes(toolchain: Toolchain, cache: Path | None, confinement: str = "auto
         builder = Builder(
             cache=cache or default_cache_folder(), toolchain=toolchain, wrap=walls.wrap,
             readable=interpreter_folders(), environment=clean_environment, fast=lane.lane == "fast",
-            emulate=Emulation(target=find_target()) if lane.lane == EMULATED else None,
+            emulate=Emulation(target=find_gpu_model(DEFAULT_TARGET)) if lane.lane == EMULATED else None,
         )  # fmt: skip
         builder.expect_many(at_once=True)
         return _try(builder, lane)

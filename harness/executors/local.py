@@ -18,7 +18,7 @@ from typing import Self
 
 from harness.builder import find_machine_folder, probe_toolchain
 from harness.domain import EMULATED, DeviceError, Evaluation, Finding, Language, Outcome
-from harness.emulator import find_target
+from harness.emulator import DEFAULT_TARGET
 from harness.evaluation.environment import cpu_name
 from harness.executors.evaluator_process import Start
 from harness.executors.executor import DeviceFacts, ExecutorStatus
@@ -28,6 +28,7 @@ from harness.executors.placement import CorePlan, divide_cores
 from harness.executors.processes import EvaluatorProcess, choose_visible
 from harness.executors.queues import DeviceQueues, Job
 from harness.executors.tasks import NO_DEVICE, Task
+from harness.hardware.gpus import find_gpu_model
 from harness.problems.time_limit import set_reference_limit
 from harness.sandbox.devices import JudgeDevice, find_devices
 from harness.sandbox.policy import probe_confinement
@@ -73,7 +74,7 @@ class LocalExecutor:
             return ()
         if names == (EMULATED,):
             gpu = self._settings.gpu
-            target = find_target() if gpu is None else find_target(gpu)
+            target = find_gpu_model(gpu or DEFAULT_TARGET)
             return (DeviceFacts(name=EMULATED, chip=cpu_name(), emulated_gpu=target.name),)
         if names == ("cpu",):
             return (DeviceFacts(name="cpu", chip=cpu_name()),)

@@ -1,4 +1,4 @@
-"""What a prompt may say about this machine's software and CPU, found without importing torch (that takes seconds)."""
+"""Facts about this machine's software and CPU for prompts, read without importing torch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SIMD = ("avx512f", "avx2", "avx", "sse4_2", "asimd")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFacts:
-    """Versions and CPU, as text; what could not be found reads "not stated"."""
+    """Versions and CPU; unknown facts read "not stated"."""
 
     python: str = UNKNOWN
     torch: str = UNKNOWN
@@ -29,7 +29,6 @@ class HostFacts:
 
 
 def read_host_facts(cpu_info: Path = Path("/proc/cpuinfo")) -> HostFacts:
-    """The facts of the machine that runs this."""
     torch_version, cuda_version = _read_torch_versions()
     cpu = cpu_info.read_text(errors="replace") if cpu_info.is_file() else ""
     return HostFacts(
@@ -44,7 +43,6 @@ def read_host_facts(cpu_info: Path = Path("/proc/cpuinfo")) -> HostFacts:
 
 
 def _read_torch_versions() -> tuple[str, str]:
-    """PyTorch's version and the CUDA version it was built for."""
     try:
         torch = distribution("torch")
     except PackageNotFoundError:

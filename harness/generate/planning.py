@@ -1,4 +1,4 @@
-"""Turns what a user asked for into a plan: which problems, which exact prompts, which run. Asks and writes nothing."""
+"""Turns generation settings into a validated plan: problems, prompts, run."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from harness.problems.discovery import find_problem, find_suite
 from harness.store.results import ResultFilter, ResultStore
 from harness.store.runs import check_name, has_sample, list_runs, locate_run, read_manifest
 
-# What two runs with the same settings may still differ in.
-_NO_SETTINGS = {"run", "created_at", "harness_version"}
+# Manifest fields that are not settings.
+_NOT_SETTINGS = {"run", "created_at", "harness_version"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationSettings:
-    """What to generate. `problems` empty means the whole suite; `run` None lets the harness choose a name.
-    `results_dir`: where the samples will have verdicts, if they are to be evaluated as well."""
+    """Empty `problems`: the whole suite. `run` None: continue an unfinished run or choose a name. `results_dir`: where
+    the samples will be evaluated, if at all.
+    """
 
     suite_dir: Path
     prompts_dir: Path
@@ -42,7 +43,7 @@ class GenerationSettings:
 
 
 def find_problems(settings: GenerationSettings) -> tuple[Problem, ...]:
-    """The problems asked for, each once. Raises UsageError for an unknown one."""
+    """Raises UsageError for unknown names and mixed suites."""
     if not settings.problems:
         return find_suite(settings.suite_dir)
     found: dict[str, Problem] = {}
@@ -51,16 +52,16 @@ def find_problems(settings: GenerationSettings) -> tuple[Problem, ...]:
         known = found.setdefault(problem.name, problem)
         if known.path != problem.path:
             raise UsageError(
-                f"two problems are called {problem.name!r}: {known.path} and {problem.path}; generate them in two runs"
+                f"two problems are named {problem.name!r}: {known.path} and {problem.path}; "
+                "generate them in separate runs"
             )
     suites = dict.fromkeys(problem.suite for problem in found.values())
     if len(suites) > 1:
-        raise UsageError(f"these are problems of several suites ({', '.join(suites)}): generate them in one run each")
+        raise UsageError(f"the problems belong to several suites ({', '.join(suites)}): generate one run per suite")
     return tuple(found.values())
 
 
 def render_prompts(settings: GenerationSettings, problems: tuple[Problem, ...]) -> tuple[Prompt, ...]:
-    """The exact prompt of each problem, in the same order."""
     gpu, host = _choose_gpu(settings), read_host_facts()
     return tuple(
         render_prompt(
@@ -76,10 +77,8 @@ def render_prompts(settings: GenerationSettings, problems: tuple[Problem, ...]) 
 
 
 def make_plan(settings: GenerationSettings, *, now: str, harness_version: str) -> Plan:
-    """The plan of a run. Everything that can be wrong with it is wrong here, before anything is asked or written.
-
-    Without a name the run continues the newest unfinished one with the same settings, so that a command that was
-    killed can simply be issued again; else it gets a new name.
+    """Raises UsageError before any request or write. Without a run name, the newest unfinished run with the same
+    settings is continued, so that a killed command can be repeated.
     """
     problems = find_problems(settings)
     for problem in problems:
@@ -114,7 +113,7 @@ def make_plan(settings: GenerationSettings, *, now: str, harness_version: str) -
 
 
 def _list_files(problems: tuple[Problem, ...], suite_dir: Path) -> tuple[ReferenceFile, ...]:
-    """Those that do not lie in the suite's folder: nothing but the run says later what they were."""
+    """Problems outside the suite's folder: only the run records their path and digest."""
     return tuple(
         ReferenceFile(
             name=problem.name, path=problem.path, digest=problem.digest, requires_kernel=problem.requires_kernel
@@ -136,7 +135,7 @@ def _name_prefix(settings: GenerationSettings, prompt: str) -> str:
 
 
 def _choose_run_name(settings: GenerationSettings, prompt: str, now: str) -> str:
-    """Such as `qwen3-32b-plain-cuda-20300131-235959`: readable, and sorted by time within one model."""
+    """Such as `qwen3-32b-plain-cuda-20300131-235959`."""
     moment = re.sub(r"\D", "", now)[:14]
     name = f"{_name_prefix(settings, prompt)}{moment[:8]}-{moment[8:]}"
     names = (name, *(f"{name}-{number}" for number in range(2, 1000)))
@@ -144,7 +143,7 @@ def _choose_run_name(settings: GenerationSettings, prompt: str, now: str) -> str
 
 
 def _find_unfinished(settings: GenerationSettings, asked: RunManifest) -> str | None:
-    """The newest run that the harness named, with just these settings, when samples or verdicts of it are missing."""
+    """The newest automatically named run with these settings, if samples or evaluations are missing."""
     prefix = _name_prefix(settings, asked.prompt)
     runs = [run for run in list_runs(settings.generated_dir) if run.startswith(prefix)]
     same = [stored for run in runs if _agree(stored := read_manifest(settings.generated_dir / run), asked)]
@@ -153,7 +152,7 @@ def _find_unfinished(settings: GenerationSettings, asked: RunManifest) -> str | 
 
 
 def _agree(stored: RunManifest, asked: RunManifest) -> bool:
-    names = [field.name for field in fields(RunManifest) if field.name not in _NO_SETTINGS]
+    names = [field.name for field in fields(RunManifest) if field.name not in _NOT_SETTINGS]
     return all(getattr(stored, name) == getattr(asked, name) for name in names)
 
 
@@ -162,10 +161,9 @@ def _is_unfinished(settings: GenerationSettings, manifest: RunManifest) -> bool:
     run_dir = settings.generated_dir / manifest.run
     if not all(has_sample(run_dir, SampleKey(run=manifest.run, problem=name, sample=number)) for name, number in keys):
         return True
-    return settings.results_dir is not None and not keys <= _list_judged(settings.results_dir, manifest.run)
+    return settings.results_dir is not None and not keys <= _list_evaluated(settings.results_dir, manifest.run)
 
 
-def _list_judged(results_dir: Path, run: str) -> set[tuple[str, int]]:
-    """Problem and number of the samples of a run that have any verdict: with other options they may have several."""
+def _list_evaluated(results_dir: Path, run: str) -> set[tuple[str, int]]:
     with ResultStore.open(results_dir, read_only=True) as store:
         return {(problem, sample) for problem, sample in store.values(("problem", "sample"), ResultFilter(run=run))}

@@ -1,11 +1,8 @@
-"""Renders prompts from the jinja2 templates in `prompts/`.
+"""Renders prompts from jinja2 templates, one per language (`cuda.jinja`, `cpp.jinja`) in the prompt's folder.
 
-A prompt is a folder with `cuda.jinja` and/or `cpp.jinja`. `--prompt` takes the name of a folder in `prompts/`, or the
-path of any folder; a copied folder still finds the shared pieces of `prompts/` by their names (`_shared/...`).
-
-A template sees: `problem` (name, suite, summary), `reference` (the problem's code, without what only this harness
-reads), `language`, `gpu` (`GpuFacts` or none), `host` (`HostFacts`). A variable that does not exist is an error. A
-problem's text is a value, never a template.
+A copied folder can still include shared templates of `prompts/` (`_shared/...`). Variables: `problem`, `reference`
+(source without harness settings), `language`, `gpu` (`GpuFacts` or none), `host` (`HostFacts`); undefined ones are
+errors. Problem source is a value, never a template.
 """
 
 from __future__ import annotations
@@ -27,18 +24,13 @@ if TYPE_CHECKING:
 
 
 def list_prompts(prompts_dir: Path) -> tuple[str, ...]:
-    """The names of the prompts in a folder, sorted."""
     return tuple(sorted({path.parent.name for path in prompts_dir.glob("*/*.jinja") if path.stem in LANGUAGES}))
 
 
 def render_prompt(
     problem: Problem, *, prompt: str, language: Language, gpu: GpuFacts | None, host: HostFacts, prompts_dir: Path
 ) -> Prompt:
-    """The exact text to send for a problem.
-
-    Raises UsageError for an unknown prompt (with the nearest name), a prompt without that language, a template that
-    is not jinja, and a variable that does not exist (naming template, line and variable).
-    """
+    """Raises UsageError for an unknown prompt, a missing language and any template error."""
     from jinja2 import TemplateError
 
     folder = _find_prompt(prompt, prompts_dir)
@@ -84,7 +76,7 @@ def _load_template(folder: Path, language: Language, prompts_dir: Path) -> Templ
 
 
 def _describe_template_error(error: Exception, template: Path) -> str:
-    """Names the template at fault: an included one where jinja's own traceback ends in it."""
+    """Names the failing template, which may be an included one."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.endswith(".jinja")]
     line = getattr(error, "lineno", None) or (frames[-1].lineno if frames else None)
     where = getattr(error, "filename", None) or (frames[-1].filename if frames else str(template))
@@ -93,7 +85,7 @@ def _describe_template_error(error: Exception, template: Path) -> str:
 
 
 def _clean_reference(source: str) -> str:
-    """A problem's text without the module-level settings of the harness and the comments attached to them."""
+    """The problem's source without harness settings and the comments attached to them."""
     lines = source.split("\n")
     for statement in reversed(ast.parse(source).body):
         if not bound_names(statement).isdisjoint(PROBLEM_SETTINGS):
@@ -102,7 +94,6 @@ def _clean_reference(source: str) -> str:
 
 
 def _first_line(statement: ast.stmt, lines: list[str]) -> int:
-    """Index of the statement's first line, or of the first of the comment lines right above it."""
     first = statement.lineno - 1
     while first and lines[first - 1].startswith("#"):
         first -= 1

@@ -1,7 +1,6 @@
-"""Draws the samples of a run that are not there yet, many at once, and stores each the moment it arrives.
+"""Draws the missing samples of a run concurrently and stores each as it arrives.
 
-One sample that fails is noted and the others go on; an endpoint that refuses everybody, or a full disk, ends the
-session. However it ends, what was stored stays, and drawing again asks only for the rest.
+A failing sample is reported and the others continue; `EndpointRefused` and `StoreError` end the session.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ from harness.generate.providers.retries import EndpointRefused
 from harness.store.runs import has_sample, write_sample
 
 DrawOutcome = Literal["stored", "no_code", "failed"]
-# Storing waits for the disk, not for the processor.
+# Writes wait for fsync, not for the CPU.
 _WRITERS = 8
-# Requests that start together end together, and their answers then queue for the processor, round after round.
+# Requests that start together also finish together, and their responses then queue for the CPU.
 _STAGGER_S = 0.006
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a session is to draw. `prompts` holds one prompt per problem; all its samples share it."""
+    """`prompts` holds one prompt per problem, shared by its samples."""
 
     run_dir: Path
     manifest: RunManifest
@@ -39,7 +38,7 @@ class Plan:
     problems: tuple[Problem, ...] = ()
 
     def list_keys(self) -> tuple[SampleKey, ...]:
-        """All samples, the first of every problem before the second of any: an early stop leaves an even picture."""
+        """All samples in rounds over the problems, so that an early stop covers every problem."""
         return tuple(
             SampleKey(run=self.manifest.run, problem=prompt.problem, sample=number)
             for number in range(self.samples)
@@ -55,8 +54,9 @@ class SampleFailure:
 
 @dataclass(slots=True, kw_only=True)
 class SessionReport:
-    """What became of every sample of a plan. `without_code` are among the stored, `truncated` (without a whole
-    program, because the token limit cut the answer off) too."""
+    """Counts per sample. `stored` includes `without_code` and `truncated` (cut off by the token limit before a whole
+    program).
+    """
 
     run: str
     run_dir: Path
@@ -70,7 +70,6 @@ class SessionReport:
 
 
 def start_report(plan: Plan, provider: Provider) -> tuple[SessionReport, tuple[SampleKey, ...]]:
-    """The report of a session that has not asked yet, and the samples that it will ask for."""
     keys = plan.list_keys()
     missing = [key for key in keys if not has_sample(plan.run_dir, key)]
     report = SessionReport(
@@ -91,10 +90,7 @@ async def draw_samples(
     read_clock: Callable[[], str],
     notify: Callable[[SampleKey, DrawOutcome], None] = lambda key, outcome: None,
 ) -> None:
-    """Draws `wanted`, filling `report` as it goes. `read_clock` gives the time to note in each sample's provenance.
-
-    Raises EndpointRefused or StoreError, whichever ended the session early.
-    """
+    """Fills `report`; `read_clock` gives the timestamps. Raises EndpointRefused or StoreError."""
     with ThreadPoolExecutor(max_workers=_WRITERS, thread_name_prefix="store") as writers:
         try:
             async with asyncio.TaskGroup() as group:
@@ -112,13 +108,11 @@ async def draw_samples(
                 for number in range(min(concurrency, len(wanted))):
                     group.create_task(session.work_through(queue, start_after_s=number * _STAGGER_S))
         except BaseExceptionGroup as errors:
-            # The others are the cancelled neighbours, or failed the same way at the same time.
+            # The other exceptions are cancellations, or the same failure in a concurrent task.
             raise errors.exceptions[0] from None
 
 
 class _Session:
-    """One call of `draw_samples`: what its tasks share."""
-
     def __init__(
         self,
         *,
@@ -154,7 +148,7 @@ class _Session:
                 self.notify(key, "failed")
             else:
                 self.store(key, completion)
-                await self.unwritten.acquire()  # a slow disk slows the asking, and does not fill the memory
+                await self.unwritten.acquire()  # limits unwritten samples in memory when the disk is slow
 
     def make_request(self, key: SampleKey) -> CompletionRequest:
         manifest = self.plan.manifest
@@ -167,7 +161,7 @@ class _Session:
         )
 
     def store(self, key: SampleKey, completion: Completion) -> None:
-        """Hands a sample to the writers at once: an answer that came was paid for, even if we are cancelled now."""
+        """Starts the write at once, so that cancellation does not lose a received completion."""
         prompt = self.prompts[key.problem]
         candidate = extract_candidate(completion, prompt.language)
         write = partial(

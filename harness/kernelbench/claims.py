@@ -1,8 +1,8 @@
-"""What others say of an imported run: their evaluation results and baseline times, kept word for word.
+"""Imported evaluation results and baseline times of other evaluators, stored verbatim.
 
     generated/<run>/claims.json     {"format": "kernelbench", "level": 1, "results": {...}, "baseline": {...}}
 
-Claims never enter `results/`: there every number was measured here.
+They never enter `results/`, which holds only measurements of this harness.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CLAIMS = "claims.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredClaims:
-    """`results` and `baseline` are JSON documents of that format, as they came."""
+    """`results` and `baseline` are JSON documents in KernelBench's format."""
 
     format: str
     level: int
@@ -29,7 +29,7 @@ class StoredClaims:
 
 
 def write_claims(run_dir: Path, claims: StoredClaims) -> None:
-    """Keeps claims in the place of earlier ones. Raises StoreError."""
+    """Replaces earlier ones. Raises StoreError."""
     try:
         with replacing(run_dir / CLAIMS) as partial:
             partial.write_text(json.dumps(asdict(claims), indent=1) + "\n", encoding="utf-8")
@@ -38,7 +38,7 @@ def write_claims(run_dir: Path, claims: StoredClaims) -> None:
 
 
 def read_claims(run_dir: Path) -> StoredClaims | None:
-    """The claims of a run; None if there are none. Raises StoreError for a file that is damaged."""
+    """None without a file. Raises StoreError for a damaged one."""
     path = run_dir / CLAIMS
     try:
         record = json.loads(path.read_text(encoding="utf-8"))

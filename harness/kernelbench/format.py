@@ -1,12 +1,10 @@
-"""The file formats of KernelBench: problems, generated kernels, evaluation results, baseline times.
+"""KernelBench's file formats: problems, generated kernels, evaluation results, baseline times.
 
-Reads and writes text and tables; does not know where `harness` keeps things, judges nothing, believes no number.
-
-    level<L>/<P>_<Name>.py                               a problem: `Model`, `get_inputs`, `get_init_inputs`
-    <any>.parquet                                        the same as a table: code, level, name, problem_id
-    level_<L>_problem_<P>_sample_<S>_kernel.py           one generated kernel of a run
-    eval_results.json                                    {"<P>": {...} or [{...}, ...]}, each with a "sample_id"
-    <hardware>/baseline_*.json                           {"level<L>": {"<P>_<Name>.py": {"mean": milliseconds, ...}}}
+level<L>/<P>_<Name>.py                               a problem: `Model`, `get_inputs`, `get_init_inputs`
+<any>.parquet                                        the same as a table: code, level, name, problem_id
+level_<L>_problem_<P>_sample_<S>_kernel.py           one generated kernel of a run
+eval_results.json                                    {"<P>": {...} or [{...}, ...]}, each with a "sample_id"
+<hardware>/baseline_*.json                           {"level<L>": {"<P>_<Name>.py": {"mean": milliseconds, ...}}}
 """
 
 from __future__ import annotations
@@ -14,6 +12,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -27,8 +26,8 @@ from harness.problems.discovery import bound_names
 EVAL_RESULTS = "eval_results.json"
 BASELINE_TIMES = "baseline_time_torch.json"
 PARQUET_COLUMNS = ("code", "level", "name", "problem_id")
-UNTIMED = -1.0  # what the format writes where there is no time
-# What the format leaves unsaid, said in a problem that was imported.
+UNTIMED = -1.0  # the format's value for a missing time
+# Settings appended to imported problems: implicit in KernelBench's evaluator.
 SEMANTICS = """
 
 # KernelBench runs modules as they are constructed, in training mode, and seeds torch for both models.
@@ -43,7 +42,7 @@ _KERNEL_FILE = re.compile(r"level_(\d{1,6})_problem_(\d{1,9})_sample_(\d{1,9})_k
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchProblem:
-    """One problem. `name` is the file's, without number and ending: `Square_matrix_multiplication_`."""
+    """One problem. `name` is the file's, without number and suffix: `Square_matrix_multiplication_`."""
 
     level: int
     number: int
@@ -57,8 +56,6 @@ class BenchProblem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchKernel:
-    """One generated kernel of a run."""
-
     level: int
     number: int
     sample: int
@@ -71,8 +68,9 @@ class BenchKernel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What somebody else says of one kernel: never a measurement of ours. `speedup` is claimed baseline time over
-    claimed time, None unless both are there."""
+    """A kernel's result as reported by another evaluator. `speedup`: reported baseline time over reported time, None
+    without both.
+    """
 
     number: int
     sample: int
@@ -84,10 +82,7 @@ class Claim:
 
 
 def read_problems(source: Path) -> tuple[BenchProblem, ...]:
-    """The problems of a folder with level folders, of one level folder, or of a Parquet file; by level and number.
-
-    Raises UsageError for a place without problems, a number that occurs twice in a level, or a name that is no file
-    name."""
+    """The problems of level folders, one level folder or a Parquet file, by level and number. Raises UsageError."""
     if source.is_file():
         found = _read_parquet(source)
     elif _LEVEL_FOLDER.fullmatch(source.name):
@@ -96,17 +91,15 @@ def read_problems(source: Path) -> tuple[BenchProblem, ...]:
         found = [problem for folder in sorted(source.glob("level*")) for problem in _read_level(folder)]
     if not found:
         raise UsageError(f"no problems in {source}: expected level1/1_Name.py and so on, or a Parquet file")
-    places = [(problem.level, problem.number) for problem in found]
-    twice = (
-        next((place for place in places if places.count(place) > 1), None) if len(set(places)) < len(places) else None
-    )
+    numbers = [(problem.level, problem.number) for problem in found]
+    twice = next((number for number, count in Counter(numbers).items() if count > 1), None)
     if twice:
         raise UsageError(f"{source} has two problems with number {twice[1]} in level {twice[0]}")
     return tuple(sorted(found, key=lambda problem: (problem.level, problem.number)))
 
 
 def write_problems(problems: Iterable[BenchProblem], target: Path) -> None:
-    """Writes level folders below `target`, or a Parquet file where its name ends in `.parquet`."""
+    """Writes level folders below `target`, or a Parquet file if it ends in `.parquet`."""
     known = sorted(problems, key=lambda problem: (problem.level, problem.number))
     if target.suffix == ".parquet":
         _write_parquet(known, target)
@@ -116,11 +109,11 @@ def write_problems(problems: Iterable[BenchProblem], target: Path) -> None:
 
 
 def keep_semantics(code: str) -> str:
-    """A problem's code with settings for how the other evaluator runs it. One with settings of ours keeps its own."""
+    """Appends `SEMANTICS` unless the code has settings of this harness."""
     try:
         body = ast.parse(code).body
     except (SyntaxError, ValueError):
-        return code  # the file says what is wrong when it is read as a problem
+        return code  # reported when the file is read as a problem
     own = {name for statement in body for name in bound_names(statement)}.intersection(PROBLEM_SETTINGS)
     return code if own else code + SEMANTICS
 
@@ -130,25 +123,26 @@ def drop_semantics(code: str) -> str:
 
 
 def split_stem(stem: str) -> tuple[int, str] | None:
-    """(number, name) of a problem's file name without its ending; None if it is not numbered."""
+    """(number, name) of a problem's file stem; None without a number."""
     match = _PROBLEM_FILE.fullmatch(stem)
     return (int(match[1]), match[2]) if match and str(int(match[1])) == match[1] else None
 
 
 def name_suite(prefix: str, level: int) -> str:
-    """The suite that holds a level here: levels are scored apart, so each is a suite."""
+    """One suite per level, since levels are scored separately."""
     return f"{prefix}_level{level}"
 
 
 def find_level(suite: str) -> int | None:
-    """The level that a suite's name tells; None if it tells none."""
+    """The level in a suite's name."""
     match = _SUITE.search(suite)
     return int(match[1]) if match else None
 
 
 def number_names(names: Iterable[str]) -> dict[str, tuple[int, str]]:
-    """(number, name) for the names of a suite's problems: numbered ones keep their number, others get the next free
-    ones in alphabetical order. Two names with one number are both renumbered but for the first."""
+    """(number, name) for the problems of a suite: numbered ones keep their number, the others get the next free ones in
+    alphabetical order. Of equal numbers the first keeps it.
+    """
     numbered: dict[str, tuple[int, str]] = {}
     taken: set[int] = set()
     known = sorted(names)
@@ -162,7 +156,7 @@ def number_names(names: Iterable[str]) -> dict[str, tuple[int, str]]:
 
 
 def read_kernels(folder: Path) -> tuple[BenchKernel, ...]:
-    """The generated kernels of a run's folder, by level, problem and sample; other files are left alone."""
+    """The generated kernels in a folder, by level, problem and sample."""
     found = []
     for path in folder.glob("level_*_kernel.py"):
         match = _KERNEL_FILE.fullmatch(path.name)
@@ -178,7 +172,7 @@ def write_kernels(kernels: Iterable[BenchKernel], folder: Path) -> None:
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
-    """A JSON file that holds an object, as it is. Raises UsageError for anything else."""
+    """Raises UsageError unless the file holds a JSON object."""
     try:
         record = json.loads(_read_text(path))
     except ValueError as error:
@@ -189,8 +183,9 @@ def read_json_object(path: Path) -> dict[str, Any]:
 
 
 def list_claims(results: Mapping[str, Any], baseline: Mapping[str, Any], level: int) -> tuple[Claim, ...]:
-    """What evaluation results say of each kernel, with the speedups that follow from baseline times. An entry that
-    cannot be read as one is left out: it is somebody else's file, and only shown."""
+    """Reported results per kernel, with speedups from baseline times. Unreadable entries are skipped: they are only
+    displayed.
+    """
     times = _read_baseline(baseline.get(f"level{level}"))
     claims = []
     for key, value in results.items():
@@ -201,7 +196,7 @@ def list_claims(results: Mapping[str, Any], baseline: Mapping[str, Any], level: 
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Writes a file whole or not at all. Raises UsageError where that cannot be done."""
+    """Writes a file atomically. Raises UsageError."""
     try:
         with replacing(path) as partial:
             partial.write_bytes(content)
@@ -264,7 +259,7 @@ def _import_pandas() -> Any:
 
 
 def _read_text(path: Path) -> str:
-    """The text with its line ends as they are."""
+    """Preserves line ends."""
     try:
         return path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -287,7 +282,7 @@ def _read_claim(number: int, entry: Mapping[str, Any], baseline_ms: float | None
 
 
 def _read_baseline(times: Any) -> dict[int, float]:
-    """Mean milliseconds by the number of the problem."""
+    """Mean milliseconds by problem number."""
     found = {}
     for name, stats in times.items() if isinstance(times, dict) else ():
         parts = split_stem(str(name).removesuffix(".py"))

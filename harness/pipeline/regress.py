@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.analysis.change_detection import Change, ChangeKind, GateRule, judge_change, needs_more
+from harness.analysis.change_detection import Change, ChangeKind, GateRule, classify_change, needs_more
 from harness.domain import (
     FILE_RUN,
     TRUNCATED,
@@ -302,4 +302,4 @@ def _conclude(case: Case, rule: GateRule) -> Change:
         return Change(
             subject=before.subject, kind="not_comparable", reason=case.obstacle, before=before.outcome, stored=case.id
         )
-    return replace(judge_change(case.before, case.after, rule), stored=case.id)
+    return replace(classify_change(case.before, case.after, rule), stored=case.id)

@@ -1,11 +1,10 @@
-"""Finds problem files and reads what they say about themselves, without executing them and without torch.
+"""Finds problem files and reads their module-level literals without executing them or importing torch.
 
-A problem is any Python file with `Model`, `get_inputs` and `get_init_inputs`. It may also say, as literals at module
-level: `SMALL = {"batch_size": 4}` (sizes replaced in the small workload), `TAGS = ("conv",)`, `ALLOW_TF32 = False`,
-`TOLERANCE = {"factor": 8.0, "atol": None, "rtol": None}`, `DISTRIBUTIONS = ("as_given", "normal")`, and the flags
-`DETERMINISTIC`, `TRAINING`, `SEEDED_CALLS`, `DYNAMIC_SHAPES`, `DYNAMIC_WEIGHTS` (see `harness.domain.Problem`). A
-suite's folder may hold a `suite.toml` with `requires_kernel = true`.
-Running the file is `harness.problems.loading`'s part.
+A problem is a Python file with `Model`, `get_inputs` and `get_init_inputs`. Optional literals: `SMALL = {"batch_size":
+4}` (overrides of the small workload), `TAGS = ("conv",)`, `ALLOW_TF32 = False`, `TOLERANCE = {"factor": 8.0, "atol":
+None, "rtol": None}`, `DISTRIBUTIONS = ("as_given", "normal")`, and the flags `DETERMINISTIC`, `TRAINING`,
+`SEEDED_CALLS`, `DYNAMIC_SHAPES`, `DYNAMIC_WEIGHTS` (see `harness.domain.Problem`). A suite's `suite.toml` may set
+`requires_kernel = true`.
 """
 
 from __future__ import annotations
@@ -43,12 +42,12 @@ REQUIRED_NAMES = ("Model", "get_inputs", "get_init_inputs")
 
 
 def find_suite(suite_dir: Path) -> tuple[Problem, ...]:
-    """Every problem of a suite, sorted by file name. The suite is called like its folder."""
+    """Every problem of a suite, sorted by file name. The folder's name is the suite's."""
     return tuple(read_problem(path, suite_dir.name) for path in list_files(suite_dir))
 
 
 def list_files(suite_dir: Path) -> tuple[Path, ...]:
-    """The problem files of a suite, sorted; those that begin with an underscore are none. UsageError without any."""
+    """The problem files of a suite, sorted, without names that begin with `_`. Raises UsageError if there are none."""
     if not suite_dir.is_dir():
         siblings = [path.name for path in suite_dir.parent.glob("*") if path.is_dir()]
         hint = _suggest(suite_dir.name, siblings)
@@ -60,7 +59,7 @@ def list_files(suite_dir: Path) -> tuple[Path, ...]:
 
 
 def find_problem(name_or_path: str, suite_dir: Path) -> Problem:
-    """The problem of that name in the suite, or the one in the reference file at that path."""
+    """A problem by its name in the suite or by its file's path."""
     named = suite_dir / f"{name_or_path}.py"
     if _looks_like_a_name(name_or_path) and named.is_file():
         return read_problem(named, suite_dir.name)
@@ -68,12 +67,12 @@ def find_problem(name_or_path: str, suite_dir: Path) -> Problem:
     if path.is_file():
         return read_problem(path, path.resolve().parent.name)
     if not _looks_like_a_name(name_or_path):
-        raise UsageError(f"no reference file at {path}: give the path of a Python file, or a problem's name")
+        raise UsageError(f"no reference file at {path}: pass the path of a Python file or a problem's name")
     raise UsageError(_describe_unknown(name_or_path, suite_dir))
 
 
 def read_problem(path: Path, suite: str) -> Problem:
-    """Reads one file's text and its module-level literals; raises ProblemError for a file that cannot be a problem."""
+    """Raises ProblemError for an invalid file."""
     source = _read_source(path)
     tree = parse_source(source, str(path))
     settings = _read_settings(tree, path)
@@ -95,7 +94,7 @@ def read_problem(path: Path, suite: str) -> Problem:
 
 
 def parse_source(source: str, where: str) -> ast.Module:
-    """The syntax tree of a problem's source; `where` names it in the error."""
+    """Raises ProblemError that names `where`."""
     try:
         return ast.parse(source, filename=where)
     except (SyntaxError, ValueError) as error:
@@ -104,7 +103,7 @@ def parse_source(source: str, where: str) -> ast.Module:
 
 
 def bound_names(statement: ast.stmt) -> frozenset[str]:
-    """The module-level names that this statement binds by assignment: `a = b = 1`, `a, b = 1, 2`, `a: int = 1`."""
+    """Module-level names bound by an assignment: `a = b = 1`, `a, b = 1, 2`, `a: int = 1`."""
     if isinstance(statement, ast.Assign):
         targets = statement.targets
     elif isinstance(statement, ast.AnnAssign | ast.AugAssign):
@@ -142,7 +141,7 @@ def _require_names(tree: ast.Module, path: Path) -> None:
     if missing:
         raise ProblemError(
             f"{path}: expected {', '.join(REQUIRED_NAMES)} at module level, found no {', '.join(missing)}; "
-            "define what is missing"
+            "define the missing names"
         )
 
 
@@ -170,8 +169,8 @@ def _read_literal(statement: ast.stmt, name: str, path: Path) -> Any:
         return ast.literal_eval(value)
     except (ValueError, TypeError, SyntaxError) as error:
         raise ProblemError(
-            f"{path}, line {statement.lineno}: {name} must be a literal (it is read without running the file), "
-            f"found {ast.unparse(value)}; write the values out"
+            f"{path}, line {statement.lineno}: {name} must be a literal (the file is not executed to read it), "
+            f"found {ast.unparse(value)}; use literal values"
         ) from error
 
 
@@ -197,7 +196,7 @@ def _read_size(name: str, value: Any, path: Path) -> int | float | bool | str | 
         return value
     if isinstance(value, list | tuple) and all(isinstance(item, int) for item in value):
         return tuple(value)
-    raise ProblemError(f"{path}: SMALL[{name!r}] must be a number, a text or a tuple of integers, found {value!r}")
+    raise ProblemError(f"{path}: SMALL[{name!r}] must be a number, a string or a tuple of integers, found {value!r}")
 
 
 def _read_tolerance(settings: dict[str, Any], path: Path) -> Tolerance:
@@ -215,7 +214,7 @@ def _read_distributions(settings: dict[str, Any], path: Path) -> tuple[str, ...]
     unknown = [name for name in names if name not in DISTRIBUTION_NAMES]
     if unknown:
         raise ProblemError(
-            f"{path}: DISTRIBUTIONS names {', '.join(unknown)}; there are only {', '.join(DISTRIBUTION_NAMES)}"
+            f"{path}: DISTRIBUTIONS names {', '.join(unknown)}; choose among {', '.join(DISTRIBUTION_NAMES)}"
         )
     return names
 
@@ -223,7 +222,7 @@ def _read_distributions(settings: dict[str, Any], path: Path) -> tuple[str, ...]
 def _read_words(settings: dict[str, Any], name: str, path: Path) -> tuple[str, ...]:
     words = settings.get(name, ())
     if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
-        raise ProblemError(f"{path}: {name} must be a tuple of texts, found {words!r}")
+        raise ProblemError(f"{path}: {name} must be a tuple of strings, found {words!r}")
     return tuple(words)
 
 
@@ -235,7 +234,7 @@ def _read_flag(settings: dict[str, Any], name: str, path: Path) -> bool:
 
 
 def _read_suite(folder: Path) -> bool:
-    """Whether the folder's suite.toml requires a kernel of every candidate; without the file it does not."""
+    """Whether the folder's suite.toml requires a kernel; False without the file."""
     path = folder / "suite.toml"
     if not path.is_file():
         return False

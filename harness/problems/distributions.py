@@ -1,7 +1,7 @@
-"""Other values for the inputs of a problem: same shapes, dtypes and strides, another distribution.
+"""Input distributions: same shapes, dtypes and strides, other values.
 
-Only floating tensors change; integers (indices, targets, masks) and Python scalars stay as the problem gave them.
-`padded` is the other way round: the same values of every tensor, in another place in memory.
+Only floating tensors change; integers (indices, targets, masks) and Python scalars stay. `padded` keeps the values and
+changes the memory layout.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from typing import Any
 import torch
 
 Fill = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
-FEW = 8  # elements or slices that a mix replaces at most when it replaces few
+FEW = 8  # most elements or slices of a sparse mix
 PADDING = 8  # elements between two rows of a padded view: rows stay aligned for vector loads
 
 
 def redistribute(value: Any, distribution: str, generator: torch.Generator) -> Any:
-    """`value` with its floating tensors refilled in place, or as `pad_rows` gives it. Nested lists, tuples and dicts
-    are walked."""
+    """Refills floating tensors in place, in nested lists, tuples and dicts; for `padded` see `pad_rows`."""
     if distribution == "padded":
         return pad_rows(value)
     if isinstance(value, torch.Tensor):
@@ -33,9 +32,9 @@ def redistribute(value: Any, distribution: str, generator: torch.Generator) -> A
 
 
 def mix(given: Any, stressed: Any, generator: torch.Generator) -> Any:
-    """`given` with a part of each floating tensor replaced by that of `stressed`, which has the same structure: some
-    elements, or some slices along one dimension. Which and how many the generator decides, so that no cheap sample of
-    the inputs tells that there are any."""
+    """`given` with random elements or slices of each floating tensor taken from `stressed` (same structure); the
+    generator decides which and how many, so that sampling the inputs does not reveal them.
+    """
     if isinstance(given, torch.Tensor):
         if given.is_floating_point() and given.numel():
             own = _without_repeats(given)
@@ -50,9 +49,9 @@ def mix(given: Any, stressed: Any, generator: torch.Generator) -> Any:
 
 
 def _choose_part(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """A mask that broadcasts to the tensor: of single elements, or of slices along one of its dimensions. At least one
-    element or slice is in it. Half of the masks hold a few, which a sample of the tensor misses; the others up to about
-    half of all."""
+    """A non-empty mask that broadcasts to the tensor, of elements or of slices along one dimension. Half of the masks
+    are sparse (a sample misses them), the others cover up to about half.
+    """
 
     def draw(high: int) -> int:
         return int(torch.randint(high, (), generator=generator, device=tensor.device))
@@ -68,9 +67,9 @@ def _choose_part(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tens
 
 
 def pad_rows(value: Any) -> Any:
-    """`value` with every tensor as a view into a larger buffer: rows further apart than they are long, the first one
-    not at the beginning. What lies between them is NaN, or zero for integers. A tensor without two rows stays dense,
-    and one without a dimension or without elements as it is."""
+    """Every tensor as a strided view of a larger buffer with an offset; the padding is NaN, or zero for integers.
+    Tensors with fewer than two rows stay dense; scalars and empty tensors are unchanged.
+    """
     if isinstance(value, torch.Tensor):
         return _pad_tensor(value)
     if isinstance(value, list):
@@ -101,7 +100,7 @@ def _refill(tensor: torch.Tensor, fill: Fill, generator: torch.Generator) -> Non
 
 
 def _without_repeats(tensor: torch.Tensor) -> torch.Tensor:
-    """The part of an expanded tensor that owns memory: writing there once fills all its repeats."""
+    """The part of an expanded tensor that owns memory."""
     for dim, stride in enumerate(tensor.stride()):
         if stride == 0 and tensor.size(dim) > 1:
             tensor = tensor.narrow(dim, 0, 1)
@@ -117,7 +116,7 @@ def _uniform(given: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 def _large(given: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    return given * (100.0 if given.dtype == torch.float16 else 1000.0)  # float16 ends at 65504
+    return given * (100.0 if given.dtype == torch.float16 else 1000.0)  # the largest float16 is 65504
 
 
 def _tiny(given: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -141,7 +140,7 @@ def _integers(given: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 def _alternating(given: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Magnitudes as given, signs + - + - along the last dimension: sums cancel."""
+    """Given magnitudes, signs + - + - along the last dimension: sums cancel."""
     signs = torch.ones(given.shape[-1:], device=given.device, dtype=given.dtype)
     signs[..., 1::2] = -1
     return given.abs() * signs

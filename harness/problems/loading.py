@@ -1,12 +1,9 @@
-"""Executes a problem file for one workload, and makes its models and inputs on a device, under a seed.
+"""Executes a problem file for one workload and makes its models and inputs on a device, under a seed.
 
-The file is the user's and trusted; candidates never come here. The workload's overrides are applied to the syntax tree:
-after each module-level assignment of an overridden size its value is assigned again, so that sizes derived further down
-(`bias_shape = (out_channels, 1, 1)`) follow.
-
-Devices: the file's functions run with the wanted device as torch's default, so that inputs are made there and not
-copied. Where the file names a CUDA device itself (`.cuda()`, `.to("cuda")`, `device="cuda:0"`) the wanted device is
-taken instead: the same file can be judged on a CPU. Tensors that it puts elsewhere explicitly are moved at the end.
+The file is trusted; candidates are never loaded here. Workload overrides are inserted into the syntax tree after each
+module-level assignment of the name, so that derived sizes follow. The file runs with the target device as torch's
+default; explicit CUDA devices (`.cuda()`, `device="cuda:0"`) are redirected to it, and tensors created elsewhere are
+moved at the end.
 """
 
 from __future__ import annotations
@@ -36,7 +33,7 @@ from harness.problems.time_limit import limit_reference
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedProblem:
-    """A problem whose file has been executed for one workload. `init_inputs` are the arguments of `Model`."""
+    """A problem executed for one workload. `init_inputs` are the arguments of `Model`."""
 
     problem: Problem
     workload: WorkloadName
@@ -44,7 +41,7 @@ class LoadedProblem:
     module: ModuleType
 
     def make_model(self, seed: int, device: torch.device, dtype: torch.dtype | None = None) -> nn.Module:
-        """The reference, constructed on `device` after seeding torch, in the problem's mode, without gradients."""
+        """The reference on `device`, constructed after seeding, in the problem's mode, without gradients."""
         with run_user_code(self.problem, "Model(*get_init_inputs())", seed, device):
             model = self.module.Model(*_move(copy.deepcopy(self.init_inputs), device))
             if not isinstance(model, nn.Module):
@@ -54,12 +51,13 @@ class LoadedProblem:
         return model.train(self.problem.training).requires_grad_(False)
 
     def make_inputs(self, seed: int, device: torch.device, distribution: str = "as_given") -> tuple[Any, ...]:
-        """The arguments of one call, made on `device`: tensors, Python scalars, lists of them. `MIXED`: as given, with
-        each of the problem's stress distributions in secret places."""
+        """The arguments of one call on `device`. `MIXED`: as given, with each stress distribution mixed in at secret
+        positions.
+        """
         if distribution == MIXED:
             return self._make_mixed_inputs(seed, device)
         if distribution not in DISTRIBUTION_NAMES:
-            raise UsageError(f"no distribution {distribution!r}; there are {', '.join(DISTRIBUTION_NAMES)}")
+            raise UsageError(f"unknown distribution {distribution!r}; choose among {', '.join(DISTRIBUTION_NAMES)}")
         with run_user_code(self.problem, "get_inputs()", seed, device), torch.no_grad():
             inputs = _require_sequence(self.module.get_inputs(), self.problem, "get_inputs()")
             inputs = tuple(_move(value, device) for value in inputs)
@@ -76,8 +74,7 @@ class LoadedProblem:
         return inputs
 
     def describe_inputs(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """Dtype and shape of each tensor that `get_inputs` gives, found without allocating them; () where the file
-        does more than torch can follow without values."""
+        """(dtype, shape) of each input tensor on the meta device; () if the file needs real values."""
         try:
             inputs = self.make_inputs(0, torch.device("meta"))
         except ProblemError:
@@ -87,11 +84,12 @@ class LoadedProblem:
 
 
 def load_problem(problem: Problem, workload: WorkloadName) -> LoadedProblem:
-    """Executes the problem's source with the sizes of that workload."""
+    """Raises UsageError for an unknown workload."""
     chosen = problem.workload(workload)
     if chosen is None:
         raise UsageError(
-            f"problem {problem.name} has no {workload} workload; write SMALL = {{...}} into its file, or ask for full"
+            f"problem {problem.name} has no {workload} workload; "
+            "add SMALL = {...} to its file or use the full workload"
         )
     module = _execute(problem, workload, dict(chosen.overrides))
     with run_user_code(problem, "get_init_inputs()", 0, torch.device("cpu")):
@@ -101,8 +99,7 @@ def load_problem(problem: Problem, workload: WorkloadName) -> LoadedProblem:
 
 @contextmanager
 def run_user_code(problem: Problem, call: str, seed: int, device: torch.device) -> Iterator[None]:
-    """Seeds, sets the default device, restores both, and turns what the file raises into a ProblemError; one that takes
-    too long is a ReferenceTimeout."""
+    """Seeds, sets the default device, restores both. Raises ProblemError, or ReferenceTimeout."""
     try:
         with (
             limit_reference(f"{_where(problem)}: {call}"),
@@ -113,13 +110,13 @@ def run_user_code(problem: Problem, call: str, seed: int, device: torch.device) 
             yield
     except ProblemError:
         raise
-    except Exception as error:  # the file is the user's: anything can come out of it
+    except Exception as error:  # user code may raise anything
         raise ProblemError(_describe_failure(problem, call, error)) from error
 
 
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Seeds torch (CPU and `device`), `random` and numpy, and restores their states afterwards."""
+    """Seeds torch (CPU and `device`), `random` and numpy, and restores their states."""
     import numpy
 
     python_state, numpy_state = random.getstate(), numpy.random.get_state()
@@ -139,7 +136,7 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
 
 
 class _OnDevice(TorchFunctionMode):
-    """Takes the wanted device wherever the code asks for a CUDA device."""
+    """Redirects explicit CUDA devices to the target device."""
 
     def __init__(self, device: torch.device) -> None:
         super().__init__()
@@ -170,8 +167,8 @@ def _execute(problem: Problem, workload: WorkloadName, overrides: dict[str, Size
     linecache.cache[where] = (len(problem.source), None, problem.source.splitlines(keepends=True), where)
     module = ModuleType(f"harness_problem_{problem.name}_{workload}_{problem.digest}")
     module.__file__ = where
-    sys.modules[module.__name__] = module  # torch.compile and dataclasses look a class's module up by name
-    with run_user_code(problem, "its module level", 0, torch.device("cpu")):
+    sys.modules[module.__name__] = module  # torch.compile and dataclasses look up modules by name
+    with run_user_code(problem, "module level", 0, torch.device("cpu")):
         exec(compile(tree, where, "exec"), module.__dict__)
     return module
 
@@ -193,7 +190,7 @@ def _require_sizes(model: nn.Module, problem: Problem) -> None:
     if lazy:
         raise ProblemError(
             f"{_where(problem)}: the weights {', '.join(lazy[:5])} have no shape until the first call (lazy modules); "
-            "say the sizes in __init__, so that candidates can be given the same weights"
+            "set the sizes in __init__, so that candidates can receive the same weights"
         )
 
 
@@ -227,7 +224,7 @@ def _describe_failure(problem: Problem, call: str, error: Exception) -> str:
 
 
 def workload_source(loaded: LoadedProblem) -> str:
-    """The problem's program with the sizes of its workload written in: what a baseline process imports."""
+    """The problem's source with the workload's sizes inserted, for a baseline process."""
     overrides = dict(chosen.overrides) if (chosen := loaded.problem.workload(loaded.workload)) else {}
     tree = _override_sizes(parse_source(loaded.problem.source, _where(loaded.problem)), overrides)
     return ast.unparse(ast.fix_missing_locations(tree))

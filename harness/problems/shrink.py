@@ -1,9 +1,8 @@
-"""Cuts the sizes of a problem to what can be computed in a stated budget: a workload of its own, named `reduced`.
+"""Shrinks a problem's sizes to a budget, as a workload named `reduced`, for devices that cannot run the full one
+(emulated).
 
-Only for what cannot run a problem as it is written, such as the emulated device. The sizes that may change are the
-integers that the file assigns at module level, as in `SMALL`; they are halved, the largest first, to odd numbers where
-the problem takes them (what is wrong at the edges of a tile shows only there). What it costs is counted on torch's
-meta device, where nothing is computed; only the result is run. The same file always gives the same sizes.
+Sizes are integers assigned at module level. They are halved, largest first, preferably to odd numbers, which expose
+errors at tile edges. Cost is counted on torch's meta device; only the result is executed. Deterministic per file.
 """
 
 from __future__ import annotations
@@ -32,19 +31,19 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Pow: operator.pow,
     ast.LShift: operator.lshift,
 }  # fmt: skip
-MOST_RIGHT: dict[type[ast.operator], int] = {ast.Pow: 64, ast.LShift: 64}  # larger ones are no sizes
-CAPS = (64, 32, 16, 8, 4)  # for what does not run on the meta device
+MOST_RIGHT: dict[type[ast.operator], int] = {ast.Pow: 64, ast.LShift: 64}  # larger operands are not sizes
+CAPS = (64, 32, 16, 8, 4)  # tried if the reference does not run on the meta device
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """For one call: elements of everything that is computed, and operations of products and convolutions."""
+    """Per call: elements of all intermediate results, floating-point operations of products and convolutions."""
 
     elements: int
     flops: int
 
 
-# A call takes seconds at most where kernels are emulated on two cores, naive ones included; or some ten seconds.
+# Emulated on two cores, a call takes seconds at most, even with naive kernels; about ten seconds for the second.
 EMULATED_BUDGET = Budget(elements=2_000_000, flops=100_000_000)
 PATIENT_BUDGET = Budget(elements=100_000_000, flops=4_000_000_000)
 
@@ -55,14 +54,13 @@ class _Cost:
     flops: int
 
     def share_of(self, budget: Budget) -> float:
-        """At most 1 where it fits."""
+        """At most 1 if within the budget."""
         return max(self.elements / budget.elements, self.flops / budget.flops)
 
 
 def reduce_problem(problem: Problem, budget: Budget, *, start: Workload | None = None) -> Problem | None:
-    """The problem with a workload `reduced`, which costs at most `budget`; cut from `start`, or from what is written.
-
-    None if there is no way to cut it that the problem takes.
+    """The problem with a `reduced` workload within `budget`, shrunk from `start` or the full sizes; None if the problem
+    accepts no such sizes.
     """
     sizes = list_sizes(problem, start)
     fixed = {name: value for name, value in (start.overrides if start else ()) if name not in sizes}
@@ -74,27 +72,27 @@ def reduce_problem(problem: Problem, budget: Budget, *, start: Workload | None =
 
 
 def has_own_sizes(problem: Problem, workload: WorkloadName) -> bool:
-    """Whether a workload changes nothing of what is written in the problem."""
+    """Whether a workload overrides nothing."""
     found = problem.workload(workload)
     return found is None or {**list_sizes(problem), **dict(found.overrides)} == list_sizes(problem)
 
 
 def keep_sizes(problem: Problem, budget: Budget) -> Problem | None:
-    """The problem with the sizes that are written in it as its workload `reduced`; None where a call costs more than
-    the budget, or nobody can tell what it costs without computing."""
+    """The problem with its full sizes as `reduced`; None if they exceed the budget or the cost cannot be counted."""
     whole = _with_sizes(problem, list_sizes(problem))
     return whole if _fits(whole, budget) else None
 
 
-def list_kinder_cuts(problem: Problem, budget: Budget, patient: Budget) -> Iterator[Problem]:
-    """For what is made for a problem's own sizes and fails where it is `reduced`: the problem with the sizes of its
-    model (channels, features) as they are written, the others halved; with all sizes halved and nothing else, so that
-    what was a multiple of 64 or 4 still is one as a rule; and as it is written, if that costs at most `patient`."""
+def list_milder_sizes(problem: Problem, budget: Budget, patient: Budget) -> Iterator[Problem]:
+    """Milder reductions for candidates that are specialised for a problem's sizes: with the model's sizes (channels,
+    features) unchanged; with all sizes halved without odd ones, which keeps most multiples; with full sizes if within
+    `patient`.
+    """
     tried: list[dict[str, Any] | None] = [
         {**list_sizes(problem), **dict(workload.overrides)}
         for workload in problem.workloads if workload.name == REDUCED
     ]  # fmt: skip
-    for way in _list_kinder_ways(problem, budget):
+    for way in _list_milder_ways(problem, budget):
         if way is None or way in tried:
             continue
         tried.append(way)
@@ -103,7 +101,7 @@ def list_kinder_cuts(problem: Problem, budget: Budget, patient: Budget) -> Itera
             yield cut
 
 
-def _list_kinder_ways(problem: Problem, budget: Budget) -> Iterator[dict[str, int] | None]:
+def _list_milder_ways(problem: Problem, budget: Budget) -> Iterator[dict[str, int] | None]:
     sizes, names = list_sizes(problem), _list_names_of_model(problem)
     of_model = {name: value for name, value in sizes.items() if name in names}
     of_inputs = {name: value for name, value in sizes.items() if name not in names}
@@ -115,7 +113,7 @@ def _list_kinder_ways(problem: Problem, budget: Budget) -> Iterator[dict[str, in
 
 
 def _list_names_of_model(problem: Problem) -> set[str]:
-    """What `get_init_inputs` names, and what those names are calculated from at module level."""
+    """Names used in `get_init_inputs`, including those they are computed from at module level."""
     body = parse_source(problem.source, problem.name).body
     values = {name: node for statement in body for name, node in _list_assigned(statement)}
     found: set[str] = set()
@@ -140,8 +138,9 @@ def _list_ways(
 
 
 def list_sizes(problem: Problem, start: Workload | None = None) -> dict[str, int]:
-    """The integers that can be cut: assigned at module level, each to a name, as a number or as one calculated from
-    numbers, with their values in `start`."""
+    """Shrinkable integers by name: assigned at module level as a number or constant expression, with their values in
+    `start`.
+    """
     sizes: dict[str, int] = {}
     for statement in parse_source(problem.source, problem.name).body:
         for name, node in _list_assigned(statement):
@@ -153,7 +152,7 @@ def list_sizes(problem: Problem, start: Workload | None = None) -> dict[str, int
 
 
 def _list_assigned(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
-    """Names with what is assigned to each: `a = b = 1`, `a, b = 1, 2`, `a: int = 1`."""
+    """(name, value) pairs of `a = b = 1`, `a, b = 1, 2`, `a: int = 1`."""
     if isinstance(statement, ast.AnnAssign) and statement.value is not None:
         yield from _pair(statement.target, statement.value)
     elif isinstance(statement, ast.Assign):
@@ -172,7 +171,7 @@ def _pair(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _read_integer(node: ast.expr) -> int | None:
-    """`1024`, `2 * 1024` or `1 << 20`; None for anything else."""
+    """`1024`, `2 * 1024` or `1 << 20`; None for other expressions."""
     if isinstance(node, ast.Constant):
         return node.value if type(node.value) is int else None
     if not isinstance(node, ast.BinOp) or type(node.op) not in _OPERATORS:
@@ -184,7 +183,7 @@ def _read_integer(node: ast.expr) -> int | None:
 
 
 def describe_sizes(problem: Problem, workload: str) -> str:
-    """`batch_size=3, features=511`: what a workload changes; "" for the full one."""
+    """The overrides of a workload, such as `batch_size=3, features=511`; "" for the full one."""
     overrides = next((one.overrides for one in problem.workloads if one.name == workload), ())
     return ", ".join(f"{name}={value}" for name, value in overrides)
 
@@ -192,7 +191,7 @@ def describe_sizes(problem: Problem, workload: str) -> str:
 def _halve_until(
     problem: Problem, sizes: dict[str, int], fixed: dict[str, SizeValue], budget: Budget, *, odd: bool
 ) -> dict[str, int] | None:
-    """Halves one size after another until the cost fits; None if it never does."""
+    """None if the cost never fits."""
     deadline_s = time.monotonic() + MAX_SECONDS
     now, cost = dict(sizes), _measure(_with_sizes(problem, fixed | sizes))
     for _ in range(MAX_STEPS):
@@ -211,7 +210,7 @@ def _halve_until(
 
 
 def _list_smaller(sizes: dict[str, int], *, odd: bool) -> Iterator[dict[str, int]]:
-    """The same sizes with one of them about half as large, the largest first."""
+    """The sizes with one of them halved, the largest first."""
     for name, value in sorted(sizes.items(), key=lambda item: (-item[1], item[0])):
         half = value // 2
         for smaller in dict.fromkeys(((half - 1) | 1 if odd else half, half)):
@@ -226,18 +225,17 @@ def _with_sizes(problem: Problem, sizes: dict[str, Any]) -> Problem:
 
 
 def _measure(problem: Problem) -> _Cost | None:
-    """What one call costs, counted without computing; None if the reference does not take these sizes so."""
+    """Cost of one call on the meta device; None if the reference rejects the sizes."""
     return _call(problem, torch.device("meta"))
 
 
 def _fits(problem: Problem, budget: Budget) -> bool:
-    """Whether a call costs at most the budget, counted without computing."""
     cost = _measure(problem)
     return cost is not None and cost.share_of(budget) <= 1.0
 
 
 def _runs(problem: Problem, budget: Budget) -> bool:
-    """Whether the reference really computes with these sizes, within twice the budget."""
+    """Whether the reference computes these sizes within twice the budget."""
     cost = _call(problem, torch.device("cpu"))
     return cost is not None and cost.share_of(budget) <= 2.0
 
@@ -254,14 +252,14 @@ def _call(problem: Problem, device: torch.device) -> _Cost | None:
         raise
     except ProblemError:
         return None
-    except Exception:  # noqa: BLE001 - the reference is the user's: whatever it raises, it does not take these sizes
+    except Exception:  # noqa: BLE001 - user code may raise anything; the sizes are rejected
         return None
     stored = sum(tensor.numel() for tensor in (*model.state_dict().values(), *inputs) if torch.is_tensor(tensor))
     return _Cost(elements=counter.elements + stored, flops=flops.get_total_flops())
 
 
 class _CountElements(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts the elements of what operators return."""
+    """Counts the elements of operator results."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]

@@ -1,7 +1,7 @@
-"""A time limit for the code of problem files, which runs in this process: in any thread, at each step.
+"""A time limit for code of problem files, in any thread of this process.
 
-One thread watches all steps that are under way and raises an exception in the thread whose step takes too long. That
-ends Python code; a call into native code ends first.
+A watcher thread raises an exception in the thread of an overdue step. That interrupts Python code; native code finishes
+its call first.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from contextlib import contextmanager
 from harness.domain import ReferenceTimeout
 
 DEFAULT_LIMIT_S = 600.0
-AGAIN_S = 1.0  # until it is raised again in code that caught it
+AGAIN_S = 1.0  # interval of raising it again in code that caught it
 
 
 class _StepTooLong(BaseException):
-    """Not an Exception: a problem file that catches all of these does not catch it."""
+    """A BaseException, so that `except Exception` in a problem file does not catch it."""
 
 
 class _Watch:
     def __init__(self) -> None:
         self.limit_s = DEFAULT_LIMIT_S
         self._changed = threading.Condition()
-        self._steps: dict[int, tuple[float, int, bool]] = {}  # by number: deadline, thread, whether it was raised there
+        self._steps: dict[int, tuple[float, int, bool]] = {}  # by number: deadline, thread, whether raised
         self._numbers = itertools.count()
-        self._wakes_s = float("inf")  # when the watching thread looks again by itself
+        self._wakes_s = float("inf")  # next wake-up of the watcher
         self._thread: threading.Thread | None = None
 
     def begin(self) -> int:
@@ -44,7 +44,7 @@ class _Watch:
         return number
 
     def end(self, number: int) -> None:
-        """In the step's own thread. What was raised a moment too late is met here."""
+        """Called in the step's own thread; absorbs an exception that was raised too late."""
         while True:
             try:
                 with self._changed:
@@ -53,7 +53,7 @@ class _Watch:
             except _StepTooLong:
                 continue
         if step is None or step[2]:
-            _meet_raised()
+            _absorb_raised()
 
     def _run(self) -> None:
         with self._changed:
@@ -68,13 +68,14 @@ class _Watch:
 
 
 def _raise_in(thread: int) -> None:
-    """Raises _StepTooLong in that thread at its next Python instruction."""
+    """At the thread's next Python instruction."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_StepTooLong))
 
 
-def _meet_raised() -> None:
-    """Raises it in this thread, in the place of one that may still be pending, and catches it. To take a pending one
-    back (by NULL) leaves CPython 3.11 asked for attention for good: it is slower then, and hangs under a profiler."""
+def _absorb_raised() -> None:
+    """Raises and catches the exception here, replacing a pending one. Cancelling a pending one (NULL) makes CPython
+    3.11 permanently slower and hang under a profiler.
+    """
     try:
         _raise_in(threading.get_ident())
         while True:
@@ -87,13 +88,13 @@ _WATCH = _Watch()
 
 
 def set_reference_limit(limit_s: float) -> None:
-    """The seconds that each step of a problem file may take in this process from now on."""
+    """Sets the limit per step, in seconds, for this process."""
     _WATCH.limit_s = limit_s
 
 
 @contextmanager
 def limit_reference(step: str) -> Iterator[None]:
-    """Raises ReferenceTimeout if what is inside takes too long; `step` names the file and what of it runs."""
+    """Raises ReferenceTimeout; `step` names the file and function."""
     limit_s, number = _WATCH.limit_s, _WATCH.begin()
     try:
         yield

@@ -1,8 +1,7 @@
-"""Runs a corpus of attacks and honest controls through the real evaluator, and says of each how it came out.
+"""Runs a corpus of attacks and controls (legitimate programs) through the evaluator.
 
-A corpus is a folder with `attacks/`, `controls/` and `problems/`. Every attack and control is a whole candidate program
-whose docstring is its header: see `docs/red-team.md`. Headers are read strictly, without running anything. A full
-run that comes out as expected earns a certificate. Printing is the command line's part.
+A corpus has `attacks/`, `controls/` and `problems/`; each program's docstring is its header (`docs/red-team.md`), which
+is read without executing it. A full run without deviations earns a certificate.
 """
 
 from __future__ import annotations
@@ -36,24 +35,24 @@ LAYERS: tuple[Layer, ...] = ("time", "correctness", "no_kernel", "process", "con
 ATTACK_FIELDS = ("layer", "mechanism", "problem", "expected", "device", "timed")
 CONTROL_FIELDS = ("mechanism", "problem", "expected", "device", "timed")
 OPTIONAL_FIELDS = ("known_open",)
-# Ways to be caught that are no outcome: the program counts as correct, but nothing is gained by it.
+# Detections that are not outcomes: the program counts as correct but gains nothing.
 UNRANKED, NO_GAIN, NOT_OWN = "unranked", "no_gain", "not_own"
 NO_VERDICTS = (Outcome.CORRECT, Outcome.NOT_RUN, Outcome.HARNESS_ERROR)
 CATCHES = (*(str(outcome) for outcome in Outcome if outcome not in NO_VERDICTS), UNRANKED, NO_GAIN, NOT_OWN)
-# Two runs of one program differ on a busy machine; what these attacks are after is a factor of two and more.
+# Above the noise of a busy machine; these attacks aim at a factor of two or more.
 GAIN = 1.25
-OWN_SHARE = 0.25  # of the time: less than that in kernels of its own, and others did the work
+OWN_SHARE = 0.25  # of the time; candidates below do not do their own work
 _FIELD = re.compile(r"([a-z_]+):(?: (.*))?")
 _FASTER = re.compile(r"faster than (\d+(?:\.\d+)?)")
 
 LIMITS = TimeLimits(start_s=30.0, construct_s=30.0, call_s=8.0)
-# Shorter than for a ranking: it is not speedups that are to be found, but lies about them.
+# Shorter than for ranking: only false speedups must be detected.
 PLAN = TimingPlan(budget_s=2.0, attempts=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusFile:
-    """One attack or control with its header read. `faster_than` is the least speedup that a control must have."""
+    """One attack or control. `faster_than`: least speedup of a control."""
 
     name: str  # "attacks/zeros"
     title: str
@@ -77,8 +76,8 @@ class CorpusFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """How one file came out. `by` is what decided it: a check, a timing verdict or the outcome."""
+class CorpusResult:
+    """The result for one program. `by`: the deciding check, timing verdict or outcome."""
 
     file: CorpusFile
     result: Result
@@ -92,7 +91,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedTeamSettings:
-    """`local` as for any evaluation; its judge's limits and timing plan are replaced by the ones here."""
+    """The evaluator limits and timing plan in `local` are replaced by these."""
 
     local: LocalSettings = field(default_factory=LocalSettings)
     limits: TimeLimits = LIMITS
@@ -100,18 +99,18 @@ class RedTeamSettings:
 
 
 def read_corpus(folder: Path) -> tuple[CorpusFile, ...]:
-    """Every file of a corpus, attacks first. Raises UsageError for a folder or a header that is not as it must be."""
+    """Every program of a corpus, attacks first. Raises UsageError."""
     missing = [name for name in ("attacks", "controls", "problems") if not (folder / name).is_dir()]
     if missing:
-        raise UsageError(f"{folder} is no corpus: it has no folder {', '.join(missing)}; see docs/red-team.md")
+        raise UsageError(f"{folder} is not a corpus: missing folder {', '.join(missing)}; see docs/red-team.md")
     paths = [*sorted((folder / "attacks").glob("*.py")), *sorted((folder / "controls").glob("*.py"))]
     if not paths:
-        raise UsageError(f"the corpus {folder} is empty: put programs into attacks/ and controls/")
+        raise UsageError(f"the corpus {folder} is empty: add programs to attacks/ and controls/")
     return tuple(read_file(path, folder) for path in paths)
 
 
 def choose_files(files: Iterable[CorpusFile], pattern: str | None) -> tuple[CorpusFile, ...]:
-    """The files whose name (with or without its folder) matches a glob; all of them without one."""
+    """The programs whose name (with or without folder) matches a glob; all without one."""
     if pattern is None:
         return tuple(files)
     known = tuple(files)
@@ -122,7 +121,7 @@ def choose_files(files: Iterable[CorpusFile], pattern: str | None) -> tuple[Corp
 
 
 def read_file(path: Path, corpus: Path) -> CorpusFile:
-    """Reads one file of a corpus. Raises UsageError naming the file and what is wrong with its header."""
+    """Raises UsageError for an invalid header."""
     where = f"{path.parent.name}/{path.stem}"
     source = path.read_text(encoding="utf-8")
     try:
@@ -133,13 +132,13 @@ def read_file(path: Path, corpus: Path) -> CorpusFile:
 
 
 def parse_header(source: str, required: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """The title and fields of a program's docstring. Raises ValueError for anything that is not as it must be.
+    """(title, fields) of a program's docstring. Raises ValueError.
 
-    A field is `name: value` at the start of a line; lines that are indented go on with it.
+    A field is `name: value` at the start of a line; indented lines continue it.
     """
     lines = (ast.get_docstring(ast.parse(source)) or "").split("\n")
     if not lines[0].strip() or (len(lines) > 1 and lines[1].strip()):
-        raise ValueError("expected a docstring with a line that says what the program does, and an empty line")
+        raise ValueError("expected a docstring: a one-line description of the program, then an empty line")
     values: dict[str, str] = {}
     name = ""
     for line in lines[2:]:
@@ -162,7 +161,7 @@ def _build_file(name: str, source: str, title: str, values: Mapping[str, str], c
     expected, faster_than = _read_expected(values["expected"], is_attack=is_attack)
     timed = _choose(values, "timed", ("yes", "no")) == "yes"
     if not timed and (faster_than is not None or {UNRANKED, NO_GAIN} & set(expected)):
-        raise ValueError(f"{values['expected']!r} can only come of a timing: say timed: yes")
+        raise ValueError(f"{values['expected']!r} requires a timing: set timed: yes")
     return CorpusFile(
         name=name,
         title=title,
@@ -205,7 +204,7 @@ def _read_problem(problems: Path, name: str) -> Problem:
 
 
 class RedTeam:
-    """Judges files of a corpus. Use as a context manager: leaving it ends every process it started."""
+    """Evaluates programs of a corpus. A context manager: leaving it ends its processes."""
 
     def __init__(self, settings: RedTeamSettings) -> None:
         self._executors = {timed: LocalExecutor(_local_settings(settings, timed=timed)) for timed in (False, True)}
@@ -218,7 +217,7 @@ class RedTeam:
             executor.close()
 
     def devices(self) -> list[JudgeDevice]:
-        """The devices of this machine, one for each kind that it has."""
+        """One device per kind on this machine."""
         found = (open_device("auto", language) for language in LANGUAGES)
         return [device for device in found if device is not None and not device.is_emulated]
 
@@ -226,11 +225,11 @@ class RedTeam:
         devices = self._executors[file.timed].devices(file.language)
         return bool(devices) and devices[0].name != EMULATED
 
-    def judge(self, files: Sequence[CorpusFile], report: Callable[[Judged], None]) -> None:
-        """Judges every file, the untimed ones first, and reports each as it ends. What has no device is skipped."""
+    def evaluate(self, files: Sequence[CorpusFile], report: Callable[[CorpusResult], None]) -> None:
+        """Evaluates every program, untimed ones first; those without a device are skipped."""
         for file in files:
             if not self.can_run(file):
-                report(Judged(file=file, result="skipped", by="no GPU"))
+                report(CorpusResult(file=file, result="skipped", by="no GPU"))
         for timed, executor in self._executors.items():
             chosen = [file for file in files if file.timed is timed and self.can_run(file)]
             by_run = {file.name: file for file in chosen}
@@ -246,7 +245,7 @@ def _local_settings(settings: RedTeamSettings, *, timed: bool) -> LocalSettings:
         limits=settings.limits,
         plan=settings.plan,
         measure_time=timed,
-        measure_noise=False,  # a lower floor is the harder test, and saves running every baseline against itself
+        measure_noise=False,  # stricter, and saves the A/A runs of every baseline
     )
     return replace(settings.local, judge=judge)
 
@@ -257,8 +256,8 @@ def _make_task(file: CorpusFile) -> Task:
     return make_task(file.problem, candidate, origin, language=file.language)
 
 
-def conclude(file: CorpusFile, evaluation: Evaluation) -> Judged:
-    """Compares an evaluation with what the file's header expects."""
+def conclude(file: CorpusFile, evaluation: Evaluation) -> CorpusResult:
+    """Compares an evaluation with the header's expectation."""
     result: Result
     if evaluation.outcome in (Outcome.HARNESS_ERROR, Outcome.NOT_RUN):
         result = "failed"
@@ -267,7 +266,7 @@ def conclude(file: CorpusFile, evaluation: Evaluation) -> Judged:
         result = "caught" if caught else "accepted" if evaluation.outcome is Outcome.CORRECT else "other"
     else:
         result = "passed" if _is_passed(file, evaluation) else "refused"
-    return Judged(file=file, result=result, by=name_catcher(evaluation), evaluation=evaluation)
+    return CorpusResult(file=file, result=result, by=name_catcher(evaluation), evaluation=evaluation)
 
 
 def _is_caught_as(way: str, evaluation: Evaluation) -> bool:
@@ -290,13 +289,13 @@ def _is_passed(file: CorpusFile, evaluation: Evaluation) -> bool:
     timing = evaluation.timing
     if file.faster_than is None:
         return True
-    # A busy machine makes a timing unreliable; that is no refusal, and the next run will rank it.
+    # An unreliable timing (busy machine) is not a refusal.
     ranked = evaluation.speedup is not None or (timing is not None and timing.verdict == "unreliable")
     return timing is not None and ranked and timing.speedup >= file.faster_than
 
 
 def name_catcher(evaluation: Evaluation) -> str:
-    """What decided an evaluation: the first fatal check; else its timing verdict, or its outcome."""
+    """What decided: the first fatal check, else the timing verdict or outcome."""
     fatal = next((finding.check for finding in evaluation.findings if finding.severity == "fatal"), None)
     if fatal is not None:
         return fatal
@@ -307,33 +306,33 @@ def name_catcher(evaluation: Evaluation) -> str:
 
 
 def settle_certificate(
-    machine_folder: Path, device: JudgeDevice, before: Basis, results: Sequence[Judged]
+    machine_folder: Path, device: JudgeDevice, before: Basis, results: Sequence[CorpusResult]
 ) -> Certificate | None:
-    """After a full run: writes the certificate that it earned for that device, or removes the one before it.
+    """After a full run: writes the device's certificate, or removes the previous one.
 
-    `before` is what there was when the run began: what was changed meanwhile was not judged.
+    `before` is the basis at the start of the run: files changed since then were not evaluated.
     """
-    judged = [result for result in results if result.evaluation is not None and _concerns(result, before.device)]
-    walls = {result.evaluation.confinement for result in judged if result.evaluation is not None}
-    clean = all(result.as_expected for result in results) and judged and len(walls) == 1
+    evaluated = [result for result in results if result.evaluation is not None and _concerns(result, before.device)]
+    isolation = {result.evaluation.confinement for result in evaluated if result.evaluation is not None}
+    clean = all(result.as_expected for result in results) and evaluated and len(isolation) == 1
     corpus = find_corpus()
     if not clean or corpus is None:
         remove_certificate(machine_folder, before.device)
         return None
-    basis = replace(before, confinement=walls.pop())
+    basis = replace(before, confinement=isolation.pop())
     if describe_basis(device, corpus, basis.confinement) != basis:
         remove_certificate(machine_folder, before.device)
         return None
-    attacks = sum(result.file.is_attack for result in judged)
+    attacks = sum(result.file.is_attack for result in evaluated)
     certificate = Certificate(
         basis=basis,
         made_at=datetime.now(UTC).isoformat(timespec="seconds"),
         attacks=attacks,
-        controls=len(judged) - attacks,
+        controls=len(evaluated) - attacks,
     )
     write_certificate(machine_folder, certificate)
     return certificate
 
 
-def _concerns(result: Judged, kind: str) -> bool:
+def _concerns(result: CorpusResult, kind: str) -> bool:
     return (result.file.device == "gpu") == (kind == "cuda")

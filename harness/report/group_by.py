@@ -1,7 +1,4 @@
-"""Evaluations counted by the values of some columns: `harness results --group model,outcome`.
-
-Counts and means of rows, nothing ranked: turns and repeated samples each count, the leaderboard is in `analysis`.
-"""
+"""Counts evaluations by column values: `harness results --group model,outcome`. Every turn and sample counts."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ SUMMARY_COLUMNS = ("evaluations", "correct", "correct_share", "timed", "speedup"
 
 @dataclass(slots=True, kw_only=True)
 class GroupCount:
-    """The rows that share `values`; `speedups` are those that are ranked."""
+    """The rows that share `values`; `speedups` are the ranked ones."""
 
     values: tuple[Any, ...]
     evaluations: int = 0
@@ -40,8 +37,7 @@ class GroupCount:
 
 
 def count_groups(values: Iterable[tuple[Any, ...]]) -> list[GroupCount]:
-    """One entry per combination of values, in the order in which they first occur. Each tuple is an outcome, a speedup
-    (or None) and the values to group by."""
+    """One entry per combination, in order of occurrence. Tuples are (outcome, speedup or None, *values)."""
     groups: dict[tuple[Any, ...], GroupCount] = {}
     for outcome, speedup, *shared in values:
         key = tuple(shared)
@@ -54,7 +50,6 @@ def count_groups(values: Iterable[tuple[Any, ...]]) -> list[GroupCount]:
 
 
 def group_records(groups: Iterable[GroupCount], columns: Sequence[str]) -> list[dict[str, Any]]:
-    """The same as flat records, for JSON and CSV."""
     return [
         dict(zip(columns, group.values, strict=True))
         | {"evaluations": group.evaluations, "correct": group.correct, "correct_share": group.correct_share}

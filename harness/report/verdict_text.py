@@ -1,4 +1,4 @@
-"""What an evaluation found, in sentences for somebody who was not there. Plain text; nothing here decides anything."""
+"""Verdicts of evaluations in plain sentences."""
 
 from __future__ import annotations
 
@@ -6,37 +6,36 @@ from harness.domain import Evaluation, Outcome, Plausibility, SampleKey, Timing,
 from harness.report.terminal.tables import format_speedup, format_time_us
 
 _OUTCOMES = {
-    Outcome.NO_CODE: "holds no program",
-    Outcome.REJECTED: "was rejected: what it submits cannot be an honest answer",
+    Outcome.NO_CODE: "contains no program",
+    Outcome.REJECTED: "was rejected: the submission is not a legitimate answer",
     Outcome.BUILD_ERROR: "did not build",
     Outcome.LOAD_ERROR: "did not load",
-    Outcome.RUNTIME_ERROR: "failed while it ran",
+    Outcome.RUNTIME_ERROR: "failed at run time",
     Outcome.WRONG_SHAPE: "returned outputs of another shape or structure than the reference",
     Outcome.WRONG_DTYPE: "returned outputs of another dtype than the reference",
     Outcome.WRONG_VALUE: "computed wrong values",
-    Outcome.TIMEOUT: "did not answer in time",
-    Outcome.OUT_OF_MEMORY: "needed more memory than it may have",
-    Outcome.SUSPECT: "is suspect and never ranked: what it did is not what an honest program does",
+    Outcome.TIMEOUT: "exceeded the time limit",
+    Outcome.OUT_OF_MEMORY: "exceeded the memory limit",
+    Outcome.SUSPECT: "is suspect and never ranked: it did something that legitimate programs do not do",
     Outcome.CORRECT: "is correct",
-    Outcome.NOT_RUN: "was not run, which says nothing about it",
-    Outcome.HARNESS_ERROR: "could not be judged: the harness failed, which does not count against it",
+    Outcome.NOT_RUN: "was not run, which does not count against it",
+    Outcome.HARNESS_ERROR: "could not be evaluated: the harness failed, which does not count against it",
 }
 _WITHOUT_OWN = {
-    "changed": "the outputs changed: they come from its own code",
-    "unchanged": "the outputs stayed the same: they do NOT come from its own code (a decoy)",
-    "failed": "the call failed: it cannot do without them",
+    "changed": "the outputs changed: they depend on its own code",
+    "unchanged": "the outputs did NOT change: they do not depend on its own code (decoy kernels)",
+    "failed": "the call failed: it depends on them",
     "not_tried": "not tried",
 }
 
 
 def name_sample(evaluation: Evaluation) -> str:
-    """`run/problem/sample`, with the turn where there is one."""
+    """`run/problem/sample`, with the turn if any."""
     subject = evaluation.subject
     return str(SampleKey(run=subject.run, problem=subject.problem, sample=subject.sample, turn=subject.turn))
 
 
 def state_verdict(evaluation: Evaluation) -> str:
-    """The verdict in a sentence or two, with its reason."""
     parts = [f"{name_sample(evaluation)} {_OUTCOMES[evaluation.outcome]}"]
     if evaluation.outcome is Outcome.CORRECT:
         parts.append(_state_speed(evaluation.timing))
@@ -62,7 +61,7 @@ def format_interval(timing: Timing) -> str:
 
 
 def format_share(share: float) -> str:
-    """A share as a percentage with as many digits as it deserves: `0.42%`, `4.2%`, `42%`."""
+    """`0.42%`, `4.2%`, `42%`."""
     percent = 100 * share
     return f"{percent:.2f}%" if abs(percent) < 1 else f"{percent:.1f}%" if abs(percent) < 10 else f"{percent:,.0f}%"
 
@@ -74,33 +73,31 @@ def _mention_floor(timing: Timing) -> str:
 
 
 def explain_timing_verdict(timing: Timing) -> str:
-    """Why the speedup has its verdict."""
     reasons = {
-        "faster": "faster: the whole interval lies above what noise can do",
-        "slower": "slower: the whole interval lies below what noise can do",
-        "tie": "a tie, ranked as 1.00x: the difference does not stand out from the noise",
-        "unreliable": "unreliable and not ranked: the machine or its clocks were not calm enough to tell",
-        "unconfirmed": "unconfirmed and not ranked: the claims are too short for the judge's clock to bear them out",
+        "faster": "faster: the whole interval lies above the noise floor",
+        "slower": "slower: the whole interval lies below the noise floor",
+        "tie": "a tie, ranked as 1.00x: the difference is within the noise",
+        "unreliable": "unreliable and not ranked: the machine or its clocks were disturbed",
+        "unconfirmed": "unconfirmed and not ranked: the reported times are too short to confirm",
     }
     floor = "the noise floor was not measured"
     if timing.noise_floor is not None:
-        floor = f"a program against itself may differ by {format_share(timing.noise_floor)} here"
+        floor = f"noise floor (a program against itself): {format_share(timing.noise_floor)}"
     return f"{reasons[timing.verdict]} ({floor})"
 
 
 def explain_resolution(timing: Timing) -> str:
-    """How much time the candidate could have hidden from the judge's clock."""
     if timing.resolution_us is None:
-        return "How fine the judge's clock was is not recorded."
+        return "The resolution of the evaluator's clock was not recorded."
     share = format_share(timing.resolution_us / timing.candidate_us)
     return (
-        f"The judge's clock bears the claims out to {format_time_us(timing.resolution_us)}: work that takes less could "
-        f"be hidden, {share} of the candidate's time."
+        f"The evaluator's clock confirms the reported times to {format_time_us(timing.resolution_us)}: shorter work "
+        f"could be hidden, {share} of the candidate's time."
     )
 
 
 def explain_plausibility(plausibility: Plausibility) -> list[tuple[str, str]]:
-    """(name, text) for each limit of the device and how near the candidate came to it."""
+    """(name, text) of each device limit."""
     moved = _format_amount(plausibility.moved_bytes, "B")
     bandwidth = f"{plausibility.bandwidth_gb_s:,.4g} GB/s"
     bound = f"{format_time_us(plausibility.bound_us)} for {moved} at {bandwidth}: no program is faster"
@@ -116,14 +113,14 @@ def explain_plausibility(plausibility: Plausibility) -> list[tuple[str, str]]:
 
 
 def explain_without_own(without_own: WithoutOwn) -> str:
-    """What became of the outputs when the candidate's extension functions did nothing."""
+    """The effect on the outputs of disabling the candidate's extension functions."""
     return _WITHOUT_OWN[without_own]
 
 
 def explain_certificate(certificate: str) -> str:
     if certificate:
-        return f"{certificate}: this harness, on this machine, had caught the whole red team"
-    return "none was valid when this was judged: `harness red-team` earns one"
+        return f"{certificate}: this harness passed the whole red-team corpus on this machine"
+    return "none was valid at evaluation time: create one with `harness red-team`"
 
 
 def _format_amount(amount: float, unit: str) -> str:

@@ -16,7 +16,8 @@ from typing import Any
 import torch
 
 from harness.domain import EMULATED, DeviceError, Language
-from harness.emulator import Target, find_target
+from harness.emulator import DEFAULT_TARGET
+from harness.hardware.gpus import GpuModel, find_gpu_model
 from harness.hardware.memory import available_memory_bytes
 from harness.protocol import TensorSpec, device_memory, storage_bytes
 from harness.sandbox.memory_limits import count_free_bytes
@@ -111,10 +112,10 @@ class JudgeDevice:
 
     def __init__(self, name: str, gpu: str | None = None, *, memory_bytes: int | None = None) -> None:
         """`gpu` names what is emulated (None: the usual). `memory_bytes` is how much of the device's memory evaluations
-        may plan with (None: all that is free). Raises DeviceError for a GPU that cannot be emulated."""
+        may plan with (None: all that is free). Raises UsageError for an unknown GPU."""
         self.name = name
         self._memory_bytes = memory_bytes
-        self.target = _find_target(gpu) if name == EMULATED else None
+        self.target = find_gpu_model(gpu or DEFAULT_TARGET) if name == EMULATED else None
         self.torch_device = torch.device("cpu" if name == EMULATED else name)
         self._cores = os.sched_getaffinity(0)
         self._flush_buffer: torch.Tensor | None = None
@@ -292,11 +293,7 @@ def open_device(
     return JudgeDevice(names[0], gpu, memory_bytes=memory_bytes) if names else None
 
 
-def _find_target(gpu: str | None) -> Target:
-    return find_target() if gpu is None else find_target(gpu)
-
-
-def _describe_properties(target: Target) -> dict[str, Any]:
+def _describe_properties(target: GpuModel) -> dict[str, Any]:
     major, minor = target.compute_capability
     return {
         "name": f"NVIDIA {target.name}",

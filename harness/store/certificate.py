@@ -1,8 +1,7 @@
-"""The red-team certificate: this code, on this machine, behind these walls, judged every file of the corpus right.
+"""Red-team certificates: the evaluator classified every program of the corpus correctly on this machine.
 
-A JSON file per kind of device. It is valid as long as everything it was made from is the same now; any change of the
-package's source, the corpus, torch, the hardware or the walls ends it. Nothing is run here: `harness red-team`
-earns a certificate, and every evaluation made under a valid one carries its digest.
+One JSON file per kind of device, valid while its basis is unchanged (sources, corpus, torch, hardware, isolation
+layers).
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ DIGEST_CHARACTERS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
-    """What a certificate holds for. `package` and `corpus` are hashes of files, `confinement` the walls by name."""
+    """`package` and `corpus` are file hashes, `confinement` names the isolation layers."""
 
     device: str  # "cpu" or "cuda"
     harness: str
@@ -35,8 +34,6 @@ class Basis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """A full run of the corpus without a surprise: when, on what, and how many files were judged."""
-
     basis: Basis
     made_at: str
     attacks: int
@@ -47,11 +44,10 @@ class Certificate:
         return sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:DIGEST_CHARACTERS]
 
     def digest_behind(self, confinement: str) -> str:
-        """The digest for what was judged behind those walls; empty where they are not the certificate's."""
+        """The digest if the isolation layers are the certificate's, else ""."""
         return self.digest if confinement == self.basis.confinement else ""
 
     def explain_difference(self, now: Basis) -> str | None:
-        """Why the certificate does not hold for what is there now; None if it does."""
         changed = [
             f"{field.name} ({getattr(self.basis, field.name)} then, {getattr(now, field.name)} now)"
             for field in fields(Basis)
@@ -61,18 +57,15 @@ class Certificate:
 
 
 def hash_package(package: Path) -> str:
-    """One hash over every Python file of a package."""
     return hash_files(package, package.rglob("*.py"))
 
 
 def hash_corpus(corpus: Path) -> str:
-    """One hash over the attacks, controls and problems of a corpus."""
     folders = [corpus / name for name in ("attacks", "controls", "problems")]
     return hash_files(corpus, (path for folder in folders for path in folder.rglob("*") if path.suffix != ".pyc"))
 
 
 def hash_files(root: Path, paths: Iterable[Path]) -> str:
-    """One hash over the names below `root` and the contents of these files; folders are left out."""
     whole = sha256()
     for path in sorted(path for path in paths if path.is_file()):
         content = sha256(path.read_bytes()).hexdigest()
@@ -85,7 +78,7 @@ def certificate_path(state_folder: Path, device: str) -> Path:
 
 
 def write_certificate(state_folder: Path, certificate: Certificate) -> Path:
-    """Keeps a certificate in the place of the one before. Raises StoreError if the folder cannot be written."""
+    """Replaces an earlier certificate. Raises StoreError."""
     path = certificate_path(state_folder, certificate.basis.device)
     text = json.dumps({"digest": certificate.digest, **asdict(certificate)}, indent=1) + "\n"
     try:
@@ -97,7 +90,7 @@ def write_certificate(state_folder: Path, certificate: Certificate) -> Path:
 
 
 def read_certificate(state_folder: Path, device: str) -> Certificate | None:
-    """The certificate kept for that kind of device; None if there is none, or none that can be read as one."""
+    """None without a valid file."""
     try:
         fields_read = json.loads(certificate_path(state_folder, device).read_text(encoding="utf-8"))
         digest = fields_read.pop("digest")
@@ -108,5 +101,5 @@ def read_certificate(state_folder: Path, device: str) -> Certificate | None:
 
 
 def remove_certificate(state_folder: Path, device: str) -> None:
-    """After a run that came out otherwise than expected, an older certificate would be a lie."""
+    """After a run with deviations, so that no older certificate remains in force."""
     certificate_path(state_folder, device).unlink(missing_ok=True)

@@ -1,7 +1,4 @@
-"""What models were asked and answered, as far as `generated/` still holds it; for the page of a candidate.
-
-A run whose files were deleted, or are damaged, has none: results outlive what they were made from.
-"""
+"""Prompts and completions in `generated/` for the report; missing or damaged files read as None."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ _TAIL_BYTES = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """What one answer cost: tokens as the endpoint counted them and seconds; None where it is not known."""
+    """Tokens as counted by the endpoint and seconds of one completion; None if unknown."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -27,11 +24,11 @@ class Spent:
     latency_s: float | None = None
 
 
-NOTHING_KNOWN = Spent()
+UNKNOWN_COST = Spent()
 
 
 def has_run(generated_dir: Path, run: str) -> bool:
-    """Whether any files of a run are still there; also false for a name that cannot be a run's."""
+    """False also for invalid run names."""
     try:
         return locate_run(generated_dir, run).is_dir()
     except (UsageError, OSError):
@@ -39,7 +36,7 @@ def has_run(generated_dir: Path, run: str) -> bool:
 
 
 def locate_answer(generated_dir: Path | None, row: ResultRow) -> Path | None:
-    """The folder of a row's sample; None if it cannot be one (a candidate given as a file has no run)."""
+    """None for a candidate without a run."""
     if generated_dir is None or not row.run:
         return None
     key = SampleKey(run=row.run, problem=row.problem, sample=row.sample, turn=row.turn)
@@ -50,9 +47,9 @@ def locate_answer(generated_dir: Path | None, row: ResultRow) -> Path | None:
 
 
 def read_spent(folder: Path | None) -> Spent:
-    """Tokens and seconds of an answer, without reading its reasoning, which may be long."""
+    """Reads only the end of the file: the reasoning before it may be long."""
     if folder is None:
-        return NOTHING_KNOWN
+        return UNKNOWN_COST
     try:
         record = _read_end(folder / COMPLETION_REST)
         usage = record.get("usage") or {}
@@ -60,12 +57,11 @@ def read_spent(folder: Path | None) -> Spent:
         latency_s = record.get("latency_s")
         return Spent(**counts, latency_s=float(latency_s) if isinstance(latency_s, int | float) else None)
     except (OSError, ValueError, AttributeError, TypeError):
-        return NOTHING_KNOWN
+        return UNKNOWN_COST
 
 
 def _read_end(path: Path) -> dict[str, Any]:
-    """The fields behind the reasoning. Line breaks within a text are escaped in JSON, so a line that begins with
-    this field's name is that field."""
+    """The fields after the reasoning. JSON escapes line breaks, so the field name can only match at its own line."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
         file.seek(max(0, size - _TAIL_BYTES))
@@ -82,7 +78,6 @@ def _read_count(value: object) -> int | None:
 
 
 def read_prompt(folder: Path | None) -> str | None:
-    """The exact text that was sent."""
     try:
         return None if folder is None else (folder / PROMPT).read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -90,7 +85,6 @@ def read_prompt(folder: Path | None) -> str | None:
 
 
 def read_answer(folder: Path | None) -> Completion | None:
-    """The answer as it came."""
     try:
         return None if folder is None else read_completion(folder)
     except (StoreError, UnicodeDecodeError, TypeError, AttributeError):

@@ -1,10 +1,7 @@
-"""`--where 'outcome == "correct" and speedup > 1.2'`: conditions on columns, turned into SQL.
+"""Compiles `--where 'outcome == "correct" and speedup > 1.2'` to SQL.
 
-The text is parsed as a Python expression and never executed: only comparisons, `and`, `or`, `not`, `in`, arithmetic,
-texts, numbers, `None`, column names and `like(column, "pattern*")` are understood, and values leave as parameters.
-
-A comparison with a missing value is false (so `not speedup > 1` holds where there is no speedup); `speedup is None`
-asks for missing ones. The values of two columns can be compared too: `speedup_low > noise_floor + 1`.
+The condition is parsed as Python, never executed; values become parameters. A comparison with a missing value is false
+(so `not speedup > 1` matches rows without a speedup); `speedup is None` selects them.
 """
 
 from __future__ import annotations
@@ -21,24 +18,25 @@ Kind = Literal["text", "number"]
 Value = str | float
 _Sql = tuple[str, tuple[Value, ...]]
 
-LONGEST_CONDITION = 2_000  # characters; SQLite bears about 1000 terms
-DEEPEST_CONDITION = 20  # what SQLite's parser bears of our brackets, with room to spare
+LONGEST_CONDITION = 2_000  # characters; SQLite supports about 1000 terms
+DEEPEST_CONDITION = 20  # below the limit of SQLite's parser for nested parentheses
 _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Eq: "=", ast.NotEq: "<>", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="
 }  # fmt: skip
+_KIND_NAMES: dict[Kind, str] = {"text": "string", "number": "number"}
 _ARITHMETIC: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _GRAMMAR = (
-    "write comparisons (== != < <= > >=, in, is None) of columns with texts in quotes and numbers, joined by and, or, "
+    "write comparisons (== != < <= > >=, in, is None) of columns with quoted strings and numbers, joined by and, or, "
     'not; like(model, "gpt*") matches a pattern'
 )
 
 
 def compile_condition(text: str, columns: Mapping[str, Kind], *, prefix: str = "e.") -> _Sql:
-    """(SQL condition, its values). Raises UsageError that says what cannot be understood, and lists the columns."""
+    """(SQL condition, parameters). Raises UsageError."""
     if len(text) > LONGEST_CONDITION:
         raise UsageError(f"--where is {len(text):,} characters long; at most {LONGEST_CONDITION:,} are read")
     try:
-        with warnings.catch_warnings(action="ignore"):  # of odd escapes in texts
+        with warnings.catch_warnings(action="ignore"):  # invalid escapes in string literals
             tree = ast.parse(text.strip(), mode="eval").body
         if _measure_depth(tree) > DEEPEST_CONDITION:
             raise UsageError(f"--where is nested more than {DEEPEST_CONDITION} levels deep: write it flatter")
@@ -49,8 +47,6 @@ def compile_condition(text: str, columns: Mapping[str, Kind], *, prefix: str = "
 
 
 class _Compiler:
-    """One walk over one expression; every method returns SQL with its values, or raises UsageError."""
-
     def __init__(self, text: str, columns: Mapping[str, Kind], prefix: str) -> None:
         self._text = text
         self._columns = columns
@@ -66,7 +62,7 @@ class _Compiler:
             return self._compile_comparison(node)
         if isinstance(node, ast.Call):
             return self._compile_pattern(node)
-        raise self._refuse(node, "is no condition by itself")
+        raise self._refuse(node, "is not a condition")
 
     def _compile_comparison(self, node: ast.Compare) -> _Sql:
         sides = [node.left, *node.comparators]
@@ -90,11 +86,11 @@ class _Compiler:
             return f"({text} IS NULL)", values
         if isinstance(op, ast.IsNot | ast.NotEq):
             return f"({text} IS NOT NULL)", values
-        raise self._refuse(node, "cannot be larger or smaller than None")
+        raise self._refuse(node, "cannot be ordered relative to None")
 
     def _compile_membership(self, left: ast.expr, right: ast.expr, *, negated: bool) -> _Sql:
         if not isinstance(right, ast.List | ast.Tuple | ast.Set) or not right.elts:
-            raise self._refuse(right, 'is no list to look in: write outcome in ("correct", "timeout")')
+            raise self._refuse(right, 'is not a list: write outcome in ("correct", "timeout")')
         parts = [self._compile_value(node) for node in (left, *right.elts)]
         self._check_kinds([left, *right.elts])
         marks = ", ".join(text for text, _ in parts[1:])
@@ -106,7 +102,7 @@ class _Compiler:
             raise self._refuse(node, 'cannot be called: the only function is like(column, "pattern*")')
         for argument in node.args:
             if self._find_kind(argument) != "text":
-                raise self._refuse(argument, "is no text, and like() compares texts")
+                raise self._refuse(argument, "is not a string, as like() requires")
         column, pattern = map(self._compile_value, node.args)
         return f"coalesce({column[0]} GLOB {pattern[0]}, 0)", column[1] + pattern[1]
 
@@ -120,7 +116,7 @@ class _Compiler:
             return f"(-{text})", values
         if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
             return self._compile_arithmetic(node)
-        raise self._refuse(node, "is not understood")
+        raise self._refuse(node, "is not supported")
 
     def _compile_arithmetic(self, node: ast.BinOp) -> _Sql:
         for side in (node.left, node.right):
@@ -136,7 +132,7 @@ class _Compiler:
         near = get_close_matches(node.id, self._columns, n=1)
         quoted = f'if it is a text, write "{node.id}"'
         hint = f"did you mean {near[0]}?" if near else quoted
-        raise UsageError(f"--where: no column is called {node.id!r} ({hint}); columns: {', '.join(self._columns)}")
+        raise UsageError(f"--where: unknown column {node.id!r} ({hint}); columns: {', '.join(self._columns)}")
 
     def _read_constant(self, node: ast.Constant) -> Value:
         value = node.value
@@ -150,8 +146,8 @@ class _Compiler:
     def _check_kinds(self, nodes: Collection[ast.expr]) -> None:
         kinds = [self._find_kind(node) for node in nodes]
         if len(set(kinds)) > 1:
-            parts = (f"{ast.unparse(node)} is a {kind}" for node, kind in zip(nodes, kinds, strict=True))
-            raise UsageError(f"--where compares a text with a number: {', '.join(parts)}")
+            parts = (f"{ast.unparse(node)} is a {_KIND_NAMES[kind]}" for node, kind in zip(nodes, kinds, strict=True))
+            raise UsageError(f"--where compares a string with a number: {', '.join(parts)}")
 
     def _find_kind(self, node: ast.expr) -> Kind:
         if isinstance(node, ast.Name):

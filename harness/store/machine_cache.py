@@ -1,7 +1,4 @@
-"""What was found out about this machine and is worth remembering: small JSON files of named values in one folder.
-
-Several processes may write at once; a file that is damaged or of another form is a StoreError that names it.
-"""
+"""Cached measurements of this machine: JSON files of named values, safe for concurrent writers."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from harness.domain.files import replacing
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """The values of a file; none where there is no file."""
+    """{} without a file. Raises StoreError for a damaged one."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -33,7 +30,7 @@ def read_record(path: Path) -> dict[str, Any]:
 
 
 def add_to_record(path: Path, values: Mapping[str, Any]) -> None:
-    """Adds values to a file, or replaces those of the same name, in one step."""
+    """Adds or replaces values atomically."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.with_suffix(".lock").open("w") as lock:

@@ -1,7 +1,6 @@
-"""Pin files: which stored evaluations `harness regress` is to judge again, one per line.
+"""Pin files: the stored evaluations that `harness regress` re-evaluates.
 
-A line is the number of an evaluation, or the sample it is of: `run/problem/sample`, with `/turn-N` for a repair step.
-What follows a `#` is a comment. Does not look anything up.
+One per line: an evaluation's number, or `run/problem/sample`, with `/turn-N` for a repair turn; `#` starts a comment.
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ _SAMPLE = re.compile(r"(?P<run>[^/\s]+)/(?P<problem>[^/\s]+)/(?P<sample>\d{1,9})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """One line: the number of an evaluation, or a sample, all of whose evaluations are meant."""
-
     line: int
     evaluation: int | None = None
     sample: SampleKey | None = None
@@ -28,7 +25,7 @@ class Pin:
 
 
 def read_pins(path: Path) -> tuple[Pin, ...]:
-    """The pins of a file. Raises UsageError for a file that cannot be read, a line that is no pin, or no pin at all."""
+    """Raises UsageError for an unreadable or empty file and an invalid line."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -36,7 +33,7 @@ def read_pins(path: Path) -> tuple[Pin, ...]:
     stripped = [(number, line.split("#", 1)[0].strip()) for number, line in enumerate(lines, start=1)]
     pins = tuple(_read_pin(text, number, path) for number, text in stripped if text)
     if not pins:
-        raise UsageError(f"{path} pins nothing: write one evaluation per line, such as 12 or my-run/softmax/0")
+        raise UsageError(f"{path} contains no pins: write one evaluation per line, such as 12 or my-run/softmax/0")
     return pins
 
 

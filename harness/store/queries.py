@@ -1,7 +1,4 @@
-"""What a listing of stored evaluations asks for and gets: filters, the flat row, and their SQL.
-
-Does not run the SQL; `results.py` does.
-"""
+"""Filters and flat rows of stored evaluations, and their SQL."""
 
 from __future__ import annotations
 
@@ -14,14 +11,14 @@ from harness.store.filters import Kind, compile_condition
 
 
 class ResultRow(NamedTuple):
-    """One evaluation as a flat row, straight from the database: no JSON is decoded for it, which is what makes
-    100,000 of them fast (and why it is a NamedTuple). `candidate` is the candidate's digest, "" when no code was
-    found; `speedup` is the ranked one, None unless the candidate is correct and its time was confirmed.
+    """One evaluation as a flat row, in the order of the CSV file (append new columns). A NamedTuple without JSON
+    decoding, because listings hold 100,000 rows.
 
-    `own_share` is the share of a call's time in the candidate's own compiled code and `without_own` what became of
-    the outputs without it; `peak_fraction` how near it came to the device's limits; `certificate` the digest of the
-    red-team certificate it was judged under, "" for none; `noise_floor` how far from 1 a program's speedup over itself
-    may lie. The order is that of the CSV file: new ones are added at the end."""
+    `candidate`: digest, "" without code. `speedup`: None unless correct and confirmed. `own_share`: share of a call's
+    time in the candidate's own compiled code; `without_own`: effect on the outputs of disabling it. `peak_fraction`:
+    share of the device's peak. `certificate`: digest of the valid red-team certificate or "". `noise_floor`: largest
+    deviation from 1 of a program's speedup over itself.
+    """
 
     id: int
     run: str
@@ -60,11 +57,10 @@ class ResultRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultFilter:
-    """Which evaluations: every field that is not None must match. Texts may hold the wildcards `*` and `?`.
+    """Every field that is not None must match; strings may contain the wildcards `*` and `?`.
 
-    `min_own_share` asks for candidates that spend at least that share of a call in their own code and cannot do
-    without it; one whose share was not measured does not match. `condition` is an expression over the columns of
-    ResultRow such as `outcome == "correct" and speedup > 1.2`, see `harness.store.filters`.
+    `min_own_share`: minimum measured share of time in the candidate's code, which must also affect the outputs.
+    `condition`: an expression over the columns of ResultRow, see `harness.store.filters`.
     """
 
     run: str | None = None
@@ -89,8 +85,8 @@ _CHIP = "CASE WHEN device = 'cpu' OR device LIKE 'cuda%' THEN hardware ELSE '' E
 
 
 def build_query(columns: str, where: ResultFilter, *, history: bool, order: str) -> tuple[str, tuple[str | float, ...]]:
-    """(SQL, values) that selects `columns` of the evaluations that match; without `history` only the latest of each
-    slot on each chip (see `harness.domain.chip_of`)."""
+    """(SQL, parameters); without `history` only the latest evaluation per identity and chip
+    (`harness.domain.chip_of`)."""
     wanted = [(field.name, getattr(where, field.name)) for field in fields(where)]
     matches = [_match(name, value) for name, value in wanted if value is not None]
     conditions = [text for text, _ in matches]
@@ -101,8 +97,7 @@ def build_query(columns: str, where: ResultFilter, *, history: bool, order: str)
 
 
 def order_by(sort: str) -> str:
-    """The ORDER BY terms for a column name, descending when it is prefixed with `-`; rows without a value come last.
-    Raises UsageError for a name that is no column."""
+    """ORDER BY terms for a column, descending with prefix `-`; missing values last. Raises UsageError."""
     name = sort.removeprefix("-")
     if name not in ResultRow._fields:
         raise UsageError(f"cannot sort by {name!r}; choose one of {', '.join(ResultRow._fields)}")
@@ -110,18 +105,18 @@ def order_by(sort: str) -> str:
 
 
 def check_columns(names: Sequence[str]) -> None:
-    """Raises UsageError for a name that is no column."""
+    """Raises UsageError for unknown names."""
     unknown = [name for name in names if name not in ResultRow._fields]
     if unknown:
         known = ", ".join(ResultRow._fields)
-        raise UsageError(f"no column is called {', '.join(map(repr, unknown))}; choose among {known}")
+        raise UsageError(f"unknown column {', '.join(map(repr, unknown))}; choose among {known}")
 
 
 def _match(name: str, value: str | float) -> tuple[str, tuple[str | float, ...]]:
     if name == "condition":
         return compile_condition(str(value), COLUMN_KINDS)
     if name == "min_own_share":
-        # A kernel that is launched but changes nothing in the outputs is a decoy, however long it runs.
+        # A kernel that does not affect the outputs is a decoy.
         return "e.own_share >= ? AND e.without_own IS NOT 'unchanged'", (value,)
     return f"e.{name} {'GLOB' if _has_wildcard(value) else '='} ?", (value,)
 

@@ -1,7 +1,7 @@
-"""Which evaluations are under way, over all processes that write into one results folder.
+"""Reserves running evaluations across all processes that write to one results folder.
 
-A reservation is a lock on one byte of `results/.evaluating`, at an offset made of what is evaluated. The kernel
-releases the locks of a process however it ends, so a killed one leaves none behind.
+A reservation is a lock on one byte of `results/.evaluating`, at an offset hashed from the subject; Linux releases it
+when the process ends.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from types import TracebackType
 from typing import IO, Self
 
 from harness.domain import StoreError, Subject
-from harness.store.serialization import slot_of
+from harness.store.serialization import identity_of
 
 LOCK_FILE = ".evaluating"
 
 
 class Reservations:
-    """The reservations of this process in one results folder. A process opens them once at a time: such locks are lost
-    when any other open file of the same path is closed."""
+    """Open at most one per process and folder: POSIX drops all locks when any descriptor of the file is closed."""
 
     def __init__(self, results_dir: Path) -> None:
         self.path = results_dir / LOCK_FILE
@@ -42,7 +41,7 @@ class Reservations:
 
     @contextmanager
     def hold(self, subject: Subject, emulated_gpu: str) -> Iterator[bool]:
-        """Reserves one evaluation, or gives False if another process has. Does not wait."""
+        """Yields False if another process holds the reservation; does not wait."""
         offset = _choose_offset(subject, emulated_gpu)
         if not self._lock(offset):
             yield False
@@ -55,16 +54,16 @@ class Reservations:
     def _lock(self, offset: int) -> bool:
         try:
             fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, offset, os.SEEK_SET)
-        except (BlockingIOError, PermissionError):  # the two errors by which POSIX says that it is taken
+        except (BlockingIOError, PermissionError):  # POSIX allows either errno for a held lock
             return False
         except OSError as error:
             raise StoreError(
-                f"cannot lock {self.path}: {error.strerror or error}. Without locks two processes evaluate the same: "
-                "choose a folder on a disk that has file locks with --results-dir"
+                f"cannot lock {self.path}: {error.strerror or error}. Without locks two processes may evaluate "
+                "the same candidate: choose a folder on a file system with locks with --results-dir"
             ) from error
         return True
 
 
 def _choose_offset(subject: Subject, emulated_gpu: str) -> int:
-    text = f"{slot_of(subject)} {subject.problem_digest} {emulated_gpu}"
+    text = f"{identity_of(subject)} {subject.problem_digest} {emulated_gpu}"
     return int(sha256(text.encode()).hexdigest()[:15], 16)

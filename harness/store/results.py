@@ -1,8 +1,4 @@
-"""`results/harness.db`: every evaluation ever made, kept for good.
-
-Records evaluations, finds the one that need not be made twice, and reads them back whole (`get`, `load_all`) or as
-flat rows (`rows`). Does not rank, print or write CSV files. Every sqlite3 error leaves as a StoreError.
-"""
+"""`results/harness.db`: records evaluations and reads them whole or as flat rows. sqlite3 errors become StoreError."""
 
 from __future__ import annotations
 
@@ -30,7 +26,7 @@ from harness.store.serialization import (
     encode_columns,
     encode_environment,
     encode_evaluation,
-    slot_of,
+    identity_of,
 )
 
 __all__ = ["DATABASE_NAME", "EvidenceRow", "ResultFilter", "ResultRow", "ResultStore", "StoredEvaluation"]
@@ -42,7 +38,7 @@ _WHOLE = (
     "e.id, d.evaluation, v.entries, l.log FROM evaluations e JOIN details d ON d.evaluation_id = e.id "
     "JOIN environments v ON v.digest = d.environment LEFT JOIN build_logs l ON l.evaluation_id = e.id"
 )
-# Python writes infinite numbers as JSON does not have them; what SQLite cannot read is handed over whole.
+# Python writes infinities, which are not JSON: records that SQLite cannot parse are returned whole.
 _EVIDENCE = (
     "e.id, e.problem_digest, d.environment, CASE WHEN json_valid(d.evaluation) "
     "THEN json_extract(d.evaluation, '$.phases_s', '$.plausibility') ELSE d.evaluation END "
@@ -53,17 +49,14 @@ _FLAT = ", ".join(f"e.{name}" for name in ResultRow._fields) + " FROM evaluation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredEvaluation:
-    """An evaluation and the number under which it is stored: small, stable, what `harness show` takes."""
+    """`id` is the number that `harness show` takes."""
 
     id: int
     evaluation: Evaluation
 
 
 class ResultStore:
-    """The results of one folder. Several processes may hold it open for writing at once; each commit waits its turn.
-
-    Threads may share one store. A process must not use a store that it inherited through a fork.
-    """
+    """The results of one folder. Safe for several writing processes and for threads, not across a fork."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self.path = path
@@ -72,8 +65,7 @@ class ResultStore:
 
     @classmethod
     def open(cls, results_dir: Path, *, read_only: bool = False) -> Self:
-        """Opens `results_dir/harness.db`, creating both unless `read_only`. A read-only store of a folder without
-        results is empty. Raises StoreError for a foreign, corrupt or newer file, or a folder that cannot be made."""
+        """Creates folder and file unless `read_only`; without a file, a read-only store is empty. Raises StoreError."""
         path = results_dir / DATABASE_NAME
         with _store_errors(path, "open"):
             if read_only:
@@ -93,27 +85,23 @@ class ResultStore:
         self._connection.close()
 
     def record(self, evaluation: Evaluation, source: str | None = None) -> int:
-        """Commits one evaluation, with the candidate's source text if given, and returns its id. When this returns
-        the evaluation is on disk; when it raises StoreError nothing of it is, and all that was stored still is."""
+        """Commits durably and returns the id. On StoreError nothing is changed."""
         return self.record_all([(evaluation, source)])[0]
 
     def record_all(self, evaluations: Iterable[tuple[Evaluation, str | None]]) -> tuple[int, ...]:
-        """Commits many (evaluation, source) pairs in one transaction: all of them or, with a StoreError, none."""
+        """Commits (evaluation, source) pairs in one transaction."""
         with self._transaction():
             return tuple(self._insert(evaluation, source) for evaluation, source in evaluations)
 
     def find(self, subject: Subject) -> StoredEvaluation | None:
-        """The latest evaluation of this subject: the same candidate text on the same version of the problem, device,
-        workload and baseline, for the same run, sample and turn. It may be a `harness_error` or `not_run`: the caller
-        decides whether to try again."""
-        return self._read_one("e.slot = ? AND e.problem_digest = ?", (slot_of(subject), subject.problem_digest))
+        """The latest evaluation of this subject, whatever its outcome."""
+        return self._read_one("e.slot = ? AND e.problem_digest = ?", (identity_of(subject), subject.problem_digest))
 
     def get(self, evaluation_id: int) -> StoredEvaluation | None:
-        """The evaluation with this id."""
         return self._read_one("e.id = ?", (evaluation_id,))
 
     def load_all(self, where: ResultFilter = EVERYTHING, *, history: bool = False) -> Iterator[StoredEvaluation]:
-        """Whole evaluations in the order they were made: the latest of each slot, or all with `history`."""
+        """Whole evaluations by id: the latest of each identity, or all with `history`."""
         query, values = build_query(_WHOLE, where, history=history, order="e.id")
         for row in self._read(query, values):
             yield self._decode(*row)
@@ -121,36 +109,35 @@ class ResultStore:
     def rows(
         self, where: ResultFilter = EVERYTHING, *, sort: str = "id", limit: int | None = None, history: bool = False
     ) -> Iterator[ResultRow]:
-        """Flat rows sorted by a column of ResultRow (`-speedup` for descending). Raises UsageError for another name."""
+        """Flat rows sorted by a column (`-speedup` for descending). Raises UsageError."""
         query, values = build_query(_FLAT, where, history=history, order=order_by(sort))
         for row in self._read(f"{query} LIMIT ?", (*values, -1 if limit is None else limit)):
             yield ResultRow._make(row)
 
     def evidence(self, where: ResultFilter = EVERYTHING) -> Iterator[EvidenceRow]:
-        """What a report sums up beside the flat rows, for the same evaluations in the order of their ids."""
         for row in self._read(*build_query(_EVIDENCE, where, history=False, order="e.id")):
             yield decode_evidence(*row)
 
     def environments(self) -> dict[str, tuple[tuple[str, str], ...]]:
-        """Every environment that an evaluation was made in, by digest."""
         rows = self._read("SELECT digest, entries FROM environments", ())
         return {digest: tuple((name, str(value)) for name, value in json.loads(text)) for digest, text in rows}
 
     def values(
         self, columns: Sequence[str], where: ResultFilter = EVERYTHING, *, history: bool = False
     ) -> Iterator[tuple[Any, ...]]:
-        """Only these columns of the rows, in the order of their ids. Raises UsageError for a name that is none."""
+        """Columns of the rows, by id. Raises UsageError for unknown names."""
         check_columns(columns)
         chosen = ", ".join(f"e.{name}" for name in columns)
         yield from self._read(*build_query(f"{chosen} FROM evaluations e", where, history=history, order="e.id"))
 
+    def problem_digests(self) -> dict[int, str]:
+        return dict(self._read("SELECT id, problem_digest FROM evaluations", ()))
+
     def count(self, where: ResultFilter = EVERYTHING, *, history: bool = True) -> int:
-        """How many evaluations match; by default older ones are counted too."""
         query, values = build_query("count(*) FROM evaluations e", where, history=history, order="1")
         return int(next(self._read(query, values))[0])
 
     def source(self, candidate_digest: str) -> str | None:
-        """The candidate's source text, if it was recorded."""
         rows = list(self._read("SELECT source FROM candidates WHERE digest = ?", (candidate_digest,)))
         try:
             return decompress_text(rows[0][0]) if rows else None
@@ -175,7 +162,7 @@ class ResultStore:
 
     def _read_one(self, condition: str, values: tuple[str | float, ...]) -> StoredEvaluation | None:
         query = f"SELECT {_WHOLE} WHERE {condition} ORDER BY e.id DESC LIMIT 1"
-        rows = list(self._read(query, values))  # a generator left half read would outlive the connection
+        rows = list(self._read(query, values))  # a partly consumed generator would outlive the connection
         return self._decode(*rows[0]) if rows else None
 
     def _read(self, query: str, values: tuple[str | float, ...]) -> Iterator[Any]:
@@ -188,7 +175,7 @@ class ResultStore:
             evaluation = decode_evaluation(text, environment=environment, build_log=build_log)
         except (KeyError, TypeError, ValueError, zlib.error) as error:
             raise StoreError(
-                f"{self.path}: evaluation {evaluation_id} is damaged or of another version ({error!r}); "
+                f"{self.path}: evaluation {evaluation_id} is damaged or from another version ({error!r}); "
                 "the other rows are not affected: evaluate its candidate again with --again"
             ) from error
         return StoredEvaluation(id=evaluation_id, evaluation=evaluation)
@@ -201,7 +188,7 @@ class ResultStore:
                 yield
                 self._connection.execute("COMMIT")
             except BaseException:
-                # SQLite has often rolled back by itself when a disk is full; the first error is the one to tell.
+                # SQLite may already have rolled back (full disk); the first error is the one to report.
                 with suppress(sqlite3.Error):
                     self._connection.execute("ROLLBACK")
                 raise
@@ -209,12 +196,11 @@ class ResultStore:
 
 @contextmanager
 def _store_errors(path: Path, action: str) -> Iterator[None]:
-    """Turns what SQLite and the file system raise into a StoreError that names the file and what to do."""
     try:
         yield
     except sqlite3.OperationalError as error:
         advice = _advice_for(str(error))
-        raise StoreError(f"cannot {action} {path}: {error}; {advice}. What was stored before is still there") from error
+        raise StoreError(f"cannot {action} {path}: {error}; {advice}. Earlier evaluations are unaffected") from error
     except sqlite3.DatabaseError as error:
         raise StoreError(
             f"cannot {action} {path}: {error}. It is damaged or not an SQLite file: "
@@ -226,9 +212,9 @@ def _store_errors(path: Path, action: str) -> Iterator[None]:
 
 def _advice_for(message: str) -> str:
     if "full" in message or "disk I/O" in message:
-        return "make room on that disk and run the same command again"
+        return "free disk space and run the same command again"
     if "locked" in message:
-        return "another process has held it for long: end that one, or wait, and run the same command again"
+        return "another process holds a lock: stop it or wait, then run the same command again"
     if "readonly" in message or "unable to open" in message:
         return "check the permissions of the file and its folder, or choose another with --results-dir"
     return "check the file and its disk"

@@ -1,31 +1,20 @@
-"""Reads and writes `generated/`: what models were asked, what they answered, and the candidates found in it.
+"""Reads and writes `generated/`: prompts, completions and extracted candidates.
 
     generated/<run>/manifest.json                  the settings of the run (`RunManifest`)
-    generated/<run>/<problem>/<sample>/            one draw, <sample> counts from 0
-        prompt.md          the exact text that was sent
-        completion.md      the exact text that came back; no such file when the endpoint sent no content
-        completion.json    the rest: reasoning, finish_reason, usage, latency_s, model, response_id
-        candidate.py       the program found in the text; no such file when there is none
-        provenance.json    what it was drawn for and with, digests, time, version; the extraction rule, why this program
-                           was taken, and the programs of the text that were not
-    generated/<run>/<problem>/<sample>/turn-<n>/   the same files for the n-th repair step of that sample
-    generated/<run>/<problem>/<problem>.py         the reference, for a problem that was given as a file
+    generated/<run>/<problem>/<sample>/            one sample, counted from 0
+        prompt.md          the prompt exactly as sent
+        completion.md      the content exactly as received; absent without content
+        completion.json    reasoning, finish_reason, usage, latency_s, model, response_id
+        candidate.py       the extracted program; absent without one
+        provenance.json    key, settings, digests, time, version; extraction rule, reason and alternatives
+    generated/<run>/<problem>/<sample>/turn-<n>/   the same files for the n-th turn of that sample
+    generated/<run>/<problem>/<problem>.py         the reference of a problem that was given as a file
 
-A sample is written into a hidden folder beside the problems and moved to its place in one step, so a folder that is
-there is complete, whenever the process was killed. A sample that is there is never written again.
+A sample is written to a hidden folder and renamed, so that a visible folder is complete; it is never overwritten.
 
-A *recording* is a folder that the `recorded` provider replays. Every run folder is one. A hand-made recording needs
-only the completions:
-
-    recordings/<name>/<problem>/<sample>/completion.md     the answer, as the model wrote it
-    recordings/<name>/<problem>/<sample>/completion.json   optional: the fields above; without it they are unknown
-    recordings/<name>/manifest.json                        optional: {"model": "the name shown in the leaderboard"}
-
-A recording with answers in several languages holds one such tree per language:
-`recordings/<name>/cpp/<problem>/<sample>/completion.md` and `recordings/<name>/cuda/...`; a manifest.json lies beside
-the problems or one folder up. A sample whose model sent no content has only a completion.json.
-
-This module stores and finds; it asks no model and looks for no code.
+A *recording* is a folder that the `recorded` provider replays: a run folder, or a hand-made one of
+`<problem>/<sample>/completion.md` with optional completion.json and manifest.json ({"model": name}), where one such
+tree per language (`cpp/`, `cuda/`) is possible.
 """
 
 from __future__ import annotations
@@ -55,6 +44,7 @@ from harness.domain import (
     Usage,
     UsageError,
 )
+from harness.domain.files import replacing
 
 MANIFEST = "manifest.json"
 COMPLETION_TEXT = "completion.md"
@@ -66,12 +56,12 @@ PROVENANCE = "provenance.json"
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+=@,-]{0,199}")
 _PARTIAL = ".partial-"
 _LOCK = ".lock"
-# What may change when a run is issued again: more samples, more problems. Those that both have must be the same.
+# Manifest fields that may differ when a run is repeated.
 _MAY_DIFFER = {"samples", "problems", "files", "created_at", "harness_version"}
 
 
 def check_name(kind: str, name: str) -> str:
-    """`name` if it can be one folder of a path on any file system; `kind` is for the message ("run", "problem")."""
+    """Raises UsageError unless `name` is a valid folder name; `kind` is for the message."""
     if _SAFE_NAME.fullmatch(name):
         return name
     raise UsageError(
@@ -90,12 +80,11 @@ def locate_sample(run_dir: Path, key: SampleKey) -> Path:
 
 
 def list_runs(generated_dir: Path) -> tuple[str, ...]:
-    """The names of all runs, sorted."""
     return tuple(sorted(path.parent.name for path in generated_dir.glob(f"*/{MANIFEST}")))
 
 
 def find_run(generated_dir: Path, run: str) -> Path:
-    """The folder of an existing run. Unknown: UsageError with the nearest name."""
+    """Raises UsageError with the nearest name."""
     run_dir = locate_run(generated_dir, run)
     if (run_dir / MANIFEST).is_file():
         return run_dir
@@ -106,7 +95,7 @@ def find_run(generated_dir: Path, run: str) -> Path:
 
 
 def read_manifest(run_dir: Path) -> RunManifest:
-    """The manifest of a run. StoreError when it is missing or not what this version writes."""
+    """Raises StoreError if it is missing or invalid."""
     path = run_dir / MANIFEST
     record = _read_json(path)
     try:
@@ -119,20 +108,18 @@ def read_manifest(run_dir: Path) -> RunManifest:
 
 
 def read_manifest_field(folder: Path, field: str, *, default: object) -> object:
-    """One field of a manifest that may be hand-made and hold little else."""
     return _read_json(folder / MANIFEST).get(field, default)
 
 
 def write_manifest(run_dir: Path, manifest: RunManifest) -> RunManifest:
-    """Stores the manifest, or joins it with the stored one; returns what is stored now.
-
-    A run can be issued again with more samples or more problems. Anything else that differs is a UsageError.
+    """Stores the manifest merged with a stored one and returns it. Only samples and problems may differ, else
+    UsageError.
     """
     check_name("run", run_dir.name)
     path = run_dir / MANIFEST
     if path.exists():
         manifest = _join_manifests(read_manifest(run_dir), manifest, path)
-    with _storing(path):
+    with _store_errors(path):
         run_dir.mkdir(parents=True, exist_ok=True)
         _replace_file(path, _to_json(asdict(manifest)))
     return manifest
@@ -146,8 +133,8 @@ def _join_manifests(stored: RunManifest, asked: RunManifest, path: Path) -> RunM
     ]
     if differing:
         raise UsageError(
-            f"run {stored.run!r} was made with other settings ({'; '.join(differing)}), see {path}: "
-            "repeat those settings to continue it, or choose another --run name"
+            f"run {stored.run!r} was generated with other settings ({'; '.join(differing)}), see {path}: "
+            "repeat those settings to continue it or choose another --run name"
         )
     _require_same_problems(stored, asked)
     new = tuple(name for name in asked.problems if name not in stored.problems)
@@ -171,18 +158,15 @@ def _describe_problem(file: ReferenceFile | None, manifest: RunManifest) -> str:
 
 @contextmanager
 def hold_run(run_dir: Path) -> Iterator[None]:
-    """Keeps other processes from generating into the same run, and clears what a killed one left half-written.
-
-    The lock belongs to the process and ends with it, however it ends.
-    """
-    with _storing(run_dir):
+    """Locks the run and removes partial samples of a killed process. Raises UsageError if locked."""
+    with _store_errors(run_dir):
         run_dir.mkdir(parents=True, exist_ok=True)
         lock = (run_dir / _LOCK).open("w")
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not os.path.samestat(os.fstat(lock.fileno()), (run_dir / _LOCK).stat()):
-                raise FileExistsError("the folder was removed and made again meanwhile")
+                raise FileExistsError("the folder was recreated concurrently")
         except OSError as error:
             raise UsageError(
                 f"another process is generating run {run_dir.name!r} in {run_dir.parent}: "
@@ -194,25 +178,24 @@ def hold_run(run_dir: Path) -> Iterator[None]:
 
 
 def locate_reference(run_dir: Path, problem: str) -> Path:
-    """Where a run keeps the reference of a problem that was given as a file."""
     return run_dir / check_name("problem", problem) / f"{problem}.py"
 
 
 def write_reference(run_dir: Path, problem: str, source: str) -> None:
-    """Keeps the reference's text with the run. One that is there is kept as it is."""
+    """Never overwrites."""
     path = locate_reference(run_dir, problem)
     if not path.is_file():
-        with _storing(path):
+        with _store_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             _replace_file(path, source.encode())
 
 
 def discard_empty_run(run_dir: Path) -> None:
-    """Removes the folder of a run that holds no sample, unless there are files in it that `generate` does not make."""
+    """Removes a run without samples unless it contains other files."""
     references = {path for path in run_dir.glob("*/*.py") if path.stem == path.parent.name}
     files = {path for path in run_dir.rglob("*") if not path.is_dir()}
     if files <= {run_dir / MANIFEST, run_dir / _LOCK, *references}:
-        with _storing(run_dir):
+        with _store_errors(run_dir):
             shutil.rmtree(run_dir)
 
 
@@ -229,10 +212,7 @@ def write_sample(
     candidate: Candidate | None,
     provenance: dict[str, object],
 ) -> Path:
-    """Stores one draw whole, or not at all; returns its folder. A sample that is already there is kept as it is.
-
-    `provenance` is what the caller knows beyond key, prompt and candidate: model, suite, time and such.
-    """
+    """Stores one sample atomically unless it exists; returns its folder. `provenance`: additional fields."""
     folder = locate_sample(run_dir, key)
     if has_sample(run_dir, key):
         return folder
@@ -243,7 +223,7 @@ def write_sample(
     if candidate is not None:
         files[CANDIDATE] = candidate.source.encode()
     files[PROVENANCE] = _to_json(record)
-    with _storing(folder):
+    with _store_errors(folder):
         _write_folder(run_dir, folder, files)
     return folder
 
@@ -278,17 +258,16 @@ def _write_folder(run_dir: Path, folder: Path, files: dict[str, bytes]) -> None:
     partial.mkdir()
     try:
         for name, content in files.items():
-            _write_through(partial / name, content)
+            _write_durably(partial / name, content)
         folder.parent.mkdir(parents=True, exist_ok=True)
         partial.rename(folder)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
-    _sync(folder.parent)
+    _sync_folder(folder.parent)
 
 
 def read_completion(folder: Path) -> Completion | None:
-    """The completion stored in a sample's folder; None when there is none."""
     text_path, rest_path = folder / COMPLETION_TEXT, folder / COMPLETION_REST
     if not text_path.is_file() and not rest_path.is_file():
         return None
@@ -298,19 +277,18 @@ def read_completion(folder: Path) -> Completion | None:
         return Completion(**{**rest, "text": text, "usage": Usage(**rest.get("usage", {}))})
     except TypeError as error:
         raise StoreError(
-            f"{rest_path} is not a stored completion ({error}): remove {folder} to draw it again"
+            f"{rest_path} is not a stored completion ({error}): remove {folder} to sample it again"
         ) from error
 
 
 def load_samples(run_dir: Path) -> list[Sample]:
-    """All complete samples of a run, ordered by problem, sample and turn."""
     manifest = read_manifest(run_dir)
     samples = [_read_sample(path.parent, manifest) for path in _find_provenances(run_dir)]
     return sorted(samples, key=lambda sample: (sample.key.problem, sample.key.sample, sample.key.turn))
 
 
 def list_keys(run_dir: Path) -> list[SampleKey]:
-    """The places of all complete samples of a run, read from their folders alone, in order."""
+    """Ordered keys of all complete samples, from folder names alone."""
     keys = []
     for path in _find_provenances(run_dir):
         problem, sample, *turn = path.parent.relative_to(run_dir).parts
@@ -321,28 +299,27 @@ def list_keys(run_dir: Path) -> list[SampleKey]:
 
 
 def load_sample(run_dir: Path, key: SampleKey) -> Sample:
-    """One complete sample. StoreError when it is not there or damaged."""
+    """Raises StoreError if it is missing or damaged."""
     return _read_sample(locate_sample(run_dir, key), read_manifest(run_dir))
 
 
 def require_unedited(run_dir: Path, sample: Sample) -> None:
-    """Raises UsageError if a sample's program is not the one that was extracted from its completion."""
+    """Raises UsageError if the program differs from the one that was extracted."""
     folder = locate_sample(run_dir, sample.key)
     recorded = _read_json(folder / PROVENANCE).get("candidate_digest")
     if recorded and sample.candidate and sample.candidate.digest != recorded:
         raise UsageError(
-            f"{folder / CANDIDATE} was edited since it was extracted: restore it with "
+            f"{folder / CANDIDATE} was edited after extraction: restore it with "
             "harness extract --stored --write, or evaluate the edited program with --candidate"
         )
 
 
 def replace_candidate(run_dir: Path, key: SampleKey, candidate: Candidate | None) -> None:
-    """Stores another candidate for a sample, or none; everything else of it stays. Killed in between, the program and
-    its rule may be of different ages; to extract again mends that."""
+    """Not atomic over both files; a repeated extraction repairs it."""
     folder = locate_sample(run_dir, key)
     record = _read_json(folder / PROVENANCE)
     record |= _describe_candidate(candidate)
-    with _storing(folder):
+    with _store_errors(folder):
         if candidate is not None:
             _replace_file(folder / CANDIDATE, candidate.source.encode())
         _replace_file(folder / PROVENANCE, _to_json(record))
@@ -387,13 +364,13 @@ def _read_candidate(folder: Path, record: dict[str, Any]) -> Candidate | None:
 
 
 @contextmanager
-def _storing(path: Path) -> Iterator[None]:
+def _store_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise StoreError(
-            f"cannot write {path}: {error.strerror or error}. Everything stored before is complete; "
-            "free some space or correct the permissions, then issue the same command again"
+            f"cannot write {path}: {error.strerror or error}. Earlier samples are complete; "
+            "free disk space or correct the permissions, then run the same command again"
         ) from error
 
 
@@ -408,7 +385,7 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         record = json.loads(_read_bytes(path))
     except ValueError as error:
-        raise StoreError(f"{path} is not JSON ({error}): it was changed by hand, or the disk lost it") from error
+        raise StoreError(f"{path} is not JSON ({error}): restore it or remove the sample's folder") from error
     if not isinstance(record, dict):
         raise StoreError(f"{path} holds a {type(record).__name__}, expected a JSON object")
     return record
@@ -419,14 +396,13 @@ def _to_json(record: dict[str, Any]) -> bytes:
 
 
 def _replace_file(path: Path, content: bytes) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    _write_through(partial, content)
-    partial.replace(path)
-    _sync(path.parent)
+    with replacing(path) as partial:
+        _write_durably(partial, content)
+    _sync_folder(path.parent)
 
 
-def _write_through(path: Path, content: bytes) -> None:
-    """Writes a file down to the disk; without Python's file object, whose extra calls cost more than the write."""
+def _write_durably(path: Path, content: bytes) -> None:
+    """`os.write` instead of a file object: its additional system calls cost more than the write."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
     try:
         while content:
@@ -436,7 +412,7 @@ def _write_through(path: Path, content: bytes) -> None:
         os.close(descriptor)
 
 
-def _sync(folder: Path) -> None:
+def _sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

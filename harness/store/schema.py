@@ -1,9 +1,7 @@
-"""The tables of `results/harness.db`, the check that a file is ours, and the way from an older schema to this one.
+"""The tables of `results/harness.db`, and the upgrade from schema 1.
 
-Does not know what an evaluation is: `encode.py` turns evaluations into rows, `results.py` reads and writes them.
-
-What is filtered or sorted is a column of `evaluations`. The whole evaluation is kept as JSON in `details`, apart, so
-that a listing of 100,000 rows never reads past it. Texts that repeat (environments, sources) are kept once.
+Filtered and sorted values are columns of `evaluations`; the whole evaluation is JSON in `details`, so that listings do
+not read it.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from pathlib import Path
 from harness.domain import StoreError
 
 SCHEMA_VERSION = 2
-APPLICATION_ID = 0x68726E73  # "hrns": tells our file from any other SQLite file
+APPLICATION_ID = 0x68726E73  # "hrns"
 BUSY_TIMEOUT_S = 30.0
 
 _TABLES = """
@@ -48,7 +46,7 @@ CREATE TABLE build_logs (evaluation_id INTEGER PRIMARY KEY REFERENCES evaluation
 CREATE INDEX evaluations_by_slot ON evaluations (slot, problem_digest);
 CREATE INDEX evaluations_by_sample ON evaluations (run, problem, sample, turn);
 """
-# The columns that schema 2 added: type, and where the JSON of an evaluation has always kept the value.
+# Columns added in schema 2: type, and the value's path in the JSON of an evaluation.
 _ADDED_IN_2 = (
     ("own_share", "REAL", "$.work.own"),
     ("without_own", "TEXT", "$.work.without_own"),
@@ -59,11 +57,10 @@ _ADDED_IN_2 = (
 
 
 def connect_writer(path: Path, harness_version: str) -> sqlite3.Connection:
-    """Opens the database for writing; creates the tables of a new file and brings those of an older one up to date,
-    after a copy of it was laid beside it. Raises StoreError or sqlite3.Error.
+    """Creates a missing file; backs up and upgrades an older schema. Raises StoreError or sqlite3.Error.
 
-    In WAL mode a commit is whole or absent after kill -9. `synchronous=FULL` also waits for the disk at every
-    commit, so that power loss takes nothing either: a few milliseconds, next to an evaluation of seconds.
+    WAL makes a commit atomic after kill -9; `synchronous=FULL` also survives power loss, for a few milliseconds per
+    commit.
     """
     connection = _connect(f"{path.absolute().as_uri()}?mode=rwc")
     try:
@@ -82,8 +79,7 @@ def connect_writer(path: Path, harness_version: str) -> sqlite3.Connection:
 
 
 def connect_reader(path: Path, harness_version: str) -> sqlite3.Connection:
-    """Opens the database for reading only; a file that is not there (or still empty) reads as an empty store and is
-    not created, and one of an older schema is read as if it were of this one. Raises StoreError or sqlite3.Error."""
+    """A missing file reads as an empty store, schema 1 as schema 2. Raises StoreError or sqlite3.Error."""
     if not path.exists() or path.stat().st_size == 0:
         connection = _connect(":memory:")
         _prepare_tables(connection, harness_version)
@@ -99,10 +95,10 @@ def connect_reader(path: Path, harness_version: str) -> sqlite3.Connection:
 
 
 def check_schema(connection: sqlite3.Connection, path: Path, harness_version: str) -> None:
-    """Raises StoreError unless the open database is ours and of a schema that this version reads."""
+    """Raises StoreError unless it is a harness database with a supported schema."""
     if _read_pragma(connection, "application_id") != APPLICATION_ID:
         raise StoreError(
-            f"{path} is an SQLite file, but not one that harness wrote; "
+            f"{path} is an SQLite file, but not a harness database; "
             "move it away or choose another folder with --results-dir"
         )
     version = _read_pragma(connection, "user_version")
@@ -115,14 +111,15 @@ def check_schema(connection: sqlite3.Connection, path: Path, harness_version: st
 
 
 def _connect(address: str) -> sqlite3.Connection:
-    # Transactions are begun by hand (isolation_level=None): the module's implicit ones also begin deferred, and a
-    # deferred one that turns into a writer fails at once instead of waiting for its turn.
+    # Explicit transactions (isolation_level=None): the module's implicit ones are deferred, and a deferred one that
+    # becomes a writer fails at once instead of waiting for the lock.
     return sqlite3.connect(address, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
 
 
 def _reading_mode(path: Path) -> str:
-    """Read-only access needs the lock file beside a WAL database. Where it cannot be made (another user's folder, a
-    read-only disk) and no writer has left a log, the file cannot change either and is read as it lies."""
+    """Reading a WAL database needs its lock file. Where that cannot be created and no log exists, the file cannot
+    change and is opened as immutable.
+    """
     beside = [path.with_name(f"{path.name}-{part}") for part in ("wal", "shm")]
     fixed = not os.access(path.parent, os.W_OK) and not any(file.exists() for file in beside)
     return "mode=ro&immutable=1" if fixed else "mode=ro"
@@ -134,12 +131,10 @@ def _is_new(connection: sqlite3.Connection) -> bool:
 
 
 def locate_backup(path: Path, version: int) -> Path:
-    """Where the file is kept as it was in that older schema."""
     return path.with_name(f"{path.name}.schema-{version}")
 
 
 def _back_up_older(connection: sqlite3.Connection, path: Path) -> None:
-    """Copies a database of an older schema before it is upgraded; one that is there already is the older copy."""
     version = _read_pragma(connection, "user_version")
     backup = locate_backup(path, version)
     if _is_new(connection) or version == SCHEMA_VERSION or backup.exists():
@@ -156,8 +151,9 @@ def _back_up_older(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _enable_wal(connection: sqlite3.Connection) -> None:
-    """SQLite does not wait its busy timeout for this one statement, so two that create one file at once must retry.
-    Where WAL is not to be had (some network disks) SQLite keeps its rollback journal, which is as safe but slower."""
+    """Retries, since SQLite ignores its busy timeout here. Without WAL (some network disks) its rollback journal is as
+    safe but slower.
+    """
     deadline = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:
@@ -170,7 +166,6 @@ def _enable_wal(connection: sqlite3.Connection) -> None:
 
 
 def _prepare_tables(connection: sqlite3.Connection, harness_version: str) -> None:
-    """Creates the tables, or brings older ones up to date: in one transaction, unless another process was first."""
     with _transaction(connection):
         if _is_new(connection):
             _create_tables(connection, harness_version)
@@ -187,7 +182,7 @@ def _create_tables(connection: sqlite3.Connection, harness_version: str) -> None
 
 
 def _upgrade_tables(connection: sqlite3.Connection) -> None:
-    """From schema 1 to 2. Columns are only added: an older harness that has the file open goes on writing into it."""
+    """Schema 1 to 2 by added columns only: an older harness that has the file open can keep writing."""
     for name, kind, _ in _ADDED_IN_2:
         connection.execute(f"ALTER TABLE evaluations ADD COLUMN {name} {kind}")
     values = ", ".join(f"{name} = {_read_json(name, path)}" for name, _, path in _ADDED_IN_2)
@@ -196,16 +191,18 @@ def _upgrade_tables(connection: sqlite3.Connection) -> None:
 
 
 def _show_missing_columns(connection: sqlite3.Connection) -> None:
-    """Lays a view of this connection's own over the table of a schema 1 file, which it may not change. It stays right
-    when a writer adds the columns meanwhile: the table's come first."""
+    """A temporary view for a read-only schema 1 file; stays correct if a writer adds the columns, since the table's
+    come first.
+    """
     if _read_pragma(connection, "user_version") == 1:
         values = ", ".join(f"{_read_json(name, path)} AS {name}" for name, _, path in _ADDED_IN_2)
         connection.execute(f"CREATE TEMP VIEW evaluations AS SELECT e.*, {values} FROM main.evaluations e")
 
 
 def _read_json(column: str, path: str) -> str:
-    """SQL for the value of a column that a row of schema 1 lacks. JSON with an infinite error in it, which Python
-    writes and SQLite does not read, gives none: it belongs to a failed candidate, which was not timed."""
+    """SQL for a column that schema 1 lacks; NULL for JSON with infinities, which SQLite cannot parse (failed
+    candidates).
+    """
     value = f"(SELECT json_extract(d.evaluation, '{path}') FROM main.details d"
     value += " WHERE d.evaluation_id = e.id AND json_valid(d.evaluation))"
     return f"coalesce({value}, '')" if column == "certificate" else value
@@ -228,7 +225,6 @@ def _read_pragma(connection: sqlite3.Connection, name: str) -> int:
 
 
 def _read_writer(connection: sqlite3.Connection) -> str:
-    """The version that created the file; a later schema may have dropped the entry."""
     try:
         row = connection.execute("SELECT value FROM meta WHERE key = 'created_by'").fetchone()
     except sqlite3.OperationalError:

@@ -1,7 +1,7 @@
-"""Evaluations as the rows of `results/harness.db`, and back without loss.
+"""Evaluations to and from database rows, without loss.
 
-Does not touch a database. The JSON of a whole evaluation is what is read back; the columns beside it are copies made
-to be filtered and sorted. Blocks are written column by column, which is a third of the size of one object per block.
+The JSON is authoritative; columns are copies for filtering and sorting. Timing blocks are stored by column, in a third
+of the space.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from harness.domain import (
 
 _CONDITION_FIELDS = tuple(field.name for field in fields(Conditions))
 _BLOCK_FIELDS = tuple(field.name for field in fields(Block))
-_SLOT_FIELDS = tuple(field.name for field in fields(Subject) if field.name != "problem_digest")
+_IDENTITY_FIELDS = tuple(field.name for field in fields(Subject) if field.name != "problem_digest")
 
 
 def encode_evaluation(evaluation: Evaluation) -> str:
-    """The evaluation as JSON, without its environment and build log, which the store keeps apart."""
+    """JSON without environment and build log, which are stored separately."""
     record = asdict(evaluation)
     del record["environment"]
     if record["build"] is not None:
@@ -44,8 +44,7 @@ def encode_evaluation(evaluation: Evaluation) -> str:
 
 
 def decode_evaluation(text: str, *, environment: str, build_log: str) -> Evaluation:
-    """The inverse of `encode_evaluation` and `encode_environment`. Raises KeyError, TypeError or ValueError for a
-    text that is no evaluation."""
+    """Inverse of `encode_evaluation` and `encode_environment`. Raises KeyError, TypeError or ValueError."""
     record = json.loads(text)
     record["subject"] = Subject(**record["subject"])
     record["outcome"] = Outcome(record["outcome"])
@@ -61,8 +60,7 @@ def decode_evaluation(text: str, *, environment: str, build_log: str) -> Evaluat
 
 
 class EvidenceRow(NamedTuple):
-    """Parts of an evaluation that are no columns: the digest of its environment, the seconds that the harness spent in
-    each phase, and how near it came to the device's limits (None: not known)."""
+    """Parts of an evaluation that are not columns."""
 
     id: int
     problem_digest: str
@@ -72,8 +70,7 @@ class EvidenceRow(NamedTuple):
 
 
 def decode_evidence(evaluation_id: int, problem_digest: str, environment: str, text: str | None) -> EvidenceRow:
-    """From `[phases, plausibility]`, or from the JSON of a whole evaluation. A damaged one has none of both: what is
-    only summed up must not cost all others."""
+    """From `[phases, plausibility]` or a whole evaluation's JSON. Damaged records decode as empty."""
     try:
         record = json.loads(text or "{}")
         if isinstance(record, dict):
@@ -86,18 +83,18 @@ def decode_evidence(evaluation_id: int, problem_digest: str, environment: str, t
 
 
 def encode_environment(environment: tuple[tuple[str, str], ...]) -> tuple[str, str]:
-    """(digest, JSON) of the environment: thousands of evaluations share one."""
+    """(digest, JSON)."""
     text = json.dumps(environment)
     return sha256(text.encode()).hexdigest()[:16], text
 
 
 def encode_columns(evaluation: Evaluation) -> dict[str, str | int | float | None]:
-    """What is filtered, sorted and listed, by column name. Text is made storable: a lone surrogate becomes `?`."""
+    """Column values; lone surrogates become `?`."""
     subject, timing, work = evaluation.subject, evaluation.timing, evaluation.work
     environment = dict(evaluation.environment)
     columns: dict[str, str | int | float | None] = asdict(subject)
     columns |= {
-        "slot": slot_of(subject),
+        "slot": identity_of(subject),
         "candidate": columns.pop("candidate_digest"),
         "outcome": evaluation.outcome.value,
         "speedup": evaluation.speedup,
@@ -123,20 +120,20 @@ def encode_columns(evaluation: Evaluation) -> dict[str, str | int | float | None
     return {name: _storable(value) for name, value in columns.items()}
 
 
-def slot_of(subject: Subject) -> str:
-    """Names what a later evaluation of the same thing replaces in listings: the subject, whatever version its problem
-    had."""
-    text = json.dumps([getattr(subject, name) for name in _SLOT_FIELDS])
+def identity_of(subject: Subject) -> str:
+    """Hash of the subject without its problem digest: a later evaluation of the same identity replaces it in
+    listings."""
+    text = json.dumps([getattr(subject, name) for name in _IDENTITY_FIELDS])
     return sha256(text.encode()).hexdigest()[:16]
 
 
 def compress_text(text: str) -> bytes:
-    """Text as compressed bytes; lone surrogates survive."""
+    """Preserves lone surrogates."""
     return zlib.compress(text.encode("utf-8", "surrogatepass"))
 
 
 def decompress_text(data: bytes) -> str:
-    """The inverse of `compress_text`. Raises zlib.error or UnicodeDecodeError for damaged data."""
+    """Raises zlib.error or UnicodeDecodeError."""
     return zlib.decompress(data).decode("utf-8", "surrogatepass")
 
 
@@ -145,13 +142,12 @@ def _storable(value: str | int | float | None) -> str | int | float | None:
 
 
 def _encode_blocks(blocks: tuple[Block, ...]) -> dict[str, list[float | None]]:
-    """Column by column; one without any value is left out."""
     columns = {name: [getattr(block, name) for block in blocks] for name in _BLOCK_FIELDS}
     return {name: values for name, values in columns.items() if any(value is not None for value in values)}
 
 
 def _decode_blocks(columns: dict[str, list[Any]]) -> tuple[Block, ...]:
-    known = {name: values for name, values in columns.items() if name in _BLOCK_FIELDS}  # older versions noted more
+    known = {name: values for name, values in columns.items() if name in _BLOCK_FIELDS}  # older versions stored more
     rows = zip(*known.values(), strict=True)
     return tuple(Block(**dict(zip(known, row, strict=True))) for row in rows)
 
@@ -172,7 +168,7 @@ def _decode_timing(record: dict[str, Any] | None) -> Timing | None:
 def _decode_conditions(record: dict[str, Any] | None) -> Conditions | None:
     if not record:
         return None
-    known = {name: value for name, value in record.items() if name in _CONDITION_FIELDS}  # older versions noted more
+    known = {name: value for name, value in record.items() if name in _CONDITION_FIELDS}  # older versions stored more
     return Conditions(**known | {"throttle_reasons": tuple(record["throttle_reasons"])})
 
 

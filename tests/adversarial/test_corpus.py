@@ -85,7 +85,7 @@ def test_an_attack_is_caught_and_a_control_is_accepted(name, team, request, need
     if file.known_open:
         request.applymarker(pytest.mark.xfail(reason=file.known_open, strict=True))
     results = []
-    team.judge([file], results.append)
+    team.evaluate([file], results.append)
     (result,) = results
     message = result.evaluation.message if result.evaluation else ""
     assert result.as_expected, f"{result.result} by {result.by}, expected {file.expected}: {message}"
@@ -259,7 +259,7 @@ def judge_some(tmp_path, monkeypatch):
     def judge(*names):
         results = []
         with RedTeam(RedTeamSettings(local=LocalSettings(cache=tmp_path))) as team:
-            team.judge([read_file(CORPUS / f"{name}.py", CORPUS) for name in names], results.append)
+            team.evaluate([read_file(CORPUS / f"{name}.py", CORPUS) for name in names], results.append)
         return results
 
     return judge
@@ -339,4 +339,4 @@ def test_the_command_ends_with_1_and_names_what_was_accepted(call_harness, tmp_p
 def test_a_corpus_that_is_not_there_is_wrong_usage(call_harness, arguments):
     finished = call_harness(["doctor", "--red-team", *arguments])
     assert finished.returncode == 2
-    assert "attacks/" in finished.stderr or "no corpus" in finished.stderr
+    assert "attacks/" in finished.stderr or "not a corpus" in finished.stderr

@@ -103,7 +103,7 @@ def test_a_reference_is_right_by_its_own_measure(bench, tmp_path, name):
 
 
 UNFIT = {
-    "lazy weights": (write("return self.w(x)", init="self.w = nn.LazyLinear(16)"), "say the sizes in __init__"),
+    "lazy weights": (write("return self.w(x)", init="self.w = nn.LazyLinear(16)"), "set the sizes in __init__"),
     "weights made at the first call": (
         write("if self.w is None: self.w = nn.Linear(48, 16)\nreturn self.w(x)", init="self.w = None"),
         "the first call made the weights w.bias, w.weight; make them in __init__",

@@ -154,7 +154,7 @@ def test_no_process_of_a_candidate_is_left(zoo):
 def test_a_second_evaluate_judges_nothing_and_says_so(zoo):
     assert zoo["second"].returncode == 0
     assert len([json.loads(line) for line in zoo["second"].stdout.splitlines()]) == len(ZOO)
-    assert "judging" not in zoo["second"].stderr
+    assert "evaluating" not in zoo["second"].stderr
 
 
 def test_every_outcome_is_in_the_table_that_the_user_sees(zoo):

@@ -182,7 +182,7 @@ def test_an_edited_program_of_a_run_is_not_taken_for_the_models(command, tiny_su
     program.write_text(GOOD.replace("a + b", "b + a"))
     code, _, stderr = command("evaluate", "r", "--problems-dir", tiny_suite.parent, "--no-time")
     assert code == 2
-    assert "add/0/candidate.py was edited since it was extracted" in stderr
+    assert "add/0/candidate.py was edited after extraction" in stderr
     program.write_text(GOOD)
     assert command("evaluate", "r", "--problems-dir", tiny_suite.parent, "--no-time")[0] == 0
 

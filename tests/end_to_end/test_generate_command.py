@@ -318,8 +318,8 @@ def test_extract_says_which_of_several_programs_it_took_and_why_not_the_others(f
     done = _run(folder, "extract", "raw.md")
     assert (done.stdout, done.returncode) == (PROGRAM, 0)
     first, second = done.stderr.splitlines()
-    assert first.endswith("; taken of 2 programs in the answer: the text sets the others aside")
-    assert second.endswith(': the text sets it aside: "For comparison, the naive version:"')
+    assert first.endswith("; chosen from 2 programs in the answer: the text rejects the others")
+    assert second.endswith(': the text rejects it: "For comparison, the naive version:"')
     assert second.startswith("not taken: rule fence, lines ")
 
 

@@ -137,16 +137,16 @@ def test_it_is_asked_again_after(bad: Reply) -> None:
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ("an empty body", "the answer has an empty body"),
-        ("half a body", "the answer is not whole JSON"),
-        ("HTML", "the answer is HTML, not JSON: .*Login.*right --base-url"),
+        ("an empty body", "the response has an empty body"),
+        ("half a body", "the response is not complete JSON"),
+        ("HTML", "the response is HTML, not JSON: .*Login.*right --base-url"),
         ("a server error", "answered HTTP 500: 'oops'"),
         ("an error in an answer that says 200", "no message: overloaded"),
         ("a connection that breaks in the body", "cannot reach http://127"),
     ],
 )
 def test_what_never_improves_ends_with_what_came_back(bad: str, message: str) -> None:
-    with pytest.raises(ProviderError, match=rf"0.3 s of --max-wait: .*{message}.*Issue the same command again"):
+    with pytest.raises(ProviderError, match=rf"0.3 s of --max-wait: .*{message}.*Run the same command again"):
         _ask_server(serve(BAD[bad]), retries=SHORT)
 
 
@@ -164,7 +164,7 @@ def test_retry_after_is_waited_for() -> None:
 
 def test_a_retry_after_beyond_our_patience_ends_at_once() -> None:
     server = serve(Reply(status=429, headers={"Retry-After": "3600"}))
-    with pytest.raises(ProviderError, match="it asks to wait 3600 s"):
+    with pytest.raises(ProviderError, match="retry after 3600 s"):
         _ask_server(server)
     assert len(server.requests) == 1
 
@@ -216,7 +216,7 @@ def test_a_refusal_is_not_asked_again_and_says_what_to_do(status: int, message: 
 
 def test_a_bad_request_is_not_asked_again() -> None:
     server = serve(Reply(status=400, body=b'{"error": {"message": "too long"}}', headers=JSON))
-    with pytest.raises(ProviderError, match="HTTP 400: too long; the request itself is at fault"):
+    with pytest.raises(ProviderError, match="HTTP 400: too long; the request is invalid"):
         _ask_server(server)
     assert len(server.requests) == 1
 

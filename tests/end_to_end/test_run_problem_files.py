@@ -128,7 +128,7 @@ def test_two_problems_of_one_name_are_refused_with_both_paths(ask, reference, ti
         done = ask("generate", server, *arguments)
         assert server.requests == []
     assert done.returncode == 2
-    assert f"two problems are called 'add': {tiny_suite / 'add.py'} and {other}" in done.stderr
+    assert f"two problems are named 'add': {tiny_suite / 'add.py'} and {other}" in done.stderr
 
 
 def test_problems_of_two_suites_are_refused(ask, reference, tiny_suite):

@@ -1,8 +1,10 @@
-"""Builders that the tests of several rooms share."""
+"""Builders that the tests of several packages share."""
 
 import pytest
 
+from harness.analysis.leaderboard import RankedSample, rank_samples
 from harness.domain import Correctness, Evaluation, Outcome, Subject, Timing, Trial
+from harness.store.serialization import encode_columns
 
 ENVIRONMENT = (("harness", "0.1.0"), ("torch", "2.9.0"), ("cpu", "Example CPU 9000"), ("gpu", "NVIDIA H200"))
 
@@ -56,3 +58,15 @@ def evaluation_of():
 @pytest.fixture(scope="session")
 def subject_of():
     return build_subject
+
+
+@pytest.fixture(scope="session")
+def rank_evaluations():
+    """Ranks evaluations as they would be ranked from their flat rows."""
+
+    def rank(evaluations, **options):
+        rows = map(encode_columns, evaluations)
+        samples = (RankedSample(**{name: row[name] for name in RankedSample._fields if name in row}) for row in rows)
+        return rank_samples(samples, **options)
+
+    return rank

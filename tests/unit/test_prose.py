@@ -1,6 +1,11 @@
-"""Prose uses the field's terms. Extend HOUSE_WORDS by a pattern with its better word, and PROSE by a set of files."""
+"""Prose uses the field's terms. Extend HOUSE_WORDS by a pattern with its better word, PROSE by a set of files, and
+PACKAGES by a package whose docstrings and comments are checked.
+"""
 
+import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +13,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PROSE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "recordings/README.md")
+PACKAGES = (
+    "analysis",
+    "generate",
+    "kernelbench",
+    "problems",
+    "redteam",
+    "report",
+    "store",
+)
 # Patterns are matched without regard to case, and across line breaks: a space stands for any white space.
 HOUSE_WORDS = {
     r"\bwalls?\b": "sandbox, isolation layers",
@@ -53,8 +67,37 @@ def test_prose_uses_the_terms_of_the_field(path):
     assert list(find_house_words(path.read_text(encoding="utf-8"))) == []
 
 
+def list_prose(source: str) -> Iterator[tuple[int, str]]:
+    """(first line, text) of each docstring and comment of a module."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            docstring = ast.get_docstring(node)
+            if docstring is not None:
+                yield node.body[0].lineno, docstring
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_docstrings_and_comments_use_the_terms_of_the_field(package):
+    found = [
+        f"{path.relative_to(ROOT)}, docstring or comment at line {line}: {word}"
+        for path in sorted((ROOT / "harness" / package).rglob("*.py"))
+        for line, prose in list_prose(path.read_text(encoding="utf-8"))
+        for word in find_house_words(prose)
+    ]
+    assert found == []
+
+
 def test_every_set_of_files_exists():
     assert [glob for glob in PROSE if not any(ROOT.glob(glob))] == []
+    assert [package for package in PACKAGES if not (ROOT / "harness" / package).is_dir()] == []
+
+
+def test_docstrings_and_comments_are_prose():
+    source = '"""One."""\nclass A:\n    """Two."""\n\n    x = "no"  # three\n'
+    assert list(list_prose(source)) == [(1, "One."), (3, "Two."), (5, "# three")]
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,15 @@
-"""The blocks of a raw answer that may hold a program, each with its lines and the rule that reads it.
+"""The blocks of a raw answer that may hold a program, with their lines and the rule that found them.
 
-- `fence`: a closed code block as CommonMark sees it (any tag, backticks or tildes, inside lists and quotes).
-- `loose_fence`: lines between two fence lines that CommonMark pairs otherwise (a stray fence before the program, a
-  draft that was never closed, a fence indented too far).
-- `unclosed_fence`: the text after the last fence line, when the answer ends without closing it.
-- `html`: the text of a `<pre>` element. `json`: a string in an answer, or in a fence, that is JSON.
-- `tool_call`: an argument of a tool call, as JSON (`tool_calls`, `<tool_call>`) or as a `<parameter>` element.
-- `diff`: a patch that holds every line of a file. A patch of an earlier block is not applied.
-- `bare_file`: the whole answer, without any fence around it; `bare_part`: the lines of it that are a program.
+- `fence`: a closed CommonMark code block.
+- `loose_fence`: between two fence lines that CommonMark pairs otherwise (an extra, unclosed or over-indented fence).
+- `unclosed_fence`: from the last fence line to the end of the answer.
+- `html`: a `<pre>` element. `json`: a string in an answer or fence that is JSON.
+- `tool_call`: an argument of a tool call, as JSON or as a `<parameter>` element.
+- `diff`: a patch that creates a whole file; other patches are not applied.
+- `bare_file`: the whole answer without fences; `bare_part`: those of its lines that are a program.
 
-Reasoning holds no blocks: what stands between `<think>` and `</think>`, before a first `</think>`, after a `<think>`
-that nothing closes, or before the `final` channel of a model that answers in channels. Text without any such tag is all
-answer.
+Reasoning is excluded: between `<think>` and `</think>`, before a first `</think>`, after an unclosed `<think>`, or
+before the `final` channel.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ Rule = Literal[
     "unparsable_fence", "joined",
 ]  # fmt: skip
 
-# A quoted tag is talk about tags. Three backticks before a tag are a fence that ends there, not a quotation.
+# Quoted tags do not count. Three backticks before a tag are a closing fence, not a quotation.
 _NOT_QUOTED = r"(?<![\"'])(?<!(?<!``)`)"
 _TAG = re.compile(
     rf"^[ \t]*<(?P<open>think(?:ing)?)>|{_NOT_QUOTED}</think(?:ing)?>"
@@ -43,7 +41,7 @@ _FENCE_LINE = re.compile(r"^[ \t>]*(?:`{3,}[^`]*|~{3,}.*)$")
 _ELEMENT = re.compile(r"<(?P<end>/?)(?P<name>pre|tool_call|parameter)\b(?P<rest>[^<>\n]{0,200})>", re.IGNORECASE)
 _MARKUP = re.compile(r"</?(?:code|span)\b[^<>\n]{0,200}>", re.IGNORECASE)
 _HUNK = re.compile(r"@@ -[01](?:,\d+)? \+1(?:,\d+)? @@")
-# Tags and end-of-text tokens that stand on the line of a closing fence, and invisible characters of a web page.
+# Tags and end-of-text tokens on the line of a closing fence, and zero-width characters.
 _AFTER_FENCE = re.compile(
     r"^([ \t>]*(?:`{3,}|~{3,}))(?:</(?!think)\w{1,40}>|<[|\uff5c][^<>\n]{1,40}[|\uff5c]>)+[ \t]*$", re.M
 )
@@ -54,8 +52,9 @@ _SEEN_LINES, _SEEN_COLUMNS = 30, 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A possible program and its lines in the whole text: `start` to `end` (excluded, from 0) without its fences,
-    `outer_start` to `outer_end` with them. `info`: its info string, or the key of a JSON string."""
+    """A possible program. `start` to `end` are its lines in the whole text (0-based, end excluded), `outer_*` include
+    the fences. `info`: the info string or JSON key.
+    """
 
     source: str
     rule: Rule
@@ -69,7 +68,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One stretch of answer: its lines, the number of lines before it, its blocks, the lines that look like fences."""
+    """One part of the text outside of reasoning; `first_line` counts the lines before it."""
 
     text: str
     first_line: int
@@ -91,21 +90,18 @@ class Answer:
         return tuple(block for block in self.fenced if block.closed)
 
     def before(self, block: Block) -> str:
-        """The text right before a block, back to the fence line before it."""
         start = max(block.outer_start - self.first_line, 0)
-        place = bisect_left(self.fences, start)
-        previous = self.fences[place - 1] + 1 if place else 0
+        index = bisect_left(self.fences, start)
+        previous = self.fences[index - 1] + 1 if index else 0
         return self._join(max(previous, start - _SEEN_LINES), start)
 
     def after(self, block: Block) -> str:
-        """The text right after a block, up to the next fence line."""
         end = block.outer_end - self.first_line
-        place = bisect_left(self.fences, end)
-        following = self.fences[place] if place < len(self.fences) else len(self.lines)
+        index = bisect_left(self.fences, end)
+        following = self.fences[index] if index < len(self.fences) else len(self.lines)
         return self._join(end, min(following, end + _SEEN_LINES))
 
-    def proses(self) -> Iterator[str]:
-        """The text outside of closed fences."""
+    def list_prose(self) -> Iterator[str]:
         start = 0
         for block in self.closed:
             yield "\n".join(self.lines[start : block.outer_start - self.first_line])
@@ -116,15 +112,14 @@ class Answer:
         return "\n".join(line[:_SEEN_COLUMNS].lstrip("> \t") for line in self.lines[start:end])
 
     def cut(self, start: int, end: int, rule: Rule) -> Block:
-        """Lines of this answer, counted from its own first one, as a block."""
+        """A block of these lines, counted from the start of this answer."""
         source = "".join(f"{line}\n" for line in _dedent(self.lines[start:end]))
         first, last = self.first_line + start, self.first_line + end
         return Block(source=source, rule=rule, start=first, end=last, outer_start=first - 1, outer_end=last + 1)
 
 
 def normalise(text: str) -> str:
-    """Line ends become `\\n` (a carriage return inside a C++ string would not survive the compiler anyway), characters
-    that cannot be encoded are replaced, invisible ones of no width dropped."""
+    """Unifies line ends, replaces characters that cannot be encoded, removes zero-width ones."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     for character in _INVISIBLE:
         text = text.replace(character, "")
@@ -132,10 +127,7 @@ def normalise(text: str) -> str:
 
 
 def split_answers(text: str) -> Iterator[tuple[str, int]]:
-    """The stretches of `text` outside of any reasoning, each with the number of lines before it.
-
-    A stretch is an answer when it begins at the start or after a closing tag, and ends at an opening tag or the end.
-    """
+    """The parts of `text` outside of reasoning, with the number of lines before each."""
     begin, line, after_reasoning = 0, 0, True
     for tag in _TAG.finditer(text):
         opens = tag["open"] is not None or tag["channel"] is not None
@@ -148,7 +140,7 @@ def split_answers(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _dedent(lines: tuple[str, ...]) -> tuple[str, ...]:
-    """Unlike `textwrap.dedent` it leaves blank lines as they are: they may stand in a string of the program."""
+    """Unlike `textwrap.dedent` it keeps blank lines unchanged: they may be inside a string literal."""
     indents = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line.strip()]
     shared = min(indents, key=len, default="")
     return tuple(line.removeprefix(shared) for line in lines)
@@ -156,7 +148,7 @@ def _dedent(lines: tuple[str, ...]) -> tuple[str, ...]:
 
 @cache
 def _make_parser() -> MarkdownIt:
-    """Only the rules that decide where a fence stands: a tag such as <vector> must not open an HTML block."""
+    """Only the rules that decide where fences are: a tag such as <vector> must not open an HTML block."""
     parser = MarkdownIt("zero").enable(["fence", "code", "blockquote", "list"])
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser
@@ -186,14 +178,14 @@ def _closes(line: str, markup: str) -> bool:
 
 
 def _read_elements(text: str, first_line: int, fenced: tuple[Block, ...]) -> Iterator[Block]:
-    """The contents of `<pre>`, `<tool_call>` and `<parameter>` elements outside of fences. They are not nested."""
+    """`<pre>`, `<tool_call>` and `<parameter>` elements outside of fences; nesting is not supported."""
     starts = [block.outer_start for block in fenced]
     opened: re.Match[str] | None = None
     line, counted, opened_line = first_line, 0, 0
     for tag in _ELEMENT.finditer(text):
         line, counted = line + text.count("\n", counted, tag.start()), tag.start()
-        place = bisect_right(starts, line)
-        if place and line < fenced[place - 1].outer_end:
+        index = bisect_right(starts, line)
+        if index and line < fenced[index - 1].outer_end:
             continue
         if not tag["end"]:
             opened, opened_line = tag, line
@@ -216,7 +208,6 @@ def _read_element(tag: re.Match[str], content: str, first: int, last: int) -> It
 
 
 def _read_data(text: str, lines: tuple[str, ...], first_line: int, fenced: tuple[Block, ...]) -> Iterator[Block]:
-    """The strings of JSON, and whole files in patches: in fences, or the whole answer."""
     if text.strip()[:1] in ("{", "["):
         rule: Rule = "tool_call" if '"arguments"' in text else "json"
         yield from _read_json(text, rule, first_line, first_line + len(lines))
@@ -240,7 +231,7 @@ def _read_json(text: str, rule: Rule, first: int, last: int) -> Iterator[Block]:
 
 
 def _list_strings(value: object, key: str, depth: int) -> Iterator[tuple[str, str]]:
-    """The strings in a JSON value with their keys; JSON in a string is looked into, as arguments of a call are."""
+    """(key, string) of all strings in a JSON value, including JSON inside a string."""
     if depth > _DEEPEST_JSON:
         return
     if isinstance(value, dict):
@@ -261,7 +252,6 @@ def _list_strings(value: object, key: str, depth: int) -> Iterator[tuple[str, st
 
 
 def _list_sources(string: str) -> Iterator[str]:
-    """A string, or the fences in it."""
     string = normalise(string)
     fenced = [block.source for block in _read_fenced(string, tuple(string.split("\n")), 0)] if "```" in string else []
     yield from fenced or [string if string.endswith("\n") else f"{string}\n"]
@@ -273,7 +263,6 @@ def _is_whole_file(patch: str) -> bool:
 
 
 def _read_new_side(patch: str) -> str:
-    """The file that a patch of a whole file gives."""
     header = ("---", "+++", "@@", "diff ", "index ", "\\")
     lines = [line for line in patch.split("\n")[:-1] if not line.startswith(("-", *header))]
     return "".join(f"{line[1:]}\n" for line in lines)

@@ -1,9 +1,8 @@
-"""Joins a block with the blocks that it needs: those that bind names which it reads and never binds, such as imports, a
-Triton kernel or a wrapper, and C++ or CUDA blocks, which become the strings that it reads.
+"""Joins a block with the blocks that define its unbound names: imports, Triton kernels, wrappers, and C++ or CUDA
+blocks, which become string literals.
 
-A block that submits nothing else supplies names; one that defines the entry point too (an earlier version) does so only
-for a block without imports of its own, which cannot have been meant as a whole program. What the text rejects, and what
-uses the entry point (a test), supplies nothing. Nothing is run: the joined text must compile.
+A block with an entry point (an earlier version) supplies names only to a block without imports; rejected blocks and
+tests supply nothing.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from harness.generate.extraction.programs import ENTRY_POINT, is_program, parse,
 _KERNEL_CODE = re.compile(r"#include|__global__|\b(?:torch|at)::Tensor\b|PYBIND11_MODULE")
 _NAMES_SOURCE = re.compile(r"source|src|code|cuda|cpp|kernel|header|decl", re.IGNORECASE)
 _NAMES_DECLARATION = re.compile(r"cpp|decl|header|binding", re.IGNORECASE)
-_MOST_LOOKED_AT = 200  # the blocks nearest to the one that needs them
+_MOST_SEARCHED = 200  # the nearest blocks
 _MOST_KERNELS = 20
-_ALWAYS_THERE = {*dir(builtins), "__file__", "__name__", "__doc__", "__spec__"}
+_BUILTIN_NAMES = {*dir(builtins), "__file__", "__name__", "__doc__", "__spec__"}
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names that a program binds anywhere, those it binds on import, and those it reads and never binds."""
+    """Names that a program binds anywhere, binds on import, and reads without binding."""
 
     bound: frozenset[str]
     exported: frozenset[str]
@@ -45,7 +44,7 @@ class Names:
         return cls(
             bound=frozenset(bound),
             exported=frozenset(name for node in statements for name in _list_exported(node)),
-            missing=frozenset(loaded - bound - _ALWAYS_THERE),
+            missing=frozenset(loaded - bound - _BUILTIN_NAMES),
             imports=any(isinstance(node, ast.Import | ast.ImportFrom) for node in statements),
         )
 
@@ -57,10 +56,9 @@ class _Part:
 
 
 def join_blocks(block: Block, answer: Answer, is_rejected: Callable[[Block], bool]) -> tuple[Block, tuple[Block, ...]]:
-    """The block joined with those of the same answer that it needs, and which these are; the block itself and none
-    where it needs none, or where the result would not compile."""
+    """(Joined block, added blocks); (`block`, ()) if nothing is missing or the result does not compile."""
     others = [one for one in (*answer.closed, *answer.others) if one.end <= block.start or one.start >= block.end]
-    others = sorted(others, key=lambda one: abs(one.start - block.start))[:_MOST_LOOKED_AT]
+    others = sorted(others, key=lambda one: abs(one.start - block.start))[:_MOST_SEARCHED]
     others.sort(key=lambda one: one.start)
     tree = parse(block.source) if others else None
     main = None if tree is None else _Part(block, Names.read(tree))
@@ -68,18 +66,18 @@ def join_blocks(block: Block, answer: Answer, is_rejected: Callable[[Block], boo
         return block, ()
     helpers, missing = _find_suppliers(main, [one for one in others if not is_rejected(one)])
     kernels = [one for one in others if looks_like_kernel(one.source) and not is_rejected(one)]
-    texts = _assign_kernels(missing, answer, [one for one in kernels if one.start < block.start] or kernels)
+    sources = _assign_kernels(missing, answer, [one for one in kernels if one.start < block.start] or kernels)
     source = "\n\n".join(
-        [*(_quote_kernel(name, one.source) for name, one in texts.items()), *_order_sources(main, helpers)]
+        [*(_quote_kernel(name, one.source) for name, one in sources.items()), *_order_sources(main, helpers)]
     )
-    used = tuple(sorted([*texts.values(), *(helper.block for helper in helpers)], key=lambda one: one.start))
+    used = tuple(sorted([*sources.values(), *(helper.block for helper in helpers)], key=lambda one: one.start))
     if not used or not is_program(source) or not _compiles(source):
         return block, ()
     return replace(block, source=source, rule="joined"), used
 
 
 def _find_suppliers(main: _Part, others: Sequence[Block]) -> tuple[list[_Part], frozenset[str]]:
-    """The blocks that bind what `main` misses, and what they miss in turn; with the names that none binds."""
+    """The blocks that transitively bind the names missing in `main`, and the names that remain unbound."""
     parts = sorted(_read_suppliers(main, others), key=lambda part: _distance(part, main), reverse=True)
     suppliers = {name: part for part in parts for name in part.names.exported}  # the nearest comes last
     chosen: list[_Part] = []
@@ -109,13 +107,13 @@ def _read_suppliers(main: _Part, others: Sequence[Block]) -> Iterator[_Part]:
 
 
 def _distance(part: _Part, main: _Part) -> tuple[bool, bool, int]:
-    """Blocks before the main one are nearer than those after it; an earlier version is the farthest."""
+    """Blocks before `main` are nearer than those after it; earlier versions are farthest."""
     is_after = part.block.start > main.block.start
     return ENTRY_POINT in part.names.exported, is_after, abs(part.block.start - main.block.start)
 
 
 def _order_sources(main: _Part, helpers: Sequence[_Part]) -> Iterator[str]:
-    """In the order of the text; a block after the main one stands before it unless it needs names of the main one."""
+    """Blocks after the main one move before it unless they need its names."""
     placed = sorted(helpers, key=lambda part: part.block.start)
     later = [part for part in placed if part.names.missing & main.names.bound]
     yield from (part.block.source for part in placed if part not in later or part.block.start < main.block.start)
@@ -124,13 +122,13 @@ def _order_sources(main: _Part, helpers: Sequence[_Part]) -> Iterator[str]:
 
 
 def looks_like_kernel(source: str) -> bool:
-    """C++ or CUDA rather than Python."""
     return _KERNEL_CODE.search(source) is not None and parse(source) is None
 
 
 def _assign_kernels(missing: frozenset[str], answer: Answer, kernels: Sequence[Block]) -> dict[str, Block]:
-    """The names that stand for the text of a kernel, each with its block: a name that the answer says right before
-    the block, then by whether the kernel is defined or only declared, then where one of each is left."""
+    """Maps names to kernel blocks: by a name in the prose before the block, by definition or declaration, or if one of
+    each is left.
+    """
     wanted = sorted(name for name in missing if _NAMES_SOURCE.search(name))[:_MOST_KERNELS]
     chosen: dict[str, Block] = {}
     for block in kernels:
@@ -146,13 +144,12 @@ def _assign_kernels(missing: frozenset[str], answer: Answer, kernels: Sequence[B
 
 
 def _quote_kernel(name: str, source: str) -> str:
-    """An assignment of a kernel's text to a name."""
     marks = next((marks for marks in ('"""', "'''") if marks not in source), None)
     return f"{name} = r{marks}\n{source}{marks}\n" if marks else f"{name} = {source!r}\n"
 
 
 def _compiles(source: str) -> bool:
-    """Unlike `parse` it refuses what stands in the wrong place, such as a second `from __future__`."""
+    """Unlike `parse` it rejects misplaced statements, such as a second `from __future__`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

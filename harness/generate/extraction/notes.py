@@ -1,5 +1,4 @@
-"""What an evaluation notes of the answer that its candidate came from: that the answer held several programs, and that
-the token limit cut it off before it held a whole one."""
+"""Findings about an answer: alternative programs, truncation by the token limit."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ _CUT_OFF = ("length", "max_tokens")
 
 
 def note_sample(sample: Sample) -> tuple[Finding, ...]:
-    """The notes on a sample's answer; none for a candidate that came out of none."""
+    """Empty for candidates that were not extracted from an answer."""
     notes = []
     candidate, completion = sample.candidate, sample.completion
     if candidate is not None and candidate.extraction is not None and candidate.extraction.alternatives:
@@ -23,21 +22,19 @@ def note_sample(sample: Sample) -> tuple[Finding, ...]:
 
 
 def is_truncated(completion: Completion, candidate: Candidate | None) -> bool:
-    """Whether the token limit cut the answer off before it held a program that parses."""
+    """Whether the token limit cut the answer off before a program that parses."""
     cut_off = (completion.finish_reason or "").lower() in _CUT_OFF
     return cut_off and (candidate is None or candidate.rule == "unparsable_fence")
 
 
 def summarise_choice(extraction: Extraction) -> str:
-    """The rule and the lines of the program that was taken; where there were several, of how many and why."""
     count = 1 + len(extraction.alternatives) + extraction.more_alternatives
     joined = "".join(f", joined with {_name_lines(*lines)}" for lines in extraction.joined)
-    place = f"rule {extraction.rule}, {_name_lines(extraction.first_line, extraction.last_line)}{joined}"
-    return f"{place}; taken of {count} programs in the answer: {extraction.reason}" if count > 1 else place
+    summary = f"rule {extraction.rule}, {_name_lines(extraction.first_line, extraction.last_line)}{joined}"
+    return f"{summary}; chosen from {count} programs in the answer: {extraction.reason}" if count > 1 else summary
 
 
 def list_alternatives(extraction: Extraction) -> list[str]:
-    """One line per program that was not taken."""
     lines = [
         f"not taken: rule {one.rule}, {_name_lines(one.first_line, one.last_line)}: {one.reason}"
         for one in extraction.alternatives
@@ -60,7 +57,7 @@ def _explain_truncation(completion: Completion, max_tokens: int | None) -> str:
     if max_tokens is not None:
         limit, remedy = f"the limit of {max_tokens} tokens", "raise --max-tokens"
     elif written is not None:
-        limit, remedy = f"the endpoint's own limit, after {written} tokens", "set --max-tokens"
+        limit, remedy = f"the endpoint's limit, after {written} tokens", "set --max-tokens"
     else:
-        limit, remedy = "the endpoint's own token limit", "set --max-tokens"
+        limit, remedy = "the endpoint's token limit", "set --max-tokens"
     return f"the answer was cut off at {limit}, before it held a whole program that defines ModelNew: {remedy}"

@@ -1,7 +1,5 @@
-"""Whether a text is a program that defines `ModelNew`. Parses only: nothing is run or imported.
-
-A program counts when it parses and defines `ModelNew` at its top level: as a class, or as another name of a class
-that the same program defines. A class of nothing but `...` is an ellipsis in prose, not a program.
+"""Recognises programs that define `ModelNew` at top level, as a class or alias. A class body of only `...` is an
+elision.
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ _PROMPT = re.compile(r"^[ \t]*(?:>>>|\.\.\.)(?: |$)")
 
 
 def may_define_entry_point(source: str) -> bool:
-    """A look at the text that spares a parse."""
     return _MAY_DEFINE.search(source) is not None
 
 
@@ -33,7 +30,7 @@ def is_broken_program(source: str) -> bool:
 
 def parse(source: str) -> ast.Module | None:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a "\d" in a string of the candidate is not our affair
+        warnings.simplefilter("ignore")  # such as invalid escapes in the candidate's strings
         try:
             return ast.parse(source)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -41,7 +38,7 @@ def parse(source: str) -> ast.Module | None:
 
 
 def repair(source: str) -> str:
-    """The text without interpreter prompts (and what was printed between them) and non-breaking spaces."""
+    """Removes interpreter prompts (with their output) and non-breaking spaces."""
     source = source.replace("\xa0", " ")
     lines = source.splitlines(keepends=True)
     if not any(line.lstrip().startswith(">>>") for line in lines[:1]):
@@ -58,7 +55,7 @@ def _defines_entry_point(tree: ast.Module) -> bool:
 
 
 def walk_top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements that run on import: those in `if`, `try` and `with` too, those in functions not."""
+    """The statements that run on import: including those in `if`, `try` and `with`, not those in functions."""
     for node in body:
         yield node
         if isinstance(node, ast.If | ast.Try | ast.With):
@@ -70,7 +67,7 @@ def walk_top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _is_ellipsis(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> bool:
-    """`class ModelNew(nn.Module): ...` repeats a name in prose; an empty class on one of the program's own does not."""
+    """`class ModelNew(nn.Module): ...`; an empty subclass of a class in the same program is not one."""
     inherits = any(isinstance(base, ast.Name) and base.id in classes for base in node.bases)
     return not inherits and all(_does_nothing(statement) for statement in node.body)
 

@@ -1,11 +1,8 @@
-"""What an answer says about its blocks: right before one, right after it, in its file name, or by a label elsewhere.
+"""Remarks about a block in the prose: before it, after it, in its file name, or by a label elsewhere.
 
-A remark has a weight: SUBMITTED where the text submits or recommends the block, EARLIER where it calls it an
-alternative or an earlier version, REJECTED where it rejects it (wrong, a sketch, for comparison, a test). A word counts
-only where it speaks of a program ("the naive version", "Naive:"), not where it says what the block is compared with
-("unlike the naive one"), and not under a negation ("this is not the reference"). A negated positive ("not my
-submission") is a rejection. Of several clauses the one nearest to the block decides. Only a few hundred characters
-around a block are looked at.
+Weights: SUBMITTED, EARLIER (alternative or earlier version), REJECTED (wrong, sketch, comparison, test). A keyword
+counts only if it describes a program ("the naive version"), not in a comparison ("unlike the naive one") or negation; a
+negated positive ("not my submission") is a rejection. The nearest clause decides.
 """
 
 from __future__ import annotations
@@ -47,7 +44,7 @@ _REJECTS = re.compile(
     """.replace("PROGRAM", _PROGRAM_WORD),
     re.IGNORECASE | re.VERBOSE,
 )
-# These say something about a program only next to a word for one, or where a clause ends.
+# These count only next to a word for a program, or at the end of a clause.
 _LABELS_EARLIER = re.compile(
     rf"""\b(?P<strong>naive|draft|reference|baseline|unoptimi[sz]ed|straight-?forward)\b
         (?=(?:[\s,-]+[\w`-]+){{0,2}}?[\s-]+{_PROGRAM_WORD}\b | (?:\s+one)?\W*$ | \s*[:,(])
@@ -59,7 +56,7 @@ _LABELS_EARLIER = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-# "rewritten", "replaces", "of the": the word names the source of this block, not the block.
+# "rewritten", "replaces", "of the": the keyword names the origin of this block, not the block.
 _DERIVES = re.compile(
     r"(?<!not )\b(?:re-?written|optimi[sz](?:ed|es|ing)|re-?implement\w*|accelerat\w+|convert\w+|replac\w+|improv\w+|"
     r"fus(?:es|ed)|faster|speedup|port(?:ed)?)\b",
@@ -76,7 +73,7 @@ _CLAUSE_END = re.compile(r"(?<=[.;:!?])[\s*_`]+|\n|\s+[-\u2013\u2014]+\s+|,?\s+\
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\s*_]+|\n")
 _PRESENTS = re.compile(r"\b(?:here|below|following|next|now)\b", re.IGNORECASE)
 _HEADING = re.compile(r"^\s*(?:#{1,6}\s+\S.*|\*\*[^*]+\*\*:?|__[^_]+__:?)\s*$")
-_SAYS_WRONG_AFTERWARDS = re.compile(
+_REJECTS_AFTERWARDS = re.compile(
     r"""\babove\b[^.]*?\b(?:is|was|has|does|fails|breaks|reads)\b[^.]*?
         \b(?:wrong|incorrect|broken|bugs?|buggy|errors?|mistakes?|not\ (?:work|compile)|out\ of\ bounds)\b
     | ^\W*(?:wait|hmm+|oops|hold\ on)\b[^.]*?
@@ -123,33 +120,31 @@ _SUBMITTED_STEMS = {"new", "solution", "submission", "final", "candidate", "answ
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """How the text speaks of a block, and the words that say so."""
-
     weight: int = 0
     words: str = ""
 
 
 def read_lead(before: str) -> Remark:
-    """What the text before a block says: its last sentence, or one that presents the block, or else its heading."""
+    """The last sentence before a block, one that presents it, or its heading."""
     paragraphs = [part for part in re.split(r"\n\s*\n", before[-SEEN_CHARACTERS:].rstrip()) if part.strip()]
     if not paragraphs:
         return Remark()
     last = paragraphs[-1].strip()
-    for place, sentence in enumerate(reversed(_split(_SENTENCE_END, last))):
-        if place == 0 or _PRESENTS.search(sentence):
-            remark = _judge_sentence(sentence)
+    for index, sentence in enumerate(reversed(_split(_SENTENCE_END, last))):
+        if index == 0 or _PRESENTS.search(sentence):
+            remark = _classify_sentence(sentence)
             if remark.weight:
                 return remark
     heading = next((part for part in reversed(before[-SEEN_CHARACTERS:].split("\n")) if _HEADING.match(part)), "")
-    return _judge_sentence(heading)
+    return _classify_sentence(heading)
 
 
 def read_echo(after: str) -> Remark:
-    """What the first paragraph after a block says of it; a last clause that ends with a colon leads to what follows."""
+    """The first paragraph after a block, without a last clause that ends with a colon."""
     paragraph = re.split(r"\n\s*\n", after[:SEEN_CHARACTERS].lstrip("\n"), maxsplit=1)[0].strip()
     clauses = _split(re.compile(r"(?<=[.;!?])\s+"), paragraph)
     for clause in clauses[:-1] if paragraph.endswith(":") else clauses:
-        if match := _SAYS_WRONG_AFTERWARDS.search(clause):
+        if match := _REJECTS_AFTERWARDS.search(clause):
             return Remark() if _is_negated(clause, match) else Remark(REJECTED, clause)
         if match := _SUBMITS_AFTERWARDS.search(clause):
             return Remark(REJECTED if _is_negated(clause, match) else SUBMITTED, clause)
@@ -157,7 +152,7 @@ def read_echo(after: str) -> Remark:
 
 
 def read_file_name(before: str, info: str, source: str) -> Remark:
-    """What the name of a block's file says: in its info string, on the line before it, or in its first line."""
+    """A file name in the info string, on the line before the block, or in its first line."""
     name = _find_file_name(before[-SEEN_CHARACTERS:], info[:SEEN_CHARACTERS], source[:SEEN_CHARACTERS])
     stems = set(re.split(r"[\W_]+", name.rsplit("/", 1)[-1].rsplit(".", 1)[0].lower()))
     weight = REJECTED if stems & _REJECTED_STEMS else SUBMITTED if stems & _SUBMITTED_STEMS else 0
@@ -178,30 +173,29 @@ def _find_file_name(before: str, info: str, source: str) -> str:
 
 
 def read_gaps(source: str) -> Remark:
-    """Whether a program leaves out code that stands elsewhere."""
+    """Rejects a program that omits code ("rest unchanged")."""
     if match := _LEAVES_OUT.search(source):
         return Remark(REJECTED, match[0].strip())
     return Remark()
 
 
 def read_labels(proses: Iterable[str]) -> dict[str, Remark]:
-    """What sentences say of a labelled block ("I submit option A"), by label in lower case."""
+    """Remarks on labelled blocks ("I submit option A"), by lower-case label."""
     remarks: dict[str, Remark] = {}
     for prose in proses:
         for sentence in islice(_list_labelled(prose), _MOST_LABELLED):
             for clause in _split(_CLAUSE_END, sentence):
                 labels = {_normalise(label) for label in _LABEL.findall(clause)}
-                remark = _judge_sentence(clause)
+                remark = _classify_sentence(clause)
                 if len(labels) == 1 and remark.weight:
                     remarks[labels.pop()] = remark
     return remarks
 
 
 def find_label(before: str) -> str | None:
-    """The label of the block that this text leads to."""
     lines = [line for line in before[-SEEN_CHARACTERS:].split("\n") if line.strip()]
-    place = next((line for line in reversed(lines) if _HEADING.match(line)), lines[-1] if lines else "")
-    labels = _LABEL.findall(place)
+    line = next((line for line in reversed(lines) if _HEADING.match(line)), lines[-1] if lines else "")
+    labels = _LABEL.findall(line)
     return _normalise(labels[0]) if labels else None
 
 
@@ -219,8 +213,7 @@ def _split(at: re.Pattern[str], text: str) -> list[str]:
     return [part for part in at.split(text) if part and part.strip(" \t\n#*_>-")]
 
 
-def _judge_sentence(sentence: str) -> Remark:
-    """The verdict of the clause nearest to the block."""
+def _classify_sentence(sentence: str) -> Remark:
     for clause in reversed(_split(_CLAUSE_END, sentence)):
         weight = _weigh(_COMPARES.sub("", clause.replace("*", "").replace("_", " ")).strip())
         if weight:

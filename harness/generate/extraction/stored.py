@@ -1,7 +1,4 @@
-"""What today's extractor makes of stored completions, and where that differs from the candidate stored beside them.
-
-Asks no model and writes nothing; `harness extract --stored --write` stores what is found here.
-"""
+"""Compares the current extractor's results with stored candidates."""
 
 from __future__ import annotations
 
@@ -14,13 +11,14 @@ from harness.domain import Candidate, Sample
 from harness.generate.extraction.extractor import extract_candidate
 
 ExtractionKind = Literal["found", "lost", "other", "rule"]
-NOT_EXTRACTED = ("file", "imported")  # rules of candidates that did not come out of a completion
+NOT_EXTRACTED = ("file", "imported")  # rules of candidates without a completion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionChange:
-    """A sample whose completion gives something else today. `found`: a program where there was none; `lost`: none where
-    there was one; `other`: another program; `rule`: the same program, found by another rule."""
+    """`found`, `lost`: a program appeared or disappeared; `other`: another program; `rule`: the same program by another
+    rule.
+    """
 
     sample: Sample
     now: Candidate | None
@@ -34,7 +32,6 @@ class ExtractionChange:
 
     @property
     def reason(self) -> str:
-        """What changed, in a few words."""
         before, now = self.sample.candidate, self.now
         rules = f"{before.rule if before else 'nothing'} -> {now.rule if now else 'nothing'}"
         if before is None or now is None or self.kind == "rule":
@@ -44,14 +41,12 @@ class ExtractionChange:
         return f"{rules}: {added} lines added, {len(changed) - added} removed"
 
     def diff(self) -> list[str]:
-        """The two programs as a unified diff, without line ends."""
         before, now = ([] if one is None else one.source.splitlines() for one in (self.sample.candidate, self.now))
         return list(unified_diff(before, now, "stored", "extracted now", lineterm=""))
 
 
 def reextract(samples: Iterable[Sample]) -> Iterator[ExtractionChange]:
-    """The samples whose stored completion gives another candidate now, or gives it by another rule. A candidate that
-    was not extracted, such as an imported one, is left alone."""
+    """Skips candidates that were not extracted (imported ones)."""
     for sample in samples:
         if sample.completion is None or (sample.candidate and sample.candidate.rule in NOT_EXTRACTED):
             continue

@@ -1,5 +1,4 @@
-"""Where completions come from: the protocol, and the provider that replays stored ones. `openai_compatible`
-holds the one that asks a model."""
+"""The provider protocol, and the provider that replays stored completions."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from harness.store.runs import MANIFEST, locate_sample, read_completion, read_ma
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionRequest:
-    """One draw. `temperature` and `max_tokens` are left to the endpoint when None."""
+    """None leaves `temperature` and `max_tokens` to the endpoint."""
 
     key: SampleKey
     prompt: Prompt
@@ -23,27 +22,24 @@ class CompletionRequest:
 
 
 class Provider(Protocol):
-    """Draws completions; one instance serves a whole run, many requests at once."""
+    """Draws completions; one instance serves a whole run, with concurrent requests."""
 
     def can_answer(self, key: SampleKey) -> bool:
-        """Whether asking makes sense; False is a sample that is skipped, with a note."""
+        """False: the sample is skipped and reported."""
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """One completion, whole. Raises ProviderError."""
+        """Raises ProviderError."""
 
     async def close(self) -> None:
-        """Ends all connections."""
+        """Closes all connections."""
 
 
 class RecordedProvider:
-    """Replays a recording: a run folder, or a hand-made one (the layout is in `harness.store.runs`).
-
-    The prompt, the model and the temperature of a request are not looked at.
-    """
+    """Replays a recording or a run folder (layout: `harness.store.runs`); ignores prompt, model and temperature."""
 
     def __init__(self, recording: Path, language: Language) -> None:
         if not recording.is_dir():
-            raise UsageError(f"no recording at {recording}: give a folder with --recording, such as generated/<run>")
+            raise UsageError(f"no recording at {recording}: pass a folder with --recording, such as generated/<run>")
         self.folder = recording / language if (recording / language).is_dir() else recording
 
     def can_answer(self, key: SampleKey) -> bool:
@@ -61,7 +57,6 @@ class RecordedProvider:
 
 
 def name_recorded_model(recording: Path, language: Language) -> str:
-    """The model whose completions a recording holds, as its manifest says; else a name made of the folder's."""
     for folder in (recording / language, recording):
         if (folder / MANIFEST).is_file():
             return str(read_manifest_field(folder, "model", default=f"recorded-{recording.name}"))

@@ -1,5 +1,4 @@
-"""Reads the body of a chat completion answer. Endpoints that call themselves OpenAI-compatible differ in what they
-leave out, so each field is looked at with suspicion, and what cannot be an answer is described, not guessed at."""
+"""Validates and parses the body of a chat completion; OpenAI-compatible endpoints omit different fields."""
 
 from __future__ import annotations
 
@@ -14,12 +13,12 @@ _ESCAPED_LESS = "\\u003c"
 
 
 def read_answer(body: str, *, latency_s: float) -> Completion:
-    """The completion in `body`. Raises AttemptFailed that says what came back instead of one."""
+    """Raises AttemptFailed that quotes the unusable body."""
     answer = _read_object(body)
     choice = _first(answer.get("choices"))
     message = choice.get("message")
     if not isinstance(message, dict):
-        raise AttemptFailed(f"the answer holds no message: {_describe_lack(answer, body)}")
+        raise AttemptFailed(f"the response holds no message: {_describe_failure(answer, body)}")
     return Completion(
         text=_read_text(message),
         reasoning=_text_or_none(message.get("reasoning")) or _text_or_none(message.get("reasoning_content")),
@@ -32,26 +31,25 @@ def read_answer(body: str, *, latency_s: float) -> Completion:
 
 
 def describe_body(body: str) -> str:
-    """The beginning of a body on one line, for a message."""
     words = " ".join(body.split())
     return repr(words if len(words) <= _SHOWN_CHARACTERS else words[:_SHOWN_CHARACTERS] + "...")
 
 
 def _read_object(body: str) -> dict[str, Any]:
     if not body.strip():
-        raise AttemptFailed("the answer has an empty body")
+        raise AttemptFailed("the response has an empty body")
     if body.lstrip().startswith("<"):
-        raise AttemptFailed(f"the answer is HTML, not JSON: {describe_body(body)}; is this the right --base-url?")
+        raise AttemptFailed(f"the response is HTML, not JSON: {describe_body(body)}; is this the right --base-url?")
     try:
         answer = json.loads(body)
     except ValueError as error:
-        raise AttemptFailed(f"the answer is not whole JSON ({error}): {describe_body(body)}") from error
+        raise AttemptFailed(f"the response is not complete JSON ({error}): {describe_body(body)}") from error
     if not isinstance(answer, dict):
-        raise AttemptFailed(f"the answer is not a JSON object: {describe_body(body)}")
+        raise AttemptFailed(f"the response is not a JSON object: {describe_body(body)}")
     return answer
 
 
-def _describe_lack(answer: dict[str, Any], body: str) -> str:
+def _describe_failure(answer: dict[str, Any], body: str) -> str:
     error = answer.get("error")
     if isinstance(error, dict) and isinstance(error.get("message"), str):
         return str(error["message"])
@@ -65,8 +63,7 @@ def _first(choices: object) -> dict[str, Any]:
 
 
 def _read_text(message: dict[str, Any]) -> str | None:
-    """Content as text, then the tool calls; some endpoints send a list of parts. A refusal is what the model said
-    instead."""
+    """Content (a string or a list of parts), then the tool calls; without either, the refusal."""
     content = message.get("content")
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict)]
@@ -74,13 +71,13 @@ def _read_text(message: dict[str, Any]) -> str | None:
     calls = message.get("tool_calls")
     functions = [call.get("function") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
     if any(functions):
-        texts = [_text_or_none(content) or "", *map(_write_call, filter(None, functions))]
-        return "\n".join(text for text in texts if text) + "\n"
+        parts = [_text_or_none(content) or "", *map(_write_call, filter(None, functions))]
+        return "\n".join(part for part in parts if part) + "\n"
     return content if isinstance(content, str) else _text_or_none(message.get("refusal"))
 
 
 def _write_call(function: object) -> str:
-    """A tool call as models without an interface for them write it; nothing in it can be taken for a tag."""
+    """As models without a tool interface write it; `<` is escaped, so that it holds no tag."""
     return f"<tool_call>\n{json.dumps(function).replace('<', _ESCAPED_LESS)}\n</tool_call>"
 
 

@@ -1,8 +1,7 @@
-"""Asks a model behind any OpenAI-compatible endpoint, and insists until it answers.
+"""Requests completions from an OpenAI-compatible endpoint.
 
-The `openai` package speaks to the endpoint; its own retries are off, because they end after seconds where an outage
-lasts minutes (`harness.generate.providers.retries`). Bodies are read by us (`chat_response`), because the package
-hands on HTML as if it were a completion. Nothing is sent, and `openai` is not imported, before `open_endpoint`.
+The package's own retries are off: they end after seconds, outages last minutes (see `retries`). `chat_response` parses
+the bodies, because the package returns HTML as completions.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from urllib.parse import urlsplit
 from harness.domain import Completion, ProviderError, SampleKey, UsageError
 from harness.generate.providers.base import CompletionRequest
 from harness.generate.providers.chat_response import describe_body, read_answer
-from harness.generate.providers.retries import AttemptFailed, EndpointRefused, Patience, RetryPolicy
+from harness.generate.providers.retries import AttemptFailed, EndpointRefused, Retrier, RetryPolicy
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
 
 OPENAI_URL = "https://api.openai.com/v1"
-_MAY_PASS = {408, 409, 425, 429}
+_RETRYABLE = {408, 409, 425, 429}
 _ADVICE = {
     401: "the key was not accepted: check OPENAI_API_KEY",
-    402: "the account cannot pay for it",
+    402: "the account has no credit: add some or use another key",
     403: "the key may not use this model: check OPENAI_API_KEY and --model",
     404: "no such model or path: check --model and --base-url (most end in /v1)",
 }
@@ -36,7 +35,7 @@ _ADVICE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointSettings:
-    """`base_url` None is OpenAI's own. `timeout_s` limits one attempt, from sending to the last byte."""
+    """`base_url` None: OpenAI. `timeout_s` limits one attempt, including its whole response."""
 
     base_url: str | None
     api_key: str | None
@@ -53,17 +52,17 @@ def read_endpoint_settings(
     timeout_s: float = 1200.0,
     max_wait_s: float = 600.0,
 ) -> EndpointSettings:
-    """Checks all that can be checked before anything is sent. Raises UsageError: no key, a base URL that is none."""
+    """Raises UsageError for a missing or malformed key and an invalid base URL."""
     key = environment.get("OPENAI_API_KEY", "").strip() or None
     if base_url is not None and (urlsplit(base_url).scheme not in ("http", "https") or not urlsplit(base_url).netloc):
         raise UsageError(f"--base-url must begin with http:// or https://, found {base_url!r}")
     if key is None and (base_url is None or base_url.rstrip("/") == OPENAI_URL):
         raise UsageError(
-            "no API key: set OPENAI_API_KEY, or name an endpoint that needs none with --base-url "
+            "no API key: set OPENAI_API_KEY, choose an endpoint without one with --base-url "
             "(such as http://localhost:8000/v1), or replay stored completions with --provider recorded"
         )
     if key is not None and not (key.isascii() and key.isprintable()):
-        raise UsageError("OPENAI_API_KEY holds characters that no key has: set it again, without quotes or line ends")
+        raise UsageError("OPENAI_API_KEY holds invalid characters: set it again, without quotes or line ends")
     return EndpointSettings(
         base_url=base_url,
         api_key=key,
@@ -73,11 +72,10 @@ def read_endpoint_settings(
     )
 
 
-def open_endpoint(settings: EndpointSettings, patience: Patience | None = None) -> EndpointProvider:
-    """A provider for these settings; imports `openai`."""
+def open_endpoint(settings: EndpointSettings, retrier: Retrier | None = None) -> EndpointProvider:
     from openai import DEFAULT_CONNECTION_LIMITS, AsyncOpenAI, DefaultAsyncHttpxClient
 
-    # The package keeps at most 100 connections; above that every request would pay for a new one.
+    # The package's default keeps 100 connections open; requests above that would reconnect each time.
     limits = type(DEFAULT_CONNECTION_LIMITS)(
         max_connections=settings.concurrency, max_keepalive_connections=settings.concurrency, keepalive_expiry=30.0
     )
@@ -88,23 +86,21 @@ def open_endpoint(settings: EndpointSettings, patience: Patience | None = None) 
         timeout=settings.timeout_s,
         http_client=DefaultAsyncHttpxClient(limits=limits),
     )
-    return EndpointProvider(client, settings, patience or Patience(settings.retries))
+    return EndpointProvider(client, settings, retrier or Retrier(settings.retries))
 
 
 class EndpointProvider:
-    """A `Provider` that asks an OpenAI-compatible endpoint."""
-
     def __init__(
         self,
         client: AsyncOpenAI,
         settings: EndpointSettings,
-        patience: Patience,
+        retrier: Retrier,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
-        self._create = client.chat.completions.with_raw_response.create  # imports what the first request needs
+        self._create = client.chat.completions.with_raw_response.create  # resolved here: it imports lazily
         self._settings = settings
-        self._patience = patience
+        self._retrier = retrier
         self._clock = clock
 
     def can_answer(self, key: SampleKey) -> bool:
@@ -112,7 +108,7 @@ class EndpointProvider:
 
     async def complete(self, request: CompletionRequest) -> Completion:
         parameters = self._make_parameters(request)
-        return await self._patience.insist(lambda: self._attempt(parameters))
+        return await self._retrier.run(lambda: self._attempt(parameters))
 
     async def close(self) -> None:
         await self._client.close()
@@ -125,9 +121,9 @@ class EndpointProvider:
         if request.temperature is not None:
             parameters["temperature"] = request.temperature
         if request.max_tokens is not None:
-            # OpenAI's newer models refuse the old name, most other servers know only that.
-            own = (self._settings.base_url or OPENAI_URL).rstrip("/") == OPENAI_URL
-            parameters["max_completion_tokens" if own else "max_tokens"] = request.max_tokens
+            # OpenAI's newer models reject `max_tokens`; most other servers know only that.
+            is_openai = (self._settings.base_url or OPENAI_URL).rstrip("/") == OPENAI_URL
+            parameters["max_completion_tokens" if is_openai else "max_tokens"] = request.max_tokens
         return parameters
 
     async def _attempt(self, parameters: dict[str, Any]) -> Completion:
@@ -143,23 +139,23 @@ class EndpointProvider:
                 f"{url} did not answer within --request-timeout {self._settings.timeout_s:g} s"
             ) from error
         except APIStatusError as error:
-            raise _sort_status(error, url) from error
+            raise _classify_status(error, url) from error
         except APIConnectionError as error:
             raise AttemptFailed(f"cannot reach {url}: {error.__cause__ or error}") from error
         return read_answer(response.text, latency_s=self._clock() - started)
 
 
-def _sort_status(error: APIStatusError, url: str) -> Exception:
-    """What an HTTP status means for us: to be tried again, of this request only, or of all requests."""
+def _classify_status(error: APIStatusError, url: str) -> Exception:
+    """AttemptFailed: retry. EndpointRefused: every request would fail. ProviderError: this request fails."""
     status = error.status_code
     message = f"{url} answered HTTP {status}: {_describe_error(error)}"
     if error.code == "insufficient_quota":
-        return EndpointRefused(f"{message}; the account's quota is spent: waiting does not help")
-    if status in _MAY_PASS or status >= 500:
+        return EndpointRefused(f"{message}; the account's quota is exhausted: waiting does not help")
+    if status in _RETRYABLE or status >= 500:
         return AttemptFailed(message, retry_after_s=read_retry_after(error.response.headers, datetime.now(UTC)))
     if status in _ADVICE:
         return EndpointRefused(f"{message}; {_ADVICE[status]}")
-    return ProviderError(f"{message}; the request itself is at fault: check --model, --max-tokens and --temperature")
+    return ProviderError(f"{message}; the request is invalid: check --model, --max-tokens and --temperature")
 
 
 def _describe_error(error: APIStatusError) -> str:
@@ -170,7 +166,7 @@ def _describe_error(error: APIStatusError) -> str:
 
 
 def read_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Seconds to wait as `Retry-After` says (seconds or a date), or the finer `retry-after-ms`; None without them."""
+    """Seconds; None without a header."""
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) * scale

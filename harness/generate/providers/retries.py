@@ -1,7 +1,4 @@
-"""Insists on an answer: repeats a failing attempt with growing, jittered waits until a total time is spent.
-
-Knows nothing of HTTP: an attempt says with `AttemptFailed` that trying again may help, and how long to wait.
-"""
+"""Repeats failing attempts with growing, jittered waits until a time limit."""
 
 from __future__ import annotations
 
@@ -18,11 +15,11 @@ Answer = TypeVar("Answer")
 
 
 class EndpointRefused(ProviderError):
-    """The endpoint answers nobody's request like ours (a bad key, an unknown model): asking on is pointless."""
+    """The endpoint rejects every request of this configuration (bad key, unknown model)."""
 
 
 class AttemptFailed(Exception):
-    """One attempt failed in a way that may pass. `retry_after_s` is what the endpoint asked us to wait, if it did."""
+    """A transient failure. `retry_after_s` is the wait that the endpoint requested."""
 
     def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(message)
@@ -31,18 +28,18 @@ class AttemptFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """Waits double from `first_wait_s` to `longest_wait_s`; after `max_wait_s` of failing in a row it is given up."""
+    """Waits double from `first_wait_s` to `longest_wait_s`; after `max_wait_s` of consecutive failures the request
+    fails.
+    """
 
     max_wait_s: float = 600.0
     first_wait_s: float = 0.5
     longest_wait_s: float = 30.0
 
 
-class Patience:
-    """The retries of all requests to one endpoint.
-
-    They share one clock of the outage: when nothing at all was answered for `max_wait_s`, requests still to come fail
-    at their first failing attempt, so a dead endpoint costs that time once, not once per sample.
+class Retrier:
+    """The retries of all requests to one endpoint, with one outage clock: once it has failed for `max_wait_s`, later
+    requests fail at their first failing attempt, so that an outage costs that time once, not once per sample.
     """
 
     def __init__(
@@ -59,9 +56,9 @@ class Patience:
         self._draw = draw
         self._outage_since: float | None = None
 
-    async def insist(self, attempt: Callable[[], Awaitable[Answer]]) -> Answer:
-        """The first result of `attempt`. Raises ProviderError with the last failure when the time is spent."""
-        own_since: float | None = None
+    async def run(self, attempt: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Raises ProviderError with the last failure after `max_wait_s`."""
+        failing_since: float | None = None
         attempts = 0
         while True:
             try:
@@ -69,9 +66,9 @@ class Patience:
             except AttemptFailed as failure:
                 attempts += 1
                 now = self._clock()
-                own_since = now if own_since is None else own_since
+                failing_since = now if failing_since is None else failing_since
                 self._outage_since = now if self._outage_since is None else self._outage_since
-                left_s = self._policy.max_wait_s - (now - min(own_since, self._outage_since))
+                left_s = self._policy.max_wait_s - (now - min(failing_since, self._outage_since))
                 await self._sleep(self._choose_wait(failure, attempts, left_s))
             else:
                 self._outage_since = None
@@ -82,14 +79,14 @@ class Patience:
         if left_s <= 0 or (asked_s is not None and asked_s > left_s):
             raise ProviderError(self._describe_end(failure, attempts)) from failure
         if asked_s is not None:
-            return asked_s + self._draw() * min(1.0, left_s - asked_s)  # spread those who were told the same
+            return asked_s + self._draw() * min(1.0, left_s - asked_s)  # spreads concurrent requests
         longest_s = min(self._policy.longest_wait_s, self._policy.first_wait_s * 2.0 ** min(attempts - 1, 30))
         return min(left_s, longest_s * (0.5 + 0.5 * self._draw()))
 
     def _describe_end(self, failure: AttemptFailed, attempts: int) -> str:
-        asked = "" if failure.retry_after_s is None else f" (it asks to wait {failure.retry_after_s:g} s)"
+        asked = "" if failure.retry_after_s is None else f" (retry after {failure.retry_after_s:g} s)"
         return (
             f"no usable answer after {attempts} attempt{'s' if attempts > 1 else ''}, "
             f"{self._policy.max_wait_s:g} s of --max-wait: {failure}{asked}. "
-            "Issue the same command again later: what is stored is not asked again"
+            "Run the same command again later: stored samples are not requested again"
         )

@@ -1,12 +1,6 @@
-"""`results/evaluations.csv` and `results/leaderboard.csv`: the store's content for spreadsheets and data frames.
+"""`results/evaluations.csv` and `results/leaderboard.csv`, rewritten atomically from the database.
 
-The database is the truth; these are rewritten from it, each in one step, and may be deleted at any time.
-
-Columns keep their place, and new ones are added at the end: those of `evaluations.csv` are the fields of `ResultRow`;
-`leaderboard.csv` has the rank, the group, problems, scored and samples, one column per fast_p (and per pass@k, where
-asked for), the mean speedup and how many it is of, one count per outcome, hardware and runs; then the interval of the
-mean speedup, the median share of own code, whether it was judged under a red-team certificate (yes, part, no), how
-many answers the token limit cut off before they held a whole program, and the chip.
+Column order is stable; new columns are appended.
 """
 
 from __future__ import annotations
@@ -31,36 +25,33 @@ LEADERBOARD_CSV = "leaderboard.csv"
 
 
 def write_csvs(store: ResultStore, results_dir: Path, *, generated_dir: Path | None = None) -> tuple[Path, Path]:
-    """Rewrites both files from the latest evaluations and returns their paths. `generated_dir` tells which problems
-    the runs asked for. Raises StoreError when they cannot be written; the old files are then still there."""
+    """Keeps the old files and raises StoreError if they cannot be written. Manifests in `generated_dir` list the
+    requested problems.
+    """
     paths = results_dir / EVALUATIONS_CSV, results_dir / LEADERBOARD_CSV
     try:
-        # Reading and replacing under one lock: of two commands that end at once the later must not lay an older
-        # listing over the newer one.
+        # Reading and replacing under one lock, so that concurrent commands cannot write an older listing last.
         with _lock_folder(results_dir):
             rows = list(store.rows())
-            _replace_text(paths[0], format_evaluations(rows))
-            _replace_text(paths[1], format_leaderboard(rank_stored(rows, generated_dir=generated_dir)))
+            _replace_file(paths[0], format_evaluations(rows))
+            _replace_file(paths[1], format_leaderboard(rank_stored(rows, generated_dir=generated_dir)))
     except OSError as error:
         raise StoreError(
-            f"cannot write the CSV files in {results_dir}: {error}; every evaluation is safe in {store.path}: "
-            "make room or mend the permissions, and the next command writes them"
+            f"cannot write the CSV files in {results_dir}: {error}; all evaluations are stored in {store.path}: "
+            "free disk space or correct the permissions; the next command writes them"
         ) from error
     return paths
 
 
 def format_evaluations(rows: Sequence[ResultRow], columns: Sequence[str] = ResultRow._fields) -> str:
-    """CSV text with one line per row; `columns` chooses among the fields of ResultRow."""
     return _format_columns(columns, [[getattr(row, name) for row in rows] for name in columns])
 
 
 def format_records(records: Sequence[dict[str, Any]], columns: Sequence[str]) -> str:
-    """CSV text of flat records."""
     return _format_columns(columns, [[record[name] for record in records] for name in columns])
 
 
 def format_leaderboard(rows: Sequence[LeaderboardRow]) -> str:
-    """CSV text with one line per group, in order of rank; one column per fast_p and per outcome."""
     records = [{"rank": rank} | _flatten_row(row) for rank, row in enumerate(rows, start=1)]
     return format_records(records, list(records[0]) if records else ["rank", *GroupKey._fields])
 
@@ -91,7 +82,7 @@ def _flatten_row(row: LeaderboardRow) -> dict[str, Any]:
 
 
 def _format_columns(header: Sequence[str], columns: Sequence[list[Any]]) -> str:
-    """One line per place in the columns; None is an empty cell. By hand, since a data frame takes thrice as long."""
+    """None is an empty cell. Without pandas, which takes three times as long."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
@@ -100,7 +91,6 @@ def _format_columns(header: Sequence[str], columns: Sequence[list[Any]]) -> str:
 
 
 def _make_cells(values: list[Any]) -> list[Any]:
-    """Safe cells of a column: each distinct text is looked at once."""
     unsafe = {text: cell for text in set(values) if isinstance(text, str) and (cell := make_cell(text)) != text}
     return [unsafe.get(value, value) for value in values] if unsafe else values
 
@@ -112,6 +102,6 @@ def _lock_folder(folder: Path) -> Iterator[None]:
         yield
 
 
-def _replace_text(path: Path, text: str) -> None:
+def _replace_file(path: Path, text: str) -> None:
     with replacing(path) as partial:
         partial.write_text(text, encoding="utf-8", newline="")

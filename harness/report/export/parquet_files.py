@@ -1,7 +1,4 @@
-"""Evaluations as a Parquet file: typed columns, small, read by pandas, polars, DuckDB and the like.
-
-Needs pyarrow, which is an extra: `pip install 'kernel-harness[parquet]'`.
-"""
+"""Evaluations as a Parquet file. Needs the extra `kernel-harness[parquet]`."""
 
 from __future__ import annotations
 
@@ -19,9 +16,8 @@ _WHOLE_NUMBERS = frozenset(("id", "sample", "turn"))
 
 
 def write_parquet(rows: Sequence[ResultRow], columns: Sequence[str], path: Path) -> None:
-    """Writes one row per evaluation, in one step: texts as strings, counts as int64, measures as double.
-
-    Raises UsageError without pyarrow, StoreError when the file cannot be written.
+    """One row per evaluation, written atomically. Raises UsageError without pyarrow, StoreError if it cannot be
+    written.
     """
     try:
         import pyarrow as pa
@@ -35,7 +31,7 @@ def write_parquet(rows: Sequence[ResultRow], columns: Sequence[str], path: Path)
         with replacing(path) as partial:
             pq.write_table(table, partial, compression="zstd")
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error}; choose another place") from error
+        raise StoreError(f"cannot write {path}: {error}; choose another path") from error
 
 
 def _choose_type(pa: Any, name: str) -> Any:

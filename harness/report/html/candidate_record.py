@@ -1,8 +1,4 @@
-"""One evaluation as the page of a candidate shows it: a record of texts and numbers, made of what the store keeps.
-
-Sentences are made here, by the same functions as in a terminal; the page only lays them out. What is long and may be
-left out of a large report (the prompt, the answer, the build log) is a record of its own.
-"""
+"""One evaluation as data for its page. Prompt, answer and build log are a separate record, which may be omitted."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ from typing import Any
 
 from harness.domain import BuildSummary, Correctness, Evaluation, Finding, Timing, Trial, Work
 from harness.report.html.encoding import clean, cut_text, encode_numbers
-from harness.report.source_locations import find_places
+from harness.report.source_locations import find_lines
 from harness.report.terminal.tables import format_speedup
 from harness.report.terminal.timing_details import list_conditions
 from harness.report.verdict_text import (
@@ -27,7 +23,7 @@ from harness.report.verdict_text import (
 from harness.store.completions import read_answer, read_prompt
 from harness.store.results import StoredEvaluation
 
-LONGEST_SOURCE = 200_000  # characters; what is longer is cut, and says so
+LONGEST_SOURCE = 200_000  # characters; longer ones are cut with a note
 LONGEST_EVIDENCE = 4_000
 LONGEST_ANSWER = 60_000
 LONGEST_LOG = 30_000
@@ -39,7 +35,7 @@ _SHOWN_PAIRS = ("baseline_claim_us", "candidate_claim_us", "baseline_judge_us", 
 
 
 def make_record(stored: StoredEvaluation, source: str | None, refer: Callable[[str], int]) -> dict[str, Any]:
-    """The verdict and all it rests on. `refer` keeps a text once and gives its number in the list of texts."""
+    """`refer` stores a string once and returns its index."""
     evaluation, known = stored.evaluation, source or ""
     build, work = evaluation.build, evaluation.work
     shown = cut_text(known, LONGEST_SOURCE)
@@ -61,16 +57,15 @@ def make_record(stored: StoredEvaluation, source: str | None, refer: Callable[[s
 
 
 def make_answer(folder: Path | None, log: str, refer: Callable[[str], int]) -> dict[str, Any]:
-    """Prompt, reasoning and answer of a sample, and its build log; None for what is not there."""
     prompt, completion = read_prompt(folder), read_answer(folder)
-    texts = {
+    strings = {
         "prompt": prompt,
         "reasoning": completion.reasoning if completion else None,
         "answer": completion.text if completion else None,
         "log": log or None,
     }
     return {
-        name: None if text is None else refer(clean(cut_text(text, LONGEST_ANSWER))) for name, text in texts.items()
+        name: None if text is None else refer(clean(cut_text(text, LONGEST_ANSWER))) for name, text in strings.items()
     } | {"finish": clean(completion.finish_reason) if completion else None}
 
 
@@ -80,7 +75,7 @@ def _describe_finding(finding: Finding, source: str) -> dict[str, Any]:
         "severity": finding.severity,
         "message": cut_text(finding.message, LONGEST_EVIDENCE),
         "evidence": cut_text(finding.evidence, LONGEST_EVIDENCE),
-        "lines": find_places(finding, source),
+        "lines": find_lines(finding, source),
     }
 
 
@@ -114,7 +109,6 @@ def _describe_timing(timing: Timing) -> dict[str, Any]:
 
 
 def _list_samples(timing: Timing) -> dict[str, list[float | int | None]]:
-    """The times of each block, by clock and side: most of the numbers of a record, and of four digits."""
     blocks = timing.blocks[:MOST_BLOCKS]
     return {name: encode_numbers([getattr(block, name) for block in blocks], digits=4) for name in _SHOWN_PAIRS}
 

@@ -1,7 +1,4 @@
-"""The details of candidates in pieces that a browser unpacks when one of them is opened.
-
-A piece holds some dozens of candidates that lie near each other, so that sources alike are packed once and small.
-"""
+"""Candidate details in compressed shards that the browser unpacks on demand; similar candidates share a shard."""
 
 from __future__ import annotations
 
@@ -22,22 +19,22 @@ from harness.store.results import ResultRow, ResultStore
 
 SHARD_CANDIDATES = 40
 MANY_ROWS = 20_000
-MOST_DETAILED = 12_000  # where there are many: nobody opens more, and each takes its time to write
-TAG_BYTES = 100  # of the element around a piece
+MOST_DETAILED = 12_000  # with `MANY_ROWS`: limits the time to write the report
+TAG_BYTES = 100  # of the element around a shard
 
 
 @dataclass(slots=True, kw_only=True)
 class Shards:
-    """Packed pieces, and in which of them an evaluation's details and its answer lie, by id."""
+    """Packed shards, and shard numbers of details and answers by evaluation id."""
 
     details: list[str] = field(default_factory=list)
     answers: list[str] = field(default_factory=list)
-    detail_places: dict[int, int] = field(default_factory=dict)
-    answer_places: dict[int, int] = field(default_factory=dict)
+    detail_shards: dict[int, int] = field(default_factory=dict)
+    answer_shards: dict[int, int] = field(default_factory=dict)
 
 
-class _Texts:
-    """Texts of one piece, each once."""
+class _StringTable:
+    """Deduplicated strings of one shard."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
@@ -50,7 +47,7 @@ class _Texts:
 
 
 def pack_shards(store: ResultStore, material: Material, generated_dir: Path | None, *, max_bytes: int | None) -> Shards:
-    """Packs candidates until `max_bytes` are full: the details of all of them go before the first answer."""
+    """Packs up to `max_bytes`: the details of all candidates before the first answer."""
     shards, left = Shards(), inf if max_bytes is None else max_bytes
     kept: list[tuple[list[ResultRow], dict[int, str]]] = []
     for batch in _batches(_order_rows(material.rows)):
@@ -58,7 +55,7 @@ def pack_shards(store: ResultStore, material: Material, generated_dir: Path | No
         left -= len(packed) + TAG_BYTES
         if left < 0:
             return shards
-        shards.detail_places.update(dict.fromkeys((row.id for row in batch), len(shards.details)))
+        shards.detail_shards.update(dict.fromkeys((row.id for row in batch), len(shards.details)))
         shards.details.append(packed)
         kept.append((batch, logs))
     for batch, logs in kept:
@@ -66,14 +63,13 @@ def pack_shards(store: ResultStore, material: Material, generated_dir: Path | No
         left -= len(packed) + TAG_BYTES
         if left < 0:
             break
-        shards.answer_places.update(dict.fromkeys((row.id for row in batch), len(shards.answers)))
+        shards.answer_shards.update(dict.fromkeys((row.id for row in batch), len(shards.answers)))
         shards.answers.append(packed)
     return shards
 
 
 def _order_rows(rows: Sequence[ResultRow]) -> list[ResultRow]:
-    """Neighbours are alike: the samples of a problem. Of so many that not all would fit, some: the best of each model
-    on each problem first."""
+    """Samples of a problem are adjacent. If not all rows fit: the best of each model and problem first."""
     near = sorted(rows, key=lambda row: (row.suite, row.problem, row.model, row.run, row.sample, row.turn, row.id))
     if len(rows) <= MANY_ROWS:
         return near
@@ -94,22 +90,21 @@ def _batches(rows: Sequence[ResultRow]) -> Iterator[list[ResultRow]]:
 
 
 def _pack_details(store: ResultStore, batch: Sequence[ResultRow]) -> tuple[str, dict[int, str]]:
-    """The piece, and the build logs of its candidates by id, which go with the answers."""
-    texts, records, logs = _Texts(), dict[int, Any](), dict[int, str]()
+    strings, records, logs = _StringTable(), dict[int, Any](), dict[int, str]()
     for row in batch:
         try:
             stored, source = store.get(row.id), store.source(row.candidate) if row.candidate else None
-        except StoreError as error:  # one damaged row must not cost the report of all others
+        except StoreError as error:  # one damaged row must not prevent the report
             records[row.id] = {"damaged": str(error)}
             continue
         if stored is not None:
             build = stored.evaluation.build
-            records[row.id] = make_record(stored, source, texts.refer)
+            records[row.id] = make_record(stored, source, strings.refer)
             logs[row.id] = cut_text(build.log, LONGEST_LOG) if build else ""
-    return texts.pack(records), logs
+    return strings.pack(records), logs
 
 
 def _pack_answers(batch: Sequence[ResultRow], logs: Mapping[int, str], generated_dir: Path | None) -> str:
-    texts = _Texts()
+    strings = _StringTable()
     folders = {row.id: locate_answer(generated_dir, row) for row in batch}
-    return texts.pack({row.id: make_answer(folders[row.id], logs.get(row.id, ""), texts.refer) for row in batch})
+    return strings.pack({row.id: make_answer(folders[row.id], logs.get(row.id, ""), strings.refer) for row in batch})

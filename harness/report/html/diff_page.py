@@ -1,21 +1,18 @@
-"""`harness diff --html`: a comparison as one page that opens offline, without any script: what is long can be unfolded.
-
-The template escapes everything: nothing of a candidate or a model reaches the page as markup, and it may load nothing.
-"""
+"""`harness diff --html`: a self-contained page without scripts. The template escapes all values."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from harness.analysis.side_by_side import Pair
 from harness.analysis.side_material import SideBySide, TextDiff, pick_samples
 from harness.report.escaping import make_printable
+from harness.report.strict_json import make_strict
 from harness.report.terminal.diff import (
     describe_correctness,
-    describe_place,
+    describe_group,
     describe_prompts,
     describe_samples,
     describe_speed,
@@ -28,12 +25,11 @@ from harness.report.terminal.diff import (
 from harness.report.terminal.tables import format_speedup
 
 TEMPLATE = "diff_page.html.jinja"
-MOST_ROWS = 2000  # of a table of the page
+MOST_ROWS = 2000  # per table
 _LINE_CLASSES = {"+": "added", "-": "removed", "@": "hunk"}
 
 
 def format_comparison_page(sides: SideBySide, *, made_at: str) -> str:
-    """The page as text. `made_at` is printed."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     loader = FileSystemLoader(Path(__file__).parent)
@@ -45,29 +41,28 @@ def format_comparison_page(sides: SideBySide, *, made_at: str) -> str:
 
 
 def comparison_record(sides: SideBySide) -> dict[str, Any]:
-    """The comparison as JSON: flips and changes of speed by name, counts, tests and costs. No prompts, no code."""
     comparison = sides.comparison
     record: dict[str, Any] = {"kind": sides.kind, "before": sides.before, "after": sides.after}
     record["places"] = [
         {
-            **place.place._asdict(),
-            "pairs": len(place.pairs),
-            "correct": {"before": place.correct_before, "after": place.correct_after, "p": place.correct_p},
-            "lost": [_record_pair(pair) for pair in place.flips("lost")],
-            "won": [_record_pair(pair) for pair in place.flips("won")],
-            "timed": place.timed,
-            "speed": asdict(place.speed) if place.speed else None,
-            "changed_speed": [_record_pair(pair) for pair in place.changed_speed()],
+            **group.group._asdict(),
+            "pairs": len(group.pairs),
+            "correct": {"before": group.correct_before, "after": group.correct_after, "p": group.correct_p},
+            "lost": [_record_pair(pair) for pair in group.flips("lost")],
+            "won": [_record_pair(pair) for pair in group.flips("won")],
+            "timed": group.timed,
+            "speed": asdict(group.speed) if group.speed else None,
+            "changed_speed": [_record_pair(pair) for pair in group.changed_speed()],
         }
-        for place in comparison.places
+        for group in comparison.groups
     ]
     for name in ("only_before", "only_after", "other_version"):
-        record[name] = [{**place._asdict(), "name": left} for place, left in getattr(comparison, name)]
+        record[name] = [{**group._asdict(), "name": left} for group, left in getattr(comparison, name)]
     record["outcomes"] = {name: list(counts) for name, counts in comparison.outcomes.items()}
     record["messages"] = [{"text": text, "before": was, "after": now} for text, was, now in comparison.messages]
     record["costs"] = dict(zip(("before", "after"), map(asdict, sides.costs), strict=True))
     record["prompts"] = {"read": sides.prompts_read, "shared": sides.prompts_shared, "differences": len(sides.prompts)}
-    return {name: _make_strict(value) for name, value in record.items()}
+    return {name: make_strict(value) for name, value in record.items()}
 
 
 def _record_pair(pair: Pair) -> dict[str, Any]:
@@ -85,16 +80,16 @@ def _describe_page(sides: SideBySide, made_at: str) -> dict[str, Any]:
         "made_at": made_at,
         "places": [
             {
-                "name": describe_place(place.place),
-                "correct": describe_correctness(place),
-                "speed": describe_speed(place),
+                "name": describe_group(group.group),
+                "correct": describe_correctness(group),
+                "speed": describe_speed(group),
                 "flips": [
-                    (kind, [_describe_flip(pair) for pair in place.flips(kind)[:MOST_ROWS]], len(place.flips(kind)))
+                    (kind, [_describe_flip(pair) for pair in group.flips(kind)[:MOST_ROWS]], len(group.flips(kind)))
                     for kind in ("lost", "won")
                 ],
-                "changed": [_describe_speed(pair) for pair in place.changed_speed()[:MOST_ROWS]],
+                "changed": [_describe_speed(pair) for pair in group.changed_speed()[:MOST_ROWS]],
             }
-            for place in sides.comparison.places
+            for group in sides.comparison.groups
         ],
         "outcomes": [(name, *counts) for name, counts in sides.comparison.outcomes.items()],
         "messages": changed[:MOST_ROWS],
@@ -136,18 +131,8 @@ def _describe_diff(diff: TextDiff) -> dict[str, Any]:
 
 
 def _clean(value: Any) -> Any:
-    """Control characters written out, in every text."""
     if isinstance(value, str):
         return make_printable(value)
     if isinstance(value, dict):
         return {name: _clean(entry) for name, entry in value.items()}
     return [_clean(entry) for entry in value] if isinstance(value, list | tuple) else value
-
-
-def _make_strict(value: Any) -> Any:
-    """JSON has no infinity."""
-    if isinstance(value, dict):
-        return {name: _make_strict(entry) for name, entry in value.items()}
-    if isinstance(value, list):
-        return [_make_strict(entry) for entry in value]
-    return None if isinstance(value, float) and not isfinite(value) else value

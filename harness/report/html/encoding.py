@@ -1,8 +1,5 @@
-"""Data in a page: columns with few values as codes, numbers with few digits, everything deflated and in base64.
-
-A page of 10,000 candidates is then a few megabytes that the browser unpacks piece by piece. Base64 also holds no `<`:
-no text of a candidate can end the element it lies in.
-"""
+"""Compact data blocks for the page: dictionary-encoded columns, shortened numbers, deflate, base64 (contains no
+`<`)."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ DIGITS = 5
 
 
 def pack(document: Any) -> str:
-    """JSON, deflated, as base64. What JSON cannot hold must be gone: see `clean`."""
+    """Deflated JSON as base64; the document must be finite, see `clean`."""
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     compressor = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
     data = text.encode("utf-8", "replace")
@@ -27,8 +24,7 @@ def pack(document: Any) -> str:
 
 
 def clean(value: Any) -> Any:
-    """The same with texts whose control characters are visible, and with numbers of few digits. Those that are
-    infinite or no numbers become texts: an error that is not a number is just what a reader looks for."""
+    """Escapes control characters, shortens numbers, and writes non-finite ones as strings."""
     if isinstance(value, str):
         return make_printable(value)
     if isinstance(value, float):
@@ -41,20 +37,19 @@ def clean(value: Any) -> Any:
 
 
 def shorten_number(value: float, digits: int = DIGITS) -> float | int:
-    """A finite number with so many significant digits."""
-    short = float(f"{value:.{digits}g}")  # faster than to round at a place found by a logarithm
+    short = float(f"{value:.{digits}g}")  # faster than rounding by logarithm
     return int(short) if short.is_integer() and abs(short) < 1e15 else short
 
 
 def encode_texts(values: Sequence[str | None]) -> dict[str, Any]:
-    """A column of texts as codes into the list of those that occur; None has the code -1."""
+    """Dictionary encoding; None has code -1."""
     codes: dict[str, int] = {}
     encoded = [-1 if value is None else codes.setdefault(value, len(codes)) for value in values]
     return {"texts": [make_printable(text) for text in codes], "codes": encoded}
 
 
 def encode_numbers(values: Iterable[float | None], digits: int = DIGITS) -> list[float | int | None]:
-    """A column of numbers; what is infinite or no number is missing."""
+    """Non-finite numbers become None."""
     return [
         None
         if value is None or not isfinite(value)
@@ -66,8 +61,7 @@ def encode_numbers(values: Iterable[float | None], digits: int = DIGITS) -> list
 
 
 def cut_text(text: str, most: int) -> str:
-    """The text, or its beginning and its end with a word about what is missing between them."""
     if len(text) <= most:
         return text
     half = most // 2
-    return f"{text[:half]}\n\n[... {len(text) - 2 * half:,} characters are left out here ...]\n\n{text[-half:]}"
+    return f"{text[:half]}\n\n[... {len(text) - 2 * half:,} characters omitted ...]\n\n{text[-half:]}"

@@ -1,7 +1,5 @@
-"""What the first screen of the page shows: the leaderboard, a curve per group, what it cost, where the time went.
-
-Everything that counts is counted here, by `harness.analysis`; the page draws it. A chart that needs single evaluations
-gets the places of a group's members among the rows, so that it shows the same samples as the leaderboard.
+"""Data of the page's overview. Groups list their members' row indices, so that charts show the samples of the
+leaderboard.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from typing import Any
 
 from harness.analysis.fast_p_curve import CURVE_THRESHOLDS, trace_fast_curve
 from harness.analysis.leaderboard import GroupMembers, LeaderboardRow, list_members, rank_samples
-from harness.analysis.ranking import judged_samples
+from harness.analysis.ranking import list_ranked
 from harness.domain import Outcome
 from harness.report.escaping import make_printable
 from harness.report.export.json_records import leaderboard_record
@@ -31,7 +29,7 @@ STAGES = (
     ("wrong", (Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE, Outcome.WRONG_VALUE)),
     ("suspect", (Outcome.SUSPECT,)),
     ("correct", (Outcome.CORRECT,)),
-    ("not judged", (Outcome.NOT_RUN, Outcome.HARNESS_ERROR)),
+    ("not evaluated", (Outcome.NOT_RUN, Outcome.HARNESS_ERROR)),
 )
 _TOKENS = ("prompt_tokens", "completion_tokens", "reasoning_tokens")
 _SECTION = ("suite", "workload", "language", "device", "baseline", "chip")
@@ -39,7 +37,7 @@ _SECTION = ("suite", "workload", "language", "device", "baseline", "chip")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """US dollars per million tokens for models that match a pattern with `*` and `?`."""
+    """US dollars per million tokens for models matching a pattern with `*` and `?`."""
 
     model: str
     prompt_usd: float
@@ -48,8 +46,6 @@ class Price:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """What is reported on: the latest evaluations in the order of their ids, and what is known beside each."""
-
     rows: Sequence[ResultRow]
     evidence: Mapping[int, EvidenceRow]
     spent: Mapping[int, Spent]
@@ -58,14 +54,13 @@ class Material:
 
 
 def describe_overview(material: Material) -> dict[str, Any]:
-    """Groups in order of rank, the sections they may be compared in, and the thresholds of their curves."""
-    samples = judged_samples(material.rows)
+    samples = list_ranked(material.rows)
     ranked = rank_samples(samples, problems_by_run=material.asked)
     members = list_members(samples, problems_by_run=material.asked)
-    places = {row.id: place for place, row in enumerate(material.rows)}
+    indices = {row.id: index for index, row in enumerate(material.rows)}
     sections = list(dict.fromkeys(_section_of(row) for row in ranked))
     costs = _Costs(material)
-    groups = [_describe_group(row, members[row.group], places, material, costs) for row in ranked]
+    groups = [_describe_group(row, members[row.group], indices, material, costs) for row in ranked]
     for group, row in zip(groups, ranked, strict=True):
         group["section"] = sections.index(_section_of(row))
     return {
@@ -81,7 +76,7 @@ def _section_of(row: LeaderboardRow) -> tuple[str, ...]:
 
 
 def _describe_group(
-    row: LeaderboardRow, members: GroupMembers, places: Mapping[int, int], material: Material, costs: _Costs
+    row: LeaderboardRow, members: GroupMembers, indices: Mapping[int, int], material: Material, costs: _Costs
 ) -> dict[str, Any]:
     curve = trace_fast_curve(members.draws)
     whole = curve[0] if curve else None
@@ -93,11 +88,10 @@ def _describe_group(
         "phases": _sum_phases(material.evidence[one.id] for one in members.samples if one.id in material.evidence),
         "cost": costs.describe(members, row.group.model),
     }
-    return {**clean(record), "members": [places[one.id] for one in members.samples]}
+    return {**clean(record), "members": [indices[one.id] for one in members.samples]}
 
 
 def _sum_phases(evidence: Iterable[EvidenceRow]) -> dict[str, float]:
-    """Seconds by phase, in the order in which phases come."""
     seconds: dict[str, float] = defaultdict(float)
     for one in evidence:
         for name, phase_s in one.phases_s:
@@ -106,17 +100,17 @@ def _sum_phases(evidence: Iterable[EvidenceRow]) -> dict[str, float]:
 
 
 class _Costs:
-    """What the answers of samples cost, all turns of each: a repaired kernel costs its first attempts too."""
+    """Costs per sample over all its turns."""
 
     def __init__(self, material: Material) -> None:
         self._prices = material.prices
         turns: dict[tuple[str, str, int], dict[int, Spent]] = defaultdict(dict)
         for row in material.rows:
             turns[row.run, row.problem, row.sample][row.turn] = material.spent[row.id]
-        self._answers = {voice: tuple(by_turn.values()) for voice, by_turn in turns.items()}
+        self._answers = {sample: tuple(by_turn.values()) for sample, by_turn in turns.items()}
 
     def describe(self, members: GroupMembers, model: str) -> dict[str, Any]:
-        """Sums over the answers whose endpoint counted; `usd` is None without a price."""
+        """Sums over the answers with token counts; `usd` is None without a price."""
         answers = [spent for one in members.samples for spent in self._answers[one.run, one.problem, one.sample]]
         counted = [spent for spent in answers if spent.completion_tokens is not None]
         sums = Counter(dict.fromkeys(_TOKENS, 0))

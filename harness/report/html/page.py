@@ -1,9 +1,7 @@
-"""`report.html`: everything about some evaluations in one file that opens offline, by `render_report`.
+"""`report.html`: a self-contained page about some evaluations.
 
-The file holds its style, its scripts and its data, and a policy that lets nothing else run or load: scripts are named
-by their hash, and no address may be asked for anything. Data lies in it packed (`packing.py`); the browser unpacks the
-overview and the list at once, and a candidate's details when they are asked for. What does not fit into the size that
-was asked for is left out in this order: answers and logs of the last candidates, then their details. It says so.
+The Content-Security-Policy allows only scripts by hash and no requests. Beyond the size limit, answers and logs of the
+last candidates are omitted first, then their details, with a note.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import harness
-from harness.analysis.ranking import read_asked_problems
+from harness.analysis.ranking import read_requested_problems
 from harness.domain import StoreError, UsageError
 from harness.domain.files import replacing
 from harness.report.html.chunks import pack_shards
@@ -37,7 +35,7 @@ PARTS = (
 )  # fmt: skip
 DEFAULT_MAX_BYTES = 30_000_000
 LONGEST_MESSAGE = 160
-PLACE_BYTES = 1  # where its details lie, per evaluation: the same for its neighbours, so it packs well
+SHARD_NUMBER_BYTES = 1  # of the shard number per evaluation; equal for neighbours, so it compresses well
 _TEXTS = (
     "run", "problem", "suite", "model", "prompt", "language", "device", "workload", "outcome", "verdict", "baseline",
     "candidate", "started_at", "confinement", "harness_version", "torch", "hardware", "without_own", "certificate",
@@ -52,8 +50,6 @@ _LIMITS = ("moved_bytes", "flops", "bandwidth_gb_s", "tflops")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportSummary:
-    """What a report holds: evaluations listed, those with details, those with the answer too, and the file's size."""
-
     path: Path
     evaluations: int
     with_details: int
@@ -63,8 +59,7 @@ class ReportSummary:
 
 @contextmanager
 def _pause_collection() -> Iterator[None]:
-    """A hundred thousand rows live until the end; to look through them for cycles again and again takes as long as
-    all the rest."""
+    """100,000 rows live until the end; scanning them for cycles would double the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -88,32 +83,31 @@ def render_report(
     title: str = "",
     max_bytes: int | None = DEFAULT_MAX_BYTES,
 ) -> ReportSummary:
-    """Writes one HTML file about the latest evaluations that match `where` (and are of `runs`, if any are named; `*`
-    and `?` match any text or letter).
-
-    `generated_dir` has the prompts and answers, `problems_dirs` the suites' folders with the references; what is not
-    there is missing in the report and nothing else. `now` is printed. `max_bytes` None leaves nothing out.
-    Raises UsageError without an evaluation that matches, StoreError when something cannot be read or written.
+    """`generated_dir` provides prompts and answers, `problems_dirs` references; missing files are omitted. `now` is
+    printed. `max_bytes` None: no limit. Raises UsageError without a match, and StoreError.
     """
     rows = _choose_runs(list(store.rows(where)), runs)
     if not rows:
-        raise UsageError(f"no evaluation in {store.path} matches, so there is nothing to report; {path} is not written")
+        raise UsageError(
+            f"no evaluation in {store.path} matches; {path} is not written: change the filter or evaluate first"
+        )
     material = _gather(store, rows, where, generated_dir, prices)
     fixed = _pack_fixed(store, material, problems_dirs, generated_dir)
-    used = sum(map(len, fixed.values())) + _measure_scripts() + PLACE_BYTES * len(rows)
+    used = sum(map(len, fixed.values())) + _measure_scripts() + SHARD_NUMBER_BYTES * len(rows)
     left = None if max_bytes is None else max_bytes - used
     shards = pack_shards(store, material, generated_dir, max_bytes=left)
-    places = {"details": shards.detail_places, "answers": shards.answer_places}
-    blocks = fixed | {"places": pack({kind: [of.get(row.id, -1) for row in rows] for kind, of in places.items()})}
+    shard_numbers = {"details": shards.detail_shards, "answers": shards.answer_shards}
+    numbers = {kind: [of.get(row.id, -1) for row in rows] for kind, of in shard_numbers.items()}
+    blocks = fixed | {"places": pack(numbers)}
     for kind, packed in (("details", shards.details), ("answers", shards.answers)):
         blocks.update((f"{kind}-{number}", text) for number, text in enumerate(packed))
     facts = {"title": title or _name_report(rows), "now": now, "rows": len(rows), "version": harness.__version__}
-    _replace_text(path, _render_page(blocks, facts))
+    _replace_file(path, _render_page(blocks, facts))
     return ReportSummary(
         path=path,
         evaluations=len(rows),
-        with_details=len(shards.detail_places),
-        with_answer=len(shards.answer_places),
+        with_details=len(shards.detail_shards),
+        with_answer=len(shards.answer_shards),
         size_bytes=path.stat().st_size,
     )
 
@@ -138,18 +132,17 @@ def _gather(
     prices: Sequence[Price],
 ) -> Material:
     ids = {row.id for row in rows}
-    spent = _read_all_spent(rows, generated_dir)
+    spent = _read_all_costs(rows, generated_dir)
     return Material(
         rows=rows,
         evidence={one.id: one for one in store.evidence(where) if one.id in ids},
         spent=spent,
-        asked={} if generated_dir is None else read_asked_problems(generated_dir, {row.run for row in rows}),
+        asked={} if generated_dir is None else read_requested_problems(generated_dir, {row.run for row in rows}),
         prices=prices,
     )
 
 
-def _read_all_spent(rows: Sequence[ResultRow], generated_dir: Path | None) -> dict[int, Spent]:
-    """Evaluations of one answer on several devices share what it cost."""
+def _read_all_costs(rows: Sequence[ResultRow], generated_dir: Path | None) -> dict[int, Spent]:
     there = (
         set() if generated_dir is None else {run for run in {row.run for row in rows} if has_run(generated_dir, run)}
     )
@@ -161,7 +154,6 @@ def _read_all_spent(rows: Sequence[ResultRow], generated_dir: Path | None) -> di
 def _pack_fixed(
     store: ResultStore, material: Material, problems_dirs: Sequence[Path], generated_dir: Path | None
 ) -> dict[str, str]:
-    """The blocks that every report holds whole."""
     environments = _list_environments(store, material)
     return {
         "index": pack(_describe_index(material)),
@@ -171,26 +163,25 @@ def _pack_fixed(
 
 
 def _list_environments(store: ResultStore, material: Material) -> list[dict[str, Any]]:
-    """Each environment once, with how many evaluations were made in it. The secret of a session is none of it."""
+    """Without the session secret."""
     stored = store.environments()
     counts: dict[tuple[tuple[str, str], ...], list[int]] = {}
-    for place, row in enumerate(material.rows):
+    for index, row in enumerate(material.rows):
         evidence = material.evidence.get(row.id)
         entries = stored.get(evidence.environment, ()) if evidence else ()
         known = (*((name, value) for name, value in entries if name != "seed"), ("walls", row.confinement))
-        counts.setdefault((*known, ("certificate", row.certificate or "none")), []).append(place)
+        counts.setdefault((*known, ("certificate", row.certificate or "none")), []).append(index)
     ordered = sorted(counts.items(), key=lambda entry: -len(entry[1]))
-    return [{"entries": clean(entries), "count": len(places), "first": places[0]} for entries, places in ordered]
+    return [{"entries": clean(entries), "count": len(indices), "first": indices[0]} for entries, indices in ordered]
 
 
 def _read_references(material: Material, problems_dirs: Sequence[Path], generated_dir: Path | None) -> dict[str, str]:
-    """Sources of the references by digest: those versions that evaluations were judged against and that are there, in
-    their suite or with the run that was given them as files."""
+    """By problem digest, if that version still exists in the suite or run."""
     of_suites = {(folder, row.suite, row.problem) for row in material.rows for folder in problems_dirs}
     of_runs = {(folder, row.run, row.problem) for row in material.rows for folder in (generated_dir,) if folder}
     digests = {one.problem_digest for one in material.evidence.values()}
-    read = (_read_reference(_locate_in_suite, *place) for place in sorted(of_suites))
-    kept = (_read_reference(locate_reference, *place) for place in sorted(of_runs))
+    read = (_read_reference(_locate_in_suite, *names) for names in sorted(of_suites))
+    kept = (_read_reference(locate_reference, *names) for names in sorted(of_runs))
     sources = [source for source in (*read, *kept) if source]
     by_digest = {sha256(source.encode("utf-8", "replace")).hexdigest()[:16]: source for source in sources}
     return {digest: clean(source) for digest, source in by_digest.items() if digest in digests}
@@ -201,7 +192,7 @@ def _locate_in_suite(suite_dir: Path, problem: str) -> Path:
 
 
 def _read_reference(locate: Callable[[Path, str], Path], root: Path, folder: str, problem: str) -> str | None:
-    """The text of a reference; None where there is none. Names come from the database, and may be anything."""
+    """None without a file. Names come from the database and are not trusted."""
     try:
         return locate(root / check_name("folder", folder), problem).read_text("utf-8")
     except (UsageError, OSError, UnicodeDecodeError):
@@ -209,7 +200,6 @@ def _read_reference(locate: Callable[[Path, str], Path], root: Path, folder: str
 
 
 def _describe_index(material: Material) -> dict[str, Any]:
-    """One column per field, one entry per evaluation."""
     rows, nothing = material.rows, EvidenceRow(0, "", "", (), None)
     evidence = [material.evidence.get(row.id, nothing) for row in rows]
     limits = [one.plausibility for one in evidence]
@@ -248,7 +238,7 @@ def _render_page(blocks: dict[str, str], facts: dict[str, Any]) -> str:
 def _read_part(name: str) -> str:
     text = (PAGE / name).read_text(encoding="utf-8")
     if "</script" in text.lower() or "</style" in text.lower():
-        raise StoreError(f"{PAGE / name} holds the end of an element: reinstall harness")
+        raise StoreError(f"{PAGE / name} contains a closing script or style tag: reinstall harness")
     return text
 
 
@@ -261,9 +251,9 @@ def _hash_script(script: str) -> str:
     return b64encode(sha256(script.encode()).digest()).decode()
 
 
-def _replace_text(path: Path, text: str) -> None:
+def _replace_file(path: Path, text: str) -> None:
     try:
         with replacing(path) as partial:
             partial.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error}; choose another place with --output") from error
+        raise StoreError(f"cannot write {path}: {error}; choose another path with --output") from error

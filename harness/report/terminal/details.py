@@ -1,8 +1,4 @@
-"""One evaluation in full, for a terminal: the verdict in words, then everything it rests on, then the verdict again.
-
-Only builds what `rich` renders; the command line prints it. `sentences.py` has the words, `timing_details.py` the time.
-`sources.py` shows the candidate's source and what a repair step changed in it.
-"""
+"""One evaluation in full, for a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.domain import BuildSummary, Correctness, Evaluation, Finding, Outcome, Work
 from harness.report.escaping import make_printable
-from harness.report.source_locations import find_places
+from harness.report.source_locations import find_lines
 from harness.report.terminal.sources import render_difference, render_excerpt
 from harness.report.terminal.tables import format_speedup, make_table, style_outcome, style_text
 from harness.report.terminal.timing_details import list_conditions, render_timing
@@ -45,9 +41,8 @@ def render_details(
     whole_log: bool = False,
     all_blocks: bool = False,
 ) -> RenderableType:
-    """Everything about one evaluation, with the beginning of its `source` and what changed since the source `before`
-    of the turn before. The build log is cut to its errors where the build decided, or whole with `whole_log`; the
-    timed blocks are summed up, or listed with `all_blocks`. The verdict stands first, and last, where a terminal stops.
+    """The verdict is first and last, since a terminal shows the end. `before` is the previous turn's source. The log is
+    reduced to errors unless `whole_log`.
     """
     from rich.console import Group
 
@@ -55,7 +50,6 @@ def render_details(
 
 
 def render_log(log: str, *, whole: bool = True) -> Text:
-    """The build log, or its errors with a word about the rest."""
     from harness.builder.error_excerpt import shorten_log
 
     if whole:
@@ -84,21 +78,20 @@ def _sections(
         yield from _build_parts(evaluation, evaluation.build, whole_log=whole_log)
     if source:
         yield from _source_parts(evaluation, source, before)
-    yield _heading("Judged under")
+    yield _heading("Evaluation conditions")
     yield _render_facts(_list_circumstances(evaluation))
     yield style_text(f"\nAlso: harness show {stored.id} --source | --log | --blocks | --json", "dim")
     yield _render_verdict(evaluation)
 
 
 def _finding_parts(findings: tuple[Finding, ...], source: str) -> Iterator[RenderableType]:
-    """What decided comes first; with the lines of the source that it points at."""
     yield _heading("Findings")
     if not findings:
         yield style_text("none")
     for severity, style in _SEVERITIES:
         for finding in findings:
             if finding.severity == severity:
-                yield _render_finding(finding, style, find_places(finding, source))
+                yield _render_finding(finding, style, find_lines(finding, source))
 
 
 def _render_finding(finding: Finding, style: str, lines: tuple[int, ...]) -> RenderableType:
@@ -135,7 +128,7 @@ def _correctness_parts(correctness: Correctness) -> Iterator[RenderableType]:
         )
     yield table
     yield style_text(
-        f"{_count_elements(correctness)} elements each. Allowed: a multiple of the honest reference's own error, with "
+        f"{_count_elements(correctness)} elements each. Allowed: a multiple of the reference's own error, with "
         "a floor for the dtype; the worst element counts.",
         "dim",
     )
@@ -154,40 +147,40 @@ def _timing_parts(evaluation: Evaluation, *, all_blocks: bool) -> Iterator[Rende
     if timing is not None:
         yield _heading("Time per call")
         if evaluation.outcome is not Outcome.CORRECT:
-            yield style_text("This time does not count: the candidate is not correct.", "bold red")
+            yield style_text("Not ranked: the candidate is not correct.", "bold red")
         yield from render_timing(timing, all_blocks=all_blocks)
-        yield _heading("The machine meanwhile")
+        yield _heading("System conditions")
         yield _render_facts(list_conditions(timing))
     if evaluation.plausibility is not None:
-        yield _heading("Against the device's limits")
+        yield _heading("Roofline")
         yield _render_facts(explain_plausibility(evaluation.plausibility))
 
 
 def _work_parts(work: Work) -> Iterator[RenderableType]:
-    """Shares of a call's time as bars. The worker's claim, and it says so."""
-    yield _heading("Who did the work")
-    table = _make_number_table("whose code", "share", "of its time")
+    """Time attribution as bars, marked as reported by the worker."""
+    yield _heading("Time attribution")
+    table = _make_number_table("code", "share", "of the time")
     shares = (
-        ("the candidate's own kernels", work.own),
-        ("torch's operators", work.torch),
+        ("candidate's kernels", work.own),
+        ("torch operators", work.torch),
         ("vendor libraries", work.library),
-        ("the rest (Python, launches)", work.other),
+        ("other (Python, launches)", work.other),
     )
     for name, share in shares:
         table.add_row(name, f"{100 * share:.0f}%", "#" * round(BAR_WIDTH * min(max(share, 0.0), 1.0)))
     yield table
     more = len(work.own_kernels) - KERNELS_SHOWN
     kernels = ", ".join(work.own_kernels[:KERNELS_SHOWN]) + (f" and {more} more" if more > 0 else "")
-    yield _render_facts([("its kernels", kernels or "none"), ("without them", explain_without_own(work.without_own))])
-    yield style_text("as the worker claims; a column and a filter (--own-kernels), no part of the verdict", "dim")
+    yield _render_facts([("kernels", kernels or "none"), ("without them", explain_without_own(work.without_own))])
+    yield style_text("as reported by the worker; a column and a filter (--own-kernels), not part of the verdict", "dim")
 
 
 def _build_parts(evaluation: Evaluation, build: BuildSummary, *, whole_log: bool) -> Iterator[RenderableType]:
     count = len(build.keys)
     origin = "from the cache" if build.cached else f"built in {build.duration_s:.1f} s"
     yield _heading("Build")
-    lane = f"{build.lane}: {build.reason}" if build.reason else build.lane
-    yield style_text(f"{count} extension{'s' if count != 1 else ''}, {origin}, lane {lane}")
+    strategy = f"{build.lane}: {build.reason}" if build.reason else build.lane
+    yield style_text(f"{count} extension{'s' if count != 1 else ''}, {origin}, strategy {strategy}")
     yield style_text(", ".join(build.keys) or "no key", "dim")
     if whole_log or evaluation.outcome in _BUILD_DECIDED:
         yield render_log(build.log, whole=whole_log)
@@ -196,7 +189,7 @@ def _build_parts(evaluation: Evaluation, build: BuildSummary, *, whole_log: bool
 
 
 def _source_parts(evaluation: Evaluation, source: str, before: str | None) -> Iterator[RenderableType]:
-    marked = {line for finding in evaluation.findings for line in find_places(finding, source)}
+    marked = {line for finding in evaluation.findings for line in find_lines(finding, source)}
     yield _heading("Source")
     yield render_excerpt(source, marked=marked)
     if before is not None:
@@ -228,7 +221,6 @@ def _list_circumstances(evaluation: Evaluation) -> list[tuple[str, str]]:
 
 
 def _render_verdict(evaluation: Evaluation) -> Text:
-    """One line: the outcome, and the speedup where it counts or the reason where there is one."""
     verdict, timing = style_outcome(evaluation.outcome.value), evaluation.timing
     if evaluation.speedup is not None and timing is not None:
         speed = f" {format_speedup(evaluation.speedup)} against {timing.baseline} ({timing.verdict})"
@@ -254,7 +246,7 @@ def _render_facts(facts: list[tuple[str, str]]) -> Table:
 def _make_number_table(*columns: str) -> Table:
     table = make_table()
     for name in columns:
-        is_text = name in ("inputs", "passed", "whose code", "of its time")
+        is_text = name in ("inputs", "passed", "code", "of the time")
         table.add_column(style_text(name), justify="left" if is_text else "right", no_wrap=not is_text)
     return table
 

@@ -1,14 +1,11 @@
-"""`harness diff` in a terminal of 80 columns or more: flips first, then speed, errors, cost, prompts and code.
-
-Only builds what `rich` renders. Every line is cut or folded, never wider than the terminal.
-"""
+"""`harness diff` for terminals of 80 columns or more."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from harness.analysis.side_by_side import ComparedRow, FlipKind, Pair, Place, PlaceComparison, SpeedTest
+from harness.analysis.side_by_side import ComparedGroup, ComparedRow, FlipKind, GroupComparison, Pair, SpeedTest
 from harness.analysis.side_material import Cost, SideBySide, TextDiff, pick_samples
 from harness.domain import Outcome
 from harness.report.rounding import format_rate
@@ -26,12 +23,12 @@ _FLIPS: tuple[tuple[FlipKind, str], ...] = (("lost", "correct before, not after"
 
 
 def render_comparison(sides: SideBySide, *, code: bool = False, width: int = 80) -> RenderableType:
-    """The whole comparison; `code` adds the diffs of the sources."""
+    """`code` adds the source diffs."""
     from rich.console import Group
 
     parts: list[RenderableType] = [style_text(summarise_sides(sides), "bold")]
-    for place in sides.comparison.places:
-        parts += ["", *_render_place(place, wide=width >= 110)]
+    for group in sides.comparison.groups:
+        parts += ["", *_render_group(group, wide=width >= 110)]
     parts += ["", *_render_outcomes(sides), *_render_messages(sides), "", *_render_costs(sides)]
     parts += ["", *_render_prompts(sides)]
     if code:
@@ -42,48 +39,47 @@ def render_comparison(sides: SideBySide, *, code: bool = False, width: int = 80)
 
 
 def summarise_sides(sides: SideBySide) -> str:
-    """One sentence: what was compared with what, and what could not be."""
     comparison = sides.comparison
-    count = sum(len(place.pairs) for place in comparison.places)
+    count = sum(len(group.pairs) for group in comparison.groups)
     what = "candidate" if sides.kind == "harness" else "problem"
     text = f"{sides.kind} {sides.before} -> {sides.after}: {count} {what}{'' if count == 1 else 's'} on both sides"
-    for name, left in (
+    for name, problems in (
         (f"only in {sides.before}", comparison.only_before),
         (f"only in {sides.after}", comparison.only_after),
-        ("of another version and not compared", comparison.other_version),
+        ("with another problem version, not compared", comparison.other_version),
     ):
-        if left:
-            text += f"; {len(left)} {name}"
+        if problems:
+            text += f"; {len(problems)} {name}"
     if not count and comparison.only_before and comparison.only_after:
-        places = (comparison.only_before[0][0], comparison.only_after[0][0])
-        text += f". Nothing may be compared: {describe_place(places[0])} / {describe_place(places[1])}"
+        groups = (comparison.only_before[0][0], comparison.only_after[0][0])
+        text += f". Nothing is comparable: {describe_group(groups[0])} / {describe_group(groups[1])}"
     return text
 
 
-def describe_place(place: Place) -> str:
-    where = "not judged on a device" if place.device == "none" else f"on {place.device} against {place.baseline}"
-    chip = f" ({place.chip})" if place.chip else ""
-    return f"{place.suite}, {place.workload} workload: {place.language} {where}{chip}"
+def describe_group(group: ComparedGroup) -> str:
+    where = "not evaluated on a device" if group.device == "none" else f"on {group.device} against {group.baseline}"
+    chip = f" ({group.chip})" if group.chip else ""
+    return f"{group.suite}, {group.workload} workload: {group.language} {where}{chip}"
 
 
-def describe_correctness(place: PlaceComparison) -> str:
-    shares = f"{format_rate(place.correct_before)} -> {format_rate(place.correct_after)}"
-    won, lost = (len(place.flips(kind)) for kind in ("won", "lost"))
-    return f"{shares} of {len(place.pairs)}; {won} won, {lost} lost; sign test p = {format_p(place.correct_p)}"
+def describe_correctness(group: GroupComparison) -> str:
+    shares = f"{format_rate(group.correct_before)} -> {format_rate(group.correct_after)}"
+    won, lost = (len(group.flips(kind)) for kind in ("won", "lost"))
+    return f"{shares} of {len(group.pairs)}; {won} won, {lost} lost; sign test p = {format_p(group.correct_p)}"
 
 
-def describe_speed(place: PlaceComparison) -> str:
-    if place.speed is None:
+def describe_speed(group: GroupComparison) -> str:
+    if group.speed is None:
         return "timed on both sides: none"
-    changed = [pair.speed for pair in place.changed_speed() if pair.speed]
+    changed = [pair.speed for pair in group.changed_speed() if pair.speed]
     faster = sum(speed.ratio > 1 for speed in changed)
-    verdict = f"{faster} faster, {len(changed) - faster} slower beyond chance (5 % false discoveries)"
-    test = f"Wilcoxon p = {format_p(place.speed.p)}" if place.timed > 1 else "one problem: no test"
-    return f"{format_ratio(place.speed)} over {place.timed} timed on both; {test}; {verdict}"
+    verdict = f"{faster} faster, {len(changed) - faster} slower, significant at a false discovery rate of 5 %"
+    test = f"Wilcoxon p = {format_p(group.speed.p)}" if group.timed > 1 else "one problem: no test"
+    return f"{format_ratio(group.speed)} over {group.timed} timed on both; {test}; {verdict}"
 
 
 def format_ratio(speed: SpeedTest) -> str:
-    """`1.08x [1.01, 1.15]`; without an interval where one pair gives none."""
+    """`1.08x [1.01, 1.15]`; without interval for a single pair."""
     if speed.low <= 0 or speed.high > 1e6:
         return f"{speed.ratio:.2f}x"
     return f"{speed.ratio:.2f}x [{speed.low:.2f}, {speed.high:.2f}]"
@@ -93,20 +89,20 @@ def format_p(p: float) -> str:
     return f"{p:.1g}" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
 
 
-def _render_place(place: PlaceComparison, *, wide: bool) -> Iterator[RenderableType]:
-    yield style_text(describe_place(place.place), "bold")
+def _render_group(group: GroupComparison, *, wide: bool) -> Iterator[RenderableType]:
+    yield style_text(describe_group(group.group), "bold")
     for kind, title in _FLIPS:
-        flips = place.flips(kind)
+        flips = group.flips(kind)
         if flips:
             yield style_text(f"{len(flips)} {title}", "red" if kind == "lost" else "green")
             yield _render_flips(flips, wide=wide)
-            yield from _tell_left(len(flips))
-    yield style_text(f"correct  {describe_correctness(place)}")
-    yield style_text(f"speed    {describe_speed(place)}")
-    changed = place.changed_speed()
+            yield from _note_omitted(len(flips))
+    yield style_text(f"correct  {describe_correctness(group)}")
+    yield style_text(f"speed    {describe_speed(group)}")
+    changed = group.changed_speed()
     if changed:
         yield _render_speeds(changed)
-        yield from _tell_left(len(changed))
+        yield from _note_omitted(len(changed))
 
 
 def _render_flips(flips: Sequence[Pair], *, wide: bool) -> Table:
@@ -125,7 +121,6 @@ def _render_flips(flips: Sequence[Pair], *, wide: bool) -> Table:
 
 
 def describe_samples(rows: Sequence[ComparedRow]) -> Text:
-    """The outcome of one sample, or how many of several are correct."""
     if len(rows) == 1:
         text = style_outcome(rows[0].outcome)
         return text if rows[0].speedup is None else text.append(f" {format_speedup(rows[0].speedup)}")
@@ -149,7 +144,7 @@ def _render_speeds(pairs: Sequence[Pair]) -> Table:
     return table
 
 
-def _tell_left(count: int) -> Iterator[Text]:
+def _note_omitted(count: int) -> Iterator[Text]:
     if count > MOST_ROWS:
         yield style_text(f"and {count - MOST_ROWS} more: --html or --json has all", "dim")
 
@@ -157,7 +152,7 @@ def _tell_left(count: int) -> Iterator[Text]:
 def _render_outcomes(sides: SideBySide) -> Iterator[RenderableType]:
     if not sides.comparison.outcomes:
         return
-    yield style_text("Outcomes of the samples compared", "bold")
+    yield style_text("Outcomes of the compared samples", "bold")
     yield _make_count_table(
         "outcome", ((style_outcome(name), *pair) for name, pair in sides.comparison.outcomes.items())
     )
@@ -167,7 +162,7 @@ def _render_messages(sides: SideBySide) -> Iterator[RenderableType]:
     changed = [entry for entry in sides.comparison.messages if entry[1] != entry[2]]
     if changed:
         yield ""
-        yield style_text("Errors whose number changed", "bold")
+        yield style_text("Errors with changed counts", "bold")
         yield _make_count_table("error", ((style_text(text), was, now) for text, was, now in changed[:MOST_MESSAGES]))
         if len(changed) > MOST_MESSAGES:
             yield style_text(f"and {len(changed) - MOST_MESSAGES} more: --html or --json has all", "dim")
@@ -184,11 +179,11 @@ def _make_count_table(head: str, rows: Iterable[tuple[Text, int, int]]) -> Table
 
 
 def list_costs(costs: tuple[Cost, Cost]) -> list[tuple[str, str, str]]:
-    """(what, before, after) as texts."""
+    """(name, before, after) as strings."""
     rows = [
         ("answers", *(f"{cost.answers:,}" for cost in costs)),
         ("correct samples", *(f"{cost.correct:,}" for cost in costs)),
-        ("seconds of judging", *(f"{cost.judged_s:,.0f}" for cost in costs)),
+        ("evaluation seconds", *(f"{cost.judged_s:,.0f}" for cost in costs)),
     ]
     if any(cost.counted for cost in costs):
         rows += [
@@ -196,7 +191,7 @@ def list_costs(costs: tuple[Cost, Cost]) -> list[tuple[str, str, str]]:
             ("completion tokens", *(_format_tokens(cost, cost.completion_tokens) for cost in costs)),
             ("of them reasoning", *(_format_tokens(cost, cost.reasoning_tokens) for cost in costs)),
             ("completion tokens per correct sample", *(_format_per_correct(cost) for cost in costs)),
-            ("seconds of waiting for answers", *(f"{cost.latency_s:,.0f}" for cost in costs)),
+            ("seconds waiting for answers", *(f"{cost.latency_s:,.0f}" for cost in costs)),
         ]
     return [(what, before, after) for what, before, after in rows]
 
@@ -223,12 +218,11 @@ def _render_costs(sides: SideBySide) -> Iterator[RenderableType]:
 
 
 def describe_prompts(sides: SideBySide) -> str:
-    """How many prompts were compared, and what came of it."""
     if not sides.prompts_read:
-        return "Prompts: the files of both sides are not there, so they cannot be compared."
+        return "Prompts: not compared, the files of one or both sides are missing."
     text = f"Prompts of {sides.prompts_read} of {sides.prompts_shared} problems compared: "
     if not sides.prompts:
-        return f"{text}all the same."
+        return f"{text}no differences."
     return f"{text}{len(sides.prompts)} distinct difference{'' if len(sides.prompts) == 1 else 's'}."
 
 

@@ -1,11 +1,11 @@
-"""Small plots of braille dots for a terminal: many samples in a few lines of text."""
+"""Scatter plots of braille dots."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import isfinite
 
-# The bits of a braille character, by column and row of its 2 x 4 dots.
+# Bits of a braille character by column and row of its 2 x 4 dots.
 _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 _EMPTY = 0x2800
 
@@ -13,8 +13,9 @@ _EMPTY = 0x2800
 def plot_samples(
     values: Sequence[float], label: Callable[[float], str], *, width: int = 60, height: int = 6
 ) -> list[str]:
-    """Lines of text: values from left to right in their order, each a dot; the scale, with `label`, at the left. Where
-    there are more values than columns of dots, neighbours share one. Nothing for no finite values."""
+    """One dot per value, a scale with `label` at the left; neighbours share a column if needed. [] without finite
+    values.
+    """
     shown = [value for value in values if isfinite(value)]
     if not shown:
         return []
@@ -34,7 +35,7 @@ def _count_columns(samples: int, width: int) -> int:
 
 
 def _label_rows(low: float, high: float, height: int, label: Callable[[float], str]) -> list[str]:
-    """The value in the middle of every second line, and of the last."""
+    """The centre value of every second row, and of the last."""
     step = (high - low) / height
     values = [high - (row + 0.5) * step for row in range(height)]
     return [label(value) if row % 2 == 0 or row == height - 1 else "" for row, value in enumerate(values)]

@@ -56,7 +56,7 @@ def read_steps(executor: Executor, total: int, counts: tuple[int, int], began_s:
         note=describe_builds(status.builds, total - built),
     )  # fmt: skip
     judge = Step(
-        name="judging", total=total, done=done, worked=done, began_s=began_s,
+        name="evaluating", total=total, done=done, worked=done, began_s=began_s,
         note=f"{done} of {total}{f', {correct} correct' if done else ''}",
     )  # fmt: skip
     if len(status.devices) < 2:

@@ -1,7 +1,4 @@
-"""What `harness regress` found, for a terminal, a pull request, a CI server and a script.
-
-Only makes texts and tables. Names, sources and messages come from anywhere: each format escapes them in its own way.
-"""
+"""Results of `harness regress` for terminals, Markdown, JUnit and JSON, each escaped."""
 
 from __future__ import annotations
 
@@ -16,6 +13,7 @@ from xml.sax.saxutils import escape, quoteattr
 from harness.analysis.change_detection import CHANGE_KINDS, Change
 from harness.domain import Outcome, SampleKey, Subject
 from harness.report.escaping import make_printable
+from harness.report.strict_json import make_strict
 from harness.report.terminal.tables import format_speedup, make_table, style_outcome, style_text
 
 if TYPE_CHECKING:
@@ -32,25 +30,23 @@ VISIBLE_GOAL = 1.10
 
 
 def name_subject(subject: Subject) -> str:
-    """`run/problem/sample`, with the turn where there is one."""
+    """`run/problem/sample`, with the turn if any."""
     return str(SampleKey(run=subject.run, problem=subject.problem, sample=subject.sample, turn=subject.turn))
 
 
 def sort_changes(changes: Iterable[Change]) -> list[Change]:
-    """What got worse first, what stayed last; within a kind the largest change of speed first."""
-
-    def place(change: Change) -> tuple[int, float, str]:
+    def sort_key(change: Change) -> tuple[int, float, str]:
         return (
             CHANGE_KINDS.index(change.kind),
             change.speed.ratio if change.speed else 1.0,
             name_subject(change.subject),
         )
 
-    return sorted(changes, key=place)
+    return sorted(changes, key=sort_key)
 
 
 def render_changes(changes: Iterable[Change], *, wide: bool = False) -> Table:
-    """One row per candidate. Long names are folded, not cut: what got worse must be found again."""
+    """One row per candidate; long names are folded, not cut."""
     table = make_table()
     for name in ("change", "candidate", "then", "now", "now/then"):
         table.add_column(name, no_wrap=name not in ("candidate", "now/then"), overflow="fold")
@@ -71,7 +67,6 @@ def render_changes(changes: Iterable[Change], *, wide: bool = False) -> Table:
 
 
 def summarise_changes(changes: Sequence[Change]) -> str:
-    """One sentence with a number for each kind that occurs, and one about what could not have been seen."""
     if not changes:
         return "0 compared."
     counts = Counter(change.kind for change in changes)
@@ -81,15 +76,14 @@ def summarise_changes(changes: Sequence[Change]) -> str:
     blind = [visible for visible in timed if visible > VISIBLE_GOAL]
     if blind:
         text += (
-            f" On {len(blind)} of {len(timed)} a slow-down by {VISIBLE_GOAL - 1:.0%} could not have been seen for "
-            f"certain, only one by {max(blind) - 1:.0%}: the noise floor, or too few stored evaluations, hides it "
+            f" For {len(blind)} of {len(timed)} a slowdown of {VISIBLE_GOAL - 1:.0%} might not be detected, "
+            f"only one of {max(blind) - 1:.0%}: noise floor too high or too few stored evaluations "
             "(`--update` stores several of each)."
         )
     return text
 
 
 def explain_change(change: Change) -> str:
-    """The ratio with its interval, or why there is none."""
     if change.speed is None or change.reason:
         return change.reason or "-"
     speed = change.speed
@@ -97,7 +91,6 @@ def explain_change(change: Change) -> str:
 
 
 def format_markdown(changes: Sequence[Change]) -> str:
-    """A summary and a table of what did not stay the same, for a comment on a pull request."""
     lines = ["### harness regress", "", _escape_markdown(summarise_changes(changes))]
     rows = [change for change in sort_changes(changes) if change.kind != "same"]
     if rows:
@@ -115,7 +108,7 @@ def format_markdown(changes: Sequence[Change]) -> str:
 
 
 def format_junit(changes: Sequence[Change]) -> str:
-    """JUnit XML: a test case for each candidate; what got worse is a failure, what could not be compared is skipped."""
+    """JUnit XML: worse is a failure, not comparable is skipped."""
     cases = [_format_case(change) for change in sort_changes(changes)]
     failures = sum(change.is_worse for change in changes)
     errors = sum(change.harness_failed and not change.is_worse for change in changes)
@@ -128,10 +121,10 @@ def format_junit(changes: Sequence[Change]) -> str:
 
 
 def changes_record(changes: Sequence[Change], exit_code: int) -> dict[str, Any]:
-    """The changes as JSON: `visible` of a change is None where there is no interval."""
+    """`visible` is None without an interval."""
     counts = Counter(change.kind for change in changes)
     records = [
-        _strict(asdict(change) | {"candidate": name_subject(change.subject)}) for change in sort_changes(changes)
+        make_strict(asdict(change) | {"candidate": name_subject(change.subject)}) for change in sort_changes(changes)
     ]
     return {"exit_code": exit_code, "counts": {kind: counts[kind] for kind in CHANGE_KINDS}, "changes": records}
 
@@ -143,7 +136,7 @@ def _format_case(change: Change) -> str:
     head = f"<testcase classname={_attribute(where)} name={_attribute(name)}"
     text = f"{change.kind.replace('_', ' ')}: {explain_change(change)}"
     if change.is_worse:
-        return f"{head}><failure message={_attribute(text)}>{_content(_tell_whole(change))}</failure></testcase>"
+        return f"{head}><failure message={_attribute(text)}>{_content(_describe_failure(change))}</failure></testcase>"
     if change.harness_failed:
         return f"{head}><error message={_attribute(text)}/></testcase>"
     if _is_skipped(change):
@@ -155,7 +148,7 @@ def _is_skipped(change: Change) -> bool:
     return change.kind in ("not_comparable", "unreliable") and not change.harness_failed
 
 
-def _tell_whole(change: Change) -> str:
+def _describe_failure(change: Change) -> str:
     verdicts = (
         _format_verdict(change.before, change.before_speedup).plain,
         _format_verdict(change.after, change.after_speedup).plain,
@@ -176,7 +169,7 @@ def _clean_xml(text: str) -> str:
 
 
 def _escape_markdown(text: str) -> str:
-    """Nothing of the text is markup, a link, a mention or the end of a table's cell."""
+    """No markup, links, mentions or cell ends remain."""
     escaped = _MARKDOWN_SIGNS.sub(r"\\\1", make_printable(text).replace("\n", " "))
     return escaped.replace("<", "&lt;").replace("@", "@\u200b").replace("://", ":\\//")
 
@@ -190,10 +183,3 @@ def _format_verdict(outcome: Outcome | None, speedup: float | None) -> Text:
 
 def _format_visible(change: Change) -> str:
     return f"{change.speed.visible:.2f}x slower" if change.speed and isfinite(change.speed.visible) else "-"
-
-
-def _strict(value: Any) -> Any:
-    """JSON has no infinity."""
-    if isinstance(value, dict):
-        return {key: _strict(entry) for key, entry in value.items()}
-    return None if isinstance(value, float) and not isfinite(value) else value

@@ -1,4 +1,4 @@
-"""A candidate's source in a terminal: highlighted, whole or its beginning, and what a repair step changed in it."""
+"""A candidate's source in a terminal, and its changes since an earlier turn."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ if TYPE_CHECKING:
 
 EXCERPT_LINES = 60
 DIFF_LINES = 120
-LONGEST_LINE = 400  # of an excerpt; more of one line is no help to a reader
+LONGEST_LINE = 400  # characters, in an excerpt
 
 
 def render_source(source: str, *, marked: Collection[int] = ()) -> RenderableType:
-    """The source with line numbers and colours; `marked` lines, which findings point at, stand out."""
     from rich.syntax import Syntax
 
     return Syntax(
@@ -33,7 +32,7 @@ def render_source(source: str, *, marked: Collection[int] = ()) -> RenderableTyp
 
 
 def render_excerpt(source: str, *, marked: Collection[int] = ()) -> RenderableType:
-    """The first lines, at most 60, and a word about the rest."""
+    """At most `EXCERPT_LINES`, with a note about the rest."""
     from rich.console import Group
 
     lines = source.splitlines()
@@ -46,13 +45,13 @@ def render_excerpt(source: str, *, marked: Collection[int] = ()) -> RenderableTy
 
 
 def render_difference(before: str, after: str, *, turn: int) -> RenderableType:
-    """What changed since an earlier turn, as a unified diff of at most 120 lines."""
+    """A unified diff of at most `DIFF_LINES`."""
     from rich.syntax import Syntax
 
     lines = unified_diff(before.splitlines(), after.splitlines(), f"turn {turn}", "this turn", lineterm="", n=2)
     shown = list(islice(lines, DIFF_LINES + 1))
     if not shown:
-        return style_text(f"nothing: the source is the same as in turn {turn}")
+        return style_text(f"no changes since turn {turn}")
     text = "\n".join(line[:LONGEST_LINE] for line in shown[:DIFF_LINES])
     if len(shown) > DIFF_LINES:
         text += "\n ..."

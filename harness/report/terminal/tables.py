@@ -1,7 +1,6 @@
-"""Evaluations and leaderboards as tables for a terminal of 80 columns or more; the leaderboard as Markdown.
+"""Evaluations and leaderboards as tables for terminals of 80 columns or more, and as Markdown.
 
-Only builds what `rich` renders; the command line prints it. Every outcome is a word before it is a colour, so that a
-table reads the same without colours.
+Colours only repeat what words say.
 """
 
 from __future__ import annotations
@@ -44,14 +43,14 @@ OUTCOME_STYLES = {
     Outcome.HARNESS_ERROR: "bold yellow",
 }
 _CERTIFICATE_STYLES = {"yes": "green", "part": "yellow"}
-# The leaderboard's columns, two names to a column where there is no room for each: one stands under the other.
+# Leaderboard columns of narrow terminals; several names are stacked in one column.
 _NARROW_HEAD = (("#",), ("model", "prompt"), ("correct", "problems"), ("fast_1",), ("fast_2",))
 _NARROW_TAIL = (("speedup", "[low, high]"), ("own", "cert"))
 _LEGEND = (
     "correct, fast_p: share of all problems with a correct candidate, and with one more than p times as fast as the "
-    "baseline; speedup: geometric mean over the timed correct candidates (how many), [what the measurements leave "
-    "open]; own: median share of a correct candidate's time in its own compiled code; cert: whether it was judged "
-    "under a valid red-team certificate (part: some of it)."
+    "baseline; speedup: geometric mean over the timed correct candidates (number of candidates), [interval by "
+    "measurement error]; own: median share of a correct candidate's time in its own compiled code; cert: evaluated "
+    "under a valid red-team certificate (part: some samples)."
 )
 _MARKDOWN_HEAD = (
     "Model", "Prompt", "Language", "Device", "Workload", "Problems", "Correct", "fast_1", "fast_2", "Mean speedup"
@@ -59,7 +58,7 @@ _MARKDOWN_HEAD = (
 
 
 def render_evaluations(rows: Iterable[ResultRow], columns: Sequence[str] = DEFAULT_COLUMNS) -> Table:
-    """One line per row; `columns` are fields of ResultRow."""
+    """`columns` are fields of ResultRow."""
     table = make_table()
     for name in columns:
         add_column(table, name, is_number=name in NUMBER_COLUMNS, whole=name in _KEPT_WHOLE)
@@ -69,15 +68,13 @@ def render_evaluations(rows: Iterable[ResultRow], columns: Sequence[str] = DEFAU
 
 
 def choose_columns(width: int) -> tuple[str, ...]:
-    """The columns that a terminal of this width has room for."""
     if width >= WIDEST_TERMINAL:
         return WIDEST_COLUMNS
     return WIDE_COLUMNS if width >= WIDE_TERMINAL else DEFAULT_COLUMNS
 
 
 def render_leaderboard(rows: Sequence[LeaderboardRow], *, wide: bool = False) -> RenderableType:
-    """One table for each suite, workload, language, device, baseline and chip: only rows within one may be compared.
-    In a terminal that is not `wide` some columns stand under others."""
+    """One table per comparable section; columns are stacked unless `wide`."""
     from rich.console import Group
     from rich.text import Text
 
@@ -88,7 +85,6 @@ def render_leaderboard(rows: Sequence[LeaderboardRow], *, wide: bool = False) ->
 
 
 def render_leaderboard_markdown(rows: Sequence[LeaderboardRow]) -> str:
-    """The leaderboard as a Markdown table, for a README."""
     lines = ["| " + " | ".join(_MARKDOWN_HEAD) + " |", "| " + " | ".join("---" for _ in _MARKDOWN_HEAD) + " |"]
     for row in rows:
         group = row.group
@@ -107,19 +103,18 @@ def render_leaderboard_markdown(rows: Sequence[LeaderboardRow]) -> str:
 
 
 def style_outcome(outcome: str) -> Text:
-    """The outcome's word in its colour."""
     return style_text(outcome, OUTCOME_STYLES.get(Outcome(outcome), "red"))
 
 
 def style_text(text: str, style: str = "") -> Text:
-    """Text from anywhere, safe to print: nothing in it is taken for markup or reaches the terminal as a control."""
+    """Strings from anywhere, without markup and control characters."""
     from rich.text import Text
 
     return Text(make_printable(text), style=style)
 
 
 def format_time_us(time_us: float) -> str:
-    """A time in the unit that suits it: `950 ns`, `12.3 us`, `4.56 ms`, `1.2 s`."""
+    """`950 ns`, `12.3 us`, `4.56 ms`, `1.2 s`."""
     for limit, factor, unit in ((1.0, 1e3, "ns"), (1e3, 1.0, "us"), (1e6, 1e-3, "ms")):
         if abs(time_us) < limit:
             return f"{time_us * factor:.3g} {unit}"
@@ -140,8 +135,8 @@ def _render_section(
     from rich.console import Group
 
     suite, workload, language, device, baseline, chip = section
-    places = {"none": "not judged on a device", EMULATED: "emulated on a CPU: correctness without time"}
-    where = places.get(device, f"on {device} against {baseline}")
+    descriptions = {"none": "not evaluated on a device", EMULATED: "emulated on a CPU: correctness without time"}
+    where = descriptions.get(device, f"on {device} against {baseline}")
     table = make_table()
     columns = [*_NARROW_HEAD, *((f"pass@{at.k}",) for at in rows[0].at_k), *_NARROW_TAIL]
     if wide:
@@ -189,7 +184,6 @@ def _stack(parts: Iterable[Text]) -> Text:
 
 
 def make_table(title: str | None = None) -> Table:
-    """An empty table in the one look that all tables of the report have."""
     from rich import box
     from rich.table import Table
 
@@ -200,7 +194,7 @@ def make_table(title: str | None = None) -> Table:
 
 
 def add_column(table: Table, name: str, *, is_number: bool = False, whole: bool = False) -> None:
-    """`whole` columns keep their width; in a narrow terminal the others give way, their cells cut with an ellipsis."""
+    """`whole` columns keep their width; the others are cut with an ellipsis."""
     table.add_column(name, justify="right" if is_number else "left", no_wrap=whole, min_width=4, overflow="ellipsis")
 
 
@@ -219,7 +213,6 @@ def format_cell(name: str, value: str | float | None) -> Text:
 
 
 def _cell_text(text: str, style: str = "") -> Text:
-    """One line, cut where its column ends."""
     cell = style_text(text.replace("\n", " "), style)
     cell.no_wrap, cell.overflow = True, "ellipsis"
     return cell

@@ -1,7 +1,4 @@
-"""The time of one evaluation: both clocks on both sides, how the samples lie, and every block on request.
-
-Only builds what `rich` renders. The worker's times are claims; next to them stands what the judge saw from outside.
-"""
+"""Timing of one evaluation: worker-reported and evaluator-measured times."""
 
 from __future__ import annotations
 
@@ -25,11 +22,10 @@ if TYPE_CHECKING:
 
 HISTOGRAM_BINS = 8
 HISTOGRAM_WIDTH = 40
-_CLAIMED, _SEEN = "claimed by the worker", "seen by the judge"
+_REPORTED, _MEASURED = "reported by the worker", "measured by the evaluator"
 
 
 def render_timing(timing: Timing, *, all_blocks: bool) -> Iterator[RenderableType]:
-    """The verdict and its reason, both clocks, the samples (a summary, or all of them)."""
     yield style_text(
         f"{format_speedup(timing.speedup)} {format_interval(timing)} against {timing.baseline}: "
         f"{explain_timing_verdict(timing)}."
@@ -40,7 +36,7 @@ def render_timing(timing: Timing, *, all_blocks: bool) -> Iterator[RenderableTyp
         return
     yield style_text(f"\n{len(timing.blocks)} blocks of {_count_calls(timing.blocks)} each; --blocks lists them", "dim")
     yield _render_quartiles(timing)
-    yield style_text("\nspeedup of each block, in their order", "dim")
+    yield style_text("\nspeedup of each block, in order", "dim")
     yield style_text("\n".join(plot_samples(_list_ratios(timing.blocks), format_speedup)))
     yield style_text("\npairs by speedup", "dim")
     yield render_histogram(_list_ratios(timing.blocks))
@@ -50,7 +46,6 @@ def render_timing(timing: Timing, *, all_blocks: bool) -> Iterator[RenderableTyp
 
 
 def list_conditions(timing: Timing) -> list[tuple[str, str]]:
-    """(name, text) for what was seen of the machine while the time was taken."""
     again = "1" if timing.attempts == 1 else f"{timing.attempts}: a disturbed one is repeated"
     if timing.conditions is None:
         return [("measurements", again), ("conditions", "not recorded")]
@@ -69,12 +64,12 @@ def _list_seen(seen: Conditions) -> Iterator[tuple[str, str]]:
 
 
 def _render_clocks(timing: Timing) -> Table:
-    """Medians per call. What the judge sees beyond a claim is the exchange of messages, the same for both sides."""
+    """Medians per call; the evaluator's times include the message exchange."""
     table = make_table()
     for name in ("median per call", timing.baseline, "candidate", "ratio"):
         table.add_column(style_text(name), justify="left" if name.startswith("median") else "right")
     for name, baseline_us, candidate_us in _list_clocks(timing.blocks):
-        is_whole = name in (_CLAIMED, _SEEN) and candidate_us > 0
+        is_whole = name in (_REPORTED, _MEASURED) and candidate_us > 0
         ratio = format_speedup(baseline_us / candidate_us) if is_whole else ""
         table.add_row(name, *map(_time_cell, (baseline_us, candidate_us)), style_text(ratio))
     times = map(_time_cell, (timing.baseline_us, timing.candidate_us))
@@ -83,11 +78,11 @@ def _render_clocks(timing: Timing) -> Table:
 
 
 def _list_clocks(blocks: Sequence[Block]) -> Iterator[tuple[str, float, float]]:
-    """(what, median microseconds of the baseline, of the candidate)."""
+    """(name, baseline, candidate) medians in microseconds."""
     if not blocks:
         return
-    yield _CLAIMED, _median(blocks, "baseline_claim_us"), _median(blocks, "candidate_claim_us")
-    yield _SEEN, _median(blocks, "baseline_judge_us"), _median(blocks, "candidate_judge_us")
+    yield _REPORTED, _median(blocks, "baseline_claim_us"), _median(blocks, "candidate_claim_us")
+    yield _MEASURED, _median(blocks, "baseline_judge_us"), _median(blocks, "candidate_judge_us")
     baseline_us = median(block.baseline_judge_us - block.baseline_claim_us for block in blocks)
     candidate_us = median(block.candidate_judge_us - block.candidate_claim_us for block in blocks)
     yield "  of it the exchange", baseline_us, candidate_us
@@ -96,7 +91,6 @@ def _list_clocks(blocks: Sequence[Block]) -> Iterator[tuple[str, float, float]]:
 
 
 def _render_quartiles(timing: Timing) -> Table:
-    """How the claims of all blocks and their ratios lie: least, quarters, most."""
     table = make_table()
     for name in ("blocks", "least", "1/4", "median", "3/4", "most"):
         table.add_column(name, justify="left" if name == "blocks" else "right")
@@ -109,7 +103,7 @@ def _render_quartiles(timing: Timing) -> Table:
 
 
 def summarise_samples(values: Sequence[float]) -> tuple[float, ...]:
-    """Least, first quarter, median, third quarter and most; nothing for no values."""
+    """Minimum, quartiles and maximum; () without values."""
     if not values:
         return ()
     quarters = quantiles(values, n=4, method="inclusive") if len(values) > 1 else list(values) * 3
@@ -117,7 +111,6 @@ def summarise_samples(values: Sequence[float]) -> tuple[float, ...]:
 
 
 def render_histogram(ratios: Sequence[float]) -> Text:
-    """How many ratios lie in each of a few ranges, as bars of text."""
     if not ratios or min(ratios) == max(ratios):
         return style_text(f"  {format_speedup(ratios[0] if ratios else None)}  {len(ratios)}")
     edges = _choose_edges(ratios)
@@ -133,8 +126,7 @@ def render_histogram(ratios: Sequence[float]) -> Text:
 
 
 def _choose_edges(values: Sequence[float]) -> list[float]:
-    """Ranges of one width, but for the outermost: they take in what lies far off, so that one odd value does not press
-    all others into one bar."""
+    """Equal-width ranges; the outermost also hold outliers."""
     least, low, _, high, most = summarise_samples(values)
     reach = 3 * (high - low) or most - least
     first, last = max(least, low - reach), min(most, high + reach)
@@ -143,10 +135,9 @@ def _choose_edges(values: Sequence[float]) -> list[float]:
 
 
 def _render_blocks(timing: Timing) -> Table:
-    """Every block; times are claims, then the judge's, then the copies of the outputs where they were taken."""
     table = make_table()
     sides = (timing.baseline, "candidate")
-    heads = [f"{clock}\n{side}" for clock in ("claimed", "judge saw", "copy") for side in sides]
+    heads = [f"{clock}\n{side}" for clock in ("reported", "evaluator", "copy") for side in sides]
     for name in ("\nblock", *heads, "\nratio"):
         table.add_column(style_text(name), justify="right", no_wrap=True)
     for number, block in enumerate(timing.blocks, start=1):

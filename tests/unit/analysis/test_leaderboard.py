@@ -1,19 +1,18 @@
 import pytest
 
-from harness.analysis.leaderboard import rank_rows
 from harness.domain import TRUNCATED, Finding, Outcome, UsageError, Work
 
 
 @pytest.fixture
-def only_row(evaluation_of):
+def only_row(evaluation_of, rank_evaluations):
     def rank(*evaluations, **options):
-        (row,) = rank_rows(evaluations, **options)
+        (row,) = rank_evaluations(evaluations, **options)
         return row
 
     return rank
 
 
-def test_rows_are_sorted_by_fast_1_then_correctness_then_mean_speedup(evaluation_of):
+def test_rows_are_sorted_by_fast_1_then_correctness_then_mean_speedup(evaluation_of, rank_evaluations):
     evaluations = [
         evaluation_of("wrong_value", model="hopeless"),
         evaluation_of("correct", 0.9, model="correct"),
@@ -23,7 +22,7 @@ def test_rows_are_sorted_by_fast_1_then_correctness_then_mean_speedup(evaluation
         evaluation_of("timeout", model="half", problem="mul"),
         evaluation_of("not_run", model="unknown"),
     ]
-    ranked = [row.group.model for row in rank_rows(evaluations)]
+    ranked = [row.group.model for row in rank_evaluations(evaluations)]
     assert ranked == ["fastest", "fast", "half", "correct", "hopeless", "unknown"]
 
 
@@ -40,15 +39,15 @@ def test_rows_are_sorted_by_fast_1_then_correctness_then_mean_speedup(evaluation
         {"extra": {"environment": (("cpu", "Another CPU"),)}},
     ],
 )
-def test_what_differs_in_the_group_never_shares_a_row(evaluation_of, change):
-    rows = rank_rows([evaluation_of("correct", 2.0), evaluation_of("wrong_value", **change)])
+def test_what_differs_in_the_group_never_shares_a_row(evaluation_of, change, rank_evaluations):
+    rows = rank_evaluations([evaluation_of("correct", 2.0), evaluation_of("wrong_value", **change)])
     assert sorted(row.fast_p(0.0) for row in rows) == [0.0, 1.0]
 
 
-def test_what_was_emulated_has_a_row_of_its_own_with_correctness_and_no_speed(evaluation_of):
+def test_what_was_emulated_has_a_row_of_its_own_with_correctness_and_no_speed(evaluation_of, rank_evaluations):
     emulated = evaluation_of("correct", device="emulated", language="cuda", workload="small")
     timed = evaluation_of("correct", 2.0, device="cuda:0", language="cuda", workload="small")
-    rows = {row.group.device: row for row in rank_rows([emulated, timed], ks=(1,))}
+    rows = {row.group.device: row for row in rank_evaluations([emulated, timed], ks=(1,))}
     assert [share for _, share in rows["emulated"].fast] == [1.0] + [None] * 5
     assert (rows["emulated"].at_k[0].correct, rows["emulated"].at_k[0].fast_1) == (1.0, None)
     assert rows["cuda"].fast_p(1.0) == 1.0
@@ -96,10 +95,10 @@ def test_samples_of_several_runs_are_draws_of_their_own(evaluation_of, only_row)
     assert (row.samples, row.fast_p(0.0), row.runs) == (2, 0.5, ("again", "demo"))
 
 
-def test_a_sample_without_code_counts_on_every_device_its_model_was_judged_on(evaluation_of):
+def test_a_sample_without_code_counts_on_every_device_its_model_was_judged_on(evaluation_of, rank_evaluations):
     nothing = evaluation_of("no_code", problem="mul", device="none")
     devices = [evaluation_of("correct", 2.0, device=device) for device in ("cpu", "cuda:0")]
-    rows = rank_rows([nothing, *devices])
+    rows = rank_evaluations([nothing, *devices])
     assert [(row.group.device, row.fast_p(0.0)) for row in rows] == [("cpu", 0.5), ("cuda", 0.5)]
 
 
@@ -138,9 +137,9 @@ def test_pass_at_k_is_over_the_samples_of_each_problem(evaluation_of, only_row):
     assert [(at.k, at.correct, at.fast_1) for at in row.at_k] == [(1, 0.5, 0.0), (2, 1.0, 0.0)]
 
 
-def test_a_k_above_the_number_of_samples_is_an_error_that_names_the_problem(evaluation_of):
-    with pytest.raises(UsageError, match="@3 needs at least 3 judged samples of every problem; add has 1"):
-        rank_rows([evaluation_of("correct", 2.0)], ks=(3,))
+def test_a_k_above_the_number_of_samples_is_an_error_that_names_the_problem(evaluation_of, rank_evaluations):
+    with pytest.raises(UsageError, match="@3 needs at least 3 evaluated samples of every problem; add has 1"):
+        rank_evaluations([evaluation_of("correct", 2.0)], ks=(3,))
 
 
 def test_a_row_names_the_chip_it_was_judged_on(evaluation_of, only_row):
@@ -148,13 +147,13 @@ def test_a_row_names_the_chip_it_was_judged_on(evaluation_of, only_row):
     assert (row.hardware, row.group.chip) == (("Example CPU 9000",), "Example CPU 9000")
 
 
-def test_a_sample_without_code_counts_on_every_chip_its_model_was_judged_on(evaluation_of):
+def test_a_sample_without_code_counts_on_every_chip_its_model_was_judged_on(evaluation_of, rank_evaluations):
     nothing = evaluation_of("no_code", problem="mul", device="none")
     gpus = [
         evaluation_of("correct", 2.0, device="cuda:0", extra={"environment": (("cpu", "CPU"), ("gpu", gpu))})
         for gpu in ("NVIDIA A100", "NVIDIA H100")
     ]
-    rows = rank_rows([nothing, *gpus])
+    rows = rank_evaluations([nothing, *gpus])
     assert [(row.group.chip, row.fast_p(0.0)) for row in rows] == [("NVIDIA A100", 0.5), ("NVIDIA H100", 0.5)]
 
 
@@ -227,5 +226,5 @@ def test_without_a_timed_candidate_there_is_no_interval(evaluation_of, only_row)
     assert (row.speedup_low, row.speedup_high) == (None, None)
 
 
-def test_nothing_gives_no_rows():
-    assert rank_rows([]) == ()
+def test_nothing_gives_no_rows(rank_evaluations):
+    assert rank_evaluations([]) == ()

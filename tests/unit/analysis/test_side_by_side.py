@@ -24,14 +24,14 @@ def side(speedups, **fields):
 
 
 def only(comparison):
-    (place,) = comparison.places
-    return place
+    (group,) = comparison.groups
+    return group
 
 
 def test_a_problem_that_is_no_longer_solved_is_lost_and_one_newly_solved_is_won():
-    place = only(compare_rows(side([(1, 2.0), (2, None), (3, 2.0)]), side([(1, None), (2, 2.0), (3, 2.0)])))
-    assert [pair.problem for pair in place.flips("lost")] == ["p1"]
-    assert [pair.problem for pair in place.flips("won")] == ["p2"]
+    group = only(compare_rows(side([(1, 2.0), (2, None), (3, 2.0)]), side([(1, None), (2, 2.0), (3, 2.0)])))
+    assert [pair.problem for pair in group.flips("lost")] == ["p1"]
+    assert [pair.problem for pair in group.flips("won")] == ["p2"]
 
 
 def test_a_problem_with_several_samples_flips_only_when_none_is_left_correct():
@@ -53,17 +53,17 @@ def test_a_problem_with_several_samples_flips_only_when_none_is_left_correct():
 )
 def test_what_may_not_be_mixed_is_not_paired(change):
     comparison = compare_rows([row()], [row(**change)])
-    assert not comparison.places
+    assert not comparison.groups
     assert (len(comparison.only_before), len(comparison.only_after)) == (1, 1)
 
 
 def test_devices_of_one_kind_with_the_same_chip_are_paired():
-    assert only(compare_rows([row(device="cuda:0")], [row(device="cuda:1")])).place.device == "cuda"
+    assert only(compare_rows([row(device="cuda:0")], [row(device="cuda:1")])).group.device == "cuda"
 
 
 def test_problems_of_another_version_are_named_and_not_compared():
     comparison = compare_rows([row()], [row(problem_digest="v2")])
-    assert not comparison.places
+    assert not comparison.groups
     assert [name for _, name in comparison.other_version] == ["add"]
 
 
@@ -81,7 +81,7 @@ def test_the_last_turn_and_the_latest_evaluation_count():
 @pytest.mark.parametrize("outcome", ["not_run", "harness_error"])
 def test_what_is_no_verdict_on_the_model_is_left_out(outcome):
     comparison = compare_rows([row()], [row(outcome)])
-    assert not comparison.places
+    assert not comparison.groups
     assert len(comparison.only_before) == 1
 
 
@@ -117,8 +117,8 @@ def test_false_discoveries_are_controlled_over_the_problems():
     def draw(shifted):
         return [(n, 2.0 * noise ** source.gauss(0, 1) * (1.5 if shifted and n < 5 else 1.0)) for n in range(200)]
 
-    place = only(compare_rows(side(draw(False)), side(draw(True))))
-    found = {pair.problem for pair in place.changed_speed()}
+    group = only(compare_rows(side(draw(False)), side(draw(True))))
+    found = {pair.problem for pair in group.changed_speed()}
     assert {f"p{n}" for n in range(5)} <= found
     assert len(found) <= 7, "at a level of 5 % each, ten of the 195 others would be called changed"
 
@@ -139,9 +139,9 @@ def test_one_timed_problem_gives_a_ratio_without_a_test():
 
 
 def test_correctness_is_tested_by_signs():
-    place = only(compare_rows(side([(n, None) for n in range(8)]), side([(n, 2.0) for n in range(8)])))
-    assert (place.correct_before, place.correct_after) == (0.0, 1.0)
-    assert place.correct_p == pytest.approx(2 * 0.5**8)
+    group = only(compare_rows(side([(n, None) for n in range(8)]), side([(n, 2.0) for n in range(8)])))
+    assert (group.correct_before, group.correct_after) == (0.0, 1.0)
+    assert group.correct_p == pytest.approx(2 * 0.5**8)
 
 
 def test_outcomes_and_messages_are_counted_over_what_is_paired():
@@ -170,8 +170,8 @@ SIDES = st.lists(
 @given(SIDES, SIDES)
 def test_turned_around_everything_is_mirrored(before, after):
     there, back = compare_rows(before, after), compare_rows(after, before)
-    assert [place.place for place in there.places] == [place.place for place in back.places]
-    for one, other in zip(there.places, back.places, strict=True):
+    assert [group.group for group in there.groups] == [group.group for group in back.groups]
+    for one, other in zip(there.groups, back.groups, strict=True):
         assert [pair.name for pair in one.flips("lost")] == [pair.name for pair in other.flips("won")]
         assert one.correct_p == pytest.approx(other.correct_p)
         if one.speed and other.speed:

@@ -125,7 +125,7 @@ def test_models_and_prompts_are_told_apart_by_name_or_by_option(command, record)
     record("correct", model="y", prompt="y", run="two")
     code, _, stderr = command("x", "y")
     assert code == 2
-    assert "could each be a model or a prompt: say which with --by" in stderr
+    assert "could each be a model or a prompt: choose one with --by" in stderr
     assert command("x", "y", "--by", "prompt")[1].startswith("prompt x -> y")
 
 
@@ -133,7 +133,7 @@ def test_models_and_prompts_are_told_apart_by_name_or_by_option(command, record)
     ("names", "message"),
     [
         (("a", "absent"), "'absent'"),
-        (("a", "m"), "both sides must be of one kind"),
+        (("a", "m"), "both sides must be of the same kind"),
         (("a", "m", "--by", "run"), "run 'm'"),
     ],
 )
@@ -146,7 +146,7 @@ def test_names_that_do_not_fit_are_wrong_usage(command, two_runs, names, message
 def test_without_any_results_it_says_so(command):
     code, _, stderr = command("a", "b")
     assert code == 2
-    assert "there are none at all" in stderr
+    assert "known: none" in stderr
 
 
 def test_what_was_judged_on_other_chips_is_not_compared_and_said(command, record):
@@ -154,7 +154,7 @@ def test_what_was_judged_on_other_chips_is_not_compared_and_said(command, record
         record("correct", 2.0, run=run, model="m", extra={"environment": (("cpu", chip),)})
     code, stdout, _ = command("a", "b")
     assert code == 0
-    assert "Nothing may be compared" in " ".join(stdout.split())
+    assert "Nothing is comparable" in " ".join(stdout.split())
 
 
 def test_a_run_without_timings_compares_correctness(command, record):

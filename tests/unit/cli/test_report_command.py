@@ -49,7 +49,7 @@ def test_what_does_not_fit_is_said(run):
         (("nobody",), "no evaluations of a run 'nobody'; runs with evaluations that match: demo, other"),
         (("--price", "model"), "expected MODEL=IN/OUT in dollars"),
         (("--price", "model=1/-2"), "expected MODEL=IN/OUT in dollars"),
-        (("--where", "sped > 1"), "no column is called 'sped'"),
+        (("--where", "sped > 1"), "unknown column 'sped'"),
         (("--problems-dir", "nowhere"), "no folder nowhere, given with --problems-dir"),
     ],
 )
@@ -63,5 +63,5 @@ def test_wrong_usage_is_explained(run, arguments, message):
 def test_without_an_evaluation_no_page_is_written(run, tmp_path, options):
     code, output = run(*options)
     assert code == 2
-    assert "nothing to report; report.html is not written" in output.err
+    assert "matches; report.html is not written" in output.err
     assert not (tmp_path / "report.html").exists()

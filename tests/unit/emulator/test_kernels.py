@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness.emulator import Emulation, find_target
+from harness.emulator import Emulation
 from harness.emulator.headers import RUNTIME, list_headers, write_target
 from harness.emulator.rewrite import rewrite_device_source
+from harness.hardware.gpus import find_gpu_model
 
 PROGRAMS = Path(__file__).parent / "programs"
 TORCH = Path(torch.__file__).parent
@@ -45,7 +46,7 @@ def compile_program(name: str, folder: Path, *, checked: bool) -> Path:
     text, problems = rewrite_device_source(source, checked=checked, own_headers=list_headers())
     assert problems == ()
     (folder / f"{name}.cpp").write_text(f'{HEAD}#line 1 "{name}.cu"\n{text}')
-    (folder / "target.cpp").write_text(write_target(Emulation(target=find_target("A100"), checked=checked)))
+    (folder / "target.cpp").write_text(write_target(Emulation(target=find_gpu_model("A100"), checked=checked)))
     include = ["-I", str(RUNTIME), "-isystem", str(TORCH / "include")]
     defines = ["-DHARNESS_CHECKED"] if checked else []
     emulator = folder / "emulator.o"

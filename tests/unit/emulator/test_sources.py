@@ -2,13 +2,14 @@
 
 import pytest
 
-from harness.domain import BuildRequest, DeviceError
-from harness.emulator import TARGETS, Emulation, find_target
+from harness.domain import BuildRequest, UsageError
+from harness.emulator import Emulation
 from harness.emulator.declared_names import find_declared_names
 from harness.emulator.headers import write_target
 from harness.emulator.sources import drop_cuda_libraries, explain_failure, prepare_sources, read_cuda_flags
+from harness.hardware.gpus import GPU_MODELS, GpuModel, find_gpu_model
 
-EMULATION = Emulation(target=find_target("A100"))
+EMULATION = Emulation(target=find_gpu_model("A100"))
 
 
 def test_both_files_of_load_inline_are_compiled_apart() -> None:
@@ -146,13 +147,13 @@ def test_warnings_are_left_out_of_a_failures_log() -> None:
     assert left == "".join(log.splitlines(keepends=True)[3:])
 
 
-@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
-def test_each_target_can_be_written_for_the_runtime(target: object) -> None:
-    assert find_target(target.name.lower().replace(" ", "")) is target  # type: ignore[attr-defined]
-    text = write_target(Emulation(target=target))  # type: ignore[arg-type]
-    assert text.rstrip().endswith("};") and f'"{target.name}"' in text  # type: ignore[attr-defined]
+@pytest.mark.parametrize("target", GPU_MODELS, ids=lambda target: target.name)
+def test_each_target_can_be_written_for_the_runtime(target: GpuModel) -> None:
+    assert find_gpu_model(target.name.lower().replace(" ", "")) is target
+    text = write_target(Emulation(target=target))
+    assert text.rstrip().endswith("};") and f'"{target.name}"' in text
 
 
 def test_an_unknown_gpu_is_an_error_that_names_the_nearest() -> None:
-    with pytest.raises(DeviceError, match="did you mean H100"):
-        find_target("H1000")
+    with pytest.raises(UsageError, match="did you mean H100"):
+        find_gpu_model("H1000")

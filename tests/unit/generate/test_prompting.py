@@ -11,9 +11,10 @@ import pytest
 import harness
 from harness.domain import PROBLEM_SETTINGS, Language, Problem, UsageError
 from harness.generate.extraction.extractor import find_code
-from harness.generate.gpu_facts import GPU_TABLE, find_gpu
+from harness.generate.gpu_facts import find_gpu
 from harness.generate.host_facts import HostFacts, read_host_facts
 from harness.generate.prompting import list_prompts, render_prompt
+from harness.hardware.gpus import GPU_MODELS
 
 PROMPTS = Path(harness.__file__).resolve().parent.parent / "prompts"
 SHIPPED = ("notebook", "plain", "script", "strict", "tips")
@@ -178,13 +179,14 @@ def test_a_gpu_is_found_however_its_name_is_written(name: str) -> None:
 
 
 def test_an_unknown_gpu_suggests_the_nearest_and_lists_all() -> None:
-    with pytest.raises(UsageError, match=r"did you mean L40S\? Known: A100, H100, H200, L4, L40S, RTX 4090, B200"):
+    with pytest.raises(UsageError, match=r"did you mean L40S\? Known: V100, T4, A10, A100, L4, L40S"):
         find_gpu("L40-S2")
 
 
 def test_the_table_of_gpus_is_plausible() -> None:
-    for gpu in GPU_TABLE:
-        assert gpu.bandwidth_gb_s is not None
+    listed = [find_gpu(model.name) for model in GPU_MODELS if model.bandwidth_gb_s is not None]
+    assert {gpu.name for gpu in listed} >= {"A100", "H100", "H200", "L4", "L40S", "RTX 4090", "B200"}
+    for gpu in listed:
         assert gpu.fp32_tflops is not None
         assert gpu.tf32_tflops is not None
         assert gpu.bf16_tflops is not None

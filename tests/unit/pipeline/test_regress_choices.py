@@ -68,8 +68,8 @@ def test_pins_name_evaluations_by_number_or_by_sample(store, tmp_path, text, ids
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "pins nothing"),
-        ("# only a comment", "pins nothing"),
+        ("", "contains no pins"),
+        ("# only a comment", "contains no pins"),
         ("softmax", "line 1: expected"),
         ("1\n../../etc/0 1", "line 2: expected"),
         ("99", "no evaluation of 99"),

@@ -117,7 +117,7 @@ def test_a_file_without_a_required_name_says_which(tmp_path, name):
         ("SMALL = 4", "SMALL must be a dict"),
         ('SMALL = {"batch_size": None}', r"SMALL\['batch_size'\] must be a number"),
         ('TAGS = "toy"', "TAGS must be a tuple"),
-        ('DISTRIBUTIONS = ("gaussian",)', "DISTRIBUTIONS names gaussian; there are only as_given, normal"),
+        ('DISTRIBUTIONS = ("gaussian",)', "DISTRIBUTIONS names gaussian; choose among as_given, normal"),
         ('TOLERANCE = {"factor": 0.5}', "TOLERANCE must be.*at least 1"),
         ('TOLERANCE = {"fctor": 8.0}', "TOLERANCE must be"),
         ("ALLOW_TF32 = 1", "ALLOW_TF32 must be True or False"),

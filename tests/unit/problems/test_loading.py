@@ -64,7 +64,7 @@ def test_the_full_workload_is_the_file_as_written():
 
 
 def test_asking_for_a_small_workload_that_is_not_there_is_a_usage_error():
-    with pytest.raises(UsageError, match="no small workload; write SMALL"):
+    with pytest.raises(UsageError, match="no small workload; add SMALL"):
         load_problem(make_problem(), "small")
 
 
@@ -143,8 +143,8 @@ def test_inputs_are_described_without_being_allocated():
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("= 64, 32", "= 64 / 0, 32", r"line 14: its module level raised ZeroDivisionError"),
-        ("import torch\n", "import absent_module\n", r"line 1: its module level raised ModuleNotFoundError"),
+        ("= 64, 32", "= 64 / 0, 32", r"line 14: module level raised ZeroDivisionError"),
+        ("import torch\n", "import absent_module\n", r"line 1: module level raised ModuleNotFoundError"),
         ("[features, bias_shape]", "missing", r"line 22: get_init_inputs\(\) raised NameError"),
         ("[features, bias_shape]", "5", r"get_init_inputs\(\) must return a list, found int"),
     ],
@@ -182,5 +182,5 @@ def test_two_workloads_of_one_problem_do_not_share_their_sizes():
 
 
 def test_an_unknown_distribution_is_a_usage_error():
-    with pytest.raises(UsageError, match="no distribution 'gaussian'"):
+    with pytest.raises(UsageError, match="unknown distribution 'gaussian'"):
         load_problem(make_problem(), "full").make_inputs(0, CPU, "gaussian")

@@ -4,7 +4,7 @@ from math import prod
 
 from harness.domain import Problem, Workload
 from harness.problems.loading import load_problem
-from harness.problems.shrink import Budget, describe_sizes, list_kinder_cuts, list_sizes, reduce_problem
+from harness.problems.shrink import Budget, describe_sizes, list_milder_sizes, list_sizes, reduce_problem
 
 HEAD = "import torch\nfrom torch import nn\n"
 MATMUL = f"""{HEAD}
@@ -124,7 +124,7 @@ def test_the_reduced_problem_is_the_same_version_of_it():
 def test_kinder_cuts_keep_multiples_and_end_with_the_problem_as_it_is_written():
     reduced = reduce_problem(problem_of(MATMUL), BUDGET)
     patient = Budget(elements=10**8, flops=10**12)
-    found = [describe_sizes(cut, "reduced") for cut in list_kinder_cuts(reduced, BUDGET, patient)]
+    found = [describe_sizes(cut, "reduced") for cut in list_milder_sizes(reduced, BUDGET, patient)]
     assert found == ["height=128, width=256", "height=4096, width=2048"]
 
 
@@ -149,15 +149,15 @@ def get_init_inputs():
 def test_the_first_kinder_cut_leaves_the_sizes_of_the_model_as_they_are_written():
     reduced = reduce_problem(problem_of(CHANNELS), BUDGET)
     assert "channels=64" not in describe_sizes(reduced, "reduced")
-    first, *_ = list_kinder_cuts(reduced, BUDGET, BUDGET)
+    first, *_ = list_milder_sizes(reduced, BUDGET, BUDGET)
     assert describe_sizes(first, "reduced") == "batch=16, channels=64, width=32"
 
 
 def test_what_costs_too_much_as_it_is_written_is_no_kinder_cut():
     reduced = reduce_problem(problem_of(MATMUL), BUDGET)
-    assert len(list(list_kinder_cuts(reduced, BUDGET, BUDGET))) == 1
+    assert len(list(list_milder_sizes(reduced, BUDGET, BUDGET))) == 1
 
 
 def test_a_problem_that_fits_as_it_is_written_has_no_kinder_cuts():
     reduced = reduce_problem(problem_of(MATMUL.replace("4096", "40").replace("2048", "20")), BUDGET)
-    assert list(list_kinder_cuts(reduced, BUDGET, BUDGET)) == []
+    assert list(list_milder_sizes(reduced, BUDGET, BUDGET)) == []

@@ -78,7 +78,7 @@ def test_a_step_that_does_not_end_is_an_error_that_names_problem_step_and_limit(
 
 
 def test_a_module_level_that_does_not_end_is_an_error():
-    with pytest.raises(ReferenceTimeout, match="its module level did not end"):
+    with pytest.raises(ReferenceTimeout, match="module level did not end"):
         load_problem(Problem(name="endless", suite="mine", source=SOURCE + "\nspin()\n"), "full")
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.domain import Finding
-from harness.report.source_locations import find_places
+from harness.report.source_locations import find_lines
 
 SOURCE = '''import torch
 SOURCE = r"""
@@ -20,7 +20,7 @@ x = 1
 
 
 def places(message="", evidence="", *, check="build", source=SOURCE):
-    return find_places(Finding(check=check, severity="fatal", message=message, evidence=evidence), source)
+    return find_lines(Finding(check=check, severity="fatal", message=message, evidence=evidence), source)
 
 
 def test_the_screening_names_the_line_itself():

@@ -178,7 +178,7 @@ def test_somebody_elses_database_is_refused_and_left_alone(results_dir, read_onl
     results_dir.mkdir()
     edit_database(results_dir, "CREATE TABLE recipes (name TEXT)")
     before = (results_dir / DATABASE_NAME).read_bytes()
-    with pytest.raises(StoreError, match="not one that harness wrote"):
+    with pytest.raises(StoreError, match="not a harness database"):
         ResultStore.open(results_dir, read_only=read_only)
     assert (results_dir / DATABASE_NAME).read_bytes() == before
 
@@ -298,7 +298,7 @@ def test_a_full_disk_is_a_store_error_and_loses_nothing(results_dir, evaluation_
     output, message = start(FILL_THE_DISK, results_dir).communicate(timeout=300)
     recorded = [int(line) for line in output.split()]
     assert recorded
-    assert "make room on that disk" in message
+    assert "free disk space" in message
     with ResultStore.open(results_dir) as store:
         assert [stored.id for stored in store.load_all(ResultFilter(run="full"))] == recorded
         assert store.record(evaluation_of()) > recorded[-1]

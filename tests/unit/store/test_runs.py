@@ -132,7 +132,7 @@ def test_a_half_written_sample_is_not_there_and_is_cleared(run_dir: Path) -> Non
 
 def test_a_failing_write_leaves_nothing_half_done(run_dir: Path) -> None:
     (run_dir / "add").write_text("a file where a folder should be")
-    with pytest.raises(StoreError, match=r"cannot write .*add.*Everything stored before is complete"):
+    with pytest.raises(StoreError, match=r"cannot write .*add.*Earlier samples are complete"):
         _write(run_dir)
     assert not [*run_dir.glob(".partial-*")]
 

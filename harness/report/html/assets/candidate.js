@@ -1,4 +1,4 @@
-// One candidate: the verdict and all it rests on, its source beside the reference, what was asked and answered.
+// One candidate: verdict, evidence, source beside the reference, prompt and answer.
 
 async function showCandidate(main, id, stillWanted) {
   const row = findRow(id);
@@ -13,7 +13,7 @@ async function showCandidate(main, id, stillWanted) {
   document.title = `${id} ${textAt("problem", row)} – ${document.querySelector("header .title").textContent}`;
   const head = [renderWalk(row), renderVerdict(row, record), renderTurns(turns, row)];
   if (!record || record.damaged) {
-    const why = record ? record.damaged : "Its details were left out to keep the file small.";
+    const why = record ? record.damaged : "Its details were omitted to limit the file size.";
     replaceContent(main, head, h("p", { class: "card" }, `${why} `, h("code", {}, `harness show ${id}`), " shows them."), renderFacts(row));
     return;
   }
@@ -30,14 +30,14 @@ function sampleName(row) {
   return `${textAt("run", row)}/${textAt("problem", row)}/${numberAt("sample", row)}${turn ? `/turn-${turn}` : ""}`;
 }
 
-// The turns of this sample as they were judged in the same place.
+// The turns of this sample on the same device.
 function findTurns(row) {
   const same = ["run", "problem", "suite", "model", "workload", "baseline", "language"];
-  const place = (other) => textAt("device", other) === textAt("device", row) || textAt("device", other) === "none" || textAt("device", row) === "none";
+  const sameDevice = (other) => textAt("device", other) === textAt("device", row) || textAt("device", other) === "none" || textAt("device", row) === "none";
   const codes = same.map((name) => [DATA.index.texts[name].codes, DATA.index.texts[name].codes[row]]);
   const found = [];
   for (let other = 0; other < DATA.index.count; other++) {
-    if (numberAt("sample", other) === numberAt("sample", row) && codes.every(([column, code]) => column[other] === code) && place(other)) {
+    if (numberAt("sample", other) === numberAt("sample", row) && codes.every(([column, code]) => column[other] === code) && sameDevice(other)) {
       if (other === row || numberAt("turn", other) !== numberAt("turn", row)) found.push(other);
     }
   }
@@ -78,8 +78,8 @@ function renderFacts(row) {
     ["problem", `${textAt("suite", row)}/${textAt("problem", row)}, ${textAt("workload", row)} workload`],
     ["language", textAt("language", row)], ["device", `${textAt("device", row)} ${textAt("hardware", row)}`],
     ["candidate", textAt("candidate", row) || "no code"], ["certificate", textAt("certificate", row) || "none"],
-    ["tokens", tokens === null ? "not known" : `${formatCount(numberAt("prompt_tokens", row))} in, ${formatCount(tokens)} out${numberAt("reasoning_tokens", row) ? `, of them ${formatCount(numberAt("reasoning_tokens", row))} reasoning` : ""}`],
-    ["model's time", formatSeconds(numberAt("latency_s", row))],
+    ["tokens", tokens === null ? "unknown" : `${formatCount(numberAt("prompt_tokens", row))} in, ${formatCount(tokens)} out${numberAt("reasoning_tokens", row) ? `, of them ${formatCount(numberAt("reasoning_tokens", row))} reasoning` : ""}`],
+    ["latency", formatSeconds(numberAt("latency_s", row))],
   ]));
 }
 
@@ -107,7 +107,7 @@ function renderTiming(timing) {
   return h("section", { class: "card", "aria-label": "Time" }, h("h2", {}, "Time"),
     h("p", {}, h("strong", {}, timing.summary), `: ${timing.why}. ${timing.resolution}`),
     samples > 0 && h("div", { class: "cards plain" },
-      h("figure", {}, h("div", { class: "legend" }, h("span", {}, swatch(PALETTE[0]), "claimed by the worker"), h("span", {}, swatch(PALETTE[4]), "seen by the judge")), drawn((width) => plotRatios(timing, width), 230), h("figcaption", { class: "note" }, `Each of ${plural(timing.blocks, "block")} of ${several}; the band is the interval.`)),
+      h("figure", {}, h("div", { class: "legend" }, h("span", {}, swatch(PALETTE[0]), "reported by the worker"), h("span", {}, swatch(PALETTE[4]), "measured by the evaluator")), drawn((width) => plotRatios(timing, width), 230), h("figcaption", { class: "note" }, `Each of ${plural(timing.blocks, "block")} of ${several}; the band is the interval.`)),
       h("figure", {}, h("div", { class: "legend" }, h("span", {}, swatch(PALETTE[1]), timing.baseline), h("span", {}, swatch(PALETTE[0]), "candidate")), drawn((width) => plotTimes(timing, width), 230), h("figcaption", { class: "note" }, `Median: ${formatTime(timing.baseline_us)} and ${formatTime(timing.candidate_us)}.`))),
     factList(timing.conditions));
 }
@@ -127,11 +127,11 @@ function renderSources(row, record, parentRecord, parent) {
   const marks = new Map();
   for (const finding of record.findings) for (const line of finding.lines) marks.set(line, [...(marks.get(line) || []), finding]);
   const before = parentRecord && parentRecord.textOf ? parentRecord.textOf(parentRecord.source) : null;
-  const left = h("div", {}, h("h3", {}, "Candidate"), source === null ? h("p", { class: "note" }, textAt("candidate", row) ? "The source was not stored." : "No code was found in the answer.") : renderSource(source, marks));
+  const left = h("div", {}, h("h3", {}, "Candidate"), source === null ? h("p", { class: "note" }, textAt("candidate", row) ? "The source was not stored." : "The answer contains no code.") : renderSource(source, marks));
   const right = h("div", {}, h("h3", {}, "Reference"), reference === undefined
-    ? h("p", { class: "note" }, `The version of the problem that this was judged against (${digest || "unknown"}) was not found when the report was made.`)
+    ? h("p", { class: "note" }, `The evaluated version of the problem (${digest || "unknown"}) was not found when the report was created.`)
     : renderSource(reference, new Map(), "reference"));
-  const difference = before && source !== null && h("details", { open: true, id: "difference" }, h("summary", {}, `What changed since turn ${numberAt("turn", parent)}`), renderDiff(before, source));
+  const difference = before && source !== null && h("details", { open: true, id: "difference" }, h("summary", {}, `Changes since turn ${numberAt("turn", parent)}`), renderDiff(before, source));
   return h("section", { class: "card", "aria-label": "Source" }, h("h2", {}, "Source"), difference, h("div", { class: reference === undefined ? "" : "sources" }, left, right));
 }
 
@@ -139,31 +139,31 @@ function renderBuild(record, answer) {
   const log = answer && answer.textOf(answer.log);
   if (!record.build && !log) return null;
   const { build } = record;
-  const how = build && `${plural(build.keys.length, "extension")}, ${build.cached ? "from the cache" : `built in ${formatSeconds(build.duration_s)}`}, lane ${build.lane}${build.reason ? `: ${build.reason}` : ""}`;
+  const how = build && `${plural(build.keys.length, "extension")}, ${build.cached ? "from the cache" : `built in ${formatSeconds(build.duration_s)}`}, strategy ${build.lane}${build.reason ? `: ${build.reason}` : ""}`;
   const failed = record.findings.some((finding) => finding.check === "build" && finding.severity === "fatal");
-  return card("Build", how, failed && build && build.errors && h("pre", {}, build.errors), log && h("details", {}, h("summary", {}, "The log"), h("pre", { class: "long" }, log)));
+  return card("Build", how, failed && build && build.errors && h("pre", {}, build.errors), log && h("details", {}, h("summary", {}, "Log"), h("pre", { class: "long" }, log)));
 }
 
 function renderWork(record) {
   const parts = [];
   if (record.work) {
-    const shares = [["its own kernels", record.work.own], ["torch's operators", record.work.torch], ["vendor libraries", record.work.library], ["the rest", record.work.other]];
+    const shares = [["candidate's kernels", record.work.own], ["torch operators", record.work.torch], ["vendor libraries", record.work.library], ["other", record.work.other]];
     parts.push(h("table", { class: "list" }, h("tbody", {}, shares.map(([name, share]) => h("tr", {}, h("td", {}, name), h("td", { class: "number" }, shareBar(share)))))));
-    parts.push(factList([["its kernels", record.work.kernels.join(", ") || "none"], ["without them", record.work.without]]), h("p", { class: "note" }, "As the worker claims: no part of the verdict."));
+    parts.push(factList([["kernels", record.work.kernels.join(", ") || "none"], ["without them", record.work.without]]), h("p", { class: "note" }, "As reported by the worker; not part of the verdict."));
   }
-  if (record.limits) parts.push(h("h3", {}, "Against the device's limits"), factList(record.limits));
-  return parts.length ? card("Who did the work", null, parts) : null;
+  if (record.limits) parts.push(h("h3", {}, "Roofline"), factList(record.limits));
+  return parts.length ? card("Time attribution", null, parts) : null;
 }
 
 function renderCircumstances(record) {
   const phases = record.phases.map(([name, seconds]) => `${name} ${formatSeconds(seconds)}`).join(", ");
-  return card("Judged under", null, factList([...record.circumstances, ["phases", phases || "not recorded"]]));
+  return card("Evaluation conditions", null, factList([...record.circumstances, ["phases", phases || "not recorded"]]));
 }
 
 function renderAnswer(row, answer) {
-  if (!answer) return card("Prompt and answer", "They were left out to keep the file small.");
+  if (!answer) return card("Prompt and answer", "Omitted to limit the file size.");
   const part = (label, text, open) => text !== null && h("details", { open }, h("summary", {}, label, h("span", { class: "note" }, ` ${formatCount(text.length)} characters`)), h("pre", { class: "long" }, text));
   const parts = [part("Prompt", answer.textOf(answer.prompt), false), part("Reasoning", answer.textOf(answer.reasoning), false), part("Answer", answer.textOf(answer.answer), false)].filter(Boolean);
-  const note = parts.length ? answer.finish && `Finished: ${answer.finish}.` : "The files of this run were not found when the report was made.";
+  const note = parts.length ? answer.finish && `Finished: ${answer.finish}.` : "The files of this run were not found when the report was created.";
   return card("Prompt and answer", note, parts);
 }

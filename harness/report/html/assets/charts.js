@@ -3,7 +3,7 @@
 const LABELS = { labelAnchor: "center", labelArrow: "none", labelOffset: 38 };
 const FONT = { background: "transparent", color: "currentColor", fontSize: "12px", fontFamily: "inherit", overflow: "visible" };
 
-// Draws now, and again when the width or the colours change.
+// Redraws when the width or the colours change.
 function drawn(draw, height = 0) {
   const holder = h("div", { class: "plot", style: { minHeight: `${height}px` } });
   let width = 0;
@@ -72,7 +72,7 @@ function plotSpeedups(groups, width) {
       Plot.tickX(medians, { x: (d) => clamp(d.speedup), fy: "name", strokeWidth: 2 }),
       Plot.text(groups, { fy: "label", text: (d) => { const median = medians.find(({ name }) => name === d.label); return `${cutMiddle(d.label, 34)}  ${median ? `median ${formatSpeedup(median.speedup)}` : "no time"}`; }, frameAnchor: "top-left", dy: -13, fontWeight: 600 }),
     ],
-  }), "How the speedups of each model are distributed");
+  }), "Distribution of speedups by model");
 }
 
 function cutMiddle(text, most) {
@@ -90,9 +90,9 @@ function plotOutcomes(groups, stages, width) {
     x: { ...LABELS, label: "share of samples", tickFormat: "%", domain: [0, 1] }, y: { domain: groups.map(({ label }) => label), label: null, tickFormat: (label) => cutMiddle(label, 20), tickSize: 0 },
     marks: [
       Plot.barX(values, { x: (d) => d.count / d.samples, y: "name", fill: "fill", order: stages.map(({ name }) => name), z: "stage", stroke: "var(--surface)", strokeWidth: 1, tip: true, channels: { how: "kinds" }, title: (d) => `${d.name}\n${d.stage}: ${d.count} of ${d.samples}\n${d.kinds}` }),
-      Plot.text(values, Plot.stackX({ x: (d) => d.count / d.samples, y: "name", z: "stage", order: stages.map(({ name }) => name), text: (d) => (d.count / d.samples * width * 0.7 > 9 * String(d.count).length ? String(d.count) : ""), fill: (d) => (["build", "suspect", "no code", "not judged", "wrong"].includes(d.stage) ? "#111" : "#fff"), pointerEvents: "none" })),
+      Plot.text(values, Plot.stackX({ x: (d) => d.count / d.samples, y: "name", z: "stage", order: stages.map(({ name }) => name), text: (d) => (d.count / d.samples * width * 0.7 > 9 * String(d.count).length ? String(d.count) : ""), fill: (d) => (["build", "suspect", "no code", "not evaluated", "wrong"].includes(d.stage) ? "#111" : "#fff"), pointerEvents: "none" })),
     ],
-  }), "How the samples of each model ended");
+  }), "Outcomes of samples by model");
 }
 
 function listBounded(groups) {
@@ -116,9 +116,9 @@ function plotRoofline(all, width) {
     marks: [
       Plot.line(roof, { x: "intensity", y: "rate", strokeWidth: 2, strokeOpacity: 0.7 }),
       Plot.text([roof[1]], { x: "intensity", y: "rate", text: () => `${formatError(peak)} TFLOP/s, ${formatError(bandwidth * 1e3)} GB/s`, dy: -9, textAnchor: "middle" }),
-      Plot.dot(values, { x: "intensity", y: "rate", fill: "colour", fillOpacity: 0.65, r: 3.2, tip: true, title: (d) => `${d.name}\n${textAt("problem", d.row)}, ${formatSpeedup(numberAt("speedup", d.row))}\n${formatError(d.rate)} TFLOP/s, ${formatShare(numberAt("peak_fraction", d.row))} of what the device can` }),
+      Plot.dot(values, { x: "intensity", y: "rate", fill: "colour", fillOpacity: 0.65, r: 3.2, tip: true, title: (d) => `${d.name}\n${textAt("problem", d.row)}, ${formatSpeedup(numberAt("speedup", d.row))}\n${formatError(d.rate)} TFLOP/s, ${formatShare(numberAt("peak_fraction", d.row))} of the device's peak` }),
     ],
-  }), "Operations per second against operations per byte, under the roof of the device");
+  }), "Operations per second against operations per byte, with the device's roofline");
 }
 
 function plotPhases(groups, width) {
@@ -129,10 +129,10 @@ function plotPhases(groups, width) {
     x: { ...LABELS, label: "seconds per sample", grid: true }, y: { domain: groups.map(({ label }) => label), label: null, tickFormat: (label) => cutMiddle(label, 20), tickSize: 0 },
     color: { domain: names, range: names.map((_, i) => PALETTE[i % PALETTE.length]) },
     marks: [Plot.barX(values, { x: "seconds", y: "name", fill: "phase", order: names, tip: { format: { x: (v) => `${v.toFixed(2)} s` } }, stroke: "var(--surface)" })],
-  }), "Seconds that the harness spent on a sample, by phase");
+  }), "Evaluation seconds per sample, by phase");
 }
 
-// One candidate: the ratio of each block, by the worker's clock and the judge's.
+// One candidate: the ratio of each block, by worker-reported and evaluator-measured times.
 function plotRatios(timing, width) {
   const { baseline_claim_us: baseline, candidate_claim_us: candidate, baseline_judge_us: slow, candidate_judge_us: fast } = timing.samples;
   const values = baseline.map((time, i) => ({ block: i + 1, ratio: time / candidate[i], seen: slow[i] / fast[i] }));
@@ -144,7 +144,7 @@ function plotRatios(timing, width) {
       Plot.ruleY([timing.speedup], { stroke: PALETTE[0], strokeWidth: 1.5 }),
       Plot.ruleY([1], { stroke: "currentColor", strokeOpacity: 0.5, strokeDasharray: "3,3" }),
       Plot.dot(values, { x: "block", y: "seen", stroke: PALETTE[4], strokeOpacity: 0.7, r: 2.2 }),
-      Plot.dot(values, { x: "block", y: "ratio", fill: PALETTE[0], r: 2.6, tip: true, title: (d) => `block ${d.block}\nclaimed ${formatSpeedup(d.ratio)}\njudge saw ${formatSpeedup(d.seen)}` }),
+      Plot.dot(values, { x: "block", y: "ratio", fill: PALETTE[0], r: 2.6, tip: true, title: (d) => `block ${d.block}\nreported ${formatSpeedup(d.ratio)}\nevaluator ${formatSpeedup(d.seen)}` }),
     ],
   }), "Speedup of every block");
 }

@@ -1,4 +1,4 @@
-// Source text: colours for Python and for the C++ in its texts, numbered lines, marks, and the difference of two texts.
+// Source code: highlighting of Python and of C++ in its strings, numbered lines, marks, and diffs.
 
 const PYTHON_WORDS = new Set("and as assert async await break class continue def del elif else except finally for from global if import in is lambda None nonlocal not or pass raise return True False try while with yield self".split(" "));
 const CPP_WORDS = new Set("auto bool break case char class const constexpr continue default delete do double else enum extern false float for if inline int int64_t long namespace new nullptr operator private public restrict return short signed sizeof static struct switch template this true typedef typename unsigned using void volatile while __global__ __device__ __host__ __shared__ __restrict__ __launch_bounds__ __syncthreads half uint32_t size_t".split(" "));
@@ -60,8 +60,7 @@ function renderSource(source, marks = new Map(), prefix = "line") {
 
 function firstLine(text) { return text.split("\n", 1)[0]; }
 
-// The shortest way from one list of lines to the other (Myers), as [" " | "-" | "+", line]; null if they are too far
-// apart to be worth it.
+// Myers' diff as [" " | "-" | "+", line]; null if more than `most` lines differ.
 function diffLines(before, after, most = 1500) {
   const n = before.length, m = after.length, trace = [];
   let v = new Map([[1, 0]]);
@@ -77,7 +76,7 @@ function diffLines(before, after, most = 1500) {
   return null;
 }
 
-// trace[d] is how far each diagonal had come before step d.
+// trace[d] holds the farthest x of each diagonal before step d.
 function walkBack(before, after, trace, depth) {
   const steps = [];
   let x = before.length, y = after.length;
@@ -93,13 +92,13 @@ function walkBack(before, after, trace, depth) {
   return steps.reverse();
 }
 
-// The difference with some lines around each change.
+// The diff with `around` context lines.
 function renderDiff(before, after, around = 3) {
   const steps = diffLines(before.split("\n"), after.split("\n"));
-  if (!steps) return h("p", { class: "note" }, "The two have too little in common to show line by line.");
+  if (!steps) return h("p", { class: "note" }, "The sources differ too much to show a diff.");
   const near = new Set();
   steps.forEach(([kind], i) => { if (kind !== " ") for (let j = i - around; j <= i + around; j++) near.add(j); });
-  if (!near.size) return h("p", { class: "note" }, "The two are the same.");
+  if (!near.size) return h("p", { class: "note" }, "The sources are identical.");
   const lines = [];
   let skipped = false;
   steps.forEach(([kind, line], i) => {

@@ -1,4 +1,4 @@
-// What the file holds: packed blocks, unpacked when they are needed. Nothing here touches the page.
+// The file's data blocks, unpacked on demand. No DOM output here.
 "use strict";
 
 const DATA = { index: null, overview: null, references: null, places: null };
@@ -24,7 +24,7 @@ async function unpackStart() {
   names.forEach((name, i) => { DATA[name] = blocks[i]; });
 }
 
-// One evaluation's record from a numbered piece; null where the report left it out. The pieces opened last are kept.
+// One evaluation's record from its shard; null if omitted. The last shards are cached.
 async function loadRecord(kind, row) {
   const number = DATA.places[kind][row];
   if (number < 0) return null;
@@ -38,7 +38,7 @@ async function loadRecord(kind, row) {
   return record ? { ...record, textOf: (reference) => (reference === null || reference === undefined ? null : shard.texts[reference]) } : null;
 }
 
-// Row numbers count from 0 in the order of ids; ids are what people see.
+// Row numbers count from 0 in the order of evaluation ids.
 function numberAt(name, row) { return DATA.index.numbers[name][row]; }
 
 function textAt(name, row) {
@@ -58,7 +58,7 @@ function findRow(id) {
   return -1;
 }
 
-// What can be filtered by name; everything else is found as text.
+// Columns that can be filtered by name; the others are searched as text.
 const FILTERS = ["model", "problem", "outcome", "device", "workload", "language", "suite", "run", "prompt", "baseline"];
 const SEARCHED = ["model", "problem", "run", "outcome", "device", "prompt", "language", "verdict", "message", "findings", "candidate", "hardware"];
 
@@ -83,7 +83,7 @@ function compareNumber(name, operator, limit) {
   return (row) => values[row] !== null && tests[operator](values[row]);
 }
 
-// Each distinct text is looked at once, however many rows have it.
+// Tests each distinct string once.
 function matchColumns(names, wanted, whole) {
   const needle = wanted.toLowerCase();
   const matches = (text) => (whole ? text.toLowerCase() === needle : text.toLowerCase().includes(needle));
@@ -99,7 +99,7 @@ function orderRows(rows, sort) {
   const name = sort.replace(/^-/, ""), sign = sort.startsWith("-") ? -1 : 1;
   const key = name in DATA.index.numbers ? DATA.index.numbers[name] : rankTexts(name);
   if (!key) return rows;
-  // What has no value comes last in either direction.
+  // Missing values are last in either direction.
   return rows.slice().sort((a, b) => {
     const x = key[a], y = key[b];
     if (x === y) return a - b;

@@ -1,4 +1,4 @@
-// Elements, formats, colours. Text from data only ever becomes a text node: nothing in it can be taken for markup.
+// Elements, formats, colours. Strings from data only become text nodes, never markup.
 
 function h(tag, attributes, ...children) {
   const element = document.createElement(tag);
@@ -55,11 +55,11 @@ function debounce(work, wait) {
   return (...values) => { clearTimeout(timer); timer = setTimeout(() => work(...values), wait); };
 }
 
-// Okabe and Ito's colours, which stay apart for every kind of colour vision; the order keeps neighbours far apart.
+// Okabe-Ito colours, safe for colour-blind readers; neighbours differ strongly.
 const PALETTE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a7a00", "#7f7f7f"];
 const STAGE_COLOURS = {
   "no code": "#bdbdbd", rejected: "#7f7f7f", build: "#e69f00", "load, run": "#d55e00",
-  wrong: "#cc79a7", suspect: "#f0e442", correct: "#009e73", "not judged": "#56b4e9",
+  wrong: "#cc79a7", suspect: "#f0e442", correct: "#009e73", "not evaluated": "#56b4e9",
 };
 const NAMED_COLOURS = PALETTE.length - 1;
 
@@ -68,7 +68,7 @@ function isDark() {
   return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
 }
 
-// The models keep their colours everywhere; those beyond the palette share grey.
+// One colour per model in all charts; models beyond the palette share grey.
 function colourOfGroup(place) { return PALETTE[Math.min(place, NAMED_COLOURS)]; }
 
 function swatch(colour) { return h("span", { class: "swatch", style: { background: colour }, "aria-hidden": "true" }); }

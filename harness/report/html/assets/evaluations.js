@@ -1,4 +1,4 @@
-// All evaluations as a list: filtered, sorted, leafed through. Its state is its address, so it can be kept and linked.
+// The list of evaluations with filters, sorting and pages. Its state is in the URL.
 
 let lastList = { address: "#/evaluations", rows: null };
 const CHOICES = ["model", "problem", "outcome", "device"];
@@ -25,7 +25,7 @@ function showEvaluations(main, parameters) {
       section && [`, ${nameSection(section)} `, h("button", { type: "button", class: "quiet", onclick: () => go({ section: "" }) }, "show all")]),
     rows.length ? table : h("p", {}, "No evaluation matches. ", h("a", { href: "#/evaluations" }, "Show all")),
   ];
-  // The field that is being typed in stays as it is.
+  // Keep the focused search field.
   const standing = main.querySelector(".results");
   if (standing && document.activeElement.matches("input.wide")) { replaceContent(standing, results); return; }
   replaceContent(main, h("div", { class: "filters" }, search, CHOICES.map((name) => choose(name, state, go))), h("div", { class: "results" }, results));

@@ -1,4 +1,4 @@
-// Starts the page, shows what the address asks for, and listens to the keys.
+// Starts the page, routes by the URL's hash, and handles keys.
 
 const main = document.getElementById("main"), help = document.getElementById("help");
 let shown = 0;
@@ -13,22 +13,22 @@ function route() {
   document.title = document.querySelector("header .title").textContent;
   main.classList.toggle("wide", path === "evaluations");
   if (path.startsWith("candidate/")) {
-    showCandidate(main, Number(path.split("/")[1]), () => turn === shown).then(() => { scrollTo(0, 0); main.dataset.ready = location.hash; }).catch(complain);
+    showCandidate(main, Number(path.split("/")[1]), () => turn === shown).then(() => { scrollTo(0, 0); main.dataset.ready = location.hash; }).catch(showError);
     return;
   }
   if (path === "evaluations") showEvaluations(main, parameters); else showOverview(main, parameters);
   main.dataset.ready = location.hash || "#/";
 }
 
-function complain(error) {
-  replaceContent(main, h("h1", {}, "This page cannot be shown"), h("p", {}, `${error}`), h("p", {}, "The file may be incomplete: make the report again. It needs a browser of 2024 or later."));
+function showError(error) {
+  replaceContent(main, h("h1", {}, "This page cannot be shown"), h("p", {}, `${error}`), h("p", {}, "The file may be incomplete: create the report again. A browser of 2024 or later is required."));
   throw error;
 }
 
-function turnTheme() {
+function toggleTheme() {
   const dark = !isDark();
   document.documentElement.dataset.theme = dark ? "dark" : "light";
-  try { localStorage.setItem("harness-theme", document.documentElement.dataset.theme); } catch { /* not kept where storage is off */ }
+  try { localStorage.setItem("harness-theme", document.documentElement.dataset.theme); } catch { /* storage is disabled */ }
   recolour();
 }
 
@@ -44,7 +44,7 @@ const KEYS = {
   o: () => { location.hash = "#/"; },
   e: () => { location.hash = "#/evaluations"; },
   u: () => document.getElementById("back")?.click(),
-  d: turnTheme,
+  d: toggleTheme,
   j: () => step(1),
   k: () => step(-1),
 };
@@ -64,11 +64,11 @@ document.addEventListener("keydown", (event) => {
   KEYS[event.key]();
 });
 
-document.getElementById("theme").addEventListener("click", turnTheme);
+document.getElementById("theme").addEventListener("click", toggleTheme);
 document.getElementById("keys").addEventListener("click", () => help.showModal());
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
 addEventListener("hashchange", route);
-// On paper there is nothing to open: what is folded is shown.
+// Printing expands folded sections.
 addEventListener("beforeprint", () => { for (const details of document.querySelectorAll("details:not([open])")) { details.open = true; details.dataset.folded = ""; } });
 addEventListener("afterprint", () => { for (const details of document.querySelectorAll("details[data-folded]")) { details.open = false; delete details.dataset.folded; } });
 
@@ -76,4 +76,4 @@ try {
   const theme = localStorage.getItem("harness-theme");
   if (theme === "dark" || theme === "light") document.documentElement.dataset.theme = theme;
 } catch { /* as above */ }
-unpackStart().then(route).catch(complain);
+unpackStart().then(route).catch(showError);

@@ -1,4 +1,4 @@
-// The first screen: the leaderboard of one section (what may be compared with each other), and its charts.
+// The overview: the leaderboard of one section (comparable groups) and its charts.
 
 const MOST_DRAWN = 8;
 const view = { leaders: "", leaderSort: "" };
@@ -6,7 +6,7 @@ const view = { leaders: "", leaderSort: "" };
 function showOverview(main, parameters) {
   const { groups, sections } = DATA.overview;
   if (!groups.length) {
-    replaceContent(main, h("h1", {}, "No model to rank"), h("p", {}, h("a", { href: "#/evaluations" }, plural(DATA.index.count, "evaluation")), " of candidates that were given as files. ", h("code", {}, "harness run --suite core --model MODEL"), " evaluates a model."));
+    replaceContent(main, h("h1", {}, "No model to rank"), h("p", {}, h("a", { href: "#/evaluations" }, plural(DATA.index.count, "evaluation")), "  of candidates given as files. ", h("code", {}, "harness run --suite core --model MODEL"), " evaluates a model."));
     return;
   }
   const section = Math.min(sections.length - 1, Number(parameters.get("section") ?? pickSection()) || 0);
@@ -27,7 +27,7 @@ function pickSection() {
   return order[0];
 }
 
-// Models are told apart by their names alone where that is enough.
+// Labels are model names, with the prompt where names are ambiguous.
 function labelGroups(groups) {
   const counts = d3.rollup(groups, (some) => some.length, (group) => group.model);
   groups.forEach((group, place) => {
@@ -37,7 +37,7 @@ function labelGroups(groups) {
 }
 
 function nameSection({ suite, workload, language, device, baseline, chip }) {
-  const where = device === "none" ? "never on a device" : device === "emulated" ? "emulated, correctness only" : `on ${device} against ${baseline}`;
+  const where = device === "none" ? "not evaluated on a device" : device === "emulated" ? "emulated, correctness only" : `on ${device} against ${baseline}`;
   return `${suite}, ${workload} workload: ${language} ${where}${chip ? ` (${chip})` : ""}`;
 }
 
@@ -82,17 +82,17 @@ function leaderColumns(section, timed) {
   return [
     number("place", "#", (g) => g.place, (g) => String(g.place + 1), "Rank: by fast_1, then correctness, then mean speedup"),
     { name: "model", label: "model", key: (g) => g.model, class: "wraps", cell: (g) => [swatch(colourOfGroup(g.place)), h("a", { href: href("evaluations", { model: g.model, section }) }, g.model), h("span", { class: "note" }, ` ${g.prompt}`)] },
-    number("correct", "correct", (g) => g.fast["0"], (g) => shareBar(g.fast["0"], g.correct_low, g.correct_high), "Share of all problems, as expected of one draw"),
+    number("correct", "correct", (g) => g.fast["0"], (g) => shareBar(g.fast["0"], g.correct_low, g.correct_high), "Share of all problems, expected for one sample"),
     ...(timed ? [
       number("fast_1", "fast_1", (g) => g.fast["1"], (g) => shareBar(g.fast["1"]), "Share of all problems that are correct and faster than the baseline"),
       number("fast_2", "fast_2", (g) => g.fast["2"], (g) => formatShare(g.fast["2"])),
-      number("speedup", "speedup", (g) => g.geometric_mean_speedup, (g) => [formatSpeedup(g.geometric_mean_speedup), g.speedup_low !== null && h("span", { class: "note" }, ` [${g.speedup_low.toFixed(2)}, ${g.speedup_high.toFixed(2)}] of ${g.timed}`)], "Geometric mean over the correct candidates whose time counts; [what measurements leave open] of how many"),
+      number("speedup", "speedup", (g) => g.geometric_mean_speedup, (g) => [formatSpeedup(g.geometric_mean_speedup), g.speedup_low !== null && h("span", { class: "note" }, ` [${g.speedup_low.toFixed(2)}, ${g.speedup_high.toFixed(2)}] of ${g.timed}`)], "Geometric mean over the correct candidates with a ranked time; [interval by measurement error] of their number"),
       number("own", "own", (g) => g.own_share, (g) => formatShare(g.own_share), "Median share of a correct candidate's time in its own compiled code"),
     ] : []),
-    number("tokens", "tokens / correct", cost, (g) => formatCount(cost(g)), "Prompt and answer tokens of all samples for each correct kernel"),
+    number("tokens", "tokens / correct", cost, (g) => formatCount(cost(g)), "Prompt and answer tokens of all samples per correct kernel"),
     number("problems", "problems", (g) => g.problems, (g) => (g.scored === g.problems ? String(g.problems) : `${g.scored} of ${g.problems}`)),
     number("samples", "samples", (g) => g.samples, (g) => formatNumber(g.samples)),
-    { name: "certificate", label: "cert.", title: "Judged under a valid red-team certificate", key: (g) => g.certificate || "", cell: (g) => (g.certificate ? h("span", { class: `certificate ${g.certificate}`, title: `${g.certified} of ${g.on_device} samples on a device` }, g.certificate) : "–") },
+    { name: "certificate", label: "cert.", title: "Evaluated under a valid red-team certificate", key: (g) => g.certificate || "", cell: (g) => (g.certificate ? h("span", { class: `certificate ${g.certificate}`, title: `${g.certified} of ${g.on_device} samples on a device` }, g.certificate) : "–") },
   ];
 }
 
@@ -108,7 +108,7 @@ function renderLeaderboard(groups, section) {
   const filter = h("input", { type: "search", class: "filter", placeholder: "Filter models ( / )", "aria-label": "Filter models", value: view.leaders, oninput: (event) => { view.leaders = event.target.value; draw(); } });
   draw();
   const chips = [...new Set(groups.flatMap((group) => group.hardware))];
-  return h("section", { class: "card", id: "leaderboard" }, h("div", { class: "card-head" }, h("h2", {}, "Leaderboard"), filter), holder, chips.length > 0 && h("p", { class: "note" }, `Judged on ${chips.join("; ")}.`));
+  return h("section", { class: "card", id: "leaderboard" }, h("div", { class: "card-head" }, h("h2", {}, "Leaderboard"), filter), holder, chips.length > 0 && h("p", { class: "note" }, `Evaluated on ${chips.join("; ")}.`));
 }
 
 function renderCharts(groups, section) {
@@ -120,25 +120,25 @@ function renderCharts(groups, section) {
   if (timed.length) {
     const band = drawnGroups.length <= 4 ? " Bands: 95 % over problems." : " Point at a line for its interval.";
     cards.push(card("fast_p", `Share of problems with a correct candidate more than p times as fast.${band}${some}`, legend(), drawn((width) => plotCurves(drawnGroups, DATA.overview.thresholds, width), 300)));
-    cards.push(card("Speedups", `Correct candidates by speedup; what lies beyond the axis is counted in its last bar.${some}`, drawn((width) => plotSpeedups(timed, width), 200)));
+    cards.push(card("Speedups", `Correct candidates by speedup; values beyond the axis are counted in the last bar.${some}`, drawn((width) => plotSpeedups(timed, width), 200)));
   } else {
-    const why = section.device === "emulated" ? "The emulated device judges correctness: it has no time, and none is shown." : "No correct candidate has a time that counts here.";
+    const why = section.device === "emulated" ? "Emulated device: correctness only, no times." : "No correct candidate has a ranked time.";
     missing.push(why);
   }
   const stages = DATA.overview.stages;
   const present = stages.filter((stage) => drawnGroups.some((group) => stage.outcomes.some((outcome) => group.outcomes[outcome])));
   const key = h("div", { class: "legend" }, present.map((stage) => h("span", {}, swatch(STAGE_COLOURS[stage.name]), stage.name)));
-  cards.push(card("How samples ended", `By the stage that decided.${some}`, key, drawn((width) => plotOutcomes(drawnGroups, stages, width))));
+  cards.push(card("Outcomes", `By deciding stage.${some}`, key, drawn((width) => plotOutcomes(drawnGroups, stages, width))));
   const bounded = listBounded(drawnGroups);
   if (bounded.length) cards.push(renderRoofline(bounded));
-  else if (timed.length) missing.push("No roofline: of no correct candidate are both its operations counted and its device measured (harness doctor --measure).");
+  else if (timed.length) missing.push("No roofline: requires a correct candidate with counted operations on a measured device (harness doctor --measure).");
   if (drawnGroups.some((group) => Object.keys(group.phases).length)) cards.push(renderPhases(drawnGroups));
   cards.push(renderCosts(groups));
   return [missing.map((why) => h("p", { class: "note" }, why)), h("div", { class: "cards even" }, cards)];
 }
 
 function renderRoofline(bounded) {
-  return card("Against the device's limits", "Operations of the reference per byte of inputs, weights and outputs; the roof is the largest that was measured. A better algorithm may rise above it.", drawn((width) => plotRoofline(bounded, width), 330));
+  return card("Roofline", "Operations of the reference per byte of inputs, weights and outputs, below the largest measured peak. A better algorithm may exceed it.", drawn((width) => plotRoofline(bounded, width), 330));
 }
 
 function renderCosts(groups) {
@@ -151,11 +151,11 @@ function renderCosts(groups) {
     column("prompt", "tokens in", (g) => (g.cost.counted ? g.cost.prompt_tokens : null), formatCount),
     column("completion", "out", (g) => (g.cost.counted ? g.cost.completion_tokens : null), formatCount, "Answer tokens, reasoning included"),
     column("reasoning", "reasoning", (g) => (g.cost.counted ? g.cost.reasoning_tokens : null), formatCount),
-    column("each", "per correct", (g) => per(g, g.cost.prompt_tokens + g.cost.completion_tokens), formatCount, "Tokens for each correct kernel"),
+    column("each", "per correct", (g) => per(g, g.cost.prompt_tokens + g.cost.completion_tokens), formatCount, "Tokens per correct kernel"),
     ...(priced ? [column("usd", "US$", (g) => g.cost.usd, (v) => (v === null ? "–" : v.toFixed(2))), column("usd_each", "US$ / correct", (g) => (g.cost.usd === null ? null : per(g, g.cost.usd)), (v) => (v === null ? "–" : v.toFixed(3)))] : []),
-    column("latency", "its time", (g) => g.cost.latency_s || null, formatSeconds),
+    column("latency", "latency", (g) => g.cost.latency_s || null, formatSeconds),
   ];
-  const note = groups.some((group) => group.cost.counted) ? (priced ? "" : "Prices are given with --price.") : "The answers of these runs hold no token counts.";
+  const note = groups.some((group) => group.cost.counted) ? (priced ? "" : "Set prices with --price.") : "No token counts in the answers of these runs.";
   const cost = card("Cost", note, makeTable({ columns, rows: groups, sort: "", caption: "Cost" }));
   cost.classList.add("tight");
   if (priced) cost.classList.add("across");
@@ -165,10 +165,10 @@ function renderCosts(groups) {
 function renderPhases(groups) {
   const names = [...new Set(groups.flatMap((group) => Object.keys(group.phases)))];
   const key = h("div", { class: "legend" }, names.map((name, i) => h("span", {}, swatch(PALETTE[i % PALETTE.length]), name)));
-  return card("The harness's own time", "Seconds spent on judging one sample, on average.", key, drawn((width) => plotPhases(groups, width)));
+  return card("Evaluation time", "Seconds per sample, on average.", key, drawn((width) => plotPhases(groups, width)));
 }
 
-// Problem by model: the best speedup, or that it is correct, or how it failed.
+// Problem by model: the best speedup, correct without a ranked time, or unsolved.
 function renderHeatMap(groups, section) {
   const models = groups.slice(0, 30), problems = new Map();
   models.forEach((group, column) => {
@@ -179,7 +179,7 @@ function renderHeatMap(groups, section) {
   const head = h("tr", {}, h("th", { scope: "col" }, "problem"), models.map((group) => h("th", { scope: "col", title: group.label }, h("span", { class: "tilted" }, cutMiddle(group.label, 22)))));
   const body = names.slice(0, most).map((problem) => h("tr", {}, h("th", { scope: "row" }, h("a", { href: href("evaluations", { problem, section }) }, problem)),
     models.map((group, column) => heatCell(problems.get(problem).get(column), problem, group, section))));
-  const note = "The best sample of each: blue is faster than the baseline, orange slower; ✓ correct without a time that counts, × not solved, ? not judged."
+  const note = "The best sample of each: blue is faster than the baseline, orange slower; ✓ correct without a ranked time, × not solved, ? not evaluated."
     + (groups.length > models.length ? ` ${models.length} of ${groups.length} models.` : "") + (names.length > most ? ` ${most} of ${names.length} problems.` : "");
   const ramp = groups.some((group) => group.timed) && h("div", { class: "ramp", "aria-hidden": "true" }, "¼×", h("span", { style: { background: `linear-gradient(to right, ${[0.25, 0.5, 1, 2, 4].map((speedup) => heatColours(speedup).style.background).join(", ")})` } }), "4×");
   return card("Problems by model", note, ramp, h("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "Problems by model" }, h("table", { class: "heat" }, h("thead", {}, head), h("tbody", {}, body))));
@@ -198,12 +198,12 @@ function heatCell(rows, problem, group, section) {
   const outcomes = rows.map((row) => textAt("outcome", row));
   const correct = outcomes.filter((outcome) => outcome === "correct").length;
   const best = speedups.length ? Math.max(...speedups) : null;
-  const unjudged = outcomes.length > 0 && outcomes.every((outcome) => outcome === "not_run" || outcome === "harness_error");
-  const text = best !== null ? (best < 9.95 ? best.toFixed(1) : best.toFixed(0)) : correct ? "✓" : unjudged ? "?" : "×";
-  const told = rows.length ? `${correct} of ${rows.length} correct${best !== null ? `, best ${formatSpeedup(best)}` : ""}` : "no sample";
-  const look = best !== null ? heatColours(best) : { class: correct ? "solved" : unjudged ? "none" : "failed" };
+  const unevaluated = outcomes.length > 0 && outcomes.every((outcome) => outcome === "not_run" || outcome === "harness_error");
+  const text = best !== null ? (best < 9.95 ? best.toFixed(1) : best.toFixed(0)) : correct ? "✓" : unevaluated ? "?" : "×";
+  const description = rows.length ? `${correct} of ${rows.length} correct${best !== null ? `, best ${formatSpeedup(best)}` : ""}` : "no sample";
+  const look = best !== null ? heatColours(best) : { class: correct ? "solved" : unevaluated ? "none" : "failed" };
   const link = rows.length === 1 ? `#/candidate/${numberAt("id", rows[0])}` : href("evaluations", { problem, model: group.model, section });
-  return h("td", look, rows.length ? h("a", { href: link, title: `${problem}, ${group.label}: ${told}` }, text) : h("span", { title: told }, text));
+  return h("td", look, rows.length ? h("a", { href: link, title: `${problem}, ${group.label}: ${description}` }, text) : h("span", { title: description }, text));
 }
 
 function heatColours(speedup) {
@@ -220,7 +220,7 @@ function renderEnvironments() {
     const title = [known.gpu, known.cpu, known.torch && `torch ${known.torch}`, known.harness && `harness ${known.harness}`, known.certificate === "none" ? "no certificate" : `certificate ${known.certificate}`].filter(Boolean).join(" · ");
     return h("details", {}, h("summary", {}, title, h("span", { class: "note" }, `  ${plural(count, "evaluation")}`)), factList(entries));
   });
-  return card("Environments and certificates", "What the evaluations of this report were made with, and under which red-team certificate. A candidate's page names its own.", parts, environments.length > most && h("p", { class: "note" }, `${environments.length - most} more.`));
+  return card("Environments and certificates", "Software, hardware and red-team certificates of the evaluations. Each candidate's page names its environment.", parts, environments.length > most && h("p", { class: "note" }, `${environments.length - most} more.`));
 }
 
 function factList(entries) { return h("dl", { class: "facts" }, entries.map(([name, value]) => [h("dt", {}, name), h("dd", {}, String(value))])); }

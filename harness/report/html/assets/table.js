@@ -1,8 +1,8 @@
-// A table that is sorted by its heads and leafed through; rows can be walked with j and k, and opened with Enter.
+// A sortable table with pages; j and k move between rows, Enter opens one.
 
 const PAGE_ROWS = 100;
 
-// columns: {name, label, number, title, cell(row), key(row)}; key gives what a column sorts by, null for nothing.
+// columns: {name, label, number, title, cell(row), key(row)}; key is the sort key, null if missing.
 function makeTable({ columns, rows, sort, onSort, open, page = 0, onPage, caption }) {
   const last = Math.max(0, Math.ceil(rows.length / PAGE_ROWS) - 1);
   const current = Math.min(page, last);

@@ -39,8 +39,8 @@ def test_a_program_knows_why_it_was_taken_and_why_each_other_one_was_not() -> No
     assert extraction.reason == 'the text submits it: "Final version:"'
     assert [(one.rule, one.first_line, one.last_line, one.reason) for one in extraction.alternatives] == [
         ("fence", 10, 12, 'the text submits the one taken: "Final version:"'),
-        ("fence", 24, 26, 'the text sets it aside: "For comparison:"'),
-        ("fence", 3, 5, 'the text sets it aside: "Draft:"'),
+        ("fence", 24, 26, 'the text rejects it: "For comparison:"'),
+        ("fence", 3, 5, 'the text rejects it: "Draft:"'),
     ]
 
 

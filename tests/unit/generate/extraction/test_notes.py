@@ -30,7 +30,7 @@ def note(text, finish_reason="stop", max_tokens=None, written=None):
     [
         (4096, 4096, "cut off at the limit of 4096 tokens, before it held a whole program"),
         (4096, None, ": raise --max-tokens"),
-        (None, 1234, "cut off at the endpoint's own limit, after 1234 tokens"),
+        (None, 1234, "cut off at the endpoint's limit, after 1234 tokens"),
         (None, None, ": set --max-tokens"),
     ],
 )
@@ -53,6 +53,6 @@ def test_of_several_programs_the_one_taken_and_the_others_are_named():
     [found] = note(f"{PROGRAM}\nFor comparison:\n\n{PROGRAM.replace('1', '2')}")
     assert found.check == "extraction"
     assert found.message == (
-        "rule fence, lines 2 to 3; taken of 2 programs in the answer: the text sets the others aside"
+        "rule fence, lines 2 to 3; chosen from 2 programs in the answer: the text rejects the others"
     )
-    assert found.evidence == 'not taken: rule fence, lines 9 to 10: the text sets it aside: "For comparison:"'
+    assert found.evidence == 'not taken: rule fence, lines 9 to 10: the text rejects it: "For comparison:"'

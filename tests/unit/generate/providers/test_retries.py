@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.domain import ProviderError
-from harness.generate.providers.retries import AttemptFailed, Patience, RetryPolicy
+from harness.generate.providers.retries import AttemptFailed, Retrier, RetryPolicy
 
 
 class Simulation:
@@ -32,54 +32,54 @@ class Simulation:
         self.waits_s.append(seconds)
         self.now_s += seconds
 
-    def make_patience(self, policy: RetryPolicy) -> Patience:
-        return Patience(policy, clock=lambda: self.now_s, sleep=self.sleep, draw=self.draw)
+    def make_retrier(self, policy: RetryPolicy) -> Retrier:
+        return Retrier(policy, clock=lambda: self.now_s, sleep=self.sleep, draw=self.draw)
 
-    def insist(self, policy: RetryPolicy) -> str:
-        return asyncio.run(self.make_patience(policy).insist(self.attempt))
+    def run(self, policy: RetryPolicy) -> str:
+        return asyncio.run(self.make_retrier(policy).run(self.attempt))
 
 
 def test_a_long_outage_is_survived() -> None:
     simulation = Simulation(up_at_s=590.0)
-    assert simulation.insist(RetryPolicy()) == "answer"
+    assert simulation.run(RetryPolicy()) == "answer"
     assert simulation.now_s <= 600.0
 
 
 def test_waits_double_up_to_the_longest() -> None:
     simulation = Simulation(up_at_s=100.0)
-    simulation.insist(RetryPolicy())
+    simulation.run(RetryPolicy())
     assert simulation.waits_s[:8] == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
 
 
 def test_no_patience_means_one_attempt() -> None:
     simulation = Simulation(up_at_s=1.0)
     with pytest.raises(ProviderError, match=r"after 1 attempt, 0 s of --max-wait: down"):
-        simulation.insist(RetryPolicy(max_wait_s=0.0))
+        simulation.run(RetryPolicy(max_wait_s=0.0))
     assert simulation.waits_s == []
 
 
 def test_what_the_endpoint_asks_for_is_waited_at_least() -> None:
     simulation = Simulation(up_at_s=20.0, retry_after_s=7.0)
-    simulation.insist(RetryPolicy())
+    simulation.run(RetryPolicy())
     assert all(7.0 <= wait_s <= 8.0 for wait_s in simulation.waits_s)
 
 
 def test_an_answer_to_anybody_ends_the_outage_for_all() -> None:
     simulation = Simulation(up_at_s=9.0)
-    patience = simulation.make_patience(RetryPolicy(max_wait_s=10.0))
-    asyncio.run(patience.insist(simulation.attempt))
+    retrier = simulation.make_retrier(RetryPolicy(max_wait_s=10.0))
+    asyncio.run(retrier.run(simulation.attempt))
     simulation.up_at_s = simulation.now_s + 9.0
-    assert asyncio.run(patience.insist(simulation.attempt)) == "answer"
+    assert asyncio.run(retrier.run(simulation.attempt)) == "answer"
 
 
 def test_after_an_outage_too_long_the_next_request_fails_at_once() -> None:
     simulation = Simulation(up_at_s=1e9)
-    patience = simulation.make_patience(RetryPolicy(max_wait_s=10.0))
+    retrier = simulation.make_retrier(RetryPolicy(max_wait_s=10.0))
     with pytest.raises(ProviderError):
-        asyncio.run(patience.insist(simulation.attempt))
+        asyncio.run(retrier.run(simulation.attempt))
     waits = len(simulation.waits_s)
     with pytest.raises(ProviderError, match="after 1 attempt,"):
-        asyncio.run(patience.insist(simulation.attempt))
+        asyncio.run(retrier.run(simulation.attempt))
     assert len(simulation.waits_s) == waits
 
 
@@ -96,7 +96,7 @@ def test_it_never_waits_longer_than_its_patience(
     if retry_after_s is not None and retry_after_s < 0.01:
         simulation.retry_after_s = 0.01  # time must pass for the simulation to end
     try:
-        simulation.insist(RetryPolicy(max_wait_s=max_wait_s))
+        simulation.run(RetryPolicy(max_wait_s=max_wait_s))
     except ProviderError:
         assert up_at_s > 0
     assert simulation.now_s <= max_wait_s + 1e-6

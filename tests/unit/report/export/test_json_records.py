@@ -1,6 +1,5 @@
 import json
 
-from harness.analysis.leaderboard import rank_rows
 from harness.domain import Correctness, Finding, Outcome, Trial
 from harness.report.export.json_records import dump_json, evaluation_record, leaderboard_record
 from harness.store.results import StoredEvaluation
@@ -49,8 +48,8 @@ def test_numbers_that_json_does_not_have_become_words(evaluation_of):
     assert (read["max_abs_error"], read["worst_ratio"]) == ("inf", "nan")
 
 
-def test_a_leaderboard_record_names_its_group_and_rates(evaluation_of):
-    (row,) = rank_rows([evaluation_of("correct", 2.0), evaluation_of("timeout", problem="mul")], ks=(1,))
+def test_a_leaderboard_record_names_its_group_and_rates(evaluation_of, rank_evaluations):
+    (row,) = rank_evaluations([evaluation_of("correct", 2.0), evaluation_of("timeout", problem="mul")], ks=(1,))
     record = json.loads(dump_json(leaderboard_record(row)))
     assert (record["model"], record["device"], record["problems"]) == ("model-a", "cpu", 2)
     assert (record["correct"], record["fast"]["1"], record["fast"]["2"]) == (0.5, 0.5, 0.0)

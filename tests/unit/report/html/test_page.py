@@ -217,7 +217,7 @@ def test_huge_and_strange_sources_are_cut_and_shown(render, evaluation_of):
     blocks = render(evaluation_of(), source="é\x1b[2J\u202e😀" + "x" * 1_000_000)
     (text,) = blocks["details-0"]["texts"]
     assert text.startswith("é\\x1b[2J\\u202e😀xxx")
-    assert "characters are left out here" in text
+    assert "characters omitted" in text
     assert len(text) < 250_000
 
 
@@ -252,7 +252,7 @@ def test_a_place_that_cannot_be_written_is_an_error_that_leaves_nothing(tmp_path
     with ResultStore.open(tmp_path) as store:
         store.record(evaluation_of("correct", 2.0))
         (tmp_path / "file").write_text("")
-        with pytest.raises(StoreError, match="choose another place with --output"):
+        with pytest.raises(StoreError, match="choose another path with --output"):
             render_report(store, tmp_path / "file" / "report.html", now=NOW)
 
 

@@ -32,7 +32,7 @@ def test_builds_and_verdicts_are_counted_while_both_go_on():
     executor = FixedExecutor(cpu, building=2, builds={"built": 4})
     build, judge = read_steps(executor, 10, (2, 1), time.monotonic() - 60)
     assert (build.done, build.note) == (4, "4 built, 0 cached, 0 failed, 6 waiting")
-    assert (judge.name, judge.done, judge.note) == ("judging", 2, "2 of 10, 1 correct")
+    assert (judge.name, judge.done, judge.note) == ("evaluating", 2, "2 of 10, 1 correct")
     assert judge.describe_rest() == "about 4 min left"
 
 
@@ -45,12 +45,12 @@ def test_several_gpus_have_a_bar_each_with_what_they_are_to_expect():
 
 
 def test_without_a_terminal_there_is_a_line_now_and_then_and_at_the_end(capsys):
-    judge = Step(name="judging", total=2, note="0 of 2")
+    judge = Step(name="evaluating", total=2, note="0 of 2")
     lines = []
     with show_steps(lambda: [Step(name="building", total=2, note="0 built"), judge], line_every_s=0.01):
         while len(lines) < 3:
             lines += capsys.readouterr().err.splitlines()
             time.sleep(0.01)
         judge.done, judge.worked, judge.note = 2, 2, "2 of 2, 1 correct"
-    assert set(lines) == {"building: 0 built; judging: 0 of 2"}
-    assert capsys.readouterr().err.splitlines()[-1] == "building: 0 built; judging: 2 of 2, 1 correct"
+    assert set(lines) == {"building: 0 built; evaluating: 0 of 2"}
+    assert capsys.readouterr().err.splitlines()[-1] == "building: 0 built; evaluating: 2 of 2, 1 correct"

@@ -64,7 +64,7 @@ def test_the_table_fits_and_shows_ratios_and_reasons(changes, width):
 def test_the_summary_counts_kinds_and_says_what_could_not_have_been_seen(changes):
     text = summarise_changes(changes)
     assert text.startswith("7 compared: 1 broken, 1 slower, 1 fixed, 1 unreliable, 2 not comparable, 1 same.")
-    assert "On 2 of 2 a slow-down by 10% could not have been seen" in text
+    assert "For 2 of 2 a slowdown of 10% might not be detected" in text
     sharp = [replace(change, speed=replace(SPEED, visible=1.09)) for change in changes[:1]]
     assert "could not" not in summarise_changes(sharp)
 

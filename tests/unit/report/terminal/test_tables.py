@@ -4,7 +4,6 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from harness.analysis.leaderboard import rank_rows
 from harness.domain import TRUNCATED, Finding, Outcome, Work
 from harness.report.export.csv_files import format_leaderboard
 from harness.report.export.json_records import leaderboard_record
@@ -71,32 +70,32 @@ def test_what_looks_like_markup_or_an_escape_is_printed_as_it_is(rows_of, evalua
 
 
 @pytest.mark.parametrize("width", [80, 200])
-def test_the_leaderboard_fits_and_separates_what_is_not_comparable(evaluation_of, width):
+def test_the_leaderboard_fits_and_separates_what_is_not_comparable(evaluation_of, width, rank_evaluations):
     evaluations = [
         evaluation_of("correct", 2.0, model=LONG_MODEL, prompt="notebook-long-name"),
         evaluation_of("harness_error", model=LONG_MODEL, prompt="notebook-long-name", problem="mul"),
         evaluation_of("correct", workload="small", device="emulated", language="cuda"),
         evaluation_of("not_run", language="cuda", device="none"),
     ]
-    text = render(render_leaderboard(rank_rows(evaluations), wide=width > 80), width)
+    text = render(render_leaderboard(rank_evaluations(evaluations), wide=width > 80), width)
     assert "core, full workload: cpp on cpu against eager" in text
     assert "core, small workload: cuda emulated on a CPU: correctness without time" in text
-    assert "core, full workload: cuda not judged on a device" in text
+    assert "core, full workload: cuda not evaluated on a device" in text
     assert "2.00x (1)" in text
     assert "[1.90, 2.10]" in text
     assert "1 of 2" in text
     assert text.count("Example CPU 9000") == 2
 
 
-def test_the_leaderboard_shows_pass_at_k_when_asked(evaluation_of):
+def test_the_leaderboard_shows_pass_at_k_when_asked(evaluation_of, rank_evaluations):
     evaluations = [evaluation_of("correct", 2.0), evaluation_of("timeout", sample=1)]
-    text = render(render_leaderboard(rank_rows(evaluations, ks=(1, 2))))
+    text = render(render_leaderboard(rank_evaluations(evaluations, ks=(1, 2))))
     assert "pass@1  pass@2" in text
     assert " 50.0%  100.0%" in text
     assert "model-a" in text
 
 
-def test_the_leaderboard_shows_certificates_and_whose_work_it_was(evaluation_of):
+def test_the_leaderboard_shows_certificates_and_whose_work_it_was(evaluation_of, rank_evaluations):
     work = Work(own=0.98, torch=0.02, library=0.0, other=0.0)
     extra = {"certificate": "f" * 16, "work": work}
     evaluations = [
@@ -105,15 +104,16 @@ def test_the_leaderboard_shows_certificates_and_whose_work_it_was(evaluation_of)
         evaluation_of("correct", 2.0, model="partly", sample=1),
         evaluation_of("correct", 2.0, model="trusting"),
     ]
-    text = render(render_leaderboard(rank_rows(evaluations), wide=True), 200)
+    text = render(render_leaderboard(rank_evaluations(evaluations), wide=True), 200)
     ends = {line.split()[1]: line.split()[-2:] for line in text.splitlines() if line[:1].isdigit()}
     assert ends == {"certified": ["98%", "yes"], "partly": ["98%", "part"], "trusting": ["-", "no"]}
 
 
 @pytest.mark.parametrize("width", [80, 200])
-def test_the_leaderboard_says_how_many_answers_the_token_limit_cut_off(evaluation_of, width):
+def test_the_leaderboard_says_how_many_answers_the_token_limit_cut_off(evaluation_of, width, rank_evaluations):
     cut_off = Finding(check=TRUNCATED, severity="note", message="cut off")
-    rows = rank_rows([evaluation_of("no_code", extra={"findings": (cut_off,)}), evaluation_of("no_code", sample=1)])
+    truncated = evaluation_of("no_code", extra={"findings": (cut_off,)})
+    rows = rank_evaluations([truncated, evaluation_of("no_code", sample=1)])
     text = " ".join(render(render_leaderboard(rows, wide=width > 80), width).split())
     assert "1 of 2 answers truncated, cut off by the token limit" in text
     assert leaderboard_record(rows[0])["truncated"] == 1
@@ -121,8 +121,8 @@ def test_the_leaderboard_says_how_many_answers_the_token_limit_cut_off(evaluatio
     assert group["truncated"] == "1"
 
 
-def test_the_markdown_leaderboard_is_a_table_whatever_a_model_is_called(evaluation_of):
-    text = render_leaderboard_markdown(rank_rows([evaluation_of("correct", 2.0, model="a|b\nc")]))
+def test_the_markdown_leaderboard_is_a_table_whatever_a_model_is_called(evaluation_of, rank_evaluations):
+    text = render_leaderboard_markdown(rank_evaluations([evaluation_of("correct", 2.0, model="a|b\nc")]))
     head, rule, row = text.splitlines()
     assert row == "| a\\|b c | plain | cpp | cpu (Example CPU 9000) | full | 1 | 100.0% | 100.0% | 0.0% | 2.00x (1) |"
     assert head.count("|") == rule.count("|") == row.count("|") - 1
@@ -151,6 +151,6 @@ def test_numbers_are_rounded_as_on_the_page(value, digits, text):
     assert format_fixed(value, digits) == text
 
 
-def test_a_share_of_five_in_sixteen_is_rounded_up(evaluation_of):
+def test_a_share_of_five_in_sixteen_is_rounded_up(evaluation_of, rank_evaluations):
     evaluations = [evaluation_of("correct" if n < 5 else "timeout", problem=f"p{n}") for n in range(16)]
-    assert "31.3%" in render(render_leaderboard(rank_rows(evaluations)), 80)
+    assert "31.3%" in render(render_leaderboard(rank_evaluations(evaluations)), 80)
