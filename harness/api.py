@@ -115,13 +115,13 @@ class Evaluator:
     ) -> Future[Evaluation]:
         """The same without waiting: several that are under way keep builds and devices busy at once."""
         from harness.executors.tasks import Origin, make_task
+        from harness.languages import detect_language
         from harness.pipeline.data_folders import find_suite_folder
-        from harness.pipeline.evaluate import guess_language
         from harness.problems.discovery import find_problem
 
         source = read_source(candidate)
         found = find_problem(os.fspath(problem), find_suite_folder(self._suite, self._problems_dir))
-        chosen = language or guess_language(source)
+        chosen = language or detect_language(source)
         program = Candidate(source=source, language=chosen, rule="file")
         origin = Origin(run=FILE_RUN, model="api")
         task = make_task(found, program, origin, language=chosen, workload=workload, baseline=baseline)

@@ -33,6 +33,7 @@ from harness.cli.options import (
     WorkloadOption,
 )
 from harness.domain import Language, Outcome, UsageError
+from harness.languages import detect_language
 
 if TYPE_CHECKING:
     from harness.pipeline.evaluate import EvaluateOptions, EvaluationReport
@@ -100,7 +101,6 @@ def evaluate(
         describe_lacking_workload,
         evaluate_tasks,
         file_task,
-        guess_language,
         sample_tasks,
     )
 
@@ -133,7 +133,7 @@ def evaluate(
     else:
         if problem is None or runs:
             raise UsageError("--candidate FILE needs --problem NAME (or a reference file's path), and no run")
-        chosen = language or guess_language(candidate.read_text(errors="replace") if candidate.is_file() else "")
+        chosen = language or detect_language(candidate.read_text(errors="replace") if candidate.is_file() else "")
         tasks = [file_task(candidate, problem, chosen, suite, options)]
     report = evaluate_tasks(tasks, options)
     if candidate is not None and report.without_workload:

@@ -48,6 +48,7 @@ from harness.evaluation.timing.noise_floor import NoiseFloors, NoiseKey
 from harness.evaluation.timing.paired import PairedTimer, TimingPlan, shorten_plan
 from harness.evaluation.timing.roofline import Roofline
 from harness.evaluation.timing.window_timing import WindowTimer, await_idle
+from harness.languages import LANGUAGES
 from harness.problems.loading import LoadedProblem, load_problem, workload_source
 from harness.problems.shrink import (
     EMULATED_BUDGET,
@@ -618,8 +619,9 @@ class Judge:
 
     def _answer_builds(self, case: Case, candidate: Candidate, *, ahead: bool = False) -> AnswerBuild:
         def answer(request: BuildRequest) -> BuildResult:
-            if candidate.language == "cpp" and request.has_cuda_sources:
-                result = self._refuse_cuda(request)
+            refusal = LANGUAGES[candidate.language].refuses(request)
+            if refusal is not None:
+                result = self._refuse(request, refusal)
                 case.add_build(request, result)
                 return result
             result = self._builder.build(request)
@@ -634,12 +636,9 @@ class Judge:
 
         return answer
 
-    def _refuse_cuda(self, request: BuildRequest) -> BuildResult:
-        log = (
-            f"error: the extension {request.name!r} has CUDA sources, and the candidate is to be written in cpp; "
-            "evaluate CUDA programs with --language cuda"
-        )
-        return BuildResult(key=self._builder.key(request), status="refused", extension=None, log=log, duration_s=0.0)
+    def _refuse(self, request: BuildRequest, reason: str) -> BuildResult:
+        key, log = self._builder.key(request), f"error: {reason}"
+        return BuildResult(key=key, status="refused", extension=None, log=log, duration_s=0.0)
 
 
 def _may_be_chance(case: Case) -> bool:

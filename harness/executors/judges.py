@@ -19,6 +19,7 @@ from harness.evaluation.timing.device_peaks import CeilingStore
 from harness.evaluation.timing.noise_floor import NoiseFloors
 from harness.executors.certified import check_standing
 from harness.executors.tasks import Task
+from harness.languages import LANGUAGES
 from harness.problems.time_limit import DEFAULT_LIMIT_S
 from harness.sandbox.devices import JudgeDevice
 from harness.sandbox.forkserver import Forkserver
@@ -126,7 +127,7 @@ class Judges:
 
     def _make_judge(self, language: Language) -> Judge:
         device, emulated = self._device, self._device is not None and self._device.is_emulated
-        checks = self._checks and language == "cuda"
+        checks = self._checks and LANGUAGES[language].uses_gpu
         by_nvcc = checks and emulated and self._setup.toolchain.can_build_cuda
         return Judge(
             device=device,

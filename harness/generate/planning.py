@@ -11,6 +11,7 @@ from harness.generate.gpu_facts import GpuFacts, find_gpu, read_gpu_facts
 from harness.generate.host_facts import read_host_facts
 from harness.generate.prompting import render_prompt
 from harness.generate.sampler import Plan
+from harness.languages import LANGUAGES
 from harness.problems.discovery import find_problem, find_suite
 from harness.store.results import ResultFilter, ResultStore
 from harness.store.runs import check_name, has_sample, list_runs, locate_run, read_manifest
@@ -126,7 +127,7 @@ def _list_files(problems: tuple[Problem, ...], suite_dir: Path) -> tuple[Referen
 def _choose_gpu(settings: GenerationSettings) -> GpuFacts | None:
     if settings.gpu is not None:
         return find_gpu(settings.gpu)
-    return read_gpu_facts() if settings.language == "cuda" else None
+    return read_gpu_facts() if LANGUAGES[settings.language].uses_gpu else None
 
 
 def _name_prefix(settings: GenerationSettings, prompt: str) -> str:

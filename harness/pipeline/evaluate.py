@@ -174,11 +174,6 @@ def file_task(file: Path, problem: str, language: Language, suite: str, options:
     )
 
 
-def guess_language(source: str) -> Language:
-    """cuda if the program passes CUDA sources or defines a kernel, otherwise cpp."""
-    return "cuda" if "__global__" in source or "cuda_sources" in source else "cpp"
-
-
 def _make_task(sample: Sample, problem: Problem, options: EvaluateOptions) -> Task:
     from harness.executors.tasks import Origin, make_task
 

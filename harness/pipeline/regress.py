@@ -31,8 +31,9 @@ from harness.store.pins import Pin, read_pins
 
 if TYPE_CHECKING:
     from harness.executors.tasks import Task
+    from harness.languages import LANGUAGES
     from harness.pipeline.evaluate import EvaluateOptions
-    from harness.store.results import ResultFilter, ResultRow, ResultStore, StoredEvaluation
+from harness.store.results import ResultFilter, ResultRow, ResultStore, StoredEvaluation
 
 REGRESS_FOLDER = "regress"
 NO_DEVICE = "none"
@@ -281,7 +282,7 @@ def _setting_of(case: Case) -> _Setting:
 def find_device(subject: Subject) -> str:
     """The stored device. Where this machine has no such one, or there was none, a CUDA candidate is given the CPU: that
     is no device for it, so it is built and no more, which can be compared even then."""
-    if subject.language != "cuda":
+    if not LANGUAGES[subject.language].uses_gpu:
         return "auto" if subject.device == NO_DEVICE else subject.device
     if not subject.device.startswith("cuda"):
         return "cpu" if subject.device == NO_DEVICE else subject.device

@@ -19,6 +19,7 @@ from harness.domain import EMULATED, DeviceError, Language
 from harness.emulator import DEFAULT_TARGET
 from harness.hardware.gpus import GpuModel, find_gpu_model
 from harness.hardware.memory import available_memory_bytes
+from harness.languages import LANGUAGES
 from harness.protocol import TensorSpec, device_memory, storage_bytes
 from harness.sandbox.memory_limits import count_free_bytes
 from harness.sandbox.memory_plan import Room
@@ -267,13 +268,13 @@ def find_devices(wanted: str, language: Language) -> tuple[str, ...]:
 
     Raises DeviceError if a device was named that is not here.
     """
+    kinds = LANGUAGES[language].devices
     if wanted == "auto":
-        gpus = "cuda" if torch.cuda.is_available() else EMULATED
-        wanted = gpus if language == "cuda" else "cpu"
+        wanted = next(kind for kind in kinds if kind != "cuda" or torch.cuda.is_available())
     kind, _, indices = wanted.partition(":")
     if not re.fullmatch(r"cpu|emulated|cuda(:\d+(,\d+)*)?", wanted):
         raise DeviceError(f"no device is called {wanted!r}; expected auto, cpu, emulated, cuda, cuda:N or cuda:N,M")
-    if (kind == "cpu") != (language == "cpp"):
+    if kind not in kinds:
         return ()
     if kind != "cuda":
         return (wanted,)

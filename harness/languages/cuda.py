@@ -1,0 +1,15 @@
+"""CUDA kernels in extensions built by `load_inline` or `load`."""
+
+from __future__ import annotations
+
+from harness.domain import EMULATED
+from harness.languages.rules import LanguageRules
+
+MARKS = ("__global__", "cuda_sources")
+
+
+def _detects(source: str) -> bool:
+    return any(mark in source for mark in MARKS)
+
+
+CUDA = LanguageRules(name="cuda", devices=("cuda", EMULATED), detects=_detects, refuses=lambda request: None)
