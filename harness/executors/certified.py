@@ -19,7 +19,7 @@ from harness.store.certificate import (
     Basis,
     Certificate,
     hash_corpus,
-    hash_package,
+    hash_trusted_code,
     read_certificate,
 )
 
@@ -67,7 +67,7 @@ def describe_basis(device: JudgeDevice, corpus: Path, confinement: str) -> Basis
     return Basis(
         device=device.torch_device.type,
         harness=harness.__version__,
-        package=hash_package(Path(harness.__file__).resolve().parent),
+        package=hash_trusted_code(Path(harness.__file__).resolve().parent),
         corpus=hash_corpus(corpus),
         hardware=hardware,
         torch=torch.__version__,

@@ -22,8 +22,7 @@ LINE_EVERY_S, BARS_EVERY_S = 10.0, 0.5
 
 @dataclass(slots=True, kw_only=True)
 class Step:
-    """Building, judging, or one device: `done` of `total`, of which `worked` took their time (the others were there
-    already)."""
+    """Builds, evaluations, or one device: `done` of `total`; `worked` excludes cached ones."""
 
     name: str
     total: int

@@ -9,7 +9,7 @@ from harness.store.certificate import (
     Certificate,
     certificate_path,
     hash_corpus,
-    hash_package,
+    hash_trusted_code,
     read_certificate,
     remove_certificate,
     write_certificate,
@@ -69,18 +69,20 @@ def test_a_folder_that_cannot_be_written_is_an_error_that_names_it(tmp_path):
         write_certificate(tmp_path / "machine", CERTIFICATE)
 
 
-def test_hashes_follow_contents_and_names_and_nothing_else(tmp_path):
-    for folder in ("attacks", "controls", "problems/inner"):
-        (tmp_path / folder).mkdir(parents=True)
-    path = tmp_path / "problems" / "inner" / "add.py"
+@pytest.mark.parametrize(
+    ("make_hash", "folder"), [(hash_corpus, "problems/inner"), (hash_trusted_code, "evaluation/timing")]
+)
+def test_a_hash_follows_contents_and_names_and_nothing_else(tmp_path, make_hash, folder):
+    for name in ("attacks", "controls", folder, "cli"):
+        (tmp_path / name).mkdir(parents=True)
+    path = tmp_path / folder / "add.py"
     path.write_text("1")
-    first = (hash_corpus(tmp_path), hash_package(tmp_path))
+    first = make_hash(tmp_path)
     (tmp_path / "notes.txt").write_text("beside")
     (tmp_path / "attacks" / "one.pyc").write_text("compiled")
-    assert (hash_corpus(tmp_path), hash_package(tmp_path)) == first
+    (tmp_path / "cli" / "main.py").write_text("prints")
+    assert make_hash(tmp_path) == first
     path.write_text("2")
-    second = (hash_corpus(tmp_path), hash_package(tmp_path))
+    second = make_hash(tmp_path)
     path.rename(path.with_name("sum.py"))
-    third = (hash_corpus(tmp_path), hash_package(tmp_path))
-    assert first[0] != second[0] != third[0] != first[0]
-    assert first[1] != second[1] != third[1] != first[1]
+    assert first != second != make_hash(tmp_path) != first
