@@ -1,0 +1,24 @@
+# harness with its compilers and bubblewrap, as an ordinary user. See docs/containers.md.
+#     docker build -t harness .
+#     docker run --rm --gpus all -v "$PWD:/work" harness doctor
+FROM nvidia/cuda:13.0.1-devel-ubuntu24.04
+
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends python3 python3-dev python3-venv g++ ninja-build bubblewrap \
+    && rm -rf /var/lib/apt/lists/*
+
+WORKDIR /opt/harness
+COPY pyproject.toml setup.py README.md LICENSE ./
+COPY harness harness
+COPY prompts prompts
+COPY recordings recordings
+COPY reference_models reference_models
+COPY tests/adversarial tests/adversarial
+RUN python3 -m venv /opt/venv && /opt/venv/bin/pip install --no-cache-dir .
+
+RUN useradd --create-home harness && install --directory --owner harness /work
+USER harness
+ENV PATH=/opt/venv/bin:$PATH
+WORKDIR /work
+ENTRYPOINT ["harness"]
+CMD ["--help"]
