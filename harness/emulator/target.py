@@ -1,7 +1,6 @@
-"""The GPU that is emulated: its limits. What a launch may ask for is what it could ask for there.
+"""The emulated GPU and its limits for launches. Not used for timing.
 
-The numbers are those of the vendor's datasheets, and of the table of compute capabilities in the CUDA C++ Programming
-Guide. They limit; nothing is timed by them.
+Source: vendors' datasheets and the table of compute capabilities in the CUDA C++ Programming Guide.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ DEFAULT_TARGET = "A100"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """One GPU model. Shared memory in bytes: without asking, at most for one block, and of one multiprocessor."""
+    """One GPU model. `static_shared_bytes_per_block` is the limit without opt-in."""
 
     name: str
     compute_capability: tuple[int, int]
@@ -44,13 +43,13 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emulation:
-    """What is emulated, and whether the built library also checks each access and each synchronisation."""
+    """`checked`: the built library also checks memory accesses and synchronisation."""
 
     target: Target
     checked: bool = False
 
 
-# Compute capability: KiB of shared memory of a multiprocessor, and of them for one block; threads; blocks.
+# compute capability: KiB of shared memory per multiprocessor and per block; threads; blocks
 _CAPABILITIES = {
     (7, 0): (96, 96, 2048, 32),
     (7, 5): (64, 64, 1024, 16),
@@ -60,7 +59,7 @@ _CAPABILITIES = {
     (9, 0): (228, 227, 2048, 32),
     (10, 0): (228, 227, 2048, 32),
 }
-# name, compute capability, multiprocessors, GB of memory, MiB of level-2 cache, MHz
+# name, compute capability, multiprocessors, GB of memory, MiB of L2 cache, MHz
 _ROWS = (
     ("V100", (7, 0), 80, 32, 6, 1530),
     ("T4", (7, 5), 40, 16, 4, 1590),
@@ -92,7 +91,7 @@ TARGETS: tuple[Target, ...] = tuple(
 
 
 def find_target(name: str = DEFAULT_TARGET) -> Target:
-    """The GPU of that name, written in any way ("rtx4090", "RTX 4090"). Unknown: DeviceError with the nearest."""
+    """Ignores case and punctuation. Raises DeviceError."""
     known = {_squeeze(target.name): target for target in TARGETS}
     if _squeeze(name) in known:
         return known[_squeeze(name)]
