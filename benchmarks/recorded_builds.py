@@ -37,11 +37,11 @@ GOALS = {"built": 0.95, "failed": 0.90}
 CAPTURE = """
 import json, os, sys
 from pathlib import Path
-from harness.worker.load_inline_hook import Recorder
+from harness.worker.load_inline_hook import LoadInlineHook
 class Anything:
     def __getattr__(self, name): return self
     def __call__(self, *args, **kwargs): return self
-class Catcher(Recorder):
+class Catcher(LoadInlineHook):
     def _build(self, request):
         caught.append(request)
         return Anything()
@@ -143,12 +143,12 @@ def print_reasons(recorded: list[Recorded], builder: Builder) -> None:
 
 def find_reason(request: BuildRequest, builder: Builder) -> str:
     """Why the fast lane does not take a request; nothing of it is compiled. "" where it does."""
-    assert builder._kits is not None
+    assert builder._prebuilt is not None
     with tempfile.TemporaryDirectory() as name:
         work = Path(name) / "work"
         work.mkdir()
         write_plan(request, work, builder.toolchain.architecture)
-        fast = prepare_fast(request, work, builder._kits)
+        fast = prepare_fast(request, work, builder._prebuilt)
     return fast if isinstance(fast, str) else ""
 
 

@@ -1,4 +1,4 @@
-"""Builds what candidates ask for: one request, one shared library, never built twice."""
+"""Builds the extensions that candidates request, each at most once."""
 
 from harness.builder.builder import Builder, default_cache_folder, find_machine_folder
 from harness.builder.toolchain import Toolchain, probe_toolchain

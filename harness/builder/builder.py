@@ -1,7 +1,6 @@
-"""From a build request to a shared library: refuse, look up, compile confined, keep.
+"""Turns a build request into a shared library: check flags, look up, compile in a sandbox, store.
 
-The cache is addressed by content: the key covers the request, the compilers, torch and the architecture, and is made
-here, so that no candidate can choose it. Failed builds are kept as well; time-outs and missing tools are not.
+Failed builds are cached too; time-outs and missing tools are not.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from hashlib import sha256
 from pathlib import Path
 
 from harness.builder.cache import DEFAULT_LIMIT_BYTES, prune_cache
-from harness.builder.emulated import EmulatedLane
+from harness.builder.emulated import EmulatedStrategy
 from harness.builder.error_excerpt import name_first_error
-from harness.builder.fast.prebuilt_cache import KitShelf
+from harness.builder.fast.prebuilt_cache import PrebuiltCache
 from harness.builder.fast.strategy import SCRIPT, prepare_fast
 from harness.builder.flags import refuse_flags
 from harness.builder.memory_gate import FAST_BUILD_BYTES, PLAIN_BUILD_BYTES, MemoryGate
@@ -34,19 +33,19 @@ from harness.builder.torch_ninja import write_plan
 from harness.domain import BuildRequest, BuildResult, BuildToolError, HarnessError
 from harness.emulator import Emulation
 
-# A whole line of the compiler's own; what a source has the compiler say may look like one.
+# Matches whole lines only: a source can make the compiler print something similar.
 _KILLED = re.compile(
     r"^\S+: fatal error: Killed signal terminated program \w+$|^nvcc error +: '\w+' died due to signal 9\b",
     re.MULTILINE,
 )
-LIBRARY, LOG, LANE, UNCOVERED = "library.so", "log.txt", "lane", "uncovered"
-FAST_FAILED = "it did not compile in the fast lane"
-_DETAIL = re.compile(r" \(|: ")  # where a reason goes on to what differs from one build to the next
+LIBRARY, LOG, STRATEGY, UNCOVERED = "library.so", "log.txt", "lane", "uncovered"
+FAST_FAILED = "the fast strategy failed"
+_DETAIL = re.compile(r" \(|: ")  # separates a reason from its variable part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Compiled:
-    """What came of one compilation; `returncode` is None past the time limit. `reason`: why not in the fast lane."""
+    """`returncode` None: timed out."""
 
     lane: str
     returncode: int | None
@@ -57,12 +56,11 @@ class _Compiled:
 
 
 def default_cache_folder() -> Path:
-    """Where libraries are kept between runs: below XDG_CACHE_HOME, or ~/.cache."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "harness" / "builds"
 
 
 def count_out_of_memory_kills() -> int | None:
-    """How many processes of this machine the kernel has ended for want of memory; None where it does not count them."""
+    """OOM kills on this machine since boot; None if unknown."""
     with suppress(OSError):
         found = re.search(r"^oom_kill (\d+)$", Path("/proc/vmstat").read_text(), re.MULTILINE)
         return None if found is None else int(found[1])
@@ -70,12 +68,11 @@ def count_out_of_memory_kills() -> int | None:
 
 
 def find_machine_folder(cache: Path | None) -> Path:
-    """Where what was measured of this machine is kept: beside the libraries, in the given cache or the default one."""
     return (cache or default_cache_folder()) / "machine"
 
 
 class Builder:
-    """Thread-safe and safe between processes: identical requests that arrive together are built once."""
+    """Safe across threads and processes; identical requests are built once."""
 
     def __init__(
         self,
@@ -91,8 +88,7 @@ class Builder:
         emulate: Emulation | None = None,
         count_kills: Callable[[], int | None] | None = None,
     ) -> None:
-        """With `emulate`, what asks for CUDA is built to run on the CPU, without nvcc and torch's CUDA build.
-        `count_kills` tells how many processes the kernel has ended so far for want of memory (None: unknown)."""
+        """`emulate`: build CUDA to run on the CPU, without nvcc. `count_kills`: OOM kills so far (None: unknown)."""
         self._count_kills = count_kills or count_out_of_memory_kills
         self._cache = cache
         self.toolchain = toolchain
@@ -105,33 +101,27 @@ class Builder:
         self._gate = MemoryGate()
         self._counts: Counter[str] = Counter()
         self._counting = threading.Lock()
-        shelf = KitShelf(cache / "kits", toolchain, self._runner, self._gate)
-        self._kits = shelf if fast else None
-        self._emulated = None if emulate is None else EmulatedLane(emulate, shelf, self._runner, self._gate)
+        prebuilt = PrebuiltCache(cache / "kits", toolchain, self._runner, self._gate)
+        self._prebuilt = prebuilt if fast else None
+        self._emulated = None if emulate is None else EmulatedStrategy(emulate, prebuilt, self._runner, self._gate)
 
     def stop(self) -> None:
-        """Ends every build under way, from any thread; later ones are refused. What is in the cache stays."""
+        """End running builds, from any thread, and refuse later ones."""
         self._runner.stop()
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many requests ended with each status so far. What was compiled is counted by lane as well, "lane fast"
-        for one, and by the reason why it was not the fast one: "reason it uses requires"."""
+        """Requests by status; compilations by strategy ("lane fast") and reason ("reason it uses requires")."""
         with self._counting:
             return dict(self._counts)
 
     def expect_many(self, *, at_once: bool = False) -> None:
-        """To be called where more than a few builds are to come: what the fast lane needs is then made earlier, or
-        `at_once`, by the first request."""
-        if self._kits is not None:
-            self._kits.expect_many(at_once=at_once)
+        """Make precompiled headers earlier, since many builds follow; `at_once`: by the first."""
+        if self._prebuilt is not None:
+            self._prebuilt.expect_many(at_once=at_once)
 
     def build(self, request: BuildRequest) -> BuildResult:
-        """The library for a request, from the cache or compiled now.
-
-        Raises BuildToolError when this machine lacks what the build needs, HarnessError when the cache cannot be
-        written: neither is a verdict on the request.
-        """
+        """Raises BuildToolError if a tool is missing, HarnessError if the cache is not writable."""
         result = self._answer(request)
         with self._counting:
             self._counts[result.status] += 1
@@ -144,7 +134,7 @@ class Builder:
         if refusal is not None:
             return BuildResult(key=key, status="refused", extension=None, log=refusal, duration_s=0.0)
         if not (request.name.isidentifier() and request.name.isascii()):
-            log = f"error: the extension's name {request.name!r} is not an identifier, which its module must have"
+            log = f"error: the extension name {request.name!r} is not a Python identifier"
             return BuildResult(key=key, status="failed", extension=None, log=log, duration_s=0.0)
         self._require_tools(request)
         try:
@@ -153,12 +143,11 @@ class Builder:
                 return kept or self._compile(request, key, began_s)
         except OSError as error:
             raise HarnessError(
-                f"cannot build in the cache {self._cache}: {error}; make room there, or choose another folder with "
-                "--cache-dir. What was built before is still there"
+                f"cannot build in the cache {self._cache}: {error}; free disk space, or choose another folder with "
+                "--cache-dir"
             ) from error
 
     def key(self, request: BuildRequest) -> str:
-        """Names a build by everything that goes into it."""
         toolchain = asdict(self.toolchain)
         if not request.needs_cuda:
             del toolchain["packaged_cuda_headers"]
@@ -196,7 +185,7 @@ class Builder:
         os.utime(folder)
         library = folder / LIBRARY
         found = library.exists()
-        lane, _, reason = (folder / LANE).read_text(encoding="utf-8").partition("\n")
+        lane, _, reason = (folder / STRATEGY).read_text(encoding="utf-8").partition("\n")
         return BuildResult(
             key=key,
             status="cached" if found else "uncovered" if (folder / UNCOVERED).exists() else "failed",
@@ -212,8 +201,8 @@ class Builder:
             work = Path(name) / "work"
             work.mkdir()
             kills_before = self._count_kills()
-            done = self._run_lanes(request, work)
-            self._count_lane(done)
+            done = self._run_strategies(request, work)
+            self._count_strategy(done)
             if done.returncode is None:
                 log = f"{done.log}\nbuild stopped after {self._runner.timeout_s:g} s"
                 return BuildResult(
@@ -222,8 +211,8 @@ class Builder:
                 )  # fmt: skip
             if done.returncode != 0 and _KILLED.search(done.log) and self._has_killed(kills_before):
                 raise HarnessError(
-                    f"the compiler of {request.name} was killed, most likely because this machine's memory ran out: "
-                    "build fewer at a time (--jobs), and run the same command again"
+                    f"the compiler of {request.name} was killed, most likely for lack of memory: "
+                    "reduce --jobs and run the same command again"
                 )
             library = self._keep(key, Path(name), done)
         return BuildResult(
@@ -236,14 +225,14 @@ class Builder:
             reason=done.reason,
         )
 
-    def _count_lane(self, done: _Compiled) -> None:
+    def _count_strategy(self, done: _Compiled) -> None:
         with self._counting:
             self._counts[f"lane {done.lane}"] += 1
             if done.reason:
                 self._counts[f"reason {_DETAIL.split(done.reason)[0]}"] += 1
 
-    def _run_lanes(self, request: BuildRequest, work: Path) -> _Compiled:
-        """The plain lane decides wherever the fast one does not build."""
+    def _run_strategies(self, request: BuildRequest, work: Path) -> _Compiled:
+        """Try the fast strategy; fall back to the standard one."""
         if self._emulated is not None and request.needs_cuda:
             emulated = self._emulated.build(request, work, self.toolchain.architecture)
             return _Compiled(
@@ -251,12 +240,14 @@ class Builder:
                 is_uncovered=emulated.is_uncovered,
             )  # fmt: skip
         write_plan(request, work, self.toolchain.architecture)
-        fast = "it is turned off" if self._kits is None else prepare_fast(request, work, self._kits)
+        fast = (
+            "the fast strategy is disabled" if self._prebuilt is None else prepare_fast(request, work, self._prebuilt)
+        )
         if isinstance(fast, str):
             return self._run_plain(request, work, fast)
         with self._gate.hold(FAST_BUILD_BYTES):
             returncode, log = self._runner.run(["sh", SCRIPT], fast.folder, readable=fast.readable)
-        # Past the time limit, too: the plain lane has more to do in the same time.
+        # After a time-out too: the standard strategy would take longer.
         verdict = log if returncode in (0, None) else fast.find_verdict(returncode or 0, log)
         if verdict is not None:
             library = fast.folder / f"{request.name}.so"
@@ -266,7 +257,7 @@ class Builder:
         )
 
     def _run_plain(self, request: BuildRequest, work: Path, reason: str, *first: str) -> _Compiled:
-        """Makes the library; `first` are files that failed in the fast lane, which need not wait for others."""
+        """Standard strategy. `first`: files that failed in the fast one, built first to fail early."""
         targets = [first, ()] if first else [()]
         for names in targets:
             with self._gate.hold(PLAIN_BUILD_BYTES):
@@ -277,21 +268,21 @@ class Builder:
         return _Compiled(lane="plain", returncode=returncode, log=log, library=library, reason=reason)
 
     def _has_killed(self, before: int | None) -> bool:
-        """Whether the kernel has ended processes since then; where it does not say, what the log says is believed."""
+        """Whether the OOM killer was active since then; assumed where unknown."""
         return before is None or self._count_kills() != before
 
     def _compiler_environment(self) -> dict[str, str]:
-        """The packaged headers come after those of every flag: they only fill gaps."""
+        """Packaged headers come last in the search order."""
         environment = self._environment()
         headers = self.toolchain.packaged_cuda_headers
         return {**environment, "CPLUS_INCLUDE_PATH": ":".join(headers)} if headers else environment
 
     def _keep(self, key: str, work: Path, done: _Compiled) -> Path | None:
-        """Moves a finished build into the cache in one step: a half-written one is never seen."""
+        """Move a finished build into the cache atomically."""
         finished = work / "finished"
         finished.mkdir()
         (finished / LOG).write_text(done.log, encoding="utf-8")
-        (finished / LANE).write_text(f"{done.lane}\n{done.reason}", encoding="utf-8")
+        (finished / STRATEGY).write_text(f"{done.lane}\n{done.reason}", encoding="utf-8")
         if done.is_uncovered:
             (finished / UNCOVERED).touch()
         if done.returncode == 0:

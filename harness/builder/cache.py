@@ -1,11 +1,11 @@
-"""The folder of built libraries: how large it is, and what goes when it is too large.
+"""Size and pruning of the build cache.
 
-    <two digits>/<key>/   library.so, log.txt, lane: one build, put there in one step
-    locks/<key>           held while a build is made
-    kits/<kind>-<key>/    what fast builds share
-    build-*               a build under way, or what a killed one has left
+    <two digits>/<key>/   library.so, log.txt, lane: one build, moved here atomically
+    locks/<key>           held during a build
+    kits/<kind>-<key>/    prebuilt headers
+    build-*               running build, or leftovers of a killed one
 
-A build is as old as its last use. What was used a short while ago may be in use still and is never removed.
+Recently used entries may be in use and are never removed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One build or one kit. `used_at` in seconds of the wall clock."""
+    """`used_at`: Unix time of the last use."""
 
     path: Path
     size_bytes: int
@@ -38,24 +38,24 @@ class Entry:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheContents:
     builds: tuple[Entry, ...]
-    kits: tuple[Entry, ...]
+    prebuilt: tuple[Entry, ...]
     leftovers: tuple[Entry, ...]
 
     @property
     def size_bytes(self) -> int:
-        return sum(entry.size_bytes for entry in (*self.builds, *self.kits, *self.leftovers))
+        return sum(entry.size_bytes for entry in (*self.builds, *self.prebuilt, *self.leftovers))
 
 
 def parse_size(text: str) -> int:
-    """Bytes of "500M", "20G", "1.5GB" or a plain number. Raises ValueError with what was expected."""
+    """Bytes of "500M", "20G", "1.5GB" or a plain number. Raises ValueError."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*", text, re.IGNORECASE)
     if not found:
-        raise ValueError(f"a size is a number with K, M, G or T, such as 20G; found {text!r}")
+        raise ValueError(f"expected a size such as 20G (suffix K, M, G or T), got {text!r}")
     return int(float(found[1]) * _UNITS[found[2].upper()])
 
 
 def read_cache_size(text: str | None) -> int:
-    """How large the cache may be, in bytes, from a user's words; the default for None. Raises UsageError."""
+    """None: default. Raises UsageError."""
     try:
         return DEFAULT_LIMIT_BYTES if text is None else parse_size(text)
     except ValueError as error:
@@ -63,24 +63,24 @@ def read_cache_size(text: str | None) -> int:
 
 
 def read_cache(folder: Path) -> CacheContents:
-    """What lies there now. What other processes remove meanwhile is left out."""
+    """Entries removed by other processes meanwhile are skipped."""
     return CacheContents(
         builds=tuple(_entries(folder, "[0-9a-f][0-9a-f]/*")),
-        kits=tuple(_entries(folder, "kits/*")),
+        prebuilt=tuple(_entries(folder, "kits/*")),
         leftovers=tuple(_entries(folder, "build-*")),
     )
 
 
 def prune_cache(folder: Path, limit_bytes: int, *, now: float | None = None) -> tuple[int, int]:
-    """Removes leftovers of killed builds, then builds and kits by their last use until the rest fits.
+    """Remove leftovers of killed builds, then the least recently used entries. Returns their number and bytes.
 
-    Returns how many went and their bytes. What was used less than `IN_USE_S` ago stays, whatever the limit.
+    Entries used within `IN_USE_S` stay.
     """
     now = time.time() if now is None else now
     contents = read_cache(folder)
     gone = [entry for entry in contents.leftovers if now - entry.used_at > LEFTOVER_S]
     excess = contents.size_bytes - sum(entry.size_bytes for entry in gone) - limit_bytes
-    for entry in sorted((*contents.builds, *contents.kits), key=lambda entry: entry.used_at):
+    for entry in sorted((*contents.builds, *contents.prebuilt), key=lambda entry: entry.used_at):
         if excess <= 0 or now - entry.used_at < IN_USE_S:
             break
         gone.append(entry)
@@ -91,7 +91,7 @@ def prune_cache(folder: Path, limit_bytes: int, *, now: float | None = None) -> 
 
 
 def _remove(path: Path, folder: Path) -> None:
-    """In two steps, so that a half-removed build is never found: another process may look for it right now."""
+    """Rename first, so that other processes never see a half-removed build."""
     grave = folder / f"build-removed-{path.name}"
     with suppress(OSError):
         path.rename(grave)

@@ -1,8 +1,6 @@
-"""The lane of the emulated device: CUDA sources, rewritten, built by the C++ compiler to run on the CPU.
+"""Build strategy of the emulated device: rewritten CUDA sources, compiled for the CPU.
 
-torch's own plan gives the flags, as everywhere; the headers that stand for CUDA's come first, precompiled in a kit with
-the emulator's own object. torch's headers are first taken slim (`torch/types.h`, and torch's pybind11), which only
-takes names away: what fails so is built again against the full ones.
+Compiles first against a subset of torch's headers, which is faster; after a failure against all.
 """
 
 from __future__ import annotations
@@ -15,18 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from harness.builder.fast.binding import write_binding
-from harness.builder.fast.prebuilt_cache import KitShelf, strip_name
+from harness.builder.fast.prebuilt_cache import PrebuiltCache, strip_name
 from harness.builder.memory_gate import FAST_BUILD_BYTES, MemoryGate
 from harness.builder.runner import Runner
 from harness.builder.torch_ninja import read_plan, write_plan
 from harness.domain import BuildRequest, BuildToolError
 from harness.emulator import Emulation
-from harness.emulator.headers import RUNTIME, digest_room, digest_runtime, write_target
+from harness.emulator.headers import RUNTIME, digest_emulator, digest_runtime, write_target
 from harness.emulator.sources import Prepared, Unit, drop_cuda_libraries, explain_failure, prepare_sources
 
 SCRIPT = "emulated.sh"
-# Aliasing, contraction and traps as on a GPU; line tables name the place of what is noticed. Warnings stay: in code for
-# the device one of them, of arrays with a variable length, is made an error.
+# Aliasing, contraction and traps as on a GPU; line tables locate findings. Warnings stay enabled: device code turns one
+# of them, -Wvla, into an error.
 _DEVICE_FLAGS = (
     "-O2 -ftree-vectorize -fno-strict-aliasing -ffp-contract=fast -fno-math-errno -fno-trapping-math -fno-gnu-unique "
     "-fno-stack-protector -U_FORTIFY_SOURCE -g1 -gdwarf-4 -Wno-vla"
@@ -37,7 +35,7 @@ _HOST_FLAGS = "-O1 -w"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmulatedBuild:
-    """What came of one build; `returncode` is None past the time limit."""
+    """`returncode` None: timed out."""
 
     returncode: int | None
     log: str
@@ -47,8 +45,6 @@ class EmulatedBuild:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Commands:
-    """The compiler, and the flags that every candidate has."""
-
     compiler: str
     flags: str
     device_flags: str
@@ -64,31 +60,27 @@ class _Commands:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Job:
-    """One build: its folder, torch's plan for it, and the kit that it uses."""
-
     request: BuildRequest
     prepared: Prepared
     work: Path
     plan: dict[str, str]
     commands: _Commands
-    kit: Path
+    prebuilt: Path
 
 
-class EmulatedLane:
-    """Thread-safe, as far as its shelf and its runner are."""
-
-    def __init__(self, emulation: Emulation, kits: KitShelf, runner: Runner, gate: MemoryGate) -> None:
+class EmulatedStrategy:
+    def __init__(self, emulation: Emulation, prebuilt_cache: PrebuiltCache, runner: Runner, gate: MemoryGate) -> None:
         self._emulation = emulation
-        self._kits = kits
+        self._prebuilt_cache = prebuilt_cache
         self._runner = runner
         self._gate = gate
 
     def key_parts(self) -> dict[str, Any]:
-        """What a build depends on besides its request and the toolchain."""
-        return {"emulation": asdict(self._emulation), "emulator": digest_room()}
+        """Part of the cache key beside request and toolchain."""
+        return {"emulation": asdict(self._emulation), "emulator": digest_emulator()}
 
     def build(self, request: BuildRequest, work: Path, architecture: str) -> EmulatedBuild:
-        """Builds in `work`, a folder of its own. Raises BuildToolError where the kit cannot be made."""
+        """Raises BuildToolError if the emulator's headers do not compile."""
         library = work / f"{request.name}.so"
         prepared = prepare_sources(request, self._emulation)
         if prepared.uncovered:
@@ -96,9 +88,9 @@ class EmulatedLane:
         write_plan(_as_host_request(request, prepared), work, architecture)
         plan = read_plan(work)
         commands = self._read_commands(request, plan)
-        kit = self._find_kit(commands)
+        prebuilt = self._find_prebuilt(commands)
         readable = self._write_steps(
-            _Job(request=request, prepared=prepared, work=work, plan=plan, commands=commands, kit=kit)
+            _Job(request=request, prepared=prepared, work=work, plan=plan, commands=commands, prebuilt=prebuilt)
         )
         with self._gate.hold(FAST_BUILD_BYTES):
             returncode, log = self._runner.run(["sh", SCRIPT], work, readable=readable)
@@ -109,19 +101,18 @@ class EmulatedLane:
 
     def _read_commands(self, request: BuildRequest, plan: dict[str, str]) -> _Commands:
         added = " ".join(flag.strip() for flag in request.extra_cflags)
-        flags = read_kit_flags(plan["cflags"], added)
+        flags = read_prebuilt_flags(plan["cflags"], added)
         check = _CHECK_FLAGS if self._emulation.checked else ""
         return _Commands(compiler=plan["cxx"], flags=flags, device_flags=f"{_DEVICE_FLAGS} {_native()} {check}".strip())
 
-    def _find_kit(self, commands: _Commands) -> Path:
-        """The kit, made now if need be."""
+    def _find_prebuilt(self, commands: _Commands) -> Path:
         parts = [commands.device, _HOST_FLAGS, digest_runtime()]
-        kit = self._kits.find_emulator(parts, lambda work: self._make_kit(work, commands))
-        if isinstance(kit, str):
-            raise BuildToolError(f"the emulator's own headers do not compile with {commands.compiler}:\n{kit}")
-        return kit
+        prebuilt = self._prebuilt_cache.find_emulator(parts, lambda work: self._make_prebuilt(work, commands))
+        if isinstance(prebuilt, str):
+            raise BuildToolError(f"the emulator's headers do not compile with {commands.compiler}:\n{prebuilt}")
+        return prebuilt
 
-    def _make_kit(self, work: Path, commands: _Commands) -> None:
+    def _make_prebuilt(self, work: Path, commands: _Commands) -> None:
         shutil.copytree(RUNTIME, work / "include")
         include = f"-I{work}/include"
         device, host = f"{commands.device} {include}", f"{commands.host} {include}"
@@ -132,15 +123,15 @@ class EmulatedLane:
             f"{host} -x c++-header {emulator}/host.h -o {emulator}/host.h.gch",
             f"{compile_runtime} -c {emulator}/emulator.cpp -o {work}/emulator.o",
         ]
-        (work / "kit.sh").write_text(_script(steps, ""))
-        self._kits.run_steps(["sh", "kit.sh"], work)
+        (work / "prebuilt.sh").write_text(_script(steps, ""))
+        self._prebuilt_cache.run_steps(["sh", "prebuilt.sh"], work)
 
     def _write_steps(self, job: _Job) -> list[Path]:
-        """Writes the sources and the script; returns what the build must be able to read."""
-        readable = [job.kit]
+        """Returns paths that the build must be able to read."""
+        readable = [job.prebuilt]
         (job.work / "target.cpp").write_text(write_target(self._emulation))
         objects, steps = (
-            [f"{job.kit}/emulator.o", "target.o"],
+            [f"{job.prebuilt}/emulator.o", "target.o"],
             [f"{job.commands.compiler} -fPIC -c target.cpp -o target.o"],
         )
         binding = self._bind(job)
@@ -164,28 +155,28 @@ class EmulatedLane:
         return readable
 
     def _bind(self, job: _Job) -> tuple[str, Path] | None:
-        """The binding file without torch's headers, and the object that does its work, where prototypes are plain."""
+        """For plain prototypes: a binding file without torch's headers, and its object."""
         text = write_binding(job.request)
-        bound = text and self._kits.find_binding(job.plan["cxx"], job.commands.flags)
+        bound = text and self._prebuilt_cache.find_binding(job.plan["cxx"], job.commands.flags)
         return (text, bound) if text and isinstance(bound, Path) else None
 
 
-def read_kit_flags(cflags: str, added: str) -> str:
-    """What of a build's flags its kit depends on: not its name, what it adds, or its own headers' folder."""
+def read_prebuilt_flags(cflags: str, added: str) -> str:
+    """Flags that the prebuilt headers depend on."""
     flags = strip_name(cflags.removesuffix(added))
     flags = re.sub(r"-isystem \S*/include(?= |$)(?<=work/include)|-I\S*work/include", "", flags)
     return " ".join(flags.split())
 
 
 def _script(steps: list[str], link: str) -> str:
-    """All steps at once, their messages one after the other."""
+    """Run all steps in parallel."""
     lines = ["fail=0", *(f"({step}) > log.{i} 2>&1 & step{i}=$!" for i, step in enumerate(steps))]
     lines += [f"wait $step{i} || fail=1; cat log.{i}" for i in range(len(steps))]
     return "\n".join([*lines, "[ $fail = 0 ] || exit 1", link, ""])
 
 
 def _compile_step(job: _Job, unit: Unit, target: str) -> str:
-    include, own = f"{job.kit}/include", f"-I{job.kit}/include"
+    include, own = f"{job.prebuilt}/include", f"-I{job.prebuilt}/include"
     if unit.is_device:
         flags = f"-DTORCH_EXTENSION_NAME={job.request.name} {' '.join(map(shlex.quote, unit.flags))}"
         base = f"{job.commands.device} {flags} -include {include}/emulator/device.h"
@@ -198,7 +189,7 @@ def _compile_step(job: _Job, unit: Unit, target: str) -> str:
 
 
 def _keep_newest_standard(flags: str) -> str:
-    """Only the newest version of C++ that is asked for: what torch's headers need, whatever a candidate says."""
+    """torch's headers need it."""
     versions = re.findall(r"-std=(?:c|gnu)\+\+(\d\d)(?=\s|$)", flags)
     if not versions:
         return flags
@@ -208,7 +199,7 @@ def _keep_newest_standard(flags: str) -> str:
 
 
 def _as_host_request(request: BuildRequest, prepared: Prepared) -> BuildRequest:
-    """The request whose plan torch can make without CUDA: its CUDA sources are compiled besides."""
+    """Without CUDA sources, which are compiled separately."""
     return replace(
         request,
         cpp_sources=prepared.cpp_sources,
@@ -222,5 +213,5 @@ def _as_host_request(request: BuildRequest, prepared: Prepared) -> BuildRequest:
 
 
 def _native() -> str:
-    """Where the processor can fuse multiply and add, the compiler must be allowed to, as a GPU does."""
+    """Allow fused multiply-add, as on a GPU, where the CPU supports it."""
     return "-march=native"

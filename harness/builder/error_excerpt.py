@@ -1,4 +1,4 @@
-"""Shortens a compiler's log to what a reader, or a model that repairs its code, needs: the errors with their lines."""
+"""Shortens compiler logs to the errors and their source lines."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ import re
 _ERROR = re.compile(r"(fatal error|error|undefined (reference|symbol)|cannot find|ld returned|Error:)", re.IGNORECASE)
 _NOISE = re.compile(r"^(FAILED:|ninja: |\[\d+/\d+\]|In file included from|\s+from )|-DTORCH_EXTENSION_NAME")
 _WORD = re.compile(r"[^\s'\"]+")
-_WORK_FOLDER = re.compile(r"/build-[^/\s]+/(?:work|fast)/")  # the end of the builder's own, another one each time
+_WORK_FOLDER = re.compile(r"/build-[^/\s]+/(?:work|fast)/")  # temporary folder of a build
 CONTEXT_LINES = 3
 
 
 def shorten_log(log: str, *, max_lines: int = 24, max_characters: int = 3000) -> str:
-    """The lines that name errors, each with the source lines below it; the log's end where none is found.
-
-    Files of the build are named without the temporary folder they were compiled in.
-    """
+    """Lines with errors and the source lines below them; the end of the log if there are none."""
     lines = [_WORD.sub(_drop_work_folder, line) for line in log.splitlines() if not _NOISE.search(line)]
     kept: dict[int, str] = {}
     for number, line in enumerate(lines):
@@ -29,13 +26,12 @@ def shorten_log(log: str, *, max_lines: int = 24, max_characters: int = 3000) ->
 
 
 def name_first_error(log: str) -> str:
-    """One line: the first that names an error, or the last of all."""
+    """The first error line, or the last line."""
     short = shorten_log(log, max_lines=1, max_characters=200)
-    return short.splitlines()[0] if short else "no word of the compiler's"
+    return short.splitlines()[0] if short else "no compiler output"
 
 
 def _drop_work_folder(word: re.Match[str]) -> str:
-    """A path without the folder it was compiled in. (Two steps, since one expression for both would look at each
-    letter of a long line as often as the line is long.)"""
+    """Two steps: a single expression takes quadratic time on long lines."""
     end = max((found.end() for found in _WORK_FOLDER.finditer(word[0])), default=0)
     return word[0][end:]

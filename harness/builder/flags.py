@@ -1,7 +1,4 @@
-"""Which compiler flags are refused: compiling happens on the judge's side, and a flag can run a program or read a file.
-
-A list of what is not honest, not of what is known: any flag that only changes the code is passed on as it is.
-"""
+"""Rejects compiler flags that could run programs or access files. A deny list."""
 
 from __future__ import annotations
 
@@ -25,17 +22,17 @@ PASS_THROUGH = (
     "-Wa,", "-Wp,", "-Xcudafe", "-Xcicc", "-Xfatbin", "-Xnvlink", "--nvlink-options", "-Xassembler",
     "-Xpreprocessor", "-Xarchive", "--archive-options",
 )  # fmt: skip
-# Allowed although a refused prefix begins like them.
+# Exceptions from a refused prefix.
 HARMLESS = ("-Bsymbolic", "-time=", "--time=", "-compress")
 SHELL_CHARACTERS = set(";|&`$<>\n\r\0")
 
 
 def refuse_flags(request: BuildRequest) -> str | None:
-    """Why a request's flags are refused, or None."""
+    """Reason for refusing the request's flags, or None."""
     for flag in (*request.extra_cflags, *request.extra_cuda_cflags, *request.extra_ldflags):
-        # The flag as it is, before it is split: a line break in it would be one in the build file too.
+        # Before splitting: a line break would be one in the build file too.
         if SHELL_CHARACTERS & set(flag):
-            return f"the flag {flag!r} contains characters that a shell would act on"
+            return f"the flag {flag!r} contains shell metacharacters"
         for part in _parts(flag):
             if part.startswith(REFUSED_PREFIXES) and not part.startswith(HARMLESS):
                 return f"the flag {flag!r} is refused: it could run a program, or read or write files"
@@ -43,7 +40,7 @@ def refuse_flags(request: BuildRequest) -> str | None:
 
 
 def _parts(flag: str) -> list[str]:
-    """The words of a flag; what is passed through to another program counts as words of its own."""
+    """Words of a flag, including those passed through to other programs."""
     words = []
     for word in flag.replace('"', " ").replace("'", " ").split():
         for prefix in PASS_THROUGH:

@@ -1,4 +1,4 @@
-"""Lets as many builds run at once as memory holds: a compiler that the kernel kills has cost minutes for nothing."""
+"""Limits concurrent builds by free memory."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from contextlib import contextmanager
 
 from harness.hardware.memory import available_memory_bytes
 
-PLAIN_BUILD_BYTES = 1_300_000_000  # nvcc's front end with all of torch's headers takes up to 2.2 GB, g++ 1.5 GB
+PLAIN_BUILD_BYTES = 1_300_000_000  # peak: 2.2 GB for nvcc's front end with torch's headers, 1.5 GB for g++
 FAST_BUILD_BYTES = 900_000_000
-KIT_BYTES = 2_500_000_000
-GROWING_S = 20.0  # for so long a new build may not have taken yet what it will need
+PREBUILT_BYTES = 2_500_000_000
+GROWING_S = 20.0  # until then a build may not have reached its peak
 
 
 class MemoryGate:
-    """Thread-safe. One build may always run, however little memory there is."""
+    """Thread-safe. One build may always run."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class MemoryGate:
 
     @contextmanager
     def hold(self, need_bytes: int) -> Iterator[None]:
-        """Waits until there is room for a build that needs so much, and counts it as running inside."""
+        """Wait for `need_bytes` of free memory and reserve it."""
         with self._changed:
             while not self._has_room(need_bytes):
                 self._changed.wait(timeout=1.0)

@@ -1,4 +1,4 @@
-"""Runs compilers: behind walls, with a limit on memory and time, and never outliving the build they belong to."""
+"""Runs compilers in a sandbox with memory and time limits."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ COMPILER_MEMORY_KIB = 12 << 20
 
 
 class Wrap(Protocol):
-    """Puts a command behind walls: see `harness.sandbox.policy.Confinement.wrap`."""
+    """See `harness.sandbox.policy.Confinement.wrap`."""
 
     def __call__(self, command: Sequence[str], *, readable: Iterable[Path], writable: Iterable[Path]) -> list[str]: ...
 
 
 class Runner:
-    """Thread-safe. `environment` is asked anew for each run."""
+    """Thread-safe. Calls `environment` for each run."""
 
     def __init__(
         self, *, wrap: Wrap, readable: Iterable[Path], environment: Callable[[], dict[str, str]], timeout_s: float
@@ -38,18 +38,18 @@ class Runner:
         self._stopped = False
 
     def stop(self) -> None:
-        """Ends every run under way, from any thread; later ones are refused."""
+        """End running commands, from any thread, and refuse later ones."""
         self._stopped = True
         for process in list(self._running):
             _end(process)
 
     def require_running(self) -> None:
-        """Raises HarnessError once `stop` was called."""
+        """Raises HarnessError after `stop`."""
         if self._stopped:
             raise HarnessError("the build was stopped because the harness is ending")
 
     def run(self, command: Sequence[str], work: Path, *, readable: Iterable[Path] = ()) -> tuple[int | None, str]:
-        """Exit code (None: past the time limit, the whole compiler tree killed) and output. Only `work` is writable."""
+        """Return exit code (None: timed out and killed) and output. Only `work` is writable."""
         limited = ["/bin/sh", "-c", f'ulimit -v {COMPILER_MEMORY_KIB}; exec "$@"', "sh", *command]
         wrapped = self._wrap(limited, readable=[*self._readable, *readable], writable=[work])
         with tempfile.TemporaryFile(dir=work.parent) as output:
@@ -79,10 +79,7 @@ class Runner:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ends a build with its whole session: ninja puts every compiler into a process group of its own.
-
-    Looks again until nobody is left, since a process may have started another meanwhile.
-    """
+    """Kill the whole session, since ninja puts each compiler into its own process group; repeat until none is left."""
     while members := _find_session(process.pid):
         for member in members:
             with suppress(ProcessLookupError):
@@ -91,7 +88,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _find_session(leader: int) -> list[int]:
-    """The running processes of a session, as /proc has them now; those that have ended and wait to be read are not."""
+    """Zombies are excluded."""
     members = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

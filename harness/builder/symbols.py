@@ -1,4 +1,4 @@
-"""Which functions a built library holds, by their full names: how a kernel is known to be a candidate's own."""
+"""Function names in a built library, used to recognise candidate kernels."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ TIMEOUT_S = 30.0
 
 
 def list_functions(library: str) -> frozenset[str]:
-    """Demangled names with parameters, as `plain_signature` gives them. The host side of a kernel has the kernel's own
-    name. Empty where the machine has no `nm` or it cannot read the file."""
+    """Names as given by `plain_signature`, kernels included. Empty without `nm`."""
     nm = shutil.which("nm")
     if nm is None:
         return frozenset()
@@ -25,5 +24,5 @@ def list_functions(library: str) -> frozenset[str]:
 
 
 def plain_signature(name: str) -> str:
-    """`void f<float>(float const*)` without the type of its result and without spaces."""
+    """Drop `void` and spaces: `f<float>(floatconst*)`."""
     return name.removeprefix("void ").replace(" ", "")

@@ -1,5 +1,3 @@
-"""Which compilers are here, in which versions, and for which GPU architecture they are to build."""
-
 from __future__ import annotations
 
 import logging
@@ -15,14 +13,14 @@ from subprocess import PIPE, STDOUT
 from types import ModuleType
 
 DEFAULT_ARCHITECTURE = "9.0"
-LIBRARY_HEADERS = ("cublas_v2.h", "cublasLt.h", "cusolverDn.h", "cusparse.h")  # what ATen/cuda includes
+LIBRARY_HEADERS = ("cublas_v2.h", "cublasLt.h", "cusolverDn.h", "cusparse.h")  # included by ATen/cuda
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolchain:
-    """Versions are the compilers' own words; None where there is none. `architecture` as in TORCH_CUDA_ARCH_LIST.
+    """Versions as printed by the tools; None if missing. `architecture` as in TORCH_CUDA_ARCH_LIST.
 
-    `packaged_cuda_headers` are folders with the headers of CUDA's libraries that the toolkit here lacks.
+    `packaged_cuda_headers`: folders with CUDA library headers that the toolkit lacks.
     """
 
     compiler: str | None
@@ -34,7 +32,7 @@ class Toolchain:
     torch_cuda: str | None
     python_abi: str
     architecture: str
-    cpu: str = ""  # -march=native builds for this one alone
+    cpu: str = ""  # affects -march=native
     packaged_cuda_headers: tuple[str, ...] = ()
 
     @property
@@ -43,7 +41,7 @@ class Toolchain:
 
 
 def probe_toolchain(architecture: str | None = None) -> Toolchain:
-    """Asks the compilers. The architecture is the given one, that of this machine's GPU, or 9.0."""
+    """`architecture`: the given one, or this machine's GPU, or 9.0."""
     import sysconfig
 
     import torch
@@ -65,7 +63,7 @@ def probe_toolchain(architecture: str | None = None) -> Toolchain:
 
 
 def ninja_program() -> str:
-    """The ninja of the Python package, which is in no PATH when an environment was not activated."""
+    """The Python package's ninja is not on PATH in an environment that is not activated."""
     found = shutil.which("ninja")
     if found is not None:
         return found
@@ -75,11 +73,7 @@ def ninja_program() -> str:
 
 
 def import_torch_extension() -> ModuleType:
-    """torch's extension module, without its warning that there is no GPU: building needs none.
-
-    torch takes the folder above the nvcc it finds for the toolkit's; where that nvcc only forwards to another one,
-    the toolkit is the one that nvcc itself names.
-    """
+    """Without torch's warning about a missing GPU; corrects CUDA_HOME if nvcc forwards to another toolkit."""
     logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)
     from torch.utils import cpp_extension
 
@@ -90,16 +84,12 @@ def import_torch_extension() -> ModuleType:
 
 
 def _toolkit_of(nvcc: str) -> str | None:
-    """The toolkit folder that an nvcc names in a dry run, or None."""
     found = re.search(r"^#\$ TOP=(.+)$", _output([nvcc, "--dryrun", "-x", "cu", "/dev/null", "-c"]) or "", re.MULTILINE)
     return os.path.realpath(found[1]) if found else None
 
 
 def _find_packaged_cuda_headers() -> tuple[str, ...]:
-    """Where torch's CUDA packages keep headers that torch's own headers include, if the toolkit came without them.
-
-    A toolkit can be installed without its libraries; ATen/cuda/CUDAContext.h would not compile with it.
-    """
+    """Include folders of torch's CUDA packages, if the toolkit lacks libraries that ATen/cuda includes."""
     home = import_torch_extension().CUDA_HOME
     if home is None or all((Path(home) / "include" / header).exists() for header in LIBRARY_HEADERS):
         return ()
@@ -129,7 +119,6 @@ def _machine_architecture() -> str:
 
 
 def _describe_cpu() -> str:
-    """The processor's name and a digest of the instruction sets it offers."""
     facts: dict[str, str] = {}
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         name, _, value = line.partition(":")

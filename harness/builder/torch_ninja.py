@@ -1,8 +1,4 @@
-"""Writes the sources and the ninja file of a request, by torch's own code: its flags, its paths, its rules.
-
-torch's `load_inline` and `load` do everything up to starting ninja; nothing is compiled or imported here. So a build
-is the one that the installed torch would have made, whatever its version.
-"""
+"""Writes sources and ninja file through torch's own `load_inline` and `load`, without running ninja."""
 
 from __future__ import annotations
 
@@ -24,7 +20,7 @@ _planning = threading.Lock()
 
 
 def write_plan(request: BuildRequest, folder: Path, architecture: str) -> None:
-    """Fills `folder` with sources and build.ninja. Raises BuildToolError where torch can use no tools here."""
+    """Raises BuildToolError if torch cannot use the tools."""
     include = folder / "include"
     for name, text in request.headers:
         path = include / name
@@ -47,13 +43,12 @@ def write_plan(request: BuildRequest, folder: Path, architecture: str) -> None:
 
 
 def read_plan(folder: Path) -> dict[str, str]:
-    """The variables of torch's build file in a folder."""
     text = (folder / "build.ninja").read_text(encoding="utf-8")
     return {name: value.strip() for name, value in re.findall(r"^(\w+) = ?(.*)$", text, re.MULTILINE)}
 
 
 def _require_usable_compilers(plan: dict[str, str]) -> None:
-    """A compiler that is too old for torch would fail every candidate for a fault that is not theirs."""
+    """Otherwise a compiler too old for torch would fail every candidate."""
     standards = {name: re.search(r"-std=\S+", plan.get(name, "")) for name in ("cflags", "cuda_post_cflags")}
     if standards["cflags"]:
         _require_usable(*shlex.split(plan["cxx"]), standards["cflags"][0], "-fsyntax-only", "-x", "c++", os.devnull)
@@ -66,14 +61,14 @@ def _require_usable(*command: str) -> None:
     complaint = _try_compiler(command)
     if complaint is not None:
         raise BuildToolError(
-            f"{command[0]} cannot be used: with {command[1]}, which torch asks for, it refuses even an empty source "
-            f"({complaint}); install a newer compiler, or name another one in CXX"
+            f"{command[0]} cannot be used: it rejects an empty source with {command[1]}, which torch requires "
+            f"({complaint}); install a newer compiler, or set CXX"
         )
 
 
 @cache
 def _try_compiler(command: Sequence[str]) -> str | None:
-    """What a compiler says where it fails, once per process."""
+    """Error message of a failing compiler."""
     finished = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, timeout=60)
     return None if finished.returncode == 0 else finished.stderr.strip()[-300:] or f"exit code {finished.returncode}"
 
@@ -101,16 +96,16 @@ def _call_torch(torch_extension: Any, request: BuildRequest, folder: Path, optio
 
 @contextmanager
 def _torch_plans_only() -> Iterator[Any]:
-    """torch's extension module with its last two steps, building and importing, left out.
+    """torch's extension module without building and importing.
 
-    Its counter of names is renewed too: it would rename the second extension of one name.
+    Resets its version counter, which would rename a second extension of the same name.
     """
     cpp_extension = import_torch_extension()
     replaced = {
         "_run_ninja_build": lambda *_, **__: None,
         "_import_module_from_library": lambda *_, **__: None,
         "JIT_EXTENSION_VERSIONER": type(cpp_extension.JIT_EXTENSION_VERSIONER)(),
-        # By default load_inline removes the precompiled header in torch's own folder, which may be in use elsewhere.
+        # load_inline would remove the precompiled header in torch's folder, which may be in use.
         "remove_extension_h_precompiler_headers": lambda: None,
     }
     saved = {name: getattr(cpp_extension, name) for name in replaced if hasattr(cpp_extension, name)}
@@ -125,7 +120,6 @@ def _torch_plans_only() -> Iterator[Any]:
 
 @contextmanager
 def _environment(architecture: str) -> Iterator[None]:
-    """torch reads the architecture from the environment, and finds ninja by PATH."""
     ninja_folder = str(Path(ninja_program()).parent)
     wanted = {"TORCH_CUDA_ARCH_LIST": architecture, "PATH": f"{os.environ.get('PATH', '')}:{ninja_folder}"}
     saved = {name: os.environ.get(name) for name in wanted}

@@ -14,7 +14,7 @@ cache_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 @cache_app.command()
 def info(cache_dir: CacheDirOption = None) -> None:
-    """Show how many builds and kits are kept, and how large they are.
+    """Show number and size of cached builds and prebuilt headers.
 
     Example: harness cache info
     """
@@ -23,7 +23,11 @@ def info(cache_dir: CacheDirOption = None) -> None:
     folder = _find_folder(cache_dir)
     contents = read_cache(folder)
     typer.echo(f"cache    {folder}")
-    for name, entries in (("builds", contents.builds), ("kits", contents.kits), ("left over", contents.leftovers)):
+    for name, entries in (
+        ("builds", contents.builds),
+        ("headers", contents.prebuilt),
+        ("left over", contents.leftovers),
+    ):
         size_bytes = sum(entry.size_bytes for entry in entries)
         oldest = f", oldest use {_describe_age(min(entry.used_at for entry in entries))}" if entries else ""
         typer.echo(f"{name:<9}{len(entries):>6}  {_describe_size(size_bytes):>9}{oldest}")

@@ -1,4 +1,4 @@
-"""The words of the project as frozen types. Standard library only; imports nothing else of `harness`."""
+"""Domain model as frozen types. Imports only the standard library."""
 
 from harness.domain.build import BuildRequest, BuildResult, BuildStatus
 from harness.domain.errors import (

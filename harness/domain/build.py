@@ -1,21 +1,20 @@
-"""What a candidate asks the compiler for, and what came of it. Plain data; keys are made by `harness.builder`."""
+"""Build requests of candidates, and their results."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-# "uncovered": it uses what the emulator does not cover, so nothing can be said about it
+# "uncovered": it uses a construct that the emulator does not support; no verdict
 BuildStatus = Literal["built", "cached", "failed", "timeout", "refused", "uncovered"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildRequest:
-    """One captured `load_inline` or `load` call, as plain text: a file that the candidate passed by path was read
-    by the worker.
+    """One `load_inline` or `load` call.
 
-    `load_inline` fills `cpp_sources`, `cuda_sources` and `functions` (exported name, docstring); `load` fills
-    `files` (file name, text). `headers` are files the candidate wrote below one of its own include paths.
+    `load_inline` fills `cpp_sources`, `cuda_sources` and `functions` (name, docstring); `load` fills `files` (name,
+    source). `headers`: files written by the candidate.
     """
 
     name: str
@@ -43,8 +42,7 @@ class BuildRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildResult:
-    """The outcome of one request. `extension` is the path of the shared object when there is one; `reason` says why the
-    lane was not the fast one."""
+    """`extension`: path of the shared library; `reason`: why the fast strategy was not used."""
 
     key: str
     status: BuildStatus

@@ -1,17 +1,16 @@
-"""The one tree of exceptions. A failing candidate is data (an `Outcome`); an exception means that the harness,
-its settings or its machine failed. Every message says what was expected, what was found, where, and what to do."""
+"""Exception tree: failures of the harness, its settings or its machine. Messages state cause, location and remedy."""
 
 
 class HarnessError(Exception):
-    """Anything the harness itself could not do."""
+    """Base class."""
 
 
 class UsageError(HarnessError):
-    """The user asked for something that does not exist or does not fit together."""
+    """Invalid or contradictory request of the user."""
 
 
 class ProblemError(HarnessError):
-    """A problem file cannot be read, does not import, lacks a function, or is not fit to be scored."""
+    """A problem file is unreadable, incomplete or unfit to be scored."""
 
 
 class ProblemTooLarge(ProblemError):
@@ -19,11 +18,11 @@ class ProblemTooLarge(ProblemError):
 
 
 class ReferenceTimeout(ProblemError):
-    """Code of a problem file ran longer than it may."""
+    """Code of a problem file exceeded its time limit."""
 
 
 class ProviderError(HarnessError):
-    """A model's endpoint gave no usable answer, after all retries."""
+    """A model endpoint failed after all retries."""
 
 
 class StoreError(HarnessError):
@@ -31,11 +30,11 @@ class StoreError(HarnessError):
 
 
 class WireError(HarnessError):
-    """A message between two processes broke the protocol."""
+    """A message violates the protocol."""
 
 
 class WorkerLost(HarnessError):
-    """A worker ended, or closed its end of the line, before it answered."""
+    """A worker exited or closed its connection."""
 
 
 class WorkerTimeout(HarnessError):
@@ -43,8 +42,8 @@ class WorkerTimeout(HarnessError):
 
 
 class DeviceError(HarnessError):
-    """The device asked for is not there or cannot be used."""
+    """The requested device is missing or unusable."""
 
 
 class BuildToolError(HarnessError):
-    """A compiler or build tool is missing or unusable: our machine's fault, not the candidate's."""
+    """A compiler or build tool is missing or unusable."""

@@ -1,5 +1,4 @@
-"""The verdict on one candidate: outcomes, findings, correctness, timing. An `Evaluation` cannot be built in a
-contradictory state. Plain data."""
+"""Evaluation of one candidate. `Evaluation` rejects contradictory states."""
 
 from __future__ import annotations
 
@@ -12,8 +11,8 @@ from harness.domain.generation import Language
 from harness.domain.problem import WorkloadName
 
 Baseline = Literal["eager", "compile"]
-TRUNCATED = "truncated"  # the check that notes an answer without a whole program, cut off by the token limit
-EMULATED = "emulated"  # the device: CUDA on the CPU, correctness without time
+TRUNCATED = "truncated"  # check name: the completion hit the token limit before a complete program
+EMULATED = "emulated"  # device name: CUDA on the CPU, correctness only
 TimingVerdict = Literal["faster", "tie", "slower", "unreliable", "unconfirmed"]
 
 
@@ -35,13 +34,12 @@ class Outcome(StrEnum):
 
     @property
     def counts_against_model(self) -> bool:
-        """`harness_error` is our fault and `not_run` our machine's; neither is a verdict on the candidate."""
         return self not in (Outcome.HARNESS_ERROR, Outcome.NOT_RUN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing a check noticed. `severity` "fatal" decided the outcome; "warning" and "note" did not."""
+    """One observation of a check. "fatal" decides the outcome; "warning" and "note" do not."""
 
     check: str
     severity: Literal["note", "warning", "fatal"]
@@ -51,13 +49,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One judged call with fresh inputs. Errors are against the float64 truth, dimensionless or in output units."""
+    """One call with fresh inputs. Errors are against the float64 truth, in output units."""
 
     distribution: str
     passed: bool
     max_abs_error: float | None = None
     reference_max_abs_error: float | None = None
-    worst_ratio: float | None = None  # error / what was allowed there; at most 1.0 passes
+    worst_ratio: float | None = None  # error / allowed error; passes up to 1.0
     mismatched: int = 0
     elements: int = 0
     message: str = ""
@@ -65,8 +63,6 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correctness:
-    """All trials, and how the weights of reference and candidate were made equal."""
-
     trials: tuple[Trial, ...]
     weights: Literal["identical", "loaded", "unmatched", "none"]
     truth: Literal["float64", "reference"] = "float64"
@@ -78,12 +74,13 @@ class Correctness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One timed block: the same number of calls by baseline and candidate, each on fresh inputs.
+    """One timed block: equally many calls of baseline and candidate, each on fresh inputs. Times in µs per call.
 
-    `*_claim_us` is the worker's own time per call, `*_judge_us` the judge's (it contains the exchange, and on a GPU all
-    of the window but waking), and `*_copy_us`, in some blocks on a CPU, how long after that the outputs lay in the
-    judge's hands. On a GPU `*_wake_us` is how long the worker took to obey the signal to wake, and `*_snapshot_us` how
-    long the judge took to copy the outputs.
+    - `*_claim_us`: reported by the worker
+    - `*_judge_us`: by the evaluator's clock, message exchange included; on a GPU from GO, without waking
+    - `*_copy_us`: from then until the evaluator had the outputs (CPU, some blocks)
+    - `*_wake_us`: from WAKE to its answer (GPU)
+    - `*_snapshot_us`: copy of the outputs by the evaluator (GPU)
     """
 
     calls: int
@@ -101,12 +98,11 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """Paired timing against a named baseline. Times in microseconds per call; speedup = baseline / candidate.
+    """Paired timing against a named baseline. Times in µs per call.
 
-    The interval holds what another measurement of the same two programs would give: it contains the scatter of the
-    blocks, the noise floor of the problem on this device, and whatever time the judge's clock cannot exclude beyond
-    the candidate's claims. `resolution_us` is how fine that clock was. `attempts` counts measurements: a disturbed one
-    is repeated.
+    The interval covers the scatter of the blocks, the noise floor, and time that the evaluator's clock cannot rule out
+    beyond the reported times. `resolution_us`: that clock's resolution. `attempts`: measurements made, since disturbed
+    ones are repeated.
     """
 
     baseline: str
@@ -136,7 +132,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildSummary:
-    """What building this candidate cost: one key per captured extension. `reason`: why the lane is not the fast one."""
+    """One key per extension. `reason`: why the fast strategy was not used."""
 
     keys: tuple[str, ...]
     cached: bool
@@ -148,8 +144,7 @@ class BuildSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What was judged: where the candidate came from and what it was judged on. Together with the problem's and
-    the candidate's digest this names an evaluation that need not be made twice."""
+    """Candidate and settings: the identity of an evaluation."""
 
     run: str
     sample: int
@@ -159,22 +154,20 @@ class Subject:
     suite: str
     problem: str
     problem_digest: str
-    candidate_digest: str  # "" when no code was found
+    candidate_digest: str  # "" without a candidate
     language: Language
-    device: str  # "cpu", "cuda:0", "emulated"; "none" for what never reached a device
+    device: str  # "cpu", "cuda:0", "emulated"; "none" if no device was used
     workload: WorkloadName
     baseline: Baseline
 
 
 def chip_of(device: str, hardware: str) -> str:
-    """The chip that evaluations are kept apart by: `hardware` on a CPU or GPU; "" where no time depends on it."""
+    """`hardware`, or "" where timing does not apply."""
     return hardware if device == "cpu" or device.startswith("cuda") else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """The judged verdict on one candidate on one device."""
-
     subject: Subject
     outcome: Outcome
     message: str = ""
@@ -190,11 +183,11 @@ class Evaluation:
     phases_s: tuple[tuple[str, float], ...] = field(default=())
     plausibility: Plausibility | None = None
     work: Work | None = None
-    certificate: str = ""  # digest of the red-team certificate that was valid when it was judged; "": none
+    certificate: str = ""  # digest of the red-team certificate that was valid at the evaluation; "": none
 
     def __post_init__(self) -> None:
         if self.timing is not None and self.outcome not in (Outcome.CORRECT, Outcome.SUSPECT):
-            raise ValueError(f"an evaluation that ended as {self.outcome} cannot carry a timing")
+            raise ValueError(f"an evaluation with outcome {self.outcome} cannot carry a timing")
         if self.outcome is Outcome.CORRECT and (self.correctness is None or not self.correctness.passed):
             raise ValueError("a correct evaluation needs trials that all passed")
         fatal = any(finding.severity == "fatal" for finding in self.findings)
@@ -203,11 +196,11 @@ class Evaluation:
         if self.timing is not None and self.timing.baseline != self.subject.baseline:
             raise ValueError(f"timed against {self.timing.baseline}, but asked for {self.subject.baseline}")
         if self.timing is not None and self.subject.device == EMULATED:
-            raise ValueError("what is emulated has no timing")
+            raise ValueError("an emulated evaluation cannot carry a timing")
 
     @property
     def speedup(self) -> float | None:
-        """The ranked speedup: none unless the candidate is correct and its time was confirmed; 1 where it is a tie."""
+        """Speedup for ranking: None unless correct with confirmed time; 1 for a tie."""
         if self.outcome is not Outcome.CORRECT or self.timing is None:
             return None
         if self.timing.verdict == "tie":
@@ -216,13 +209,10 @@ class Evaluation:
 
     @property
     def findings_summary(self) -> str:
-        """Severity and check of every finding, on one line."""
         return "; ".join(f"{finding.severity}: {finding.check}" for finding in self.findings)
 
     @property
     def hardware(self) -> str:
-        """The chip it was judged on: the environment's `gpu` entry on a CUDA device, else its `cpu` entry; what was
-        emulated on which CPU."""
         facts = dict(self.environment)
         if self.subject.device == EMULATED:
             return f"{facts.get('emulated_gpu', 'GPU')} emulated on {facts.get('cpu', 'CPU')}"

@@ -1,5 +1,4 @@
-"""What was seen beside the verdict: the state of the machine while time was taken, how near to the device's limits a
-candidate came, and whose code did its work. Plain data."""
+"""Evidence beside the verdict: system conditions, roofline position, time attribution."""
 
 from __future__ import annotations
 
@@ -11,9 +10,9 @@ WithoutOwn = Literal["changed", "unchanged", "failed", "not_tried"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """The machine while a timing was taken. `disturbed` says why the timing is not to be relied on; "" if it is calm.
+    """System state during timing. `disturbed`: why the timing is unreliable, or "".
 
-    `foreign_load` is processor time that other processes took, in cores (1.0: one core the whole time).
+    `foreign_load`: CPU time of other processes, in cores.
     """
 
     foreign_load: float | None = None
@@ -26,12 +25,13 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plausibility:
-    """How near a call comes to what the device can do at all.
+    """Roofline of a call.
 
-    `moved_bytes` are inputs, weights and outputs, each once; `flops` is what torch's counter counts for the reference
-    (None: nothing it knows). `bound_us` is the time that moving the bytes takes at the device's measured bandwidth: no
-    program can be faster. `operations_us` is what the reference's operations take at the measured matrix rate; a
-    better algorithm may need fewer. `peak_fraction` is the larger of both, as a share of the candidate's time.
+    - `moved_bytes`: inputs, weights and outputs, each once
+    - `flops`: torch's count for the reference; None if unknown
+    - `bound_us`: time to move the bytes at measured bandwidth; a lower bound for any program
+    - `operations_us`: time for the flops at the measured rate; better algorithms may need fewer
+    - `peak_fraction`: the larger bound / the candidate's time
     """
 
     moved_bytes: int
@@ -45,12 +45,13 @@ class Plausibility:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """Whose code a call's time was spent in, as shares of it that add up to 1. The worker's claim: reported, never a
-    verdict on speed.
+    """Time attribution: shares of a call. Reported by the worker, so no verdict on speed.
 
-    `own` is the candidate's compiled code, `torch` torch's own operators, `library` vendor libraries (cuBLAS, cuDNN,
-    oneDNN, ...), `other` the rest (Python, launches). `without_own` says what became of the outputs when the
-    candidate's extension functions were replaced by ones that do nothing.
+    - `own`: candidate code
+    - `torch`: torch operators
+    - `library`: cuBLAS, cuDNN, oneDNN, ...
+    - `other`: Python, launches
+    - `without_own`: effect on the outputs when extension functions do nothing
     """
 
     own: float

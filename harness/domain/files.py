@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Atomic file replacement."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A place beside `path` to write to. It takes the place of `path` at the end, or is removed if anything is raised.
-
-    Makes the folder where it is missing. Raises OSError.
-    """
+    """Yield a temporary path; rename it to `path` at the end, or remove it on an exception. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name[:100]}.{os.getpid()}.{secrets.token_hex(4)}")
     try:

@@ -1,4 +1,4 @@
-"""What a model was asked, what it answered, and the code found in the answer. Plain data."""
+"""Prompts, completions, and the candidates extracted from them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 Language = Literal["cuda", "cpp"]
 LANGUAGES: tuple[Language, ...] = ("cuda", "cpp")
-FILE_RUN, NO_PROMPT = "file", "-"  # of a candidate that was given as a file: no model wrote it in a run
+FILE_RUN, NO_PROMPT = "file", "-"  # identity of a candidate given as a file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleKey:
-    """Where a sample belongs: the n-th draw for (problem, model, prompt) in one run; `turn` counts repair steps."""
+    """The n-th draw for (problem, model, prompt) in one run; `turn` counts repair steps."""
 
     run: str
     problem: str
@@ -27,8 +27,6 @@ class SampleKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """The exact text sent to a model, and the template folder it was rendered from."""
-
     name: str
     problem: str
     language: Language
@@ -41,7 +39,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Token counts as the endpoint reported them; None where it did not."""
+    """Token counts reported by the endpoint; None if missing."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -50,8 +48,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """One raw answer, kept whole. `text` is the content, with any tool calls after it as `<tool_call>` elements; None
-    when the endpoint sent neither (it may still hold reasoning)."""
+    """One raw response. `text`: content and tool calls (as `<tool_call>`); None without either."""
 
     text: str | None
     reasoning: str | None = None
@@ -64,7 +61,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative:
-    """A program of a completion that was not taken, its lines in the text (from 1, both included), and why."""
+    """A rejected program of a completion; lines count from 1, inclusive."""
 
     rule: str
     first_line: int
@@ -74,8 +71,8 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
-    """How a candidate was chosen: its own rule and lines, why it was taken, the lines of other blocks that were joined
-    with it, and the programs that were not taken. `more_alternatives` are counted, not listed."""
+    """How a candidate was chosen. `joined`: lines of other blocks; of rejected programs, `more_alternatives` are only
+    counted."""
 
     rule: str
     first_line: int
@@ -87,7 +84,7 @@ class Extraction:
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Extraction:
-        """The inverse of `dataclasses.asdict`. Raises KeyError or TypeError for what is none."""
+        """Inverse of `dataclasses.asdict`. Raises KeyError or TypeError."""
         joined = tuple((first, last) for first, last in record["joined"])
         alternatives = tuple(Alternative(**one) for one in record["alternatives"])
         return cls(**record | {"joined": joined, "alternatives": alternatives})
@@ -95,9 +92,6 @@ class Extraction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A program found in a completion (or given as a file). `rule` names the extraction rule that found it, and
-    `extraction` says why; two that differ only in that are the same."""
-
     source: str
     language: Language
     rule: str
@@ -110,7 +104,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceFile:
-    """A problem of a run that is no suite's: `path` is where it was read, its text is kept with the run."""
+    """A problem given as a file."""
 
     name: str
     path: str
@@ -120,8 +114,7 @@ class ReferenceFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunManifest:
-    """One `generate` invocation: everything needed to issue it again and to resume it. `files` are those of `problems`
-    that were given as files."""
+    """Everything needed to repeat or resume a `generate` invocation. `files`: problems given as files."""
 
     run: str
     suite: str
@@ -145,7 +138,7 @@ class RunManifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One stored draw: its key, what came back, and the candidate found in it (None: no code was found)."""
+    """One stored draw. `candidate` is None if no code was found."""
 
     key: SampleKey
     model: str

@@ -1,4 +1,4 @@
-"""What is to be made faster: problems, their workloads and the accuracy they ask for. Plain data, no torch."""
+"""Problems, their workloads and tolerances."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Literal
 
-WorkloadName = Literal["full", "small", "reduced"]  # reduced: cut by `harness.problems.shrink`
+WorkloadName = Literal["full", "small", "reduced"]  # reduced: shrunk by `harness.problems.shrink`
 SizeValue = int | float | bool | str | tuple[int, ...]
-MIXED = "mixed"  # inputs as given, with each of the stress distributions in secret places
+MIXED = "mixed"  # given inputs, with stress distributions at random positions
 NO_STRESS = ("as_given", "integers", "padded")
 PROBLEM_FLAGS = ("ALLOW_TF32", "DETERMINISTIC", "TRAINING", "SEEDED_CALLS", "DYNAMIC_SHAPES", "DYNAMIC_WEIGHTS")
-# Module-level names of a problem file that are read by the harness and are no part of the reference.
+# Module-level names of a problem file that configure the harness and are not part of the reference.
 PROBLEM_SETTINGS = ("SMALL", "TAGS", "TOLERANCE", "DISTRIBUTIONS", *PROBLEM_FLAGS)
 
 
@@ -29,11 +29,9 @@ class Workload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
-    """How far a candidate may be from the float64 truth.
+    """Allowed error against the float64 truth: `factor` times the reference's own error, or `atol + rtol * magnitude`.
 
-    A value passes when its error is at most `factor` times the honest reference's own error, or below the floor
-    `atol + rtol * magnitude`, where the magnitude is that of the truth there or around there. `None` means the default
-    of the output's dtype (see `harness.evaluation.correctness.comparison`).
+    `None`: default of the output's dtype (see `harness.evaluation.correctness.comparison`).
     """
 
     factor: float = 8.0
@@ -47,13 +45,12 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One reference file. `source` is its exact text; `digest` names this version of it.
+    """One reference file.
 
-    What a problem declares is required of its candidates: with `dynamic_shapes` they must work on nearby shapes, with
-    `dynamic_weights` after their weights were changed, with `deterministic` two calls on the same inputs must agree bit
-    for bit; otherwise failing there is only a finding. `training`: models are in training mode, and their buffers are
-    compared. `seeded_calls`: where the reference draws random numbers, torch is seeded before each call.
-    `requires_kernel` (from the suite): a candidate without a kernel of its own is rejected.
+    Requirements on candidates: `dynamic_shapes` (work on nearby shapes), `dynamic_weights` (work after a change of
+    weights), `deterministic` (bitwise repeatable); otherwise a failure there is only a finding. `training`: training
+    mode, buffers are compared. `seeded_calls`: torch is seeded before each call. `requires_kernel`: candidates without
+    a custom kernel are rejected.
     """
 
     name: str
@@ -71,7 +68,7 @@ class Problem:
     dynamic_shapes: bool = False
     dynamic_weights: bool = False
     requires_kernel: bool = False
-    path: str = field(default="", compare=False)  # where it was read; "" for one that is no file
+    path: str = field(default="", compare=False)  # "" if not read from a file
 
     def __post_init__(self) -> None:
         names = [workload.name for workload in self.workloads]
@@ -84,7 +81,6 @@ class Problem:
 
     @property
     def stress_distributions(self) -> tuple[str, ...]:
-        """Declared distributions of other values, which may be mixed with the given ones."""
         return tuple(name for name in self.distributions if name not in NO_STRESS)
 
     def workload(self, name: WorkloadName) -> Workload | None:

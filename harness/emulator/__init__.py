@@ -1,8 +1,6 @@
-"""CUDA sources as C++ that runs on the CPU, thread block by thread block.
+"""Translates CUDA sources to C++ that runs on the CPU, one thread block at a time.
 
-`sources` rewrites what a candidate wrote (`rewrite`, on top of `tokens`) against the headers in `runtime/`, which stand
-for CUDA's own; a construct that is not covered is named, never guessed at. This room compiles nothing: the build room
-does, see `harness.builder.emulated`.
+`runtime/` holds the replacement headers. Unsupported constructs are reported by name.
 """
 
 from harness.emulator.target import DEFAULT_TARGET, Emulation

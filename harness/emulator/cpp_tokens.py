@@ -1,7 +1,4 @@
-"""C++ text as tokens that join to the same text again: comments, strings, raw strings, numbers, words, directives.
-
-Nothing is interpreted: macros are not expanded and conditions not decided. Line splices count as space.
-"""
+"""C++ lexer. Does not expand macros or evaluate conditions."""
 
 from __future__ import annotations
 
@@ -28,15 +25,13 @@ _TOKEN = re.compile(
 )
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 _CLOSING = frozenset(_PAIRS.values())
-# What stands in front of a kernel's name, with arguments.
+# Precede a kernel's name, with arguments.
 LAUNCH_BOUNDS = frozenset({"__launch_bounds__", "C10_LAUNCH_BOUNDS_1", "C10_LAUNCH_BOUNDS_2"})
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """`line` counts from 1. `directive` numbers the preprocessor line that the token belongs to, 0 for none; negative
-    for ordinary text after an #else or #elif, which is an alternative to what comes before it, not its continuation.
-    """
+    """`directive`: number of the preprocessor line, 0 for none; negative after #else or #elif."""
 
     kind: Kind
     text: str
@@ -49,8 +44,6 @@ class Token:
 
 
 class _Conditions:
-    """Which alternative of the conditions under way a place lies in."""
-
     def __init__(self) -> None:
         self._open: list[int] = []
         self._alternatives = 0
@@ -70,7 +63,7 @@ class _Conditions:
 
 
 def tokenize(text: str) -> list[Token]:
-    """All of the text, so that `join(tokenize(text)) == text`."""
+    """Complete: `join(tokenize(text)) == text`."""
     tokens: list[Token] = []
     conditions = _Conditions()
     line, directive, directives, at_line_start, is_named = 1, 0, 0, True, True
@@ -97,9 +90,9 @@ def join(tokens: Sequence[Token]) -> str:
 
 
 def step(tokens: Sequence[Token], at: int, by: int = 1) -> int | None:
-    """The nearest index after `at` (before it for `by=-1`) whose token is neither space nor comment.
+    """Next index (`by=-1`: previous) that is neither white space nor comment; None at the end.
 
-    Stays within the directive of `at`; from ordinary text, directives are passed over.
+    Stays within one directive; ordinary tokens skip directives.
     """
     home = tokens[at].directive if 0 <= at < len(tokens) else 0
     at += by
@@ -114,7 +107,7 @@ def step(tokens: Sequence[Token], at: int, by: int = 1) -> int | None:
 
 
 def match_forward(tokens: Sequence[Token], at: int) -> int | None:
-    """The index of the bracket that closes the one at `at`."""
+    """Index of the bracket that closes the one at `at`."""
     depth = 0
     where: int | None = at
     while where is not None:
@@ -128,7 +121,7 @@ def match_forward(tokens: Sequence[Token], at: int) -> int | None:
 
 
 def match_backward(tokens: Sequence[Token], at: int) -> int | None:
-    """The index of the bracket that the one at `at` closes; `>` closes a `<` of template arguments."""
+    """Index of the bracket opened before the one at `at`; `>` matches `<`."""
     depth, angles = 0, 0
     where: int | None = at
     while where is not None:

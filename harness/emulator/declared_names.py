@@ -1,7 +1,4 @@
-"""Every name that the runtime's headers declare, those included that a macro pastes together (`h##Name`).
-
-No preprocessor: conditions are not decided, and each definition of a macro counts.
-"""
+"""Names declared by the runtime's headers, including those pasted by macros (`h##Name`)."""
 
 from __future__ import annotations
 
@@ -25,10 +22,10 @@ def list_declared_names() -> frozenset[str]:
 
 
 def find_declared_names(text: str) -> frozenset[str]:
-    """The words of the text, and those of its macros' calls, written out."""
+    """Identifiers of the source and of its expanded macro calls."""
     tokens = tokenize(text)
     macros = _read_macros(tokens)
-    written_out = [part for call in _find_calls(tokens, macros) for part in _write_out(*call, macros, _DEEPEST)]
+    written_out = [part for call in _find_calls(tokens, macros) for part in _expand(*call, macros, _DEEPEST)]
     return frozenset(
         token.text for part in (tokens, *map(tokenize, written_out)) for token in part if token.kind == "word"
     )
@@ -52,7 +49,6 @@ def _read_macros(tokens: list[Token]) -> Macros:
 
 
 def _find_calls(tokens: list[Token], macros: Macros) -> Iterator[tuple[str, list[str]]]:
-    """Each macro's name with its arguments. Definitions are calls, too: what they give is harmless."""
     for at, token in enumerate(tokens):
         opening = step(tokens, at) if token.text in macros else None
         closing = None if opening is None or tokens[opening].text != "(" else match_forward(tokens, opening)
@@ -76,7 +72,7 @@ def _split(tokens: list[Token], opening: int, closing: int) -> list[str]:
     return [argument.strip() for argument in arguments]
 
 
-def _write_out(name: str, arguments: list[str], macros: Macros, deepest: int) -> Iterator[str]:
+def _expand(name: str, arguments: list[str], macros: Macros, deepest: int) -> Iterator[str]:
     for parameters, body in macros[name]:
         if len(parameters) != len(arguments) or deepest == 0:
             continue
@@ -85,4 +81,4 @@ def _write_out(name: str, arguments: list[str], macros: Macros, deepest: int) ->
         text = _PASTE.sub("", "".join(values.get(word.text, word.text) for word in words))
         yield text
         for call in _find_calls(tokenize(text), macros):
-            yield from _write_out(*call, macros, deepest - 1)
+            yield from _expand(*call, macros, deepest - 1)

@@ -1,4 +1,4 @@
-"""Functions for the device: where their bodies are, and heads that a GPU's compiler does not take."""
+"""Finds device functions, and kernel declarations that nvcc refuses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ATTRIBUTES = LAUNCH_BOUNDS | frozenset({
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
-    """Token indices of a function for the device: its name, parameters and braces; `words` are those of its head."""
+    """Token indices of a device function; `words` are its specifiers and type."""
 
     name: int
     parameters: tuple[int, int]
@@ -33,7 +33,7 @@ class Body:
 
 
 def find_bodies(tokens: list[Token]) -> Iterator[Body]:
-    """Of kernels and of functions for the device alone; those for both sides may name what they like."""
+    """Without `__host__ __device__` functions."""
     for at, token in enumerate(tokens):
         if token.text in ("__global__", "__device__") and token.kind == "word" and not token.directive:
             body = _read_body(tokens, at)
@@ -64,7 +64,6 @@ def _read_body(tokens: list[Token], at: int) -> Body | None:
 
 
 def _read_head_before(tokens: list[Token], at: int) -> list[str]:
-    """The specifiers before a qualifier."""
     words = []
     before = step(tokens, at, -1)
     while before is not None and (tokens[before].kind == "word" or tokens[before].text == ">"):
@@ -74,7 +73,7 @@ def _read_head_before(tokens: list[Token], at: int) -> list[str]:
 
 
 def find_misplaced(tokens: list[Token], records: list[tuple[int, int]]) -> Iterator[tuple[int, str]]:
-    """Kernels that are members, or whose heads have what kernels may not have."""
+    """Invalid kernel declarations with nvcc's message."""
     for at, token in enumerate(tokens):
         if token.text != "__global__" or token.directive:
             continue
@@ -98,7 +97,7 @@ def _find_errors_of_head(tokens: list[Token], at: int) -> Iterator[tuple[int, st
     before = None if last is None else step(tokens, last, -1)
     if last is not None and before is not None and tokens[last].text == "..." and tokens[before].text in (",", "("):
         yield last, "a __global__ function cannot have ellipsis"
-    behind = [tokens[place].text for place in range(high, body.opening)]
+    behind = [tokens[position].text for position in range(high, body.opening)]
     if "__launch_bounds__" in behind:
         yield low, "attributes are not permitted in a function definition: __launch_bounds__ stands before the name"
     if "auto" in body.words and "->" not in behind:

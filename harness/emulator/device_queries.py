@@ -1,4 +1,4 @@
-"""What asks whether a tensor is on a GPU, or puts it there, asked of tensors on the CPU instead."""
+"""Rewrites host code that queries or selects the GPU, for CPU tensors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RENAMED = {"is_cuda": "is_cpu", "is_cpu": "is_cuda", "kCUDA": "kCPU"}
 
 
 def rename_host_names(tokens: list[Token], edit: Callable[[int, str], None]) -> None:
-    """Edits the tokens that name the GPU, wherever they stand, macros included."""
+    """Including macros."""
     for at, token in enumerate(tokens):
         if token.kind == "string" and _DEVICE_TEXT.fullmatch(token.text):
             edit(at, '"cpu"')
@@ -46,43 +46,43 @@ def _rename_word(tokens: list[Token], at: int, edit: Callable[[int, str], None])
     elif text == "cuda" and previous in (".", "->") and _is_empty_call(tokens, at):
         edit(at, "cpu")
     elif text == "cpu" and previous in (".", "->") and _is_empty_call(tokens, at):
-        edit(at, "clone")  # a copy, as from a GPU: what is written there does not show here
+        edit(at, "clone")  # a copy, as from a GPU: writes are not visible here
 
 
 def _is_dispatch_key(tokens: list[Token], at: int) -> bool:
-    """`TORCH_LIBRARY_IMPL(name, CUDA, m)`, and the key by its own name."""
-    texts = [tokens[place].text for place in _before(tokens, at, 4)]
+    """In `TORCH_LIBRARY_IMPL(name, CUDA, m)` or `DispatchKey::CUDA`."""
+    texts = [tokens[position].text for position in _before(tokens, at, 4)]
     is_argument = texts[:1] == [","] and texts[2:] == ["(", "TORCH_LIBRARY_IMPL"]
     return is_argument or texts[:2] == ["::", "DispatchKey"]
 
 
 def _follows_cuda(tokens: list[Token], at: int) -> bool:
-    return [tokens[place].text for place in _before(tokens, at, 4)] == ["::", "cuda", "::", "torch"]
+    return [tokens[position].text for position in _before(tokens, at, 4)] == ["::", "cuda", "::", "torch"]
 
 
 def _write_answer(tokens: list[Token], at: int, edit: Callable[[int, str], None]) -> None:
-    """torch's own would say that there is no GPU."""
-    for place in _before(tokens, at, 4):
-        edit(place, "")
+    """Replace torch's function, which would report no GPU."""
+    for position in _before(tokens, at, 4):
+        edit(position, "")
     edit(at, f"([](auto...) {{ {_ANSWERS[tokens[at].text]} }})")
 
 
 def _answer_index(tokens: list[Token], at: int, edit: Callable[[int, str], None]) -> None:
-    """0, as of the only GPU: on the CPU nothing is on CUDA, which is false, which is 0."""
+    """Device index 0: `is_cuda()` is false here, that is 0."""
     if tokens[at].text == "get_device":
         edit(at, "is_cuda")
-    elif [tokens[place].text for place in _before(tokens, at, 4)][1:] == [")", "(", "device"]:
+    elif [tokens[position].text for position in _before(tokens, at, 4)][1:] == [")", "(", "device"]:
         edit(at, "is_cuda" if tokens[at].text == "index" else "is_cpu")
 
 
 def _before(tokens: list[Token], at: int, count: int) -> list[int]:
-    """Where so many tokens before this one stand, the nearest first; fewer at the beginning."""
-    places: list[int] = []
+    """Up to `count` previous tokens, nearest first."""
+    positions: list[int] = []
     where = step(tokens, at, -1)
-    while where is not None and len(places) < count:
-        places.append(where)
+    while where is not None and len(positions) < count:
+        positions.append(where)
         where = step(tokens, where, -1)
-    return places
+    return positions
 
 
 def _is_empty_call(tokens: list[Token], at: int) -> bool:
@@ -98,7 +98,6 @@ def _follows_device_type(tokens: list[Token], at: int) -> bool:
 
 
 def _is_compared(tokens: list[Token], at: int) -> bool:
-    """Whether `==` or `!=` stands beside the qualified name at `at`."""
     after = step(tokens, at)
     if after is not None and tokens[after].text in ("==", "!="):
         return True
@@ -110,9 +109,9 @@ def _is_compared(tokens: list[Token], at: int) -> bool:
 
 
 def _drop_type_call(tokens: list[Token], at: int, edit: Callable[[int, str], None]) -> None:
-    """`x.type().is_cuda()`: a type, unlike a tensor, cannot be asked whether it is on the CPU."""
-    places = _before(tokens, at, 5)  # the dot before is_cuda, then `)`, `(`, `type`, and the dot before it
-    texts = [tokens[place].text for place in places]
+    """In `x.type().is_cuda()`: unlike tensors, types have no `is_cpu`."""
+    positions = _before(tokens, at, 5)  # the dot before is_cuda, then `)`, `(`, `type`, and the dot before it
+    texts = [tokens[position].text for position in positions]
     if texts[1:4] == [")", "(", "type"] and texts[4:] in (["."], ["->"]):
-        for place in places[:4]:
-            edit(place, "")
+        for position in positions[:4]:
+            edit(position, "")

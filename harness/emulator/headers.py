@@ -1,4 +1,4 @@
-"""Where the runtime's C++ headers lie, their digest, and the one file of them that depends on the target."""
+"""The runtime's C++ headers, and the generated definition of the target."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ RUNTIME = ROOM / "runtime"
 
 @cache
 def digest_runtime() -> str:
-    """Of the headers and of the emulator's own code: what is compiled once for all candidates depends on these."""
+    """Inputs of the prebuilt part."""
     return _digest(RUNTIME)
 
 
 @cache
-def digest_room() -> str:
-    """Of everything here that a built library depends on besides its request: `runtime`, and the code that rewrites."""
+def digest_emulator() -> str:
+    """Inputs of every build beside its request."""
     return _digest(ROOM)
 
 
@@ -34,14 +34,13 @@ def _digest(folder: Path) -> str:
 
 @cache
 def list_headers() -> frozenset[str]:
-    """The names under which candidates may include what stands for CUDA's headers and torch's CUDA headers."""
     return frozenset(
         str(path.relative_to(RUNTIME)) for path in RUNTIME.rglob("*") if path.is_file() and path.suffix != ".cpp"
     )
 
 
 def write_target(emulation: Emulation) -> str:
-    """The definition of the target that the runtime declares in emulator/target.h, in that order of members."""
+    """C++ definition for emulator/target.h, in its order of members."""
     target = emulation.target
     values = [
         f'"{target.name}"',

@@ -1,7 +1,4 @@
-"""`threadIdx`, `blockIdx`, `blockDim` and `gridDim`: of the running thread, but for variables that shadow them.
-
-`dim3 blockDim(16, 16);` in a host function is an ordinary variable, for as long as its block lasts.
-"""
+"""Rewrites `threadIdx`, `blockIdx`, `blockDim` and `gridDim`, except where variables shadow them."""
 
 from __future__ import annotations
 
@@ -20,10 +17,10 @@ _AFTER_A_NAME = frozenset({"=", "(", "{", "[", ",", ";", ")", ":"})
 
 
 def rewrite_indices(tokens: list[Token], edit: Callable[[int, str], None], inside: Iterable[tuple[int, int]]) -> None:
-    """`inside` are the bodies in which a thread's indices are arguments."""
-    places = [at for at, token in enumerate(tokens) if token.kind == "word" and token.text in _INDICES]
-    shadows = [(tokens[at].text, *_find_scope(tokens, at)) for at in places if _is_declared(tokens, at)]
-    for at in places:
+    """`inside`: bodies that receive the indices as arguments."""
+    positions = [at for at, token in enumerate(tokens) if token.kind == "word" and token.text in _INDICES]
+    shadows = [(tokens[at].text, *_find_scope(tokens, at)) for at in positions if _is_declared(tokens, at)]
+    for at in positions:
         name, before = tokens[at].text, step(tokens, at, -1)
         is_member = before is not None and tokens[before].text in (".", "->")
         if is_member or any(name == shadow and low <= at <= high for shadow, low, high in shadows):
@@ -33,7 +30,7 @@ def rewrite_indices(tokens: list[Token], edit: Callable[[int, str], None], insid
 
 
 def _is_declared(tokens: list[Token], at: int) -> bool:
-    """Whether the name there is that of a variable or parameter; forms that no expression of a dim3 has."""
+    """Recognises forms that no dim3 expression has."""
     before, after = step(tokens, at, -1), step(tokens, at)
     if before is None or after is None:
         return False
@@ -48,12 +45,12 @@ def _is_declared(tokens: list[Token], at: int) -> bool:
 def _ends_type(tokens: list[Token], at: int) -> bool:
     before = step(tokens, at, -1)
     if before is not None and tokens[before].text == "define" and tokens[before].directive > 0:
-        return False  # the name of a macro
+        return False  # macro name
     return tokens[at].text == ">" or (tokens[at].kind == "word" and tokens[at].text not in _NO_TYPES)
 
 
 def _find_scope(tokens: list[Token], at: int) -> tuple[int, int]:
-    """The block around a variable, or the parameters and the body of its function; in a macro, the rest of it."""
+    """The enclosing block; for parameters the function; in a macro, the rest of it."""
     where: int | None = at
     while where is not None and tokens[where].text not in ("{", "("):
         where = match_backward(tokens, where) if tokens[where].text in (")", "]", "}") else where
@@ -74,7 +71,6 @@ def _find_end_of_directive(tokens: list[Token], at: int) -> int:
 
 
 def _find_end_of_body(tokens: list[Token], closing: int) -> int | None:
-    """Of the function, loop or condition whose parentheses end there; the semicolon of a mere declaration."""
     where = step(tokens, closing)
     while where is not None and tokens[where].text not in ("{", ";", ")"):
         where = match_forward(tokens, where) if tokens[where].text == "(" else where

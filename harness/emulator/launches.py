@@ -1,4 +1,4 @@
-"""Where a launch's configuration ends, and where the expression begins that names its kernel."""
+"""Parses kernel launches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _CONTROL = frozenset({"if", "while", "for", "switch", "return", "else", "do"})
 
 
 def find_chevrons_end(tokens: list[Token], at: int) -> int | None:
-    """The last of the three `>` that close a launch's configuration."""
+    """Last `>` of `>>>`."""
     where = step(tokens, at)
     while where is not None:
         text = tokens[where].text
@@ -25,7 +25,7 @@ def find_chevrons_end(tokens: list[Token], at: int) -> int | None:
 
 
 def find_callee(tokens: list[Token], at: int) -> int | None:  # noqa: PLR0911 - one for each end of an expression
-    """Where the expression begins that names the kernel."""
+    """Start of the expression that names the kernel."""
     where = step(tokens, at, -1)
     start = None
     while where is not None:

@@ -1,9 +1,7 @@
-"""What a GPU's compiler refuses and the host's would take, made an error for the host's as well.
+"""Turns errors of nvcc that the host compiler would accept into host compiler errors.
 
-Here all code is one program, so a kernel could call what is for the host, or read the host's variables. In front of the
-body of each function for the device stand declarations of such names that cannot be used; scopes, shadows and `#if` are
-then the compiler's affair. A name that is not plainly the host's alone (a macro, an overload, a name of CUDA's own) is
-left as it is.
+Device function bodies are preceded by unusable declarations of host-only names; the compiler handles scopes and
+shadowing. Ambiguous names are left alone.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ _SCALARS = frozenset({
     "double", "bool", "half", "__half", "uint8_t", "int8_t",
 })  # fmt: skip
 _INTEGERS = (_SCALARS - {"float", "double", "half", "__half"}) | {"const", "uint"}
-# Functions of CUDA's in the global namespace: a function of that name may be one more overload.
+# CUDA functions in the global namespace; a function of that name may be an overload.
 _MATH = """
 acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh cospi erf erfc erfcinv erfcx erfinv exp exp10 exp2
 expm1 fabs fdim fdivide floor fma fmax fmin fmod frexp hypot ilogb isfinite isinf isnan j0 j1 jn ldexp lgamma llrint
@@ -34,12 +32,12 @@ sincospi sinh sinpi sqrt tan tanh tgamma trunc y0 y1 yn abs labs llabs umin umax
 memcpy memset printf assert clock clock64 cyl_bessel_i0 cyl_bessel_i1 operator swap
 """
 _CUDAS_NAME = re.compile(rf"__\w+|make_\w+|atomic\w+|tex\w+|surf\w+|(?:{'|'.join(_MATH.split())})f?")
-# Functions that only code for the device may call.
+# Device-only functions.
 _DEVICES_OWN = re.compile(
     r"__sync(threads|warp)\w*|__shfl_\w+|__(ballot|any|all|match_any|match_all)_sync|__activemask|__threadfence\w*|"
     r"__(exp|log|sin|cos|pow|tan)f|__fdividef|__ldg|atomic(Add|Sub|Max|Min|CAS|Exch|And|Or|Xor)"
 )
-# Parts of the standard library whose functions are for the host, whatever flags there are.
+# Parts of the standard library that are host-only under any flags.
 _HOST_LIBRARY = frozenset({
     "cout", "cerr", "endl", "to_string", "map", "unordered_map", "set", "unordered_set", "deque", "list", "queue",
     "stack", "function", "shared_ptr", "make_shared", "unique_ptr", "make_unique", "stringstream", "ostringstream",
@@ -49,8 +47,6 @@ _HOST_LIBRARY = frozenset({
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """Text to be put after the first token and before the last."""
-
     opening: int
     closing: int
     after: str
@@ -59,14 +55,12 @@ class Edit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errors:
-    """What to put around bodies, and messages of errors at tokens."""
-
     edits: tuple[Edit, ...]
     errors: tuple[tuple[int, str], ...]
 
 
 def find_errors(tokens: list[Token], *, extended_lambdas: bool = True) -> Errors:
-    """`extended_lambdas` is what --extended-lambda allows: lambdas for the device."""
+    """`extended_lambdas`: nvcc's flag, which permits device lambdas."""
     scope = read_scope(tokens)
     bodies = list(find_bodies(tokens))
     edits = [edit for body in bodies if not body.is_constexpr for edit in _shadow(tokens, body, scope)]
@@ -74,10 +68,10 @@ def find_errors(tokens: list[Token], *, extended_lambdas: bool = True) -> Errors
         Edit(opening=body.opening, closing=body.closing, after=_REFUSE_VARIABLE_LENGTHS, before=_ALLOW_AGAIN)
         for body in bodies if tokens[body.opening].directive == 0
     ]  # fmt: skip
-    errors = [error for body in bodies for error in _find_the_hosts(tokens, body)]
+    errors = [error for body in bodies for error in _find_host_only(tokens, body)]
     errors += find_misplaced(tokens, scope.records)
     errors += _find_unconfigured(tokens, scope)
-    errors += _find_the_devices(tokens, scope)
+    errors += _find_device_only(tokens, scope)
     errors += _find_assignments(tokens, scope)
     if not extended_lambdas:
         errors += _find_lambdas_for_the_device(tokens)
@@ -96,7 +90,7 @@ def _shadow(tokens: list[Token], body: Body, scope: Scope) -> list[Edit]:
         functions = scope.functions.get(name, ())
         if functions and _are_plainly_the_hosts(functions, scope) and not _CUDAS_NAME.fullmatch(name):
             declared.append(_write_unusable(name, _forbid_host_function(tokens, body, name)))
-        elif not functions and name in scope.variables and _is_hosts_variable(tokens, body, scope, name):
+        elif not functions and name in scope.variables and _is_host_variable(tokens, body, scope, name):
             declared.append(_write_unusable(name, f'identifier "{name}" is undefined in device code'))
     if not declared:
         return []
@@ -114,7 +108,7 @@ def _forbid_host_function(tokens: list[Token], body: Body, name: str) -> str:
 
 
 def _is_used_name(tokens: list[Token], at: int) -> bool:
-    """A word that is no member, not qualified, and not only asked for its size."""
+    """No member, not qualified, no operand of sizeof."""
     token = tokens[at]
     if token.kind != "word" or token.directive:
         return False
@@ -137,8 +131,8 @@ def _are_plainly_the_hosts(functions: list[Function], scope: Scope) -> bool:
     )
 
 
-def _is_hosts_variable(tokens: list[Token], body: Body, scope: Scope, name: str) -> bool:
-    """A constant scalar is the device's too; a constant array only where no element is asked for when it runs."""
+def _is_host_variable(tokens: list[Token], body: Body, scope: Scope, name: str) -> bool:
+    """Constant scalars are readable on the device; constant arrays only in constant expressions."""
     variable = scope.variables[name]
     if not variable.words & _SCALARS or variable.words & scope.macros:
         return False
@@ -151,7 +145,6 @@ def _is_hosts_variable(tokens: list[Token], body: Body, scope: Scope, name: str)
 
 
 def _is_in_constant_expression(tokens: list[Token], at: int) -> bool:
-    """As an argument of a template, or in a statement that says constexpr."""
     before = step(tokens, at, -1)
     is_argument = before is not None and tokens[before].text in ("<", ",")
     while before is not None and tokens[before].text not in (";", "{", "}"):
@@ -161,8 +154,8 @@ def _is_in_constant_expression(tokens: list[Token], at: int) -> bool:
     return is_argument
 
 
-def _find_the_hosts(tokens: list[Token], body: Body) -> Iterator[tuple[int, str]]:
-    """What of the language and of the standard library is not for the device."""
+def _find_host_only(tokens: list[Token], body: Body) -> Iterator[tuple[int, str]]:
+    """Host-only language features and library functions."""
     for at in range(body.opening + 1, body.closing):
         token = tokens[at]
         if token.text == "<<<":
@@ -184,7 +177,6 @@ def _follows_std(tokens: list[Token], at: int) -> bool:
 
 
 def _find_unconfigured(tokens: list[Token], scope: Scope) -> Iterator[tuple[int, str]]:
-    """Kernels that are called as functions."""
     for name in _list_names(scope, lambda function: function.is_kernel):
         own = {function.at for function in scope.functions[name]}
         for at in _find_calls(tokens, name):
@@ -193,19 +185,19 @@ def _find_unconfigured(tokens: list[Token], scope: Scope) -> Iterator[tuple[int,
             yield at, "a __global__ function call must be configured"
 
 
-def _find_the_devices(tokens: list[Token], scope: Scope) -> Iterator[tuple[int, str]]:
-    """Functions of the host that do what only the device can.
+def _find_device_only(tokens: list[Token], scope: Scope) -> Iterator[tuple[int, str]]:
+    """Host functions that use device-only features.
 
-    Of the source's own functions for the device only those of integers count: torch may have others for tensors.
+    Candidate device functions count only with integer parameters: torch may have overloads for tensors.
     """
     own = set(_list_names(scope, _takes_integers_on_device))
     for function in (function for functions in scope.functions.values() for function in functions):
         if function.body is None or not function.is_for_host_only or function.words & scope.macros:
             continue
-        places = range(function.body[0] + 1, function.body[1])
-        if any(tokens[at].text in ("__device__", "__host__") for at in places):  # a lambda for the device
+        positions = range(function.body[0] + 1, function.body[1])
+        if any(tokens[at].text in ("__device__", "__host__") for at in positions):  # a device lambda
             continue
-        for at in places:
+        for at in positions:
             name = tokens[at].text
             if name == "__shared__":
                 yield at, 'a static "__shared__" variable declaration is not allowed inside a host function body'
@@ -223,7 +215,6 @@ def _takes_integers_on_device(function: Function) -> bool:
 
 
 def _find_assignments(tokens: list[Token], scope: Scope) -> Iterator[tuple[int, str]]:
-    """Of values to scalars in constant memory."""
     for at, token in enumerate(tokens):
         if token.text not in scope.constants or token.directive or not _is_used_name(tokens, at):
             continue
@@ -254,7 +245,7 @@ def _find_calls(tokens: list[Token], name: str) -> Iterator[int]:
 
 
 def _is_call(tokens: list[Token], at: int) -> bool:
-    """Whether `name(` or `name<...>(` stands there that is neither a declaration nor a member."""
+    """`name(` or `name<...>(` that is neither declaration nor member."""
     if not _is_used_name(tokens, at):
         return False
     before, after = step(tokens, at, -1), step(tokens, at)

@@ -1,10 +1,12 @@
-"""One CUDA source as C++ against the runtime's headers; every line stays the line it was.
+"""Rewrites one CUDA source to C++ against the runtime's headers, keeping line numbers.
 
-kernel<<<grid, block>>>(x)      (configure(grid, block), kernel(x))
-__global__ void kernel(...) {B} a function that runs B once for each thread of the configured launch
-__shared__ T x[N];              see `declarations`
-asm("...")                      see `ptx`
-x.is_cuda(), torch::kCUDA       what asks the same of a tensor on the CPU
+    kernel<<<grid, block>>>(x)      (configure(grid, block), kernel(x))
+    __global__ void kernel(...) {B} a function that runs B for each thread of the launch
+    __shared__ T x[N];              see `shared_memory`
+    asm("...")                      see `ptx`
+    x.is_cuda(), torch::kCUDA       see `device_queries`
+
+Unsupported constructs are returned as `Problem`s.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from harness.emulator.nvcc_rules import find_errors
 from harness.emulator.ptx.instructions import write_ptx
 from harness.emulator.ptx.operands import PtxError
 from harness.emulator.shared_memory import read_shared_declaration, write_shared_declaration
-from harness.emulator.simple_kernels import PlainKernels
+from harness.emulator.simple_kernels import SimpleKernels
 
 _NOT_A_KERNEL_NAME = LAUNCH_BOUNDS | frozenset({
     "__attribute__", "__align__", "alignas", "__cluster_dims__", "__maxnreg__", "__declspec",
@@ -38,15 +40,13 @@ _GIVE_MEMORY = frozenset({
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What is not covered, and where."""
-
     line: int
     message: str
 
 
 @dataclass(slots=True)
 class Rewrite:
-    """A source under way. `edits` replace tokens, `before` and `after` are put around them."""
+    """`edits` replace tokens; `before` and `after` are inserted around them."""
 
     tokens: list[Token]
     checked: bool = False
@@ -59,7 +59,7 @@ class Rewrite:
         self.edits[at] = text
 
     def blank(self, low: int, high: int) -> None:
-        """Leaves out what stands there, but for the ends of lines."""
+        """Remove the tokens, keeping line ends."""
         for at in range(low, high + 1):
             token = self.tokens[at]
             self.edits[at] = "\\\n" * token.text.count("\n") if token.directive > 0 else "\n" * token.text.count("\n")
@@ -71,7 +71,7 @@ class Rewrite:
         self.after[at] = self.after.get(at, "") + text
 
     def render(self, low: int, high: int, *, one_line: bool = False) -> str:
-        """The text from `low` to before `high`."""
+        """Rewritten source of tokens `low` to `high` (exclusive)."""
         return "".join(self._render(at, one_line) for at in range(low, high))
 
     def _render(self, at: int, one_line: bool) -> str:
@@ -82,7 +82,6 @@ class Rewrite:
         return f"{self.before.get(at, '')}{text}{self.after.get(at, '')}"
 
     def edited(self) -> list[Token]:
-        """The tokens as they read now, one for one."""
         return [
             Token(token.kind, self.edits[at], token.line, token.directive) if at in self.edits else token
             for at, token in enumerate(self.tokens)
@@ -95,18 +94,15 @@ class Rewrite:
 def rewrite_device_source(
     text: str, *, checked: bool, own_headers: frozenset[str] = frozenset(), extended_lambdas: bool = True
 ) -> tuple[str, tuple[Problem, ...]]:
-    """The C++ of a CUDA source, and what in it is not covered.
-
-    `own_headers` are those written for CUDA; `extended_lambdas` says whether nvcc's flag allows lambdas for the device.
-    """
+    """`own_headers`: headers written for CUDA; `extended_lambdas`: nvcc's flag."""
     work = Rewrite(tokens=tokenize(text), checked=checked)
     rename_host_names(work.tokens, work.edit)
     _rewrite_includes(work, own_headers)
     _write_errors(work, extended_lambdas)
     _rewrite_shared(work)
-    plain = PlainKernels(work.tokens, checked)
+    simple = SimpleKernels(work.tokens, checked)
     kernels = tuple(_find_kernels(work))
-    inside = _rewrite_kernels(work, kernels, plain)
+    inside = _rewrite_kernels(work, kernels, simple)
     rewrite_indices(work.tokens, work.edit, inside)
     _rewrite_assembly(work)
     _rewrite_launches(work)
@@ -117,7 +113,6 @@ def rewrite_device_source(
 
 
 def rewrite_host_source(text: str) -> str:
-    """The C++ of a host source, which may ask for GPU tensors too."""
     work = Rewrite(tokens=tokenize(text))
     rename_host_names(work.tokens, work.edit)
     return work.render(0, len(work.tokens))
@@ -125,8 +120,6 @@ def rewrite_host_source(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernel:
-    """Token indices of a definition: `__global__`, its name, its braces; the arguments of its launch bounds."""
-
     at: int
     name: int
     opening: int
@@ -145,7 +138,7 @@ def _find_kernels(work: Rewrite) -> Iterator[Kernel]:
 
 
 def _find_aliases(tokens: list[Token]) -> frozenset[str]:
-    """Macros that stand for `__global__ void` and the like, and nothing more."""
+    """Macros that expand to `__global__ void` or similar."""
     bodies: dict[int, list[str]] = {}
     for token in tokens:
         if token.directive and not token.is_blank:
@@ -157,7 +150,7 @@ def _find_aliases(tokens: list[Token]) -> frozenset[str]:
 
 
 def _read_kernel(work: Rewrite, at: int) -> Kernel | None:
-    """The definition that begins there; None for a declaration."""
+    """None for a declaration."""
     tokens, bounds, name = work.tokens, _find_bounds_before(work.tokens, at), None
     where = step(tokens, at)
     while where is not None and tokens[where].text not in (";", "{", "}"):
@@ -183,7 +176,6 @@ def _read_kernel(work: Rewrite, at: int) -> Kernel | None:
 
 
 def _find_bounds_before(tokens: list[Token], at: int) -> tuple[int, int] | None:
-    """The arguments of launch bounds that stand in front of `__global__`."""
     closing = step(tokens, at, -1)
     opening = None if closing is None or tokens[closing].text != ")" else match_backward(tokens, closing)
     word = None if opening is None else step(tokens, opening, -1)
@@ -192,18 +184,18 @@ def _find_bounds_before(tokens: list[Token], at: int) -> tuple[int, int] | None:
     return opening + 1, closing
 
 
-def _rewrite_kernels(work: Rewrite, kernels: tuple[Kernel, ...], plain: PlainKernels) -> list[tuple[int, int]]:
-    """Returns the bodies in which a thread's indices are arguments."""
+def _rewrite_kernels(work: Rewrite, kernels: tuple[Kernel, ...], simple: SimpleKernels) -> list[tuple[int, int]]:
+    """Return the bodies that receive indices as arguments."""
     inside = []
     for kernel in kernels:
         bounds = "0"
         if kernel.bounds is not None:
             bounds = work.render(*kernel.bounds, one_line=True)
-        is_plain = plain.is_plain(kernel.opening, kernel.closing)
-        if is_plain:
+        is_simple = simple.is_simple(kernel.opening, kernel.closing)
+        if is_simple:
             inside.append((kernel.opening, kernel.closing))
-        runner = "run_plain_kernel" if is_plain else "run_kernel"
-        argument = "const ::harness_emulator::Place& harness_place" if is_plain else ""
+        runner = "run_plain_kernel" if is_simple else "run_kernel"
+        argument = "const ::harness_emulator::Place& harness_place" if is_simple else ""
         work.put_after(
             kernel.opening,
             f" return ::harness_emulator::{runner}(__func__, __FILE__, __LINE__, "
@@ -239,20 +231,19 @@ def _rewrite_launches(work: Rewrite) -> None:
 
 
 def _rewrite_kernel_arguments(work: Rewrite) -> None:
-    """`(void*)kernel` would forget which kernel it is: the cast is left out where a kernel is asked for."""
+    """Drop `(void*)` casts of kernels, which would lose their type."""
     tokens = work.tokens
     for at, token in enumerate(tokens):
         opening = step(tokens, at) if token.text in _ASK_ABOUT_KERNELS else None
         closing = None if opening is None or tokens[opening].text != "(" else match_forward(tokens, opening)
         if opening is None or closing is None:
             continue
-        for place in range(opening + 1, closing):
-            if tokens[place].text == "void" and tokens[place].kind == "word":
-                _drop_cast(work, place)
+        for position in range(opening + 1, closing):
+            if tokens[position].text == "void" and tokens[position].kind == "word":
+                _drop_cast(work, position)
 
 
 def _write_errors(work: Rewrite, extended_lambdas: bool) -> None:
-    """Where a GPU's compiler gives an error, the host's is made to."""
     found = find_errors(work.tokens, extended_lambdas=extended_lambdas)
     for edit in found.edits:
         work.put_after(edit.opening, edit.after)
@@ -262,7 +253,7 @@ def _write_errors(work: Rewrite, extended_lambdas: bool) -> None:
 
 
 def _rewrite_pointers(work: Rewrite) -> None:
-    """Whoever asks a tensor for its memory makes that memory known to the checks."""
+    """Register a tensor's memory with the checks when its pointer is taken."""
     for at, token in enumerate(work.tokens):
         dot = step(work.tokens, at, -1) if token.text in _GIVE_MEMORY else None
         if dot is None or work.tokens[dot].text != ".":
@@ -299,7 +290,7 @@ def _rewrite_shared(work: Rewrite) -> None:
             continue
         declared = read_shared_declaration(work.tokens, at)
         if declared is None:
-            if not _has_initial_value(work.tokens, at):  # which no compiler takes
+            if not _has_initial_value(work.tokens, at):  # invalid CUDA
                 work.refuse(at, "a __shared__ declaration of this form")
             continue
         in_function = bool(token.directive) or any(low < at < high for low, high in functions)
@@ -351,7 +342,7 @@ def _rewrite_assembly(work: Rewrite) -> None:
 
 
 def _rewrite_includes(work: Rewrite, own_headers: frozenset[str]) -> None:
-    """Headers that are not for CUDA must not see that this is a CUDA source: they would ask for CUDA's own."""
+    """Hide CUDA macros from other headers, which would include CUDA's own."""
     tokens = work.tokens
     for at, token in enumerate(tokens):
         if token.text != "include" or not token.directive:

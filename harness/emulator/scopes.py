@@ -1,8 +1,4 @@
-"""Functions and variables at namespace scope of one source, and what their heads say of where they belong.
-
-Only what is plain to see: names that directives, macros or alternatives of a condition touch are `hidden`, and nothing
-may be concluded about them.
-"""
+"""Functions and variables at namespace scope. Names in directives, macros or alternatives are `hidden`."""
 
 from __future__ import annotations
 
@@ -21,10 +17,7 @@ _NO_VARIABLES = frozenset({"using", "typedef", "template", "friend", "namespace"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
-    """`at` is the token of its name, `words` are those before it, `parameters` those between the parentheses.
-
-    `body` is its braces, if it has any.
-    """
+    """`at`: token of the name; `words` precede it; `body`: braces, if any."""
 
     name: str
     at: int
@@ -47,7 +40,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:
-    """One with a scalar, pointer or array type, on the host: no qualifier of CUDA's is there."""
+    """A host variable of scalar, pointer or array type."""
 
     name: str
     words: frozenset[str]
@@ -57,8 +50,6 @@ class Variable:
 
 @dataclass(slots=True)
 class Scope:
-    """What the namespaces of a source hold."""
-
     functions: dict[str, list[Function]] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
     hidden: set[str] = field(default_factory=set)
@@ -68,11 +59,10 @@ class Scope:
 
 
 def read_scope(tokens: list[Token]) -> Scope:
-    """Reads declarations one after the other; what has no form that is known hides all its names."""
     hidden = _find_alternatives(tokens)
     bodies = find_macros(tokens)
-    for name, places in bodies.items():
-        hidden |= {name, *(tokens[at].text for body in places for at in body)}
+    for name, positions in bodies.items():
+        hidden |= {name, *(tokens[at].text for body in positions for at in body)}
     scope = Scope(hidden=hidden, macros=frozenset(bodies))
     at = step(tokens, -1) if tokens else None
     while at is not None:
@@ -81,12 +71,10 @@ def read_scope(tokens: list[Token]) -> Scope:
 
 
 def _find_alternatives(tokens: list[Token]) -> set[str]:
-    """What stands after an #else, which the reading passes over."""
     return {token.text for token in tokens if token.directive < 0 and token.kind == "word"}
 
 
 def find_macros(tokens: list[Token]) -> dict[str, list[range]]:
-    """What each macro stands for."""
     found: dict[str, list[range]] = {}
     for at, token in enumerate(tokens):
         if token.text != "define" or token.directive <= 0:
@@ -102,7 +90,7 @@ def find_macros(tokens: list[Token]) -> dict[str, list[range]]:
 
 
 def _read_declaration(tokens: list[Token], first: int, scope: Scope) -> int | None:
-    """Where the next one begins."""
+    """Return the start of the next declaration."""
     where: int | None = first
     groups: list[tuple[int, int]] = []  # parentheses
     while where is not None:
@@ -136,14 +124,14 @@ def _read_braces(
         scope.records.append((opening, closing))
     if not groups or "=" in words or _RECORDS & set(words[:1]):
         return _skip_statement(tokens, first, closing, scope)
-    if ":" in words:  # a constructor's initializers, or something stranger
+    if ":" in words:  # such as a constructor's initializers
         return step(tokens, closing)
     _take(tokens, first, opening, groups, scope)
     return step(tokens, closing)
 
 
 def _skip_statement(tokens: list[Token], first: int, closing: int, scope: Scope) -> int | None:
-    """A record, or a variable with a value in braces: to its semicolon."""
+    """Skip a class, or a variable with a braced value, to its semicolon."""
     where = step(tokens, closing)
     while where is not None and tokens[where].text != ";":
         where = match_forward(tokens, where) if tokens[where].text in ("(", "[", "{") else where
@@ -154,7 +142,7 @@ def _skip_statement(tokens: list[Token], first: int, closing: int, scope: Scope)
 
 
 def _take(tokens: list[Token], first: int, end: int, groups: list[tuple[int, int]], scope: Scope) -> None:
-    """What ends at a semicolon or at the brace that opens its body."""
+    """A declaration that ends at a semicolon, or at the brace of its body."""
     named = [
         (word, pair) for pair in groups if (word := step(tokens, pair[0], -1)) is not None and word >= first
         and tokens[word].kind == "word" and tokens[word].text not in _NO_NAMES
@@ -181,7 +169,7 @@ def _take(tokens: list[Token], first: int, end: int, groups: list[tuple[int, int
 
 
 def _take_variable(tokens: list[Token], first: int, end: int, scope: Scope) -> None:
-    """`static const float a = 1` or `int b[2]`: one of a type with a single name. Several at once are left alone."""
+    """`static const float a = 1` or `int b[2]`; several declarators are ignored."""
     texts = [tokens[at].text for at in range(first, end) if not tokens[at].is_blank and not tokens[at].directive]
     stop = next((at for at, text in enumerate(texts) if text in ("=", "[", "{", "(")), len(texts))
     head = texts[:stop]

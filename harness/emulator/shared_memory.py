@@ -1,7 +1,6 @@
-"""Declarations of variables in shared memory, as declarations that find their place in the block's memory.
+"""Rewrites `__shared__` variables to references into the block's memory.
 
-`__shared__ float tile[16][17], sum;` becomes a `typedef` of the same shape, which has the same grammar, and a reference
-for each name; what is `extern` becomes a pointer to the dynamic part.
+`__shared__ float tile[16][17], sum;` becomes a `typedef` with the same declarators and a reference per name.
 """
 
 from __future__ import annotations
@@ -19,8 +18,6 @@ SPECIFIERS = frozenset({"__shared__", "extern", "static", "volatile", "const", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedDeclaration:
-    """Token indices: first and last (the semicolon) of the statement, the names, and what to leave out."""
-
     first: int
     last: int
     names: tuple[int, ...]
@@ -29,7 +26,7 @@ class SharedDeclaration:
 
 
 def read_shared_declaration(tokens: list[Token], at: int) -> SharedDeclaration | None:
-    """The declaration whose `__shared__` is at `at`, or None where it is of a form that is not covered."""
+    """None if unsupported."""
     reader = _Reader(tokens)
     first = _find_first(tokens, at)
     where: int | None = first
@@ -48,7 +45,7 @@ def read_shared_declaration(tokens: list[Token], at: int) -> SharedDeclaration |
 
 
 class _Reader:
-    """Goes over one declaration: the last word of each declarator before its dimensions is its name."""
+    """The last word of a declarator before its dimensions is its name."""
 
     def __init__(self, tokens: list[Token]) -> None:
         self._tokens = tokens
@@ -60,7 +57,7 @@ class _Reader:
         self._is_named = False
 
     def read(self, at: int) -> int | None:
-        """Takes the token there; the next place to read, None where the form is not covered."""
+        """Read one token; returns the next index, or None if unsupported."""
         token = self._tokens[at]
         if token.text in _WITH_ARGUMENTS:
             return self._drop_with_arguments(at)
@@ -107,12 +104,12 @@ class _Reader:
             self.end_declarator()
             self._is_named = True
         elif is_after_name and (follows is None or self._tokens[follows].text not in ("::", ">")):
-            return None  # a pointer to an array, or a value: neither can be shared as it stands
+            return None  # pointer to array, or initializer: not supported
         return follows
 
 
 def _skip_record(tokens: list[Token], at: int) -> int | None:
-    """What follows `union {...}` or `struct Name {...}`; the `Name` of `struct Name`, which is a type as any other."""
+    """Skip `union {...}` or `struct Name {...}`; not the type `struct Name`."""
     where = step(tokens, at)
     after = None if where is None or tokens[where].kind != "word" else step(tokens, where)
     if after is not None and tokens[after].text == "{":
@@ -124,7 +121,6 @@ def _skip_record(tokens: list[Token], at: int) -> int | None:
 
 
 def _find_first(tokens: list[Token], at: int) -> int:
-    """Specifiers may stand before `__shared__`."""
     first = at
     before = step(tokens, at, -1)
     while before is not None:
@@ -148,7 +144,7 @@ def _find_first(tokens: list[Token], at: int) -> int:
 def write_shared_declaration(
     tokens: list[Token], declared: SharedDeclaration, edit: Callable[[int, str], None], *, in_function: bool
 ) -> str:
-    """Edits the tokens into a typedef and returns what must follow its semicolon."""
+    """Returns the code to insert after the semicolon."""
     for low, high in declared.dropped:
         for at in range(low, high + 1):
             if tokens[at].kind != "newline":
@@ -169,7 +165,7 @@ def _write_variable(name: str, line: int, is_dynamic: bool, in_function: bool) -
     if is_dynamic:
         element = f"std::remove_extent_t<{kind}>"
         found = f"{space}::dynamic_shared<{element}>()"
-        # Dynamic shared memory of one name has one type, as what is extern has: the compiler sees to it.
+        # Several declarations of dynamic memory must agree in type, as extern variables; the compiler checks it.
         one_type = f"extern {kind} harness_dynamic_{name}; " if in_function else ""
         variable = f" {one_type}{element}* {name} = {found};"
     else:

@@ -1,7 +1,4 @@
-"""Which kernels run as a plain loop over their threads: those that can neither wait nor speak to other threads.
-
-Whatever is not known to be harmless makes a kernel an ordinary one, which is only slower.
-"""
+"""Finds kernels that can run as a plain loop over threads: no synchronisation or communication."""
 
 from __future__ import annotations
 
@@ -34,28 +31,23 @@ _SAFE = frozenset(
 _UNSAFE = frozenset({"asm", "__asm__", "__asm", "__shared__", "goto", "clock", "clock64", "assert", "printf", "new"})
 
 
-class PlainKernels:
-    """Knows the functions and macros of one source."""
-
+class SimpleKernels:
     def __init__(self, tokens: list[Token], checked: bool) -> None:
         self._tokens = tokens
         self._checked = checked
         self._bodies = {} if checked else {**_find_functions(tokens), **find_macros(tokens)}
         self._known: dict[str, bool] = {}
 
-    def is_plain(self, opening: int, closing: int) -> bool:
-        """Whether the kernel with these braces is. In a checked build none is: each thread must have a name.
-
-        Nor is one that a macro defines: there the indices are those of the current thread.
-        """
+    def is_simple(self, opening: int, closing: int) -> bool:
+        """False in checked builds, where findings name threads, and for kernels defined by macros."""
         return (
             not self._checked
             and not self._tokens[opening].directive
             and self._is_harmless(range(opening + 1, closing), is_kernel=True)
         )
 
-    def _is_harmless(self, places: range, *, is_kernel: bool) -> bool:
-        for at in places:
+    def _is_harmless(self, positions: range, *, is_kernel: bool) -> bool:
+        for at in positions:
             token = self._tokens[at]
             if token.text == "[" and is_kernel and self._begins_lambda(at):
                 return False
@@ -77,8 +69,8 @@ class PlainKernels:
 
     def _is_harmless_name(self, word: str) -> bool:
         if word not in self._known:
-            self._known[word] = False  # a recursion is not
-            self._known[word] = all(self._is_harmless(places, is_kernel=False) for places in self._bodies[word])
+            self._known[word] = False  # recursive functions are not simple
+            self._known[word] = all(self._is_harmless(positions, is_kernel=False) for positions in self._bodies[word])
         return self._known[word]
 
     def _is_called(self, at: int) -> bool:
@@ -88,7 +80,7 @@ class PlainKernels:
         return after is not None and self._tokens[after].text in ("(", "{")
 
     def _skip_template_arguments(self, at: int) -> int | None:
-        """What follows the `>`; None where the `<` is a comparison."""
+        """Index after `>`; None if `<` is a comparison."""
         angles = 0
         where: int | None = at
         while where is not None and self._tokens[where].text not in (";", "{", "(", "&&", "||"):
@@ -106,7 +98,6 @@ class PlainKernels:
 
 
 def _find_functions(tokens: list[Token]) -> dict[str, list[range]]:
-    """Bodies of everything of the form `name(...) {...}`; overloads are kept together."""
     found: dict[str, list[range]] = {}
     for at, token in enumerate(tokens):
         if token.text != "(" or token.directive:
@@ -120,7 +111,7 @@ def _find_functions(tokens: list[Token]) -> dict[str, list[range]]:
             continue
         before = step(tokens, word, -1)
         if before is not None and tokens[before].text in ("{", "}", ";", ")"):
-            continue  # a loop that a macro opens
+            continue  # a loop opened by a macro
         end = match_forward(tokens, opening)
         if end is not None and tokens[word].text not in _KEYWORDS:
             found.setdefault(tokens[word].text, []).append(range(opening + 1, end))

@@ -1,8 +1,4 @@
-"""From a build request to C++ sources: which files there are, what they hold, and what is not covered.
-
-Compiles nothing. `explain_failure` reads a compiler's log afterwards, and tells what a GPU's compiler would refuse too
-from what only the emulator lacks.
-"""
+"""Converts a build request to C++ sources, and explains compiler errors."""
 
 from __future__ import annotations
 
@@ -20,20 +16,20 @@ from harness.emulator.target import Emulation
 
 _IMPLICIT = "#include <torch/types.h>\n#include <cuda.h>\n#include <cuda_runtime.h>"
 _HEAD = "#include <emulator/small.h>\n#include <emulator/inside.h>\n"
-# As torch compiles CUDA: a candidate must undefine these to have them.
+# torch's flags for CUDA sources; candidates may undefine them.
 _COMMON_FLAGS = (
     "-D__CUDA_NO_HALF_OPERATORS__", "-D__CUDA_NO_HALF_CONVERSIONS__", "-D__CUDA_NO_BFLOAT16_CONVERSIONS__",
     "-D__CUDA_NO_HALF2_OPERATORS__",
 )  # fmt: skip
 _WIDER = ("torch/extension.h", "torch/torch.h", "torch/all.h", "torch/python.h")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
-# Folders of headers that only CUDA's toolkit or other CUDA libraries have.
+# Headers of CUDA and CUDA libraries.
 _CUDA_HEADER = re.compile(
     r"(cu|nv|cub/|thrust/|cooperative_groups|mma|math_constants|sm_\d|device_|vector_|library_types|cutlass|cute/|host_|"
     r"driver_|texture_|surface_|ATen/(native/)?cuda|c10/cuda|ATen/native/.*\.cuh|cuda/)|.*\.cuh$"
 )
 _MISSING_HEADER = re.compile(r"^(\S+?):(\d+):\d+: fatal error: (\S+): No such file or directory", re.MULTILINE)
-# Compilers quote names with these or with plain apostrophes, by their locale.
+# Quotes depend on the compiler's locale.
 _NAME = "[\u2018'](?:((?:\\w+::)*\\w+)::)?(\\w+)(?:<.*?>)?[\u2019']"
 _SPACE = "[\u2018']([^\u2018\u2019']+)[\u2019']"
 _UNKNOWN_NAME = re.compile(
@@ -54,7 +50,7 @@ _MISSING_OVERLOAD = re.compile(
     "((?:cooperative_groups|cub|thrust|nvcuda|cuda)::[^(\\n]*)::(\\w+)\\(",
     re.MULTILINE,
 )
-# Of free functions the compiler names no namespace; the candidate does where it calls them.
+# Errors about free functions omit the namespace, which is in the candidate's call.
 _MISSING_FORM = re.compile(
     "^(\\S+?:\\d+):\\d+: error: no matching function for call to [\u2018'](\\w+)(?:<.*?>)?\\(", re.MULTILINE
 )
@@ -63,16 +59,16 @@ _CUDA_NAME = re.compile(
     r"CU[A-Z]\w+|nv[A-Z]\w+|nvrtc\w+|nvtx\w+"
 )
 _CUDA_SPACE = re.compile(r"(cub|thrust|cooperative_groups|cg|wmma|nvcuda|cuda|at::cuda|at::native|c10::cuda)\b")
-# Names that a GPU's compiler does not know either, however much they look as if it did.
+# Removed from CUDA: nvcc refuses them too.
 _REMOVED = frozenset({"__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__any", "__all", "__ballot"})
 
 
-Rewriter = Callable[[str, str], str]  # of a file's name and text
+Rewriter = Callable[[str, str], str]  # file name, source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """One source to be compiled. `text` is None where torch's own plan has written the file."""
+    """One source to compile. `text` None: written by torch's plan."""
 
     path: str
     text: str | None
@@ -83,7 +79,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """`uncovered` is the log of what is not covered; then there is nothing to compile."""
+    """`uncovered`: log of unsupported constructs; then nothing is compiled."""
 
     units: tuple[Unit, ...] = ()
     cpp_sources: tuple[str, ...] = ()
@@ -94,7 +90,6 @@ class Prepared:
 
 
 def prepare_sources(request: BuildRequest, emulation: Emulation) -> Prepared:
-    """Rewrites every source and header of a request."""
     flags = (*_COMMON_FLAGS, *read_cuda_flags(request.extra_cuda_cflags))
     own = frozenset(name for name, _ in (*request.files, *request.headers)) | list_headers()
     lambdas = any(re.fullmatch(r"--?(expt-)?extended-lambda", word) for word in _split(request.extra_cuda_cflags))
@@ -181,7 +176,7 @@ def _split(flags: tuple[str, ...]) -> list[str]:
 
 
 def read_cuda_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of nvcc's flags that mean something for the host compiler: macros, folders and the language."""
+    """Flags that apply to the host compiler."""
     words, kept = _split(flags), []
     for at, word in enumerate(words):
         if re.match(r"-[DUI].", word):
@@ -200,7 +195,7 @@ _CUDA_LIBRARY = re.compile(
 
 
 def drop_cuda_libraries(flags: tuple[str, ...]) -> tuple[str, ...]:
-    """A linker's flags without the libraries of CUDA: what is covered of them is in the runtime's own headers."""
+    """The runtime's headers replace them."""
     return tuple(filter(None, (_CUDA_LIBRARY.sub("", flag).strip() for flag in flags)))
 
 
@@ -215,22 +210,20 @@ def _find_uncovered_headers(name: str, text: str, own: frozenset[str]) -> list[s
 
 
 def explain_failure(log: str, prepared: Prepared) -> tuple[str, bool]:
-    """The log of a failed compilation as a user should read it, and whether the emulator is to blame.
+    """Cleaned log of a failed compilation, and whether the emulator is the cause.
 
-    A name that CUDA may have but no header here declares is not covered, nor is a member, or a form of one, that a
-    class of CUDA's lacks here. A name that a header here does declare is invisible to the candidate as it would be to
-    nvcc.
+    The emulator is the cause if CUDA may have a name, member or overload that no runtime header declares.
     """
     log = _drop_warnings(log)
     reasons = []
     for found in _UNKNOWN_NAME.finditer(log):
-        place, name = found[1] or found[6], found[3] or found[8]
+        location, name = found[1] or found[6], found[3] or found[8]
         space = found[2] or found[4] or found[5] or ""
         if name in prepared.own_names and not _CUDA_NAME.fullmatch(name) and not space:
             continue
         looks_like_cuda = _CUDA_NAME.fullmatch(name) or _CUDA_SPACE.match(space)
         if looks_like_cuda and name not in list_declared_names() and name not in _REMOVED:
-            reasons.append(f"{place}: not covered: {space + '::' if space else ''}{name}")
+            reasons.append(f"{location}: not covered: {space + '::' if space else ''}{name}")
     for found in _MISSING_HEADER.finditer(log):
         if _CUDA_HEADER.match(found[3]):
             reasons.append(f"{found[1]}:{found[2]}: not covered: the header {found[3]}")
@@ -248,7 +241,6 @@ def explain_failure(log: str, prepared: Prepared) -> tuple[str, bool]:
 
 
 def _drop_warnings(log: str) -> str:
-    """Without each warning and the lines of source below it."""
     kept, is_warning = [], False
     for line in log.splitlines(keepends=True):
         if not line.startswith((" ", "\t")):

@@ -1,4 +1,4 @@
-"""The GPU that is emulated."""
+"""The emulated GPU. Not used for timing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DEFAULT_TARGET = "A100"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emulation:
-    """The emulated GPU, and whether the built library also checks each access and each synchronisation."""
+    """`checked`: the built library also checks memory accesses and synchronisation."""
 
     target: GpuModel
     checked: bool = False

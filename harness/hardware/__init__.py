@@ -1,1 +1,1 @@
-"""Facts and state of the machine that this process runs on."""
+"""Facts and state of this machine's hardware."""

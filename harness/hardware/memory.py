@@ -1,6 +1,6 @@
-"""Free memory: of the machine, or of the control group that limits this process where that is less. Linux only.
+"""Free and total memory in bytes: the minimum of the machine's and the limits of this process's control groups.
 
-The folders under which the kernel shows both are arguments. Sizes are in bytes.
+Linux only.
 """
 
 from __future__ import annotations
@@ -18,19 +18,17 @@ _UNLIMITED_BYTES = 1 << 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryState:
-    """Free memory and shared memory, of the machine or of the control group that limits this process."""
-
     available_bytes: int
     shared_bytes: int
 
 
 def available_memory_bytes(proc: Path = PROC, cgroup: Path = CGROUP) -> int:
-    """How much can still be allocated without swapping."""
+    """Memory that can be allocated without swapping."""
     return read_memory_state(proc, cgroup).available_bytes
 
 
 def read_memory_state(proc: Path = PROC, cgroup: Path = CGROUP) -> MemoryState:
-    """A control group's cached files count as free: the kernel drops them first."""
+    """Page cache of a control group counts as available: Linux reclaims it first."""
     meminfo = (proc / "meminfo").read_text()
     headrooms = [max(limit_bytes - used_bytes, 0) for limit_bytes, used_bytes in _read_control_groups(proc, cgroup)]
     available_bytes = min([_read_meminfo(meminfo, "MemAvailable"), *headrooms])
@@ -38,7 +36,6 @@ def read_memory_state(proc: Path = PROC, cgroup: Path = CGROUP) -> MemoryState:
 
 
 def total_memory_bytes(proc: Path = PROC, cgroup: Path = CGROUP) -> int:
-    """The machine's memory, or the limit of the control group."""
     limits = [limit_bytes for limit_bytes, _ in _read_control_groups(proc, cgroup)]
     return min([_read_meminfo((proc / "meminfo").read_text(), "MemTotal"), *limits])
 
@@ -46,12 +43,12 @@ def total_memory_bytes(proc: Path = PROC, cgroup: Path = CGROUP) -> int:
 def _read_meminfo(text: str, name: str) -> int:
     found = re.search(rf"^{name}:\s+(\d+) kB$", text, re.MULTILINE)
     if found is None:
-        raise DeviceError(f"/proc/meminfo has no {name} line: this kernel is too old")
+        raise DeviceError(f"/proc/meminfo has no {name} line: this version of Linux is too old")
     return int(found[1]) * 1024
 
 
 def _read_control_groups(proc: Path, cgroup: Path) -> list[tuple[int, int]]:
-    """Limit and use of every control group around this process that limits memory."""
+    """(limit, used) bytes of every control group around this process that limits memory."""
     groups = proc / "self" / "cgroup"
     found = []
     for line in groups.read_text().splitlines() if groups.exists() else []:
@@ -64,7 +61,7 @@ def _read_control_groups(proc: Path, cgroup: Path) -> list[tuple[int, int]]:
 
 
 def _folders(path: str, roots: Iterable[Path]) -> Iterator[Path]:
-    """A group's folder and those above it; in a container its own group may be the top of what can be seen."""
+    """The group's folder and its ancestors; a container may see only some of them."""
     for root in roots:
         folder = root / path.lstrip("/")
         while folder.is_relative_to(root):
@@ -73,7 +70,7 @@ def _folders(path: str, roots: Iterable[Path]) -> Iterator[Path]:
 
 
 def _read_limits(folders: Iterable[Path], version: int) -> Iterator[tuple[int, int]]:
-    """Limit and use of those of these control groups that have a limit. `version` of the file layout: 1 or 2."""
+    """(limit, used) bytes of each group that has a limit; `version` 1 or 2 of the cgroup file layout."""
     limit_name, use_name, cached = {
         1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
         2: ("memory.max", "memory.current", "inactive_file"),

@@ -1,8 +1,4 @@
-"""The line between judge and worker: framed JSON with file descriptors, and the layout of tensors in shared memory.
-
-Both ends import this and nothing else of each other. Whatever the judge receives is checked before it is used:
-the other end is hostile. No torch here.
-"""
+"""Protocol between evaluator and worker. Each end validates what it receives. Does not import torch."""
 
 from harness.protocol.channel import GO, REST, Channel, make_pair
 from harness.protocol.doorbell import Doorbell, Signal, make_doorbell

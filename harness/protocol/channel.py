@@ -1,8 +1,6 @@
-"""Framed JSON messages, with file descriptors, and single-byte signals, over a Unix stream socket.
+"""Framed JSON messages with file descriptors, and single-byte signals, over a Unix stream socket.
 
-A frame is an 8-byte header (body length, number of descriptors; both big-endian 32 bits) and a JSON object in
-UTF-8. Every receive has a deadline and a size limit; anything else than a well-formed object is a WireError.
-Never pickle. The message *meaning* is checked by whoever asked.
+Header: body length and number of descriptors (big-endian 32 bits each). A malformed frame raises WireError.
 """
 
 from __future__ import annotations
@@ -26,15 +24,15 @@ _HEADER = struct.Struct(">II")
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 MAX_BODY_BYTES = 64 * 1024 * 1024
 MAX_DESCRIPTORS = 8
-LOOK_EVERY_S = 0.05
-GO, REST = b"g", b"r"  # signals: single bytes outside of any frame, sent while the other end waits for one
+POLL_S = 0.05
+GO, REST = b"g", b"r"  # single bytes outside of any frame, sent while the other end awaits a signal
 
 Message = dict[str, Any]
 T = TypeVar("T")
 
 
 class Channel:
-    """One end of a line. Not thread-safe: one conversation at a time."""
+    """One end of a connection. Not thread-safe."""
 
     def __init__(self, end: socket.socket, *, max_body_bytes: int = MAX_BODY_BYTES) -> None:
         self._socket = end
@@ -44,19 +42,19 @@ class Channel:
         return self._socket.fileno()
 
     def send(self, message: Message, descriptors: Sequence[int] = (), *, timeout_s: float | None = None) -> None:
-        """Sends one message. Raises WorkerLost if the other end is gone, WorkerTimeout if it does not read."""
-        # Text from a candidate may hold half a surrogate pair, which no file and no database would take.
+        """Raises WorkerLost or WorkerTimeout."""
+        # Candidate strings may contain lone surrogates, which neither files nor sqlite accept.
         body = _ENCODER.encode(message).encode(errors="replace")
         self._socket.settimeout(timeout_s)
         frame = _HEADER.pack(len(body), len(descriptors)) + body
         try:
-            # The first send carries the descriptors; the kernel may take only a part of a long frame.
+            # The first send carries the descriptors; Linux may accept only part of a long frame.
             sent = socket.send_fds(self._socket, [frame], list(descriptors)) if descriptors else 0
             self._socket.sendall(frame[sent:])
         except TimeoutError as error:
             raise WorkerTimeout(f"the other end did not read a message within {timeout_s} s") from error
         except OSError as error:
-            raise WorkerLost(f"the line was closed while sending: {error}") from error
+            raise WorkerLost(f"the connection was closed while sending: {error}") from error
 
     def receive(
         self,
@@ -65,20 +63,19 @@ class Channel:
         while_waiting: Callable[[], None] | None = None,
         on_arrival: Callable[[], None] | None = None,
     ) -> tuple[Message, list[int]]:
-        """The next message and its descriptors (owned by the caller). `while_waiting` is called about every
-        50 ms, first when that long has passed; what it raises ends the waiting. `on_arrival` is called when the whole
-        message is there, before anything is done with it.
+        """Return the next message and its descriptors, which the caller must close.
 
-        Raises WorkerLost at the end of the line, WorkerTimeout past the deadline, WireError on a broken frame.
+        `while_waiting` is called every 50 ms, and its exceptions end the wait; `on_arrival` before the message is
+        parsed. Raises WorkerLost, WorkerTimeout or WireError.
         """
         patience = _Patience(None if timeout_s is None else time.monotonic() + timeout_s, while_waiting)
         header, descriptors = self._read_header(patience)
         try:
             length, announced = _HEADER.unpack(header)
             if length > self._max_body_bytes:
-                raise WireError(f"a message of {length} bytes was announced, at most {self._max_body_bytes} are taken")
+                raise WireError(f"a message of {length} bytes exceeds the limit of {self._max_body_bytes}")
             if announced != len(descriptors):
-                raise WireError(f"{announced} descriptors were announced and {len(descriptors)} came")
+                raise WireError(f"expected {announced} descriptors, received {len(descriptors)}")
             body = self._read(length, patience)
             if on_arrival is not None:
                 on_arrival()
@@ -89,25 +86,24 @@ class Channel:
             raise
 
     def send_signal(self, signal: bytes, *, timeout_s: float | None = None) -> None:
-        """Sends one byte outside of any frame: what must be understood at once. Raises as `send` does."""
+        """Send one byte outside of any frame. Raises as `send` does."""
         self._socket.settimeout(timeout_s)
         try:
             self._socket.sendall(signal)
         except TimeoutError as error:
             raise WorkerTimeout(f"the other end did not read a signal within {timeout_s} s") from error
         except OSError as error:
-            raise WorkerLost(f"the line was closed while sending: {error}") from error
+            raise WorkerLost(f"the connection was closed while sending: {error}") from error
 
     def await_signal(self) -> bytes:
-        """The next byte, which must be a signal; with the deadline of the last send, so that nothing is left to do
-        between its arrival and the return. Raises WorkerLost at the end of the line."""
+        """Return the next byte, with the timeout of the last `send`: no work separates arrival and return."""
         signal = self._socket.recv(1)
         if not signal:
-            raise WorkerLost("the other end closed the line")
+            raise WorkerLost("the other end closed the connection")
         return signal
 
     def is_readable(self) -> bool:
-        """Whether something has come, or the line has ended, without waiting for it."""
+        """Whether data or end of file is pending."""
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         return bool(poll.poll(0))
@@ -120,7 +116,7 @@ class Channel:
         data, descriptors, _, _ = self._take(read, patience)
         try:
             if not data:
-                raise WorkerLost("the other end closed the line")
+                raise WorkerLost("the other end closed the connection")
             return data + self._read(_HEADER.size - len(data), patience), list(descriptors)
         except BaseException:
             for descriptor in descriptors:
@@ -132,13 +128,12 @@ class Channel:
         while length > 0:
             part = self._take(partial(self._socket.recv, min(length, 1 << 20)), patience)
             if not part:
-                raise WorkerLost("the other end closed the line in the middle of a message")
+                raise WorkerLost("the other end closed the connection in the middle of a message")
             parts.append(part)
             length -= len(part)
         return b"".join(parts)
 
     def _take(self, read: Callable[[], T], patience: _Patience) -> T:
-        """What `read` gives once there is something."""
         try:
             found = None
             while found is None:
@@ -146,36 +141,36 @@ class Channel:
                 with suppress(TimeoutError):
                     found = read()
         except OSError as error:
-            raise WorkerLost(f"the line broke: {error}") from error
+            raise WorkerLost(f"the connection failed: {error}") from error
         return found
 
 
 class _Patience:
-    """How long to wait for the next byte of one message, and what to do meanwhile."""
+    """Deadline and polling of one `receive`."""
 
     def __init__(self, deadline: float | None, while_waiting: Callable[[], None] | None) -> None:
         self._deadline = deadline
         self._while_waiting = while_waiting
-        self._next_look_s = time.monotonic() + LOOK_EVERY_S
+        self._next_poll_s = time.monotonic() + POLL_S
 
     def next_s(self) -> float | None:
-        """Seconds, None for ever. Raises WorkerTimeout past the deadline."""
+        """Seconds until the next poll or the deadline; None: no limit."""
         now_s = time.monotonic()
         if self._deadline is not None and now_s >= self._deadline:
-            raise WorkerTimeout("no whole message came within the time limit")
+            raise WorkerTimeout("no complete message arrived within the time limit")
         ends = [] if self._deadline is None else [self._deadline]
         if self._while_waiting is not None:
-            if now_s >= self._next_look_s:
+            if now_s >= self._next_poll_s:
                 self._while_waiting()
                 now_s = time.monotonic()
-                self._next_look_s = now_s + LOOK_EVERY_S
-            ends.append(self._next_look_s)
+                self._next_poll_s = now_s + POLL_S
+            ends.append(self._next_poll_s)
         return max(min(ends) - now_s, 1e-6) if ends else None
 
 
 def _parse(body: bytes) -> Message:
     if _SURROGATE.search(body):
-        raise WireError("a message holds half a surrogate pair")
+        raise WireError("a message contains a lone surrogate")
     try:
         message = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -186,5 +181,5 @@ def _parse(body: bytes) -> Message:
 
 
 def make_pair() -> tuple[socket.socket, socket.socket]:
-    """Two connected ends; they are inherited by no program started later."""
+    """Two connected sockets, not inheritable by programs."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -1,9 +1,7 @@
-"""GPU memory shared between two processes through file descriptors, by the CUDA driver's virtual memory calls.
+"""GPU memory shared between processes by file descriptor; CUDA IPC handles do not cross PID namespaces.
 
-The older inter-process handles do not cross process namespaces, and workers live in their own; a descriptor does.
-Source: CUDA driver API, "Virtual Memory Management" (cuMemCreate, cuMemExportToShareableHandle, ...).
-ctypes only; the caller has made the device's primary context current (any torch call on the device does).
-Every function raises DeviceError when the driver refuses a call.
+Needs a current primary context. Functions raise DeviceError if a driver call fails. Source: CUDA driver API, "Virtual
+Memory Management".
 """
 
 from __future__ import annotations
@@ -49,7 +47,7 @@ class _AccessDescription(ctypes.Structure):
 
 
 class DeviceBytes:
-    """Raw device memory as an object that torch reads through `__cuda_array_interface__` (version 3)."""
+    """Device memory that torch reads through `__cuda_array_interface__`."""
 
     def __init__(self, address: int, size_bytes: int) -> None:
         self.__cuda_array_interface__ = {
@@ -62,7 +60,7 @@ class DeviceBytes:
 
 
 def allocate_shareable(size_bytes: int, device: int) -> tuple[int, int, int]:
-    """New device memory: (address here, descriptor for another process, size rounded up to the granularity)."""
+    """Returns (address, descriptor, size rounded up to the granularity)."""
     properties = _properties(device)
     granularity = ctypes.c_size_t()
     _call("cuMemGetAllocationGranularity", ctypes.byref(granularity), ctypes.byref(properties), 0)
@@ -77,13 +75,12 @@ def allocate_shareable(size_bytes: int, device: int) -> tuple[int, int, int]:
 
 
 def map_descriptor(descriptor: int, size_bytes: int, device: int) -> int:
-    """The address at which another process's memory lies here."""
+    """Returns the address of another process's memory here."""
     return _map(_import_handle(descriptor), size_bytes, device)
 
 
 def export_page(address: int) -> tuple[int, int, int]:
-    """The driver allocation that `address` lies in: (its first address, its size in bytes, a descriptor for another
-    process). Fails for memory that was not made by cuMemCreate with an exportable handle, such as cudaMalloc's."""
+    """Allocation around `address`: (first address, bytes, descriptor). Fails for cudaMalloc's memory."""
     handle = ctypes.c_ulonglong()
     _call("cuMemRetainAllocationHandle", ctypes.byref(handle), ctypes.c_void_p(address))
     try:
@@ -97,9 +94,10 @@ def export_page(address: int) -> tuple[int, int, int]:
 
 
 class ImportedPages:
-    """Consecutive pages of another process, mapped one after another for reading for as long as this object lives.
-    `pages` are (size in bytes, descriptor); the caller closes the descriptors. Memory that is not on the device is
-    refused."""
+    """Pages of another process, mapped contiguously and read-only.
+
+    `pages`: (size in bytes, descriptor); the caller closes the descriptors.
+    """
 
     def __init__(self, pages: Sequence[tuple[int, int]], device: int) -> None:
         size_bytes = sum(size for size, _ in pages)
@@ -116,7 +114,7 @@ class ImportedPages:
             found = _AllocationProperties()
             _call("cuMemGetAllocationPropertiesFromHandle", ctypes.byref(found), handle)
             if (found.location.type, found.location.id) != (_DEVICE_LOCATION, device):
-                raise DeviceError("another process shared memory that does not lie on the device")
+                raise DeviceError("another process shared memory that is not on the device")
             none = ctypes.c_ulonglong(0)
             _call(
                 "cuMemMap", ctypes.c_ulonglong(address), ctypes.c_size_t(size_bytes), ctypes.c_size_t(0), handle, none
@@ -128,14 +126,13 @@ class ImportedPages:
 
 
 def _unmap(address: int, size_bytes: int, mapped: list[tuple[int, int]]) -> None:
-    for place, length in mapped:
-        _call("cuMemUnmap", ctypes.c_ulonglong(place), ctypes.c_size_t(length))
+    for start, length in mapped:
+        _call("cuMemUnmap", ctypes.c_ulonglong(start), ctypes.c_size_t(length))
     _call("cuMemAddressFree", ctypes.c_ulonglong(address), ctypes.c_size_t(size_bytes))
 
 
 def copy_to_host(target: int, source: int, size_bytes: int) -> None:
-    """Begins a copy from device memory to pinned host memory, on the legacy default stream. It needs no multiprocessor,
-    so that it does not wait for another process's turn on the device."""
+    """Start a copy to pinned memory on the legacy stream. It uses no multiprocessor and waits for no time slice."""
     status = _copy_to_host()(target, source, size_bytes, None)
     if status != 0:
         raise DeviceError(f"cuMemcpyDtoHAsync failed with {status}")
@@ -149,14 +146,14 @@ def _copy_to_host() -> Any:
 
 
 def reset_persisting_cache() -> None:
-    """Lines of the L2 cache that were set to persist become ordinary ones. A GPU that has none of these is left."""
+    """No-op on GPUs without persisting L2 lines."""
     status = _load_driver().cuCtxResetPersistingL2Cache()
     if status not in (0, _NOT_SUPPORTED):
         raise DeviceError(f"cuCtxResetPersistingL2Cache failed with {status}")
 
 
 def free(address: int, size_bytes: int, descriptor: int) -> None:
-    """Gives back what `allocate_shareable` returned; the memory lives on while another process maps it."""
+    """The memory lives on while another process maps it."""
     _call("cuMemUnmap", ctypes.c_ulonglong(address), ctypes.c_size_t(size_bytes))
     _call("cuMemAddressFree", ctypes.c_ulonglong(address), ctypes.c_size_t(size_bytes))
     os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Trees of processes as /proc has them, for both ends: who descends from whom. Linux only."""
+"""Process trees, read from /proc. Linux only."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 
 
 def find_tree(pid: int) -> set[int]:
-    """A process and its descendants, as /proc has them now."""
     tree: set[int] = set()
     waiting = [pid]
     while waiting:
@@ -19,14 +18,14 @@ def find_tree(pid: int) -> set[int]:
 
 
 def find_innermost(pid: int) -> int:
-    """The last of a chain of processes that wait for each other: what a sandbox program finally runs."""
+    """The last of a chain of single children: the program run by a sandbox launcher."""
     while children := children_of(pid):
         pid = children[0]
     return pid
 
 
 def children_of(process: int) -> list[int]:
-    """Children of all threads of a process; none if it has just ended."""
+    """None if it has ended."""
     found: list[int] = []
     for thread in threads_of(process):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -35,21 +34,21 @@ def children_of(process: int) -> list[int]:
 
 
 def threads_of(process: int) -> list[int]:
-    """Ids of a process's threads; none if it has just ended."""
+    """None if it has ended."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         return [int(name) for name in os.listdir(f"/proc/{process}/task")]  # noqa: PTH208 - half the time of a Path
     return []
 
 
 def state_of(process: int, thread: int) -> str:
-    """The letter that /proc shows for a thread, such as "R" for one that runs; "" if it is gone."""
+    """State letter of a thread, such as "R"; "" if it has ended."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         return read_bytes(f"/proc/{process}/task/{thread}/stat").rpartition(b")")[2].split()[0].decode()
     return ""
 
 
 def read_bytes(path: str) -> bytes:
-    """All of a file of /proc: these are read many times between two calls that are timed."""
+    """With few system calls: used between timed calls."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         parts = []

@@ -1,7 +1,6 @@
-"""How values with tensors in them cross the line: a JSON tree whose tensor leaves point into shared memory.
+"""Values with tensors as a JSON tree whose tensor leaves refer to shared memory.
 
-A tree node is {"t": i} (tensor i), {"list": [...]}, {"tuple": [...]}, {"dict": [[key, node], ...]} or {"v": scalar}.
-Reading a tree that the other end sent checks every part of it.
+Nodes: {"t": i} (tensor i), {"list": [...]}, {"tuple": [...]}, {"dict": [[key, node], ...]}, {"v": scalar}.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ MAX_TENSORS = 4096
 MAX_DIMENSIONS = 64
 MAX_DEPTH = 32
 MAX_ELEMENTS = 1 << 50
-# How many calls' outputs a worker keeps, so that the judge can see whether later calls change them. What is so large is
-# given back to the system whenever it is freed, so that keeping more of it changes no time.
+# Workers keep the outputs of this many calls, so that the evaluator can check whether later calls change them. Outputs
+# of LARGE_OUTPUT_BYTES and more are unmapped when freed, so keeping more of them would not change timing.
 KEPT_CALLS, LARGE_OUTPUT_BYTES, KEPT_BYTES = 8, 32 << 20, 1 << 30
 MOST_KEPT = KEPT_BYTES // LARGE_OUTPUT_BYTES
 
@@ -32,7 +31,7 @@ Tree = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """A stretch of shared memory, in bytes from its start."""
+    """In bytes."""
 
     offset: int
     size_bytes: int
@@ -52,30 +51,30 @@ class TensorSpec:
 
     @classmethod
     def from_json(cls, value: object) -> TensorSpec:
-        """Raises WireError for anything but [dtype, shape, stride, offset] with whole, non-negative numbers."""
+        """Parse [dtype, shape, stride, offset]. Raises WireError for anything else."""
         if not isinstance(value, list) or len(value) != 4 or not isinstance(value[0], str):
-            raise WireError("a tensor description is not [dtype, shape, stride, offset]")
+            raise WireError("expected a tensor description [dtype, shape, stride, offset]")
         dtype, shape, stride, offset = value
         spec = cls(dtype=dtype, shape=_sizes(shape), stride=_sizes(stride), offset=_sizes([offset])[0])
         if len(spec.shape) != len(spec.stride):
             raise WireError(f"a tensor has {len(spec.shape)} sizes and {len(spec.stride)} strides")
         if prod(max(size, 1) for size in spec.shape) > MAX_ELEMENTS:
-            raise WireError(f"a tensor of shape {spec.shape} is larger than any memory"[:200])
+            raise WireError(f"a tensor of shape {spec.shape} exceeds any memory"[:200])
         return spec
 
 
 def _sizes(value: object) -> tuple[int, ...]:
     if not isinstance(value, list) or len(value) > MAX_DIMENSIONS:
-        raise WireError("sizes are not a short list")
+        raise WireError(f"expected a list of at most {MAX_DIMENSIONS} sizes")
     if any(type(size) is not int or not 0 <= size < 1 << 48 for size in value):
-        raise WireError(f"sizes are not whole and non-negative: {value!r}"[:200])
+        raise WireError(f"expected non-negative integers as sizes, got {value!r}"[:200])
     return tuple(value)
 
 
 def storage_bytes(spec: TensorSpec) -> int:
-    """Bytes from the first to the last element, at least 0. Raises WireError for a dtype that cannot cross."""
+    """Raises WireError for an unsupported dtype."""
     if spec.dtype not in ITEM_BYTES:
-        raise WireError(f"tensors of dtype {spec.dtype} cannot cross the line; known: {', '.join(ITEM_BYTES)}")
+        raise WireError(f"tensors of dtype {spec.dtype} cannot be sent; supported: {', '.join(ITEM_BYTES)}")
     if prod(spec.shape) == 0:
         return 0
     reach = sum((size - 1) * step for size, step in zip(spec.shape, spec.stride, strict=True))
@@ -83,7 +82,7 @@ def storage_bytes(spec: TensorSpec) -> int:
 
 
 def place_contiguous(specs: Sequence[TensorSpec], start: int = 0) -> tuple[tuple[TensorSpec, ...], int]:
-    """The same tensors, packed row-major one after another from `start`; also the end offset."""
+    """Row-major from `start`; also returns the end offset."""
     placed = []
     offset = start
     for spec in specs:
@@ -94,7 +93,7 @@ def place_contiguous(specs: Sequence[TensorSpec], start: int = 0) -> tuple[tuple
 
 
 def place_strided(specs: Sequence[TensorSpec], start: int = 0) -> tuple[tuple[TensorSpec, ...], int]:
-    """The same tensors with their own strides, one after another from `start`; also the end offset."""
+    """With the original strides; also returns the end offset."""
     placed = []
     offset = start
     for spec in specs:
@@ -104,12 +103,12 @@ def place_strided(specs: Sequence[TensorSpec], start: int = 0) -> tuple[tuple[Te
 
 
 def count_kept_calls(output_bytes: int, most: int = MOST_KEPT) -> int:
-    """How many calls' outputs of that size are kept, the last one included; two at least, unless `most` is one."""
+    """At least 2, unless `most` is 1."""
     return min(max(KEPT_CALLS if output_bytes < LARGE_OUTPUT_BYTES else KEPT_BYTES // output_bytes, 2), most)
 
 
 def row_major_stride(shape: Sequence[int]) -> tuple[int, ...]:
-    """Strides of a contiguous tensor, in elements; size-0 dimensions count as 1, as in torch."""
+    """Strides in elements; dimensions of size 0 count as 1, as in torch."""
     strides = []
     step = 1
     for size in reversed(shape):
@@ -125,8 +124,7 @@ def align(offset: int) -> int:
 def flatten_value(
     value: object, is_tensor: Callable[[object], bool], depth: int = 0, *, by_name: bool = False
 ) -> tuple[Tree, list[Any]]:
-    """A tree and its tensors in order. Raises WireError for a type that cannot cross, naming it. `by_name` puts dicts
-    into the order of their keys, since dicts are equal in whatever order they were filled."""
+    """`by_name` sorts dicts by key. Raises WireError for an unsupported type."""
     if depth > MAX_DEPTH:
         raise WireError(f"a value is nested deeper than {MAX_DEPTH}")
     tensors: list[Any] = []
@@ -148,7 +146,7 @@ def flatten_value(
         return {"dict": [[key, add(item)] for key, item in ordered]}, tensors
     if value is None or isinstance(value, (bool, int, float, str)):
         return {"v": value}, []
-    raise WireError(f"a value of type {type(value).__name__} cannot cross the line")
+    raise WireError(f"a value of type {type(value).__name__} cannot be sent")
 
 
 def _shift(tree: Tree, by: int) -> Tree:
@@ -163,7 +161,7 @@ def _shift(tree: Tree, by: int) -> Tree:
 
 
 def rebuild_value(tree: object, tensors: Sequence[Any], depth: int = 0) -> Any:
-    """The value of a tree. Raises WireError for a tree that is not one of ours."""
+    """Raises WireError for a malformed tree."""
     if depth > MAX_DEPTH or not isinstance(tree, dict) or len(tree) != 1:
         raise WireError("a value tree is malformed or too deep")
     ((kind, value),) = tree.items()
@@ -181,6 +179,6 @@ def rebuild_value(tree: object, tensors: Sequence[Any], depth: int = 0) -> Any:
 
 def _key(pair: object) -> str | int:
     if not isinstance(pair, list) or len(pair) != 2 or type(pair[0]) not in (str, int):
-        raise WireError("a dict in a value tree is not a list of [key, value]")
+        raise WireError("a dict in a value tree must be a list of [key, value]")
     key: str | int = pair[0]
     return key

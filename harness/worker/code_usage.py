@@ -1,9 +1,7 @@
-"""Whether a worker's process runs machine code that the candidate brought along, seen from the forkserver.
+"""Detects, from the forkserver, whether a worker has executed machine code of the candidate.
 
-The kernel notes for each page whether it has been used. Machine code that came with Python and torch lies in files
-that the forkserver sees at the same place; what a candidate had built, or made itself, lies in the worker's own scratch
-or in no folder at all. Code that is made in memory without a file (of oneDNN, of a just-in-time compiler) is not looked
-at.
+Linux sets a referenced bit per page. Candidate code is mapped from files that do not exist here: in the worker's
+scratch folder, or unlinked. Anonymous code (oneDNN, JIT) is ignored.
 """
 
 from __future__ import annotations
@@ -16,13 +14,13 @@ from harness.protocol.process_tree import read_bytes
 
 _MAPPING = re.compile(rb"^[0-9a-f]+-[0-9a-f]+ (\S{4}) \S+ \S+ (\d+) +(.*)$")
 _REFERENCED = re.compile(rb"^Referenced: +(\d+) kB$")
-# In the words of /proc/<pid>/clear_refs: forget the use of all pages; and forget which were written, which also empties
-# the processor's own memory of pages (TLB). The use of a page that is still in there would not be noted.
+# Values for /proc/<pid>/clear_refs. Clearing the soft-dirty bits also flushes the TLB: cached translations would not
+# set the referenced bit again.
 _FORGET_USE, _FORGET_WRITES = b"1", b"4"
 
 
 def forget_use(process: int) -> bool:
-    """Has the kernel note anew which pages are used. The process must be stopped. False: this kernel does not."""
+    """Clear the referenced bits of all pages of a stopped process. Returns False if Linux does not support it."""
     try:
         for order in (_FORGET_USE, _FORGET_WRITES):
             Path(f"/proc/{process}/clear_refs").write_bytes(order)
@@ -32,7 +30,7 @@ def forget_use(process: int) -> bool:
 
 
 def count_used_bytes(process: int) -> int | None:
-    """How much machine code of its own a stopped process has used since `forget_use`; None where that is not known."""
+    """Bytes of candidate code that a stopped process has executed since `forget_use`; None if unknown."""
     try:
         text = read_bytes(f"/proc/{process}/smaps")
     except OSError:
@@ -48,9 +46,8 @@ def count_used_bytes(process: int) -> int | None:
 
 
 def _is_installed(inode: bytes, path: bytes) -> bool:
-    """Whether this process sees a file at the same place that is the same one, as far as its number says that. (Of
-    layered file systems the kernel names one device to who asks for a file, and another to who asks for a mapping.)"""
+    """Compares inodes only: on overlay file systems, stat and mappings report different devices."""
     try:
         return os.stat(path).st_ino == int(inode)  # noqa: PTH116 - bytes
-    except (OSError, ValueError):  # ValueError: of a name that no path can be
+    except (OSError, ValueError):  # ValueError: not a valid path
         return False

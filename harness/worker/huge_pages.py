@@ -1,5 +1,4 @@
-"""Puts this process's memory into huge pages, where the kernel has them: to fork it, and to end what was forked, takes
-a fifth of the time then. A process that has imported torch has some 300 MB to itself, in 75,000 pages of 4 KiB."""
+"""Huge pages for the 300 MB that `import torch` allocates, which makes fork and exit about five times as fast."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ _OWN_MEMORY = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) rw-p \S+ \S+ 0\s*(?:\[heap\]
 
 
 def collapse_memory() -> int:
-    """How many bytes the kernel has put into huge pages: none where it is older than Linux 6.1, or has none left."""
+    """Returns the bytes collapsed; 0 before Linux 6.1."""
     collapsed_bytes = 0
     for begin, end in _OWN_MEMORY.findall(Path("/proc/self/maps").read_text()):
         first = -(-int(begin, 16) // HUGE_BYTES) * HUGE_BYTES

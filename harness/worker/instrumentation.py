@@ -1,8 +1,7 @@
-"""Looks at whose code a candidate's call runs, in a worker that is never timed.
+"""Attributes the time of a call, in a worker that is never timed.
 
-The functions of every extension that the candidate loads are wrapped: to be seen by torch's profiler (mode "profile"),
-or to lose their effect (mode "ablate"). In mode "plain" nothing is touched. What is found is told as it was measured;
-which name means what is for the judge to say. All of it is a claim: the candidate lives in the same process.
+Wraps the functions of extensions, to show them in torch's profiler (mode "profile") or to suppress their effect (mode
+"ablate"). The candidate can forge the results.
 """
 
 from __future__ import annotations
@@ -25,17 +24,15 @@ from torch.autograd.profiler import record_function
 OWN_RANGE = "own::"
 CALL_RANGE = "harness::call"
 MAX_CALLS = 20
-ENOUGH_S = 0.1  # no further call once the profiled ones have taken that long
+ENOUGH_S = 0.1  # stop repeating after this time
 MAX_ROWS = 400
 MAX_NAME = 200
-POINTER_FLOOR = 1 << 31  # an integer that large may be an address
+POINTER_FLOOR = 1 << 31  # larger integers may be addresses
 _DRIVER_CALL = re.compile(r"cu(da)?[A-Z]")
 _MAPPED_FILE = re.compile(r"^\S+ ..x\S* \S+ \S+ \d+ +(/.*)$", re.MULTILINE)
 
 
 class Observer:
-    """Watches the extensions of one candidate, in the way that its mode says."""
-
     def __init__(self, mode: str, scratch: Path) -> None:
         self._mode = mode
         self._scratch = scratch
@@ -43,7 +40,7 @@ class Observer:
         self._conclusive = True
 
     def watch(self, load: Callable[[], Any]) -> Any:
-        """Loads an extension; its functions, and the operators that it registers with torch, are watched from then."""
+        """Load an extension; instrument its functions and registered operators."""
         if self._mode == "plain":
             return load()
         known = _operator_names()
@@ -55,19 +52,18 @@ class Observer:
         if isinstance(loaded, ModuleType):
             self._wrap_functions(loaded)
         elif not new:
-            self._conclusive = False  # what is called through ctypes is out of reach
+            self._conclusive = False  # functions called through ctypes cannot be replaced
         return loaded
 
     def ablates_everything(self) -> bool:
-        """Whether all code of the candidate's own was called as ever, and none of it can have had its effect."""
-        return self._conclusive and not find_own_libraries(self._scratch)
+        """Whether all candidate code was called as usual and none of it took effect."""
+        return self._conclusive and not find_candidate_libraries(self._scratch)
 
     def profile(self, call: Callable[[], None], device: torch.device) -> dict[str, Any]:
-        """Profiles a few calls, each of which waits for the device, and tells of the fastest: what disturbs, such as
-        the profiler's own beginning, is in the others.
+        """Profile a few synchronised calls and report the fastest. Times in µs.
 
-        `total_us` is its time; `host` is by name how much of it the calling thread spent in each range or operator
-        itself; `kernels` by (what launched it, name) how long kernels ran on the device.
+        `host`: self time by range or operator, calling thread only; `kernels`: device time by (launching range,
+        kernel).
         """
         on_gpu = device.type == "cuda"
         with torch.autograd.profiler.profile(use_kineto=True, use_device="cuda" if on_gpu else None) as profiler:
@@ -81,13 +77,13 @@ class Observer:
             "total_us": fastest.time_range.elapsed_us(),
             "host": _largest(((self._mark(event.name),), event.self_cpu_time_total) for event in host),
             "kernels": _largest(self._list_kernels(events, host)) if on_gpu else [],
-            "libraries": find_own_libraries(self._scratch)[:20],
+            "libraries": find_candidate_libraries(self._scratch)[:20],
         }
 
     def _wrap_functions(self, module: ModuleType) -> None:
         for name, value in list(vars(module).items()):
             if isinstance(value, type):
-                self._conclusive = False  # methods of its classes are out of reach
+                self._conclusive = False  # methods of its classes cannot be replaced
             elif callable(value) and not name.startswith("__"):
                 call = self._ablate if self._mode == "ablate" else functools.partial(_call_in_range, name)
                 setattr(module, name, _StandIn(value, call))
@@ -99,8 +95,7 @@ class Observer:
             setattr(holder, operator, _StandIn(getattr(holder, operator), self._ablate))
 
     def _ablate(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Calls a function without its effect. One that may work on addresses is not called and gives None; after
-        that, or when it fails, the candidate may go another way than usual, and nothing follows from its outputs."""
+        """Call a function without its effect; inconclusive if it may take addresses (then returns None) or raises."""
         so_far, self._conclusive = self._conclusive, False
         if _holds_address((args, kwargs)) or not _holds_tensor((args, kwargs)):
             return None
@@ -112,23 +107,20 @@ class Observer:
         return OWN_RANGE + name if name in self._operators else name
 
     def _list_kernels(self, events: list[Any], host: list[Any]) -> Iterable[tuple[tuple[str, ...], float]]:
-        """Every kernel with the innermost range or operator that was under way where it was launched."""
+        """Each kernel with the innermost range or operator that launched it."""
         launches = {event.id: event for event in events if _is_on_host(event) and _DRIVER_CALL.match(event.name)}
         ranges = [event for event in host if not _DRIVER_CALL.match(event.name)]
         starts, names = [event.time_range.start for event in ranges], {event.name for event in ranges}
         for event in events:
             if _is_on_host(event) or event.name.startswith((OWN_RANGE, CALL_RANGE)) or event.name in names:
-                continue  # a range is shown on the device too
+                continue  # ranges appear on the device too
             launch = launches.get(event.id)
             launcher = "" if launch is None else _find_range(ranges, starts, launch.time_range.start)
             yield (self._mark(launcher), event.name), event.time_range.elapsed_us()
 
 
-def find_own_libraries(scratch: Path) -> list[str]:
-    """Machine code mapped from files that the candidate made: those in its scratch folder or in no folder at all.
-
-    What the recorder loaded is not among them, nor what torch's compiler made.
-    """
+def find_candidate_libraries(scratch: Path) -> list[str]:
+    """Code mapped from the candidate's own files, without extensions from the hook and output of torch's compiler."""
     compiled = _compiler_cache()
     found = []
     for path in dict.fromkeys(_MAPPED_FILE.findall(Path("/proc/self/maps").read_text())):
@@ -168,7 +160,7 @@ def _repeat(call: Callable[[], None]) -> None:
 
 
 def _largest(times: Iterable[tuple[tuple[str, ...], float]]) -> list[list[Any]]:
-    """Times added up by name, the longest first: [*names, microseconds]."""
+    """Sum by name, longest first: [*names, µs]."""
     totals: dict[tuple[str, ...], float] = defaultdict(float)
     for names, spent_us in times:
         totals[tuple(name[:MAX_NAME] for name in names)] += spent_us
@@ -177,7 +169,6 @@ def _largest(times: Iterable[tuple[tuple[str, ...], float]]) -> list[list[Any]]:
 
 
 def _find_range(ranges: list[Any], starts: list[float], at_us: float) -> str:
-    """The innermost of nested ranges, sorted by start, that a moment lies in."""
     position = bisect.bisect_right(starts, at_us) - 1
     while position >= 0 and ranges[position].time_range.end < at_us:
         position -= 1
@@ -185,8 +176,7 @@ def _find_range(ranges: list[Any], starts: list[float], at_us: float) -> str:
 
 
 class _StandIn:
-    """Is called in the place of a function or operator, and has its attributes. Like a compiled function, and other
-    than one of Python, it does not become a method where it is kept in a class."""
+    """Callable proxy. Like compiled functions, it does not become a method when stored in a class."""
 
     def __init__(self, function: Any, call: Callable[..., Any]) -> None:
         self._function = function
@@ -200,7 +190,7 @@ class _StandIn:
 
     def __getattr__(self, name: str) -> Any:
         if name == "_function":
-            raise AttributeError(name)  # asked of an object that copy.copy is about to fill
+            raise AttributeError(name)  # copy.copy asks before the object is filled
         value = getattr(self._function, name)
         return _StandIn(value, self._call) if callable(value) else value
 
@@ -211,8 +201,7 @@ def _call_in_range(name: str, function: Callable[..., Any], args: tuple[Any, ...
 
 
 def call_without_effect(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Has a function work on copies of its tensors: what it returns, and what it would have written, becomes poison of
-    the same form."""
+    """Call on copies; results and tensors that would have changed get wrong values."""
     pairs: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def copy(tensor: torch.Tensor) -> torch.Tensor:
@@ -223,12 +212,12 @@ def call_without_effect(function: Callable[..., Any], args: tuple[Any, ...], kwa
     for original, worked_on in pairs:
         if not _same_bits(original, worked_on):
             original.copy_(poison(original))
-            worked_on.copy_(poison(worked_on))  # its memory may be handed out again, as what should have been written
+            worked_on.copy_(poison(worked_on))  # its memory may be reused as if correctly written
     return _map_tensors(result, lambda tensor: tensor.copy_(poison(tensor)))
 
 
 def poison(tensor: torch.Tensor) -> torch.Tensor:
-    """Wrong values of the same form. They are finite, so that a result which is multiplied by zero is found out."""
+    """Wrong values; finite, so that multiplication by zero does not expose them."""
     if tensor.dtype == torch.bool:
         return tensor.logical_not()
     if tensor.is_floating_point() or tensor.is_complex():

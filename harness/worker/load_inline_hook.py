@@ -1,9 +1,4 @@
-"""Stands in the place of torch's `load_inline` and `load`: sends the request to the judge, loads what comes back.
-
-The arguments are bound to torch's own signatures, so a wrong keyword fails here as it would there. The judge's side
-compiles; here a finished library is copied into the scratch folder and imported under the name that was asked for.
-What the candidate wrote into folders that the compiler is to search goes along as text.
-"""
+"""Replaces torch's `load_inline` and `load`: sends requests to the evaluator and imports the returned library."""
 
 from __future__ import annotations
 
@@ -27,11 +22,11 @@ HEADER_SUFFIXES = frozenset({
     ".h", ".hh", ".hpp", ".hxx", ".h++", ".cuh", ".inl", ".inc", ".ipp", ".tpp", ".tcc", ".def", ".cu", ".cpp", ".cc",
     ".c",
 })  # fmt: skip
-# A worker's HOME is its scratch folder; without walls it can write to these as well.
+# HOME is the scratch folder; without a sandbox these are writable too.
 SHARED_TEMPORARY_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm")
 MAX_HEADER_BYTES = 4 * 1024 * 1024
-SENDABLE_NAME = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./+-]{0,199}")  # what the judge takes as a file's name
-# Keywords that a request carries, and those that change where and how torch builds, but not what comes out.
+SENDABLE_NAME = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./+-]{0,199}")  # accepted by the evaluator
+# Keywords that are sent, and those that do not affect the result.
 _CARRIED = frozenset({
     "name", "sources", "cpp_sources", "cuda_sources", "functions", "extra_cflags", "extra_cuda_cflags", "extra_ldflags",
     "extra_include_paths", "with_cuda", "is_python_module", "with_pytorch_error_handling", "no_implicit_headers",
@@ -42,14 +37,9 @@ _WITHOUT_EFFECT = frozenset({
 _SEARCHED_FOLDER = re.compile(r"(?:^|(?<=\s))(?:-I|-isystem|-iquote|-idirafter)\s*([^\s-]\S*)")
 
 
-class Recorder:
-    """Captures extension builds of one candidate. `install` puts it in the place of torch's functions.
-
-    What it loads is loaded under the eyes of `observer`, and adopted by `emulators`.
-    """
-
-    def __init__(self, judge: Channel, scratch: Path, observer: Observer, emulators: EmulatorLink) -> None:
-        self._judge = judge
+class LoadInlineHook:
+    def __init__(self, evaluator: Channel, scratch: Path, observer: Observer, emulators: EmulatorLink) -> None:
+        self._evaluator = evaluator
         self._scratch = scratch
         self._observer = observer
         self._emulators = emulators
@@ -64,8 +54,8 @@ class Recorder:
     def load_inline(self, *args: Any, **kwargs: Any) -> Any:
         given = _bind(self._load_inline, args, kwargs)
         request = _common_request(given, ())
-        request["cpp_sources"] = _texts(given["cpp_sources"])
-        request["cuda_sources"] = _texts(given["cuda_sources"])
+        request["cpp_sources"] = _strings(given["cpp_sources"])
+        request["cuda_sources"] = _strings(given["cuda_sources"])
         request["functions"] = _functions(given["functions"])
         for option in ("no_implicit_headers", "with_pytorch_error_handling"):
             if given.get(option) is not None:
@@ -74,14 +64,14 @@ class Recorder:
 
     def load(self, *args: Any, **kwargs: Any) -> Any:
         given = _bind(self._load, args, kwargs)
-        paths = [Path(path) for path in _texts(given["sources"])]
+        paths = [Path(path) for path in _strings(given["sources"])]
         request = _common_request(given, [path.parent for path in paths])
         request["files"] = [[_sendable(path), path.read_text(encoding="utf-8")] for path in paths]
         return self._build(request)
 
     def _build(self, request: dict[str, Any]) -> Any:
-        self._judge.send({"kind": "build", "request": request})
-        answer, descriptors = self._judge.receive()
+        self._evaluator.send({"kind": "build", "request": request})
+        answer, descriptors = self._evaluator.receive()
         if not answer["ok"]:
             raise RuntimeError(f"Error building extension '{request['name']}': {answer['log']}")
         self._count += 1
@@ -96,9 +86,8 @@ class Recorder:
 
 
 def _source_of(request: dict[str, Any]) -> str:
-    """All text of an extension that is the candidate's."""
-    texts = [*request.get("cpp_sources", []), *request.get("cuda_sources", [])]
-    return "\n".join([*texts, *(text for _, text in (*request.get("files", []), *request["headers"]))])
+    strings = [*request.get("cpp_sources", []), *request.get("cuda_sources", [])]
+    return "\n".join([*strings, *(text for _, text in (*request.get("files", []), *request["headers"]))])
 
 
 def _load_library(request: dict[str, Any], path: Path) -> Any:
@@ -118,20 +107,20 @@ def _import_extension(name: str, path: Path) -> Any:
 
 
 def _bind(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The arguments by name. Raises TypeError as torch would, RuntimeError for what is not built here."""
+    """Raises TypeError as torch would, RuntimeError for unsupported options."""
     bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()
     for name, value in bound.arguments.items():
         if name not in _CARRIED | _WITHOUT_EFFECT and value:
             raise RuntimeError(
-                f"{name}={value!r:.100} asks for what is not built here: extensions are made of C++ and CUDA sources, "
-                "and are a Python module or a library of operators"
+                f"{name}={value!r:.100} is not supported: extensions consist of C++ and CUDA sources, "
+                "and are a Python module or an operator library"
             )
     return dict(bound.arguments)
 
 
 def _common_request(given: dict[str, Any], source_folders: Iterable[Path]) -> dict[str, Any]:
-    """What both functions have in common. A source's own folder is searched first, then those that were named."""
+    """A source's own folder is searched first."""
     cflags, cuda_cflags = _flags(given["extra_cflags"]), _flags(given["extra_cuda_cflags"])
     named = [Path(path) for path in _flags(given["extra_include_paths"])]
     in_flags = [Path(path) for path in _SEARCHED_FOLDER.findall(" ".join((*cflags, *cuda_cflags)))]
@@ -149,11 +138,11 @@ def _common_request(given: dict[str, Any], source_folders: Iterable[Path]) -> di
 
 
 def _flags(value: Any) -> list[str]:
-    """As torch takes them: it goes through a text letter by letter, too."""
+    """Like torch, iterates a plain string by characters."""
     return [os.fspath(item) for item in value or ()]
 
 
-def _texts(value: Any) -> list[str]:
+def _strings(value: Any) -> list[str]:
     if value is None:
         return []
     if isinstance(value, (str, os.PathLike)):
@@ -162,7 +151,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def _functions(value: Any) -> list[list[str]] | None:
-    """Exported names with docstrings, by torch's rules; its error where it has one."""
+    """By torch's rules and with its error."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -175,7 +164,7 @@ def _functions(value: Any) -> list[list[str]] | None:
 
 
 def _headers(folders: Iterable[Path]) -> list[list[str]]:
-    """Files that the candidate wrote into its own folders, by path below the folder; the first of one name counts."""
+    """Headers in the candidate's folders by relative path; the first of each name wins."""
     found: dict[str, str] = {}
     total = 0
     for folder in dict.fromkeys(folder.resolve() for folder in folders):
@@ -197,7 +186,7 @@ def _sendable(path: Path) -> str:
 
 
 def _is_own(folder: Path) -> bool:
-    """Whether a folder may hold what the candidate wrote; the machine's own are the compiler's to read."""
+    """Whether the candidate may have written this folder."""
     path = folder.resolve()
     temporary = any(Path(root).resolve() in path.parents for root in SHARED_TEMPORARY_FOLDERS)
     return path.is_dir() and os.access(path, os.W_OK) and (temporary or path.is_relative_to(Path.home().resolve()))

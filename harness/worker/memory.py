@@ -1,4 +1,4 @@
-"""The worker's view of the memory it shares with the judge: tensors over it, and copies into it."""
+"""Tensors over the memory shared with the evaluator."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.protocol.tensor_layout import row_major_stride
 
 
 class SharedMemory:
-    """Tensors in the judge's memory. On the CPU a mapped file, on a GPU device memory; both come as a descriptor."""
+    """A mapped file on the CPU, device memory on a GPU."""
 
     def __init__(self, descriptor: int, size_bytes: int, device: torch.device) -> None:
         self._device = device
@@ -28,7 +28,6 @@ class SharedMemory:
         os.close(descriptor)
 
     def view(self, spec: TensorSpec) -> torch.Tensor:
-        """A tensor that lies in the shared memory, with its own storage object."""
         dtype = getattr(torch, spec.dtype)
         if prod(spec.shape) == 0:
             return torch.empty_strided(spec.shape, spec.stride, dtype=dtype, device=self._device)
@@ -41,12 +40,11 @@ class SharedMemory:
         return flat.as_strided(spec.shape, spec.stride)
 
     def prepare(self, specs: Sequence[TensorSpec]) -> list[torch.Tensor]:
-        """Tensors without memory, on a GPU, for `fill`."""
+        """Empty GPU tensors for `fill`."""
         return [torch.empty(0, dtype=getattr(torch, spec.dtype), device=self._device) for spec in specs]
 
     def fill(self, empty: Sequence[torch.Tensor], specs: Sequence[TensorSpec], shift_bytes: int) -> list[torch.Tensor]:
-        """Gives them the memory of their specs, so many bytes further on, each as a storage of its own: in a few
-        microseconds, which `view` takes several times."""
+        """Point tensors at their specs plus `shift_bytes`; in a few µs, unlike `view`."""
         for tensor, spec in zip(empty, specs, strict=True):
             start = self.address + spec.offset + shift_bytes
             storage = torch._C._construct_storage_from_data_pointer(start, self._device, storage_bytes(spec))
@@ -54,7 +52,7 @@ class SharedMemory:
         return list(empty)
 
     def store(self, tensors: Sequence[torch.Tensor], offset: int, size_bytes: int) -> tuple[TensorSpec, ...]:
-        """Copies tensors one after another to `offset`; what does not fit is described but not copied."""
+        """Copy to `offset` if the tensors fit; returns their specs."""
         specs, end = place_contiguous([describe(tensor) for tensor in tensors], offset)
         if end - offset <= size_bytes:
             for spec, tensor in zip(specs, tensors, strict=True):
@@ -63,8 +61,7 @@ class SharedMemory:
 
 
 def describe(tensor: torch.Tensor) -> TensorSpec:
-    """Shape, dtype and strides (row-major where the layout has none, as for sparse tensors). Raises what torch does for
-    a tensor that has no such numbers."""
+    """dtype, shape and strides (row-major for layouts without strides, such as sparse)."""
     shape = tuple(map(int, tensor.shape))
     stride = tuple(map(int, tensor.stride())) if tensor.layout is torch.strided else row_major_stride(shape)
     return TensorSpec(dtype=str(tensor.dtype).removeprefix("torch."), shape=shape, stride=stride)

@@ -1,11 +1,4 @@
-"""What a worker does: answers the judge's commands, one after another, until the line ends.
-
-`settle` prepares device and memory, `start` imports the candidate, `construct` builds its module,
-`dump_state`/`load_state` move weights, `call` runs it once (`window` does on a GPU, where `export` shares the memory of
-its outputs), `store` copies the outputs, `recopy` copies them again, `profile` tells whose time a call takes,
-`configure_emulators` and `take_kernel_findings` are for the emulated device.
-Every answer is a claim; times are this process's own clock.
-"""
+"""The worker's main loop: one `do_` method per command of the evaluator. All answers are untrusted."""
 
 from __future__ import annotations
 
@@ -28,27 +21,26 @@ from harness.domain import WorkerLost
 from harness.protocol import GO, Channel, TensorSpec, count_kept_calls, flatten_value, rebuild_value
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.instrumentation import Observer
-from harness.worker.load_inline_hook import Recorder
+from harness.worker.load_inline_hook import LoadInlineHook
 from harness.worker.memory import SharedMemory, describe
 from harness.worker.window import Window, address_of, count_released_bytes, export_pages
 
 MODULE_NAME = "candidate"
 MAX_TEXT = 4000
-WAKING_ELEMENTS = 1 << 15  # per thread: as many as make torch use one more
+WAKING_ELEMENTS = 1 << 15  # per thread; makes torch use one more
 
 
-def run_worker(judge: Channel, *, scratch: str, level: str) -> None:
-    """Serves one judge; returns when the line ends."""
-    worker = Worker(judge, Path(scratch))
-    judge.send({"kind": "up", "level": level})
+def run_worker(evaluator: Channel, *, scratch: str, level: str) -> None:
+    worker = Worker(evaluator, Path(scratch))
+    evaluator.send({"kind": "up", "level": level})
     while True:
         try:
-            message, descriptors = judge.receive()
+            message, descriptors = evaluator.receive()
         except WorkerLost:
             return
         answer = _answer(worker, message, descriptors)
         shared = answer.pop("descriptors", ())
-        judge.send(answer, shared)
+        evaluator.send(answer, shared)
         for descriptor in shared:
             os.close(descriptor)
 
@@ -58,7 +50,7 @@ def _answer(worker: Worker, message: dict[str, Any], descriptors: list[int]) -> 
         answer = getattr(worker, f"do_{message['kind']}")(message, *descriptors)
     except WorkerLost:
         raise
-    except BaseException as error:  # noqa: BLE001 - a candidate may raise anything, SystemExit too
+    except BaseException as error:  # noqa: BLE001 - candidates may raise anything, SystemExit too
         return _describe_failure(error)
     return dict(answer)
 
@@ -76,19 +68,16 @@ def _describe_failure(error: BaseException) -> dict[str, Any]:
 
 
 class Worker:
-    """The state between commands: the candidate's module, the shared memory, the last outputs."""
-
-    def __init__(self, judge: Channel, scratch: Path) -> None:
-        self._judge = judge
+    def __init__(self, evaluator: Channel, scratch: Path) -> None:
+        self._evaluator = evaluator
         self._scratch = scratch
-        self._outputs: deque[list[torch.Tensor]] = deque([[], []])  # of the last calls, the newest first
-        self._pins: list[list[torch.Tensor]] = []  # of some calls, kept for good
+        self._outputs: deque[list[torch.Tensor]] = deque([[], []])  # of recent calls, newest first
+        self._pins: list[list[torch.Tensor]] = []  # kept until the end
         self._emulators = EmulatorLink()
-        self._place_on_device: Callable[[list[torch.Tensor]], None] = lambda _: None  # where that has to be said
+        self._place_on_device: Callable[[list[torch.Tensor]], None] = lambda _: None  # for the emulated device
 
     def do_settle(self, message: dict[str, Any], descriptor: int, doorbell: int | None = None) -> dict[str, Any]:
-        """Everything that comes before the candidate: its device, its memory, torch's own threads. A `doorbell` comes
-        where calls are made in windows: on a GPU."""
+        """Prepare device, memory and torch's threads. `doorbell`: GPU only."""
         self._cores = os.sched_getaffinity(0)
         self._device = torch.device(message["device"])
         self._memory = SharedMemory(descriptor, message["size_bytes"], self._device)
@@ -101,14 +90,14 @@ class Worker:
             self._window = Window(doorbell, self._device)
         else:
             self._waking = torch.ones(message["threads"] * WAKING_ELEMENTS)
-        self._seen_device = self._device  # as the candidate sees it
+        self._seen_device = self._device  # as seen by the candidate
         if message.get("emulates") is not None:
             self._emulate(message["emulates"])
         return {"kind": "settled", "address": self._memory.address}
 
     def do_start(self, message: dict[str, Any]) -> dict[str, Any]:
         self._observer = Observer(message["mode"], self._scratch)
-        Recorder(self._judge, self._scratch, self._observer, self._emulators).install()
+        LoadInlineHook(self._evaluator, self._scratch, self._observer, self._emulators).install()
         module = self._import_source(message["source"])
         entry = getattr(module, message["entry"], None)
         if not isinstance(entry, type):
@@ -117,7 +106,7 @@ class Worker:
         return {"kind": "ready"}
 
     def do_construct(self, message: dict[str, Any]) -> dict[str, Any]:
-        arguments = self._receive_value(message, own=True)  # a module may keep them
+        arguments = self._receive_value(message, own=True)  # the module may keep them
         torch.manual_seed(message["seed"])
         with torch.device(self._seen_device):
             model = self._entry(*arguments)
@@ -126,7 +115,7 @@ class Worker:
         self._model.requires_grad_(False)
         self._forward = torch.compile(self._model) if message["compiled"] else self._model
         if self._device.type == "cuda":
-            _freeze_garbage()  # no call is told by it whether it is timed
+            _freeze_garbage()  # prevents that collections reveal which calls are timed
         state = {name: tensor for name, tensor in self._model.state_dict().items() if torch.is_tensor(tensor)}
         return {"kind": "constructed", "state": [[name, describe(tensor).to_json()] for name, tensor in state.items()]}
 
@@ -138,15 +127,15 @@ class Worker:
         return {"kind": "dumped", "specs": [spec.to_json() for spec in specs]}
 
     def do_load_state(self, message: dict[str, Any]) -> dict[str, Any]:
-        """The way a user loads weights, which a module may follow with hooks to pack them anew; or (`only_copies`)
-        straight into the tensors, before each call."""
+        """Load through `load_state_dict`, whose hooks may repack weights; `only_copies` writes into the tensors
+        directly."""
         state = self._model.state_dict()
         loaded = {name: self._memory.view(TensorSpec.from_json(spec)) for name, spec in message["entries"]}
         if message["only_copies"]:
             for name, tensor in loaded.items():
                 state[name].copy_(tensor)
         else:
-            # What was made in inference mode is written only there.
+            # Tensors made in inference mode can be written only there.
             is_inference = any(tensor.is_inference() for tensor in state.values() if torch.is_tensor(tensor))
             state.update(loaded)
             with torch.inference_mode() if is_inference else torch.no_grad():
@@ -155,30 +144,30 @@ class Worker:
         return {"kind": "loaded"}
 
     def do_call(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Answers `armed`, and after the signal to go `called` with a description of the outputs, or `disarmed` if the
-        call is not wanted any more. Between the signal to go and the clock's start next to nothing is done, so that
-        nothing can be done ahead there."""
+        """Answer `armed`; after GO make the call and answer `called`, otherwise `disarmed`.
+
+        No untimed work between GO and the clock's start.
+        """
         inputs = self._receive_value(message)
         self._forget_outputs()
         self._seed_call(message["seed"])
         with torch.no_grad():
-            self._stay()
+            self._pin_to_core()
             self._wake()
-            self._judge.send({"kind": "armed"})
-            signal = self._judge.await_signal()
-            self._roam()
+            self._evaluator.send({"kind": "armed"})
+            signal = self._evaluator.await_signal()
+            self._unpin()
             if signal != GO:
                 return {"kind": "disarmed"}
             began_ns = time.perf_counter_ns()
             result = self._forward(*inputs)
             self._synchronize()
-            claim_ns = time.perf_counter_ns() - began_ns
+            reported_ns = time.perf_counter_ns() - began_ns
         tree, tensors = flatten_value(result, torch.is_tensor, by_name=True)
-        return self._describe_call(claim_ns, tree, [tensor.resolve_conj().resolve_neg() for tensor in tensors])
+        return self._describe_call(reported_ns, tree, [tensor.resolve_conj().resolve_neg() for tensor in tensors])
 
     def do_window(self, message: dict[str, Any]) -> dict[str, Any]:
-        """The same on a GPU, where signals and the answer come through the doorbell; `called` follows when the call is
-        over. Where the inputs lie is known only with the signal to go."""
+        """`do_call` through the doorbell, on a GPU. GO carries the location of the inputs."""
         specs = [TensorSpec.from_json(spec) for spec in message["specs"]]
         empty = self._memory.prepare(specs)
         self._forget_outputs()
@@ -188,8 +177,8 @@ class Worker:
         def place_inputs(shift_bytes: int) -> Any:
             return rebuild_value(message["tree"], self._memory.fill(empty, specs, shift_bytes))
 
-        self._roam()
-        self._judge.send({"kind": "armed"})
+        self._unpin()
+        self._evaluator.send({"kind": "armed"})
         with torch.no_grad():
             call = self._window.await_call(self._forward, place_inputs)
         if call is None:
@@ -198,36 +187,31 @@ class Worker:
         return self._describe_call(call.reported_ns, call.tree, call.tensors) | {"released_bytes": released_bytes}
 
     def do_export(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Shares device memory with the evaluator, from the page on in which this address lies."""
         pages = export_pages(message["address"])
         descriptors = [descriptor for _, _, descriptor in pages]
         return {"kind": "exported", "pages": [page[:2] for page in pages], "descriptors": descriptors}
 
-    def _describe_call(self, claim_ns: int, tree: dict[str, Any], tensors: list[torch.Tensor]) -> dict[str, Any]:
+    def _describe_call(self, reported_ns: int, tree: dict[str, Any], tensors: list[torch.Tensor]) -> dict[str, Any]:
         self._outputs.appendleft(tensors)
         outputs = [_describe_output(tensor) for tensor in tensors]
-        return {"kind": "called", "claim_ns": claim_ns, "tree": tree, "outputs": outputs}
+        return {"kind": "called", "claim_ns": reported_ns, "tree": tree, "outputs": outputs}
 
     def do_store(self, message: dict[str, Any]) -> dict[str, Any]:
-        """The outputs of the call that was just made; where they go is known only now."""
-        self._stay()
+        self._pin_to_core()
         self._copy(self._outputs[0], message)
-        self._roam()
+        self._unpin()
         return {"kind": "returned"}
 
     def do_recopy(self, message: dict[str, Any]) -> dict[str, Any]:
-        """The outputs of the last call, of one that was `age` calls before it, or of one of those that were pinned, as
-        they are now."""
+        """Outputs of the last call, of one `age` calls earlier, or pinned ones."""
         self._copy(self._outputs[message["age"]] if message["pin"] is None else self._pins[message["pin"]], message)
         return {"kind": "recopied"}
 
     def do_pin(self, _: dict[str, Any]) -> dict[str, Any]:
-        """Keeps the outputs of the last call for good."""
         self._pins.append(self._outputs[0])
         return {"kind": "pinned"}
 
     def do_profile(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Whose time a call takes; in a worker whose mode is "profile"."""
         inputs = self._receive_value(message)
 
         def call() -> None:
@@ -238,12 +222,11 @@ class Worker:
             return {"kind": "profiled", **self._observer.profile(call, self._device)}
 
     def do_describe_ablation(self, _: dict[str, Any]) -> dict[str, Any]:
-        """In a worker whose mode is "ablate"."""
         return {"kind": "ablation", "everything": self._observer.ablates_everything()}
 
     def do_configure_emulators(self, message: dict[str, Any]) -> dict[str, Any]:
-        """With `own_inputs` every call works on copies: in the judge's memory inputs lie side by side, and an emulator
-        notices accesses beyond the end of one only in memory of its own."""
+        """`own_inputs` copies the inputs of each call: in shared memory they are adjacent, which hides out-of-bounds
+        accesses."""
         self._emulators.configure(message["settings"])
         if message["own_inputs"]:
             self._forward = _call_on_copies(self._model)
@@ -253,21 +236,19 @@ class Worker:
         return {"kind": "kernel_findings", "findings": self._emulators.take_findings()}
 
     def do_collect(self, _: dict[str, Any]) -> dict[str, Any]:
-        """Between blocks, so that the garbage collector does not run inside a timed call."""
+        """Collect garbage between blocks, so that it does not happen inside a timed call."""
         _freeze_garbage()
         return {"kind": "collected"}
 
     def _emulate(self, emulates: dict[str, Any]) -> None:
-        """Has a GPU seem to be there, from now on."""
         from harness.worker.emulated.cuda import install
-        from harness.worker.emulated.tensors import GPU, place_on_gpu
+        from harness.worker.emulated.tensors import GPU, mark_as_gpu
 
         install(emulates["target"])
-        self._seen_device, self._place_on_device = GPU, place_on_gpu
+        self._seen_device, self._place_on_device = GPU, mark_as_gpu
         self._emulators.configure(emulates["settings"])
 
     def _seed_call(self, seed: int | None) -> None:
-        """For a module that draws random numbers: as the evaluator's reference draws them."""
         if seed is None:
             return
         torch.default_generator.manual_seed(seed)
@@ -275,7 +256,7 @@ class Worker:
             torch.cuda.manual_seed_all(seed)
 
     def _forget_outputs(self) -> None:
-        """Makes room for those of the next call. (After a call it would delay the answer.)"""
+        """Before a call: afterwards it would delay the answer."""
         last = self._outputs[0] if self._outputs else []
         size_bytes = sum(tensor.numel() * tensor.element_size() for tensor in last)
         del last
@@ -287,7 +268,7 @@ class Worker:
         self._synchronize()
 
     def _receive_value(self, message: dict[str, Any], *, own: bool = False) -> Any:
-        """`own`: copies, and not views of memory that is written again before the next call."""
+        """`own`: copies instead of views of memory that is overwritten before the next call."""
         views = [self._memory.view(TensorSpec.from_json(spec)) for spec in message["specs"]]
         tensors = [view.clone() for view in views] if own else views
         self._place_on_device(tensors)
@@ -305,16 +286,15 @@ class Worker:
         return module
 
     def _wake(self) -> None:
-        """A short operation on every thread: what has slept is slow, and not evenly slow."""
+        """Threads that have slept are slow at first."""
         self._waking.add_(1.0)
 
-    def _stay(self) -> None:
-        """Until `_roam` this thread is where no thread of torch's is bound to (see `_spread_threads`): woken beside one
-        that works or spins, it would wait for it."""
+    def _pin_to_core(self) -> None:
+        """Use the core without torch's threads (see `_spread_threads`): waking beside a spinning one is slow."""
         self._cores = os.sched_getaffinity(0)
         os.sched_setaffinity(0, {min(self._cores)})
 
-    def _roam(self) -> None:
+    def _unpin(self) -> None:
         os.sched_setaffinity(0, self._cores)
 
     def _synchronize(self) -> None:
@@ -327,7 +307,7 @@ class Worker:
 def _refuse_lazy(model: torch.nn.Module) -> None:
     lazy = [name for name, value in (*model.named_parameters(), *model.named_buffers()) if is_lazy(value)]
     if lazy:
-        why = "so they cannot be given the reference's values before it; say the sizes in __init__"
+        why = "so they cannot get the reference's values; set their sizes in __init__"
         raise TypeError(f"the weights {', '.join(lazy[:5])} have no shape until the first call (lazy modules), {why}")
 
 
@@ -340,22 +320,20 @@ def _call_on_copies(forward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _describe_output(tensor: torch.Tensor) -> list[Any]:
-    """Form, device, and where it begins in this process's memory."""
     return [describe(tensor).to_json(), str(tensor.device), address_of(tensor)]
 
 
 def _freeze_garbage() -> None:
-    """What is alive now is never looked at again, and nothing is collected inside a call."""
     gc.collect()
     gc.freeze()
     gc.disable()
 
 
 def _spread_threads() -> None:
-    """Starts torch's own threads and gives each a core of its own, leaving the first core to the calling thread.
+    """Pin each of torch's threads to a core, leaving the first core to the calling thread.
 
-    The scheduler tends to wake a short-lived thread where its waker runs, and two on one core take twice as long.
-    Threads that the candidate starts are not touched: they inherit the calling thread's freedom to run anywhere.
+    The scheduler tends to wake a short-lived thread on its waker's core, which doubles its time. Threads of the
+    candidate run anywhere.
     """
     before = _thread_ids()
     torch.ones(torch.get_num_threads() * WAKING_ELEMENTS).add_(1.0)
@@ -365,7 +343,7 @@ def _spread_threads() -> None:
 
 
 def _thread_ids() -> set[int]:
-    """This process's threads by the ids of its own process namespace: /proc may be that of an outer one."""
+    """Ids in this PID namespace; /proc may show an outer one."""
     states = (entry / "status" for entry in Path("/proc/self/task").iterdir())
     return {int(re.search(r"^NSpid:.*?(\d+)$", state.read_text(), re.MULTILINE)[1]) for state in states}  # type: ignore[index]
 

@@ -1,7 +1,4 @@
-"""The worker's side of a call on a GPU: signals and the answer go through a page of shared memory that both ends watch.
-
-The evaluator's window contains everything between WAKE and the answer, so little is done here beside the call itself.
-"""
+"""The worker's side of a call on a GPU, through a `Doorbell`."""
 
 from __future__ import annotations
 
@@ -21,16 +18,12 @@ from harness.protocol.channel import MAX_DESCRIPTORS
 
 @dataclass(frozen=True, slots=True)
 class WindowCall:
-    """One finished call: its time by this process's clock, and its outputs as tree and tensors."""
-
     reported_ns: int
     tree: dict[str, Any]
     tensors: list[Tensor]
 
 
 class Window:
-    """Obeys the signals of one doorbell."""
-
     def __init__(self, descriptor: int, device: torch.device) -> None:
         self._bell = Doorbell(descriptor)
         os.close(descriptor)
@@ -39,8 +32,7 @@ class Window:
     def await_call(
         self, forward: Callable[..., Any], place_inputs: Callable[[int], Sequence[Any]]
     ) -> WindowCall | None:
-        """Makes the call when it is told to; None: there is to be none. `place_inputs` gives the arguments for the
-        shift that comes with the signal."""
+        """Make the call on GO; None on REST. `place_inputs` takes the shift in bytes sent with GO."""
         synchronize = torch._C._cuda_synchronize
         while (signal := self._bell.await_signal()) is Signal.WAKE:
             self._touched.add_(1.0)
@@ -68,13 +60,15 @@ def _flatten(result: Any) -> tuple[dict[str, Any], list[Tensor]]:
 
 
 def address_of(tensor: Tensor) -> int:
-    """Where a tensor begins in this process's memory; 0 where it has no such address."""
+    """0 for layouts without an address."""
     return tensor.data_ptr() if tensor.layout is torch.strided else 0
 
 
 def export_pages(address: int) -> list[tuple[int, int, int]]:
-    """Consecutive pages of device memory from the one with `address` on, as many as one message carries: (first
-    address, size in bytes, descriptor). None where the memory cannot be shared."""
+    """Pages of device memory from `address` on, at most as many as a message carries: (address, bytes, descriptor).
+
+    Empty if the memory cannot be shared.
+    """
     pages: list[tuple[int, int, int]] = []
     while len(pages) < MAX_DESCRIPTORS:
         try:
@@ -86,5 +80,5 @@ def export_pages(address: int) -> list[tuple[int, int, int]]:
 
 
 def count_released_bytes(device: torch.device) -> int:
-    """How much device memory torch has given back so far: when that grows, addresses may mean other memory."""
+    """Device memory released by torch so far; if it grows, addresses may have been reused."""
     return int(torch.cuda.memory_stats(device).get("reserved_bytes.all.freed", 0))

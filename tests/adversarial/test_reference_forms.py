@@ -110,7 +110,7 @@ UNFIT = {
     ),
     "a class as an argument": (
         write("return self.a(x)", init="self.a = a()", init_arguments="a", init_inputs="[nn.ReLU]"),
-        "get_init_inputs(): a value of type type cannot cross the line; return tensors",
+        "get_init_inputs(): a value of type type cannot be sent; return tensors",
     ),
 }
 

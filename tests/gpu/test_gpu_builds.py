@@ -92,7 +92,7 @@ def make_builder(tmp_path_factory):
 
     toolchain = probe_toolchain()
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(prebuilt_cache, "ASKED_BEFORE_MADE", 0)
+        monkeypatch.setattr(prebuilt_cache, "REQUESTS_BEFORE_MADE", 0)
 
         def make(lane):
             folder = tmp_path_factory.mktemp(lane)

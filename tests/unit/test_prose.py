@@ -15,12 +15,19 @@ ROOT = Path(__file__).resolve().parents[2]
 PROSE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "recordings/README.md")
 PACKAGES = (
     "analysis",
+    "builder",
+    "domain",
+    "emulator",
     "generate",
+    "hardware",
     "kernelbench",
+    "languages",
     "problems",
+    "protocol",
     "redteam",
     "report",
     "store",
+    "worker",
 )
 # Patterns are matched without regard to case, and across line breaks: a space stands for any white space.
 HOUSE_WORDS = {

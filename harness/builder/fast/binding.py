@@ -1,9 +1,7 @@
-"""The binding of a CUDA candidate without torch's headers: pybind11's own work is in an object compiled once.
+"""Binding of a CUDA candidate without torch's headers, if all prototypes are plain.
 
-`load_inline` writes a file that repeats the candidate's prototypes and binds them. Where it holds nothing but
-prototypes of plain types, this module writes it anew against a declaration of `at::Tensor` that has the same name and
-the same size; arguments are converted, errors translated and texts written by pybind11 and torch's casters in
-`BINDING_SOURCE`, as they would be by the file that load_inline writes. Anything else is not ours to bind: None.
+The generated file is rewritten against a declaration of `at::Tensor` of the same size; an object compiled once
+(`BINDING_SOURCE`) converts arguments, errors and docstrings through pybind11 and torch's casters.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ class Prototype:
 
 
 def write_binding(request: BuildRequest) -> str | None:
-    """The binding file for a request, or None where it is not one of plain prototypes."""
+    """None unless all prototypes are plain."""
     if not (request.functions and request.with_pytorch_error_handling and request.is_python_module):
         return None
     prototypes = _read_prototypes("\n".join(request.cpp_sources))
@@ -66,7 +64,7 @@ def write_binding(request: BuildRequest) -> str | None:
 
 
 def _is_plain_text(text: str) -> bool:
-    """Whether a text in quotes means itself in C++: load_inline puts it there as it is."""
+    """Whether a C++ string literal holds it unchanged: load_inline does not escape it."""
     return text.isascii() and text.isprintable() and not set(text) & set('"\\?')
 
 
@@ -75,7 +73,7 @@ def _read_prototypes(source: str) -> list[Prototype] | None:
     if set(text) & set("#\"'{}[]\\"):
         return None
     statements = [" ".join(statement.split()) for statement in text.split(";")]
-    if statements.pop():  # what follows the last semicolon
+    if statements.pop():  # after the last semicolon
         return None
     prototypes = [_read_prototype(statement) for statement in statements if statement]
     return None if not all(prototypes) else [prototype for prototype in prototypes if prototype]
@@ -105,7 +103,7 @@ def _read_parameter(text: str) -> str | None:
 
 
 def _join(text: str) -> str:
-    """One spelling for each type: single spaces, none ahead of &, none within <>."""
+    """Canonical spelling of a type."""
     text = re.sub(r"\s*&\s*", "& ", " ".join(text.split()))
     return re.sub(r"\s*([<>])\s*", r"\1", text).strip()
 
@@ -169,7 +167,7 @@ class Tensor {
 #pragma GCC visibility push(default)
 """
 
-# What torch/extension.h includes besides takes as long again to compile.
+# All of torch/extension.h would double the compile time.
 BINDING_SOURCE = r"""
 #include <torch/types.h>
 #include <torch/csrc/Exceptions.h>

@@ -1,14 +1,10 @@
-"""Which errors behind the façade are errors with torch's own headers as well: decided from texts, without a compiler.
+"""Errors of the fast strategy that would occur with torch's real headers too.
 
-The front end reads the candidate's own text in both lanes, token by token the same, after other headers. So an error is
-final
+The front end reads the same candidate tokens in both strategies. An error is final
 
-- where a file to be included is nowhere: the fast lane looks wherever the plain one does;
-- where brackets in the candidate's own text do not match, as those of the headers do;
-- where it is the first one, and names an identifier that is no word of any header the candidate includes, macros among
-  them, and that its own text uses there for the first time.
-
-Whatever else does not compile is built by the plain lane, whose verdict counts.
+- if an included file does not exist;
+- if brackets in the candidate's source do not match;
+- if it is the first one, at the first use of an identifier that occurs in no included header.
 """
 
 from __future__ import annotations
@@ -29,11 +25,8 @@ _CLOSERS = {"(": ")", "[": "]", "{": "}"}
 
 
 def find_final_errors(log: str, source: str, own_text: str, known: Container[str]) -> str | None:
-    """The errors that the plain lane's front end finds as well; None where it must be asked.
-
-    `log` is what the front end said of the file `source`; `own_text` the candidate's part, preprocessed; `known` the
-    words of all headers that the candidate includes.
-    """
+    """The final errors of `log`, or None. `own_text`: the candidate's part, preprocessed; `known`: words of its
+    headers."""
     if any(found[1] == source for found in _MISSING_FILE.finditer(log)):
         return log
     blocks = _split_errors(log)
@@ -41,25 +34,23 @@ def find_final_errors(log: str, source: str, own_text: str, known: Container[str
         return None
     if not _is_balanced(own_text):
         return log
-    unknown = {name for place, name, _ in blocks if name and name not in known and _find_first(name, own_text) == place}
+    unknown = {
+        name for location, name, _ in blocks if name and name not in known and _find_first(name, own_text) == location
+    }
     kept = [text for _, name, text in blocks if name in unknown]
     if blocks[0][1] not in unknown:
         return None
     left_out = len(blocks) - len(kept)
-    more = (
-        f"{left_out} more errors may follow from these, or from declarations that were not read; they are left out.\n"
-    )
+    more = f"{left_out} more errors are omitted: they may follow from these, or from the stub headers.\n"
     return "".join([*kept, more if left_out else ""])
 
 
 def list_words(text: str) -> list[str]:
-    """All words of a text, those of macros, too."""
     return sorted(set(re.findall(r"[A-Za-z_]\w*", text)))
 
 
 def _split_errors(log: str) -> list[tuple[tuple[str, int], str | None, str]]:
-    """(file and line, the name that is unknown there, text) of each error. One that a pragma could turn off is none
-    that is certain: it has no name."""
+    """(file and line, unknown name, message); no name if a pragma could disable the error."""
     messages = list(_MESSAGE.finditer(log))
     blocks = []
     for found in messages:
@@ -72,7 +63,6 @@ def _split_errors(log: str) -> list[tuple[tuple[str, int], str | None, str]]:
 
 
 def _find_first(name: str, text: str) -> tuple[str, int] | None:
-    """File and line where a preprocessed text has a word first."""
     found = re.search(rf"\b{name}\b", text)
     markers = list(_MARKER.finditer(text, 0, found.start())) if found else []
     if found is None or not markers:

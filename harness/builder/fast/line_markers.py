@@ -1,7 +1,4 @@
-"""Takes apart what the CUDA front end and the preprocessor write: line markers say which file each part is of.
-
-Runs on its own too, inside the walls of a build (see `main`), so it imports the standard library only.
-"""
+"""Splits preprocessed source by line markers. Also runs as a script in the build sandbox: standard library only."""
 
 from __future__ import annotations
 
@@ -13,13 +10,13 @@ from pathlib import Path
 
 _MARKER = re.compile(r'^# \d+ "([^"]*)"')
 _DIRECTIVE = re.compile(r"^#(define|undef) (\w+)")
-# What the front end gives a kernel template as the stub of an instance that the device pass has not made.
+# Stub for a kernel template instance that the device pass has not made.
 _NO_KERNEL = re.compile(r"\{\s*::cudaLaunchKernel\(0, 0, 0, 0, 0, 0\);\s*\}")
 MISSING = "__wrapper__device_stub_missing"
 
 
 def split_regions(text: str) -> Iterator[tuple[str, str]]:
-    """(file, text) in order. The text keeps its markers; the first part is what stands before any header's."""
+    """(file, source with markers) in order; the first part precedes all headers."""
     name, lines = "", list[str]()
     for line in text.splitlines(keepends=True):
         found = _MARKER.match(line)
@@ -32,7 +29,7 @@ def split_regions(text: str) -> Iterator[tuple[str, str]]:
 
 
 def read_macros(preprocessed: str, files: Iterable[str] | None = None) -> dict[str, str]:
-    """Macro name -> its #define line, as they are at the end of the output of `-E -dD`; those of some files only."""
+    """Name -> #define line, from the output of `-E -dD`; optionally of some files only."""
     wanted = None if files is None else set(files)
     macros: dict[str, str] = {}
     name = ""
@@ -50,10 +47,7 @@ def read_macros(preprocessed: str, files: Iterable[str] | None = None) -> dict[s
 
 
 def keep_own(lowered: str, *, source: str, dropped: set[str], after_prologue: str) -> str:
-    """The lowered text without the regions of dropped files; `after_prologue` stands in their place.
-
-    A launch of an instance without device code names `MISSING`, which nobody defines, where it would fail when called.
-    """
+    """Replace the regions of dropped files by `after_prologue`. Launches without device code then fail to link."""
     regions = list(split_regions(lowered))
     own = "".join(_keep_regions(regions[1:], dropped))
     declared = f'extern "C" void {MISSING}();\n'
@@ -61,8 +55,7 @@ def keep_own(lowered: str, *, source: str, dropped: set[str], after_prologue: st
 
 
 def _keep_regions(regions: Iterable[tuple[str, str]], dropped: set[str]) -> Iterator[str]:
-    """The texts of files that are not dropped. Within a declaration the front end gives attributes the place of an
-    earlier declaration, in another file: what continues a declaration goes where its beginning went."""
+    """The front end attributes parts of a declaration to an earlier one's file; they follow its beginning."""
     keeps, is_open = True, False
     for name, text in regions:
         if not is_open:
@@ -74,7 +67,7 @@ def _keep_regions(regions: Iterable[tuple[str, str]], dropped: set[str]) -> Iter
 
 
 def main(lowered: str, dropped: str, delta: str, source: str, out: str) -> None:
-    """Files: the lowered text, a JSON list of dropped files, what stands in their place; where the result goes."""
+    """`dropped` names a JSON list of files, `delta` the replacement."""
     text = keep_own(
         Path(lowered).read_text(encoding="utf-8", errors="surrogateescape"),
         source=source,

@@ -1,9 +1,6 @@
-"""What the fast lane needs once per toolchain and set of flags: nvcc's own steps, torch's headers as the CUDA front end
-lowers them, precompiled for the C++ compiler, and the macros that they define.
+"""Prebuilt parts of the fast strategy: nvcc's steps, and torch's headers lowered by the front end and precompiled.
 
-A kit is made from torch's headers and compiler flags alone; nothing of a candidate goes into it. It is tried on a
-sample before it is used: what the front end makes of the sample through the façade must be, letter by letter, what
-it makes of it with torch's own headers. A kit that cannot be made, or differs, is remembered as unusable.
+Verified on a sample: the front end must lower it identically with stub headers and with torch's.
 """
 
 from __future__ import annotations
@@ -21,27 +18,33 @@ from pathlib import Path
 from harness.builder.fast import line_markers
 from harness.builder.fast.final_errors import list_words
 from harness.builder.fast.line_markers import read_macros, split_regions
-from harness.builder.fast.stub_headers import REAL_HEADERS, TorchNames, facade_text, find_features, read_torch_names
+from harness.builder.fast.stub_headers import (
+    REAL_HEADERS,
+    TorchNames,
+    find_features,
+    read_torch_names,
+    write_stub_headers,
+)
 
 IMPLICIT_HEADERS = ("torch/types.h", "cuda.h", "cuda_runtime.h")
-# Headers that candidates add, and that a kit holds besides: each is in force only where it was included.
+# Headers that candidates add. Each takes effect only if included.
 CUDA_HEADERS = (
     "ATen/cuda/CUDAContext.h", "ATen/cuda/Exceptions.h", "c10/cuda/CUDAException.h", "c10/cuda/CUDAFunctions.h",
     "c10/cuda/CUDAGuard.h", "c10/cuda/CUDAStream.h",
 )  # fmt: skip
-# Torch's own headers that the façade includes must not bring in those that the façade stands for.
+# Headers of torch that must not be pulled in by the real ones that the stub headers include.
 OVERLAID = (
     "c10/util/ArrayRef.h", "c10/util/Exception.h", "c10/util/irange.h", "c10/util/Deprecated.h",
     "torch/headeronly/core/ScalarType.h", "c10/core/ScalarType.h",
 )  # fmt: skip
 STEPS = ("host_preprocess", "lower", "device_preprocess", "device", "assemble", "embed", "host_compile")
 SOURCE = "cuda.cu"
-USABLE, UNUSABLE = "kit.json", "unusable.txt"
-WORDS = "words.json"  # header -> all words that it brings in, "" for those of every source; read by `final_errors`
-# Files of the C and C++ libraries. CUDA's own headers that torch's bring in count as read only where the façade shows
-# them: a candidate that includes one, or cuBLAS, which includes them, then gets it.
+USABLE, UNUSABLE = "prebuilt.json", "unusable.txt"
+WORDS = "words.json"  # header -> its words, "" for those of every source; read by `final_errors`
+# Files of the C and C++ libraries. CUDA headers pulled in by torch's count as included only where the stub headers show
+# them, so that candidates can include them again.
 _OF_SYSTEM = re.compile(r"^/usr/(include|lib\w*)/|/c\+\+/|/gcc/|/sysroot/")
-REGIONS_PROGRAM = "regions.py"  # a copy, since builds see kits but not this package
+REGIONS_PROGRAM = "regions.py"  # a copy, since the build sandbox does not show this package
 
 SAMPLE = r"""
 template <typename T> __global__ void sample_kernel(const T* x, T* y, int64_t n, float scale) {
@@ -68,24 +71,24 @@ torch::Tensor sample(torch::Tensor x, const at::Tensor& other, double scale, std
 Run = Callable[[Sequence[str], Path], tuple[int | None, str]]
 
 
-class KitError(Exception):
-    """This toolchain, or these flags, cannot have a kit; the plain lane serves."""
+class PrebuiltError(Exception):
+    """Prebuilt headers cannot be made for this toolchain or these flags."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kit:
-    """`steps` are nvcc's commands by name, as word lists; files are named without folders, see `STEPS`."""
+class PrebuiltHeaders:
+    """`steps`: nvcc's commands by name (see `STEPS`)."""
 
     folder: Path
     steps: dict[str, list[str]]
     names: TorchNames
-    known_headers: frozenset[str]  # torch's headers whose content is in the precompiled one
-    closures: dict[str, list[str]]  # a header of CUDA_HEADERS -> files that it adds
+    known_headers: frozenset[str]  # torch headers contained in the precompiled one
+    closures: dict[str, list[str]]  # header of CUDA_HEADERS -> files that it adds
     base_files: frozenset[str]
     host_macros: str
     device_macros: str
-    feature_macros: dict[str, dict[str, str]]  # "host" and "device" -> feature -> macros of CUDA headers that it shows
-    more_macros: dict[str, dict[str, str]]  # file -> its macros, of files beyond the base
+    feature_macros: dict[str, dict[str, str]]  # "host" and "device" -> feature -> macros of its CUDA headers
+    more_macros: dict[str, dict[str, str]]  # file -> its macros, for files beyond the base
 
     def write(self) -> None:
         values = asdict(self) | {
@@ -94,17 +97,17 @@ class Kit:
         (self.folder / USABLE).write_text(json.dumps(values))
 
 
-def read_kit(folder: Path) -> Kit:
+def read_prebuilt(folder: Path) -> PrebuiltHeaders:
     values = json.loads((folder / USABLE).read_text())
     values["names"] = TorchNames(**values["names"])
-    return Kit(**values | {
+    return PrebuiltHeaders(**values | {
         "folder": folder, "known_headers": frozenset(values["known_headers"]),
         "base_files": frozenset(values["base_files"]),
     })  # fmt: skip
 
 
 def read_steps(dry_run: str) -> dict[str, list[str]]:
-    """nvcc's own commands for one source and one architecture. Raises KitError where they are other ones."""
+    """Parse nvcc's dry run. Raises PrebuiltError for unknown steps."""
     variables = dict(re.findall(r"^#\$ (\w+)=(.*)$", dry_run, re.M))
     programs = {
         Path(folder) / name
@@ -120,18 +123,16 @@ def read_steps(dry_run: str) -> dict[str, list[str]]:
         words[0] = next((str(path) for path in programs if path.name == words[0] and path.exists()), words[0])
         commands.append([re.sub(r"(/\S*?/)?tmpxft_\w+-\d+_", "", word) for word in words])
     if len(commands) != len(STEPS) or not commands[3][0].endswith("cicc"):
-        raise KitError(f"nvcc takes {len(commands)} steps for these flags, not the {len(STEPS)} that are known here")
+        raise PrebuiltError(f"nvcc runs {len(commands)} steps for these flags, expected {len(STEPS)}")
     return dict(zip(STEPS, commands, strict=True))
 
 
 def files_of(preprocessed: str) -> frozenset[str]:
-    """The files that line markers name, but for the source and the compiler's own."""
     return frozenset(name for name in re.findall(r'^# \d+ "([^"]*)"', preprocessed, re.M) if name.startswith("/"))
 
 
 def name_header(path: str, include: Path) -> str:
-    """A file as it is included where `include` is torch's folder. Of one behind a link gcc gives the shorter name, be
-    it the link's or not."""
+    """Relative to torch's folder; gcc may resolve links."""
     for folder in (include, include.resolve()):
         for root in (folder / "torch" / "csrc" / "api" / "include", folder):
             if path.startswith(f"{root}/"):
@@ -140,7 +141,7 @@ def name_header(path: str, include: Path) -> str:
 
 
 def preprocess(step: list[str], source: str, out: str, *extra: str, first: bool = True) -> list[str]:
-    """A preprocessing step of nvcc's for another source. `first`: with the CUDA header that nvcc puts ahead."""
+    """Adapt nvcc's preprocessing step. `first`: with the CUDA header that nvcc prepends."""
     words = [word for word in step if word != SOURCE]
     end = words.index("-o")
     words = words[:end]
@@ -151,9 +152,8 @@ def preprocess(step: list[str], source: str, out: str, *extra: str, first: bool 
     return [*words[:at], *extra, *words[at:], source, "-o", out]
 
 
-class KitMaker:
-    """Makes one kit in an empty folder. `include` is torch's include folder, `run` runs a command in a folder, from
-    several threads at once."""
+class PrebuiltMaker:
+    """`run` executes a command in a folder and must be thread-safe."""
 
     def __init__(self, folder: Path, steps: dict[str, list[str]], include: Path, run: Run) -> None:
         self._folder = folder
@@ -161,27 +161,27 @@ class KitMaker:
         self._include = include
         self._run = run
 
-    def make(self) -> Kit:
-        """The front end's reading of all headers, then their precompilation, take the longest: all else runs beside."""
+    def make(self) -> PrebuiltHeaders:
+        """Lowering and precompiling dominate; everything else runs in parallel."""
         shutil.copy(line_markers.__file__, self._folder / REGIONS_PROGRAM)
         for header in OVERLAID:
             (self._folder / "overlay" / header).parent.mkdir(parents=True, exist_ok=True)
             (self._folder / "overlay" / header).write_text("")
         with ThreadPoolExecutor(max(2, len(os.sched_getaffinity(0)))) as pool:
             lowered = pool.submit(self._lower_headers)
-            kit = self._read_headers(pool)
+            prebuilt = self._read_headers(pool)
             parts = list(split_regions(lowered.result()))[1:]
-            precompiled = pool.submit(self._precompile, kit, parts)
-            sample = pool.submit(self._try_sample, kit, parts)
-            kit.write()
+            precompiled = pool.submit(self._precompile, prebuilt, parts)
+            sample = pool.submit(self._try_sample, prebuilt, parts)
+            prebuilt.write()
             for future in (precompiled, sample):
                 future.result()
-        for pattern in ("*.ii", "*.cpp", "dump-*.cu", "facade.h"):
+        for pattern in ("*.ii", "*.cpp", "dump-*.cu", "stubs.h"):
             for path in self._folder.glob(pattern):
                 path.unlink()
-        return kit
+        return prebuilt
 
-    def _read_headers(self, pool: Executor) -> Kit:
+    def _read_headers(self, pool: Executor) -> PrebuiltHeaders:
         features = {name: pool.submit(self._dump, name, headers) for name, (_, headers) in REAL_HEADERS.items()}
         runtime = pool.submit(self._dump, "runtime", ())
         host = pool.submit(self._dump, "host", IMPLICIT_HEADERS)
@@ -201,10 +201,10 @@ class KitMaker:
         for header, dump in dumps.items():
             files = [path for path in closures[header] if not self._is_of_toolkit(path)]
             more |= {path: {} for path in closures[header]} | {path: read_macros(dump, {path}) for path in files}
-        words = {header: list_words(_text_of(dumps[header], frozenset(closures[header]))) for header in CUDA_HEADERS}
+        words = {header: list_words(_keep_files(dumps[header], frozenset(closures[header]))) for header in CUDA_HEADERS}
         (self._folder / WORDS).write_text(json.dumps({"": list_words(wide.result())} | words))
         macros = {"host": base, "device": device.result()}
-        return Kit(
+        return PrebuiltHeaders(
             folder=self._folder,
             steps=self._steps,
             names=read_torch_names(self._include, read_macros(base)),
@@ -221,57 +221,51 @@ class KitMaker:
         )
 
     def _is_of_toolkit(self, path: str) -> bool:
-        """Whether a file is one of CUDA's own: not of torch, nor of the C and C++ libraries."""
         of_torch = any(path.startswith(f"{folder}/") for folder in (self._include, self._include.resolve()))
         return not of_torch and not _OF_SYSTEM.search(path)
 
     def _dump(self, name: str, headers: Sequence[str], step: str = "host_preprocess") -> str:
-        """Those headers preprocessed, with every definition of a macro in its place."""
         source, out = f"dump-{name}.cu", f"dump-{name}.ii"
         (self._folder / source).write_text("".join(f"#include <{header}>\n" for header in headers))
         self._do(preprocess(self._steps[step], source, out, "-dD"))
         return self._read(out)
 
     def _lower_headers(self) -> str:
-        """All headers and the sample as the front end lowers them."""
         text = "".join(f"#include <{header}>\n" for header in (*IMPLICIT_HEADERS, *CUDA_HEADERS))
         (self._folder / "all.cu").write_text(text + SAMPLE)
         self._do(preprocess(self._steps["host_preprocess"], "all.cu", "all.ii"))
         self._do(lowering(self._steps["lower"], "all.ii", "all.cpp"))
         return self._read("all.cpp")
 
-    def _precompile(self, kit: Kit, parts: Sequence[tuple[str, str]]) -> None:
-        base = [text for name, text in parts if name in kit.base_files]
+    def _precompile(self, prebuilt: PrebuiltHeaders, parts: Sequence[tuple[str, str]]) -> None:
+        base = [text for name, text in parts if name in prebuilt.base_files]
         (self._folder / "base.h").write_text("".join(base), encoding="utf-8", errors="surrogateescape")
-        more = [(name, text) for name, text in parts if name in kit.more_macros]
+        more = [(name, text) for name, text in parts if name in prebuilt.more_macros]
         (self._folder / "more.json").write_text(json.dumps(more))
         words = compile_words(self._steps["host_compile"])
         words[words.index("-x") + 1] = "c++-header"
         self._do([*(word for word in words if word != "-c"), "base.h", "-o", "base.h.gch"])
         (self._folder / "base.h").write_text("#error the precompiled header was not used\n")
 
-    def _try_sample(self, kit: Kit, parts: Sequence[tuple[str, str]]) -> None:
-        """The front end must make the same of the sample through the façade."""
+    def _try_sample(self, prebuilt: PrebuiltHeaders, parts: Sequence[tuple[str, str]]) -> None:
         expected = "".join(text for name, text in parts if name == "all.cu")
-        found = self._lower_sample(kit).replace("sample.cu", "all.cu")
-        if not expected or _without_places(found) != _without_places(expected):
-            raise KitError(
-                f"the façade does not show torch's headers as they are: expected\n{expected}\nfound\n{found}"
-            )
+        found = self._lower_sample(prebuilt).replace("sample.cu", "all.cu")
+        if not expected or _drop_locations(found) != _drop_locations(expected):
+            raise PrebuiltError(f"the stub headers differ from torch's: expected\n{expected}\nfound\n{found}")
 
-    def _lower_sample(self, kit: Kit) -> str:
+    def _lower_sample(self, prebuilt: PrebuiltHeaders) -> str:
         words = frozenset(re.findall(r"\w+", SAMPLE))
-        shown = facade_text(kit.names, find_features(words), words, cuda=True)
-        (self._folder / "facade.h").write_text(shown_macros(kit.host_macros) + shown)
+        shown = write_stub_headers(prebuilt.names, find_features(words), words, cuda=True)
+        (self._folder / "stubs.h").write_text(shown_macros(prebuilt.host_macros) + shown)
         blank = "\n" * (len(IMPLICIT_HEADERS) + len(CUDA_HEADERS))
         (self._folder / "sample.cu").write_text(blank + SAMPLE)
-        (self._folder / "macros.h").write_text(kit.host_macros)
+        (self._folder / "macros.h").write_text(prebuilt.host_macros)
         step = self._steps["host_preprocess"]
-        self._do(preprocess(step, "facade.h", "facade.ii", "-I", "overlay"))
+        self._do(preprocess(step, "stubs.h", "stubs.ii", "-I", "overlay"))
         self._do(preprocess(step, "sample.cu", "body.ii", "-imacros", "macros.h", first=False))
-        (self._folder / "sample.ii").write_text("".join(self._read(name) for name in ("facade.ii", "body.ii")))
+        (self._folder / "sample.ii").write_text("".join(self._read(name) for name in ("stubs.ii", "body.ii")))
         self._do(lowering(self._steps["lower"], "sample.ii", "sample.cpp"))
-        return _text_of(self._read("sample.cpp"), frozenset({"sample.cu"}))
+        return _keep_files(self._read("sample.cpp"), frozenset({"sample.cu"}))
 
     def _read(self, name: str) -> str:
         return (self._folder / name).read_text(encoding="utf-8", errors="surrogateescape")
@@ -279,26 +273,23 @@ class KitMaker:
     def _do(self, command: list[str]) -> None:
         returncode, log = self._run(command, self._folder)
         if returncode != 0:
-            raise KitError(f"{shlex.join(command)[:300]}\nended with {returncode}:\n{log[-4000:]}")
+            raise PrebuiltError(f"{shlex.join(command)[:300]}\nended with {returncode}:\n{log[-4000:]}")
 
 
-def _text_of(text: str, files: frozenset[str]) -> str:
-    """What of a text with line markers comes from those files."""
+def _keep_files(text: str, files: frozenset[str]) -> str:
     return "".join(part for name, part in split_regions(text) if name in files)
 
 
 def _write_macros(dump: str, files: frozenset[str]) -> str:
-    """The definitions that those files make."""
     return "".join(f"{line}\n" for line in read_macros(dump, files).values())
 
 
-def _without_places(lowered: str) -> str:
-    """Without line markers and white space: which of them are written depends on where a macro was defined."""
+def _drop_locations(lowered: str) -> str:
+    """Drop line markers and white space, which depend on where macros were defined."""
     return re.sub(r"\s+", "", re.sub(r"^# \d+.*$", "", lowered, flags=re.M))
 
 
 def lowering(step: list[str], source: str, out: str) -> list[str]:
-    """The front end's step for another preprocessed source. The module's id is one that we give."""
     words = [word for word in step if word != "--gen_module_id_file"][:-1]
     words[words.index("--gen_c_file_name") + 1] = out
     at = words.index("--module_id_file_name")
@@ -307,12 +298,11 @@ def lowering(step: list[str], source: str, out: str) -> list[str]:
 
 
 def compile_words(step: list[str]) -> list[str]:
-    """nvcc's compilation of the lowered source, without source and result."""
     words = step[: step.index("-o")]
     return words[:-1]
 
 
 def shown_macros(macros: str) -> str:
-    """torch's own macros, for the headers of torch's that the façade includes; not their include guards."""
+    """torch's macros without include guards."""
     shown = re.compile(r"#define (TORCH_|C10_|STD_TORCH|AT_|THO_|_?HIDDEN_N)\w*(\([^)]*\))? \S")
     return "".join(f"{line}\n" for line in macros.splitlines() if shown.match(line))

@@ -1,9 +1,7 @@
-"""What torch's headers look like to the CUDA compiler in the fast lane: declarations only.
+"""Stub headers: declarations that replace torch's headers for the CUDA compiler in the fast strategy.
 
-The CUDA front end reads them to find the launches and the kernels' template arguments; no host code is ever made
-from them. The host code is compiled by the C++ compiler against torch's own headers, so a declaration that is wrong
-or missing here fails to compile, or to link, and the plain lane decides. Half, BFloat16 and the accessors, which
-kernels use, are torch's own (`REAL_HEADERS`). Names keep the namespaces that they have in torch.
+The front end needs them only to find launches and template arguments. A wrong or missing declaration causes a compile
+or link error in the host code, and thus the standard strategy.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-# Feature -> words in a source that ask for it, and torch's own headers that give it.
+# Feature -> words that need it, and torch headers that define it.
 REAL_HEADERS = {
     "half": (("Half", "HALF", "kHalf", "kFloat16"), ("c10/util/Half.h",)),
     "bfloat16": (("BFloat16", "BFLOAT16", "kBFloat16"), ("c10/util/BFloat16.h",)),
@@ -24,7 +22,7 @@ STANDARD_HEADERS = (
     "utility", "tuple", "optional", "string", "string_view", "vector", "array", "functional", "memory",
     "initializer_list", "type_traits", "stdexcept", "numeric",
 )  # fmt: skip
-# What a source that names one of these words needs besides.
+# Further features by word.
 MORE_STANDARD_HEADERS = {
     "iostream": ("cout", "cerr", "endl", "ostream", "istream"),
     "sstream": ("stringstream", "ostringstream", "istringstream"),
@@ -314,7 +312,7 @@ bool is_available();
 
 
 def find_features(words: frozenset[str]) -> tuple[str, ...]:
-    """What a source with these words needs of torch's own headers, as names that `facade_text` takes."""
+    """Features of `write_stub_headers` that a source with these words needs."""
     features = [
         name
         for name, (markers, _) in REAL_HEADERS.items()
@@ -326,17 +324,15 @@ def find_features(words: frozenset[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TorchNames:
-    """What of torch's own headers the façade repeats, read from the installed ones."""
-
-    scalar_types: tuple[tuple[str, str], ...]  # (C++ type, name), in the order of the enumeration
+    scalar_types: tuple[tuple[str, str], ...]  # (C++ type, name), in enumeration order
     device_types: tuple[str, ...]
     constants: str
-    methods: dict[str, list[str]]  # name -> declarations in the class
-    functions: dict[str, list[str]]  # name -> declarations, each in its namespace
+    methods: dict[str, list[str]]  # name -> member declarations
+    functions: dict[str, list[str]]  # name -> declarations with namespace
 
 
 def read_torch_names(include: Path, macros: dict[str, str]) -> TorchNames:
-    """Reads the declarations from `torch/include`. Raises KeyError or OSError where this torch is another one."""
+    """Raises KeyError or OSError for an unsupported torch."""
     pairs = re.findall(r"_\((.+?), (\w+)\)(?= |$)", macros["AT_FORALL_SCALAR_TYPES_WITH_COMPLEX_AND_QINTS"])
     types = include / "torch" / "csrc" / "api" / "include" / "torch" / "types.h"
     functions: dict[str, list[str]] = {}
@@ -382,8 +378,7 @@ def _read_methods(body: str) -> dict[str, list[str]]:
     return methods
 
 
-def facade_text(names: TorchNames, features: tuple[str, ...], words: frozenset[str], *, cuda: bool) -> str:
-    """The façade as a header, for a source with these words."""
+def write_stub_headers(names: TorchNames, features: tuple[str, ...], words: frozenset[str], *, cuda: bool) -> str:
     real = [header for name in features if name in REAL_HEADERS for header in REAL_HEADERS[name][1]]
     more = [name.removeprefix("std:") for name in features if name.startswith("std:")]
     includes = "".join(f"#include <{header}>\n" for header in (*STANDARD_HEADERS, *more))

@@ -1,4 +1,4 @@
-"""PTX instructions that compute: each as C++ on its operands, None where it is not known."""
+"""Arithmetic PTX instructions as C++; None if unsupported."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _DIRECTIONS = {"rni": "rn", "rzi": "rz", "rmi": "rd", "rpi": "ru"}
 
 
 def _write_conversion(parts: list[str], values: list[str]) -> str | None:
-    """Numbers of one type as another. Of floats to integers, those that saturate as on a GPU."""
+    """Numeric conversions; float to integer saturates as on a GPU."""
     small = {"u8": "uint8_t", "s8": "int8_t"}
     to, source = ({**REGISTERS, **small}.get(part) for part in parts[-2:])
     how = [part for part in parts[1:-2] if part != "ftz"]
@@ -91,7 +91,7 @@ def _write_conversion(parts: list[str], values: list[str]) -> str | None:
 
 
 def _write_packing(arguments: list[str], operands: list[Operand]) -> str | None:
-    """`mov.b64 %0, {%1, %2}` and the other way round: parts of a word, the lowest first."""
+    """`mov.b64 %0, {%1, %2}` and the reverse; lowest part first."""
     packs = arguments[1].startswith("{")
     parts = write_vector(arguments[1 if packs else 0], operands)
     whole = write_value(arguments[0 if packs else 1], operands)
@@ -104,7 +104,6 @@ _PAIRWISE = {"add": "__hadd2", "sub": "__hsub2", "mul": "__hmul2", "fma": "__hfm
 
 
 def _write_small_float(parts: list[str], values: list[str]) -> str | None:
-    """Halves and bfloat16: conversions, and arithmetic of pairs."""
     give, take = f"{RUNTIME}::give", f"{RUNTIME}::take"
     small = {"f16": "__half", "bf16": "__nv_bfloat16", "f16x2": "__half2", "bf16x2": "__nv_bfloat162"}
     if parts[0] == "cvt" and parts[-1] == "f32" and parts[-2] in ("f16", "bf16") and parts[1] == "rn":
@@ -123,7 +122,6 @@ def _write_small_float(parts: list[str], values: list[str]) -> str | None:
 
 
 def _write_bits(parts: list[str], kind: str, values: list[str], taken: list[str]) -> str | None:
-    """Fields and bytes of words, and products that are wider than their factors."""
     if parts[0] in ("mul", "mad") and parts[1] in ("wide", "hi"):
         expression = _write_wide_product(parts, kind, values, taken)
     else:
@@ -176,7 +174,7 @@ def _write_field(parts: list[str], kind: str, values: list[str], taken: list[str
 
 
 def _write_table(taken: list[str], table: str) -> str:
-    """Any function of three bits, for all bits of words: each row of its table where it holds."""
+    """lop3: a bitwise function of three operands, given by its truth table."""
     rows = []
     for row in range(8):
         factors = [name if row >> (2 - at) & 1 else f"~{name}" for at, name in enumerate(taken[:3])]

@@ -1,8 +1,7 @@
-"""Inline PTX as C++: each instruction that is known becomes a call of the runtime; any other is refused by name.
+"""Translates inline PTX to C++.
 
-An assembly statement becomes a block: operands are copied into variables of their constraint's width, instructions run
-in order, and outputs are copied back. Addresses of shared memory are offsets of 32 bits, as `__cvta_generic_to_shared`
-gives them.
+Operands are copied into variables of their constraint's width, and outputs back. Shared addresses are 32-bit offsets,
+as from `__cvta_generic_to_shared`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from harness.emulator.ptx.operands import (
     write_vector,
 )
 
-# Hints and orders that mean nothing where everything is done at once.
+# Hints and orderings without effect in synchronous execution.
 _NOTHING = re.compile(
     r"cp\.async\.(commit_group|wait_group|wait_all)|prefetch(u)?\..*|fence\..*|membar\..*|nanosleep\..*|"
     r"griddepcontrol\..*|createpolicy\..*|setmaxnreg\..*|discard\..*|applypriority\..*"
@@ -42,10 +41,10 @@ _SMALL_REGISTERS = {
 
 
 def write_ptx(tokens: list[Token], opening: int, closing: int) -> str:
-    """The C++ of the assembly whose parentheses are given. Raises PtxError."""
+    """Raises PtxError."""
     sections = _split(tokens, opening + 1, closing, ":")
     if any(token.kind != "string" for token in sections[0]):
-        raise PtxError("a text that is put together by macros")
+        raise PtxError("a string assembled by macros")
     text = "".join(_text_of(token.text) for token in sections[0])
     outputs = _read_operands(sections[1]) if len(sections) > 1 else []
     inputs = _read_operands(sections[2]) if len(sections) > 2 else []
@@ -70,7 +69,6 @@ def _text_of(literal: str) -> str:
 
 
 def _split(tokens: list[Token], low: int, high: int, mark: str) -> list[list[Token]]:
-    """The tokens between separators at depth 0; `::` counts as two colons."""
     parts: list[list[Token]] = [[]]
     at = low
     while at < high:
@@ -121,7 +119,7 @@ def _declare(number: int, operand: Operand) -> str:
 
 def _statements(text: str) -> list[str]:
     text = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
-    # Braces stand for scopes where they stand alone, and for vectors beside operands.
+    # Braces are scopes if alone, vectors beside operands.
     text = re.sub(r"(^|;)\s*\{", r"\1", text)
     text = re.sub(r";\s*\}", ";", text)
     return [" ".join(statement.split()) for statement in text.split(";") if statement.strip(" \t\n{}")]
@@ -143,7 +141,7 @@ def _write_statement(statement: str, operands: list[Operand]) -> str:
 
 
 def _list_registers(names: str) -> list[str]:
-    """`r<3>` stands for r0, r1 and r2."""
+    """`r<3>` means r0, r1, r2."""
     listed = []
     for name in map(str.strip, names.split(",")):
         found = re.fullmatch(r"(%?\w+)<(\d+)>", name)
@@ -278,10 +276,9 @@ def _write_atomic(name: str, verb: str, kind: str, arguments: list[str], operand
 
 
 def _call_atomic(name: str, verb: str, kind: str, arguments: list[str], operands: list[Operand]) -> str:
-    """`arguments` are the address and the values."""
     word = _ATOMIC_TYPES.get(kind)
     if word is None:
         raise PtxError(f"the instruction {name}")
-    place = f"reinterpret_cast<{word}*>({_pointer(name, write_address(arguments[0], operands))})"
+    location = f"reinterpret_cast<{word}*>({_pointer(name, write_address(arguments[0], operands))})"
     given = [f"{RUNTIME}::take<{word}>({write_value(argument, operands)})" for argument in arguments[1:]]
-    return f"atomic{verb.upper() if verb == 'cas' else verb.capitalize()}({', '.join([place, *given])})"
+    return f"atomic{verb.upper() if verb == 'cas' else verb.capitalize()}({', '.join([location, *given])})"

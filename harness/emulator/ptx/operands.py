@@ -1,4 +1,4 @@
-"""Operands of inline PTX as C++: numbered ones, special registers, numbers, registers of the block, addresses."""
+"""Operands of inline PTX as C++."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ RUNTIME = "::harness_emulator::ptx"
 
 
 class PtxError(Exception):
-    """What in the assembly is not covered."""
+    """Unsupported assembly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operand:
-    """`direction` is "=", "+" or empty; `expression` the C++ of the operand."""
+    """`direction`: "=", "+" or ""; `expression`: C++ source."""
 
     direction: str
     kind: str
@@ -54,7 +54,7 @@ def write_register(name: str) -> str:
 
 
 def write_value(text: str, operands: list[Operand]) -> str:
-    """An operand as C++: a numbered one, a special register, a number, or a register of the block."""
+    """Numbered operand, special register, number, or register of the block."""
     text = text.strip().replace("%%", "%")
     if found := re.fullmatch(r"%(\d+)", text):
         if int(found[1]) >= len(operands):

@@ -1,7 +1,6 @@
-"""`torch.cuda` in a worker of the emulated device: one GPU like the target, on which everything is done at once.
+"""`torch.cuda` for a worker of the emulated device: one synchronous GPU with the target's properties and CPU memory.
 
-Candidates and problems run as they are: queries give the target's properties; streams and events have nothing to wait
-for; memory is that of the CPU. What cannot be had raises, and says so. The judge's own process is never touched.
+Unsupported calls raise. Patches this process only.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from torch.library import Library
 
 from harness.worker.emulated.tensors import GPU, HOST, TensorsOnGpu, is_on_gpu_already, map_default_device, names_gpu
 
-_KEPT: list[Library] = []  # what they register goes with them
+_KEPT: list[Library] = []  # their registrations end with them
 
 
 def install(target: dict[str, Any]) -> None:
-    """From now on this process, in this thread, has one GPU. `target` has the names of CUDA's device properties."""
+    """Make this process and thread see one GPU. `target`: CUDA device properties by name."""
     map_default_device()
     _replace(torch.cuda, _describe_device(target) | _run_at_once() | _count_memory(target) | _seed())
     _replace(
@@ -33,7 +32,7 @@ def install(target: dict[str, Any]) -> None:
     _replace(torch.cuda.nvtx, _ignore("mark", "range_push", "range_pop"))
     _replace(torch.cuda.nvtx, {"range": type("range", (DeviceContext,), {})})
     _replace(torch, {"compile": _leave_uncompiled, "Stream": Stream, "Event": Event, "Generator": Generator})
-    # Recurrent layers would hand their weights to cuDNN, which has nothing to do with tensors of the CPU.
+    # Recurrent layers would pass their weights to cuDNN, which rejects CPU tensors.
     _replace(torch.backends.cudnn, {"is_acceptable": lambda *_: False})
     _map_autocast()
     _ignore_recorded_streams()
@@ -41,21 +40,18 @@ def install(target: dict[str, Any]) -> None:
     _map_callbacks()
     _keep_mathematical_attention()
     _replace(torch.jit, {"script": _script_only_torchs(torch.jit.script)})
-    # torch's own reads the stream before a mode is asked, and takes none of ours.
+    # torch's own function takes the stream before function modes are called, and rejects ours.
     _replace(torch.Tensor, {"record_stream": lambda *_, **__: None})
     TensorsOnGpu().__enter__()  # type: ignore[no-untyped-call]
 
 
 def _ignore_recorded_streams() -> None:
-    """The same for C++, which asks the dispatcher."""
     library = Library("aten", "IMPL")  # type: ignore[no-untyped-call]
     library.impl("record_stream", lambda *_: None, "CPU")  # type: ignore[no-untyped-call]
     _KEPT.append(library)
 
 
 class Stream:
-    """A stream, or the current one: everything is done when it is asked for, so there is nothing to wait for."""
-
     def __init__(self, device: Any = None, priority: int = 0, **_: Any) -> None:
         self.device, self.priority = GPU, priority
         self.device_index, self.stream_id, self.cuda_stream = 0, 0, 0
@@ -87,8 +83,6 @@ class Stream:
 
 
 class Event:
-    """A moment; the time between two is the emulation's, and says nothing about a GPU."""
-
     def __init__(self, enable_timing: bool = False, *_: Any, **__: Any) -> None:
         self._at_s: float | None = None
         self.cuda_event = 0
@@ -110,8 +104,6 @@ class Event:
 
 
 class DeviceContext:
-    """`with torch.cuda.device(...)` and `with torch.cuda.stream(...)`: there is one of each."""
-
     def __init__(self, *_: Any, **__: Any) -> None: ...
 
     def __enter__(self) -> None: ...
@@ -123,15 +115,13 @@ class StreamContext(DeviceContext): ...
 
 
 class CUDAGraph:
-    """Not emulated: a graph would have to record what runs at once here."""
+    """Not supported: graphs would have to record what is executed immediately here."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise RuntimeError("CUDA graphs are not covered by the emulated device")
 
 
 class Generator(torch.Generator):
-    """A generator of the CPU, for the GPU as well."""
-
     def __new__(cls, device: Any = "cpu") -> Generator:
         return super().__new__(cls, HOST if names_gpu(device) else device)  # type: ignore[call-arg]
 
@@ -171,7 +161,6 @@ def _run_at_once() -> dict[str, Any]:
 
 
 def _count_memory(target: dict[str, Any]) -> dict[str, Any]:
-    """What the emulation takes is not what a GPU would."""
     counters = ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved")
     reset = ("reset_peak_memory_stats", "reset_max_memory_allocated", "empty_cache", "set_per_process_memory_fraction")
     total = target["total_memory"]
@@ -185,8 +174,6 @@ def _count_memory(target: dict[str, Any]) -> dict[str, Any]:
 
 
 def _seed() -> dict[str, Any]:
-    """The CPU's generator is the GPU's as well."""
-
     def seed_all(seed: int) -> None:
         torch.default_generator.manual_seed(int(seed))
 
@@ -203,7 +190,6 @@ def _seed() -> dict[str, Any]:
 
 
 def _map_autocast() -> None:
-    """Autocast for CUDA, which means float16 where nothing else is said."""
     autocast = torch.amp.autocast_mode.autocast
     begin = autocast.__init__
 
@@ -228,7 +214,7 @@ def _map_autocast() -> None:
 
 
 def _map_library() -> None:
-    """Operators that a candidate registers for CUDA are found with tensors of the CPU, those for the CPU are not."""
+    """Exchange CPU and CUDA in operators that a candidate registers, since its CUDA tensors are CPU tensors here."""
     implement = Library.impl
     exchanged = {"CUDA": "CPU", "CPU": "CUDA"}
 
@@ -240,7 +226,7 @@ def _map_library() -> None:
 
 
 def _map_callbacks() -> None:
-    """What torch calls back without its modes, and other threads, see the GPU as well."""
+    """Enter the mode in callbacks and other threads, where torch does not."""
     engine = _on_gpu(torch.autograd.graph._engine_run_backward)
     for module in (torch.autograd.graph, torch.autograd):
         _replace(module, {"_engine_run_backward": engine})
@@ -262,13 +248,13 @@ def _on_gpu(function: Any) -> Any:
 
 
 def _keep_mathematical_attention() -> None:
-    """Of the ways to compute attention that a candidate may allow, the CPU has this one always."""
+    """The CPU may have no other backend that a candidate selects."""
     torch._C._set_sdp_use_math(True)
     _replace(torch._C, {"_set_sdp_use_math": lambda _: None})
 
 
 def _script_only_torchs(script: Callable[..., Any]) -> Callable[..., Any]:
-    """A candidate's own functions stay what they are: scripted ones see the CPU. torch needs the graphs of some."""
+    """Scripted candidate functions would see the CPU."""
 
     def leave_unscripted(function: Any, *args: Any, **more: Any) -> Any:
         is_torchs = getattr(function, "__module__", "").partition(".")[0] == "torch"
@@ -278,12 +264,11 @@ def _script_only_torchs(script: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _leave_uncompiled(model: Any = None, **_: Any) -> Any:
-    """`torch.compile` changes how fast a program is, not what it computes."""
     return model if model is not None else lambda function: function
 
 
 def _ignore(*names: str) -> dict[str, Any]:
-    """Functions that do nothing. Each its own: torch's compiler tells functions apart by what they are."""
+    """No-op functions, one object per name: torch's compiler identifies functions by object."""
 
     def make() -> Any:
         return lambda *_, **__: None

@@ -1,8 +1,7 @@
-"""Tensors of the host in the hands of an extension, in a worker of the emulated device.
+"""Protects host tensors from kernels, in a worker of the emulated device.
 
-Where there is a GPU a kernel that is given such a tensor fails. Here all tensors lie on the CPU, so those that would
-lie on the host are handed over in pages that no kernel reaches while it runs. An extension that may put tensors on the
-GPU itself, or that asks where they are in order to do the one or the other, is left alone.
+Host tensors in arguments of extensions are copied to pages that kernels cannot access. Extensions that move tensors to
+the GPU themselves, or branch on a tensor's device, are not guarded.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ import torch
 
 from harness.worker.emulated.tensors import (
     find_tensors,
-    forget_place,
+    forget_device,
+    is_on_host,
     is_pinned,
-    lies_on_host,
     map_tensors,
-    place_on_gpu,
+    mark_as_gpu,
 )
 
 _TO_DTYPE = re.compile(r"\.\s*to\s*\(\s*(?:(?:torch|at|c10)\s*::\s*)?k[A-Z]\w*\d*\s*\)")
@@ -37,25 +36,26 @@ _MADE_ANYWHERE = re.compile(
 )
 _CHECK = re.compile(r"\b(?:TORCH_CHECK\w*|AT_ASSERTM?|TORCH_INTERNAL_ASSERT)\s*\([^;]*")
 
-Keep = Callable[[int, int], None]  # address and bytes of pages that are the host's; no bytes: no longer
+Keep = Callable[[int, int], None]  # address and bytes of host pages; 0 bytes: no longer
 
 
 def watch_functions(module: Any, source: str, keep: Keep) -> None:
-    """From now on tensors of the host that a function of this module is given are out of its kernels' reach, and those
-    that it returns are known to lie on the GPU; both only as far as the source leaves no doubt."""
+    """Protect host tensors in arguments and mark returned tensors as on the GPU, where the source leaves no doubt."""
     guards = can_be_guarded(source)
     returns_on_gpu = guards and not _MADE_ANYWHERE.search(source)
     for name, function in list(vars(module).items()):
         if callable(function) and not isinstance(function, type) and not name.startswith("__"):
-            watched = _watch(function, keep, returns_on_gpu=returns_on_gpu) if guards else _doubt(function)
+            watched = (
+                _watch(function, keep, returns_on_gpu=returns_on_gpu) if guards else _forget_result_device(function)
+            )
             setattr(module, name, watched)
 
 
-def _doubt(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A tensor of the host that C++ has put on the GPU is still the same one here: where it lies is not known."""
+def _forget_result_device(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Moving a host tensor to the GPU in C++ returns the same tensor here, so its device becomes unknown."""
 
     def forget(tensor: torch.Tensor) -> torch.Tensor:
-        return forget_place(tensor) if tensor.layout is torch.strided and lies_on_host(tensor) else tensor
+        return forget_device(tensor) if tensor.layout is torch.strided and is_on_host(tensor) else tensor
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -65,8 +65,7 @@ def _doubt(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def can_be_guarded(source: str) -> bool:
-    """Whether the source of an extension takes tensors as they come: it moves none to another device, which here would
-    leave them where they are, and asks where they lie only to refuse some."""
+    """Whether the source moves no tensor between devices, and queries devices only to refuse tensors."""
     text = _TO_DTYPE.sub(lambda found: found[0] if _CUDA_TYPE.search(found[0]) else "", source)
     return not (_MOVES.search(text) or _BRANCHES.search(text) or _ASKS.search(_CHECK.sub("", text)))
 
@@ -79,7 +78,7 @@ def _watch(function: Callable[..., Any], keep: Keep, *, returns_on_gpu: bool) ->
 
             def lend(tensor: torch.Tensor) -> torch.Tensor:
                 nonlocal is_all_on_gpu
-                if not lies_on_host(tensor) or is_pinned(tensor):
+                if not is_on_host(tensor) or is_pinned(tensor):
                     return tensor
                 is_all_on_gpu = False
                 return lent.enter_context(_lend(tensor, keep)) if _has_memory(tensor) else tensor
@@ -87,7 +86,7 @@ def _watch(function: Callable[..., Any], keep: Keep, *, returns_on_gpu: bool) ->
             named = {name: map_tensors(lend, value) for name, value in kwargs.items()}
             result = function(*map_tensors(lend, args), **named)
         if returns_on_gpu and is_all_on_gpu:
-            place_on_gpu(find_tensors((result,)))
+            mark_as_gpu(find_tensors((result,)))
         return result
 
     return call
@@ -99,7 +98,7 @@ def _has_memory(tensor: torch.Tensor) -> bool:
 
 @contextmanager
 def _lend(tensor: torch.Tensor, keep: Keep) -> Iterator[torch.Tensor]:
-    """The same tensor in pages of its own; what is written there is written back."""
+    """Yield a copy in pages of its own; writes are copied back."""
     elements = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     pages = mmap.mmap(-1, elements * tensor.element_size())
     flat = tensor.detach().as_strided((elements,), (1,))

@@ -1,7 +1,4 @@
-"""The worker's line to the emulators inside the extensions it has loaded: how to run kernels, and what they noticed.
-
-Every extension of an emulated device has an emulator of its own, reached by a few C functions of its library.
-"""
+"""Calls the C functions of the emulator in each loaded extension."""
 
 from __future__ import annotations
 
@@ -18,14 +15,12 @@ MAX_TEXT = 600
 
 
 class EmulatorLink:
-    """The emulators of one candidate: none, where the worker was never told to `configure` them."""
-
     def __init__(self) -> None:
         self._settings: dict[str, Any] = {}
         self._libraries: list[ctypes.CDLL] = []
 
     def adopt(self, path: Path, module: Any, source: str) -> None:
-        """Takes note of an extension that has been loaded; one without an emulator (plain C++) is left alone."""
+        """Register a loaded extension; ignores those without an emulator."""
         if not self._settings:
             return
         library = ctypes.CDLL(str(path))
@@ -43,21 +38,20 @@ class EmulatorLink:
             watch_functions(module, source, library.harness_emulator_keep_from_kernels)
 
     def configure(self, changed: dict[str, Any]) -> None:
-        """Changes settings of all emulators, those of extensions that are loaded later too. The settings are those of
-        `harness_emulator_configure`."""
+        """Apply settings of `harness_emulator_configure`, also to extensions loaded later."""
         self._settings = {**self._settings, **changed}
         for library in self._libraries:
             _configure(library, self._settings)
 
     def raise_error(self) -> None:
-        """Raises what a launch has left that nobody has asked for: torch would at its next use of the GPU."""
+        """Raise a pending launch error, as torch does at its next use of the GPU."""
         for library in self._libraries:
             error = library.harness_emulator_take_error()
             if error:
                 raise RuntimeError(f"CUDA error: {library.harness_emulator_error_text(error).decode()}")
 
     def take_findings(self) -> list[dict[str, Any]]:
-        """What was noticed since the last time."""
+        """Return the findings since the last call."""
         found = [one for library in self._libraries for one in json.loads(library.harness_emulator_take_findings())]
         return [{name: _shorten(value) for name, value in one.items()} for one in found[:MAX_FINDINGS]]
 

@@ -1,7 +1,6 @@
-"""Landlock: this process and its children can open only listed files, no TCP port, and signal only each other.
+"""Landlock: restricts file access, TCP and signals. Features that this Linux lacks are skipped.
 
-Needs no privilege and no namespace; Linux 5.13 has the first part of it, later kernels more. What the kernel here lacks
-is left out. Device commands (ioctl) stay allowed on the listed devices, which a GPU's driver needs.
+ioctl stays allowed on listed devices, for GPU drivers.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _TCP, _SCOPES = 3, 3  # bind and connect; abstract Unix sockets and signals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Which paths may be read (programs run), written, used as devices, or only listed; missing ones are ignored."""
+    """Missing paths are ignored."""
 
     readable: tuple[str, ...]
     writable: tuple[str, ...]
@@ -43,7 +42,7 @@ class _PathRule(ctypes.Structure):
 
 
 def restrict_with_landlock(access: Access) -> bool:
-    """False: this kernel has no Landlock, or it is switched off. The process must have given up new privileges."""
+    """Returns False without Landlock. The process must have set no_new_privs."""
     version = int(libc.syscall(_CREATE, None, ctypes.c_size_t(0), _VERSION))
     if version < 1:
         return False
@@ -66,7 +65,7 @@ def _allow(ruleset: int, paths: Iterable[str], rights: int) -> None:
         try:
             descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except OSError:
-            continue  # not here, or not to be reached: then there is nothing to allow
+            continue  # missing or not reachable
         try:
             is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
             rule = _PathRule(rights if is_folder else rights & _OF_FILES, descriptor)

@@ -1,4 +1,4 @@
-"""System calls that Python 3.11 has no function for, with errors as OSError. Knows nothing of what they are for."""
+"""System calls that Python 3.11 does not wrap; failures raise OSError."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def check(result: int, what: str) -> int:
-    """The result of a system call that gives -1 on failure. Raises OSError, naming what was tried."""
+    """Raises OSError for -1; `what` names the call."""
     if result == -1:
         code = ctypes.get_errno()
         raise OSError(code, f"{what}: {os.strerror(code)}")
@@ -26,23 +26,23 @@ def check(result: int, what: str) -> int:
 
 
 def system_call(what: str, number: int, *arguments: object) -> int:
-    """A system call by number; `what` names it in errors. Integers are passed as long."""
+    """System call by number. Integers are passed as long."""
     passed = [ctypes.c_long(value) if isinstance(value, int) else value for value in arguments]
     return check(int(libc.syscall(ctypes.c_long(number), *passed)), what)
 
 
 def mount(source: str, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
-    texts = [None if text is None else os.fsencode(text) for text in (source, target, kind, options)]
-    check(libc.mount(texts[0], texts[1], texts[2], ctypes.c_ulong(flags), texts[3]), f"mounting {target}")
+    strings = [None if text is None else os.fsencode(text) for text in (source, target, kind, options)]
+    check(libc.mount(strings[0], strings[1], strings[2], ctypes.c_ulong(flags), strings[3]), f"mounting {target}")
 
 
 def detach_mount(target: str) -> None:
-    """Takes a mount with all below it out of sight."""
+    """Including everything below it."""
     check(libc.umount2(os.fsencode(target), _MNT_DETACH), f"unmounting {target}")
 
 
 def set_mount_attributes(target: str, attributes: int, *, recursive: bool) -> None:
-    """Adds attributes to a mount, or to it and all below it. Kernels before 5.12 cannot."""
+    """Requires Linux 5.12."""
     wanted = (ctypes.c_uint64 * 4)(attributes, 0, 0, 0)  # set, clear, propagation, user namespace
     flags = _AT_RECURSIVE if recursive else 0
     size = ctypes.sizeof(wanted)

@@ -1,7 +1,4 @@
-"""What a process gives up before it runs foreign code: the network, other processes, other folders, privileges.
-
-Does not decide a policy: the judge says which walls and limits it wants, and this module reports which of them it got.
-"""
+"""Isolation of a process: namespaces, mounts, privileges, system calls, resource limits."""
 
 from __future__ import annotations
 
@@ -27,13 +24,13 @@ _SYS_CAPSET = {"x86_64": 126, "aarch64": 91}
 
 INSIDE_ID = 1000
 NOBODY_ID = 65534
-SHARED_MEMORY_BYTES = 64 << 20  # of /dev/shm, where semaphores lie
-OPEN_FILES = 4096  # of one process: whoever has to look at them all can
+SHARED_MEMORY_BYTES = 64 << 20  # /dev/shm, used for semaphores
+OPEN_FILES = 4096  # per process; bounds the work of scanning them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """`memory_bytes` None leaves the address space unlimited (a CUDA context reserves far more than it uses)."""
+    """`memory_bytes` None: unlimited, since a CUDA context reserves far more than it uses."""
 
     memory_bytes: int | None
     scratch_bytes: int
@@ -42,22 +39,19 @@ class Limits:
 
 
 def die_with_parent() -> None:
-    """The kernel kills this process when its parent ends, however that ends."""
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def drop_root() -> None:
-    """An ordinary user from here on, if that one can read what it must: limits on processes do not bind root.
-
-    In a container whose root is the only user there is, root it stays.
-    """
+    """Become an unprivileged user, since RLIMIT_NPROC does not bind root. Stays root if no other user is mapped or it
+    cannot read the installation."""
     needed = (Path(sys.executable), Path(os.__file__), Path(__file__))
     if os.getuid() == 0 and all(_is_open_to_others(path.resolve()) for path in needed):
         with contextlib.suppress(OSError):
             os.setgroups([])
             os.setresgid(NOBODY_ID, NOBODY_ID, NOBODY_ID)
             os.setresuid(NOBODY_ID, NOBODY_ID, NOBODY_ID)
-        # Changing ids hides /proc/self from its owner; the id maps below are written there.
+        # Changing ids makes /proc/self inaccessible to its owner, but the id maps are written there.
         libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
 
 
@@ -66,7 +60,7 @@ def _is_open_to_others(path: Path) -> bool:
 
 
 def enter_namespaces() -> bool:
-    """New user, mount, process, network and IPC namespaces; the next child is process 1 there. False: not allowed."""
+    """New user, mount, PID, network and IPC namespaces; the next child is PID 1. Returns False if not permitted."""
     user, group = os.getuid(), os.getgid()
     if libc.unshare(_NEW_NAMESPACES) != 0:
         return False
@@ -77,10 +71,7 @@ def enter_namespaces() -> bool:
 
 
 def enter_namespaces_for_many() -> None:
-    """The same, with a host name, for several workers or a whole build. Root keeps two users there: itself and nobody.
-
-    Raises OSError where that is not allowed. A helper that stays outside writes the map of users, which only it may.
-    """
+    """For several workers or a build: maps root and `nobody`, with the help of a process outside. Raises OSError."""
     told, tell = os.pipe()
     process = os.getpid()
     helper = os.fork()
@@ -114,7 +105,7 @@ def _map_users(process: int) -> bool:
 
 
 def close_file_system() -> bool:
-    """Makes every mount of this namespace read-only; what is mounted afterwards is not. False: kernel before 5.12."""
+    """Make all current mounts read-only. Returns False before Linux 5.12."""
     linux.mount("none", "/", None, linux.MS_PRIVATE | linux.MS_REC)
     try:
         linux.set_mount_attributes("/", linux.MOUNT_ATTR_RDONLY, recursive=True)
@@ -124,33 +115,28 @@ def close_file_system() -> bool:
 
 
 def mount_scratch(folder: str, size_bytes: int) -> None:
-    """A private file system in memory over `folder`, a small one over /dev/shm, and, where the kernel allows it, a
-    /proc of this namespace."""
+    """Mount a tmpfs over `folder`, a small one over /dev/shm, and if permitted a /proc of this PID namespace."""
     plain = linux.MS_NOSUID | linux.MS_NODEV
     linux.mount("scratch", folder, "tmpfs", plain, f"size={size_bytes},mode=700")
     with contextlib.suppress(OSError):
         linux.mount("shm", "/dev/shm", "tmpfs", plain, f"size={SHARED_MEMORY_BYTES},mode=700")
-    # Refused where an outer sandbox covers parts of /proc; then that sandbox's view stays, which is narrow already.
+    # Refused if an outer sandbox masks parts of /proc; its restricted view then stays.
     with contextlib.suppress(OSError):
         linux.mount("proc", "/proc", "proc", plain | linux.MS_NOEXEC)
 
 
 def adopt_orphans() -> None:
-    """Whatever descendants lose their parent become children of this process, so that none is lost sight of."""
     linux.check(libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
 
 
 def restrict_calls(access: Access, *, has_own_root: bool) -> list[str]:
-    """Landlock and seccomp, after privileges were dropped; the names of those that are in force.
-
-    Where the file system is shared with others, sockets by path would reach them, so there none may be connected.
-    """
+    """Apply Landlock and seccomp; returns the active layers. Without a private root, Unix sockets may not connect by
+    path."""
     restricted = ["landlock"] if restrict_with_landlock(access) else []
     return restricted + (["seccomp"] if filter_system_calls(allow_connections=has_own_root) else [])
 
 
 def drop_privileges() -> None:
-    """No capability is left, and no program started from here can gain one."""
     libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     nothing = (ctypes.c_uint32 * 6)()
@@ -160,13 +146,12 @@ def drop_privileges() -> None:
 
 
 def apply_limits(limits: Limits, *, shares_user: bool = False) -> None:
-    """Resource limits of this process and its children. The address space counts what is mapped already on top, and
-    where the user has other processes outside, so does the number of processes."""
+    """Limits are added to the address space already mapped and, for `shares_user`, to the user's existing tasks."""
     _lower(resource.RLIMIT_CORE, 0)
     _lower(resource.RLIMIT_FSIZE, limits.scratch_bytes)
     _lower(resource.RLIMIT_NOFILE, OPEN_FILES)
     _limit_processes(limits.processes, shares_user=shares_user)
-    # Past the first value there is a signal that tells what it was for, at the second one that cannot be ignored.
+    # Soft limit: SIGXCPU, which identifies the cause; hard limit: SIGKILL.
     _lower(resource.RLIMIT_CPU, limits.cpu_s, grace=5)
     if limits.memory_bytes is not None:
         mapped_pages = int(Path("/proc/self/statm").read_text().split()[0])
@@ -174,8 +159,8 @@ def apply_limits(limits: Limits, *, shares_user: bool = False) -> None:
 
 
 def _limit_processes(count: int, *, shares_user: bool) -> None:
-    """The kernel counts all tasks of a user, those in other containers too, which nobody sees from in here: where so
-    many are there that nothing could be started any more, only the worker's keeper counts."""
+    """Linux counts the user's tasks in other containers too. If that leaves no room, the init process enforces the
+    limit."""
     before = resource.getrlimit(resource.RLIMIT_NPROC)
     wanted = count + (_count_tasks_of_user() if shares_user else 0)
     if not shares_user or _allows_threads(wanted, before):
@@ -183,7 +168,6 @@ def _limit_processes(count: int, *, shares_user: bool) -> None:
 
 
 def _allows_threads(limit: int, before: tuple[int, int]) -> bool:
-    """Whether a thread can be started under that limit, which is taken back."""
     soft, hard = before
     ceiling = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
     resource.setrlimit(resource.RLIMIT_NPROC, (ceiling, hard))
@@ -215,7 +199,6 @@ def _lower(which: int, value: int, *, grace: int = 0) -> None:
 
 
 def redirect_output(descriptor: int) -> None:
-    """Standard output and error go to `descriptor`, standard input to nothing."""
     with Path("/dev/null").open("rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     os.dup2(descriptor, 1)

@@ -1,7 +1,4 @@
-"""A root file system of its own for this mount namespace: what is on a list, read-only, and nothing else.
-
-The list is the judge's. Needs namespaces in which mounting is allowed; see `harness.worker.isolation.launcher`.
-"""
+"""A private root file system that holds only listed paths. Needs namespaces that permit mounts."""
 
 from __future__ import annotations
 
@@ -26,14 +23,14 @@ from harness.worker.isolation.linux import (
     set_mount_attributes,
 )
 
-BASE = "/tmp"  # any folder that every machine has; the new root is mounted over it and takes the old one's place
+BASE = "/tmp"  # exists everywhere; the new root is mounted over it
 OLD = "/.old"
 DEVICE_LINKS = {"fd": "fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}  # below /proc/self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """What the new root holds, by path; what does not exist is left out. `temporary_bytes` limits its /tmp."""
+    """Missing paths are skipped. `temporary_bytes` limits /tmp."""
 
     readable: tuple[str, ...]
     writable: tuple[str, ...]
@@ -42,12 +39,9 @@ class Contents:
 
 
 def enter_private_root(contents: Contents, *, can_write_proc: bool) -> None:
-    """Makes the new root, moves there and lets go of the old one. The working folder stays if it is there too.
-
-    Raises OSError where the kernel refuses one of the mounts.
-    """
+    """Pivot to the new root; keeps the working folder if it exists there. Raises OSError."""
     folder = os.getcwd()  # noqa: PTH109 - a text for chdir
-    # Links are followed before the old root is moved: afterwards an absolute one would lead into the new root.
+    # Resolve links before pivoting: absolute ones would point into the new root afterwards.
     sources = {path: os.path.realpath(path) for path in (*contents.readable, *contents.writable, *contents.devices)}
     mount("none", "/", None, MS_REC | MS_PRIVATE)
     mount("root", BASE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=16m")
@@ -78,7 +72,7 @@ def _fill(contents: Contents, sources: dict[str, str], *, can_write_proc: bool) 
 
 
 def _mount_processes(*, can_write: bool) -> None:
-    """A /proc of this process namespace; where parts of the old one are covered the kernel allows only that one."""
+    """A /proc of this PID namespace; if parts of the old one are masked, Linux permits only that one."""
     _make_folder("/proc")
     try:
         mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
@@ -89,7 +83,6 @@ def _mount_processes(*, can_write: bool) -> None:
 
 
 def _bind(source: str, path: str, *, attributes: int) -> None:
-    """Shows a path of the old root in the new one, with all that is mounted below it; none if it is not there."""
     where = Path(OLD + source)
     if not where.exists():
         return

@@ -1,4 +1,4 @@
-"""How processes ended, and an end to all that one has started."""
+"""Waits for processes and ends descendants."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from harness.protocol.process_tree import find_tree
 
 
 def require_child_lists() -> None:
-    """Raises OSError on a kernel that does not list a process's children: nothing could be stopped as a whole."""
+    """Raises OSError if Linux lacks them; then workers could not be stopped."""
     if not Path("/proc/self/task", str(os.getpid()), "children").exists():
-        raise OSError("this kernel has no /proc/<pid>/task/<tid>/children (CONFIG_PROC_CHILDREN)")
+        raise OSError("Linux was built without CONFIG_PROC_CHILDREN: no /proc/<pid>/task/<tid>/children")
 
 
 def wait_for(child: int) -> int:
-    """What process 1 of new namespaces does: collects orphans until its own child ends; how that ended."""
+    """Reap orphans as PID 1 until `child` ends; returns its status."""
     while True:
         pid, status = os.wait()
         if pid == child:
@@ -26,13 +26,12 @@ def wait_for(child: int) -> int:
 
 
 def shell_status(status: int) -> int:
-    """An exit code that also tells a signal: 128 + its number, as shells have it."""
+    """Exit code, or 128 + signal number."""
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
 
 
 def end_descendants() -> None:
-    """Ends all descendants of this process, which must adopt orphans; returns when the kernel knows of none."""
     with contextlib.suppress(ChildProcessError):
         while True:
             for process in find_tree(os.getpid()) - {os.getpid()}:

@@ -1,8 +1,4 @@
-"""A seccomp filter: system calls that no kernel of a candidate and no compiler needs are refused with EPERM.
-
-A list of what is refused, not of what is allowed: libraries keep working, and what the other walls hold back is held
-back twice. Written as BPF instructions by hand; x86-64 and AArch64.
-"""
+"""seccomp deny list (EPERM) of system calls that neither candidates nor compilers need. x86-64 and AArch64."""
 
 from __future__ import annotations
 
@@ -15,15 +11,15 @@ from harness.worker.isolation.linux import system_call
 _LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY_BIT, _RETURN, _AND = 0x20, 0x15, 0x35, 0x45, 0x06, 0x54
 _ALLOW, _REFUSE, _NO_SUCH_CALL = 0x7FFF0000, 0x00050000 | 1, 0x00050000 | 38
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data
-_X32_CALLS = 0x40000000  # where the numbers of x86-64's second, 32-bit interface begin
-_SET_FILTER, _KEEP_SPECULATION = 1, 4  # without the second, older kernels slow the process down
+_X32_CALLS = 0x40000000  # start of x86-64's x32 numbers
+_SET_FILTER, _KEEP_SPECULATION = 1, 4  # the latter avoids a slowdown on older Linux
 _AF_UNIX = 1
-_SOCKET_KINDS, _SOCKET_KIND_MASK = (1, 5), 0xF  # stream and sequential packets, which send only once connected
+_SOCKET_KINDS, _SOCKET_KIND_MASK = (1, 5), 0xF  # stream and seqpacket, which send only once connected
 _NEW_NAMESPACES = 0x7E020000
-_PR_SET_DUMPABLE = 4  # would hide the process's memory use from the judge
+_PR_SET_DUMPABLE = 4  # would hide memory use from the evaluator
 _PR_SET_PDEATHSIG, _F_SETSIG, _EXIT_SIGNAL_MASK = 1, 10, 0xFF
 
-# By name: the number on x86-64, on AArch64 (None: there is none).
+# Numbers on x86-64 and AArch64 (None: does not exist).
 _REFUSED: dict[str, tuple[int, int | None]] = {
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "pidfd_getfd": (438, 438),
     "kcmp": (312, 272), "process_madvise": (440, 440), "process_mrelease": (448, 448),
@@ -39,15 +35,15 @@ _REFUSED: dict[str, tuple[int, int | None]] = {
     "open_tree": (428, 428), "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433),
     "mount_setattr": (442, 442), "open_tree_attr": (467, 467), "open_by_handle_at": (304, 265),
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219), "unshare": (272, 97), "setns": (308, 268),
-    # Who chooses the signal that tells of something can have it be the one that continues a stopped process.
+    # These can deliver SIGCONT as their notification.
     "timer_create": (222, 107), "mq_notify": (244, 184),
-    # What wakes thousands of watchers in an interrupt, though all processes of a candidate are stopped, would hold up
-    # whoever runs there; and what waits in the kernel when it ends, deaf to signals, ends when it likes.
+    # Waking thousands of waiters in interrupt context delays other processes on that core, even with the candidate
+    # stopped; uninterruptible waits delay its exit.
     "timerfd_create": (283, 85), "signalfd": (282, None), "signalfd4": (289, 74), "io_setup": (206, 0),
     "inotify_init": (253, None), "inotify_init1": (294, 26),
 }  # fmt: skip
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-# What carries a signal, and which of its arguments says which one. To continue a process would undo the judge's pause.
+# Position of the signal number among the arguments. SIGCONT would undo the evaluator's pause.
 _SIGNALLING: dict[str, tuple[int, int, int]] = {
     "kill": (62, 129, 1), "tkill": (200, 130, 1), "tgkill": (234, 131, 2), "rt_sigqueueinfo": (129, 138, 1),
     "rt_tgsigqueueinfo": (297, 240, 2), "pidfd_send_signal": (424, 424, 1),
@@ -62,10 +58,9 @@ class _Program(ctypes.Structure):
 
 
 def filter_system_calls(*, allow_connections: bool) -> bool:
-    """False: unknown processor, or a kernel without filters. Sockets are refused but Unix ones, which CUDA's driver
-    makes; where `allow_connections` is not wanted, they reach nobody.
+    """Returns False on an unknown architecture or without seccomp.
 
-    A connected pair of Unix sockets can always be made. The process must have given up new privileges.
+    Of sockets only Unix ones are allowed (CUDA's driver makes some), and their pairs if not `allow_connections`.
     """
     machine = os.uname().machine
     if machine not in _MACHINES:
@@ -89,7 +84,7 @@ def _write_program(machine: str, *, allow_connections: bool) -> bytes:
         number = numbers[index]
         if number is not None:
             lines += _if_equal(number, [_step(_RETURN, _REFUSE)])
-    # Its flags lie in memory, where no filter can look; without it the C library takes the older call.
+    # clone3's flags are in memory, out of reach of filters; libc falls back to clone.
     lines += _if_equal(_CLONE3[index], [_step(_RETURN, _NO_SUCH_CALL)])
     has_new_namespace = [_step(_JUMP_ANY_BIT, _NEW_NAMESPACES, otherwise=1), _step(_RETURN, _REFUSE)]
     continues_parent = [_step(_AND, _EXIT_SIGNAL_MASK), *_if_equal(_SIGCONT, [_step(_RETURN, _REFUSE)])]
@@ -113,22 +108,21 @@ def _write_program(machine: str, *, allow_connections: bool) -> bytes:
 
 
 def _check_socket(*, allow_connections: bool) -> list[bytes]:
-    """Unix sockets only; where none may be connected, none of the kind that sends to a path without being so."""
+    """Without connections, only types that cannot send without one."""
     is_unix = [_step(_LOAD, _FIRST_ARGUMENT), *_unless_equal(_AF_UNIX, _REFUSE)]
     if allow_connections:
         return [*is_unix, _step(_RETURN, _ALLOW)]
-    look = [_step(_LOAD, _FIRST_ARGUMENT + 8), _step(_AND, _SOCKET_KIND_MASK)]
+    load_kind = [_step(_LOAD, _FIRST_ARGUMENT + 8), _step(_AND, _SOCKET_KIND_MASK)]
     allowed = [step for kind in _SOCKET_KINDS for step in _if_equal(kind, [_step(_RETURN, _ALLOW)])]
-    return [*is_unix, *look, *allowed, _step(_RETURN, _REFUSE)]
+    return [*is_unix, *load_kind, *allowed, _step(_RETURN, _REFUSE)]
 
 
 def _step(operation: int, value: int, *, then: int = 0, otherwise: int = 0) -> bytes:
-    """One instruction: operation, instructions to skip if its test holds, and if not, its constant."""
+    """`then`, `otherwise`: number of instructions to skip."""
     return struct.pack("=HBBI", operation, then, otherwise, value)
 
 
 def _if_equal(value: int, steps: list[bytes]) -> list[bytes]:
-    """The steps, if what was loaded is that value."""
     return [_step(_JUMP_EQUAL, value, otherwise=len(steps)), *steps]
 
 

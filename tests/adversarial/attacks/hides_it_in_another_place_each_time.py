@@ -30,8 +30,8 @@ def do_call(self, message):
     self._forget_outputs()
     with torch.no_grad():
         self._wake()
-        self._judge.send({"kind": "armed"})
-        if self._judge.await_signal() != GO:
+        self._evaluator.send({"kind": "armed"})
+        if self._evaluator.await_signal() != GO:
             return {"kind": "disarmed"}
         began_ns = clock()
         if state["timed"] >= 0 and source.random() < 0.5:

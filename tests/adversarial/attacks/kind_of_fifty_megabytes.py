@@ -15,7 +15,7 @@ from harness.worker.program import Worker
 
 def do_call(self, message):
     self._receive_value(message)
-    self._judge.send({"kind": "x" * (50 << 20)})
+    self._evaluator.send({"kind": "x" * (50 << 20)})
 
 
 Worker.do_call = do_call

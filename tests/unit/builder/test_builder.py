@@ -176,7 +176,7 @@ def test_a_name_that_no_module_can_have_fails_before_anything_is_run(make_builde
     builder = make_builder()
     result = builder.build(replace(TINY, name=name))
     assert result.status == "failed"
-    assert f"the extension's name {name!r} is not an identifier" in result.log
+    assert f"the extension name {name!r} is not a Python identifier" in result.log
     assert builder.count_runs() == 0
 
 

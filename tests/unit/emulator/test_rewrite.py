@@ -96,7 +96,7 @@ def test_a_macro_that_stands_for_a_kernels_head_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "is_plain"),
+    ("body", "is_simple"),
     [
         ("y[threadIdx.x] = fmaxf(x[threadIdx.x], 0.f);", True),
         ("y[threadIdx.x] = twice(x[0]);", True),
@@ -109,14 +109,14 @@ def test_a_macro_that_stands_for_a_kernels_head_is_known() -> None:
         ("y[0] = T::apply(x[0]);", False),
     ],
 )
-def test_only_kernels_that_cannot_wait_run_as_plain_loops(body: str, is_plain: bool) -> None:
+def test_only_kernels_that_cannot_wait_run_as_plain_loops(body: str, is_simple: bool) -> None:
     text = (
         "__device__ float twice(float v) { return v * expf(v); }\n#define TWICE(v) (twice(v) * 2)\n"
         "__device__ float waits(float v) { return twice(__shfl_down_sync(~0u, v, 1)); }\n"
         "__device__ int indexed() { return threadIdx.x; }\n"
         f"__global__ void k(float* x, float* y) {{ {body} }}"
     )
-    assert ("run_plain_kernel" in rewrite(text)) == is_plain
+    assert ("run_plain_kernel" in rewrite(text)) == is_simple
     assert "run_plain_kernel" not in rewrite(text, checked=True)
 
 
@@ -285,7 +285,7 @@ def test_unknown_assembly_is_named(instruction: str) -> None:
 def test_assembly_that_macros_put_together_is_named() -> None:
     text = '#define RELU(type) asm("max." #type " %0, %0, 0;" : "+f"(x))\n'
     _, problems = rewrite_device_source(text, checked=False)
-    assert "put together by macros" in problems[0].message
+    assert "assembled by macros" in problems[0].message
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,11 @@ from harness.report.terminal.progress import describe_builds
 def test_builds_are_counted_by_lane_with_the_commonest_reasons():
     counts = {
         "built": 6, "failed": 1, "cached": 2, "lane fast": 4, "lane plain": 3, "reason it uses requires": 1,
-        "reason its kit cannot be made here": 2,
+        "reason its headers cannot be precompiled here": 2,
     }  # fmt: skip
     assert describe_builds(counts, 5) == (
-        "6 built, 2 cached, 1 failed, 5 waiting; 4 fast, 3 plain (2: its kit cannot be made here; 1: it uses requires)"
+        "6 built, 2 cached, 1 failed, 5 waiting; 4 fast, 3 plain "
+        "(2: its headers cannot be precompiled here; 1: it uses requires)"
     )
 
 

@@ -104,13 +104,13 @@ def test_a_body_that_is_no_message_is_refused(body, words, ends, receiver):
 
 def test_an_announced_length_over_the_limit_is_refused_unread(ends, receiver):
     ends[1].sendall(struct.pack(">II", 4097, 0))
-    with pytest.raises(WireError, match="4097 bytes was announced, at most 4096"):
+    with pytest.raises(WireError, match="4097 bytes exceeds the limit of 4096"):
         receiver.receive(timeout_s=30)
 
 
 def test_descriptors_that_were_announced_and_did_not_come_are_noticed(ends, receiver):
     ends[1].sendall(frame(b'{"kind": "x"}', descriptors=1))
-    with pytest.raises(WireError, match="1 descriptors were announced and 0 came"):
+    with pytest.raises(WireError, match="expected 1 descriptors, received 0"):
         receiver.receive(timeout_s=30)
 
 

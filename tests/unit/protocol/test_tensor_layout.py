@@ -95,7 +95,7 @@ def test_a_value_that_contains_itself_is_refused():
 
 
 def test_a_type_that_cannot_cross_is_named():
-    with pytest.raises(WireError, match="type object cannot cross"):
+    with pytest.raises(WireError, match="type object cannot be sent"):
         flatten_value((1, [object()]), is_tensor)
 
 
@@ -125,7 +125,7 @@ def test_junk_instead_of_a_description_never_raises_anything_else(value):
 
 
 def test_a_dtype_that_cannot_cross_is_named():
-    with pytest.raises(WireError, match="dtype uint16 cannot cross"):
+    with pytest.raises(WireError, match="dtype uint16 cannot be sent"):
         storage_bytes(TensorSpec(dtype="uint16", shape=(1,), stride=(1,)))
 
 

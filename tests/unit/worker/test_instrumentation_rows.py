@@ -7,7 +7,7 @@ import torch
 from torch.autograd import DeviceType
 from torch.autograd.profiler import record_function
 
-from harness.worker.instrumentation import CALL_RANGE, Observer, find_own_libraries
+from harness.worker.instrumentation import CALL_RANGE, Observer, find_candidate_libraries
 
 
 class Span(SimpleNamespace):
@@ -67,4 +67,4 @@ def test_a_profile_tells_what_each_range_and_operator_took_itself(tmp_path):
 
 
 def test_nothing_of_an_ordinary_process_is_a_library_of_a_candidate(tmp_path):
-    assert find_own_libraries(tmp_path) == []
+    assert find_candidate_libraries(tmp_path) == []

@@ -15,7 +15,7 @@ from harness.protocol import Channel, make_pair
 from harness.sandbox.build_requests import parse_build_request
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.instrumentation import Observer
-from harness.worker.load_inline_hook import _CARRIED, _WITHOUT_EFFECT, Recorder
+from harness.worker.load_inline_hook import _CARRIED, _WITHOUT_EFFECT, LoadInlineHook
 
 REFUSED = {"sycl_sources": "void f();", "with_sycl": True, "is_standalone": True}
 # Signatures of older versions of torch, which the recorder meets on other machines.
@@ -73,7 +73,7 @@ def start_recorder(scratch):
         lines.extend([ours, theirs])
         threads.append(threading.Thread(target=answer_all))
         threads[-1].start()
-        return Recorder(ours, scratch, Observer("plain", scratch), EmulatorLink()), requests
+        return LoadInlineHook(ours, scratch, Observer("plain", scratch), EmulatorLink()), requests
 
     yield start
     for line in lines[::2]:
@@ -108,7 +108,7 @@ def test_a_keyword_that_asks_for_what_is_not_built_is_refused_by_its_name(start_
     recorder, requests = start_recorder()
     function = recorder.load if name == "is_standalone" else recorder.load_inline
     sources = {"sources": []} if name == "is_standalone" else {"cpp_sources": ""}
-    with pytest.raises(RuntimeError, match=f"{name}=.* asks for what is not built here"):
+    with pytest.raises(RuntimeError, match=f"{name}=.* is not supported"):
         function("ext", **sources, **{name: REFUSED[name]})
     assert requests == []
 

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from harness.protocol.process_tree import find_tree, state_of
-from harness.worker.forkserver import Held
+from harness.worker.forkserver import PauseControl
 
 START = """
 import ctypes, os, signal, sys, time
@@ -110,7 +110,7 @@ def is_restless(held, pid):
 
 def test_what_is_stopped_stays_so_and_is_not_restless(start):
     pid = start(IDLE)
-    held = Held(pid)
+    held = PauseControl(pid)
     for _ in range(5):
         assert pause(held, pid)["running"] == 0
         assert {state_of(process, process) for process in find_tree(pid)} == {"T"}
@@ -122,28 +122,28 @@ def test_what_is_stopped_stays_so_and_is_not_restless(start):
 @pytest.mark.parametrize("_", range(5))
 def test_who_is_orphaned_by_an_end_that_cannot_be_stopped_is_stopped_again(start, _):
     pid = start(ORPHAN)
-    held = Held(pid)
+    held = PauseControl(pid)
     assert pause(held, pid)["running"] == 0
     time.sleep(0.2)
     states = {state_of(process, process) for process in held._processes}
     assert states <= {"T", "Z", ""}
     held.resume()
-    assert held._times_restless == 0
+    assert held._stop_violations == 0
 
 
 def test_work_of_a_continued_process_is_seen_whoever_is_reaped_meanwhile(start, running):
     pid = start(HIDES_ITS_WORK)
-    held = Held(pid)
+    held = PauseControl(pid)
     assert pause(held, pid)["running"] == 0
     continue_and_stop(running[pid])
     assert len(find_tree(pid)) == 1  # the child has been reaped
     held.resume()
-    assert held._times_restless == 1
+    assert held._stop_violations == 1
 
 
 def test_who_is_restless_three_times_does_not_let_itself_be_stopped(start, running):
     pid = start(HIDES_ITS_WORK.replace("os.wait()", "pass"))
-    held = Held(pid)
+    held = PauseControl(pid)
     for _ in range(3):
         assert pause(held, pid)["running"] == 0
         continue_and_stop(running[pid])

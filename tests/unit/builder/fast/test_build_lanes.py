@@ -17,7 +17,7 @@ from cuda_corpus import list_broken_programs, list_programs
 
 from harness.builder import probe_toolchain
 from harness.builder.fast.line_markers import MISSING, split_regions
-from harness.builder.fast.prebuilt import IMPLICIT_HEADERS, KitMaker, lowering, preprocess, read_steps
+from harness.builder.fast.prebuilt import IMPLICIT_HEADERS, PrebuiltMaker, lowering, preprocess, read_steps
 from harness.builder.fast.prebuilt_cache import strip_name
 from harness.builder.fast.strategy import SCRIPT, write_fast_steps
 from harness.builder.torch_ninja import read_plan, write_plan
@@ -130,7 +130,7 @@ def kit(plan, tmp_path_factory):
     (folder / "cuda.cu").write_text("")
     flags = shlex.split(f"{strip_name(plan['cuda_cflags'])} {plan['cuda_post_cflags']}")
     dry_run = run_compiler([plan["nvcc"], "--dryrun", *flags, "-c", "cuda.cu", "-o", "cuda.cuda.o"], folder)[1]
-    return KitMaker(folder, read_steps(dry_run), Path(torch.__file__).parent / "include", run_compiler).make()
+    return PrebuiltMaker(folder, read_steps(dry_run), Path(torch.__file__).parent / "include", run_compiler).make()
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import pytest
 from harness.builder import Builder, probe_toolchain
 from harness.builder.error_excerpt import shorten_log
 from harness.builder.fast import prebuilt_cache
-from harness.builder.fast.prebuilt_cache import KitShelf
+from harness.builder.fast.prebuilt_cache import PrebuiltCache
 from harness.builder.memory_gate import MemoryGate
 from harness.builder.runner import Runner
 from harness.domain import BuildRequest, HarnessError
@@ -193,7 +193,7 @@ def test_a_name_of_a_header_that_is_not_included_fails_in_the_fast_lane_too(fast
 
 def test_a_kit_is_made_when_it_is_asked_for_again(tmp_path):
     made = []
-    shelf = KitShelf(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
+    shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
     found = [shelf._find("kind", ["flags"], made.append, asked=2) for _ in range(3)]
     assert found[0] == prebuilt_cache.NOT_YET
     assert found[1] == found[2] == made[0]
@@ -201,13 +201,13 @@ def test_a_kit_is_made_when_it_is_asked_for_again(tmp_path):
 
 
 def test_where_many_builds_are_to_come_the_first_request_makes_the_kit(tmp_path):
-    shelf = KitShelf(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
+    shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
     shelf.expect_many(at_once=False)
     assert isinstance(shelf._find("kind", ["flags"], lambda work: None, asked=2), Path)
 
 
 def test_all_others_wait_while_a_kit_is_made_and_then_have_it(tmp_path, idle_runner):
-    shelf = KitShelf(tmp_path, probe_toolchain(), runner=idle_runner, gate=MemoryGate())
+    shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=idle_runner, gate=MemoryGate())
     begun, may_end = threading.Event(), threading.Event()
 
     def make(work):
@@ -218,7 +218,7 @@ def test_all_others_wait_while_a_kit_is_made_and_then_have_it(tmp_path, idle_run
     with ThreadPoolExecutor(3) as pool:
         maker = pool.submit(shelf._find, "kind", ["flags"], make, asked=1)
         assert begun.wait(60)
-        other_shelf = KitShelf(tmp_path, probe_toolchain(), runner=idle_runner, gate=MemoryGate())
+        other_shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=idle_runner, gate=MemoryGate())
         others = [pool.submit(one._find, "kind", ["flags"], make, asked=1) for one in (shelf, other_shelf)]
         assert not wait(others, timeout=0.5).done
         may_end.set()
@@ -227,7 +227,7 @@ def test_all_others_wait_while_a_kit_is_made_and_then_have_it(tmp_path, idle_run
 
 
 def test_who_waits_for_a_kit_ends_when_builds_are_stopped(tmp_path, idle_runner):
-    shelf = KitShelf(tmp_path, probe_toolchain(), runner=idle_runner, gate=MemoryGate())
+    shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=idle_runner, gate=MemoryGate())
     begun, may_end = threading.Event(), threading.Event()
     with ThreadPoolExecutor(2) as pool:
         maker = pool.submit(shelf._find, "kind", ["flags"], lambda work: begun.set() or may_end.wait(60), asked=1)
@@ -241,7 +241,7 @@ def test_who_waits_for_a_kit_ends_when_builds_are_stopped(tmp_path, idle_runner)
 
 
 def test_what_else_is_needed_is_made_beside_a_kit(tmp_path):
-    shelf = KitShelf(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
+    shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
     other = threading.Event()
     found = shelf._find("kind", ["flags"], lambda work: other.wait(60) or work.rmdir(), asked=1, beside=other.set)
     assert found.is_dir()
@@ -254,7 +254,7 @@ def test_a_kit_that_cannot_be_made_is_not_tried_again(tmp_path):
         tried.append(work)
         raise KeyError("AT_FORALL_SCALAR_TYPES")
 
-    shelf = KitShelf(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
+    shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
     reasons = {shelf._find("kind", ["flags"], fail, asked=1) for _ in range(3)}
     assert len(tried) == len(reasons) == 1
     assert "KeyError" in reasons.pop()
@@ -262,7 +262,7 @@ def test_a_kit_that_cannot_be_made_is_not_tried_again(tmp_path):
 
 
 def test_what_a_killed_maker_has_left_is_no_kit(tmp_path):
-    shelf = KitShelf(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
+    shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
 
     def die(work):
         (work / "half").touch()
@@ -275,6 +275,6 @@ def test_what_a_killed_maker_has_left_is_no_kit(tmp_path):
 
 
 def test_other_flags_have_another_kit(tmp_path):
-    shelf = KitShelf(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
+    shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
     found = {shelf._find("kind", [flags], lambda work: None, asked=1) for flags in ("-O2", "-O3")}
     assert len(found) == 2

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from harness.builder.fast.line_markers import MISSING, keep_own, read_macros, split_regions
-from harness.builder.fast.prebuilt import SOURCE, STEPS, WORDS, Kit, KitError, name_header, read_steps
+from harness.builder.fast.prebuilt import SOURCE, STEPS, WORDS, PrebuiltError, PrebuiltHeaders, name_header, read_steps
 from harness.builder.fast.strategy import FRONT_FAILED, FRONT_LOG, MAIN_FAILED, FastBuild, write_fast_steps
 from harness.builder.fast.stub_headers import TorchNames
 from harness.domain import BuildRequest
@@ -31,7 +31,7 @@ def kit(tmp_path):
     names = TorchNames(
         scalar_types=(("float", "Float"),), device_types=("CPU",), constants="", methods={}, functions={}
     )
-    return Kit(
+    return PrebuiltHeaders(
         folder=folder, steps={name: command.split() for name, command in COMMANDS.items()}, names=names,
         known_headers=frozenset({"ATen/ATen.h", "torch/types.h"}), closures={"c10/cuda/CUDAGuard.h": []},
         base_files=frozenset(),
@@ -72,13 +72,13 @@ def test_an_ordinary_source_fits(kit, tmp_path, source):
         ("#include <pybind11/pybind11.h>", "it uses pybind11"),
         ("PyObject* f();", "it uses PyObject"),
         ("template <typename T> requires true void f();", "it uses requires"),
-        ('auto s = R"(\n#include <torch/extension.h>\n)";', "a string of it holds an #include"),
+        ('auto s = R"(\n#include <torch/extension.h>\n)";', "a string contains an #include"),
         ("#if __has_include(<x>)\n#endif", "it uses __has_include"),
         ("template <typename T> req\\\nuires true void f();", "it uses requires"),
         ("int n = 1'0; template <typename T> requires true void f(); char c = 'x';", "it uses requires"),
         (
             "#include <torch/extension.h>\n#ifdef FROM_ANOTHER_HEADER\n#endif",
-            "its conditions ask for FROM_ANOTHER_HEADER",
+            "its #if conditions test FROM_ANOTHER_HEADER",
         ),
     ],
 )
@@ -152,7 +152,7 @@ def test_nvccs_steps_are_read_with_their_variables():
 
 
 def test_other_steps_than_the_known_ones_are_no_kit():
-    with pytest.raises(KitError, match="nvcc takes 1 steps"):
+    with pytest.raises(PrebuiltError, match="nvcc runs 1 steps"):
         read_steps("#$ gcc -c x.cu")
 
 
@@ -166,7 +166,7 @@ def test_other_steps_than_the_known_ones_are_no_kit():
     ],
 )
 def test_what_failed_is_named_as_the_plain_lane_names_it(tmp_path, returncode, has_cuda, target):
-    build = FastBuild(folder=tmp_path, readable=(), main_as_ever=True, kit=tmp_path if has_cuda else None)
+    build = FastBuild(folder=tmp_path, readable=(), has_standard_main=True, prebuilt=tmp_path if has_cuda else None)
     assert build.name_failed(returncode) == target
 
 
@@ -185,7 +185,7 @@ def test_what_failed_is_named_as_the_plain_lane_names_it(tmp_path, returncode, h
     ],
 )
 def test_an_error_of_the_same_compiler_in_the_same_text_is_final(tmp_path, log, as_ever, returncode, decided):
-    build = FastBuild(folder=tmp_path, readable=(), main_as_ever=as_ever, kit=None)
+    build = FastBuild(folder=tmp_path, readable=(), has_standard_main=as_ever, prebuilt=None)
     assert build.find_verdict(returncode, log) == (log if decided else None)
 
 
@@ -201,19 +201,19 @@ def write_front_error(folder, name):
 def test_a_name_is_unknown_unless_a_header_that_is_included_has_it(tmp_path, included, decided):
     (tmp_path / WORDS).write_text(json.dumps({"": ["at"], "c10/cuda/CUDAException.h": ["LAUNCH_CHECK"]}))
     write_front_error(tmp_path, "LAUNCH_CHECK")
-    build = FastBuild(folder=tmp_path, readable=(), main_as_ever=True, kit=tmp_path, included=included)
+    build = FastBuild(folder=tmp_path, readable=(), has_standard_main=True, prebuilt=tmp_path, included=included)
     assert (build.find_verdict(FRONT_FAILED, "") is not None) == decided
 
 
 def test_a_name_of_the_headers_of_every_source_is_never_unknown(tmp_path):
     (tmp_path / WORDS).write_text(json.dumps({"": ["at"]}))
     write_front_error(tmp_path, "at")
-    build = FastBuild(folder=tmp_path, readable=(), main_as_ever=True, kit=tmp_path)
+    build = FastBuild(folder=tmp_path, readable=(), has_standard_main=True, prebuilt=tmp_path)
     assert build.find_verdict(FRONT_FAILED, "") is None
 
 
 def test_an_error_that_names_a_kit_is_not_the_candidates(tmp_path):
-    build = FastBuild(folder=tmp_path, readable=(tmp_path / "kit",), main_as_ever=True, kit=None)
+    build = FastBuild(folder=tmp_path, readable=(tmp_path / "kit",), has_standard_main=True, prebuilt=None)
     missing = f"main.cpp:2:10: fatal error: {tmp_path}/kit/torch/extension.h: No such file or directory"
     assert build.find_verdict(MAIN_FAILED, missing) is None
     other = "main.cpp:2:10: fatal error: other.h: No such file or directory"

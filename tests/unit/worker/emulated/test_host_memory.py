@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from harness.worker.emulated.host_memory import can_be_guarded, watch_functions
-from harness.worker.emulated.tensors import TensorsOnGpu, lies_on_host
+from harness.worker.emulated.tensors import TensorsOnGpu, is_on_host
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_tensor_of_the_host_is_lent_in_pages_of_its_own_and_what_is_written_co
     with TensorsOnGpu():
         run, kept = watch(run)
         x = torch.arange(6.0).reshape(2, 3).t()
-        assert lies_on_host(x)
+        assert is_on_host(x)
         assert float(run([x], factor=2)) == 30.0
         assert x.tolist() == [[0.0, 6.0], [2.0, 8.0], [4.0, 10.0]]
     ((address, stride, before),) = lent
