@@ -163,7 +163,7 @@ def test_a_control_may_have_to_be_faster(write_corpus):
         ({"expected": "wrong_value suspect"}, "expected names"),
         ({"expected": "harness_error"}, "expected names harness_error"),
         ({"expected": "unranked"}, "timed: yes"),
-        ({"title": ""}, "says what the program does"),
+        ({"title": ""}, "one-line description of the program"),
         ({"kind": "controls", "expected": "correct"}, "layer: time"),
         ({"kind": "controls", "layer": None}, "'correct'"),
         ({"kind": "controls", "layer": None, "expected": "correct, faster than light"}, "'correct'"),

@@ -224,7 +224,7 @@ def test_a_bad_request_is_not_asked_again() -> None:
 def test_a_spent_quota_is_not_asked_again() -> None:
     body = b'{"error": {"message": "pay", "code": "insufficient_quota"}}'
     server = serve(Reply(status=429, body=body, headers=JSON))
-    with pytest.raises(EndpointRefused, match="quota is spent"):
+    with pytest.raises(EndpointRefused, match="quota is exhausted"):
         _ask_server(server)
     assert len(server.requests) == 1
 

@@ -136,7 +136,7 @@ def test_problems_of_two_suites_are_refused(ask, reference, tiny_suite):
     with serve(reply_with(ANSWER)).running() as server:
         done = ask("generate", server, *arguments)
     assert done.returncode == 2
-    assert "problems of several suites (tiny, my ops)" in done.stderr
+    assert "problems belong to several suites (tiny, my ops)" in done.stderr
 
 
 @pytest.mark.parametrize("status", [400, 404])
