@@ -18,6 +18,7 @@ from typing import Any
 
 from harness.domain import WorkerLost
 from harness.protocol import Channel
+from harness.protocol.messages import ForkserverReply, ForkserverRequest
 from harness.protocol.process_tree import find_tree, state_of, threads_of
 from harness.worker.code_usage import count_used_bytes, forget_use
 from harness.worker.huge_pages import collapse_memory
@@ -39,31 +40,31 @@ def serve(evaluator: Channel) -> None:
     """Handle requests until the evaluator closes the connection."""
     children: set[int] = set()  # reaped only on "kill", so that the exit status is not lost
     held: dict[int, PauseControl] = {}  # by worker
-    evaluator.send({"kind": "warm", "namespaces": _can_enter_namespaces()})
+    evaluator.send({"kind": ForkserverReply.WARM, "namespaces": _can_enter_namespaces()})
     while True:
         try:
             message, descriptors = evaluator.receive()
         except WorkerLost:
             break
-        if message["kind"] == "spawn":
+        if message["kind"] == ForkserverRequest.SPAWN:
             _answer_spawn(evaluator, message, descriptors, children)
-        elif message["kind"] == "kill":
+        elif message["kind"] == ForkserverRequest.KILL:
             held.pop(message["pid"], None)
-            evaluator.send({"kind": "ended", **_kill(message["pid"], children, message["grace_s"])})
-        elif message["kind"] == "pause":
+            evaluator.send({"kind": ForkserverReply.ENDED, **_kill(message["pid"], children, message["grace_s"])})
+        elif message["kind"] == ForkserverRequest.PAUSE:
             answer = held.setdefault(message["pid"], PauseControl(message["pid"])).pause(message)
-            evaluator.send({"kind": "paused", **answer, "server_ns": time.process_time_ns()})
-        elif message["kind"] == "resume":  # no answer: the worker's next message serves as one
+            evaluator.send({"kind": ForkserverReply.PAUSED, **answer, "server_ns": time.process_time_ns()})
+        elif message["kind"] == ForkserverRequest.RESUME:  # no answer: the worker's next message serves as one
             if message["pid"] in held:
                 held[message["pid"]].resume(message["process"], message["core"])
-        elif message["kind"] == "forget_use":
-            evaluator.send({"kind": "forgotten", "done": forget_use(message["process"])})
-        elif message["kind"] == "count_used":
-            evaluator.send({"kind": "counted", "used_bytes": count_used_bytes(message["process"])})
-        elif message["kind"] == "find":
+        elif message["kind"] == ForkserverRequest.FORGET_USE:
+            evaluator.send({"kind": ForkserverReply.FORGOTTEN, "done": forget_use(message["process"])})
+        elif message["kind"] == ForkserverRequest.COUNT_USED:
+            evaluator.send({"kind": ForkserverReply.COUNTED, "used_bytes": count_used_bytes(message["process"])})
+        elif message["kind"] == ForkserverRequest.FIND:
             worker, supervisors = _find_worker(message["pid"])
             held[message["pid"]] = PauseControl(message["pid"], supervisors)
-            evaluator.send({"kind": "found", "process": worker})
+            evaluator.send({"kind": ForkserverReply.FOUND, "process": worker})
     for pid in list(children):
         _kill(pid, children, 0.0)
 
@@ -92,7 +93,7 @@ def _answer_spawn(evaluator: Channel, message: dict[str, Any], descriptors: list
     for descriptor in descriptors:
         os.close(descriptor)
     children.add(pid)
-    evaluator.send({"kind": "spawned", "pid": pid})
+    evaluator.send({"kind": ForkserverReply.SPAWNED, "pid": pid})
 
 
 def _start(evaluator: Channel, message: dict[str, Any], connection: int, output: int) -> None:

@@ -15,6 +15,7 @@ import torch
 from torch.utils import cpp_extension
 
 from harness.protocol import Channel
+from harness.protocol.messages import WorkerReply
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.instrumentation import Observer
 
@@ -70,7 +71,7 @@ class LoadInlineHook:
         return self._build(request)
 
     def _build(self, request: dict[str, Any]) -> Any:
-        self._evaluator.send({"kind": "build", "request": request})
+        self._evaluator.send({"kind": WorkerReply.BUILD, "request": request})
         answer, descriptors = self._evaluator.receive()
         if not answer["ok"]:
             raise RuntimeError(f"Error building extension '{request['name']}': {answer['log']}")

@@ -19,6 +19,7 @@ from torch.nn.parameter import is_lazy
 
 from harness.domain import WorkerLost
 from harness.protocol import GO, Channel, TensorSpec, count_kept_calls, flatten_value, rebuild_value
+from harness.protocol.messages import WorkerReply
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.instrumentation import Observer
 from harness.worker.load_inline_hook import LoadInlineHook
@@ -32,7 +33,7 @@ WAKING_ELEMENTS = 1 << 15  # per thread; makes torch use one more
 
 def run_worker(evaluator: Channel, *, scratch: str, level: str) -> None:
     worker = Worker(evaluator, Path(scratch))
-    evaluator.send({"kind": "up", "level": level})
+    evaluator.send({"kind": WorkerReply.UP, "level": level})
     while True:
         try:
             message, descriptors = evaluator.receive()
@@ -59,7 +60,7 @@ def _describe_failure(error: BaseException) -> dict[str, Any]:
     text = "".join(traceback.format_exception(error))
     out_of_memory = isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in text
     return {
-        "kind": "failed",
+        "kind": WorkerReply.FAILED,
         "error": type(error).__name__,
         "message": str(error)[:MAX_TEXT],
         "traceback": text[-MAX_TEXT:],
@@ -93,7 +94,7 @@ class Worker:
         self._seen_device = self._device  # as seen by the candidate
         if message.get("emulates") is not None:
             self._emulate(message["emulates"])
-        return {"kind": "settled", "address": self._memory.address}
+        return {"kind": WorkerReply.SETTLED, "address": self._memory.address}
 
     def do_start(self, message: dict[str, Any]) -> dict[str, Any]:
         self._observer = Observer(message["mode"], self._scratch)
@@ -103,7 +104,7 @@ class Worker:
         if not isinstance(entry, type):
             raise AttributeError(f"the program defines no class {message['entry']}")
         self._entry = entry
-        return {"kind": "ready"}
+        return {"kind": WorkerReply.READY}
 
     def do_construct(self, message: dict[str, Any]) -> dict[str, Any]:
         arguments = self._receive_value(message, own=True)  # the module may keep them
@@ -117,14 +118,17 @@ class Worker:
         if self._device.type == "cuda":
             _freeze_garbage()  # prevents that collections reveal which calls are timed
         state = {name: tensor for name, tensor in self._model.state_dict().items() if torch.is_tensor(tensor)}
-        return {"kind": "constructed", "state": [[name, describe(tensor).to_json()] for name, tensor in state.items()]}
+        return {
+            "kind": WorkerReply.CONSTRUCTED,
+            "state": [[name, describe(tensor).to_json()] for name, tensor in state.items()],
+        }
 
     def do_dump_state(self, message: dict[str, Any]) -> dict[str, Any]:
         state = self._model.state_dict()
         tensors = [state[name] for name in message["names"]]
         specs = self._memory.store(tensors, message["offset"], message["size_bytes"])
         self._synchronize()
-        return {"kind": "dumped", "specs": [spec.to_json() for spec in specs]}
+        return {"kind": WorkerReply.DUMPED, "specs": [spec.to_json() for spec in specs]}
 
     def do_load_state(self, message: dict[str, Any]) -> dict[str, Any]:
         """Load through `load_state_dict`, whose hooks may repack weights; `only_copies` writes into the tensors
@@ -141,7 +145,7 @@ class Worker:
             with torch.inference_mode() if is_inference else torch.no_grad():
                 self._model.load_state_dict(state, strict=False)
         self._synchronize()
-        return {"kind": "loaded"}
+        return {"kind": WorkerReply.LOADED}
 
     def do_call(self, message: dict[str, Any]) -> dict[str, Any]:
         """Answer `armed`; after GO make the call and answer `called`, otherwise `disarmed`.
@@ -154,11 +158,11 @@ class Worker:
         with torch.no_grad():
             self._pin_to_core()
             self._wake()
-            self._evaluator.send({"kind": "armed"})
+            self._evaluator.send({"kind": WorkerReply.ARMED})
             signal = self._evaluator.await_signal()
             self._unpin()
             if signal != GO:
-                return {"kind": "disarmed"}
+                return {"kind": WorkerReply.DISARMED}
             began_ns = time.perf_counter_ns()
             result = self._forward(*inputs)
             self._synchronize()
@@ -178,38 +182,38 @@ class Worker:
             return rebuild_value(message["tree"], self._memory.fill(empty, specs, shift_bytes))
 
         self._unpin()
-        self._evaluator.send({"kind": "armed"})
+        self._evaluator.send({"kind": WorkerReply.ARMED})
         with torch.no_grad():
             call = self._window.await_call(self._forward, place_inputs)
         if call is None:
-            return {"kind": "disarmed"}
+            return {"kind": WorkerReply.DISARMED}
         released_bytes = count_released_bytes(self._device)
         return self._describe_call(call.reported_ns, call.tree, call.tensors) | {"released_bytes": released_bytes}
 
     def do_export(self, message: dict[str, Any]) -> dict[str, Any]:
         pages = export_pages(message["address"])
         descriptors = [descriptor for _, _, descriptor in pages]
-        return {"kind": "exported", "pages": [page[:2] for page in pages], "descriptors": descriptors}
+        return {"kind": WorkerReply.EXPORTED, "pages": [page[:2] for page in pages], "descriptors": descriptors}
 
     def _describe_call(self, reported_ns: int, tree: dict[str, Any], tensors: list[torch.Tensor]) -> dict[str, Any]:
         self._outputs.appendleft(tensors)
         outputs = [_describe_output(tensor) for tensor in tensors]
-        return {"kind": "called", "claim_ns": reported_ns, "tree": tree, "outputs": outputs}
+        return {"kind": WorkerReply.CALLED, "claim_ns": reported_ns, "tree": tree, "outputs": outputs}
 
     def do_store(self, message: dict[str, Any]) -> dict[str, Any]:
         self._pin_to_core()
         self._copy(self._outputs[0], message)
         self._unpin()
-        return {"kind": "returned"}
+        return {"kind": WorkerReply.RETURNED}
 
     def do_recopy(self, message: dict[str, Any]) -> dict[str, Any]:
         """Outputs of the last call, of one `age` calls earlier, or pinned ones."""
         self._copy(self._outputs[message["age"]] if message["pin"] is None else self._pins[message["pin"]], message)
-        return {"kind": "recopied"}
+        return {"kind": WorkerReply.RECOPIED}
 
     def do_pin(self, _: dict[str, Any]) -> dict[str, Any]:
         self._pins.append(self._outputs[0])
-        return {"kind": "pinned"}
+        return {"kind": WorkerReply.PINNED}
 
     def do_profile(self, message: dict[str, Any]) -> dict[str, Any]:
         inputs = self._receive_value(message)
@@ -219,10 +223,10 @@ class Worker:
             self._synchronize()
 
         with torch.no_grad():
-            return {"kind": "profiled", **self._observer.profile(call, self._device)}
+            return {"kind": WorkerReply.PROFILED, **self._observer.profile(call, self._device)}
 
     def do_describe_ablation(self, _: dict[str, Any]) -> dict[str, Any]:
-        return {"kind": "ablation", "everything": self._observer.ablates_everything()}
+        return {"kind": WorkerReply.ABLATION, "everything": self._observer.ablates_everything()}
 
     def do_configure_emulators(self, message: dict[str, Any]) -> dict[str, Any]:
         """`own_inputs` copies the inputs of each call: in shared memory they are adjacent, which hides out-of-bounds
@@ -230,15 +234,15 @@ class Worker:
         self._emulators.configure(message["settings"])
         if message["own_inputs"]:
             self._forward = _call_on_copies(self._model)
-        return {"kind": "configured"}
+        return {"kind": WorkerReply.CONFIGURED}
 
     def do_take_kernel_findings(self, _: dict[str, Any]) -> dict[str, Any]:
-        return {"kind": "kernel_findings", "findings": self._emulators.take_findings()}
+        return {"kind": WorkerReply.KERNEL_FINDINGS, "findings": self._emulators.take_findings()}
 
     def do_collect(self, _: dict[str, Any]) -> dict[str, Any]:
         """Collect garbage between blocks, so that it does not happen inside a timed call."""
         _freeze_garbage()
-        return {"kind": "collected"}
+        return {"kind": WorkerReply.COLLECTED}
 
     def _emulate(self, emulates: dict[str, Any]) -> None:
         from harness.worker.emulated.cuda import install

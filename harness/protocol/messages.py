@@ -1,0 +1,70 @@
+"""The kinds of messages: what the evaluator asks of a worker or of the forkserver, and what these reply."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class WorkerRequest(StrEnum):
+    SETTLE = "settle"
+    START = "start"
+    CONSTRUCT = "construct"
+    DUMP_STATE = "dump_state"
+    LOAD_STATE = "load_state"
+    CALL = "call"
+    WINDOW = "window"
+    EXPORT = "export"
+    STORE = "store"
+    RECOPY = "recopy"
+    PIN = "pin"
+    PROFILE = "profile"
+    DESCRIBE_ABLATION = "describe_ablation"
+    CONFIGURE_EMULATORS = "configure_emulators"
+    TAKE_KERNEL_FINDINGS = "take_kernel_findings"
+    COLLECT = "collect"
+
+
+class WorkerReply(StrEnum):
+    UP = "up"  # unasked, when the worker has started
+    SETTLED = "settled"
+    READY = "ready"
+    CONSTRUCTED = "constructed"
+    DUMPED = "dumped"
+    LOADED = "loaded"
+    ARMED = "armed"  # then CALLED or DISARMED
+    CALLED = "called"
+    DISARMED = "disarmed"
+    EXPORTED = "exported"
+    RETURNED = "returned"
+    RECOPIED = "recopied"
+    PINNED = "pinned"
+    PROFILED = "profiled"
+    ABLATION = "ablation"
+    CONFIGURED = "configured"
+    KERNEL_FINDINGS = "kernel_findings"
+    COLLECTED = "collected"
+    FAILED = "failed"  # instead of any other
+    BUILD = "build"  # a request in the middle of any other; the evaluator answers with BUILT
+
+
+BUILT = "built"
+
+
+class ForkserverRequest(StrEnum):
+    SPAWN = "spawn"
+    KILL = "kill"
+    PAUSE = "pause"
+    RESUME = "resume"  # without a reply
+    FORGET_USE = "forget_use"
+    COUNT_USED = "count_used"
+    FIND = "find"
+
+
+class ForkserverReply(StrEnum):
+    WARM = "warm"  # unasked, when it has started
+    SPAWNED = "spawned"
+    ENDED = "ended"
+    PAUSED = "paused"
+    FORGOTTEN = "forgotten"
+    COUNTED = "counted"
+    FOUND = "found"
