@@ -109,9 +109,8 @@ def read_errors(result):
     return re.findall(r"^(?:\S*/)?(main\.cpp:\d+:\d+: (?:fatal )?error: .*)$", result.log, re.MULTILINE)
 
 
-@pytest.mark.parametrize(
-    "name", [name if name == "header" else pytest.param(name, marks=pytest.mark.slow) for name in BROKEN]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BROKEN)
 def test_what_does_not_compile_is_told_by_the_fast_lane_in_the_plain_lanes_words(builders, name):
     request = BuildRequest(name="broken", cpp_sources=(BROKEN[name],), functions=(("f", ""),))
     fast, plain = (builders[lane].build(request) for lane in ("fast", "plain"))
