@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from harness.executors.judges import LocalSettings
+    from harness.executors.device_evaluators import LocalSettings
 
 StrPath = str | os.PathLike[str]
 
@@ -78,7 +78,7 @@ class Evaluator:
     ) -> None:
         from dataclasses import replace
 
-        from harness.executors.judges import LocalSettings
+        from harness.executors.device_evaluators import LocalSettings
         from harness.executors.local import LocalExecutor
 
         cache = os.environ.get("HARNESS_CACHE_DIR")

@@ -1,4 +1,4 @@
-"""`harness diff`: what changed between two runs, models, prompts or versions of harness. Judges and changes nothing."""
+"""`harness diff`: what changed between two runs, models, prompts or versions of harness. Read-only."""
 
 from __future__ import annotations
 

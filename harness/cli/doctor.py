@@ -154,12 +154,12 @@ def _speed_checks(cache_dir: Path | None, *, measure: bool) -> list[Check]:
 
     from harness.builder import find_machine_folder
     from harness.evaluation.timing.device_peaks import CeilingStore
-    from harness.sandbox.devices import JudgeDevice
+    from harness.sandbox.devices import Device
 
     store = CeilingStore(find_machine_folder(cache_dir))
     checks = []
     for name in ("cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))):
-        device = JudgeDevice(name)
+        device = Device(name)
         ceilings = store.measure(device) if measure else store.find(device)
         found = f"{ceilings.bandwidth_gb_s:,.0f} GB/s, {ceilings.tflops:,.3g} TFLOP/s ({ceilings.matrix_dtype})"
         checks.append(Check(part=f"speed of {name}", present=True, found=found, without_it=""))
@@ -187,7 +187,7 @@ def _worker_check() -> Check:
     server = Forkserver(sandbox)
     try:
         server.spawn(WorkerLimits()).end()
-        level = server.level
+        level = server.isolation
     finally:
         server.close()
     return Check(

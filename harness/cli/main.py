@@ -71,12 +71,12 @@ def build_app() -> typer.Typer:
     reading = (results, leaderboard, show, report, diff, regress)
     for command in (*evaluating, *reading, export, import_, red_team, doctor):
         name = command.__name__.rstrip("_").replace("_", "-")
-        app.command(name, cls=GroupedCommand)(_tell_of_interrupts(command))
-    app.command("reextract", cls=GroupedCommand, hidden=True)(_tell_of_interrupts(reextract))
+        app.command(name, cls=GroupedCommand)(_report_interrupts(command))
+    app.command("reextract", cls=GroupedCommand, hidden=True)(_report_interrupts(reextract))
     return app
 
 
-def _tell_of_interrupts(command: Callable[..., None]) -> Callable[..., None]:
+def _report_interrupts(command: Callable[..., None]) -> Callable[..., None]:
     """The same command; on Ctrl-C it says so. (The option parser would end without a word.)"""
 
     @functools.wraps(command)
@@ -101,7 +101,7 @@ def run_command(arguments: list[str]) -> int:
     try:
         command = typer.main.get_command(build_app())
         defaults = map_defaults(read_settings(Path.cwd()), _options_by_command(command))
-        _blame_settings_file(command, defaults, arguments)
+        _name_settings_file(command, defaults, arguments)
         command.main(args=arguments, prog_name="harness", default_map=_nest_defaults(command, defaults))
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
@@ -114,7 +114,7 @@ def run_command(arguments: list[str]) -> int:
     return 0
 
 
-def _blame_settings_file(group: Any, defaults: dict[str, dict[str, Any]], arguments: list[str]) -> None:
+def _name_settings_file(group: Any, defaults: dict[str, dict[str, Any]], arguments: list[str]) -> None:
     """Has a complaint about a value that comes from the settings file name that file: the option parser would name the
     environment variable."""
     given = {argument.split("=", 1)[0] for argument in arguments}

@@ -66,7 +66,7 @@ def red_team(
 
 
 def run_red_team(options: RedTeamOptions, *, json_output: bool) -> bool:
-    """Judges, prints, and settles the certificate after a full run. Whether everything came out as expected."""
+    """Evaluates, prints, and settles the certificate after a full run. Whether everything came out as expected."""
     from harness.redteam.runner import RedTeam, RedTeamSettings, choose_files, read_corpus
 
     files = choose_files(read_corpus(_find_corpus(options)), options.only)
@@ -92,7 +92,7 @@ def _find_corpus(options: RedTeamOptions) -> Path:
 
 
 def _local_settings(options: RedTeamOptions) -> Any:
-    from harness.executors.judges import LocalSettings
+    from harness.executors.device_evaluators import LocalSettings
 
     return LocalSettings(architecture=options.architecture, confinement=options.confinement, cache=options.cache_dir)
 

@@ -13,7 +13,7 @@ import torch
 
 import harness
 from harness.evaluation.environment import cpu_name, describe_gpu
-from harness.sandbox.devices import JudgeDevice
+from harness.sandbox.devices import Device
 from harness.shipped import find_shipped
 from harness.store.certificate import (
     Basis,
@@ -40,7 +40,7 @@ def find_corpus() -> Path | None:
     return folder if (folder / "attacks").is_dir() else None
 
 
-def check_standing(machine_folder: Path, device: JudgeDevice, confinement: str | None = None) -> Standing:
+def check_standing(machine_folder: Path, device: Device, confinement: str | None = None) -> Standing:
     """Compares the certificate kept for that kind of device with all that is there now.
 
     `confinement` None leaves the walls out of it, for they are not known before a worker has started.
@@ -60,7 +60,7 @@ def check_standing(machine_folder: Path, device: JudgeDevice, confinement: str |
     return Standing(certificate=kept)
 
 
-def describe_basis(device: JudgeDevice, corpus: Path, confinement: str) -> Basis:
+def describe_basis(device: Device, corpus: Path, confinement: str) -> Basis:
     """What a certificate for that device would hold for now."""
     gpu = describe_gpu(device) if device.is_cuda else {}
     hardware = f"{gpu.get('gpu')}, driver {gpu.get('driver')}, {cpu_name()}" if device.is_cuda else cpu_name()

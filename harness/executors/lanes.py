@@ -62,11 +62,11 @@ def try_lanes(toolchain: Toolchain, cache: Path | None, confinement: str = "auto
     """All lanes that this machine has compilers for, several at a time. Takes minutes where no kit is there yet, and
     seconds afterwards."""
     lanes = list(_list_lanes(toolchain))
-    walls = probe_confinement(confinement)
+    isolation = probe_confinement(confinement)
 
     def attempt(lane: _Lane) -> LaneTrial:
         builder = Builder(
-            cache=cache or default_cache_folder(), toolchain=toolchain, wrap=walls.wrap,
+            cache=cache or default_cache_folder(), toolchain=toolchain, wrap=isolation.wrap,
             readable=interpreter_folders(), environment=clean_environment, fast=lane.lane == "fast",
             emulate=Emulation(target=find_gpu_model(DEFAULT_TARGET)) if lane.lane == EMULATED else None,
         )  # fmt: skip

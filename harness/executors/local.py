@@ -20,9 +20,9 @@ from harness.builder import find_machine_folder, probe_toolchain
 from harness.domain import EMULATED, DeviceError, Evaluation, Finding, Language, Outcome
 from harness.emulator import DEFAULT_TARGET
 from harness.evaluation.environment import cpu_name
+from harness.executors.device_evaluators import DeviceEvaluators, LocalSettings, Setup
 from harness.executors.evaluator_process import Start
 from harness.executors.executor import DeviceFacts, ExecutorStatus
-from harness.executors.judges import Judges, LocalSettings, Setup
 from harness.executors.locks import hold_cores_to_build
 from harness.executors.placement import CorePlan, divide_cores
 from harness.executors.processes import EvaluatorProcess, choose_visible
@@ -30,7 +30,7 @@ from harness.executors.queues import DeviceQueues, Job
 from harness.executors.tasks import NO_DEVICE, Task
 from harness.hardware.gpus import find_gpu_model
 from harness.problems.time_limit import set_reference_limit
-from harness.sandbox.devices import JudgeDevice, find_devices
+from harness.sandbox.devices import Device, find_devices
 from harness.sandbox.policy import probe_confinement
 
 FEW_BUILDS = 2  # for which the fast lane's kit is not made ahead
@@ -52,7 +52,7 @@ class LocalExecutor:
         self._names: dict[Language, tuple[str, ...]] = {}
         self._queues: dict[tuple[str, ...], DeviceQueues] = {}
         self._processes: list[EvaluatorProcess] = []
-        self._ahead: dict[str, Judges] = {}
+        self._ahead: dict[str, DeviceEvaluators] = {}
         self._building = self._submitted = 0
         self._closed = False
 
@@ -87,7 +87,7 @@ class LocalExecutor:
             if self._closed:
                 raise DeviceError("the executor was closed")
             self._submitted += 1
-            self._tell_how_many()
+            self._announce_many()
             if not names:
                 self._build(job, NO_DEVICE)
                 return job.future
@@ -103,7 +103,7 @@ class LocalExecutor:
     def status(self) -> ExecutorStatus:
         with self._lock:
             queues, building = list(self._queues.values()), self._building
-            counts = [judges.build_counts for judges in self._ahead.values()]
+            counts = [evaluators.build_counts for evaluators in self._ahead.values()]
             counts += [Counter(process.build_counts) for process in self._processes]
         return ExecutorStatus(
             building=building,
@@ -121,13 +121,13 @@ class LocalExecutor:
         for one in queues:
             one.close()
         while self._building:  # a build that has just begun starts a process anew
-            for judges in list(self._ahead.values()):
-                judges.close()
+            for evaluators in list(self._ahead.values()):
+                evaluators.close()
             time.sleep(CLOSE_AGAIN_S)
         if pool is not None:
             pool.shutdown()
-        for judges in self._ahead.values():
-            judges.close()
+        for evaluators in self._ahead.values():
+            evaluators.close()
 
     def _find_names(self, language: Language) -> tuple[str, ...]:
         with self._lock:
@@ -181,19 +181,21 @@ class LocalExecutor:
         """Whether kernels are looked at a second time, emulated."""
         return kind == EMULATED if self._settings.check_kernels is None else self._settings.check_kernels
 
-    def _find_ahead(self, kind: str) -> Judges:
+    def _find_ahead(self, kind: str) -> DeviceEvaluators:
         """For builds ahead; of what has no device, the only ones."""
         with self._lock:
             if kind not in self._ahead:
-                device = JudgeDevice(EMULATED, self._settings.gpu) if kind == EMULATED else None
-                self._ahead[kind] = Judges(self._setup(), device, checks=kind != NO_DEVICE and self._checks(kind))
-                self._tell_how_many()
+                device = Device(EMULATED, self._settings.gpu) if kind == EMULATED else None
+                self._ahead[kind] = DeviceEvaluators(
+                    self._setup(), device, checks=kind != NO_DEVICE and self._checks(kind)
+                )
+                self._announce_many()
             return self._ahead[kind]
 
-    def _tell_how_many(self) -> None:
+    def _announce_many(self) -> None:
         if self._submitted > FEW_BUILDS:
-            for judges in self._ahead.values():
-                judges.expect_many()
+            for evaluators in self._ahead.values():
+                evaluators.expect_many()
             for process in self._processes:
                 process.expect_many()
 
@@ -211,11 +213,11 @@ class LocalExecutor:
         try:
             self._require_open()
             with hold_cores_to_build(self._require_open):
-                judges = self._find_ahead(kind)
+                evaluators = self._find_ahead(kind)
                 if queues is not None:
-                    job.ahead = judges.build_ahead(job.task)
+                    job.ahead = evaluators.build_ahead(job.task)
                 elif job.future.set_running_or_notify_cancel():
-                    job.future.set_result(judges.evaluate(job.task.on_device(NO_DEVICE)))
+                    job.future.set_result(evaluators.evaluate(job.task.on_device(NO_DEVICE)))
         except Exception as error:  # noqa: BLE001 - a future must have an end, whatever that is
             job.fail(error)
         finally:

@@ -40,8 +40,8 @@ from harness.store.reservations import Reservations
 from harness.store.runs import find_run, load_samples, read_manifest, require_unedited
 
 if TYPE_CHECKING:
+    from harness.executors.device_evaluators import LocalSettings
     from harness.executors.executor import DeviceFacts, Executor
-    from harness.executors.judges import LocalSettings
     from harness.executors.tasks import Task
     from harness.generate.sampler import Plan
     from harness.store.results import ResultStore
@@ -90,7 +90,7 @@ class EvaluationReport:
 
 
 def evaluate_tasks(tasks: Sequence[Task], options: EvaluateOptions) -> EvaluationReport:
-    """Judges what has not been judged yet and records each verdict the moment it is there; rewrites the CSV files.
+    """Evaluates what has not been judged yet and records each verdict the moment it is there; rewrites the CSV files.
 
     Raises HarnessError, also where a device was lost and others did its work; KeyboardInterrupt on Ctrl-C. What was
     recorded before either stays, and is in the CSV files.
@@ -274,7 +274,7 @@ def _run(
     store: ResultStore,
     report: EvaluationReport,
 ) -> None:
-    """Judges the tasks, those that another process is at last: one of them that ends without a verdict is ours."""
+    """Evaluates the tasks, those that another process is at last: one of them that ends without a verdict is ours."""
     from harness.executors.executor import run_tasks
 
     if not tasks:
@@ -319,7 +319,7 @@ def _local_settings(options: EvaluateOptions) -> LocalSettings:
     from harness.builder.cache import read_cache_size
     from harness.evaluation.evaluator import JudgeSettings
     from harness.evaluation.timing.paired import TimingPlan
-    from harness.executors.judges import LocalSettings
+    from harness.executors.device_evaluators import LocalSettings
     from harness.sandbox.model_session import TimeLimits
 
     limits = TimeLimits(

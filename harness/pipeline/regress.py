@@ -81,7 +81,7 @@ def regress_stored(
     changes = check_extraction(rows, options.generated_dir) if extraction else []
     if not update:
         options = replace(options, results_dir=options.results_dir / REGRESS_FOLDER)
-    _judge_in_rounds(cases, options, rule, fully=update)
+    _evaluate_in_rounds(cases, options, rule, fully=update)
     return [*changes, *(_conclude(case, rule) for case in cases)]
 
 
@@ -179,7 +179,7 @@ def _make_task(stored: StoredEvaluation, source: str | None, options: EvaluateOp
     """The stored candidate on today's version of its problem, with the stored seed."""
     from harness.executors.tasks import Origin, make_task
     from harness.generate.extraction.notes import EXTRACTION
-    from harness.pipeline.run_problems import find_judged_problem
+    from harness.pipeline.run_problems import find_evaluated_problem
 
     subject = stored.evaluation.subject
     if source is None and subject.candidate_digest:
@@ -187,7 +187,7 @@ def _make_task(stored: StoredEvaluation, source: str | None, options: EvaluateOp
     candidate = None if source is None else Candidate(source=source, language=subject.language, rule="stored")
     if candidate is not None and candidate.digest != subject.candidate_digest:
         raise UsageError(f"the stored source of candidate {subject.candidate_digest} was edited: evaluate it again")
-    problem = find_judged_problem(subject, options.generated_dir, options.problems_dir)
+    problem = find_evaluated_problem(subject, options.generated_dir, options.problems_dir)
     if subject.workload != "reduced" and problem.workload(subject.workload) is None:
         raise UsageError(f"the problem has no {subject.workload} workload any more")
     seed = dict(stored.evaluation.environment).get("seed", "")
@@ -237,7 +237,7 @@ def _tell_extraction(row: ResultRow, kind: ChangeKind, reason: str) -> Change:
     return Change(subject=subject, kind=kind, reason=reason, stored=row.id)
 
 
-def _judge_in_rounds(cases: Sequence[Case], options: EvaluateOptions, rule: GateRule, *, fully: bool) -> None:
+def _evaluate_in_rounds(cases: Sequence[Case], options: EvaluateOptions, rule: GateRule, *, fully: bool) -> None:
     """`fully`: as many evaluations as there may be, of whatever is correct."""
     for number in range(rule.most):
         waiting = [case for case in cases if case.task and _wants_more(case, rule, fully=fully)]

@@ -26,7 +26,7 @@ def find_run_problem(run_dir: Path, manifest: RunManifest, name: str, problems_d
     return replace(problem, requires_kernel=file.requires_kernel)
 
 
-def find_judged_problem(subject: Subject, generated_dir: Path, problems_dir: Path | None) -> Problem:
+def find_evaluated_problem(subject: Subject, generated_dir: Path, problems_dir: Path | None) -> Problem:
     """The problem of an evaluation; a run whose files were deleted has only those of a suite."""
     if subject.run in list_runs(generated_dir):
         run_dir = generated_dir / subject.run

@@ -26,7 +26,7 @@ _HEADER = struct.Struct(">II")
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 MAX_BODY_BYTES = 64 * 1024 * 1024
 MAX_DESCRIPTORS = 8
-LOOK_EVERY_S = 0.05
+CHECK_EVERY_S = 0.05
 GO, REST = b"g", b"r"  # signals: single bytes outside of any frame, sent while the other end waits for one
 
 Message = dict[str, Any]
@@ -156,7 +156,7 @@ class _Patience:
     def __init__(self, deadline: float | None, while_waiting: Callable[[], None] | None) -> None:
         self._deadline = deadline
         self._while_waiting = while_waiting
-        self._next_look_s = time.monotonic() + LOOK_EVERY_S
+        self._next_look_s = time.monotonic() + CHECK_EVERY_S
 
     def next_s(self) -> float | None:
         """Seconds, None for ever. Raises WorkerTimeout past the deadline."""
@@ -168,7 +168,7 @@ class _Patience:
             if now_s >= self._next_look_s:
                 self._while_waiting()
                 now_s = time.monotonic()
-                self._next_look_s = now_s + LOOK_EVERY_S
+                self._next_look_s = now_s + CHECK_EVERY_S
             ends.append(self._next_look_s)
         return max(min(ends) - now_s, 1e-6) if ends else None
 

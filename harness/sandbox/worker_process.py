@@ -1,7 +1,4 @@
-"""One worker process, as the judge has it: its line, its printed output, how it is stopped and ended.
-
-Knows nothing of candidates or problems; `worker_client` holds the conversation, and `forkserver` starts it.
-"""
+"""One worker process: its connection, printed output, stop and end. `worker_client` sends its commands."""
 
 from __future__ import annotations
 
@@ -23,12 +20,12 @@ if TYPE_CHECKING:
 
 KEPT_OUTPUT_BYTES = 8000
 STOP_TIMEOUT_S, GPU_STOP_TIMEOUT_S = 1.0, 10.0  # for processes that were told to stop
-MAX_HANDLES = 32  # processes that are stopped without asking the forkserver
+MAX_HANDLES = 32  # processes that are stopped without the forkserver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerLimits:
-    """Resource limits of one worker. `memory_bytes` None: unlimited address space."""
+    """`memory_bytes` None: unlimited address space."""
 
     memory_bytes: int | None = 8 << 30
     scratch_bytes: int = 1 << 30
@@ -38,8 +35,8 @@ class WorkerLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
-    """The processor time that a worker, with all that it started, has used until it was stopped, in nanoseconds; when
-    it was let go on before that, on the monotonic clock; and what was seen in its memory, None where nothing lies."""
+    """`used_ns`: CPU time of the worker and its processes; `resumed_ns`: monotonic time of the resume before the stop;
+    `seen`: bytes of the sampled memory, None if unmapped."""
 
     used_ns: int
     resumed_ns: int
@@ -47,7 +44,7 @@ class Stopped:
 
 
 class OutputTail:
-    """Reads everything a worker prints, in a thread, and keeps the beginning and the end."""
+    """Drains a worker's output in a thread; keeps the beginning and the end."""
 
     def __init__(self) -> None:
         self._read_end, self.write_end = os.pipe()
@@ -59,42 +56,38 @@ class OutputTail:
     def _drain(self) -> None:
         with os.fdopen(self._read_end, "rb", buffering=0) as stream:
             while part := stream.read(1 << 16):
-                room = KEPT_OUTPUT_BYTES - len(self._head)
-                self._head += part[:room]
-                self._tail = (self._tail + part[room:])[-KEPT_OUTPUT_BYTES:]
+                free_bytes = KEPT_OUTPUT_BYTES - len(self._head)
+                self._head += part[:free_bytes]
+                self._tail = (self._tail + part[free_bytes:])[-KEPT_OUTPUT_BYTES:]
 
     def text(self) -> str:
-        """What was printed so far, shortened in the middle."""
+        """The output so far, shortened in the middle."""
         self._thread.join(timeout=0.2)
         gap = b"\n[...]\n" if len(self._tail) == KEPT_OUTPUT_BYTES else b""
         return (self._head + gap + self._tail).decode(errors="replace")
 
 
 class WorkerProcess:
-    """One worker: its line, its printed output, and a sure way to end it."""
-
     def __init__(
         self, server: Forkserver, pid: int, *, outer_pid: int, line: Channel, output: OutputTail, watch: MemoryWatch
     ) -> None:
-        """`outer_pid` is what this process knows as the one that the forkserver knows as `pid`."""
+        """`pid` in the forkserver's process namespace, `outer_pid` in this one's."""
         self._server = server
         self._pid = pid
         self._outer_pid = outer_pid
-        self._keepers = {outer_pid}  # our own processes around the worker, and
-        self._innermost = outer_pid  # itself, as this process knows them
+        self._keepers = {outer_pid}  # trusted processes around the worker, and
+        self._innermost = outer_pid  # the worker, in this namespace
         self.line = line
         self._output = output
         self._watch = watch
         self._status: int | None = None
         self._ended = False
         self._process = pid
-        self._handles: dict[int, int] = {}  # descriptors of the processes to be stopped at once, by their ids
+        self._handles: dict[int, int] = {}  # pidfds by process id, for `stop_at_once`
 
     def end(self, *, grace_s: float = 0.0) -> int | None:
-        """Ends the worker and everything it started, after `grace_s` for ending by itself.
-
-        Its own exit status (128 + n: signal n); None if it had to be ended, or is unknown.
-        """
+        """Ends the worker and its processes after `grace_s`. Returns its own exit status (128 + n: signal n); None if
+        it was killed or the status is unknown."""
         if not self._ended:
             self._ended = True
             self.line.close()
@@ -103,17 +96,16 @@ class WorkerProcess:
         return self._status
 
     def find_processes(self) -> None:
-        """Notes what `stop_at_once` is to stop: the worker, and what it has started so far (a part of them where these
-        are many). It must be stopped itself."""
+        """Records the processes for `stop_at_once`: the stopped worker and up to MAX_HANDLES of its descendants."""
         others = find_tree(self._outer_pid) - self._keepers - {self._innermost}
         self._keep_handles({self._innermost, *sorted(others)[:MAX_HANDLES]})
 
     def stop_at_once(self) -> None:
-        """Stops those processes without asking anybody: for `pause`, or `let_go`, to follow."""
+        """Sends SIGSTOP directly; `pause` or `resume_at_once` must follow."""
         self._signal(signal.SIGSTOP)
 
-    def let_go(self) -> None:
-        """Takes `stop_at_once` back."""
+    def resume_at_once(self) -> None:
+        """Undoes `stop_at_once`."""
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
@@ -122,8 +114,7 @@ class WorkerProcess:
                 signal.pidfd_send_signal(handle, number)
 
     def _keep_handles(self, processes: set[int]) -> None:
-        """Through a descriptor no other process that is given the same number later is ever reached. Where the kernel
-        has none, or somebody has ended, there is none."""
+        """A pidfd never reaches another process that reuses the id. Ended processes have none."""
         for process in self._handles.keys() - processes:
             os.close(self._handles.pop(process))
         for process in processes - self._handles.keys():
@@ -131,10 +122,9 @@ class WorkerProcess:
                 self._handles[process] = os.pidfd_open(process)
 
     def begin_pause(self, places: Sequence[tuple[int, int]] = (), *, uses_gpu: bool = False) -> Callable[[], Stopped]:
-        """Has the worker and everything it started stopped, before anything else that is asked for; until `resume`.
-        Gives what waits for that, and tells what they have used by then and what lies in the worker's memory at these
-        (address, bytes). It raises StillRunning if some do not stop. `uses_gpu`: they may be in the GPU's driver for a
-        while, and the processor time that they use meanwhile says nothing."""
+        """Stops the worker and its processes, before any later request, until `resume`. Returns a function that waits
+        for the stop and reads these (address, bytes) of the worker's memory; it raises StillRunning. `uses_gpu`:
+        processes may stay in the GPU driver for a while, so their CPU time proves nothing."""
         patience_s = GPU_STOP_TIMEOUT_S if uses_gpu else STOP_TIMEOUT_S
         more = {"places": list(places), "patience_s": patience_s, "watches_use": not uses_gpu}
         answer = self._server.begin_pause(self._pid, process=self._process, **more)
@@ -156,15 +146,14 @@ class WorkerProcess:
         return None if used_bytes is None else int(used_bytes)
 
     def find_itself(self) -> None:
-        """Finds out which process the worker is: the one that `pause` looks into. To be called before anything of a
-        candidate runs."""
+        """Finds the process that `pause` samples. Call before any candidate code runs."""
         self._process = int(self._server.ask_about(self._pid, "find")["process"])
         self._innermost = find_innermost(self._outer_pid)
         self._keepers = find_tree(self._outer_pid) - {self._innermost}
         self.find_processes()
 
     def find_overuse(self, arena: int, every_s: float) -> str | None:
-        """See `harness.sandbox.memory_watchdog.MemoryWatch`."""
+        """See `MemoryWatch.find_overuse`."""
         if self._ended:
             return None
         try:
@@ -174,7 +163,7 @@ class WorkerProcess:
             return self._watch.explain_shortage(error)
 
     def has_seen_oom_kill(self) -> bool:
-        """See `harness.sandbox.memory_watchdog.MemoryWatch`."""
+        """See `MemoryWatch.has_seen_oom_kill`."""
         return self._watch.has_seen_oom_kill()
 
     def printed(self) -> str:

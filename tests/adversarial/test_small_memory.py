@@ -8,7 +8,7 @@ import torch
 
 from harness.domain import Problem
 from harness.evaluation.timing.paired import TimingPlan
-from harness.sandbox.devices import JudgeDevice
+from harness.sandbox.devices import Device
 
 MIB = 1 << 20
 PROBLEM = """
@@ -62,7 +62,7 @@ def bench_with(open_bench):
     opened = {}
 
     def choose(memory_bytes=None, device=None):
-        device = device or JudgeDevice("cpu", memory_bytes=memory_bytes)
+        device = device or Device("cpu", memory_bytes=memory_bytes)
         if "bench" not in opened:
             opened["bench"] = open_bench(confinement="auto", device=device, call_s=20.0)
         opened["bench"].use(device)
@@ -175,7 +175,7 @@ def test_more_memory_than_a_worker_may_take_is_tried_a_second_time_before_it_cou
     assert any(one.check == "memory" and "smaller footprint" in one.message for one in evaluation.findings)
 
 
-class LeakyDevice(JudgeDevice):
+class LeakyDevice(Device):
     """Allocations of the evaluator fail on it; `held_bytes` are another process's."""
 
     held_bytes = 0
@@ -188,7 +188,7 @@ class LeakyDevice(JudgeDevice):
         return super().allocate(size_bytes)
 
 
-class FullDevice(JudgeDevice):
+class FullDevice(Device):
     """Once a worker is there, it holds nearly all of the device, and no allocation succeeds any more."""
 
     held_bytes = 0

@@ -10,8 +10,8 @@ import pytest
 from harness.domain import TRUNCATED, Candidate, DeviceError, Finding, Problem
 from harness.evaluation.evaluator import JudgeSettings
 from harness.executors import tasks
+from harness.executors.device_evaluators import LocalSettings
 from harness.executors.executor import run_tasks
-from harness.executors.judges import LocalSettings
 from harness.executors.local import LocalExecutor
 from harness.executors.tasks import Origin
 

@@ -20,7 +20,7 @@ from harness.evaluation.timing.noise_floor import NoiseFloors
 from harness.executors.certified import check_standing
 from harness.executors.tasks import Task
 from harness.problems.time_limit import DEFAULT_LIMIT_S
-from harness.sandbox.devices import JudgeDevice
+from harness.sandbox.devices import Device
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.policy import Confinement, clean_environment, interpreter_folders
 
@@ -55,7 +55,7 @@ class Setup:
     confinement: Confinement
 
 
-class Judges:
+class DeviceEvaluators:
     """`device` None: candidates are only built. With `checks` also what a second look at their kernels needs.
 
     `floors` is where the device's noise floors are kept. Thread-safe as a `Judge` is.
@@ -64,7 +64,7 @@ class Judges:
     def __init__(
         self,
         setup: Setup,
-        device: JudgeDevice | None,
+        device: Device | None,
         *,
         checks: bool,
         floors: Path | None = None,
@@ -78,14 +78,14 @@ class Judges:
         self._quiet = quiet
         self._forkserver = Forkserver(setup.confinement)
         self._lock = threading.Lock()
-        self._judges: dict[Language, Judge] = {}
+        self._evaluators: dict[Language, Judge] = {}
         self._builders: dict[Emulation | None, Builder] = {}
         self._expects_many = False
 
     def evaluate(self, task: Task, ahead: BuiltAhead = NOTHING_AHEAD) -> Evaluation:
         """The verdict, with the notes on the answer; where that held no program, they may say why."""
-        judge = self._judge(task.subject.language)
-        evaluation = judge.evaluate(task.subject, task.problem, task.candidate, seed=task.seed, ahead=ahead)
+        evaluator = self._find_evaluator(task.subject.language)
+        evaluation = evaluator.evaluate(task.subject, task.problem, task.candidate, seed=task.seed, ahead=ahead)
         causes = [note.message for note in task.notes if note.check == TRUNCATED]
         message = causes[0] if causes and evaluation.outcome is Outcome.NO_CODE else evaluation.message
         return replace(evaluation, message=message, findings=(*evaluation.findings, *task.notes))
@@ -93,7 +93,7 @@ class Judges:
     def build_ahead(self, task: Task) -> BuiltAhead:
         if task.candidate is None:
             return NOTHING_AHEAD
-        return self._judge(task.subject.language).prebuild(task.problem, task.subject.workload, task.candidate)
+        return self._find_evaluator(task.subject.language).prebuild(task.problem, task.subject.workload, task.candidate)
 
     def expect_many(self) -> None:
         """To be called where more than a few builds are to come."""
@@ -118,13 +118,13 @@ class Judges:
             builder.stop()
         self._forkserver.close()
 
-    def _judge(self, language: Language) -> Judge:
+    def _find_evaluator(self, language: Language) -> Judge:
         with self._lock:
-            if language not in self._judges:
-                self._judges[language] = self._make_judge(language)
-            return self._judges[language]
+            if language not in self._evaluators:
+                self._evaluators[language] = self._make_evaluator(language)
+            return self._evaluators[language]
 
-    def _make_judge(self, language: Language) -> Judge:
+    def _make_evaluator(self, language: Language) -> Judge:
         device, emulated = self._device, self._device is not None and self._device.is_emulated
         checks = self._checks and language == "cuda"
         by_nvcc = checks and emulated and self._setup.toolchain.can_build_cuda
@@ -142,7 +142,7 @@ class Judges:
         )
 
     def _make_checker(self) -> KernelChecker:
-        device = JudgeDevice(EMULATED, self._setup.settings.gpu)
+        device = Device(EMULATED, self._setup.settings.gpu)
         return KernelChecker(
             device=device,
             builder=self._find_builder(_describe_emulation(device, checked=True)),
@@ -168,5 +168,5 @@ class Judges:
         return self._builders[emulate]
 
 
-def _describe_emulation(device: JudgeDevice, *, checked: bool = False) -> Emulation | None:
+def _describe_emulation(device: Device, *, checked: bool = False) -> Emulation | None:
     return None if device.target is None else Emulation(target=device.target, checked=checked)
