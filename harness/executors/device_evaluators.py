@@ -1,4 +1,4 @@
-"""The judges of one device, one for each language, with the processes and caches that they share."""
+"""The evaluators of one device, one per language, with their shared processes and caches."""
 
 from __future__ import annotations
 
@@ -27,10 +27,9 @@ from harness.sandbox.policy import Confinement, clean_environment, interpreter_f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSettings:
-    """`device` as `find_devices` takes it; `jobs` builds at a time; `architecture` as in TORCH_CUDA_ARCH_LIST. `gpu`
-    names what is emulated (None: the usual); `check_kernels` None: where emulated. Evaluations plan with
-    `memory_bytes` of the device (None: all that is free). `reference_timeout_s` is for each step of a problem file, and
-    holds in the whole process."""
+    """`device`: see `find_devices`; `jobs`: concurrent builds; `architecture`: as in TORCH_CUDA_ARCH_LIST; `gpu`: to
+    emulate (None: the default); `check_kernels` None: only if emulated; `memory_bytes`: device memory to plan with
+    (None: all free). `reference_timeout_s`: for each step of a problem file, in the whole process."""
 
     device: str = "auto"
     gpu: str | None = None
@@ -48,7 +47,7 @@ class LocalSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What the judges of all devices of an executor have in common; goes to the evaluator processes."""
+    """Common to all devices of an executor; sent to the evaluator processes."""
 
     settings: LocalSettings
     toolchain: Toolchain
@@ -56,10 +55,8 @@ class Setup:
 
 
 class DeviceEvaluators:
-    """`device` None: candidates are only built. With `checks` also what a second look at their kernels needs.
-
-    `floors` is where the device's noise floors are kept. Thread-safe as a `Judge` is.
-    """
+    """`device` None: candidates are only built. `checks`: also runs the sanitizer pass. `floors`: folder of noise
+    floors. Thread-safe."""
 
     def __init__(
         self,
@@ -83,7 +80,7 @@ class DeviceEvaluators:
         self._expects_many = False
 
     def evaluate(self, task: Task, ahead: BuiltAhead = NOTHING_AHEAD) -> Evaluation:
-        """The verdict, with the notes on the answer; where that held no program, they may say why."""
+        """Adds the task's notes; for NO_CODE a truncated answer becomes the message."""
         evaluator = self._find_evaluator(task.subject.language)
         evaluation = evaluator.evaluate(task.subject, task.problem, task.candidate, seed=task.seed, ahead=ahead)
         causes = [note.message for note in task.notes if note.check == TRUNCATED]
@@ -96,7 +93,7 @@ class DeviceEvaluators:
         return self._find_evaluator(task.subject.language).prebuild(task.problem, task.subject.workload, task.candidate)
 
     def expect_many(self) -> None:
-        """To be called where more than a few builds are to come."""
+        """Announces more than a few builds."""
         with self._lock:
             if not self._expects_many:
                 self._expects_many = True
@@ -105,13 +102,13 @@ class DeviceEvaluators:
 
     @property
     def build_counts(self) -> Counter[str]:
-        """How many builds ended how so far, by status, lane and reason: see `Builder.counts`."""
+        """Builds so far: see `Builder.counts`."""
         with self._lock:
             builders = list(self._builders.values())
         return sum((Counter(builder.counts) for builder in builders), Counter[str]())
 
     def close(self) -> None:
-        """Ends every process it started, from any thread."""
+        """Ends every started process. Thread-safe."""
         with self._lock:
             builders = list(self._builders.values())
         for builder in builders:

@@ -1,8 +1,6 @@
-"""One process that evaluates on one device: an interpreter of its own, so that nothing else runs while it times, and a
-device context that can be lost without the others. Started by `harness.executors.processes`.
-
-It ends with the process that started it. Both ends are the evaluator's own code: messages are pickled.
-"""
+"""A process that evaluates on one device, so that no other work disturbs its timing and a lost CUDA context affects no
+other device. Started by `harness.executors.processes`; ends with its parent. Messages are pickled: both ends are
+trusted."""
 
 from __future__ import annotations
 
@@ -28,8 +26,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """`device` as this process sees it. `alone`: what is timed waits for all that runs on the same cores, as builds do;
-    otherwise evaluations run beside builds, and what another process times alone waits for both."""
+    """`device`: as this process names it. `alone`: timing excludes builds on the same cores; otherwise evaluations run
+    beside builds, and other processes' timing excludes both."""
 
     setup: Setup
     device: str
@@ -52,7 +50,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """`build_counts`: all builds of this process so far."""
+    """`build_counts`: of all builds in this process so far."""
 
     evaluation: Evaluation
     build_counts: dict[str, int]
@@ -60,15 +58,15 @@ class Done:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """The device cannot be used by this process (any more)."""
+    """This process can no longer use the device."""
 
     reason: str
 
 
 def main() -> None:
-    """Arguments: the descriptor of the connection, and the cores to run on."""
+    """Arguments: the connection's descriptor, and the cores to run on."""
     descriptor, cores = sys.argv[1:]
-    os.sched_setaffinity(0, {int(core) for core in cores.split(",")})  # before torch counts them
+    os.sched_setaffinity(0, {int(core) for core in cores.split(",")})  # before torch counts cores
     signal.signal(signal.SIGINT, _interrupt)
     with Connection(int(descriptor)) as line, suppress(KeyboardInterrupt, BrokenPipeError):
         messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -77,13 +75,13 @@ def main() -> None:
 
 
 def _interrupt(*_: object) -> None:
-    """Once: what ends this process may come from both ends at the same time."""
+    """Handles the first SIGINT only: both ends may send one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def _receive(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
-    """In a thread of its own, so that the end of the other process is noticed at any time."""
+    """Runs in a thread, to detect the end of the parent at any time."""
     with suppress(EOFError, OSError):
         while True:
             messages.put(line.recv())
@@ -97,7 +95,7 @@ def _serve(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
     start: Start = messages.get()
     try:
         device, evaluators = _open(start)
-    except (HarnessError, RuntimeError) as error:  # torch's own, where a GPU cannot be used
+    except (HarnessError, RuntimeError) as error:  # RuntimeError: torch cannot use the GPU
         line.send(Lost(reason=f"{type(error).__name__}: {error}"))
         return
     with closing(evaluators):
@@ -129,7 +127,7 @@ def _open(start: Start) -> tuple[Device, DeviceEvaluators]:
 
 
 def _try_device(device: Device) -> None:
-    """Raises RuntimeError where it does not work."""
+    """Raises RuntimeError if the device does not work."""
     import torch
 
     torch.ones(1, device=device.torch_device).add_(1)
@@ -155,7 +153,7 @@ def _evaluate(device: Device, evaluators: DeviceEvaluators, work: Work) -> Done 
         if device.is_cuda and evaluation.outcome is Outcome.HARNESS_ERROR:
             try:
                 _try_device(device)
-            except RuntimeError as error:  # an illegal access of somebody's has ended this process's context
+            except RuntimeError as error:  # an illegal access has destroyed the CUDA context
                 return Lost(reason=f"{error}, after {evaluation.message}")
     return Done(evaluation=evaluation, build_counts=dict(evaluators.build_counts))
 

@@ -1,9 +1,8 @@
-"""Evaluates on this machine's devices, each with a queue and an evaluator process of its own. Candidates are built
-ahead in this process, on the cores that timing does not need, while others are evaluated.
+"""Evaluates on this machine's devices, each with a queue and an evaluator process. This process builds candidates
+ahead, on the cores that timing does not use.
 
-A candidate whose device has nothing else to do goes there at once. Where builds and timing share cores, as on a CPU
-device, timing waits until the builds under way have ended, and builds wait while something is timed; checks of
-correctness do not wait. What has no device is built, linked and loaded, and no more.
+A candidate for an idle device is not built ahead. If builds and timing share cores, as on a CPU device, they exclude
+each other; correctness checks do not wait. Candidates without a device are only built, linked and loaded.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ from harness.problems.time_limit import set_reference_limit
 from harness.sandbox.devices import Device, find_devices
 from harness.sandbox.policy import probe_confinement
 
-FEW_BUILDS = 2  # for which the fast lane's kit is not made ahead
+FEW_BUILDS = 2  # too few to make the precompiled header cache first
 QUEUED_PER_DEVICE = 2
 CLOSE_AGAIN_S = 0.1
 
 
 class LocalExecutor:
-    """This machine's devices: see `Executor`. As a context manager it ends every process it started."""
+    """See `Executor`. As a context manager it ends every started process."""
 
     def __init__(self, settings: LocalSettings) -> None:
         self._settings = settings
@@ -68,7 +67,7 @@ class LocalExecutor:
             return self._jobs + QUEUED_PER_DEVICE * sum(map(len, set(self._names.values())))
 
     def devices(self, language: Language) -> tuple[DeviceFacts, ...]:
-        """On GPUs this waits until their processes have started."""
+        """Waits for the processes of GPUs to start."""
         names = self._find_names(language)
         if not names:
             return ()
@@ -120,7 +119,7 @@ class LocalExecutor:
             process.close()
         for one in queues:
             one.close()
-        while self._building:  # a build that has just begun starts a process anew
+        while self._building:  # a build that has just begun starts another process
             for evaluators in list(self._ahead.values()):
                 evaluators.close()
             time.sleep(CLOSE_AGAIN_S)
@@ -152,7 +151,7 @@ class LocalExecutor:
         return divide_cores(os.sched_getaffinity(0), len(names), separate=_kind_of(names[0]) == "cuda")
 
     def _open_process(self, name: str, names: tuple[str, ...], plan: CorePlan) -> EvaluatorProcess:
-        """A GPU is the only one that its process sees; with several, each has its own noise floors."""
+        """A process sees only its own GPU. Several GPUs have separate noise floors."""
         kind, _, index = name.partition(":")
         machine = find_machine_folder(self._settings.cache)
         start = Start(
@@ -178,11 +177,11 @@ class LocalExecutor:
         return Setup(settings=self._settings, toolchain=self.toolchain, confinement=self.confinement)
 
     def _checks(self, kind: str) -> bool:
-        """Whether kernels are looked at a second time, emulated."""
+        """Whether kernels get a sanitizer pass."""
         return kind == EMULATED if self._settings.check_kernels is None else self._settings.check_kernels
 
     def _find_ahead(self, kind: str) -> DeviceEvaluators:
-        """For builds ahead; of what has no device, the only ones."""
+        """For builds ahead; for candidates without a device the only evaluators."""
         with self._lock:
             if kind not in self._ahead:
                 device = Device(EMULATED, self._settings.gpu) if kind == EMULATED else None
@@ -209,7 +208,7 @@ class LocalExecutor:
             self._pool.submit(self._build_now, job, _kind_of(name), queues)
 
     def _build_now(self, job: Job, kind: str, queues: DeviceQueues | None) -> None:
-        """In a thread. `queues` None: what is built is judged by that alone."""
+        """Runs in a thread. `queues` None: the build is the whole evaluation."""
         try:
             self._require_open()
             with hold_cores_to_build(self._require_open):
@@ -218,7 +217,7 @@ class LocalExecutor:
                     job.ahead = evaluators.build_ahead(job.task)
                 elif job.future.set_running_or_notify_cancel():
                     job.future.set_result(evaluators.evaluate(job.task.on_device(NO_DEVICE)))
-        except Exception as error:  # noqa: BLE001 - a future must have an end, whatever that is
+        except Exception as error:  # noqa: BLE001 - every future must end
             job.fail(error)
         finally:
             with self._lock:
@@ -236,8 +235,8 @@ def _kind_of(name: str) -> str:
 
 
 def _explain_loss(job: Job) -> Evaluation:
-    """The evaluator ended twice with this candidate: its own fault is not proved, so that is not held against it."""
-    message = f"the evaluator was lost twice while it evaluated this candidate: {'; '.join(job.losses)}"
+    """A HARNESS_ERROR: two losses do not prove that the candidate caused them."""
+    message = f"the evaluator process was lost twice during this evaluation: {'; '.join(job.losses)}"
     finding = Finding(check="evaluator_lost", severity="fatal", message=message)
     subject, now = job.task.subject, datetime.now(UTC).isoformat(timespec="seconds")
     return Evaluation(

@@ -1,5 +1,4 @@
-"""A queue and a thread for each device of one kind. A device that is lost is opened again; one that cannot be is given
-up, and the others take its evaluations."""
+"""A queue and a thread for each device of one kind. A lost device is reopened; if that fails, the others take over."""
 
 from __future__ import annotations
 
@@ -17,16 +16,16 @@ from harness.executors.executor import DeviceFacts, DeviceStatus
 from harness.executors.placement import Placement
 from harness.executors.tasks import Task
 
-MOST_LOSSES = 3  # of a device, one after the other
+MOST_LOSSES = 3  # of a device, consecutive
 
 
 class DeviceLost(HarnessError):
-    """The process that evaluates on a device has ended, or can no longer use it."""
+    """The device's process ended or cannot use it any more."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """One task on its way to a verdict. `losses`: why devices were lost while they evaluated it."""
+    """One task. `losses`: why devices were lost during it."""
 
     task: Task
     future: Future[Evaluation] = field(default_factory=Future)
@@ -34,18 +33,18 @@ class Job:
     losses: list[str] = field(default_factory=list)
 
     def fail(self, error: Exception) -> None:
-        with suppress(InvalidStateError):  # it was cancelled, or has failed before
+        with suppress(InvalidStateError):  # cancelled, or failed before
             self.future.set_exception(error)
 
 
 class OpenDevice(Protocol):
-    """A device that is ready to evaluate. One evaluation at a time; `close` may be called from any thread."""
+    """Runs one evaluation at a time; `close` is thread-safe."""
 
     @property
     def facts(self) -> DeviceFacts: ...
 
     def evaluate(self, job: Job) -> Evaluation:
-        """Raises DeviceLost if the device is lost meanwhile."""
+        """Raises DeviceLost."""
 
     def close(self) -> None: ...
 
@@ -55,17 +54,17 @@ class _DeviceQueue:
     name: str
     jobs: deque[Job] = field(default_factory=deque)
     device: OpenDevice | None = None
-    opened: threading.Event = field(default_factory=threading.Event)  # it was tried at least once
+    opened: threading.Event = field(default_factory=threading.Event)  # or failed to open
     facts: DeviceFacts | None = None
     in_use: bool = True
     running: bool = False
     done: int = 0
-    losses: int = 0  # since the last verdict
+    losses: int = 0  # since the last result
 
 
 class DeviceQueues:
-    """`open_device` opens a device by its name, and raises HarnessError where that cannot be; `explain_loss` makes the
-    verdict on a task that two devices were lost with."""
+    """`open_device` raises HarnessError on failure; `explain_loss` makes the evaluation of a task that lost two
+    devices."""
 
     def __init__(
         self,
@@ -97,7 +96,7 @@ class DeviceQueues:
             return tuple(self._lost)
 
     def facts(self) -> tuple[DeviceFacts, ...]:
-        """Of the devices in use, once all were opened. Raises DeviceError if none could be."""
+        """Waits until all devices were opened. Raises DeviceError if all failed."""
         for queue in self._queues.values():
             queue.opened.wait()
         with self._changed:
@@ -107,7 +106,7 @@ class DeviceQueues:
         return tuple(facts for facts in found if facts is not None)
 
     def keep_one_chip(self) -> None:
-        """Gives up the devices that have another chip than the first: rows of two chips are not comparable."""
+        """Drops devices with another chip than the first: their results are not comparable."""
         first, *others = self.facts()
         for other in others:
             if other.chip != first.chip:
@@ -117,8 +116,7 @@ class DeviceQueues:
                     queue.device.close()
 
     def reserve(self, problem: str) -> tuple[str, bool]:
-        """The device for one more evaluation of a problem, and whether it has nothing else to do. Raises DeviceError
-        where all are lost."""
+        """The device for one more evaluation, and whether it is idle. Raises DeviceError if all are lost."""
         with self._changed:
             try:
                 name = self._placement.choose(problem)
@@ -127,7 +125,7 @@ class DeviceQueues:
             return name, self._placement.load(name) == 1
 
     def put(self, job: Job) -> None:
-        """Queues a job for the device that it was reserved for, or another where that is lost."""
+        """Queues a job for its reserved device, or for another if that is lost."""
         with self._changed:
             self._put(job)
             self._changed.notify_all()
@@ -158,7 +156,7 @@ class DeviceQueues:
             )  # fmt: skip
 
     def close(self) -> None:
-        """Ends every device, from any thread; jobs that wait or run end with DeviceError."""
+        """Closes every device; waiting and running jobs end with DeviceError. Thread-safe."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -178,7 +176,6 @@ class DeviceQueues:
             self._evaluate(queue, job)
 
     def _open(self, queue: _DeviceQueue) -> bool:
-        """Whether the device is open, opened now if need be."""
         if queue.device is None:
             try:
                 device = self._open_device(queue.name)
@@ -193,7 +190,7 @@ class DeviceQueues:
         return not self._closed
 
     def _take(self, queue: _DeviceQueue) -> Job | None:
-        """The next job; None once the executor is closed."""
+        """The next job; None once closed."""
         with self._changed:
             while queue.in_use and not self._closed:
                 if not queue.jobs:
@@ -213,7 +210,7 @@ class DeviceQueues:
         except DeviceLost as loss:
             self._note_loss(queue, job, str(loss))
             return
-        except Exception as error:  # noqa: BLE001 - one task must not end the thread that serves the others
+        except Exception as error:  # noqa: BLE001 - one task must not end the device's thread
             self._end(queue)
             job.future.set_exception(error)
             return
@@ -228,7 +225,7 @@ class DeviceQueues:
             self._placement.finish(queue.name)
 
     def _note_loss(self, queue: _DeviceQueue, job: Job, reason: str) -> None:
-        """The task is evaluated once more, on the device opened again, since it may not be the cause."""
+        """Retries the task once on the reopened device, since it may not be the cause."""
         assert queue.device is not None
         queue.device.close()
         with self._changed:
@@ -246,7 +243,7 @@ class DeviceQueues:
                 queue.running = False
                 queue.jobs.appendleft(job)
         if queue.losses >= MOST_LOSSES:
-            self._give_up(queue, f"{queue.name} was lost {queue.losses} times, one after the other: {reason}")
+            self._give_up(queue, f"{queue.name} was lost {queue.losses} times in a row: {reason}")
 
     def _give_up(self, queue: _DeviceQueue, why: str) -> None:
         with self._changed:
@@ -256,7 +253,7 @@ class DeviceQueues:
         queue.opened.set()
 
     def _retire(self, queue: _DeviceQueue) -> None:
-        """Uses a device no more; its jobs go to the others."""
+        """Moves its jobs to the other devices."""
         with self._changed:
             queue.in_use = False
             self._placement.remove(queue.name)
