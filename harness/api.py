@@ -1,12 +1,12 @@
-"""The small API for notebooks and scripts: `import harness`, then these functions. Importing it loads nothing heavy.
+"""The API for notebooks and scripts. Importing `harness` loads no heavy package.
 
     harness.load_results()                              evaluations as a DataFrame
-    harness.load_claims("run")                          what others say of an imported run, as a DataFrame
-    harness.evaluate(source, "softmax")                 the verdict on one candidate
-    harness.Evaluator()                                 the same for many, in processes that stay
-    harness.render_report("report.html")                everything as one page
+    harness.load_claims("run")                          reported results of an imported run, as a DataFrame
+    harness.evaluate(source, "softmax")                 evaluates one candidate
+    harness.Evaluator()                                 evaluates many, in persistent processes
+    harness.render_report("report.html")                writes the HTML report
 
-They do what the commands of the same kind do, and raise what those print: `harness.domain.HarnessError`.
+All raise `harness.domain.HarnessError`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ __all__ = ["Evaluator", "evaluate", "load_claims", "load_results", "render_repor
 
 
 def load_results(results_dir: StrPath = "results", *, history: bool = False) -> pd.DataFrame:
-    """One row per evaluation, with the columns of `evaluations.csv`: the latest of each candidate, or all with
-    `history`. An empty folder gives no rows. Claims of others are never among them."""
+    """The rows and columns of `evaluations.csv`: the latest evaluation of each candidate, or all with `history`."""
     import pandas as pd
 
     from harness.store.results import ResultRow, ResultStore
@@ -42,8 +41,8 @@ def load_results(results_dir: StrPath = "results", *, history: bool = False) -> 
 
 
 def load_claims(run: str, generated_dir: StrPath = "generated") -> pd.DataFrame:
-    """One row per kernel of an imported run with what others say of it: problem's number, sample, compiled, correct,
-    claimed_ms, claimed_speedup, hardware. Nothing of it was measured here."""
+    """One row per kernel of an imported run with the results reported by its source, not measured here: problem number,
+    sample, compiled, correct, claimed_ms, claimed_speedup, hardware."""
     import pandas as pd
 
     from harness.kernelbench.claims import read_claims
@@ -60,11 +59,11 @@ def load_claims(run: str, generated_dir: StrPath = "generated") -> pd.DataFrame:
 
 
 class Evaluator:
-    """Builds, checks and times candidates on this machine's devices, in processes that are started once. Use it as a
-    context manager; its methods may be called from several threads.
+    """Builds, checks and times candidates in persistent processes on this machine's devices. A context manager;
+    thread-safe.
 
-    `device` is "auto", "cpu", "emulated", "cuda" (all GPUs) or "cuda:0,1"; `time` False stops after correctness;
-    `settings` chooses the cache (else HARNESS_CACHE_DIR's) and limits. Importing torch before or after does no harm.
+    `device`: "auto", "cpu", "emulated", "cuda" (all GPUs) or "cuda:0,1"; `time` False: only correctness; `settings`:
+    limits and cache (default: HARNESS_CACHE_DIR).
     """
 
     def __init__(
@@ -83,8 +82,8 @@ class Evaluator:
 
         cache = os.environ.get("HARNESS_CACHE_DIR")
         chosen = settings or LocalSettings(cache=Path(cache) if cache else None)
-        judge = replace(chosen.judge, measure_time=time and chosen.judge.measure_time)
-        self._executor = LocalExecutor(replace(chosen, device=device or chosen.device, judge=judge))
+        evaluation = replace(chosen.judge, measure_time=time and chosen.judge.measure_time)
+        self._executor = LocalExecutor(replace(chosen, device=device or chosen.device, judge=evaluation))
         self._suite = suite
         self._problems_dir = None if problems_dir is None else Path(problems_dir)
 
@@ -97,10 +96,9 @@ class Evaluator:
         workload: WorkloadName = "full",
         baseline: Baseline = "eager",
     ) -> Evaluation:
-        """The verdict on one candidate; a candidate that fails is a verdict, not an exception.
+        """Evaluates one candidate; failing is an outcome, not an exception.
 
-        `candidate` is the program's text, or the path of its file; `problem` the name of one of the suite, or the path
-        of a reference file. `language` is seen from the source where it is not given.
+        `candidate`: source or path; `problem`: name in the suite or path; `language` None: detected from the source.
         """
         return self.submit(candidate, problem, language=language, workload=workload, baseline=baseline).result()
 
@@ -113,7 +111,7 @@ class Evaluator:
         workload: WorkloadName = "full",
         baseline: Baseline = "eager",
     ) -> Future[Evaluation]:
-        """The same without waiting: several that are under way keep builds and devices busy at once."""
+        """As `evaluate`, without waiting: concurrent evaluations keep builds and devices busy."""
         from harness.executors.tasks import Origin, make_task
         from harness.pipeline.data_folders import find_suite_folder
         from harness.pipeline.evaluate import guess_language
@@ -128,7 +126,7 @@ class Evaluator:
         return self._executor.submit(task)
 
     def close(self) -> None:
-        """Ends every process that it started; evaluations that are under way end with an exception."""
+        """Ends every started process; running evaluations raise."""
         self._executor.close()
 
     def __enter__(self) -> Self:
@@ -152,8 +150,8 @@ def evaluate(
     store: bool = False,
     results_dir: StrPath = "results",
 ) -> Evaluation:
-    """One evaluation: see `Evaluator`, which takes less time for many. With `store` it is also recorded in
-    `results_dir`, as `harness evaluate --candidate` does, where `load_results` and `render_report` find it."""
+    """One evaluation; `Evaluator` is faster for many. `store`: also records it in `results_dir`, for `load_results` and
+    `render_report`."""
     with Evaluator(time=time, settings=settings, suite=suite, problems_dir=problems_dir) as evaluator:
         verdict = evaluator.evaluate(candidate, problem, language=language, workload=workload, baseline=baseline)
     if store:
@@ -169,7 +167,7 @@ def render_report(
     runs: tuple[str, ...] = (),
     title: str = "",
 ) -> Path:
-    """Writes the report of all evaluations, or of some runs, as one page that opens offline; returns its path."""
+    """Writes evaluations, of all or some runs, as one offline HTML page; returns its path."""
     from harness.report.html.page import render_report as render
     from harness.store.results import ResultStore
 
@@ -180,7 +178,7 @@ def render_report(
 
 
 def read_source(candidate: StrPath) -> str:
-    """The text itself, or the text of the file that it names: a program has more than one line, a path has not."""
+    """`candidate` if it has several lines, else the content of the file that it names."""
     from harness.domain import UsageError
 
     if isinstance(candidate, str) and "\n" in candidate:

@@ -1,7 +1,4 @@
-"""Evaluates stored samples or one file for a command: what is to be done, progress on stderr, results into the store.
-
-Shared by `harness evaluate`, `harness run` and `harness regress`.
-"""
+"""Evaluates stored samples or one file for `harness evaluate`, `run` and `regress`, with progress on stderr."""
 
 from __future__ import annotations
 
@@ -46,17 +43,17 @@ if TYPE_CHECKING:
     from harness.generate.sampler import Plan
     from harness.store.results import ResultStore
 
-POLL_S = 0.2  # between two looks at whether another process has ended
+POLL_S = 0.2  # for the end of another process
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluateOptions:
-    """The options of `harness evaluate` as typed. See `evaluate` for each."""
+    """The options of `harness evaluate`."""
 
     device: str = "auto"
     gpu: str | None = None
     check_kernels: bool | None = None
-    workload: WorkloadName | None = None  # None: full, or what the emulated device can do
+    workload: WorkloadName | None = None  # None: full; if emulated, small or reduced
     baseline: Baseline = "eager"
     again: bool = False
     measure_time: bool = True
@@ -72,13 +69,13 @@ class EvaluateOptions:
     generated_dir: Path = Path("generated")
     problems_dir: Path | None = None
     cache_dir: Path | None = None
-    cache_size: str | None = None  # None: as HARNESS_CACHE_SIZE says
+    cache_size: str | None = None  # None: HARNESS_CACHE_SIZE
 
 
 @dataclass(slots=True, kw_only=True)
 class EvaluationReport:
-    """What one command did. `evaluations` are the new ones with their ids, `skipped` were there already,
-    `elsewhere` were made by another process meanwhile."""
+    """`evaluations`: new ones with their ids; `skipped`: found in the store; `elsewhere`: made by another process
+    meanwhile."""
 
     evaluations: list[tuple[int, Evaluation]] = field(default_factory=list)
     skipped: list[int] = field(default_factory=list)
@@ -90,10 +87,10 @@ class EvaluationReport:
 
 
 def evaluate_tasks(tasks: Sequence[Task], options: EvaluateOptions) -> EvaluationReport:
-    """Evaluates what has not been judged yet and records each verdict the moment it is there; rewrites the CSV files.
+    """Evaluates and records all tasks without a stored result; rewrites the CSV files.
 
-    Raises HarnessError, also where a device was lost and others did its work; KeyboardInterrupt on Ctrl-C. What was
-    recorded before either stays, and is in the CSV files.
+    Raises HarnessError, also if a device was lost and others did its work; KeyboardInterrupt on Ctrl-C. Recorded
+    results stay.
     """
     from harness.executors.local import LocalExecutor
     from harness.report.export.csv_files import write_csvs
@@ -110,7 +107,7 @@ def evaluate_tasks(tasks: Sequence[Task], options: EvaluateOptions) -> Evaluatio
 
 
 def sample_tasks(runs: Iterable[str], options: EvaluateOptions) -> list[Task]:
-    """One task per stored sample of the named runs. Raises UsageError for an unknown run or problem."""
+    """One task per stored sample. Raises UsageError for an unknown run or problem."""
     tasks = []
     for run in runs:
         run_dir = find_run(options.generated_dir, run)
@@ -126,8 +123,8 @@ def sample_tasks(runs: Iterable[str], options: EvaluateOptions) -> list[Task]:
 
 
 def check_plan(plan: Plan, options: EvaluateOptions) -> None:
-    """Raises what would keep the plan's candidates from being evaluated here: a device that is not there, a workload
-    that every problem lacks, a reference that does not load. Some that lack the workload are named on stderr."""
+    """Raises if the plan's candidates cannot be evaluated here: missing device, no problem with the workload, a
+    reference that does not load. Single problems without the workload are named on stderr."""
     from harness.problems.loading import load_problem
     from harness.problems.time_limit import set_reference_limit
     from harness.sandbox.devices import open_device
@@ -150,12 +147,12 @@ def check_plan(plan: Plan, options: EvaluateOptions) -> None:
 
 
 def describe_lacking_workload(problem: str, asked: WorkloadName | None) -> str:
-    how = f"write {asked.upper()} = {{...}} into its file" if asked else "none could be cut"
+    how = f"write {asked.upper()} = {{...}} into its file" if asked else "it cannot be shrunk"
     return f"{problem} has no {asked or 'reduced'} workload: {how}"
 
 
 def file_task(file: Path, problem: str, language: Language, suite: str, options: EvaluateOptions) -> Task:
-    """A task for a program in a file that no run produced."""
+    """A task for a program without a run."""
     try:
         source = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -208,8 +205,8 @@ def _choose_wanted(
     store: ResultStore,
     report: EvaluationReport,
 ) -> Iterator[Task]:
-    """What is to be judged: not what has a verdict already, nor what has no such workload. Its device is the first one
-    for its language, for which it is reserved, whichever evaluates it."""
+    """Tasks without a stored result whose problem has the workload. They are reserved for the language's first device,
+    whichever evaluates them."""
     from dataclasses import replace
 
     from harness.executors.tasks import NO_DEVICE
@@ -231,7 +228,7 @@ def _choose_wanted(
 
 
 def _choose_workload(problem: Problem, device: str, options: EvaluateOptions) -> WorkloadName:
-    """What was asked for, or else what is scored; on the emulated device the most that it can do."""
+    """The default is full; on the emulated device small, else reduced."""
     if options.workload is not None or device != EMULATED:
         return options.workload or "full"
     return "small" if problem.workload("small") is not None else "reduced"
@@ -239,7 +236,7 @@ def _choose_workload(problem: Problem, device: str, options: EvaluateOptions) ->
 
 @cache
 def _provide_workload(problem: Problem, workload: WorkloadName) -> Problem | None:
-    """The problem, cut down if that is what is wanted. None: it has no such workload."""
+    """The problem, shrunk for "reduced"; None without such a workload."""
     if workload != "reduced":
         return problem if problem.workload(workload) is not None else None
     from harness.problems.shrink import EMULATED_BUDGET, reduce_problem
@@ -248,13 +245,13 @@ def _provide_workload(problem: Problem, workload: WorkloadName) -> Problem | Non
 
 
 def _find_verdict(subject: Subject, devices: Sequence[DeviceFacts], store: ResultStore) -> int | None:
-    """The number of a stored verdict, by any of these devices, that need not be made again."""
+    """The id of a stored result by any of these devices that is still valid."""
     from dataclasses import replace
 
     from harness.executors.tasks import NO_DEVICE
 
-    places = [(one.name, one.emulated_gpu) for one in devices] or [(NO_DEVICE, "")]
-    for name, emulated_gpu in places:
+    known = [(one.name, one.emulated_gpu) for one in devices] or [(NO_DEVICE, "")]
+    for name, emulated_gpu in known:
         stored = store.find(replace(subject, device=name))
         if stored is not None and _still_holds(stored.evaluation, emulated_gpu):
             return stored.id
@@ -262,7 +259,7 @@ def _find_verdict(subject: Subject, devices: Sequence[DeviceFacts], store: Resul
 
 
 def _still_holds(evaluation: Evaluation, emulated_gpu: str) -> bool:
-    """Whether a stored verdict need not be made again: on the emulated device, only one about the same GPU."""
+    """Whether a stored result is valid: no harness error, and the same emulated GPU."""
     known = dict(evaluation.environment).get("emulated_gpu", "")
     return evaluation.outcome is not Outcome.HARNESS_ERROR and known == emulated_gpu
 
@@ -274,7 +271,7 @@ def _run(
     store: ResultStore,
     report: EvaluationReport,
 ) -> None:
-    """Evaluates the tasks, those that another process is at last: one of them that ends without a verdict is ours."""
+    """Evaluates the tasks; last those that another process had reserved and left without a result."""
     from harness.executors.executor import run_tasks
 
     if not tasks:
@@ -312,7 +309,7 @@ def _run(
                 left = run_tasks(executor, left, take, reserve)
     lost = executor.status().lost
     if lost:
-        raise DeviceError(f"{'; '.join(lost)}. The other devices made all {len(report.evaluations)} evaluations")
+        raise DeviceError(f"{'; '.join(lost)}. The other devices completed all {len(report.evaluations)} evaluations")
 
 
 def _local_settings(options: EvaluateOptions) -> LocalSettings:
