@@ -94,8 +94,8 @@ def test_an_honest_candidate_is_right_and_the_record_says_what_was_reduced(small
 
 def test_budgets_differ_in_what_they_leave_room_for(bench_with):
     told = {name: reductions(bench_with(size).judge(candidate(HONEST), LARGE)) for name, size in BUDGETS.items()}
-    assert "looked at again for 0 of" in told["two outputs"]
-    assert "looked at again for 0 of" not in told["earlier outputs"]
+    assert "compared again for 0 of" in told["two outputs"]
+    assert "compared again for 0 of" not in told["earlier outputs"]
     assert "own dtype" in told["earlier outputs"]
     assert "own dtype" not in told["float64"]
 
@@ -129,7 +129,7 @@ def test_a_baseline_that_does_not_fit_beside_the_candidate_is_timed_apart(least_
     plan = TimingPlan(budget_s=4.0, allow_load=True)
     evaluation = least_bench.judge(slower, LARGE, time=True, plan=plan)
     assert evaluation.outcome == "correct", evaluation.message
-    assert "the baseline timed apart" in reductions(evaluation)
+    assert "baseline timed separately" in reductions(evaluation)
     assert evaluation.timing.speedup < 1
     assert len(evaluation.timing.blocks) >= 20
 
@@ -206,7 +206,7 @@ def test_an_allocation_that_fails_once_costs_a_repetition_and_no_verdict(bench_w
     device.failures = 1
     evaluation = bench_with(device=device).judge(candidate(HONEST), LARGE)
     assert evaluation.outcome == "correct", evaluation.message
-    assert "baseline timed apart" in reductions(evaluation)
+    assert "baseline timed separately" in reductions(evaluation)
 
 
 def test_an_allocation_of_the_evaluator_that_fails_twice_is_not_charged_to_the_candidate(bench_with):
