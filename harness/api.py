@@ -31,7 +31,7 @@ __all__ = ["Evaluator", "evaluate", "load_claims", "load_results", "render_repor
 
 
 def load_results(results_dir: StrPath = "results", *, history: bool = False) -> pd.DataFrame:
-    """The rows and columns of `evaluations.csv`: the latest evaluation of each candidate, or all with `history`."""
+    """Columns as in `evaluations.csv`; only the latest evaluation per candidate without `history`."""
     import pandas as pd
 
     from harness.store.results import ResultRow, ResultStore
@@ -41,8 +41,8 @@ def load_results(results_dir: StrPath = "results", *, history: bool = False) -> 
 
 
 def load_claims(run: str, generated_dir: StrPath = "generated") -> pd.DataFrame:
-    """One row per kernel of an imported run with the results reported by its source, not measured here: problem number,
-    sample, compiled, correct, claimed_ms, claimed_speedup, hardware."""
+    """Results reported with an imported run, not measured here: number, sample, compiled, correct, claimed_ms,
+    claimed_speedup, hardware."""
     import pandas as pd
 
     from harness.kernelbench.claims import read_claims
@@ -59,8 +59,7 @@ def load_claims(run: str, generated_dir: StrPath = "generated") -> pd.DataFrame:
 
 
 class Evaluator:
-    """Builds, checks and times candidates in persistent processes on this machine's devices. A context manager;
-    thread-safe.
+    """Evaluates candidates in persistent processes on this machine's devices. Thread-safe.
 
     `device`: "auto", "cpu", "emulated", "cuda" (all GPUs) or "cuda:0,1"; `time` False: only correctness; `settings`:
     limits and cache (default: HARNESS_CACHE_DIR).
@@ -96,10 +95,8 @@ class Evaluator:
         workload: WorkloadName = "full",
         baseline: Baseline = "eager",
     ) -> Evaluation:
-        """Evaluates one candidate; failing is an outcome, not an exception.
-
-        `candidate`: source or path; `problem`: name in the suite or path; `language` None: detected from the source.
-        """
+        """`candidate`: source or path; `problem`: name or path; `language` None: detected. Failing is an outcome, not
+        an exception."""
         return self.submit(candidate, problem, language=language, workload=workload, baseline=baseline).result()
 
     def submit(
@@ -111,7 +108,7 @@ class Evaluator:
         workload: WorkloadName = "full",
         baseline: Baseline = "eager",
     ) -> Future[Evaluation]:
-        """As `evaluate`, without waiting: concurrent evaluations keep builds and devices busy."""
+        """As `evaluate`, without waiting."""
         from harness.executors.tasks import Origin, make_task
         from harness.pipeline.data_folders import find_suite_folder
         from harness.pipeline.evaluate import guess_language
@@ -126,7 +123,7 @@ class Evaluator:
         return self._executor.submit(task)
 
     def close(self) -> None:
-        """Ends every started process; running evaluations raise."""
+        """Running evaluations raise."""
         self._executor.close()
 
     def __enter__(self) -> Self:
@@ -150,8 +147,7 @@ def evaluate(
     store: bool = False,
     results_dir: StrPath = "results",
 ) -> Evaluation:
-    """One evaluation; `Evaluator` is faster for many. `store`: also records it in `results_dir`, for `load_results` and
-    `render_report`."""
+    """One evaluation; `Evaluator` is faster for many. `store`: records it in `results_dir`."""
     with Evaluator(time=time, settings=settings, suite=suite, problems_dir=problems_dir) as evaluator:
         verdict = evaluator.evaluate(candidate, problem, language=language, workload=workload, baseline=baseline)
     if store:
@@ -167,7 +163,7 @@ def render_report(
     runs: tuple[str, ...] = (),
     title: str = "",
 ) -> Path:
-    """Writes evaluations, of all or some runs, as one offline HTML page; returns its path."""
+    """Writes an offline HTML page of all or some runs."""
     from harness.report.html.page import render_report as render
     from harness.store.results import ResultStore
 
@@ -178,7 +174,7 @@ def render_report(
 
 
 def read_source(candidate: StrPath) -> str:
-    """`candidate` if it has several lines, else the content of the file that it names."""
+    """A string with several lines is source, otherwise a path."""
     from harness.domain import UsageError
 
     if isinstance(candidate, str) and "\n" in candidate:

@@ -1,4 +1,4 @@
-"""`harness cache`: size of the build cache, and removal of its oldest entries."""
+"""`harness cache`: size and pruning of the build cache."""
 
 from __future__ import annotations
 

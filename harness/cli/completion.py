@@ -1,4 +1,4 @@
-"""Shell completion of suites, problems and runs; `harness --install-completion` installs it."""
+"""Shell completion; see `harness --install-completion`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def complete_suite(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def complete_problem(context: typer.Context, incomplete: str) -> list[str]:
-    """Problems of the suite given before, or of `core`."""
+    """Of the given suite, or `core`."""
     folder = _find_suites(context)
     if folder is None:
         return []
@@ -41,7 +41,6 @@ def _find_suites(context: typer.Context) -> Path | None:
 
 
 def _given(context: typer.Context, name: str) -> Any:
-    """An option's value so far; None if the command lacks the option."""
     return context.params.get(name)
 
 

@@ -1,4 +1,4 @@
-"""`harness diff`: differences between two runs, models, prompts or versions of harness. Read-only."""
+"""`harness diff`: compares runs, models, prompts or versions."""
 
 from __future__ import annotations
 

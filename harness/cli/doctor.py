@@ -1,4 +1,4 @@
-"""`harness doctor`: what this machine can evaluate, and what is missing."""
+"""`harness doctor`: what this machine can evaluate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One part. `without_it`: the effect of its absence."""
+    """`without_it`: the effect of its absence."""
 
     part: str
     present: bool
@@ -77,8 +77,8 @@ def examine_machine(
     builds: bool = True,
     confinement: str = "auto",
 ) -> list[Check]:
-    """Starts compilers and a sandbox. Stores the devices' speed, measured once or again with `measure`, and with
-    `builds` the precompiled header cache."""
+    """Starts compilers and a sandbox. Stores the devices' speed (again with `measure`) and, with `builds`, the
+    precompiled header cache."""
     from harness.builder import probe_toolchain
 
     toolchain = probe_toolchain(architecture)
@@ -149,7 +149,7 @@ def _gpu_checks() -> list[Check]:
 
 
 def _speed_checks(cache_dir: Path | None, *, measure: bool) -> list[Check]:
-    """Memory bandwidth and matrix throughput, the upper bounds of every candidate."""
+    """Upper bounds for every candidate."""
     import torch
 
     from harness.builder import find_machine_folder
@@ -199,7 +199,7 @@ def _worker_check() -> Check:
 
 
 def _certificate_checks(cache_dir: Path | None, sandbox: str) -> list[Check]:
-    """One per kind of evaluation device."""
+    """One per kind of device."""
     from harness.builder import find_machine_folder
     from harness.executors.certified import check_standing
     from harness.sandbox.devices import open_device
@@ -229,7 +229,6 @@ def _generate_check() -> Check:
 
 
 def summarise(checks: list[Check]) -> list[str]:
-    """What this machine can evaluate, in sentences."""
     present = {check.part for check in checks if check.present}
     gpu = any(part.startswith("GPU cuda") for part in present)
     builds_cuda = {"nvcc", "torch with CUDA"} <= present

@@ -1,4 +1,4 @@
-"""`harness evaluate`: builds, checks and times candidates."""
+"""`harness evaluate`."""
 
 from __future__ import annotations
 
@@ -145,7 +145,6 @@ def evaluate(
 
 
 def _choose_exit_code(report: EvaluationReport, options: EvaluateOptions) -> int:
-    """For a single candidate."""
     from harness.store.results import ResultStore
 
     numbers = [*report.skipped, *(number for number, _ in report.evaluations)]
@@ -167,7 +166,6 @@ def _all_runs(generated_dir: Path) -> tuple[str, ...]:
 
 
 def print_report(report: EvaluationReport, options: EvaluateOptions) -> None:
-    """A table of new results, and what was not evaluated."""
     from rich.console import Console
 
     from harness.report.terminal.tables import render_evaluations
@@ -195,7 +193,7 @@ def print_paths(options: EvaluateOptions) -> None:
 
 
 def print_json(report: EvaluationReport, options: EvaluateOptions) -> None:
-    """One record per line, including evaluations found in the store or made by another process."""
+    """Includes evaluations found in the store or made by another process."""
     from harness.report.export.json_records import dump_json, evaluation_record
     from harness.store.results import ResultStore
 

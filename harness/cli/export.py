@@ -1,4 +1,4 @@
-"""`harness export`: writes problems and runs in another format."""
+"""`harness export`."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _export_run(
 
 
 def _make_kernels(samples: list[Sample], level: int, numbered: dict[str, tuple[int, str]]) -> list[BenchKernel]:
-    """The last turn of each sample with a program."""
+    """The last turn of each sample."""
     from harness.kernelbench.format import BenchKernel
 
     latest = {(sample.key.problem, sample.key.sample): sample for sample in samples if sample.candidate}
@@ -131,7 +131,7 @@ def _make_kernels(samples: list[Sample], level: int, numbered: dict[str, tuple[i
 
 
 def _load_evaluations(results_dir: Path, run: str) -> list[Evaluation]:
-    """One per sample: the latest of its last turn on the full workload, timed ones first."""
+    """The latest of each sample's last turn on the full workload, timed ones first."""
     from harness.store.results import ResultFilter, ResultStore
 
     with ResultStore.open(results_dir, read_only=True) as store:
@@ -177,7 +177,7 @@ def _describe(one: Evaluation) -> dict[str, Any]:
 def _make_baseline(
     evaluations: list[Evaluation], level: int, numbered: dict[str, tuple[int, str]]
 ) -> dict[str, dict[str, Any]]:
-    """One entry per problem: the median over evaluations, each of which timed the baseline."""
+    """The median over the evaluations of each problem."""
     timed: dict[str, list[tuple[Timing, Evaluation]]] = {}
     for one in evaluations:
         if one.timing is not None and one.speedup is not None and one.subject.problem in numbered:

@@ -1,4 +1,4 @@
-"""`harness extract`: shows the program in a raw completion, and the rule that found it."""
+"""`harness extract`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness generate`: requests completions from a model, or replays a recording, and stores them."""
+"""`harness generate`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A command whose `--help` groups its options, in plain text of 80 columns."""
+"""Commands whose `--help` groups options, in plain text of 80 columns."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`harness import`: imports problems and runs of another format into reference_models/ and generated/.
-
-Results reported with a run are stored beside it and shown as such; they are never results of this harness.
-"""
+"""`harness import`. Results reported with a run are stored beside it, never as results of this harness."""
 
 from __future__ import annotations
 
@@ -26,8 +23,6 @@ FormatOption = Annotated[Literal["kernelbench"], typer.Option("--format", help="
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunImport:
-    """Target and metadata of an imported run."""
-
     run: str | None
     suite: str
     model: str
@@ -94,7 +89,7 @@ def _import_problems(source: Path, suite: str, folder: Path) -> None:
         sources[path] = keep_semantics(problem.code).encode()
     for path, content in sources.items():
         if path.is_file() and path.read_bytes() != content:
-            raise UsageError(f"{path} exists with other content: move it away, or choose another --suite")
+            raise UsageError(f"{path} exists and differs: move it away, or choose another --suite")
     for path, content in sources.items():
         write_bytes(path, content)
     for name, count in sorted(Counter(path.parent.name for path in sources).items()):
@@ -182,7 +177,7 @@ def _check_unchanged(run_dir: Path, key: SampleKey, source: str) -> None:
 
 
 def _find_names(problems_dir: Path | None, suite: str, numbers: Collection[int]) -> dict[int, str]:
-    """Problem names by number. Raises UsageError if the suite lacks one of `numbers`."""
+    """Names by number. Raises UsageError if one is missing."""
     from harness.kernelbench.format import number_names
     from harness.problems.discovery import list_files
 
@@ -202,7 +197,6 @@ def _find_names(problems_dir: Path | None, suite: str, numbers: Collection[int])
 
 
 def _print_mismatches(results: Mapping[str, Any], times: Any, suite: str, names: Mapping[int, str]) -> None:
-    """Reports results about problems that the suite lacks or names differently."""
     lacking = sorted(int(key) for key in results if key.isdecimal() and int(key) not in names)
     if lacking:
         typer.echo(f"the results include problems that {suite} lacks: {_list_some(lacking)}", err=True)

@@ -1,4 +1,4 @@
-"""`harness leaderboard`: ranks models by stored evaluations and the run manifests."""
+"""`harness leaderboard`."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def leaderboard(
 
 
 def _explain_no_match(store: ResultStore, where: ResultFilter, device: str | None) -> str:
-    """Names the first filter without a match, and the stored values; "" without filters."""
+    """The first filter without a match; "" without filters."""
     from fnmatch import fnmatchcase
 
     named = {"run": where.run, "model": where.model, "problem": where.problem, "suite": where.suite}

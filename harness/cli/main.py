@@ -1,4 +1,4 @@
-"""The command line: registers commands, reads settings, and turns errors into messages and exit codes.
+"""Registers commands, reads settings, and turns errors into messages and exit codes.
 
 Exit codes: 0 success, 1 negative result, 2 wrong usage, 3 failure of harness or endpoint, 130 interrupted.
 """
@@ -61,7 +61,6 @@ def _root(
 
 
 def build_app() -> typer.Typer:
-    """All commands, in a newcomer's order."""
     app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback()(_root)
     app.add_typer(problems_app, name="problems", help="List the problems, or validate them.")
@@ -76,7 +75,7 @@ def build_app() -> typer.Typer:
 
 
 def _report_interrupts(command: Callable[..., None]) -> Callable[..., None]:
-    """Prints a message on Ctrl-C, which the option parser does not."""
+    """The option parser ends silently on Ctrl-C."""
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
@@ -94,7 +93,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run_command(arguments: list[str]) -> int:
-    """Returns the exit code; prints every HarnessError as one message on stderr."""
+    """Returns the exit code."""
     wait_passively()  # before any command imports torch
     try:
         command = typer.main.get_command(build_app())
@@ -113,7 +112,7 @@ def run_command(arguments: list[str]) -> int:
 
 
 def _name_settings_file(group: Any, defaults: dict[str, dict[str, Any]], arguments: list[str]) -> None:
-    """Makes errors about values from the settings file name that file; the parser would name the variable."""
+    """Errors about its values name the settings file instead of a variable."""
     given = {argument.split("=", 1)[0] for argument in arguments}
     for name, command in group.commands.items():
         for part in (command, *getattr(command, "commands", {}).values()):
@@ -130,7 +129,7 @@ def _complain(message: str, exit_code: int) -> int:
 
 
 def _options_by_command(group: Any) -> dict[str, set[str]]:
-    """Parameter names per command; groups include their commands' parameters."""
+    """Groups include their commands' parameters."""
     names = {}
     for name, command in group.commands.items():
         parts = [command, *getattr(command, "commands", {}).values()]
@@ -139,7 +138,7 @@ def _options_by_command(group: Any) -> dict[str, set[str]]:
 
 
 def _nest_defaults(group: Any, defaults: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Defaults for the option parser: one level deeper for groups."""
+    """Groups need one more level."""
     nested: dict[str, Any] = {}
     for name, command in group.commands.items():
         inner = getattr(command, "commands", None)

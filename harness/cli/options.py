@@ -1,7 +1,4 @@
-"""Options shared by several commands, in the groups of `--help`.
-
-Each can also be set by the variable HARNESS_<OPTION> and in `harness.toml`.
-"""
+"""Options shared by several commands, in groups. Also read from HARNESS_<OPTION> and `harness.toml`."""
 
 from __future__ import annotations
 

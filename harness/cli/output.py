@@ -1,4 +1,4 @@
-"""Writes a command's output atomically to a file, or prints it for `-`."""
+"""Writes output to a file atomically, or prints it for `-`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness problems`: lists and validates the problems of a suite."""
+"""`harness problems`."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def check_problems(
 
 
 def _describe_file(path: Path, suite: str) -> dict[str, Any]:
-    """The JSON entry of one file; an invalid problem has an `error`."""
+    """An invalid problem has an `error`."""
     try:
         problem = read_problem(path, suite)
         workloads = [_describe_workload(problem, workload.name) for workload in problem.workloads]

@@ -1,4 +1,4 @@
-"""`harness red-team`: evaluates a corpus of exploits and legitimate programs."""
+"""`harness red-team`."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ _STYLES = {"caught": "green", "passed": "green", "skipped": "dim"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedTeamOptions:
-    """The options of `harness red-team`."""
-
     corpus: Path | None = None
     only: str | None = None
     architecture: str | None = None
@@ -66,7 +64,7 @@ def red_team(
 
 
 def run_red_team(options: RedTeamOptions, *, json_output: bool) -> bool:
-    """Settles the certificate after a full run. Returns whether all results are as expected."""
+    """Returns whether all results are as expected. A full run settles the certificate."""
     from harness.redteam.runner import RedTeam, RedTeamSettings, choose_files, read_corpus
 
     files = choose_files(read_corpus(_find_corpus(options)), options.only)
@@ -98,7 +96,7 @@ def _local_settings(options: RedTeamOptions) -> Any:
 
 
 def _describe_devices(team: RedTeam) -> list[tuple[Any, Basis]]:
-    """Each device with a certificate's basis, without the sandbox layers."""
+    """Without the isolation layers."""
     from harness.executors.certified import describe_basis, find_corpus
 
     corpus = find_corpus()
@@ -161,7 +159,7 @@ def _print(results: Sequence[CorpusResult], certificates: Sequence[Certificate],
 
 
 def _make_table(results: Sequence[CorpusResult]) -> Table:
-    """Unexpected results first, then by layer."""
+    """Unexpected results first."""
     from harness.redteam.runner import LAYERS
     from harness.report.terminal.tables import make_table, style_text
 
@@ -194,7 +192,6 @@ def _explain(result: CorpusResult) -> Text:
 
 
 def summarise_results(results: Sequence[CorpusResult]) -> list[str]:
-    """Counts of attacks, controls and skipped programs, in sentences."""
     attacks = Counter(result.result for result in results if result.file.is_attack)
     controls = Counter(result.result for result in results if not result.file.is_attack)
     odd = "".join(f", {attacks[name]} {name}" for name in ("other", "failed") if attacks[name])

@@ -1,4 +1,4 @@
-"""`harness extract --stored`: extracts stored completions again and lists the changes."""
+"""`harness extract --stored`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def reextract(
 
 
 def _load_run(run: str, generated_dir: Path) -> tuple[list[Sample], list[str]]:
-    """The complete samples of a run, and the errors of unreadable ones."""
+    """(samples, errors of unreadable ones)."""
     from harness.domain import StoreError
     from harness.store.runs import find_run, list_keys, load_sample
 

@@ -1,4 +1,4 @@
-"""`harness regress`: re-evaluates past generations and reports regressions."""
+"""`harness regress`."""
 
 from __future__ import annotations
 

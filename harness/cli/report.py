@@ -1,4 +1,4 @@
-"""`harness report`: an offline HTML file about some runs, from results/ and generated/. Read-only."""
+"""`harness report`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness results`: lists stored evaluations. Read-only."""
+"""`harness results`."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def _choose_columns(columns: str | None) -> tuple[str, ...] | None:
 
 
 def _print_json(store: ResultStore, rows: Sequence[ResultRow], columns: Sequence[str] | None) -> None:
-    """Whole evaluations, or only these columns."""
+    """`columns` None: whole evaluations."""
     from harness.report.export.json_records import dump_json, evaluation_record, select_fields
 
     if columns is not None:

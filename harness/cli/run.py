@@ -1,4 +1,4 @@
-"""`harness run`: generates, evaluates, and prints the leaderboard."""
+"""`harness run`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads settings from `harness.toml`, which rank below flags and `HARNESS_*` variables and above defaults."""
+"""Reads `harness.toml`, which ranks between variables and defaults."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SETTINGS_FILE = "harness.toml"
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
-    """The settings file as written, or {}. Raises UsageError for invalid TOML."""
+    """{} without a file. Raises UsageError."""
     path = folder / SETTINGS_FILE
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -24,8 +24,8 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 
 def map_defaults(settings: dict[str, Any], options: dict[str, set[str]]) -> dict[str, dict[str, Any]]:
-    """Defaults per command. Top-level keys go to every command with that option, tables to the command of their name.
-    `options`: parameter names per command. Raises UsageError for an unknown key."""
+    """Top-level keys apply to every command with that option, tables to their command. `options`: parameters per
+    command. Raises UsageError for an unknown key."""
     known = set().union(*options.values())
     defaults: dict[str, dict[str, Any]] = {command: {} for command in options}
     for key, value in settings.items():

@@ -49,7 +49,7 @@ def show(
 
 
 def find_evaluation(store: ResultStore, name: str) -> StoredEvaluation:
-    """The evaluation with this id, or the sample's latest. Raises UsageError with near names."""
+    """By id, or the sample's latest. Raises UsageError with near names."""
     stored = store.get(int(name)) if _is_number(name) else _find_sample(store, name)
     if stored is None:
         raise UsageError(f"no evaluation {name!r} in {store.path}: {_suggest(store, name)}")
@@ -57,7 +57,6 @@ def find_evaluation(store: ResultStore, name: str) -> StoredEvaluation:
 
 
 def _find_source_before(store: ResultStore, stored: StoredEvaluation) -> str | None:
-    """The source of the previous turn, if known."""
     from harness.store.results import ResultFilter
 
     subject = stored.evaluation.subject
@@ -82,7 +81,7 @@ def _find_sample(store: ResultStore, name: str) -> StoredEvaluation | None:
 
 
 def _parse_key(name: str) -> ResultFilter | None:
-    """`run/problem/sample` or `run/problem/sample/turn-N` as a filter, or None."""
+    """`run/problem/sample[/turn-N]` as a filter, or None."""
     from harness.store.results import ResultFilter
 
     rest, _, last = name.rpartition("/")

@@ -1,4 +1,4 @@
-"""Checks whether this machine's evaluator holds a valid red-team certificate."""
+"""Validity of this machine's red-team certificates."""
 
 from __future__ import annotations
 
@@ -25,21 +25,20 @@ RED_TEAM = "run harness red-team"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """`certificate` None: not valid, for this `reason`."""
+    """`reason`: why there is no valid `certificate`."""
 
     certificate: Certificate | None
     reason: str = ""
 
 
 def find_corpus() -> Path | None:
-    """The shipped corpus; None if it is not installed."""
+    """The shipped corpus; None if not installed."""
     folder = find_shipped("redteam")
     return folder if (folder / "attacks").is_dir() else None
 
 
 def check_standing(machine_folder: Path, device: Device, confinement: str | None = None) -> Standing:
-    """Compares the stored certificate with the current state. `confinement` None is not compared: the isolation is
-    unknown before a worker starts."""
+    """`confinement` None is not compared: the isolation is unknown before a worker starts."""
     if device.is_emulated:
         return Standing(certificate=None, reason="the emulated device earns none")
     kind, corpus = device.torch_device.type, find_corpus()
@@ -56,7 +55,7 @@ def check_standing(machine_folder: Path, device: Device, confinement: str | None
 
 
 def describe_basis(device: Device, corpus: Path, confinement: str) -> Basis:
-    """The current state that a certificate depends on."""
+    """The state that a certificate is valid for."""
     gpu = describe_gpu(device) if device.is_cuda else {}
     hardware = f"{gpu.get('gpu')}, driver {gpu.get('driver')}, {cpu_name()}" if device.is_cuda else cpu_name()
     return Basis(

@@ -1,4 +1,4 @@
-"""The evaluators of one device, one per language, with their shared processes and caches."""
+"""The evaluators of one device, one per language."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from harness.sandbox.policy import Confinement, clean_environment, interpreter_f
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSettings:
     """`device`: see `find_devices`; `jobs`: concurrent builds; `architecture`: as in TORCH_CUDA_ARCH_LIST; `gpu`: to
-    emulate (None: the default); `check_kernels` None: only if emulated; `memory_bytes`: device memory to plan with
-    (None: all free). `reference_timeout_s`: for each step of a problem file, in the whole process."""
+    emulate; `check_kernels` None: if emulated; `memory_bytes`: to plan with (None: all free). `reference_timeout_s`:
+    per step of a problem file, process-wide."""
 
     device: str = "auto"
     gpu: str | None = None
@@ -47,7 +47,7 @@ class LocalSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """Common to all devices of an executor; sent to the evaluator processes."""
+    """Sent to the evaluator processes."""
 
     settings: LocalSettings
     toolchain: Toolchain
@@ -55,8 +55,7 @@ class Setup:
 
 
 class DeviceEvaluators:
-    """`device` None: candidates are only built. `checks`: also runs the sanitizer pass. `floors`: folder of noise
-    floors. Thread-safe."""
+    """`device` None: only builds. `checks`: runs the sanitizer pass. `floors`: folder of noise floors. Thread-safe."""
 
     def __init__(
         self,
@@ -80,7 +79,7 @@ class DeviceEvaluators:
         self._expects_many = False
 
     def evaluate(self, task: Task, ahead: BuiltAhead = NOTHING_AHEAD) -> Evaluation:
-        """Adds the task's notes; for NO_CODE a truncated answer becomes the message."""
+        """Adds the task's notes; a truncated answer explains NO_CODE."""
         evaluator = self._find_evaluator(task.subject.language)
         evaluation = evaluator.evaluate(task.subject, task.problem, task.candidate, seed=task.seed, ahead=ahead)
         causes = [note.message for note in task.notes if note.check == TRUNCATED]
@@ -102,13 +101,13 @@ class DeviceEvaluators:
 
     @property
     def build_counts(self) -> Counter[str]:
-        """Builds so far: see `Builder.counts`."""
+        """See `Builder.counts`."""
         with self._lock:
             builders = list(self._builders.values())
         return sum((Counter(builder.counts) for builder in builders), Counter[str]())
 
     def close(self) -> None:
-        """Ends every started process. Thread-safe."""
+        """Ends every started process."""
         with self._lock:
             builders = list(self._builders.values())
         for builder in builders:

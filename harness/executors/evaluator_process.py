@@ -1,6 +1,8 @@
-"""A process that evaluates on one device, so that no other work disturbs its timing and a lost CUDA context affects no
-other device. Started by `harness.executors.processes`; ends with its parent. Messages are pickled: both ends are
-trusted."""
+"""A process that evaluates on one device: nothing else disturbs its timing, and a lost CUDA context affects no other
+device.
+
+Started by `harness.executors.processes`; ends with its parent. Messages are pickled: both ends are trusted.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """`device`: as this process names it. `alone`: timing excludes builds on the same cores; otherwise evaluations run
-    beside builds, and other processes' timing excludes both."""
+    """`alone`: timing excludes builds; otherwise evaluations run beside builds, and timing in other processes excludes
+    both."""
 
     setup: Setup
     device: str
@@ -50,7 +52,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """`build_counts`: of all builds in this process so far."""
+    """`build_counts`: since the start of the process."""
 
     evaluation: Evaluation
     build_counts: dict[str, int]
@@ -58,7 +60,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """This process can no longer use the device."""
+    """The process can no longer use the device."""
 
     reason: str
 
@@ -75,13 +77,13 @@ def main() -> None:
 
 
 def _interrupt(*_: object) -> None:
-    """Handles the first SIGINT only: both ends may send one."""
+    """Once: both ends may send SIGINT."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def _receive(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
-    """Runs in a thread, to detect the end of the parent at any time."""
+    """A thread, to detect the parent's end at any time."""
     with suppress(EOFError, OSError):
         while True:
             messages.put(line.recv())
@@ -127,7 +129,7 @@ def _open(start: Start) -> tuple[Device, DeviceEvaluators]:
 
 
 def _try_device(device: Device) -> None:
-    """Raises RuntimeError if the device does not work."""
+    """Raises RuntimeError."""
     import torch
 
     torch.ones(1, device=device.torch_device).add_(1)

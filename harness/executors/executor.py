@@ -1,4 +1,4 @@
-"""The protocol of executors, and a loop that runs tasks on one."""
+"""The protocol of executors, and a loop that runs tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WAIT_S = 0.2  # per wait, so that Ctrl-C takes effect soon
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceFacts:
-    """`chip`: name of the GPU or CPU; `emulated_gpu`: "" for a real device."""
+    """`chip`: GPU or CPU name; `emulated_gpu`: "" for a real device."""
 
     name: str
     chip: str
@@ -26,7 +26,7 @@ class DeviceFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceStatus:
-    """Numbers of evaluations; `waiting` ones are still being built or queued."""
+    """Numbers of evaluations; `waiting` includes builds."""
 
     name: str
     waiting: int
@@ -36,8 +36,7 @@ class DeviceStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorStatus:
-    """`building`: candidates in or before a build; `builds`: see `Builder.counts`; `lost`: one sentence per abandoned
-    device."""
+    """`builds`: see `Builder.counts`; `lost`: a sentence per abandoned device."""
 
     building: int
     builds: dict[str, int]
@@ -46,22 +45,22 @@ class ExecutorStatus:
 
 
 class Executor(Protocol):
-    """Evaluates tasks. Thread-safe."""
+    """Thread-safe."""
 
     @property
     def capacity(self) -> int:
-        """Tasks that keep every device and build slot busy; further ones wait."""
+        """Tasks that keep all devices and build slots busy."""
 
     def devices(self, language: Language) -> tuple[DeviceFacts, ...]:
-        """Devices for a language; if empty, its candidates are only built."""
+        """If empty, candidates are only built."""
 
     def submit(self, task: Task) -> Future[Evaluation]:
-        """Starts one evaluation. Failing candidates are results; exceptions are the executor's own."""
+        """Failing candidates are results; exceptions are the executor's own."""
 
     def status(self) -> ExecutorStatus: ...
 
     def close(self) -> None:
-        """Ends every started process; running evaluations raise."""
+        """Running evaluations raise."""
 
 
 Report = Callable[[Task, Evaluation], None]
@@ -75,10 +74,9 @@ def reserve_always(task: Task) -> AbstractContextManager[bool]:
 def run_tasks(
     executor: Executor, tasks: Sequence[Task], report: Report, reserve: Reserve = reserve_always
 ) -> list[Task]:
-    """Evaluates all tasks, reporting each in this thread; returns those that `reserve` refused (False).
+    """Reports each result in this thread; returns the tasks that `reserve` refused (False).
 
-    Reserves and submits only as many as keep the executor busy. Raises the first HarnessError of a task after all
-    running tasks have ended and been reported.
+    Reserves only as many as keep the executor busy. Raises the first HarnessError after all running tasks have ended.
     """
     waiting, refused, errors = deque(tasks), list[Task](), list[HarnessError]()
     running: dict[Future[Evaluation], tuple[Task, ExitStack]] = {}

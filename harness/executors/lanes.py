@@ -1,4 +1,4 @@
-"""Tests every build strategy of this machine with a small extension, and makes the precompiled header cache."""
+"""Tests this machine's build strategies with a small extension, and makes the precompiled header cache."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _CPP_REQUEST = BuildRequest(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneTrial:
-    """One strategy. `found`: its build time, or why it failed."""
+    """`found`: build time, or why it failed."""
 
     name: str
     works: bool
@@ -53,14 +53,13 @@ class _Lane:
 
     @property
     def request(self) -> BuildRequest:
-        """Named after the strategy, since all share one cache."""
+        """A name per strategy, since all share one cache."""
         request = _CUDA_REQUEST if self.language == "cuda" else _CPP_REQUEST
         return replace(request, name=f"{self.lane}_lane")
 
 
 def try_lanes(toolchain: Toolchain, cache: Path | None, confinement: str = "auto") -> list[LaneTrial]:
-    """Tests all strategies with a compiler here, concurrently: minutes without a precompiled header cache, then
-    seconds."""
+    """Takes minutes without a precompiled header cache, seconds with it."""
     lanes = list(_list_lanes(toolchain))
     layers = probe_confinement(confinement)
 

@@ -1,8 +1,7 @@
-"""Evaluates on this machine's devices, each with a queue and an evaluator process. This process builds candidates
-ahead, on the cores that timing does not use.
+"""Evaluates on this machine's devices, each with a queue and an evaluator process.
 
-A candidate for an idle device is not built ahead. If builds and timing share cores, as on a CPU device, they exclude
-each other; correctness checks do not wait. Candidates without a device are only built, linked and loaded.
+Candidates are built ahead in this process on cores that timing does not use, unless their device is idle. If builds and
+timing share cores, as on a CPU device, they exclude each other. Candidates without a device are only built and loaded.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ CLOSE_AGAIN_S = 0.1
 
 
 class LocalExecutor:
-    """See `Executor`. As a context manager it ends every started process."""
+    """As a context manager it ends every started process."""
 
     def __init__(self, settings: LocalSettings) -> None:
         self._settings = settings
@@ -67,7 +66,7 @@ class LocalExecutor:
             return self._jobs + QUEUED_PER_DEVICE * sum(map(len, set(self._names.values())))
 
     def devices(self, language: Language) -> tuple[DeviceFacts, ...]:
-        """Waits for the processes of GPUs to start."""
+        """Waits for the start of GPU processes."""
         names = self._find_names(language)
         if not names:
             return ()
@@ -151,7 +150,7 @@ class LocalExecutor:
         return divide_cores(os.sched_getaffinity(0), len(names), separate=_kind_of(names[0]) == "cuda")
 
     def _open_process(self, name: str, names: tuple[str, ...], plan: CorePlan) -> EvaluatorProcess:
-        """A process sees only its own GPU. Several GPUs have separate noise floors."""
+        """It sees only its GPU. Each of several GPUs has its own noise floors."""
         kind, _, index = name.partition(":")
         machine = find_machine_folder(self._settings.cache)
         start = Start(
@@ -181,7 +180,7 @@ class LocalExecutor:
         return kind == EMULATED if self._settings.check_kernels is None else self._settings.check_kernels
 
     def _find_ahead(self, kind: str) -> DeviceEvaluators:
-        """For builds ahead; for candidates without a device the only evaluators."""
+        """For builds ahead, or for candidates without a device."""
         with self._lock:
             if kind not in self._ahead:
                 device = Device(EMULATED, self._settings.gpu) if kind == EMULATED else None
@@ -208,7 +207,7 @@ class LocalExecutor:
             self._pool.submit(self._build_now, job, _kind_of(name), queues)
 
     def _build_now(self, job: Job, kind: str, queues: DeviceQueues | None) -> None:
-        """Runs in a thread. `queues` None: the build is the whole evaluation."""
+        """In a thread. `queues` None: the build is the whole evaluation."""
         try:
             self._require_open()
             with hold_cores_to_build(self._require_open):
@@ -235,7 +234,7 @@ def _kind_of(name: str) -> str:
 
 
 def _explain_loss(job: Job) -> Evaluation:
-    """A HARNESS_ERROR: two losses do not prove that the candidate caused them."""
+    """HARNESS_ERROR, since losses do not prove that the candidate is the cause."""
     message = f"the evaluator process was lost twice during this evaluation: {'; '.join(job.losses)}"
     finding = Finding(check="evaluator_lost", severity="fatal", message=message)
     subject, now = job.task.subject, datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,4 +1,4 @@
-"""Locks between all harness processes of a user on this machine."""
+"""Locks between a user's harness processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ RETRY_S = 0.05
 
 @contextmanager
 def hold_device(name: str) -> Iterator[None]:
-    """Excludes other evaluations on the device."""
     with _open_lock(name) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -24,7 +23,7 @@ def hold_device(name: str) -> Iterator[None]:
 
 @contextmanager
 def hold_cores_to_build(check: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Shared with other builds; waits while a timing waits or runs. `check` is called meanwhile and may raise."""
+    """Shared; waits for waiting and running timings. `check` is called meanwhile and may raise."""
     with _open_lock("cores") as cores:
         with _open_lock("next") as queue:
             while not _try_lock(queue, fcntl.LOCK_EX) or not _try_lock(cores, fcntl.LOCK_SH):
@@ -35,7 +34,7 @@ def hold_cores_to_build(check: Callable[[], None] = lambda: None) -> Iterator[No
 
 @contextmanager
 def hold_cores_to_time() -> Iterator[None]:
-    """Exclusive: waits for running builds, and blocks new ones."""
+    """Exclusive: waits for running builds and blocks new ones."""
     with _open_lock("next") as queue, _open_lock("cores") as cores:
         fcntl.flock(queue, fcntl.LOCK_EX)
         fcntl.flock(cores, fcntl.LOCK_EX)

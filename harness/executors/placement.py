@@ -10,8 +10,7 @@ CORES_PER_GPU = (4, 8)  # minimum (one for the worker, its neighbour idle) and m
 
 
 class Placement:
-    """Keeps a problem's candidates on one device, which then measures its noise floor once, while loads are
-    balanced."""
+    """Balances load, but keeps a problem on one device, which then measures its noise floor once."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._loads = dict.fromkeys(names, 0)
@@ -22,7 +21,7 @@ class Placement:
         return tuple(self._loads)
 
     def choose(self, problem: str) -> str:
-        """The device for one more evaluation of a problem. Raises LookupError without devices."""
+        """Raises LookupError without devices."""
         if not self._loads:
             raise LookupError("no device is left")
         homes = [name for name in self._homes.get(problem, ()) if name in self._loads]
@@ -48,7 +47,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorePlan:
-    """`devices`: cores of each evaluator process. `shared` with builds: timing excludes builds."""
+    """`devices`: cores per evaluator process. `shared`: timing excludes builds."""
 
     builds: frozenset[int]
     devices: tuple[frozenset[int], ...]
@@ -56,8 +55,8 @@ class CorePlan:
 
 
 def divide_cores(cores: Collection[int], devices: int, *, separate: bool) -> CorePlan:
-    """Separate cores for each GPU, and at least half of all for builds. Shared if not `separate`, as on a CPU device,
-    whose candidates use all cores, or with too few cores."""
+    """Separate cores per GPU, and half of all for builds. Shared with too few cores or if not `separate`, as on a CPU
+    device, whose candidates use all."""
     least, most = CORES_PER_GPU
     ordered = sorted(cores)
     share = min(most, len(ordered) // (2 * devices)) if separate else 0

@@ -1,4 +1,4 @@
-"""Starts, feeds and ends evaluator processes."""
+"""Evaluator processes, as seen by the executor."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _RUN = "from harness.executors.evaluator_process import main; main()"
 
 
 class EvaluatorProcess:
-    """An `OpenDevice` in its own process; call `wait_ready` first."""
+    """An `OpenDevice`; call `wait_ready` first."""
 
     def __init__(
         self, name: str, start: Start, *, cores: Collection[int], visible: str | None, expects_many: bool = False
     ) -> None:
-        """`name`: as in results; `visible`: the process's CUDA_VISIBLE_DEVICES."""
+        """`visible`: its CUDA_VISIBLE_DEVICES."""
         self._name, self._expects_many = name, expects_many
         self._start = start
         self._chip = ""
@@ -39,7 +39,7 @@ class EvaluatorProcess:
             self._process = _start_process(theirs, cores, visible)
 
     def wait_ready(self) -> None:
-        """Raises DeviceError if the device cannot be used."""
+        """Raises DeviceError."""
         try:
             self._send(self._start)
             ready = self._receive()
@@ -64,7 +64,7 @@ class EvaluatorProcess:
         return done.evaluation
 
     def close(self) -> None:
-        """Interrupts the process first, so that it ends its workers."""
+        """SIGINT first, so that it ends its workers."""
         with suppress(subprocess.TimeoutExpired):
             self._process.send_signal(signal.SIGINT)
             self._process.wait(END_S)
@@ -96,7 +96,7 @@ class EvaluatorProcess:
 
 
 def choose_visible(index: int) -> str:
-    """CUDA_VISIBLE_DEVICES for a process that sees only this process's GPU `index`."""
+    """CUDA_VISIBLE_DEVICES for this process's GPU `index` alone."""
     shown = os.environ.get("CUDA_VISIBLE_DEVICES")
     return str(index) if shown is None else shown.split(",")[index].strip()
 

@@ -20,12 +20,12 @@ MOST_LOSSES = 3  # of a device, consecutive
 
 
 class DeviceLost(HarnessError):
-    """The device's process ended or cannot use it any more."""
+    """The device's process ended or lost the device."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """One task. `losses`: why devices were lost during it."""
+    """`losses`: reasons of device losses."""
 
     task: Task
     future: Future[Evaluation] = field(default_factory=Future)
@@ -38,7 +38,7 @@ class Job:
 
 
 class OpenDevice(Protocol):
-    """Runs one evaluation at a time; `close` is thread-safe."""
+    """Runs one evaluation at a time. `close` is thread-safe."""
 
     @property
     def facts(self) -> DeviceFacts: ...
@@ -63,8 +63,7 @@ class _DeviceQueue:
 
 
 class DeviceQueues:
-    """`open_device` raises HarnessError on failure; `explain_loss` makes the evaluation of a task that lost two
-    devices."""
+    """`open_device` raises HarnessError; `explain_loss` makes the evaluation after two losses."""
 
     def __init__(
         self,
@@ -96,7 +95,7 @@ class DeviceQueues:
             return tuple(self._lost)
 
     def facts(self) -> tuple[DeviceFacts, ...]:
-        """Waits until all devices were opened. Raises DeviceError if all failed."""
+        """Waits for all devices. Raises DeviceError if all failed."""
         for queue in self._queues.values():
             queue.opened.wait()
         with self._changed:
@@ -106,7 +105,7 @@ class DeviceQueues:
         return tuple(facts for facts in found if facts is not None)
 
     def keep_one_chip(self) -> None:
-        """Drops devices with another chip than the first: their results are not comparable."""
+        """Drops devices with another chip than the first, whose results are not comparable."""
         first, *others = self.facts()
         for other in others:
             if other.chip != first.chip:
@@ -116,7 +115,7 @@ class DeviceQueues:
                     queue.device.close()
 
     def reserve(self, problem: str) -> tuple[str, bool]:
-        """The device for one more evaluation, and whether it is idle. Raises DeviceError if all are lost."""
+        """(device, whether it is idle) for one more evaluation. Raises DeviceError."""
         with self._changed:
             try:
                 name = self._placement.choose(problem)
@@ -125,7 +124,7 @@ class DeviceQueues:
             return name, self._placement.load(name) == 1
 
     def put(self, job: Job) -> None:
-        """Queues a job for its reserved device, or for another if that is lost."""
+        """If the reserved device is lost, another gets the job."""
         with self._changed:
             self._put(job)
             self._changed.notify_all()
@@ -156,7 +155,7 @@ class DeviceQueues:
             )  # fmt: skip
 
     def close(self) -> None:
-        """Closes every device; waiting and running jobs end with DeviceError. Thread-safe."""
+        """All jobs end with DeviceError. Thread-safe."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -190,7 +189,7 @@ class DeviceQueues:
         return not self._closed
 
     def _take(self, queue: _DeviceQueue) -> Job | None:
-        """The next job; None once closed."""
+        """None once closed."""
         with self._changed:
             while queue.in_use and not self._closed:
                 if not queue.jobs:
@@ -225,7 +224,7 @@ class DeviceQueues:
             self._placement.finish(queue.name)
 
     def _note_loss(self, queue: _DeviceQueue, job: Job, reason: str) -> None:
-        """Retries the task once on the reopened device, since it may not be the cause."""
+        """Retries the task once, since it may not be the cause."""
         assert queue.device is not None
         queue.device.close()
         with self._changed:
@@ -253,7 +252,7 @@ class DeviceQueues:
         queue.opened.set()
 
     def _retire(self, queue: _DeviceQueue) -> None:
-        """Moves its jobs to the other devices."""
+        """Its jobs move to other devices."""
         with self._changed:
             queue.in_use = False
             self._placement.remove(queue.name)

@@ -1,5 +1,3 @@
-"""Tasks for an executor."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
@@ -11,8 +9,8 @@ NO_DEVICE = "none"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """`candidate` None: no code was found. The executor sets the subject's device. `seed`: of an evaluation to repeat;
-    None draws a secret one. `notes` on the answer join the findings."""
+    """`candidate` None: no code was found. The executor sets the subject's device. `seed`: of an evaluation to repeat.
+    `notes` join the findings."""
 
     subject: Subject
     problem: Problem

@@ -15,7 +15,7 @@ SUITES = "reference_models"
 
 
 def find_folder(name: str, given: Path | None, *, option: str = "") -> Path:
-    """The folder `given`, else `name` in the working folder, else the shipped one. Raises UsageError, which mentions
+    """`given`, else `name` in the working folder, else the shipped folder. Raises UsageError, which mentions
     `option`."""
     if given is not None:
         return _require_folder(given, option)
@@ -28,8 +28,7 @@ def find_folder(name: str, given: Path | None, *, option: str = "") -> Path:
 
 
 def list_suite_roots(problems_dir: Path | None) -> tuple[Path, ...]:
-    """Folders of suites in search order: the user's (`problems_dir`, else reference_models/ of the working folder),
-    then the shipped one. Raises UsageError for a missing `problems_dir`."""
+    """The user's folder (`problems_dir`, else reference_models/), then the shipped one. Raises UsageError."""
     own = Path(SUITES) if problems_dir is None else _require_folder(problems_dir, "--problems-dir")
     shipped = find_shipped(SUITES)
     same = own.resolve() == shipped.resolve()
@@ -37,7 +36,7 @@ def list_suite_roots(problems_dir: Path | None) -> tuple[Path, ...]:
 
 
 def find_suite_folder(suite: str, problems_dir: Path | None) -> Path:
-    """The user's suite, with a note on stderr if it shadows a shipped one. Raises UsageError with the nearest names."""
+    """Notes on stderr if a user's suite shadows a shipped one. Raises UsageError."""
     roots = list_suite_roots(problems_dir)
     found = [root / suite for root in roots if (root / suite).is_dir()]
     if not found:

@@ -1,4 +1,4 @@
-"""Evaluates stored samples or one file for `harness evaluate`, `run` and `regress`, with progress on stderr."""
+"""Evaluates stored samples or a file for `harness evaluate`, `run` and `regress`."""
 
 from __future__ import annotations
 
@@ -48,8 +48,6 @@ POLL_S = 0.2  # for the end of another process
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluateOptions:
-    """The options of `harness evaluate`."""
-
     device: str = "auto"
     gpu: str | None = None
     check_kernels: bool | None = None
@@ -74,8 +72,7 @@ class EvaluateOptions:
 
 @dataclass(slots=True, kw_only=True)
 class EvaluationReport:
-    """`evaluations`: new ones with their ids; `skipped`: found in the store; `elsewhere`: made by another process
-    meanwhile."""
+    """`skipped`: ids found in the store; `elsewhere`: ids made by another process meanwhile."""
 
     evaluations: list[tuple[int, Evaluation]] = field(default_factory=list)
     skipped: list[int] = field(default_factory=list)
@@ -87,10 +84,9 @@ class EvaluationReport:
 
 
 def evaluate_tasks(tasks: Sequence[Task], options: EvaluateOptions) -> EvaluationReport:
-    """Evaluates and records all tasks without a stored result; rewrites the CSV files.
+    """Evaluates and records tasks without a stored result; rewrites the CSV files.
 
-    Raises HarnessError, also if a device was lost and others did its work; KeyboardInterrupt on Ctrl-C. Recorded
-    results stay.
+    Raises HarnessError, also after a device loss, and KeyboardInterrupt; recorded results stay.
     """
     from harness.executors.local import LocalExecutor
     from harness.report.export.csv_files import write_csvs
@@ -107,7 +103,7 @@ def evaluate_tasks(tasks: Sequence[Task], options: EvaluateOptions) -> Evaluatio
 
 
 def sample_tasks(runs: Iterable[str], options: EvaluateOptions) -> list[Task]:
-    """One task per stored sample. Raises UsageError for an unknown run or problem."""
+    """One task per stored sample. Raises UsageError."""
     tasks = []
     for run in runs:
         run_dir = find_run(options.generated_dir, run)
@@ -123,8 +119,7 @@ def sample_tasks(runs: Iterable[str], options: EvaluateOptions) -> list[Task]:
 
 
 def check_plan(plan: Plan, options: EvaluateOptions) -> None:
-    """Raises if the plan's candidates cannot be evaluated here: missing device, no problem with the workload, a
-    reference that does not load. Single problems without the workload are named on stderr."""
+    """Raises if the plan cannot be evaluated here. Problems without the workload are named on stderr."""
     from harness.problems.loading import load_problem
     from harness.problems.time_limit import set_reference_limit
     from harness.sandbox.devices import open_device
@@ -205,8 +200,7 @@ def _choose_wanted(
     store: ResultStore,
     report: EvaluationReport,
 ) -> Iterator[Task]:
-    """Tasks without a stored result whose problem has the workload. They are reserved for the language's first device,
-    whichever evaluates them."""
+    """Tasks without a stored result, reserved for the language's first device."""
     from dataclasses import replace
 
     from harness.executors.tasks import NO_DEVICE
@@ -228,7 +222,7 @@ def _choose_wanted(
 
 
 def _choose_workload(problem: Problem, device: str, options: EvaluateOptions) -> WorkloadName:
-    """The default is full; on the emulated device small, else reduced."""
+    """By default full; on the emulated device small, else reduced."""
     if options.workload is not None or device != EMULATED:
         return options.workload or "full"
     return "small" if problem.workload("small") is not None else "reduced"
@@ -236,7 +230,7 @@ def _choose_workload(problem: Problem, device: str, options: EvaluateOptions) ->
 
 @cache
 def _provide_workload(problem: Problem, workload: WorkloadName) -> Problem | None:
-    """The problem, shrunk for "reduced"; None without such a workload."""
+    """None without such a workload."""
     if workload != "reduced":
         return problem if problem.workload(workload) is not None else None
     from harness.problems.shrink import EMULATED_BUDGET, reduce_problem
@@ -245,7 +239,7 @@ def _provide_workload(problem: Problem, workload: WorkloadName) -> Problem | Non
 
 
 def _find_verdict(subject: Subject, devices: Sequence[DeviceFacts], store: ResultStore) -> int | None:
-    """The id of a stored result by any of these devices that is still valid."""
+    """The id of a valid stored result by any of these devices."""
     from dataclasses import replace
 
     from harness.executors.tasks import NO_DEVICE
@@ -259,7 +253,7 @@ def _find_verdict(subject: Subject, devices: Sequence[DeviceFacts], store: Resul
 
 
 def _still_holds(evaluation: Evaluation, emulated_gpu: str) -> bool:
-    """Whether a stored result is valid: no harness error, and the same emulated GPU."""
+    """No harness error, and the same emulated GPU."""
     known = dict(evaluation.environment).get("emulated_gpu", "")
     return evaluation.outcome is not Outcome.HARNESS_ERROR and known == emulated_gpu
 
@@ -271,7 +265,7 @@ def _run(
     store: ResultStore,
     report: EvaluationReport,
 ) -> None:
-    """Evaluates the tasks; last those that another process had reserved and left without a result."""
+    """Repeats tasks that another process had reserved but not finished."""
     from harness.executors.executor import run_tasks
 
     if not tasks:

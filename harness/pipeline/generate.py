@@ -1,4 +1,4 @@
-"""Generates one run for a command, with progress on stderr."""
+"""Generates one run for a command."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LISTED_FAILURES = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerateOptions:
-    """The options of `harness generate`. Folders that are None are searched."""
+    """Folders that are None are searched."""
 
     suite: str = "core"
     problems: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class GenerateOptions:
 
 
 def check_files(plan: Plan) -> None:
-    """Executes problems given as files. Raises ProblemError; `harness problems check` is for those of suites."""
+    """Raises ProblemError for files that do not load. For suites there is `harness problems check`."""
     for problem in plan.problems:
         if plan.manifest.find_file(problem.name):
             from harness.problems.loading import load_problem
@@ -62,10 +62,7 @@ def check_files(plan: Plan) -> None:
 
 
 def generate_run(options: GenerateOptions, check: Callable[[Plan], None] = check_files) -> SessionReport:
-    """Generates one run. `check` rejects a plan before anything is requested or written.
-
-    Raises HarnessError; KeyboardInterrupt on Ctrl-C. Stored samples stay.
-    """
+    """`check` rejects a plan before any request. Raises HarnessError and KeyboardInterrupt; stored samples stay."""
     recording = _find_recording(options)
     settings = _make_settings(options, recording)
     if recording is not None:
@@ -96,7 +93,7 @@ def _plan(settings: GenerationSettings) -> Plan:
 
 
 def _choose_recorded(plan: Plan, replay: RecordedProvider) -> tuple[str, ...]:
-    """The plan's problems in the recording. Raises UsageError if there is none."""
+    """Raises UsageError if nothing is recorded."""
     keys = plan.list_keys()
     recorded = {key.problem for key in keys if replay.can_answer(key)}
     if not recorded:
@@ -182,7 +179,7 @@ def _read_clock() -> str:
 
 
 def print_dry_run(options: GenerateOptions, *, as_json: bool = False) -> None:
-    """Prints the exact prompts. Needs neither model, key nor network."""
+    """Needs neither model, key nor network."""
     settings = _make_settings(replace(options, model=options.model or "none"), None)
     prompts = render_prompts(settings, find_problems(settings))
     if as_json:
@@ -213,7 +210,6 @@ def describe_report(report: SessionReport) -> dict[str, Any]:
 
 
 def print_notes(report: SessionReport) -> None:
-    """Reports missing, unrecorded and failed samples on stderr."""
     if report.truncated:
         typer.echo(
             f"{report.truncated} of {report.stored} answers were cut off by the token limit before a complete "

@@ -1,8 +1,7 @@
 """Makes the evaluations that `harness regress` compares.
 
-Each round evaluates all candidates that still need an evaluation, so that those of one candidate lie apart in time. The
-first round uses the stored seed, later ones fresh seeds. Evaluations go to a separate folder; with `update` they are
-new results.
+Each round evaluates every candidate that needs one more evaluation, so that those of one candidate lie apart in time.
+The first uses the stored seed. Evaluations go to a separate folder; with `update` they are new results.
 """
 
 from __future__ import annotations
@@ -43,8 +42,7 @@ _VOLATILE = ("seed", "sm_clock_mhz", "memory_clock_mhz")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Stored evaluations to repeat; unset fields do not filter. `where`: one filter per named run; `since`: an ISO
-    date."""
+    """Unset fields do not filter. `where`: one filter per named run; `since`: an ISO date."""
 
     where: tuple[ResultFilter, ...]
     pins: Path | None = None
@@ -55,7 +53,7 @@ class Selection:
 
 @dataclass(slots=True, kw_only=True)
 class Case:
-    """One stored candidate. `before`: the evaluation to compare with, last, after its earlier repeats."""
+    """`before`: repeats of the evaluation to compare with, itself last."""
 
     id: int
     before: tuple[Evaluation, ...]
@@ -71,7 +69,7 @@ class Case:
 def regress_stored(
     selection: Selection, options: EvaluateOptions, rule: GateRule, *, extraction: bool, update: bool
 ) -> list[Change]:
-    """One change per chosen evaluation, and per sample whose extraction changed."""
+    """One change per evaluation, and per changed extraction."""
     from harness.store.results import ResultStore
 
     with ResultStore.open(options.results_dir, read_only=True) as store:
@@ -85,7 +83,7 @@ def regress_stored(
 
 
 def choose_rows(store: ResultStore, selection: Selection) -> list[ResultRow]:
-    """The latest selected evaluations, oldest first. Raises UsageError for a pin or run without any."""
+    """The latest evaluations, oldest first. Raises UsageError."""
     found = {row.id: row for where in selection.where for row in store.rows(where)}
     for where in selection.where:
         if where.run is not None and not store.count(where):
@@ -123,7 +121,7 @@ def _choose_pinned(store: ResultStore, rows: Sequence[ResultRow], pins: Iterable
 
 
 def _choose_best(rows: Iterable[ResultRow]) -> list[ResultRow]:
-    """The fastest correct candidate per problem, device, workload and baseline."""
+    """Per problem, device, workload and baseline."""
     best: dict[tuple[str, ...], ResultRow] = {}
     for row in rows:
         if row.outcome != Outcome.CORRECT:
@@ -152,7 +150,7 @@ def _open_case(store: ResultStore, row: ResultRow, options: EvaluateOptions, rul
 
 
 def find_repeats(store: ResultStore, stored: StoredEvaluation, most: int) -> tuple[Evaluation, ...]:
-    """The evaluation, last, after its direct predecessors under the same conditions."""
+    """Preceding evaluations under the same conditions, and itself last."""
     from harness.store.results import ResultFilter
 
     subject, conditions = stored.evaluation.subject, _conditions_of(stored.evaluation)
@@ -174,7 +172,7 @@ def _conditions_of(evaluation: Evaluation) -> tuple[Outcome, dict[str, str]]:
 
 
 def _make_task(stored: StoredEvaluation, source: str | None, options: EvaluateOptions) -> Task:
-    """The stored candidate on the current version of its problem, with the stored seed."""
+    """With today's version of the problem and the stored seed."""
     from harness.executors.tasks import Origin, make_task
     from harness.generate.extraction.notes import EXTRACTION
     from harness.pipeline.run_problems import find_evaluated_problem
@@ -203,8 +201,7 @@ def _make_task(stored: StoredEvaluation, source: str | None, options: EvaluateOp
 
 
 def check_extraction(rows: Sequence[ResultRow], generated_dir: Path) -> list[Change]:
-    """Samples of these evaluations whose extracted program changed. Skips samples deleted from generated/; needs
-    markdown_it."""
+    """Skips samples deleted from generated/. Needs markdown_it."""
     if importlib.util.find_spec("markdown_it") is None:
         return []
     from harness.generate.extraction.stored import reextract
@@ -236,7 +233,7 @@ def _describe_extraction(row: ResultRow, kind: ChangeKind, reason: str) -> Chang
 
 
 def _evaluate_in_rounds(cases: Sequence[Case], options: EvaluateOptions, rule: GateRule, *, fully: bool) -> None:
-    """`fully`: makes the maximum number of evaluations of correct candidates."""
+    """`fully`: correct candidates get all evaluations."""
     for number in range(rule.most):
         waiting = [case for case in cases if case.task and _wants_more(case, rule, fully=fully)]
         groups: dict[_Setting, list[Case]] = {}
@@ -272,14 +269,13 @@ def _evaluate_group(
 
 
 def _setting_of(case: Case) -> _Setting:
-    """Device, workload, baseline and emulated GPU."""
     subject = case.subject
     gpu = dict(case.before[-1].environment).get("emulated_gpu")
     return find_device(subject), subject.workload, subject.baseline, gpu
 
 
 def find_device(subject: Subject) -> str:
-    """The stored device. CUDA candidates without it get the CPU, on which they are only built."""
+    """CUDA candidates whose device is missing get the CPU, where they are only built."""
     if subject.language != "cuda":
         return "auto" if subject.device == NO_DEVICE else subject.device
     if not subject.device.startswith("cuda"):
@@ -291,7 +287,7 @@ def find_device(subject: Subject) -> str:
 
 
 def _identify(subject: Subject) -> tuple[str | int, ...]:
-    """Equal for evaluations of one candidate on any device and problem version."""
+    """Independent of device and problem version."""
     return subject.run, subject.sample, subject.turn, subject.problem, subject.candidate_digest, subject.language
 
 

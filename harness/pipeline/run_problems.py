@@ -1,4 +1,4 @@
-"""Finds the problems of a stored run: in their suite, or among the run's files."""
+"""Finds the problems of a stored run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.store.runs import list_runs, locate_reference, read_manifest
 
 
 def find_run_problem(run_dir: Path, manifest: RunManifest, name: str, problems_dir: Path | None) -> Problem:
-    """Raises UsageError for an unknown problem, StoreError for a changed file."""
+    """Raises UsageError, or StoreError for a changed file."""
     file = manifest.find_file(name)
     if file is None:
         return find_problem(name, find_suite_folder(manifest.suite, problems_dir))
@@ -27,7 +27,7 @@ def find_run_problem(run_dir: Path, manifest: RunManifest, name: str, problems_d
 
 
 def find_evaluated_problem(subject: Subject, generated_dir: Path, problems_dir: Path | None) -> Problem:
-    """The problem of an evaluation. After the run was deleted, only problems of suites are found."""
+    """A deleted run has only problems of suites."""
     if subject.run in list_runs(generated_dir):
         run_dir = generated_dir / subject.run
         manifest = read_manifest(run_dir)
@@ -37,7 +37,7 @@ def find_evaluated_problem(subject: Subject, generated_dir: Path, problems_dir: 
 
 
 def list_run_problems(manifest: RunManifest, problems_dir: Path | None) -> tuple[str, ...]:
-    """The run's problem files, and all problems of its suite unless all are files."""
+    """Problem files, and all problems of the suite unless all are files."""
     files = [file.name for file in manifest.files]
     if set(manifest.problems) <= set(files):
         return tuple(files)

@@ -1,4 +1,4 @@
-"""Plans the shared memory of a problem's calls: its size, and the offsets of inputs and outputs."""
+"""Plans the shared memory of a problem's calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INPUT_SLACK_BYTES = 64 << 20  # on a GPU: searching so much for the inputs costs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footprint:
-    """Locations of a problem's inputs, expected outputs and weights in an arena, and the arena's size."""
+    """Offsets of inputs, expected outputs and weights in an arena."""
 
     tree: dict[str, Any]
     output_specs: tuple[TensorSpec, ...]
@@ -32,7 +32,7 @@ class Footprint:
 
     @property
     def kept_calls(self) -> int:
-        """The number of calls whose outputs the worker keeps, the last one included."""
+        """Calls whose outputs the worker keeps, the last one included."""
         sizes = (prod(spec.shape) * ITEM_BYTES[spec.dtype] for spec in self.output_specs)
         return count_kept_calls(sum(sizes), self.most_kept)
 
@@ -46,7 +46,7 @@ class Footprint:
         *,
         slack_bytes: int = 0,
     ) -> Footprint:
-        """`wider`: the inputs in their largest layout. `slack_bytes`: most by which inputs are shifted."""
+        """`wider`: the inputs in their largest layout; `slack_bytes`: the largest shift of the inputs."""
         inputs_end = max(measure_bytes(inputs), measure_bytes(wider)) + slack_bytes
         specs, end = place_contiguous([describe(tensor) for tensor in outputs.tensors], align(inputs_end))
         start = specs[0].offset if specs else align(inputs_end)
@@ -56,11 +56,11 @@ class Footprint:
         return cls(tree=outputs.tree, output_specs=specs, output=region, arena_bytes=arena_bytes)
 
     def has_form(self, called: Called) -> bool:
-        """Whether a call returned the expected nesting, shapes and dtypes."""
+        """Whether nesting, shapes and dtypes are as expected."""
         return called.tree == self.tree and _forms(called.specs) == _forms(self.output_specs)
 
     def with_outputs(self, outputs: FlatOutputs) -> Footprint | None:
-        """The same memory with other outputs; None if they do not fit."""
+        """None if the outputs do not fit."""
         specs, end = place_contiguous([describe(tensor) for tensor in outputs.tensors], self.output.offset)
         if end > self.output.offset + self.output.size_bytes:
             return None
@@ -68,7 +68,7 @@ class Footprint:
 
 
 def outline(called: Called) -> FlatOutputs:
-    """Meta tensors of the reported shapes and dtypes."""
+    """Meta tensors as the worker described them."""
     tensors = (torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device="meta") for spec in called.specs)
     return FlatOutputs(tree=called.tree, tensors=tuple(tensors))
 
@@ -78,5 +78,4 @@ def _forms(specs: Sequence[TensorSpec]) -> list[tuple[str, tuple[int, ...]]]:
 
 
 def measure_bytes(values: Sequence[Any]) -> int:
-    """Bytes that the tensors take when laid out from the start of an arena."""
     return place_strided([describe(tensor) for tensor in flatten_value(tuple(values), torch.is_tensor)[1]])[1]

@@ -35,7 +35,6 @@ class BuildRequests:
         self._timeouts = 0
 
     def answer(self, message: dict[str, Any]) -> None:
-        """Sends the extension or the build log."""
         self._count += 1
         if self._count > MAX_BUILDS:
             raise CandidateFailure(Outcome.REJECTED, f"it requested more than {MAX_BUILDS} extensions")
@@ -140,7 +139,7 @@ def _flag(value: dict[str, Any], key: str, default: bool | None) -> bool | None:
 
 
 def _copy_to_memory(path: str) -> int:
-    """A memory file, since through a descriptor of the file itself a worker could change the cache."""
+    """Through a descriptor of the file itself a worker could change the cache."""
     descriptor = os.memfd_create("harness-library")
     with open(path, "rb") as library, os.fdopen(os.dup(descriptor), "wb") as copy:  # noqa: PTH123 - one line of both
         shutil.copyfileobj(library, copy)

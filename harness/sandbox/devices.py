@@ -1,4 +1,4 @@
-"""Devices that run candidates: shared memory, synchronisation, cache flushing."""
+"""Devices that run candidates."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KERNEL_SHARE = 0.8  # of a call's limit: the emulator stops a longer kernel, and
 
 
 class SharedArena:
-    """Memory mapped by the evaluator and one worker, which gets `descriptor`. Close it after use."""
+    """Memory mapped by the evaluator and one worker, which gets `descriptor`."""
 
     def __init__(self, size_bytes: int, device: torch.device) -> None:
         self._device = device
@@ -47,7 +47,7 @@ class SharedArena:
             self._map_memory_file()
 
     def _map_memory_file(self) -> None:
-        """Raises DeviceError if memory is short, which Linux reports only at the first write to a page."""
+        """Raises DeviceError if memory is short: Linux would report it only at the first write."""
         free_bytes = available_memory_bytes()
         if self.size_bytes > free_bytes:
             raise DeviceError(f"{self.size_bytes} bytes of shared memory are needed, but only {free_bytes} are free")
@@ -64,12 +64,12 @@ class SharedArena:
             raise DeviceError(f"cannot map {self.size_bytes} bytes of shared memory: {error}") from error
 
     def _keep_size(self) -> None:
-        """A worker that shrank the file would crash the evaluator at its next access."""
+        """If a worker shrank the file, the evaluator would crash."""
         seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
         fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
 
     def bytes_view(self, offset: int, size_bytes: int) -> torch.Tensor:
-        """A stretch as uint8 on the device. Raises DeviceError outside the arena."""
+        """A uint8 view. Raises DeviceError outside the arena."""
         if offset + size_bytes > self.size_bytes:
             raise DeviceError(f"bytes {offset} to {offset + size_bytes} are outside an arena of {self.size_bytes}")
         if size_bytes == 0:
@@ -87,7 +87,6 @@ class SharedArena:
         return flat.as_strided(spec.shape, spec.stride)
 
     def synchronize(self) -> None:
-        """On a GPU: waits for the evaluator's own work."""
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
 
@@ -108,8 +107,8 @@ class Device:
     """`name`: "cpu", "cuda:N", or "emulated": the CPU, which candidates see as the GPU `target`."""
 
     def __init__(self, name: str, gpu: str | None = None, *, memory_bytes: int | None = None) -> None:
-        """`gpu` is the emulated GPU (None: the default), `memory_bytes` the device memory that evaluations may plan
-        with (None: all free memory). Raises UsageError for an unknown GPU."""
+        """`gpu` to emulate (None: the default); `memory_bytes` for evaluations to plan with (None: all free memory).
+        Raises UsageError."""
         self.name = name
         self._memory_bytes = memory_bytes
         self.target = find_gpu_model(gpu or DEFAULT_TARGET) if name == EMULATED else None
@@ -128,32 +127,31 @@ class Device:
 
     @property
     def seen_type(self) -> str:
-        """The device type of tensors in the worker."""
+        """The device type that workers see."""
         return "cuda" if self.is_emulated else self.torch_device.type
 
     @property
     def worker_core(self) -> int | None:
-        """On a GPU: the core for all workers; None with too few cores."""
+        """The core of all workers on a GPU; None with too few cores."""
         return max(self._cores) if self.is_cuda and len(self._cores) >= CORES_TO_SPARE else None
 
     @property
     def evaluator_cores(self) -> set[int]:
-        """The evaluator's cores during timing. CPU: away from the workers' OpenMP threads, since a woken worker's main
-        thread runs on the evaluator's core. GPU: all but the workers' core and its neighbour, maybe the same physical
-        core."""
+        """Cores for the evaluator during timing. CPU: away from the workers' OpenMP threads, since a woken worker's
+        main thread runs on the evaluator's core. GPU: neither the workers' core nor its neighbour, maybe its
+        sibling."""
         if not self.is_cuda:
             return {min(self._cores)}
         return self._cores if self.worker_core is None else set(sorted(self._cores)[:-2])
 
     def describe_emulation(self, threads: int, call_s: float) -> dict[str, Any] | None:
-        """The emulated GPU's properties by their CUDA names, and the emulator's settings; None without emulation."""
+        """The emulated GPU's properties by CUDA's names, and the emulator's settings."""
         if self.target is None:
             return None
         settings = {"order": "ascending", "seed": 0, "threads": threads, "time_limit_s": KERNEL_SHARE * call_s}
         return {"target": _describe_properties(self.target), "settings": settings}
 
     def measure_room(self) -> Room:
-        """The memory that an evaluation may plan with now."""
         free_bytes, host_bytes = count_free_bytes(self.torch_device), available_memory_bytes()
         if self._memory_bytes is not None:
             free_bytes = min(free_bytes, self._memory_bytes)
@@ -162,44 +160,43 @@ class Device:
 
     @property
     def context_bytes(self) -> int:
-        """Device memory of an idle process: an estimate."""
+        """Of an idle process: an estimate."""
         return CONTEXT_BYTES if self.is_cuda else 0
 
     @property
     def slice_bytes(self) -> int:
-        """Device memory for comparing outputs in slices and for flushing the cache."""
+        """For comparing a slice and flushing the cache."""
         return SLICE_BYTES + 2 * self.cache_bytes() if self.is_cuda else 0
 
     def watch_peak(self) -> None:
-        """Starts the measurement that `read_peak` ends."""
+        """Starts the interval of `read_peak`."""
         if self.is_cuda:
             torch.cuda.reset_peak_memory_stats(self.torch_device)
             self._allocated_bytes = torch.cuda.memory_allocated(self.torch_device)
 
     def read_peak(self, otherwise_bytes: int) -> int:
-        """Peak bytes allocated by this process since `watch_peak`; on a CPU `otherwise_bytes`."""
+        """Bytes allocated by this process; on a CPU `otherwise_bytes`."""
         if not self.is_cuda:
             return otherwise_bytes
         return torch.cuda.max_memory_allocated(self.torch_device) - self._allocated_bytes
 
     def count_own_bytes(self) -> int:
-        """Device memory reserved by this process."""
+        """Reserved by this process."""
         return torch.cuda.memory_reserved(self.torch_device) if self.is_cuda else 0
 
     def count_used_bytes(self) -> int:
-        """Device memory used by all processes; 0 on a CPU, where workers have their own limits."""
+        """Used by all processes; 0 on a CPU, where workers have their own limits."""
         if not self.is_cuda:
             return 0
         free_bytes, total_bytes = torch.cuda.mem_get_info(self.torch_device)
         return total_bytes - free_bytes
 
     def release_cache(self) -> None:
-        """Returns torch's cache of device memory, for other processes."""
+        """Frees torch's cache for other processes."""
         if self.is_cuda:
             torch.cuda.empty_cache()
 
     def release_memory(self) -> None:
-        """Also frees this object's buffers."""
         self._flush_buffer = None
         if self.is_cuda:
             gc.collect()
@@ -213,7 +210,7 @@ class Device:
             torch.cuda.synchronize(self.torch_device)
 
     def flush_cache(self, *, once: bool = False) -> None:
-        """Writes twice the last-level cache, on a GPU asynchronously. `once`: on a CPU, its size is enough."""
+        """Writes twice the last-level cache, on a GPU asynchronously. `once`: on a CPU its size suffices."""
         if self._flush_buffer is None:
             elements = 2 * self.cache_bytes() // 4
             self._flush_buffer = torch.zeros(elements, dtype=torch.float32, device=self.torch_device)
@@ -221,12 +218,11 @@ class Device:
         written.add_(1.0)
 
     def reset_cache(self) -> None:
-        """On a GPU: resets persisting cache lines."""
+        """Resets a GPU's persisting lines."""
         device_memory.reset_persisting_cache()
 
     def await_quiet(self, limit_s: float) -> bool:
-        """On a GPU: waits until tiny operations are fast again, that is until no other process works on it. False after
-        the limit."""
+        """Waits until tiny operations on the GPU are fast, so no other process uses it. False after the limit."""
         deadline_s = time.monotonic() + limit_s
         quick = 0
         while quick < QUIET_PROBES:
@@ -247,7 +243,6 @@ class Device:
 
     @cached_property
     def staging(self) -> torch.Tensor:
-        """Pinned host memory for small outputs."""
         return torch.empty(STAGING_BYTES, dtype=torch.uint8, pin_memory=True)
 
     def cache_bytes(self) -> int:
@@ -257,11 +252,8 @@ class Device:
 
 
 def find_devices(wanted: str, language: Language) -> tuple[str, ...]:
-    """Names of the devices for a language. `auto`: the CPU for cpp; for cuda all GPUs, or `emulated` without one. Empty
-    if `wanted` does not suit the language.
-
-    Raises DeviceError for a missing or unknown device.
-    """
+    """`auto`: the CPU for cpp; for cuda all GPUs, else `emulated`. Empty if `wanted` does not suit the language. Raises
+    DeviceError."""
     if wanted == "auto":
         gpus = "cuda" if torch.cuda.is_available() else EMULATED
         wanted = gpus if language == "cuda" else "cpu"
@@ -282,7 +274,7 @@ def find_devices(wanted: str, language: Language) -> tuple[str, ...]:
 def open_device(
     wanted: str, language: Language, gpu: str | None = None, *, memory_bytes: int | None = None
 ) -> Device | None:
-    """The first device for a language, or None. Raises DeviceError."""
+    """The first of `find_devices`, or None."""
     names = find_devices(wanted, language)
     return Device(names[0], gpu, memory_bytes=memory_bytes) if names else None
 
@@ -310,7 +302,7 @@ def _describe_properties(target: GpuModel) -> dict[str, Any]:
 
 
 def find_gpu(device: Device) -> tuple[Any, Any]:
-    """NVML and its handle of a GPU. Raises ImportError or NVMLError."""
+    """NVML and a handle. Raises ImportError or NVMLError."""
     import pynvml
 
     pynvml.nvmlInit()

@@ -1,4 +1,4 @@
-"""Failures of a candidate, raised inside an evaluation and turned into its outcome."""
+"""Failures of a candidate, which become its outcome."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ class CandidateFailure(Exception):
 
 
 def protocol_failure(message: str) -> CandidateFailure:
-    """The worker program is trusted, so a broken protocol means that candidate code changed its process. Long messages,
-    which may quote the worker, are cut."""
+    """The worker program is trusted: only candidate code can make it break the protocol."""
     message = message[:MAX_MESSAGE]
     finding = Finding(check="protocol", severity="fatal", message=message)
     return CandidateFailure(Outcome.SUSPECT, f"the worker broke the protocol: {message}", (finding,))

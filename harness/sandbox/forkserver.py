@@ -1,7 +1,4 @@
-"""The evaluator's side of the forkserver (`harness.worker.forkserver`), the warm parent of all workers.
-
-The forkserver answers requests in order.
-"""
+"""The evaluator's side of `harness.worker.forkserver`, the warm parent of all workers, which answers in order."""
 
 from __future__ import annotations
 
@@ -44,8 +41,6 @@ SHAREABLE_MEMORY = dict.fromkeys(("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF
 
 @dataclass(slots=True)
 class _Answer:
-    """`message` is None until it arrives."""
-
     message: dict[str, Any] | None = None
 
 
@@ -86,7 +81,7 @@ class Forkserver:
         return worker
 
     def kill(self, pid: int, grace_s: float) -> int | None:
-        """Ends one worker; returns its own exit status, None if it was killed."""
+        """Returns the worker's own exit status; None if it was killed."""
         with self._lock:
             if self._line is None:
                 return None
@@ -98,12 +93,12 @@ class Forkserver:
             return None if answer["killed"] or answer["status"] is None else int(answer["status"])
 
     def begin_pause(self, pid: int, **more: Any) -> _Answer:
-        """Requests the stop of a worker and its descendants; see `finish_pause`."""
+        """Requests the stop that `finish_pause` awaits."""
         with self._lock:
             return self._send(self._require_line(), {"kind": "pause", "pid": pid, **more})
 
     def finish_pause(self, answer: _Answer) -> dict[str, Any]:
-        """Waits for the stop. Raises StillRunning."""
+        """Raises StillRunning."""
         with self._lock:
             stopped = self._await(self._require_line(), answer)
         self.used_s = stopped["server_ns"] / 1e9
@@ -136,7 +131,7 @@ class Forkserver:
         return self._pending[-1]
 
     def _await(self, line: Channel, answer: _Answer) -> dict[str, Any]:
-        """Receives answers, including those of earlier requests, until this one is there."""
+        """Also receives the answers to earlier requests."""
         while answer.message is None:
             if not self._pending:
                 raise HarnessError("the forkserver was restarted before it answered")
@@ -145,19 +140,19 @@ class Forkserver:
         return answer.message
 
     def close(self) -> None:
-        """Ends the forkserver and all its workers. It can be used again."""
+        """The next use restarts it."""
         with self._lock:
             self._stop()
 
     @property
     def isolation(self) -> str:
-        """The isolation layers of the last worker."""
+        """The layers of the last worker."""
         if not self._level:
             return "no process started"
         return ", ".join(filter(None, (self._confinement.root_name, self._level)))
 
     def isolation_warnings(self) -> list[Finding]:
-        """A warning if the last worker shared its file system or its processes with others."""
+        """Whether the last worker shared its file system or processes."""
         if not self._level or (self._confinement.has_own_root and "namespaces" in self._level):
             return []
         why = f": {self._confinement.weakness}" if self._confinement.weakness else ""
@@ -173,7 +168,7 @@ class Forkserver:
         self._level = str(message["level"])
 
     def _describe_isolation(self, folder: str, *, namespaces: bool) -> dict[str, Any]:
-        """The isolation that `harness.worker.init_process` applies to every worker."""
+        """See `harness.worker.init_process`."""
         readable = _read_by_workers()
         return {
             "scratch": self._place_scratch(folder, readable, namespaces=namespaces),
@@ -185,8 +180,8 @@ class Forkserver:
         }
 
     def _place_scratch(self, folder: str, readable: list[Path], *, namespaces: bool) -> str:
-        """With namespaces each worker mounts its own scratch over one path: /tmp, unless readable files lie below it.
-        Without, each worker makes a folder there."""
+        """With namespaces, a path that each worker mounts over: /tmp, unless readable files lie there. Otherwise the
+        parent of their folders."""
         if not namespaces:
             return "/tmp" if self._confinement.has_own_root else folder
         hides = any(path.resolve().is_relative_to("/tmp") for path in readable)
@@ -249,7 +244,7 @@ class Forkserver:
 
 
 def _find_by_inner_id(parent: int, inner: int) -> int:
-    """The child whose id in the parent's process namespace is `inner`."""
+    """`inner`: the id in the parent's process namespace."""
     for child in children_of(parent):
         ids = re.search(r"^NSpid:\s+(.+)$", Path(f"/proc/{child}/status").read_text(), re.MULTILINE)
         if ids is not None and int(ids[1].split()[-1]) == inner:

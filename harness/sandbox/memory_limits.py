@@ -1,7 +1,4 @@
-"""Free memory, and a limit that makes the evaluator's own oversized allocations fail with an error.
-
-Without the limit an allocation on a CPU always succeeds, and Linux kills the process when it writes there.
-"""
+"""Free memory, and a limit that makes the evaluator's oversized CPU allocations fail instead of being killed later."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ MAPPED_BYTES = 32 << 20  # larger blocks are mapped separately, and unmapped whe
 
 
 def count_free_bytes(device: torch.device) -> int:
-    """Allocatable bytes, torch's cache included."""
+    """Includes torch's cache."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
@@ -40,7 +37,7 @@ def count_free_bytes(device: torch.device) -> int:
 
 
 def limit_worker(device: torch.device, arena_bytes: int) -> WorkerLimits:
-    """On a GPU unlimited: a CUDA context reserves more address space than any limit allows."""
+    """None on a GPU: CUDA contexts reserve too much address space."""
     if device.type == "cuda":
         return WorkerLimits(memory_bytes=None)
     usable = min(MAX_WORKER_BYTES, int(available_memory_bytes() * WORKER_SHARE))
@@ -48,8 +45,7 @@ def limit_worker(device: torch.device, arena_bytes: int) -> WorkerLimits:
 
 
 def keep_freed_memory() -> None:
-    """With glibc, keeps freed memory mapped: comparing outputs takes many tensors of some megabytes, and mapping and
-    clearing each anew takes longer than the arithmetic."""
+    """Keeps freed memory mapped (glibc): mapping it anew takes longer than comparing outputs."""
     with suppress(AttributeError):
         allocator = ctypes.CDLL(None)
         allocator.mallopt(_M_MMAP_THRESHOLD, MAPPED_BYTES)
@@ -57,7 +53,7 @@ def keep_freed_memory() -> None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether the error, or one of its causes, is a failed allocation."""
+    """Checks the causes, too."""
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(words in str(error) for words in NO_MEMORY):
         return True
     return error.__cause__ is not None and is_out_of_memory(error.__cause__)
@@ -65,7 +61,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def limit_memory(device: torch.device) -> Iterator[None]:
-    """Makes CPU allocations above the free memory fail inside."""
+    """Allocations above the free memory fail inside."""
     if device.type == "cuda":
         yield
         return
@@ -74,7 +70,7 @@ def limit_memory(device: torch.device) -> Iterator[None]:
 
 
 class _AddressSpace:
-    """RLIMIT_AS of this process: the first of concurrent threads lowers it, the last restores it."""
+    """The first of concurrent threads lowers RLIMIT_AS, the last restores it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

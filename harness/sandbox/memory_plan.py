@@ -1,8 +1,7 @@
-"""Plans the device memory of one evaluation: what each check takes, and which checks fit.
+"""Plans which checks of one evaluation fit into device memory. Sizes are in bytes.
 
-The smallest plan needs no more than inputs, two outputs and weights, as KernelBench's evaluator does: reference and
-candidate run one after the other, and the evaluator's copies lie in host memory. Free memory beyond that is spent on
-the `CHECKS`, in order. Pure functions of sizes in bytes.
+The smallest plan needs inputs, two outputs and weights, like KernelBench's evaluator: reference and candidate run one
+after the other, and copies lie in host memory. Free memory is spent on the `CHECKS`, in order.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ Check = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryNeed:
-    """Sizes of a problem. `work_bytes`: memory of a reference call beside inputs and outputs; `float64_bytes`: a whole
-    call in float64; `slice_bytes`: comparing one slice; `context_bytes`: an idle worker. Beside the trials the
-    correctness check makes `row_steps` repeated calls, and `further_steps` with stress inputs."""
+    """`work_bytes`: of a reference call beside inputs and outputs; `float64_bytes`: of a call in float64;
+    `slice_bytes`: of a comparison; `context_bytes`: of an idle worker. `row_steps`, `further_steps`: calls beside the
+    trials."""
 
     inputs_bytes: int
     outputs_bytes: int
@@ -42,14 +41,14 @@ class MemoryNeed:
     further_steps: int = 0
 
     def count_worker_bytes(self, kept_calls: int) -> int:
-        """One worker and its arena."""
+        """Includes the arena."""
         own_bytes = self.context_bytes + self.weights_bytes + self.work_bytes + kept_calls * self.outputs_bytes
         return self.arena_bytes + own_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """Free bytes. `is_shared`: device and host are the same memory, as on a CPU."""
+    """Free bytes. `is_shared`: device and host share one memory."""
 
     device_bytes: int
     host_bytes: int
@@ -63,12 +62,11 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPlan:
-    """The checks to make. `holds` "host": the expected outputs of all calls are computed before the worker starts, and
-    inputs, expected and earlier outputs lie in host memory.
+    """`holds` "host": expected outputs are computed before the worker starts, and all copies lie in host memory.
 
-    `kept_calls` 1: no outputs of earlier calls are compared again. `baseline_beside` False: the baseline is timed
-    separately, and timed outputs are compared in samples. `inputs_on_device` False: timed inputs come from host memory.
-    `stress`: declared distributions, other weights, nearby shapes. `roofline` False: no time counts as impossible.
+    `kept_calls` 1: earlier outputs are not compared again. `baseline_beside` False: the baseline is timed separately,
+    and timed outputs are compared in samples. `inputs_on_device` False: timed inputs come from host memory. `stress`:
+    declared distributions, other weights, nearby shapes.
     """
 
     holds: Holds = "device"
@@ -103,7 +101,6 @@ CHECKS: tuple[Check, ...] = (
 
 
 def plan_in_full(need: MemoryNeed) -> MemoryPlan:
-    """Every check, with the evaluator's copies on the device."""
     return _with_peak(MemoryPlan(kept_calls=need.kept_calls), need)
 
 
@@ -116,7 +113,7 @@ def plan_smallest(need: MemoryNeed) -> MemoryPlan:
 
 
 def plan_memory(need: MemoryNeed, room: Room) -> MemoryPlan | None:
-    """The full plan, or the smallest with every further check that fits, in order; None if not even that fits."""
+    """The full plan, or the smallest with every check that still fits; None if it does not fit."""
     full, plan = plan_in_full(need), plan_smallest(need)
     if fits(full, need, room):
         return full
@@ -129,8 +126,8 @@ def plan_memory(need: MemoryNeed, room: Room) -> MemoryPlan | None:
 
 
 def plan_lean(need: MemoryNeed, room: Room) -> MemoryPlan | None:
-    """For a retry after the candidate ran out of memory: beside the worker less than half of the free memory. Checks
-    that do not run beside it stay, so that a failed allocation never makes an evaluation more lenient."""
+    """For a retry after OUT_OF_MEMORY: beside the worker the minimum, or up to half of the free memory. Other checks
+    stay, so that failed allocations never relax an evaluation."""
     full, plan = plan_in_full(need), plan_smallest(need)
     if not fits(plan, need, room):
         return None
@@ -153,7 +150,7 @@ def fits(plan: MemoryPlan, need: MemoryNeed, room: Room) -> bool:
 
 
 def count_device_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
-    """Peak device memory of workers and evaluator, without the reference's weights, which are already allocated."""
+    """Peak of workers and evaluator, without the reference's weights, which are already allocated."""
     inputs, outputs = need.inputs_bytes, need.outputs_bytes
     worker = need.count_worker_bytes(plan.kept_calls)
     call = inputs + outputs + need.work_bytes
@@ -174,7 +171,6 @@ def count_device_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
 
 
 def count_host_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
-    """Host memory that holds the evaluator's copies."""
     if plan.holds == "device":
         return 0
     outputs = need.outputs_bytes * (3 if plan.float64 else 1)
@@ -183,7 +179,7 @@ def count_host_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
 
 
 def _add(plan: MemoryPlan, check: Check, full: MemoryPlan) -> Iterator[MemoryPlan]:
-    """The plan with one more check, largest variant first."""
+    """Largest variant first."""
     if check == "trials":
         yield from (replace(plan, trials=trials) for trials in range(full.trials, plan.trials, -1))
     elif check == "kept_outputs":

@@ -1,7 +1,7 @@
-"""Compares elements of a worker's memory, read while it is stopped after a call, with the outputs that it reports.
+"""Compares a stopped worker's memory with its reported outputs, in random elements.
 
-Every sampled element must lie at its reported address: no lazy tensors, late writes, or rows that share memory. Outputs
-of earlier calls must be unchanged. CPU only: a GPU's memory cannot be read this way.
+Finds lazy tensors, late writes, rows that share memory, and changed outputs of earlier calls. CPU only: a GPU's memory
+cannot be read this way.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SAMPLES = 16  # of each output
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Element:
-    """`index` is the element's position in row-major order, `address` its location in the worker."""
+    """`index`: position in row-major order; `address`: in the worker."""
 
     output: int
     index: int
@@ -30,7 +30,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierOutputs:
-    """Elements of the outputs of the `call`-th call and their values at that time."""
+    """Values of elements after the `call`-th call."""
 
     call: int
     elements: tuple[Element, ...]
@@ -42,14 +42,14 @@ class EarlierOutputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemorySample:
-    """`missing`: outputs not at their addresses; `overwritten`: changed outputs of earlier calls. "": none."""
+    """`missing`: outputs not at their addresses; `overwritten`: changed earlier outputs."""
 
     missing: str = ""
     overwritten: str = ""
 
 
 def choose_elements(specs: Sequence[TensorSpec], addresses: Sequence[int], source: random.Random) -> list[Element]:
-    """Random elements of each output, plus the first and the last."""
+    """Includes the first and last of each output."""
     elements = []
     for output, (spec, address) in enumerate(zip(specs, addresses, strict=True)):
         count = torch.Size(spec.shape).numel()
@@ -63,7 +63,6 @@ def choose_elements(specs: Sequence[TensorSpec], addresses: Sequence[int], sourc
 
 
 def record_elements(call: int, elements: Sequence[Element], outputs: Sequence[Tensor]) -> EarlierOutputs:
-    """The elements' values in the evaluator's copies."""
     values = tuple(_bytes_of(outputs[element.output], element.index) for element in elements)
     return EarlierOutputs(call=call, elements=tuple(elements), values=values)
 
@@ -71,14 +70,13 @@ def record_elements(call: int, elements: Sequence[Element], outputs: Sequence[Te
 def compare_sample(
     elements: Sequence[Element], seen: Sequence[bytes | None], outputs: Sequence[Tensor], overwritten: str
 ) -> MemorySample:
-    """Compares sampled memory with the outputs copied afterwards."""
     missing = count_differences(elements, seen, outputs)
     message = f"{missing} of {len(elements)} sampled elements" if missing else ""
     return MemorySample(missing=message, overwritten=overwritten)
 
 
 def count_differences(elements: Sequence[Element], seen: Sequence[bytes | None], outputs: Sequence[Tensor]) -> int:
-    """The number of elements not bit for bit equal to `outputs`. None: unmapped memory."""
+    """Compares bits. None: unmapped memory."""
     return sum(
         found != _bytes_of(outputs[element.output], element.index)
         for element, found in zip(elements, seen, strict=True)
@@ -86,7 +84,7 @@ def count_differences(elements: Sequence[Element], seen: Sequence[bytes | None],
 
 
 def shares_memory_within(spec: TensorSpec) -> bool:
-    """Whether two elements may have one address."""
+    """Whether elements may overlap."""
     reach = 0
     for stride, size in sorted(
         (stride, size) for stride, size in zip(spec.stride, spec.shape, strict=True) if size > 1
@@ -98,7 +96,6 @@ def shares_memory_within(spec: TensorSpec) -> bool:
 
 
 def _offset(index: int, spec: TensorSpec) -> int:
-    """The offset of an element, in elements."""
     offset = 0
     for size, stride in zip(reversed(spec.shape), reversed(spec.stride), strict=True):
         index, part = divmod(index, size)

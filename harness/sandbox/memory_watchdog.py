@@ -1,7 +1,7 @@
-"""Watches the memory of a worker's processes, which limits per process do not bound.
+"""Limits the memory of a worker's processes together.
 
-Counts private memory, memory shared between the processes, and unmapped memory files. Memory hidden from these counts
-shows in the machine's free memory. Linux only.
+Counts private memory, memory shared between them, and memory files. Memory hidden from these counts lowers the
+machine's free memory. Linux only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SHARED_OUT = re.compile(rb"^Pss_(?:Anon|Shmem):\s+(\d+) kB$", re.MULTILINE)
 
 
 class MemoryWatch:
-    """Watches the processes under `pid`. `limit_bytes` None: only the machine's free memory is limited."""
+    """`limit_bytes` None: limits only the machine's free memory."""
 
     def __init__(
         self, pid: int, limit_bytes: int | None, read_machine: Callable[[], MemoryState] | None = None
@@ -45,11 +45,8 @@ class MemoryWatch:
         self._floor_bytes = min(FLOOR_BYTES, int(total_memory_bytes() * FLOOR_SHARE))
 
     def find_overuse(self, arena: int, every_s: float = 0.0) -> str | None:
-        """The violated limit as a message, or None, also if the last check is less than `every_s` ago. `arena`: the
-        evaluator's memory file, which does not count.
-
-        Raises HarnessError if memory is short for another reason than the worker.
-        """
+        """The violated limit, or None, also within `every_s` after a check. `arena`: a memory file that does not count.
+        Raises HarnessError if something else took the memory."""
         now_s = time.monotonic()
         if now_s - self._checked_s < max(every_s, CHECK_EVERY_S):
             return None
@@ -69,12 +66,11 @@ class MemoryWatch:
         return self._find_shortage(used_bytes)
 
     def has_seen_oom_kill(self) -> bool:
-        """Whether Linux has killed any process for lack of memory since."""
         return count_oom_kills() > self._kills_at_first
 
     def explain_shortage(self, error: HarnessError) -> str:
-        """After `find_overuse` raised `error` and the worker was ended: a message if memory came back with its end,
-        since not every use is counted, such as data in a socket. Otherwise raises the error again."""
+        """After `find_overuse` raised `error` and the worker ended: returns a message if that freed memory, since not
+        all use is counted (such as data in sockets); otherwise raises `error`."""
         short_bytes = self._at_shortage_bytes
         wanted_bytes = short_bytes + RECOVERY_SHARE * (self._machine_at_first.available_bytes - short_bytes)
         deadline_s = time.monotonic() + RECOVERY_S
@@ -104,7 +100,7 @@ def count_oom_kills() -> int:
 
 
 def _count_private(processes: Iterable[int]) -> int:
-    """Resident anonymous and shared-memory bytes; shared pages count once per process."""
+    """Pages shared between processes count for each."""
     return sum(_sum_kilobytes(f"/proc/{process}/status", _PRIVATE) for process in processes)
 
 
@@ -123,14 +119,14 @@ def _sum_kilobytes(path: str, pattern: re.Pattern[bytes]) -> int:
 
 
 def _find_live_thread(process: int) -> int:
-    """An id under which /proc shows the process: its own, or another thread's once its main thread ended."""
+    """/proc shows nothing for an ended main thread, but for others."""
     if state_of(process, process) != "Z":
         return process
     return next((thread for thread in threads_of(process) if thread != process), process)
 
 
 def _list_open_files(processes: Iterable[int]) -> list[str] | None:
-    """Links to all open files; None above MAX_OPEN_FILES."""
+    """None above MAX_OPEN_FILES."""
     found: list[str] = []
     for process in processes:
         with contextlib.suppress(OSError):  # ended, or hidden
@@ -142,7 +138,7 @@ def _list_open_files(processes: Iterable[int]) -> list[str] | None:
 
 
 def _count_memory_files(links: Iterable[str], arena: int) -> int:
-    """Bytes of the memory files among these, mapped or not, each counted once."""
+    """Mapped or not, each once."""
     own = os.fstat(arena)
     sizes: dict[tuple[int, int], int] = {}
     for link in links:

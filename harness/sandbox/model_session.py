@@ -1,4 +1,4 @@
-"""One model in one worker: its arena, its weights, and single calls. The same for candidate and baseline."""
+"""One model in one worker; the same for candidate and baseline."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Weights = Literal["identical", "loaded", "unmatched", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLimits:
-    """Limits in seconds for one worker, builds not counted."""
+    """Builds do not count."""
 
     start_s: float = 120.0
     construct_s: float = 120.0
@@ -52,7 +52,7 @@ class TimeLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowTimes:
-    """Parts of a window: until WAKE is answered; from GO to the answer; copying the outputs."""
+    """Until WAKE is answered; from GO to the answer; copying the outputs."""
 
     wake_us: float
     go_us: float
@@ -61,13 +61,9 @@ class WindowTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One call: the contents of the NaN-filled output buffers after the answer, and both clocks.
-
-    `judge_us`: the evaluator's time from resuming the worker with everything staged until its answer, exchange
-    included; on a GPU the window without waking (`gpu.window`). `taken`: outputs were copied. `copy_us`: from the
-    answer to their copies; None without them or with a `memory_sample`, which takes longer. With a `sample`, `outputs`
-    are those parts.
-    """
+    """`judge_us`: the evaluator's time, from the resume with everything staged to the answer, exchange included; on a
+    GPU the window without waking. `taken`: outputs were copied. `copy_us`: from the answer to their copies; None
+    without them or with a `memory_sample`. With a `sample`, `outputs` are its parts."""
 
     outputs: FlatOutputs
     called: Called
@@ -81,7 +77,7 @@ class Run:
 
 
 class ModelSession:
-    """A constructed module in a worker, opened by `harness.sandbox.opening.open_session`."""
+    """Opened by `harness.sandbox.opening.open_session`."""
 
     def __init__(
         self,
@@ -92,7 +88,7 @@ class ModelSession:
         *,
         keeps_on_host: bool = False,
     ) -> None:
-        """`keeps_on_host`: copies of outputs lie in host memory."""
+        """`keeps_on_host`: copies outputs into host memory."""
         self._keeps_on_host = keeps_on_host
         self.saw_new_memory = False  # the last call's window on a GPU included mapping memory
         self._is_sampling = False
@@ -122,7 +118,7 @@ class ModelSession:
         )
 
     def match_weights(self, reference: dict[str, Tensor]) -> Weights:
-        """Loads the reference's weights if names, shapes and dtypes match."""
+        """Loads the reference's weights if possible."""
         if not reference:
             return "none"
         if not all(self._has(name, describe(tensor)) for name, tensor in reference.items()):
@@ -134,8 +130,7 @@ class ModelSession:
         return "loaded"
 
     def hold_state(self, state: dict[str, Tensor]) -> None:
-        """Sets the values that `reset_state` restores: state that calls change. Raises CandidateFailure (wrong_value)
-        if the module lacks some of it."""
+        """Sets what `reset_state` restores. Raises CandidateFailure (wrong_value) if the module lacks some of it."""
         missing = [name for name, tensor in state.items() if not self._has(name, describe(tensor))]
         if missing:
             message = f"calls of the reference change {', '.join(missing)}; the candidate has no such state"
@@ -144,7 +139,7 @@ class ModelSession:
         self._held = dict(state)
 
     def reset_state(self) -> None:
-        """Call before each compared or timed call, so that all begin with the same state."""
+        """Every compared or timed call begins with the same state."""
         if self._held:
             self._client.write_state(self._held, only_copies=True, timeout_s=self._limits.call_s)
 
@@ -153,24 +148,23 @@ class ModelSession:
         self._client.write_state(state, only_copies=False, timeout_s=self._limits.call_s)
 
     def read_state(self, like: dict[str, Tensor]) -> list[Tensor]:
-        """Arena views of the current state: copy what is kept."""
+        """Arena views: copy what is kept."""
         specs = [describe(tensor) for tensor in like.values()]
         return self._client.read_state(list(like), specs, timeout_s=self._limits.call_s)
 
     def take_samples(self) -> None:
-        """From now on copies only samples of large outputs."""
+        """Copies only samples of large outputs from now on."""
         self._is_sampling = True
 
     def _choose_sample(self) -> None:
         self._sample = choose_sample(self._footprint.output_specs, self._random) if self._is_sampling else None
 
     def limit_calls(self, call_s: float) -> None:
-        """Sets the limit of later calls."""
         self._limits = replace(self._limits, call_s=call_s)
 
     @contextmanager
     def expecting(self, footprint: Footprint) -> Iterator[None]:
-        """Calls inside return outputs of this footprint (see `Footprint.with_outputs`)."""
+        """Calls inside return these outputs (see `Footprint.with_outputs`)."""
         usual, self._footprint = self._footprint, footprint
         try:
             yield
@@ -182,7 +176,6 @@ class ModelSession:
         return own is not None and (own.dtype, own.shape) == (spec.dtype, spec.shape)
 
     def place(self, inputs: Sequence[Any]) -> None:
-        """Writes the next call's arguments."""
         self._client.place(inputs)
 
     def call(self, inputs: Sequence[Any], device: Device, *, look: bool = True) -> Run:
@@ -196,7 +189,7 @@ class ModelSession:
         return replace(run, judge_us=(run.called.at_ns - began_ns) / 1e3)
 
     def prepare_call(self, like: Sequence[Any]) -> None:
-        """Resets the state, arms the worker for inputs of this form, and stops it until `call_timed` or `disarm`."""
+        """Resets, arms and stops the worker until `call_timed` or `disarm`."""
         self._begin_rest(self._client.lay_out(like))
         self.await_rest()
 
@@ -207,7 +200,6 @@ class ModelSession:
         self._rest = self._client.begin_pause()
 
     def await_rest(self) -> None:
-        """Waits until the worker is stopped."""
         if self._rest is not None:
             rest, self._rest = self._rest, None
             self._used_ns = self._note_stop(rest()).used_ns
@@ -219,12 +211,11 @@ class ModelSession:
 
     @property
     def used_s(self) -> float:
-        """CPU time of the worker and its processes up to the last stop."""
+        """CPU time of the worker and its processes."""
         return self._used_ns / 1e9
 
     def stage(self, inputs: Sequence[Any], *, look: bool = False) -> None:
-        """Writes the inputs of the next timed call while the worker is stopped and cannot see them. `look`: samples the
-        worker's memory after the call."""
+        """Writes inputs while the worker is stopped and cannot see them. `look`: samples its memory after the call."""
         self.await_rest()
         self._samples_memory = look
         if look:
@@ -234,14 +225,12 @@ class ModelSession:
         self._write(placed)
 
     def call_timed(self, *, take: bool = True, keep: bool = False) -> Run:
-        """Calls the module with the staged inputs, then prepares the next call without waiting for the stop (`complete`
-        does).
+        """Calls the module with the staged inputs and requests the next stop, which `complete` awaits.
 
-        The start signal is queued before the worker is resumed, and the evaluator's clock starts at the resume: inputs
-        are never visible untimed.
+        The worker is resumed with the start signal already queued; the evaluator's clock starts at the resume, so
+        inputs are never visible untimed.
 
-        `take`: copies the outputs; otherwise they are only described, which the worker cannot know in advance. `keep`:
-        pins them if the first outputs were pinned and fewer than MAX_PINS since.
+        `take`: copies the outputs. `keep`: pins them if the first were pinned and fewer than MAX_PINS since.
         """
         placed = self._armed
         if placed is None:
@@ -256,12 +245,12 @@ class ModelSession:
         return run
 
     def complete(self, run: Run) -> Run:
-        """Waits for the stop, and adds the evaluator's time of the last timed run."""
+        """Waits for the stop, and sets the evaluator's time."""
         self.await_rest()
         return replace(run, judge_us=(run.called.at_ns - self._resumed_ns) / 1e3)
 
     def _arm_again(self, placed: PlacedInputs) -> None:
-        """Arms the worker anew if form or seed of the inputs changed."""
+        """If form or seed of the inputs changed."""
         armed = self._armed
         if armed and (placed.tree, placed.specs, placed.seed) == (armed.tree, armed.specs, armed.seed):
             self._armed = placed
@@ -278,15 +267,14 @@ class ModelSession:
         return stopped
 
     def _write(self, placed: PlacedInputs) -> None:
-        """Writes the inputs and NaN-fills the output buffer, at a random offset so that outputs cannot be written there
-        ahead."""
+        """The NaN-filled output buffer has a random offset, so that outputs cannot be there already."""
         self._client.write(placed)
         shift = self._random.randrange(OUTPUT_OFFSETS) * ALIGNMENT_BYTES
         self._output = replace(self._footprint.output, offset=self._footprint.output.offset + shift)
         self._bytes_of(self._output).fill_(POISON)
 
     def _take(self, placed: PlacedInputs, *, sampled_before: int | None, take: bool) -> Run:
-        """Waits for the end of a call. `sampled_before` None: does not sample the worker's memory."""
+        """`sampled_before` None: no memory sample."""
         samples = sampled_before is not None
         try:
             called = self._client.await_called(timeout_s=self._limits.call_s, stop=samples)
@@ -321,14 +309,12 @@ class ModelSession:
         return run
 
     def _forget_earlier(self, *, has_form: bool) -> None:
-        """Counts a call, and drops earlier outputs that the worker no longer keeps."""
         self._calls += 1
         kept = self._footprint.kept_calls if has_form else 0
         self._earlier = [earlier for earlier in self._earlier if self._calls - earlier.call < kept]
 
     def _sample_memory(self, elements: list[Element], sampled_before: int) -> tuple[Sequence[bytes | None], str]:
-        """Values of these elements, read while the worker is stopped, and a message on changed outputs of earlier
-        calls."""
+        """Values of the elements, and a message on changed earlier outputs."""
         before = self._random.sample(self._earlier, min(len(self._earlier), sampled_before))
         seen = self._pause([*elements, *(element for earlier in before for element in earlier.elements)]).seen
         self._client.resume()
@@ -342,29 +328,27 @@ class ModelSession:
         return seen[: len(elements)], "; ".join(changed)
 
     def pin(self, outputs: FlatOutputs) -> None:
-        """Makes the worker keep its last outputs for `has_lost_pinned`, unless they are large."""
+        """Makes the worker keep its last outputs, unless they are large."""
         if sum(tensor.numel() * tensor.element_size() for tensor in outputs.tensors) < LARGE_OUTPUT_BYTES:
             self._client.pin(timeout_s=self._limits.call_s)
             self._pinned.append(outputs.tensors)
 
     def has_lost_pinned(self) -> bool:
-        """Whether pinned outputs have changed."""
         return not all(self.still_has(outputs, pin=index) for index, outputs in enumerate(self._pinned))
 
     def still_has(self, outputs: Sequence[Tensor], *, age: int = 0, pin: int | None = None) -> bool:
-        """Whether the worker's outputs of the last call, of the call `age` calls before, or of a pinned call equal
-        these. Only after calls with correct shapes."""
+        """Compares the worker's outputs of the last call, of `age` calls before, or pinned ones. Only after calls with
+        correct shapes."""
         self._bytes_of(self._footprint.output).fill_(POISON)
         self._client.recopy(self._footprint.output, age=age, pin=pin, timeout_s=self._limits.call_s)
         found = (self._arena.view(spec) for spec in self._footprint.output_specs)
         return all(has_same_bits(now, before) for now, before in zip(found, outputs, strict=True))
 
     def paused(self) -> AbstractContextManager[None]:
-        """Stops the worker and its processes inside."""
         return self._client.paused()
 
     def uses_own_code(self, inputs: Sequence[Any]) -> bool | None:
-        """Whether a call executes machine code that the candidate brought along; None: unknown."""
+        """Whether a call executes the candidate's machine code; None: unknown."""
         self.prepare_call(inputs)
         used_bytes = None
         if self._client.forget_use():
@@ -382,27 +366,26 @@ class ModelSession:
         self._client.collect_garbage(timeout_s=self._limits.call_s)
 
     def profile(self, inputs: Sequence[Any]) -> dict[str, Any]:
-        """The unchecked profile of a few calls, in mode "profile"."""
+        """Unchecked. In mode "profile"."""
         return self._client.profile(inputs, timeout_s=PROFILED_CALLS * self._limits.call_s)
 
     def has_ablated_everything(self) -> bool:
-        """In mode "ablate": whether all candidate code was ablated."""
+        """In mode "ablate"."""
         return self._client.has_ablated_everything(timeout_s=self._limits.call_s)
 
     def check_kernels(self, **settings: str | float) -> None:
-        """Configures an emulated device (order, seed, threads, time_limit_s). Calls then work on copies of their
-        inputs, so changes of the inputs and shared memory go unseen."""
+        """Configures an emulated device. Calls then get copies of their inputs, so aliasing and changed inputs go
+        unseen."""
         self._client.check_kernels(settings, timeout_s=self._limits.call_s)
 
     def take_kernel_findings(self) -> object:
-        """New findings of an emulated device, unchecked; see `harness.evaluation.emulated.findings`."""
+        """Since the last call, unchecked; see `harness.evaluation.emulated.findings`."""
         return self._client.take_kernel_findings(timeout_s=self._limits.call_s)
 
     def _bytes_of(self, region: Region) -> Tensor:
         return self._arena.bytes_view(region.offset, region.size_bytes)
 
     def _take_outputs(self) -> FlatOutputs:
-        """Copies of the output buffer."""
         shift = self._output.offset - self._footprint.output.offset
         specs = (replace(spec, offset=spec.offset + shift) for spec in self._footprint.output_specs)
         views = (self._arena.view(spec) for spec in specs)

@@ -32,7 +32,7 @@ def open_session(
     mode: Mode = "plain",
     keeps_on_host: bool = False,
 ) -> Iterator[ModelSession]:
-    """As `open_client`, for a module. `keeps_on_host`: copies of outputs lie in host memory."""
+    """See `open_client`. `keeps_on_host`: copies outputs into host memory."""
     client_opened = open_client(
         forkserver=forkserver, device=device, arena_bytes=footprint.arena_bytes, source=source, entry=entry,
         answer_build=answer_build, worker_limits=worker_limits, limits=limits, threads=threads, allow_tf32=allow_tf32,
@@ -63,8 +63,7 @@ def open_client(
     mode: Mode = "plain",
     most_kept: int = MOST_KEPT,
 ) -> Iterator[tuple[WorkerClient, SharedArena]]:
-    """Starts a worker and imports `source`; ends the worker and frees the memory afterwards. `answer_build` None:
-    trusted code that builds nothing."""
+    """Starts a worker and imports `source`. `answer_build` None: trusted code."""
     with device.allocate(arena_bytes) as arena, forkserver.spawn(worker_limits) as worker:
         client = WorkerClient(worker, arena, answer_build)
         client.start(

@@ -1,7 +1,7 @@
-"""Isolation layers around workers and compilers: which to apply, readable paths, and the environment.
+"""Isolation layers, readable paths and environment of workers and compilers.
 
-The outermost layer is bubblewrap, or a private root made by `harness.worker.isolation.launcher`. Layers of each forked
-worker are applied by `harness.worker.init_process`.
+The outermost layer is bubblewrap, or a private root made by `harness.worker.isolation.launcher`; the others are applied
+in each worker by `harness.worker.init_process`.
 """
 
 from __future__ import annotations
@@ -40,11 +40,8 @@ BUILD_LIMITS = {"memory_bytes": None, "scratch_bytes": 8 << 30, "processes": 409
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confinement:
-    """The isolation layers to apply; `probe_confinement` finds the strongest.
-
-    `bubblewrap`: its path or None. Without it, `namespaces` selects the private root. `filters`: Landlock and seccomp,
-    if Linux has them. `weakness`: why no stronger isolation was chosen, or "".
-    """
+    """`bubblewrap`: its path or None; then `namespaces` selects the private root. `filters`: Landlock and seccomp, if
+    available. `weakness`: why no stronger isolation was chosen."""
 
     bubblewrap: str | None
     namespaces: bool = True
@@ -57,13 +54,12 @@ class Confinement:
 
     @property
     def root_name(self) -> str | None:
-        """The outermost layer."""
         if self.bubblewrap is not None:
             return "bubblewrap"
         return "private root" if self.namespaces else None
 
     def wrap(self, command: Sequence[str], *, readable: Iterable[Path], writable: Iterable[Path] = ()) -> list[str]:
-        """The command without network, privileges, or access to other paths, as far as the layers allow."""
+        """Removes network, privileges, and access to other paths."""
         if not self.filters and not self.has_own_root:
             return list(command)
         readable, writable = [*readable, *worker_package_files()], list(writable)
@@ -71,7 +67,7 @@ class Confinement:
         return self._put_into_bubblewrap(launched, readable, writable)
 
     def wrap_forkserver(self, command: Sequence[str], *, readable: Iterable[Path]) -> list[str]:
-        """The same root for a command that isolates its workers itself."""
+        """For a command that isolates its workers itself."""
         readable = list(readable)
         if self.bubblewrap is None and self.namespaces:
             return self._launch(command, readable, (), for_workers=True)
@@ -103,7 +99,7 @@ class Confinement:
 
 
 def probe_confinement(wanted: str = "auto", *, timeout_s: float = PROBE_TIMEOUT_S) -> Confinement:
-    """The strongest isolation that starts within the limit. `wanted`: "auto" or "none"."""
+    """The strongest isolation that works. `wanted`: "auto" or "none"."""
     if wanted == "none":
         return Confinement(bubblewrap=None, namespaces=False, filters=False, weakness="isolation was disabled")
     path = shutil.which("bwrap")
@@ -122,7 +118,7 @@ def probe_confinement(wanted: str = "auto", *, timeout_s: float = PROBE_TIMEOUT_
 
 
 def explain_start_failure(confinement: Confinement, timeout_s: float = PROBE_TIMEOUT_S) -> str:
-    """Why an isolated command does not start; "" if it does."""
+    """ "" if a command starts."""
     name = confinement.root_name
     command = confinement.wrap(["true"], readable=interpreter_folders())
     try:
@@ -137,12 +133,11 @@ def explain_start_failure(confinement: Confinement, timeout_s: float = PROBE_TIM
 
 
 def readable_paths(more: Iterable[Path]) -> list[str]:
-    """All paths readable inside the sandbox, the same for every kind of isolation."""
+    """The same for every kind of isolation."""
     return [*SYSTEM_FOLDERS, *SYSTEM_FILES, *(str(path) for path in _without_nested(more))]
 
 
 def device_paths() -> list[str]:
-    """Harmless device nodes, and NVIDIA's."""
     return [*DEVICES, *sorted(str(node) for node in Path("/dev").glob("nvidia*"))]
 
 
@@ -172,7 +167,7 @@ def _bubblewrap_arguments(path: str, readable: Iterable[Path], writable: Iterabl
 
 
 def _without_nested(folders: Iterable[Path]) -> list[Path]:
-    """Each folder once under every name, without folders inside another."""
+    """Under every name, without folders inside another."""
     kept = [Path(folder) for folder in SYSTEM_FOLDERS]
     system = len(kept)
     named = {name for folder in folders for name in (folder.absolute(), folder.resolve())}
@@ -183,7 +178,7 @@ def _without_nested(folders: Iterable[Path]) -> list[Path]:
 
 
 def interpreter_folders() -> list[Path]:
-    """Folders of the Python installation, environment, packages and compilers."""
+    """Python, its packages, and the compilers."""
     names = [sys.prefix, sys.base_prefix, sys.exec_prefix, sysconfig.get_path("include"), *_site_folders()]
     names += os.environ.get("LD_LIBRARY_PATH", "").split(":")
     names += [os.environ.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH")]
@@ -191,8 +186,7 @@ def interpreter_folders() -> list[Path]:
 
 
 def _compiler_folders() -> list[Path]:
-    """Installations of the compilers on the PATH or in CC and CXX; of one directly below the home folder only its own
-    folder."""
+    """Of a compiler directly below the home folder only its own folder."""
     named = [os.environ.get(name, "") for name in ("CC", "CXX")]
     found = [shutil.which(name) for name in (*named, "cc", "c++", "gcc", "g++", "nvcc") if name]
     programs = {Path(path) for path in found if path} | {Path(path).resolve() for path in found if path}
@@ -201,18 +195,18 @@ def _compiler_folders() -> list[Path]:
 
 
 def _site_folders() -> list[str]:
-    """Installed packages only: never the working folder or a checkout."""
+    """Never the working folder or a checkout."""
     return [entry for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")]
 
 
 def worker_package_files() -> list[Path]:
-    """The parts of this package that a worker imports; evaluator, problems and results stay hidden."""
+    """Evaluator, problems and results stay hidden."""
     package = Path(__file__).resolve().parents[1]
     return [package / "__init__.py", *(package / name for name in ("domain", "protocol", "worker"))]
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """An allow-list, so that no key or token gets into a worker or compiler."""
+    """An allow-list keeps keys and tokens out."""
     kept = {name: value for name, value in os.environ.items() if name in ENVIRONMENT}
     kept |= {name: value for name, value in os.environ.items() if name.startswith(ENVIRONMENT_PREFIXES)}
     kept.pop(EVALUATOR_ONLY, None)

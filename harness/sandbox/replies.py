@@ -1,4 +1,4 @@
-"""Validates a worker's replies about tensors. Raises CandidateFailure for a broken protocol."""
+"""Validates a worker's replies about tensors; raises CandidateFailure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ def parse_outputs(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def parse_spec(value: object) -> TensorSpec:
-    """A description of a tensor that torch could make."""
     try:
         spec = TensorSpec.from_json(value)
     except WireError as error:
@@ -47,7 +46,7 @@ def parse_spec(value: object) -> TensorSpec:
 
 
 def _check_tree(tree: object, tensors: int) -> dict[str, Any]:
-    """The structure, if it names every tensor once and in order."""
+    """Every tensor must occur once, in order."""
     if not _has_few_nodes(tree):
         raise protocol_failure(f"the structure of an output has more than {MAX_NODES} parts")
     leaves = [object() for _ in range(tensors)]
@@ -61,7 +60,7 @@ def _check_tree(tree: object, tensors: int) -> dict[str, Any]:
 
 
 def _has_few_nodes(tree: object) -> bool:
-    """Checked first, since later steps traverse the structure several times."""
+    """Checked before any other traversal."""
     waiting, count = [tree], 0
     while waiting and count <= MAX_NODES:
         node = waiting.pop()

@@ -1,4 +1,4 @@
-"""Seeds torch before a call, so that reference and worker draw the same random numbers, such as for dropout."""
+"""Seeds torch before a call, so that reference and worker draw the same random numbers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from harness.protocol import flatten_value
 
 
 class SeededInputs(tuple[Any, ...]):
-    """The arguments of one call with torch's seed."""
-
     seed: int
 
     @classmethod
@@ -27,7 +25,7 @@ class SeededInputs(tuple[Any, ...]):
 
 
 def seed_call(inputs: Iterable[Any], input_seed: int) -> SeededInputs:
-    """Derives the call's seed from the secret seed of the inputs."""
+    """Derives torch's seed from the secret seed of the inputs."""
     return SeededInputs.make(inputs, random.Random(f"call {input_seed}").getrandbits(62))
 
 
@@ -36,14 +34,13 @@ def read_seed(inputs: Sequence[Any]) -> int | None:
 
 
 def keep_seed(changed: Iterable[Any], inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """`changed` with the seed of `inputs`, if there is one."""
     seed = read_seed(inputs)
     return tuple(changed) if seed is None else SeededInputs.make(changed, seed)
 
 
 @contextmanager
 def seeded_call(model: nn.Module, inputs: Sequence[Any]) -> Iterator[None]:
-    """Seeds torch for a call of the module if its inputs have a seed; restores the generators."""
+    """Restores the generators afterwards."""
     seed = read_seed(inputs)
     if seed is None:
         yield
@@ -58,7 +55,7 @@ def seeded_call(model: nn.Module, inputs: Sequence[Any]) -> Iterator[None]:
 
 
 def read_generators(device: torch.device) -> tuple[Tensor, ...]:
-    """States of torch's generators: they advance if a call draws random numbers."""
+    """They advance if a call draws random numbers."""
     host = (torch.random.get_rng_state(),)
     return (*host, torch.cuda.get_rng_state(device)) if device.type == "cuda" else host
 

@@ -1,7 +1,4 @@
-"""Commands to one worker, with validated replies.
-
-A worker that fails, dies, is late or breaks the protocol raises CandidateFailure.
-"""
+"""Commands to one worker. Failures, timeouts and invalid replies raise CandidateFailure."""
 
 from __future__ import annotations
 
@@ -66,7 +63,7 @@ Mode = Literal["plain", "profile", "ablate"]  # see `harness.worker.instrumentat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedInputs:
-    """Arguments of a call in shared memory, and the evaluator's copies. `seed`: torch's seed for the call."""
+    """A call's arguments in shared memory, the evaluator's copies, and torch's seed."""
 
     tree: dict[str, Any]
     specs: tuple[TensorSpec, ...]
@@ -76,8 +73,7 @@ class PlacedInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Called:
-    """A worker's answer to one call. `claim_us`: its reported time; `at_ns`: arrival on the evaluator's monotonic
-    clock; `specs` and `addresses`: of the outputs in the worker."""
+    """`claim_us`: reported time; `at_ns`: arrival, monotonic; `specs` and `addresses`: in the worker."""
 
     claim_us: float
     at_ns: int
@@ -89,7 +85,7 @@ class Called:
 
 
 class WorkerClient:
-    """`answer_build` None: the program is trusted, and its failures are HarnessErrors."""
+    """`answer_build` None: a trusted program, whose failures are HarnessErrors."""
 
     def __init__(self, worker: WorkerProcess, arena: SharedArena, answer_build: AnswerBuild | None) -> None:
         self._worker = worker
@@ -113,8 +109,7 @@ class WorkerClient:
         emulates: dict[str, Any] | None = None,
         most_kept: int = MOST_KEPT,
     ) -> None:
-        """Imports a program, which may request builds. Raises CandidateFailure (load_error, ...). `emulates`: see
-        `Device.describe_emulation`; `most_kept`: see `Footprint`."""
+        """Imports a program. `emulates`: see `Device.describe_emulation`; `most_kept`: see `Footprint`."""
         message = {
             "kind": "settle", "device": device, "threads": threads, "allow_tf32": allow_tf32,
             "size_bytes": self._arena.size_bytes, "emulates": emulates, "most_kept": most_kept,
@@ -134,7 +129,7 @@ class WorkerClient:
     def construct(
         self, seed: int, init_inputs: Sequence[Any], *, compiled: bool, training: bool, timeout_s: float
     ) -> dict[str, TensorSpec]:
-        """Constructs the module under a seed; returns the specs of its state dict."""
+        """Returns the specs of the state dict."""
         placed = self.place(tuple(init_inputs))
         message = {
             "kind": "construct", "seed": seed, "compiled": compiled, "training": training, **_value_message(placed),
@@ -143,7 +138,7 @@ class WorkerClient:
         return {str(name): parse_spec(spec) for name, spec in read_pairs(answer.get("state"))}
 
     def read_state(self, names: Sequence[str], expected: Sequence[TensorSpec], *, timeout_s: float) -> list[Tensor]:
-        """Arena views of the tensors: copy what is kept."""
+        """Arena views: copy what is kept."""
         message = {"kind": "dump_state", "names": list(names), "offset": 0, "size_bytes": self._arena.size_bytes}
         answer = self._ask(message, "dumped", Outcome.RUNTIME_ERROR, timeout_s)
         specs = tuple(parse_spec(spec) for spec in read_list(answer.get("specs")))
@@ -161,7 +156,6 @@ class WorkerClient:
         self._ask(message, "loaded", Outcome.RUNTIME_ERROR, timeout_s)
 
     def lay_out(self, values: Sequence[Any]) -> PlacedInputs:
-        """Locations of arguments from the start of the arena, with their strides."""
         tree, tensors = flatten_value(tuple(values), torch.is_tensor)
         specs, _ = place_strided([describe(tensor) for tensor in tensors])
         return PlacedInputs(tree=tree, specs=specs, tensors=tuple(tensors), seed=read_seed(values))
@@ -171,18 +165,17 @@ class WorkerClient:
             self._storage_bytes(spec).copy_(flat_bytes(tensor))
 
     def place(self, values: Sequence[Any]) -> PlacedInputs:
-        """Lays out arguments and writes them."""
         placed = self.lay_out(values)
         self.write(placed)
         return placed
 
     def inputs_unchanged(self, placed: PlacedInputs) -> bool:
-        """Whether the arena still holds these inputs bit for bit."""
+        """Compares bits."""
         pairs = zip(placed.specs, placed.tensors, strict=True)
         return all(_are_same(self._storage_bytes(spec), flat_bytes(tensor)) for spec, tensor in pairs)
 
     def arm(self, placed: PlacedInputs, *, timeout_s: float) -> None:
-        """Announces the next call's inputs; the worker wakes its threads and device, and waits for GO or REST."""
+        """Announces a call; the worker wakes its threads and device and waits for GO or REST."""
         self._ask(
             {"kind": "call", "seed": placed.seed, **_value_message(placed)}, "armed", Outcome.RUNTIME_ERROR, timeout_s
         )
@@ -191,15 +184,14 @@ class WorkerClient:
         self._ask(REST, "disarmed", Outcome.RUNTIME_ERROR, timeout_s)
 
     def tell_go(self, *, timeout_s: float) -> int:
-        """Sends GO to an armed worker, which may be stopped; returns the evaluator's clock in ns. `await_called` comes
-        next."""
+        """Sends GO to a worker, which may be stopped; returns the evaluator's clock. `await_called` must follow."""
         self._arena.synchronize()
         began_ns = time.monotonic_ns()
         self._tell(GO, "called", Outcome.RUNTIME_ERROR, timeout_s)
         return began_ns
 
     def await_called(self, *, timeout_s: float, stop: bool = False) -> Called:
-        """The answer to a call. `stop`: stops the worker on arrival; `pause` or `resume_at_once` must follow."""
+        """`stop`: stops the worker on arrival; `pause` or `resume_at_once` must follow."""
         answer, self._early = self._early or self._hear("called", Outcome.RUNTIME_ERROR, timeout_s, stop=stop), None
         claim_ns, released_bytes = answer.get("claim_ns"), answer.get("released_bytes", 0)
         if type(claim_ns) is not int or not 0 < claim_ns < MAX_CLAIM_NS or type(released_bytes) is not int:
@@ -208,14 +200,13 @@ class WorkerClient:
         return Called(claim_us=claim_ns / 1e3, at_ns=self._arrived_ns, released_bytes=released_bytes, **outputs)
 
     def arm_window(self, placed: PlacedInputs, *, timeout_s: float) -> None:
-        """On a GPU: announces the next call's inputs; the worker polls the doorbell."""
+        """Announces a call on a GPU; the worker polls the doorbell."""
         self._ask(
             {"kind": "window", "seed": placed.seed, **_value_message(placed)}, "armed", Outcome.RUNTIME_ERROR, timeout_s
         )
 
     def ring(self, kind: Signal, shift_bytes: int = 0, *, timeout_s: float) -> None:
-        """Signals a worker that polls the doorbell, and waits for its answer, builds not counted. `shift_bytes`: with
-        GO, the distance of the inputs from their announced address."""
+        """Waits for the answer; builds do not count. `shift_bytes`: with GO, the shift of the inputs."""
         if self._bell is None:
             raise HarnessError("ring() for a worker without a doorbell")
         signal, deadline_s = self._bell.ring(kind, shift_bytes), time.monotonic() + timeout_s
@@ -228,7 +219,7 @@ class WorkerClient:
                     raise WorkerTimeout("the doorbell was not answered")
 
     def _answer_within_call(self, timeout_s: float) -> float:
-        """Handles a failure, an early answer or a build request; returns the seconds spent building."""
+        """Returns the seconds spent building."""
         message, began_s = self._receive(timeout_s), time.monotonic()
         if message["kind"] == "build":
             self._build(message)
@@ -241,12 +232,12 @@ class WorkerClient:
         return 0.0
 
     def read_addresses(self) -> tuple[int, ...]:
-        """Addresses in the worker of the outputs of the last call in a window."""
+        """Of the outputs of the last call in a window."""
         return () if self._bell is None else self._bell.read_call()
 
     def export_pages(self, address: int, *, timeout_s: float) -> list[tuple[int, int, int]]:
-        """Consecutive pages of the worker's device memory from `address` on: (first address, size in bytes, descriptor,
-        to be closed by the caller). Empty if they cannot be shared."""
+        """Consecutive pages of device memory from `address` on: (first address, size in bytes, descriptor to close).
+        Empty if they cannot be shared."""
         self._tell({"kind": "export", "address": address}, "exported", Outcome.RUNTIME_ERROR, timeout_s)
         with self._explaining("exported", Outcome.RUNTIME_ERROR, timeout_s):
             answer, descriptors = self._worker.line.receive(timeout_s=timeout_s)
@@ -263,7 +254,7 @@ class WorkerClient:
         return [(*page, descriptor) for page, descriptor in zip(pages, descriptors, strict=True)]
 
     def store(self, output: Region, *, timeout_s: float) -> int:
-        """Makes the worker copy its outputs to this region; returns the evaluator's clock in ns."""
+        """Copies the outputs to this region; returns the evaluator's clock in ns."""
         message = {"kind": "store", "offset": output.offset, "size_bytes": output.size_bytes}
         self._ask(message, "returned", Outcome.RUNTIME_ERROR, timeout_s)
         return self._arrived_ns
@@ -273,30 +264,27 @@ class WorkerClient:
         self._ask({"kind": "pin"}, "pinned", Outcome.RUNTIME_ERROR, timeout_s)
 
     def recopy(self, output: Region, *, age: int = 0, pin: int | None = None, timeout_s: float) -> None:
-        """Makes the worker copy outputs to the arena again: of the last call, of the call `age` calls before, or pinned
-        ones."""
+        """Copies outputs to the arena again: the last, those of `age` calls before, or pinned ones."""
         region = {"offset": output.offset, "size_bytes": output.size_bytes}
         message = {"kind": "recopy", "age": age, "pin": pin, **region}
         self._ask(message, "recopied", Outcome.RUNTIME_ERROR, timeout_s)
 
     def profile(self, inputs: Sequence[Any], *, timeout_s: float) -> dict[str, Any]:
-        """The unchecked profile of a few calls, in mode "profile": see `integrity.attribution`."""
+        """Unchecked: see `integrity.attribution`."""
         message = {"kind": "profile", **_value_message(self.place(tuple(inputs)))}
         return self._ask(message, "profiled", Outcome.RUNTIME_ERROR, timeout_s)
 
     def has_ablated_everything(self, *, timeout_s: float) -> bool:
-        """In mode "ablate": whether all candidate code was ablated."""
         answer = self._ask({"kind": "describe_ablation"}, "ablation", Outcome.RUNTIME_ERROR, timeout_s)
         return answer.get("everything") is True
 
     def check_kernels(self, settings: dict[str, Any], *, timeout_s: float, own_inputs: bool = True) -> None:
-        """Configures an emulated device. `own_inputs`: calls use inputs whose bounds the emulator knows; the module
-        must be constructed."""
+        """Configures an emulated device, after construction. `own_inputs`: with known bounds."""
         message = {"kind": "configure_emulators", "settings": settings, "own_inputs": own_inputs}
         self._ask(message, "configured", Outcome.RUNTIME_ERROR, timeout_s)
 
     def take_kernel_findings(self, *, timeout_s: float) -> object:
-        """New findings of an emulated device, unchecked."""
+        """Unchecked."""
         message = {"kind": "take_kernel_findings"}
         return self._ask(message, "kernel_findings", Outcome.RUNTIME_ERROR, timeout_s).get("findings")
 
@@ -304,20 +292,18 @@ class WorkerClient:
         self._ask({"kind": "collect"}, "collected", Outcome.RUNTIME_ERROR, timeout_s)
 
     def find_processes(self) -> None:
-        """Records the processes for `stop_at_once`. The worker must be stopped."""
+        """Lists the processes for `stop_at_once`. The worker must be stopped."""
         self._worker.find_processes()
 
     def resume_at_once(self) -> None:
-        """Undoes `stop_at_once`."""
         self._worker.resume_at_once()
 
     def pause(self, elements: Sequence[Element] = ()) -> Stopped:
-        """Stops the worker and its processes until `resume`; reads these elements of its memory."""
+        """Reads these elements of the stopped worker's memory."""
         return self.begin_pause(elements)()
 
     def begin_pause(self, elements: Sequence[Element] = ()) -> Callable[[], Stopped]:
-        """The same without waiting: the worker is stopped before any process is resumed later. Returns a function that
-        waits."""
+        """Requests the stop, ahead of any later resume; returns a function that waits."""
         stretches = [(element.address, element.size_bytes) for element in elements]
         finish = self._worker.begin_pause(stretches, uses_gpu=self._bell is not None)
 
@@ -332,12 +318,11 @@ class WorkerClient:
         return await_stopped
 
     def resume(self, core: int | None = None) -> None:
-        """`core`: for its main thread, until the worker resets the affinity in its next window."""
+        """`core`: for its main thread, until its next call in a window."""
         self._worker.resume(core)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Stops the worker and its processes inside."""
         self.pause()
         try:
             yield
@@ -345,11 +330,11 @@ class WorkerClient:
             self.resume()
 
     def forget_use(self) -> bool:
-        """Starts recording which candidate machine code a stopped worker executes; False if unsupported."""
+        """Records which candidate machine code runs; False if unsupported."""
         return self._worker.forget_use()
 
     def count_used_bytes(self) -> int | None:
-        """Bytes of candidate machine code executed since; the worker must be stopped."""
+        """Of the code recorded since `forget_use`."""
         return self._worker.count_used_bytes()
 
     def server_used_s(self) -> float:
@@ -396,7 +381,7 @@ class WorkerClient:
 
     @contextmanager
     def _explaining(self, expected: str, failure: Outcome, timeout_s: float) -> Iterator[None]:
-        """Turns errors inside into CandidateFailure, or for a trusted program into HarnessError."""
+        """Raises errors as CandidateFailure, or of a trusted program as HarnessError."""
         try:
             yield
             return
@@ -415,7 +400,7 @@ class WorkerClient:
         raise raised from cause
 
     def _await_answer(self, timeout_s: float, *, stop: bool) -> dict[str, Any]:
-        """The next answer after build requests, whose time does not count. `stop`: stops the worker on arrival."""
+        """Handles build requests, whose time does not count."""
         remaining_s = timeout_s
         while True:
             began_s = time.monotonic()
@@ -428,7 +413,7 @@ class WorkerClient:
             self._build(answer)
 
     def _receive(self, timeout_s: float, *, stop: bool = False) -> dict[str, Any]:
-        """The next message; closes its descriptors."""
+        """Closes descriptors."""
 
         def on_arrival() -> None:
             self._arrived_ns = time.monotonic_ns()
@@ -448,7 +433,7 @@ class WorkerClient:
         self._builds.answer(request)
 
     def _watch_memory(self, every_s: float = 0.0) -> None:
-        """Ends a worker over its memory limit, unless checked less than `every_s` ago."""
+        """Ends a worker over its limit, unless checked within `every_s`."""
         overuse = self._worker.find_overuse(self._arena.descriptor, every_s)
         if overuse is not None:
             self._worker.end()
@@ -475,19 +460,18 @@ def _signal_name(number: int) -> str:
 
 
 def describe(tensor: Tensor) -> TensorSpec:
-    """Shape, dtype and strides of an evaluator's tensor."""
     dtype = str(tensor.dtype).removeprefix("torch.")
     return TensorSpec(dtype=dtype, shape=tuple(tensor.shape), stride=tuple(tensor.stride()))
 
 
 def flat_bytes(tensor: Tensor) -> Tensor:
-    """A tensor's bytes from its first to its last element, as a uint8 view."""
+    """A uint8 view from the first to the last element."""
     size = storage_bytes(describe(tensor)) // tensor.element_size()
     return tensor.as_strided((size,), (1,)).view(torch.uint8)
 
 
 def _are_same(found: Tensor, written: Tensor) -> bool:
-    """Compares 8-byte words if aligned, which is several times faster."""
+    """Comparing words is several times faster."""
     if found.device != written.device:
         return has_same_bits(found, written)
     if written.numel() % WORD_BYTES or written.data_ptr() % WORD_BYTES or found.data_ptr() % WORD_BYTES:

@@ -1,4 +1,4 @@
-"""One worker process: its connection, printed output, stop and end. `worker_client` sends its commands."""
+"""One worker process: how it is stopped and ended. `worker_client` sends its commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_HANDLES = 32  # processes that are stopped without the forkserver
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerLimits:
-    """`memory_bytes` None: unlimited address space."""
+    """`memory_bytes` None: unlimited."""
 
     memory_bytes: int | None = 8 << 30
     scratch_bytes: int = 1 << 30
@@ -35,8 +35,8 @@ class WorkerLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
-    """`used_ns`: CPU time of the worker and its processes; `resumed_ns`: monotonic time of the resume before the stop;
-    `seen`: bytes of the sampled memory, None if unmapped."""
+    """`used_ns`: CPU time of all its processes; `resumed_ns`: monotonic time of the last resume; `seen`: sampled bytes,
+    None if unmapped."""
 
     used_ns: int
     resumed_ns: int
@@ -44,7 +44,7 @@ class Stopped:
 
 
 class OutputTail:
-    """Drains a worker's output in a thread; keeps the beginning and the end."""
+    """Keeps the beginning and the end of a worker's output."""
 
     def __init__(self) -> None:
         self._read_end, self.write_end = os.pipe()
@@ -61,7 +61,6 @@ class OutputTail:
                 self._tail = (self._tail + part[free_bytes:])[-KEPT_OUTPUT_BYTES:]
 
     def text(self) -> str:
-        """The output so far, shortened in the middle."""
         self._thread.join(timeout=0.2)
         gap = b"\n[...]\n" if len(self._tail) == KEPT_OUTPUT_BYTES else b""
         return (self._head + gap + self._tail).decode(errors="replace")
@@ -71,7 +70,7 @@ class WorkerProcess:
     def __init__(
         self, server: Forkserver, pid: int, *, outer_pid: int, line: Channel, output: OutputTail, watch: MemoryWatch
     ) -> None:
-        """`pid` in the forkserver's process namespace, `outer_pid` in this one's."""
+        """`pid` is in the forkserver's process namespace."""
         self._server = server
         self._pid = pid
         self._outer_pid = outer_pid
@@ -86,8 +85,8 @@ class WorkerProcess:
         self._handles: dict[int, int] = {}  # pidfds by process id, for `stop_at_once`
 
     def end(self, *, grace_s: float = 0.0) -> int | None:
-        """Ends the worker and its processes after `grace_s`. Returns its own exit status (128 + n: signal n); None if
-        it was killed or the status is unknown."""
+        """Ends all its processes. Returns the worker's own exit status (128 + n: signal n); None if killed or
+        unknown."""
         if not self._ended:
             self._ended = True
             self.line.close()
@@ -96,16 +95,15 @@ class WorkerProcess:
         return self._status
 
     def find_processes(self) -> None:
-        """Records the processes for `stop_at_once`: the stopped worker and up to MAX_HANDLES of its descendants."""
+        """Lists the processes for `stop_at_once`, up to MAX_HANDLES. The worker must be stopped."""
         others = find_tree(self._outer_pid) - self._keepers - {self._innermost}
         self._keep_handles({self._innermost, *sorted(others)[:MAX_HANDLES]})
 
     def stop_at_once(self) -> None:
-        """Sends SIGSTOP directly; `pause` or `resume_at_once` must follow."""
+        """`pause` or `resume_at_once` must follow."""
         self._signal(signal.SIGSTOP)
 
     def resume_at_once(self) -> None:
-        """Undoes `stop_at_once`."""
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
@@ -114,7 +112,7 @@ class WorkerProcess:
                 signal.pidfd_send_signal(handle, number)
 
     def _keep_handles(self, processes: set[int]) -> None:
-        """A pidfd never reaches another process that reuses the id. Ended processes have none."""
+        """A pidfd never reaches another process with a reused id."""
         for process in self._handles.keys() - processes:
             os.close(self._handles.pop(process))
         for process in processes - self._handles.keys():
@@ -122,9 +120,9 @@ class WorkerProcess:
                 self._handles[process] = os.pidfd_open(process)
 
     def begin_pause(self, places: Sequence[tuple[int, int]] = (), *, uses_gpu: bool = False) -> Callable[[], Stopped]:
-        """Stops the worker and its processes, before any later request, until `resume`. Returns a function that waits
-        for the stop and reads these (address, bytes) of the worker's memory; it raises StillRunning. `uses_gpu`:
-        processes may stay in the GPU driver for a while, so their CPU time proves nothing."""
+        """Requests the stop, ahead of later requests; returns a function that waits and reads these (address, bytes).
+        It raises StillRunning. `uses_gpu`: processes may be in the GPU driver, so it waits longer and ignores their CPU
+        time."""
         patience_s = GPU_STOP_TIMEOUT_S if uses_gpu else STOP_TIMEOUT_S
         more = {"places": list(places), "patience_s": patience_s, "watches_use": not uses_gpu}
         answer = self._server.begin_pause(self._pid, process=self._process, **more)
@@ -137,23 +135,22 @@ class WorkerProcess:
         return self._server.used_s
 
     def forget_use(self) -> bool:
-        """See `harness.worker.code_usage`. The worker must be stopped."""
+        """See `harness.worker.code_usage`."""
         return self._server.ask_about(self._pid, "forget_use", process=self._process)["done"] is True
 
     def count_used_bytes(self) -> int | None:
-        """See `harness.worker.code_usage`. The worker must be stopped."""
+        """See `harness.worker.code_usage`."""
         used_bytes = self._server.ask_about(self._pid, "count_used", process=self._process)["used_bytes"]
         return None if used_bytes is None else int(used_bytes)
 
     def find_itself(self) -> None:
-        """Finds the process that `pause` samples. Call before any candidate code runs."""
+        """Finds the process to sample. Call before any candidate code runs."""
         self._process = int(self._server.ask_about(self._pid, "find")["process"])
         self._innermost = find_innermost(self._outer_pid)
         self._keepers = find_tree(self._outer_pid) - {self._innermost}
         self.find_processes()
 
     def find_overuse(self, arena: int, every_s: float) -> str | None:
-        """See `MemoryWatch.find_overuse`."""
         if self._ended:
             return None
         try:
@@ -163,7 +160,6 @@ class WorkerProcess:
             return self._watch.explain_shortage(error)
 
     def has_seen_oom_kill(self) -> bool:
-        """See `MemoryWatch.has_seen_oom_kill`."""
         return self._watch.has_seen_oom_kill()
 
     def printed(self) -> str:

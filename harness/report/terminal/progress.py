@@ -22,7 +22,7 @@ LINE_EVERY_S, BARS_EVERY_S = 10.0, 0.5
 
 @dataclass(slots=True, kw_only=True)
 class Step:
-    """Building, judging, or one device: `done` of `total`, of which `worked` took their time (the others were there
+    """Building, evaluating, or one device: `done` of `total`, of which `worked` took their time (the others were there
     already)."""
 
     name: str

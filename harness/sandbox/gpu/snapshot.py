@@ -1,4 +1,4 @@
-"""The evaluator's own copies of a worker's outputs, at the end of a call's window on a GPU."""
+"""The evaluator's copies of outputs on a GPU."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.sandbox.gpu.worker_memory import Stretch
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The outputs, and the end of copying on the monotonic clock."""
+    """`ended_ns`: end of copying, monotonic."""
 
     outputs: tuple[Tensor, ...]
     ended_ns: int = 0
@@ -31,9 +31,8 @@ def take_snapshot(
     source: random.Random,
     copy: Callable[[int, Tensor], Tensor] = lambda _, output: output.clone(),
 ) -> Snapshot:
-    """Copies all outputs in a random order. Small ones use the copy engine, which needs no context switch, from a
-    random byte on, so that a worker that still writes does not know what is read first. Larger ones use `copy`, given
-    their index. `specs` have the worker's strides."""
+    """Copies outputs in random order. Small ones use the copy engine, without a context switch and from a random byte
+    on, so that a late writer does not know what is read first; larger ones use `copy(index, output)`."""
     if sum(stretch.size_bytes for stretch in stretches) <= STAGING_BYTES:
         return _copy_through_host(stretches, specs, device, source)
     order = source.sample(range(len(specs)), len(specs))
@@ -61,7 +60,6 @@ def _copy_through_host(
 
 
 def view_outputs(stretches: Sequence[Stretch], specs: Sequence[TensorSpec], device: Device) -> Iterator[Tensor]:
-    """Tensors in the worker's memory."""
     return (_view(view_bytes(stretch, device), spec) for stretch, spec in zip(stretches, specs, strict=True))
 
 
@@ -75,7 +73,6 @@ def _split_at_random(size_bytes: int, source: random.Random) -> tuple[tuple[int,
 
 
 def view_bytes(stretch: Stretch, device: Device) -> Tensor:
-    """The memory as uint8."""
     if stretch.size_bytes == 0:
         return torch.empty(0, dtype=torch.uint8, device=device.torch_device)
     holder = device_memory.DeviceBytes(stretch.address, stretch.size_bytes)

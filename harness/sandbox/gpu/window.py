@@ -1,7 +1,7 @@
-"""Calls on a GPU, each within one window of the evaluator's clock.
+"""Calls on a GPU, each in one window of the evaluator's clock.
 
-The window opens before the worker can see the inputs, and closes after the evaluator has copied the outputs from the
-worker's memory: nothing can be done ahead, and late writes are missing from the copy. See docs/measurement.md.
+The window opens before the worker can see the inputs, and closes after the evaluator has copied the outputs: nothing
+can be done ahead, and late writes miss the copy. See docs/measurement.md.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ QUIET_S = 2.0  # for work that a worker left running on the device
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """Outputs that the worker keeps. `stretches` None: in memory that only the worker can copy."""
+    """Outputs kept by the worker. `stretches` None: only the worker can copy them."""
 
     specs: tuple[TensorSpec, ...]
     stretches: tuple[Stretch, ...] | None
@@ -73,17 +73,16 @@ class WindowSession(ModelSession):
         self._held_for_good: list[_Held] = []
 
     def close(self) -> None:
-        """Unmaps the worker's memory."""
         self._memory.forget()
         self._recent.clear()
         self._held_for_good.clear()
 
     def place(self, inputs: Sequence[Any]) -> None:
-        """NaN-fills the input memory: the inputs are written within the call."""
+        """NaN-fills the memory; `call` writes the inputs."""
         self._arena.bytes_view(0, self._footprint.output.offset).fill_(POISON)
 
     def call(self, inputs: Sequence[Any], device: Device, *, look: bool = True) -> Run:
-        """One call in a window. Raises CandidateFailure (suspect) if the device is busy before it."""
+        """Raises CandidateFailure (suspect) if the device is busy."""
         torch.cuda.set_device(device.torch_device)
         announced = self._client.lay_out(inputs)
         shift_bytes = self._source.randrange(INPUT_SLACK_BYTES // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
@@ -138,11 +137,11 @@ class WindowSession(ModelSession):
         self._client.pause()
 
     def resume(self) -> None:
-        """All workers resume on one core, so that none gains from the choice of core."""
+        """All workers resume on one core, so that none gains by its core."""
         self._client.resume(self._device.worker_core)
 
     def still_has(self, outputs: Sequence[Tensor], *, age: int = 0, pin: int | None = None) -> bool:
-        """As `ModelSession.still_has`, but read without the worker's help."""
+        """Reads without the worker's help."""
         held = self._recent[age] if pin is None else self._held_for_good[pin]
         if held.stretches is None:
             return super().still_has(outputs, age=age, pin=pin)
@@ -155,14 +154,14 @@ class WindowSession(ModelSession):
         super().pin(outputs)
 
     def _take_known(self, usual: Called, addresses: Sequence[int]) -> _Taken | None:
-        """The outputs, if they match the last form and lie in mapped memory."""
+        """None if form or mapping differ from the last call's."""
         if len(addresses) != len(usual.specs):
             return None
         stretches = self._locate(usual.specs, addresses)
         return None if stretches is None else self._copy_from(stretches, usual.specs)
 
     def _take_anew(self, called: Called) -> _Taken:
-        """Maps the outputs' memory first, or has the worker copy them if that fails. This lengthens the window."""
+        """Maps the memory first, or has the worker copy it. Both lengthen the window."""
         for spec, address in zip(called.specs, called.addresses, strict=True):
             if storage_bytes(spec):
                 self._memory.map(address, storage_bytes(spec))
@@ -180,7 +179,7 @@ class WindowSession(ModelSession):
         return _Taken(snapshot, _Held(specs, tuple(stretches)))
 
     def _locate(self, specs: Sequence[TensorSpec], addresses: Sequence[int]) -> list[Stretch] | None:
-        """None if some memory is not mapped."""
+        """None if unmapped."""
         stretches = []
         for spec, address in zip(specs, addresses, strict=True):
             size_bytes = storage_bytes(spec)
@@ -192,7 +191,7 @@ class WindowSession(ModelSession):
 
 
 def require_quiet(device: Device) -> None:
-    """Raises CandidateFailure (suspect) if another process keeps the device busy."""
+    """Raises CandidateFailure (suspect) if the device stays busy."""
     if not device.await_quiet(QUIET_S):
         message = f"its work on the device still ran {QUIET_S:g} s after its call"
         finding = Finding(check="device_busy", severity="fatal", message=message)
@@ -204,5 +203,4 @@ def _shift(placed: PlacedInputs, by_bytes: int) -> PlacedInputs:
 
 
 def _is_as_described(called: Called, usual: Called, addresses: Sequence[int]) -> bool:
-    """Whether the outputs were copied as the worker describes them afterwards."""
     return (called.specs, called.tree, called.addresses) == (usual.specs, usual.tree, tuple(addresses))

@@ -1,4 +1,4 @@
-"""A worker's device memory, mapped in the evaluator and read without the worker's help."""
+"""A worker's device memory, mapped in the evaluator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Fetch = Callable[[int], list[tuple[int, int, int]]]
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Mapped device memory, valid while `pages` lives. `pages` None: in the arena."""
+    """Valid while `pages` lives; None: in the arena."""
 
     address: int
     size_bytes: int
@@ -26,7 +26,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Consecutive bytes of the worker's address space, mapped at `local`."""
+    """Bytes of the worker's address space, mapped at `local`."""
 
     start: int
     end: int
@@ -39,7 +39,7 @@ class _Run:
 
 
 class WorkerMemory:
-    """Maps memory on request and keeps the mappings. `fetch` returns pages as `WorkerClient.export_pages` does."""
+    """`fetch`: see `WorkerClient.export_pages`."""
 
     def __init__(self, fetch: Fetch, *, device: int, arena_start: int, arena_local: int, arena_bytes: int) -> None:
         self._fetch = fetch
@@ -48,12 +48,12 @@ class WorkerMemory:
         self._runs: list[_Run] = []
 
     def locate(self, address: int, size_bytes: int) -> Stretch | None:
-        """The mapping of the worker's bytes, or None."""
+        """None if unmapped."""
         found = (run.locate(address, size_bytes) for run in (self._arena, *self._runs))
         return next((stretch for stretch in found if stretch is not None), None)
 
     def map(self, address: int, size_bytes: int) -> Stretch | None:
-        """Maps the bytes if necessary. None if they cannot be shared within MAPPING_S."""
+        """None if it cannot be shared within MAPPING_S."""
         known = self.locate(address, size_bytes)
         if known is not None:
             return known
@@ -82,12 +82,12 @@ class WorkerMemory:
         self._runs.append(_Run(pages[0][0], sum(pages[-1][:2]), mapped.address, mapped))
 
     def forget(self) -> None:
-        """Drops the mappings, since addresses may be remapped. Existing stretches stay valid."""
+        """For remapped addresses. Existing stretches stay valid."""
         self._runs.clear()
 
 
 def _follow(pages: list[tuple[int, int, int]], address: int) -> bool:
-    """Whether the pages are consecutive and the first contains the address."""
+    """Whether the pages are consecutive and contain the address."""
     ends = [base + size for base, size, _ in pages]
     return pages[0][0] <= address < ends[0] and all(
         base == end for (base, _, _), end in zip(pages[1:], ends, strict=False)

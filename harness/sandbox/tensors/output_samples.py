@@ -1,4 +1,4 @@
-"""Samples of large outputs at secret positions, where whole copies take too much memory."""
+"""Samples of large outputs at secret positions."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ LEAST_BYTES = 4 << 20  # smaller outputs are copied whole
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """First indices of each output's stretches, in row-major order."""
+    """First indices of each output's stretches."""
 
     firsts: tuple[tuple[int, ...], ...]
 
     def take(self, output: int, tensor: Tensor) -> Tensor:
-        """The stretches of one output, concatenated in host memory."""
+        """Concatenated in host memory."""
         count = tensor.numel()
         parts = [
             cut_stretch(tensor, first, min(first + STRETCH_ELEMENTS, count)).to(HOST) for first in self.firsts[output]
@@ -37,7 +37,7 @@ class Sample:
 
 
 def choose_sample(specs: Sequence[TensorSpec], source: random.Random) -> Sample | None:
-    """Always includes the end of each output, where kernels fail most. None: the outputs are small."""
+    """Includes each output's end, where kernels fail most. None: small outputs."""
     counts = [prod(spec.shape) for spec in specs]
     if sum(count * ITEM_BYTES[spec.dtype] for count, spec in zip(counts, specs, strict=True)) <= LEAST_BYTES:
         return None

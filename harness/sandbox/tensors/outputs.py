@@ -1,4 +1,4 @@
-"""The outputs of a call, and bitwise comparison of tensors, in slices to save memory."""
+"""The outputs of a call, and bitwise comparison in slices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WHOLE_BYTES = 64 << 20  # non-contiguous tensors up to this size are copied at o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlatOutputs:
-    """The tensors that `forward` returned, and their nesting as a `harness.protocol` tree."""
+    """`tree`: the nesting, as in `harness.protocol`."""
 
     tree: dict[str, Any]
     tensors: tuple[Tensor, ...]
@@ -24,7 +24,7 @@ class FlatOutputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """Elements with other bits, out of how many, and the largest difference (infinite if undefined)."""
+    """`largest` is infinite if undefined."""
 
     differing: int
     elements: int
@@ -35,7 +35,7 @@ class Difference:
 
 
 def find_difference(now: Sequence[Tensor], before: Sequence[Tensor]) -> Difference | None:
-    """None if all bits are equal. `before` may be on another device."""
+    """None: equal bits. `before` may be on another device."""
     differing, largest = 0, 0.0
     for a, b in zip(now, before, strict=True):
         for _, (left, other) in cut_slices(a, b, elements=SLICE_ELEMENTS):
@@ -51,7 +51,7 @@ def find_difference(now: Sequence[Tensor], before: Sequence[Tensor]) -> Differen
 
 
 def has_same_bits(a: Tensor, b: Tensor) -> bool:
-    """Bitwise, so NaN equals itself and 0.0 differs from -0.0. The devices may differ."""
+    """NaN equals itself; 0.0 differs from -0.0. The devices may differ."""
     parts = cut_slices(a, b, elements=SLICE_ELEMENTS)
     return all(
         torch.equal(left.view(torch.uint8), right.to(left.device).view(torch.uint8)) for _, (left, right) in parts
@@ -59,16 +59,15 @@ def has_same_bits(a: Tensor, b: Tensor) -> bool:
 
 
 def are_far_apart(expected: Sequence[Tensor], found: Sequence[Tensor]) -> bool:
-    """Whether a floating value is off by more than the largest expected one: a cheap test that makes a full comparison
-    unnecessary."""
+    """Whether a difference exceeds the largest expected value: cheaper than a full comparison."""
     return any(_is_far(a, b) for a, b in zip(expected, found, strict=False))
 
 
 def cut_slices(
     *tensors: Tensor, elements: int, whole_bytes: int = WHOLE_BYTES
 ) -> Iterator[tuple[int, tuple[Tensor, ...]]]:
-    """(first index, the same flat stretch of each tensor), in row-major order. The tensors have one shape; of large
-    non-contiguous ones only a few slices are copied at a time."""
+    """(first index, the same flat stretch of each tensor). Copies few slices of large non-contiguous tensors at a
+    time."""
     whole = [
         tensor.reshape(-1) if tensor.is_contiguous() or _size_bytes(tensor) <= whole_bytes else tensor
         for tensor in tensors
@@ -79,7 +78,7 @@ def cut_slices(
 
 
 def cut_stretch(tensor: Tensor, first: int, last: int) -> Tensor:
-    """Elements `first` to `last` in row-major order; a view if the tensor is contiguous."""
+    """In row-major order; a view if contiguous."""
     if tensor.is_contiguous():
         return tensor.reshape(-1)[first:last]
     row = tensor[0].numel()
