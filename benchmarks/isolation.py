@@ -15,7 +15,7 @@ from pathlib import Path
 
 from harness.domain import Candidate, Outcome
 from harness.evaluation.evaluator import JudgeSettings
-from harness.executors.judges import LocalSettings
+from harness.executors.device_evaluators import LocalSettings
 from harness.executors.local import LocalExecutor
 from harness.executors.tasks import Origin, Task, make_task
 from harness.problems.discovery import read_problem

@@ -25,11 +25,11 @@ from harness.builder import probe_toolchain
 from harness.domain import Candidate, Evaluation, Language
 from harness.evaluation.evaluator import JudgeSettings
 from harness.evaluation.timing.paired import TimingPlan
-from harness.executors.judges import Judges, LocalSettings, Setup
+from harness.executors.device_evaluators import DeviceEvaluators, LocalSettings, Setup
 from harness.executors.tasks import Origin, Task, make_task
 from harness.kernelbench.format import BenchProblem, keep_semantics, read_problems
 from harness.problems.discovery import read_problem
-from harness.sandbox.devices import JudgeDevice
+from harness.sandbox.devices import Device
 from harness.sandbox.policy import probe_confinement
 
 GIB = 1 << 30
@@ -83,7 +83,7 @@ def main() -> None:
     held = torch.ones(int(options.hold_gb * GIB), dtype=torch.uint8, device=name)
     memory_bytes = None
     if options.memory_fraction is not None:
-        memory_bytes = int(JudgeDevice(name).measure_room().device_bytes * options.memory_fraction)
+        memory_bytes = int(Device(name).measure_room().device_bytes * options.memory_fraction)
         if name != "cpu":
             torch.cuda.set_per_process_memory_fraction(options.memory_fraction)
     plan = TimingPlan(allow_load=options.allow_load)
@@ -94,10 +94,10 @@ def main() -> None:
         folder = Path(scratch)
         settings = LocalSettings(device=name, cache=folder / "cache", memory_bytes=memory_bytes, judge=judge)
         setup = Setup(settings=settings, toolchain=probe_toolchain(None), confinement=probe_confinement("auto"))
-        device = JudgeDevice(name, memory_bytes=memory_bytes)
-        with closing(Judges(setup, device, checks=False)) as judges:  # in this process, whose memory is measured
+        device = Device(name, memory_bytes=memory_bytes)
+        with closing(DeviceEvaluators(setup, device, checks=False)) as evaluators:  # in this process, for its memory
             for problem in choose_problems(options.folder, options.problems):
-                evaluation = judges.evaluate(prepare_task(problem, folder, language).on_device(name))
+                evaluation = evaluators.evaluate(prepare_task(problem, folder, language).on_device(name))
                 outcomes[evaluation.outcome] += 1
                 held_mib = count_held_bytes() >> 20
                 what = f"level{problem.level}/{problem.stem}"[:48]

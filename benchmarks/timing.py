@@ -20,12 +20,12 @@ import torch
 from harness.domain import Candidate, Evaluation, Outcome
 from harness.evaluation.evaluator import JudgeSettings
 from harness.evaluation.timing.paired import TimingPlan
-from harness.executors.judges import LocalSettings
+from harness.executors.device_evaluators import LocalSettings
 from harness.executors.local import LocalExecutor
 from harness.executors.tasks import Origin, make_task
 from harness.problems.discovery import read_problem
 from harness.problems.loading import load_problem
-from harness.sandbox.devices import JudgeDevice
+from harness.sandbox.devices import Device
 
 GOAL_RATIO = 2.0
 
@@ -67,7 +67,7 @@ def judge(folder: Path, blocks: int) -> Evaluation:
 def time_plainly(folder: Path, blocks: int) -> tuple[float, float]:
     """(seconds for all, median microseconds of a call) of as many pairs of calls in this process."""
     loaded = load_problem(read_problem(folder / "problem.py", "benchmark"), "full")
-    device = JudgeDevice("cpu")
+    device = Device("cpu")
     models = [loaded.make_model(1, device.torch_device) for _ in range(2)]
     times = []
     began_s = time.monotonic()

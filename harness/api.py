@@ -1,12 +1,12 @@
-"""The small API for notebooks and scripts: `import harness`, then these functions. Importing it loads nothing heavy.
+"""The API for notebooks and scripts. Importing `harness` loads no heavy package.
 
     harness.load_results()                              evaluations as a DataFrame
-    harness.load_claims("run")                          what others say of an imported run, as a DataFrame
-    harness.evaluate(source, "softmax")                 the verdict on one candidate
-    harness.Evaluator()                                 the same for many, in processes that stay
-    harness.render_report("report.html")                everything as one page
+    harness.load_claims("run")                          reported results of an imported run, as a DataFrame
+    harness.evaluate(source, "softmax")                 evaluates one candidate
+    harness.Evaluator()                                 evaluates many, in persistent processes
+    harness.render_report("report.html")                writes the HTML report
 
-They do what the commands of the same kind do, and raise what those print: `harness.domain.HarnessError`.
+All raise `harness.domain.HarnessError`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from harness.executors.judges import LocalSettings
+    from harness.executors.device_evaluators import LocalSettings
 
 StrPath = str | os.PathLike[str]
 
@@ -31,8 +31,7 @@ __all__ = ["Evaluator", "evaluate", "load_claims", "load_results", "render_repor
 
 
 def load_results(results_dir: StrPath = "results", *, history: bool = False) -> pd.DataFrame:
-    """One row per evaluation, with the columns of `evaluations.csv`: the latest of each candidate, or all with
-    `history`. An empty folder gives no rows. Claims of others are never among them."""
+    """Columns as in `evaluations.csv`; only the latest evaluation per candidate without `history`."""
     import pandas as pd
 
     from harness.store.results import ResultRow, ResultStore
@@ -42,8 +41,8 @@ def load_results(results_dir: StrPath = "results", *, history: bool = False) -> 
 
 
 def load_claims(run: str, generated_dir: StrPath = "generated") -> pd.DataFrame:
-    """One row per kernel of an imported run with what others say of it: problem's number, sample, compiled, correct,
-    claimed_ms, claimed_speedup, hardware. Nothing of it was measured here."""
+    """Results reported with an imported run, not measured here: number, sample, compiled, correct, claimed_ms,
+    claimed_speedup, hardware."""
     import pandas as pd
 
     from harness.kernelbench.claims import read_claims
@@ -60,11 +59,10 @@ def load_claims(run: str, generated_dir: StrPath = "generated") -> pd.DataFrame:
 
 
 class Evaluator:
-    """Builds, checks and times candidates on this machine's devices, in processes that are started once. Use it as a
-    context manager; its methods may be called from several threads.
+    """Evaluates candidates in persistent processes on this machine's devices. Thread-safe.
 
-    `device` is "auto", "cpu", "emulated", "cuda" (all GPUs) or "cuda:0,1"; `time` False stops after correctness;
-    `settings` chooses the cache (else HARNESS_CACHE_DIR's) and limits. Importing torch before or after does no harm.
+    `device`: "auto", "cpu", "emulated", "cuda" (all GPUs) or "cuda:0,1"; `time` False: only correctness; `settings`:
+    limits and cache (default: HARNESS_CACHE_DIR).
     """
 
     def __init__(
@@ -78,13 +76,13 @@ class Evaluator:
     ) -> None:
         from dataclasses import replace
 
-        from harness.executors.judges import LocalSettings
+        from harness.executors.device_evaluators import LocalSettings
         from harness.executors.local import LocalExecutor
 
         cache = os.environ.get("HARNESS_CACHE_DIR")
         chosen = settings or LocalSettings(cache=Path(cache) if cache else None)
-        judge = replace(chosen.judge, measure_time=time and chosen.judge.measure_time)
-        self._executor = LocalExecutor(replace(chosen, device=device or chosen.device, judge=judge))
+        evaluation = replace(chosen.judge, measure_time=time and chosen.judge.measure_time)
+        self._executor = LocalExecutor(replace(chosen, device=device or chosen.device, judge=evaluation))
         self._suite = suite
         self._problems_dir = None if problems_dir is None else Path(problems_dir)
 
@@ -97,11 +95,8 @@ class Evaluator:
         workload: WorkloadName = "full",
         baseline: Baseline = "eager",
     ) -> Evaluation:
-        """The verdict on one candidate; a candidate that fails is a verdict, not an exception.
-
-        `candidate` is the program's text, or the path of its file; `problem` the name of one of the suite, or the path
-        of a reference file. `language` is seen from the source where it is not given.
-        """
+        """`candidate`: source or path; `problem`: name or path; `language` None: detected. Failing is an outcome, not
+        an exception."""
         return self.submit(candidate, problem, language=language, workload=workload, baseline=baseline).result()
 
     def submit(
@@ -113,7 +108,7 @@ class Evaluator:
         workload: WorkloadName = "full",
         baseline: Baseline = "eager",
     ) -> Future[Evaluation]:
-        """The same without waiting: several that are under way keep builds and devices busy at once."""
+        """As `evaluate`, without waiting."""
         from harness.executors.tasks import Origin, make_task
         from harness.languages import detect_language
         from harness.pipeline.data_folders import find_suite_folder
@@ -128,7 +123,7 @@ class Evaluator:
         return self._executor.submit(task)
 
     def close(self) -> None:
-        """Ends every process that it started; evaluations that are under way end with an exception."""
+        """Running evaluations raise."""
         self._executor.close()
 
     def __enter__(self) -> Self:
@@ -152,8 +147,7 @@ def evaluate(
     store: bool = False,
     results_dir: StrPath = "results",
 ) -> Evaluation:
-    """One evaluation: see `Evaluator`, which takes less time for many. With `store` it is also recorded in
-    `results_dir`, as `harness evaluate --candidate` does, where `load_results` and `render_report` find it."""
+    """One evaluation; `Evaluator` is faster for many. `store`: records it in `results_dir`."""
     with Evaluator(time=time, settings=settings, suite=suite, problems_dir=problems_dir) as evaluator:
         verdict = evaluator.evaluate(candidate, problem, language=language, workload=workload, baseline=baseline)
     if store:
@@ -169,7 +163,7 @@ def render_report(
     runs: tuple[str, ...] = (),
     title: str = "",
 ) -> Path:
-    """Writes the report of all evaluations, or of some runs, as one page that opens offline; returns its path."""
+    """Writes an offline HTML page of all or some runs."""
     from harness.report.html.page import render_report as render
     from harness.store.results import ResultStore
 
@@ -180,7 +174,7 @@ def render_report(
 
 
 def read_source(candidate: StrPath) -> str:
-    """The text itself, or the text of the file that it names: a program has more than one line, a path has not."""
+    """A string with several lines is source, otherwise a path."""
     from harness.domain import UsageError
 
     if isinstance(candidate, str) and "\n" in candidate:

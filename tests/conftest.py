@@ -256,13 +256,13 @@ class Bench:
         from harness.builder import Builder, find_machine_folder, probe_toolchain
         from harness.evaluation.timing.device_peaks import CeilingStore
         from harness.evaluation.timing.noise_floor import NoiseFloors
-        from harness.sandbox.devices import JudgeDevice
+        from harness.sandbox.devices import Device
         from harness.sandbox.forkserver import Forkserver
         from harness.sandbox.policy import clean_environment, interpreter_folders, probe_confinement
 
         self._walls = confinement if not isinstance(confinement, str) else probe_confinement(confinement)
         self._limits = {"call_s": call_s, "start_s": load_s, "construct_s": load_s}
-        self._device = device if isinstance(device, JudgeDevice) else JudgeDevice(device)
+        self._device = device if isinstance(device, Device) else Device(device)
         self._ceilings = CeilingStore(find_machine_folder(cache))
         self._noise = NoiseFloors(find_machine_folder(cache))
         self.forkserver = Forkserver(self._walls)
@@ -309,7 +309,7 @@ class Bench:
         return self._device
 
     def use(self, device):
-        """Judges on that device from now on."""
+        """Evaluates on that device from now on."""
         self._device = device
 
     @contextmanager

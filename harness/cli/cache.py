@@ -1,4 +1,4 @@
-"""`harness cache`: how large the folder of built libraries is, and removing what was not used for longest."""
+"""`harness cache`: size and pruning of the build cache."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ cache_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 @cache_app.command()
 def info(cache_dir: CacheDirOption = None) -> None:
-    """Show number and size of cached builds and prebuilt headers.
+    """Show the number and size of cached builds and precompiled headers.
 
     Example: harness cache info
     """
@@ -31,12 +31,12 @@ def info(cache_dir: CacheDirOption = None) -> None:
         size_bytes = sum(entry.size_bytes for entry in entries)
         oldest = f", oldest use {_describe_age(min(entry.used_at for entry in entries))}" if entries else ""
         typer.echo(f"{name:<9}{len(entries):>6}  {_describe_size(size_bytes):>9}{oldest}")
-    typer.echo(f"{'together':<15}  {_describe_size(contents.size_bytes):>9}")
+    typer.echo(f"{'total':<15}  {_describe_size(contents.size_bytes):>9}")
 
 
 @cache_app.command()
 def prune(cache_dir: CacheDirOption = None, cache_size: CacheSizeOption = None) -> None:
-    """Remove the builds that were not used for longest until the rest fits. What is in use stays.
+    """Remove the least recently used builds until the rest fits. Builds in use stay.
 
     Example: harness cache prune --cache-size 5G
     """

@@ -1,4 +1,4 @@
-"""Names that a shell can complete: suites, problems, runs. `harness --install-completion` sets it up."""
+"""Shell completion; see `harness --install-completion`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def complete_suite(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def complete_problem(context: typer.Context, incomplete: str) -> list[str]:
-    """Those of the suite that was named before it on the line, or of `core`."""
+    """Of the given suite, or `core`."""
     folder = _find_suites(context)
     if folder is None:
         return []
@@ -41,7 +41,6 @@ def _find_suites(context: typer.Context) -> Path | None:
 
 
 def _given(context: typer.Context, name: str) -> Any:
-    """The value of an option as far as the line is typed; None where the command has no such option."""
     return context.params.get(name)
 
 

@@ -1,4 +1,4 @@
-"""`harness diff`: what changed between two runs, models, prompts or versions of harness. Judges and changes nothing."""
+"""`harness diff`: compares runs, models, prompts or versions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def diff(
     *,
     by: Annotated[
         Literal["run", "model", "prompt", "harness"] | None,
-        typer.Option("--by", help="What the two names are, where they could be several things.", show_default=False),
+        typer.Option("--by", help="The kind of both names, if ambiguous.", show_default=False),
     ] = None,
     only_problem: Annotated[
         str | None, typer.Option("--problem", help="Only this problem; * and ? are wildcards.")
@@ -37,16 +37,16 @@ def diff(
     only_suite: OnlySuite = None,
     only_device: OnlyDevice = None,
     only_workload: OnlyWorkload = None,
-    code: Annotated[bool, typer.Option("--code", help="Also show how the programs differ.")] = False,
-    html: Annotated[Path | None, typer.Option("--html", help="Write all of it as one page that opens offline.")] = None,
+    code: Annotated[bool, typer.Option("--code", help="Also show the programs' differences.")] = False,
+    html: Annotated[Path | None, typer.Option("--html", help="Write the comparison as one offline page.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one record per line.")] = False,
     results_dir: ResultsDir = DEFAULT_RESULTS_DIR,
     generated_dir: GeneratedDir = DEFAULT_GENERATED_DIR,
 ) -> None:
     """Compare two runs, models, prompts or versions of harness over the same problems.
 
-    Flips come first (correct to not, and back), then paired tests on speed with the false discovery rate controlled,
-    then errors, cost, prompts and code. What may not be mixed is compared apart: device, chip, workload, baseline.
+    Lists changed outcomes first, then paired tests of speed with a controlled false discovery rate, then errors, cost,
+    prompts and code. Devices, chips, workloads and baselines are never mixed.
 
     Example: harness diff run-a run-b --html diff.html
     """

@@ -1,4 +1,4 @@
-"""`harness doctor`: what this machine can do, and what each missing part would give."""
+"""`harness doctor`: what this machine can evaluate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One part of the machine: what was found, or what its absence means."""
+    """`without_it`: the effect of its absence."""
 
     part: str
     present: bool
@@ -34,17 +34,18 @@ def doctor(
     corpus: Annotated[Path | None, typer.Option(hidden=True)] = None,
     only: Annotated[str | None, typer.Option(hidden=True)] = None,
     measure: Annotated[
-        bool, typer.Option("--measure", help="Measure again how fast the devices are; do it when nothing else runs.")
+        bool, typer.Option("--measure", help="Measure the devices' speed again, on an idle machine.")
     ] = False,
     builds: Annotated[
-        bool, typer.Option("--builds/--no-builds", help="Try each way to build; minutes the first time, then seconds.")
+        bool,
+        typer.Option("--builds/--no-builds", help="Test each build strategy; minutes the first time, then seconds."),
     ] = True,
     arch: ArchOption = None,
     confinement: ConfinementOption = "auto",
     cache_dir: CacheDirOption = None,
     json_output: JsonOption = False,
 ) -> None:
-    """Say what this machine can do: compilers, torch, GPUs, sandbox.
+    """Report what this machine can do: compilers, torch, GPUs, sandbox.
 
     Example: harness doctor
     """
@@ -76,9 +77,8 @@ def examine_machine(
     builds: bool = True,
     confinement: str = "auto",
 ) -> list[Check]:
-    """Looks at every part. Starts compilers and a sandbox for a moment; changes nothing but what is remembered of the
-    devices' speed, which is measured where it is not known, or again with `measure`, and, with `builds`, what fast
-    builds need, which is made where it is not there."""
+    """Starts compilers and a sandbox. Stores the devices' speed (again with `measure`) and, with `builds`, the
+    precompiled header cache."""
     from harness.builder import probe_toolchain
 
     toolchain = probe_toolchain(architecture)
@@ -115,7 +115,7 @@ def _toolchain_checks(toolchain: Toolchain) -> list[Check]:
             part="nvcc",
             present=toolchain.nvcc_version is not None,
             found=f"{toolchain.nvcc_version}, building for {toolchain.architecture}",
-            without_it="CUDA candidates can only be emulated, and whether nvcc takes them is not known",
+            without_it="CUDA candidates can only be emulated, without checking that nvcc accepts them",
         ),
         Check(
             part="torch with CUDA",
@@ -149,17 +149,17 @@ def _gpu_checks() -> list[Check]:
 
 
 def _speed_checks(cache_dir: Path | None, *, measure: bool) -> list[Check]:
-    """How fast each device moves memory and multiplies matrices: no candidate can be faster."""
+    """Upper bounds for every candidate."""
     import torch
 
     from harness.builder import find_machine_folder
     from harness.evaluation.timing.device_peaks import CeilingStore
-    from harness.sandbox.devices import JudgeDevice
+    from harness.sandbox.devices import Device
 
     store = CeilingStore(find_machine_folder(cache_dir))
     checks = []
     for name in ("cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))):
-        device = JudgeDevice(name)
+        device = Device(name)
         ceilings = store.measure(device) if measure else store.find(device)
         found = f"{ceilings.bandwidth_gb_s:,.0f} GB/s, {ceilings.tflops:,.3g} TFLOP/s ({ceilings.matrix_dtype})"
         checks.append(Check(part=f"speed of {name}", present=True, found=found, without_it=""))
@@ -187,7 +187,7 @@ def _worker_check() -> Check:
     server = Forkserver(sandbox)
     try:
         server.spawn(WorkerLimits()).end()
-        level = server.level
+        level = server.isolation
     finally:
         server.close()
     return Check(
@@ -199,7 +199,7 @@ def _worker_check() -> Check:
 
 
 def _certificate_checks(cache_dir: Path | None, sandbox: str) -> list[Check]:
-    """One for each kind of device that candidates are evaluated on here."""
+    """One per kind of device."""
     from harness.builder import find_machine_folder
     from harness.executors.certified import check_standing
     from harness.sandbox.devices import open_device
@@ -224,12 +224,11 @@ def _generate_check() -> Check:
         part="openai package",
         present=installed,
         found=key if installed else "none",
-        without_it="no model can be asked; evaluating works: pip install openai",
+        without_it="generating needs it, evaluating does not: pip install openai",
     )
 
 
 def summarise(checks: list[Check]) -> list[str]:
-    """What can be evaluated here, in sentences."""
     present = {check.part for check in checks if check.present}
     gpu = any(part.startswith("GPU cuda") for part in present)
     builds_cuda = {"nvcc", "torch with CUDA"} <= present
@@ -245,7 +244,7 @@ def _print_table(checks: list[Check]) -> None:
     from harness.report.terminal.tables import make_table, style_text
 
     table = make_table("This machine")
-    for name in ("part", "", "found, or what its absence means"):
+    for name in ("part", "", "found, or effect of its absence"):
         table.add_column(name, overflow="fold")
     for check in checks:
         mark = style_text("yes", "green") if check.present else style_text("no", "yellow")

@@ -1,4 +1,4 @@
-"""`harness evaluate`: builds, checks and times candidates, and keeps every verdict in results/."""
+"""`harness evaluate`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from harness.languages import detect_language
 if TYPE_CHECKING:
     from harness.pipeline.evaluate import EvaluateOptions, EvaluationReport
 
-NO_VERDICT_EXIT_CODE = 3  # as where the harness fails
+NO_VERDICT_EXIT_CODE = 3  # as for failures of the harness
 
 
 def evaluate(
@@ -79,11 +79,9 @@ def evaluate(
     cache_dir: CacheDirOption = None,
     cache_size: CacheSizeOption = None,
     json_output: JsonOption = False,
-    exit_zero: Annotated[
-        bool, typer.Option("--exit-zero", help="With --candidate: exit with 0 whatever the verdict.")
-    ] = False,
+    exit_zero: Annotated[bool, typer.Option("--exit-zero", help="With --candidate: always exit with 0.")] = False,
 ) -> None:
-    """Build, verify and time candidates, and store every verdict in results/.
+    """Build, verify and time candidates, and store the results.
 
     Without a GPU, CUDA candidates run on an emulated device: verified, not timed.
 
@@ -93,8 +91,7 @@ def evaluate(
 
     One program: harness evaluate --candidate kernel.py --problem softmax --json
 
-    With --candidate the exit code is 0 if it is correct, 1 if it is not, and 3 if there is no verdict on it
-    (harness_error, not_run); of runs it is 0 whatever their verdicts are.
+    Exit code with --candidate: 0 correct, 1 not correct, 3 not evaluated (harness_error, not_run). Of runs: 0.
     """
     from harness.pipeline.evaluate import (
         EvaluateOptions,
@@ -128,7 +125,7 @@ def evaluate(
     )
     if candidate is None:
         if problem is not None:
-            raise UsageError("--problem goes with --candidate; to evaluate runs, name the runs")
+            raise UsageError("--problem needs --candidate; to evaluate runs, name the runs")
         tasks = sample_tasks(runs or _all_runs(generated_dir), options)
     else:
         if problem is None or runs:
@@ -148,7 +145,6 @@ def evaluate(
 
 
 def _choose_exit_code(report: EvaluationReport, options: EvaluateOptions) -> int:
-    """That of a single candidate."""
     from harness.store.results import ResultStore
 
     numbers = [*report.skipped, *(number for number, _ in report.evaluations)]
@@ -170,7 +166,6 @@ def _all_runs(generated_dir: Path) -> tuple[str, ...]:
 
 
 def print_report(report: EvaluationReport, options: EvaluateOptions) -> None:
-    """The new verdicts as a table, and what was not evaluated and why."""
     from rich.console import Console
 
     from harness.report.terminal.tables import render_evaluations
@@ -194,12 +189,11 @@ def print_report(report: EvaluationReport, options: EvaluateOptions) -> None:
 
 
 def print_paths(options: EvaluateOptions) -> None:
-    """Where the tables lie as files."""
     typer.echo(f"{options.results_dir / 'evaluations.csv'}  {options.results_dir / 'leaderboard.csv'}")
 
 
 def print_json(report: EvaluationReport, options: EvaluateOptions) -> None:
-    """One record per line; finished ones and those of another process are included."""
+    """Includes evaluations found in the store or made by another process."""
     from harness.report.export.json_records import dump_json, evaluation_record
     from harness.store.results import ResultStore
 

@@ -1,4 +1,4 @@
-"""`harness export`: writes problems and runs in another format."""
+"""`harness export`."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ _NOT_COMPILED = (Outcome.NO_CODE, Outcome.REJECTED, Outcome.BUILD_ERROR, Outcome
 
 
 def export(
-    target: Annotated[
-        Path, typer.Argument(help="A folder to write into; for problems also a name ending in .parquet.")
-    ],
+    target: Annotated[Path, typer.Argument(help="Output folder; for problems also a .parquet file.")],
     *,
     other_format: FormatOption,
     only_suite: Annotated[
@@ -38,7 +36,7 @@ def export(
     ] = None,
     level: Annotated[
         int | None,
-        typer.Option("--level", min=0, help="The level of a suite whose name does not tell one. [default: 1]"),
+        typer.Option("--level", min=0, help="Level of a suite without one in its name. [default: 1]"),
     ] = None,
     results_dir: ResultsDir = DEFAULT_RESULTS_DIR,
     generated_dir: GeneratedDirOption = Path("generated"),
@@ -46,8 +44,7 @@ def export(
 ) -> None:
     """Export problems, or a run.
 
-    A run's results are those measured here. Of an imported run that was not evaluated, the claims that came with it are
-    written back as they were.
+    A run's results are those measured here; those reported with an imported run are exported if it was not evaluated.
 
     Example: harness export --format kernelbench --run my-run exported
     """
@@ -72,9 +69,9 @@ def _export_problems(target: Path, suites: list[str], level: int | None, problem
         for stem, (number, name) in number_names(paths).items():
             code = drop_semantics(paths[stem].read_bytes().decode("utf-8"))
             problems.append(BenchProblem(level=_choose_level(suite, level), number=number, name=name, code=code))
-    places = [(problem.level, problem.number) for problem in problems]
-    if len(set(places)) < len(places):
-        raise UsageError(f"the suites {', '.join(suites)} share numbers within a level: export them one by one")
+    numbers = [(problem.level, problem.number) for problem in problems]
+    if len(set(numbers)) < len(numbers):
+        raise UsageError(f"the suites {', '.join(suites)} share numbers within a level: export them separately")
     write_problems(problems, target)
     typer.echo(f"{len(problems)} problems in {target}")
 
@@ -82,8 +79,8 @@ def _export_problems(target: Path, suites: list[str], level: int | None, problem
 def _choose_level(suite: str, level: int | None) -> int:
     from harness.kernelbench.format import find_level
 
-    told = find_level(suite)
-    return level if level is not None else 1 if told is None else told
+    found = find_level(suite)
+    return level if level is not None else 1 if found is None else found
 
 
 def _export_run(
@@ -98,12 +95,12 @@ def _export_run(
     manifest = read_manifest(run_dir)
     chosen = _choose_level(manifest.suite, level)
     stems = list_run_problems(manifest, problems_dir)
-    places = {stem: (number, f"{number}_{name}.py") for stem, (number, name) in number_names(stems).items()}
-    kernels = _make_kernels(load_samples(run_dir), chosen, places)
+    numbered = {stem: (number, f"{number}_{name}.py") for stem, (number, name) in number_names(stems).items()}
+    kernels = _make_kernels(load_samples(run_dir), chosen, numbered)
     evaluations = _load_evaluations(results_dir, run)
     claims = read_claims(run_dir)
     if evaluations or claims is None:
-        results, baseline = _make_results(evaluations, places), _make_baseline(evaluations, chosen, places)
+        results, baseline = _make_results(evaluations, numbered), _make_baseline(evaluations, chosen, numbered)
     else:
         results, baseline = claims.results, claims.baseline
     write_kernels(kernels, target)
@@ -113,28 +110,28 @@ def _export_run(
     left_out = _count_left_out(results_dir, run)
     if left_out:
         what = "evaluation of another workload" if left_out == 1 else "evaluations of other workloads"
-        typer.echo(f"left out: {left_out} {what} than full, which that format does not tell apart", err=True)
-    origin = "measured here" if evaluations else "claims of others" if claims else "none"
+        typer.echo(f"left out: {left_out} {what} than full, which the format does not distinguish", err=True)
+    origin = "measured here" if evaluations else "reported with the import" if claims else "none"
     typer.echo(f"{len(kernels)} kernels in {target}; results: {origin}")
 
 
-def _make_kernels(samples: list[Sample], level: int, places: dict[str, tuple[int, str]]) -> list[BenchKernel]:
-    """The last turn of each sample that has a program."""
+def _make_kernels(samples: list[Sample], level: int, numbered: dict[str, tuple[int, str]]) -> list[BenchKernel]:
+    """The last turn of each sample."""
     from harness.kernelbench.format import BenchKernel
 
     latest = {(sample.key.problem, sample.key.sample): sample for sample in samples if sample.candidate}
     kernels = []
     for (problem, number), sample in latest.items():
-        if problem not in places:
+        if problem not in numbered:
             raise UsageError(f"problem {problem} of run {sample.key.run} is no longer in its suite: it has no number")
         if sample.candidate:
-            place = places[problem][0]
-            kernels.append(BenchKernel(level=level, number=place, sample=number, source=sample.candidate.source))
+            position = numbered[problem][0]
+            kernels.append(BenchKernel(level=level, number=position, sample=number, source=sample.candidate.source))
     return kernels
 
 
 def _load_evaluations(results_dir: Path, run: str) -> list[Evaluation]:
-    """The latest evaluation of each sample on the full workload, its last turn: one voice each, measured before not."""
+    """The latest of each sample's last turn on the full workload, timed ones first."""
     from harness.store.results import ResultFilter, ResultStore
 
     with ResultStore.open(results_dir, read_only=True) as store:
@@ -150,11 +147,11 @@ def _count_left_out(results_dir: Path, run: str) -> int:
         return sum(workload != "full" for (workload,) in store.values(("workload",), ResultFilter(run=run)))
 
 
-def _make_results(evaluations: list[Evaluation], places: dict[str, tuple[int, str]]) -> dict[str, Any]:
+def _make_results(evaluations: list[Evaluation], numbered: dict[str, tuple[int, str]]) -> dict[str, Any]:
     results: dict[str, list[dict[str, Any]]] = {}
-    for one in sorted(evaluations, key=lambda one: (places.get(one.subject.problem, (0, ""))[0], one.subject.sample)):
-        if one.outcome.counts_against_model and one.subject.problem in places:
-            results.setdefault(str(places[one.subject.problem][0]), []).append(_describe(one))
+    for one in sorted(evaluations, key=lambda one: (numbered.get(one.subject.problem, (0, ""))[0], one.subject.sample)):
+        if one.outcome.counts_against_model and one.subject.problem in numbered:
+            results.setdefault(str(numbered[one.subject.problem][0]), []).append(_describe(one))
     return results
 
 
@@ -178,13 +175,13 @@ def _describe(one: Evaluation) -> dict[str, Any]:
 
 
 def _make_baseline(
-    evaluations: list[Evaluation], level: int, places: dict[str, tuple[int, str]]
+    evaluations: list[Evaluation], level: int, numbered: dict[str, tuple[int, str]]
 ) -> dict[str, dict[str, Any]]:
-    """One entry per problem: each evaluation measured the baseline anew, and the median one stands for all."""
+    """The median over the evaluations of each problem."""
     timed: dict[str, list[tuple[Timing, Evaluation]]] = {}
     for one in evaluations:
-        if one.timing is not None and one.speedup is not None and one.subject.problem in places:
-            timed.setdefault(places[one.subject.problem][1], []).append((one.timing, one))
+        if one.timing is not None and one.speedup is not None and one.subject.problem in numbered:
+            timed.setdefault(numbered[one.subject.problem][1], []).append((one.timing, one))
     stats = {}
     for name, measured in sorted(timed.items()):
         timing, one = sorted(measured, key=lambda entry: entry[0].baseline_us)[len(measured) // 2]
@@ -193,7 +190,7 @@ def _make_baseline(
 
 
 def _make_stats(times_us: list[float], one: Evaluation) -> dict[str, Any]:
-    """Milliseconds, as that format has them."""
+    """In milliseconds."""
     times_ms = [time_us / 1000 for time_us in times_us]
     if not times_ms:
         return {}

@@ -1,4 +1,4 @@
-"""`harness extract`: shows which program the harness finds in a raw completion, and by which rule."""
+"""`harness extract`."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def extract(
 ) -> None:
     """Print the program that a raw completion submits, and on stderr the rule that found it.
 
-    Of several programs, stderr says which one was taken and why. Exits with 1 when there is none.
+    Of several programs, stderr names the chosen one and the reason. Exits with 1 when there is none.
 
     Example: harness extract generated/my-run/softmax/0/completion.md > candidate.py
 
-    With --stored, run today's extractor over stored completions and list the samples whose program changes. --write
-    stores the new programs; `harness evaluate` then evaluates those that changed.
+    With --stored, extract stored completions again and list the samples whose program changes. --write stores the new
+    programs for `harness evaluate`.
 
     Example: harness extract --stored --check
     """
@@ -51,7 +51,7 @@ def extract(
         )
         return
     if write or check or show_diff:
-        raise UsageError("--write, --check and --diff go with --stored")
+        raise UsageError("--write, --check and --diff need --stored")
     if names is None or len(names) != 1:
         raise UsageError("name one file with a raw completion, or - for standard input; or add --stored")
     _extract_file(Path(names[0]), json_output=json_output)

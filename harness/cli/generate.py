@@ -1,4 +1,4 @@
-"""`harness generate`: asks a model (or replays a recording) and stores what it answers under generated/."""
+"""`harness generate`."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def generate(
     try:
         report = generate_run(options)
     except KeyboardInterrupt:
-        typer.echo("interrupted: every answer that came is stored; the same command again asks for the rest", err=True)
+        typer.echo("interrupted: received answers are stored; repeat the command to resume", err=True)
         raise typer.Exit(INTERRUPTED_EXIT_CODE) from None
     print_notes(report)
     if json_output:

@@ -1,4 +1,4 @@
-"""A command whose `--help` shows its options in groups, in plain text of 80 columns."""
+"""Commands whose `--help` groups options, in plain text of 80 columns."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _name_group(parameter: Any) -> str:
 
 
 def _shorten(parameter: Any, usage: str) -> str:
-    """`--limit <int range>` as `--limit N`; an argument without its type."""
+    """`--limit <int range>` becomes `--limit N`; arguments lose their type."""
     if isinstance(parameter, TyperArgument):
         return _TYPE.sub("", usage).strip()
     return _TYPE.sub(lambda match: PLACEHOLDERS.get(match[1], "TEXT"), usage)

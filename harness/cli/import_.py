@@ -1,7 +1,4 @@
-"""`harness import`: brings problems and runs of another format into reference_models/ and generated/.
-
-What the other side says of its kernels is kept as claims beside the run, and shown as claims; it is never a result.
-"""
+"""`harness import`. Results reported with a run are stored beside it, never as results of this harness."""
 
 from __future__ import annotations
 
@@ -26,8 +23,6 @@ FormatOption = Annotated[Literal["kernelbench"], typer.Option("--format", help="
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunImport:
-    """Where an imported run goes, and what it is said to be."""
-
     run: str | None
     suite: str
     model: str
@@ -37,33 +32,33 @@ class RunImport:
     problems_dir: Path | None
 
 
-# Parameters are not called `suite`, `run` or `model`: what `harness.toml` says for `generate` must not apply here.
+# Not called `suite`, `run` or `model`, so that settings for `generate` in harness.toml do not apply.
 def import_(
-    source: Annotated[Path, typer.Argument(help="A folder with level1/ and so on, a Parquet file, or a run's folder.")],
+    source: Annotated[Path, typer.Argument(help="A folder with level1/ etc., a Parquet file, or a run's folder.")],
     *,
     other_format: FormatOption,
     as_suite: Annotated[
-        str, typer.Option("--suite", help="Levels become the suites <SUITE>_level1 and so on.")
+        str, typer.Option("--suite", help="Levels become the suites <SUITE>_level1 etc.")
     ] = "kernelbench",
     as_run: Annotated[str | None, typer.Option("--run", help="Name of the run. [default: the folder's]")] = None,
-    as_model: Annotated[str, typer.Option("--model", help="Who wrote the kernels of the run.")] = "imported",
-    as_language: Annotated[Language, typer.Option("--language", help="What the kernels are written in.")] = "cuda",
+    as_model: Annotated[str, typer.Option("--model", help="Model that wrote the run's kernels.")] = "imported",
+    as_language: Annotated[Language, typer.Option("--language", help="Language of the kernels.")] = "cuda",
     baseline_times: Annotated[
-        Path | None, typer.Option("--baseline-times", help="A baseline timing JSON: for the speedups that are claimed.")
+        Path | None, typer.Option("--baseline-times", help="Baseline timing JSON, for the reported speedups.")
     ] = None,
     generated_dir: GeneratedDirOption = Path("generated"),
     problems_dir: ProblemsDirOption = None,
 ) -> None:
-    """Import problems, or a run with its kernels and what others say of them.
+    """Import problems, or a run with its kernels and reported results.
 
-    Imported times are claims: they are listed as such, and `harness evaluate` measures for itself.
+    Imported results are only reported; `harness evaluate` measures them here.
 
     Example: harness import --format kernelbench KernelBench/KernelBench
     """
     from harness.kernelbench.format import read_kernels
 
     if not source.exists():
-        raise UsageError(f"there is no {source}: give a folder or a Parquet file")
+        raise UsageError(f"{source} does not exist: give a folder or a Parquet file")
     kernels = read_kernels(source) if source.is_dir() else ()
     if not kernels:
         _import_problems(source, as_suite, problems_dir or Path(SUITES))
@@ -87,22 +82,22 @@ def _import_problems(source: Path, suite: str, folder: Path) -> None:
     from harness.store.runs import check_name
 
     problems = read_problems(source)
-    texts = {}
+    sources = {}
     for problem in problems:
         name = check_name("problem", problem.stem)
         path = folder / check_name("suite", name_suite(suite, problem.level)) / f"{name}.py"
-        texts[path] = keep_semantics(problem.code).encode()
-    for path, text in texts.items():
-        if path.is_file() and path.read_bytes() != text:
-            raise UsageError(f"{path} is there and differs: move it away, or choose another --suite")
-    for path, text in texts.items():
-        write_bytes(path, text)
-    for name, count in sorted(Counter(path.parent.name for path in texts).items()):
+        sources[path] = keep_semantics(problem.code).encode()
+    for path, content in sources.items():
+        if path.is_file() and path.read_bytes() != content:
+            raise UsageError(f"{path} exists and differs: move it away, or choose another --suite")
+    for path, content in sources.items():
+        write_bytes(path, content)
+    for name, count in sorted(Counter(path.parent.name for path in sources).items()):
         typer.echo(f"{count} problems in {folder / name}: harness problems check --suite {name}")
 
 
 def _import_runs(source: Path, kernels: Sequence[BenchKernel], settings: RunImport) -> None:
-    """One run for each level: what is scored together is one suite."""
+    """One run per level, since a run has one suite."""
     from harness.kernelbench.claims import StoredClaims, write_claims
     from harness.kernelbench.format import EVAL_RESULTS, list_claims, name_suite, read_json_object
 
@@ -110,8 +105,8 @@ def _import_runs(source: Path, kernels: Sequence[BenchKernel], settings: RunImpo
     results = read_json_object(source / EVAL_RESULTS) if (source / EVAL_RESULTS).is_file() else {}
     if results and len(levels) > 1:
         raise UsageError(
-            f"{source} holds kernels of levels {', '.join(map(str, levels))}, and its {EVAL_RESULTS} does not say of "
-            "which it speaks: put each level into a folder of its own"
+            f"{source} holds kernels of levels {', '.join(map(str, levels))}, but its {EVAL_RESULTS} names no "
+            "level: put each level into a separate folder"
         )
     times = read_json_object(settings.baseline) if settings.baseline else {}
     for level in levels:
@@ -157,7 +152,7 @@ def _import_run(
 
 
 def _import_sample(run_dir: Path, key: SampleKey, source: str, manifest: RunManifest) -> None:
-    """A kernel without its prompt and answer, which are not known."""
+    """Prompt and completion are unknown."""
     from harness.domain import Candidate, Completion, Prompt
     from harness.store.runs import write_sample
 
@@ -182,7 +177,7 @@ def _check_unchanged(run_dir: Path, key: SampleKey, source: str) -> None:
 
 
 def _find_names(problems_dir: Path | None, suite: str, numbers: Collection[int]) -> dict[int, str]:
-    """The names of the problems of a suite by their numbers. UsageError if it lacks one of `numbers`."""
+    """Names by number. Raises UsageError if one is missing."""
     from harness.kernelbench.format import number_names
     from harness.problems.discovery import list_files
 
@@ -196,22 +191,21 @@ def _find_names(problems_dir: Path | None, suite: str, numbers: Collection[int])
         raise UsageError(
             f"the run does not match the suite {suite}: it has kernels for {len(numbers)} problems, and {folder} has "
             f"no problem with the number {_list_some(missing)} (it has {_list_some(sorted(named))}). "
-            "Import the problems first, or name the suite that the run is about with --suite"
+            "Import the problems first, or name the run's suite with --suite"
         )
     return named
 
 
 def _print_mismatches(results: Mapping[str, Any], times: Any, suite: str, names: Mapping[int, str]) -> None:
-    """Says which claims are about problems that the suite lacks, or has under another name."""
     lacking = sorted(int(key) for key in results if key.isdecimal() and int(key) not in names)
     if lacking:
-        typer.echo(f"the results are also about problems that {suite} lacks: {_list_some(lacking)}", err=True)
+        typer.echo(f"the results include problems that {suite} lacks: {_list_some(lacking)}", err=True)
     stems = {str(name).removesuffix(".py") for name in times} if isinstance(times, dict) else set()
     others = sorted(stems - set(names.values()))
     if others:
         typer.echo(
-            f"the baseline times are also of problems that {suite} lacks, or has under another name: "
-            f"{_list_some(others)}. Claimed speedups go by the number alone",
+            f"the baseline times include problems that {suite} lacks or names differently: "
+            f"{_list_some(others)}. Reported speedups match by number only",
             err=True,
         )
 
@@ -221,7 +215,6 @@ def _list_some(values: Sequence[object]) -> str:
 
 
 def _print_claims(claims: Sequence[Claim]) -> None:
-    """What others say, said to be theirs."""
     from harness.report.escaping import make_printable
 
     correct = [claim for claim in claims if claim.correct]
@@ -229,6 +222,6 @@ def _print_claims(claims: Sequence[Claim]) -> None:
     fast = sum(speedup > 1 for speedup in speedups)
     chips = ", ".join(sorted({claim.hardware for claim in claims} - {""}))
     hardware = make_printable(chips.replace("\n", " "))[:60] or "unknown hardware"
-    typer.echo(f"claimed by others ({hardware}), not measured here: {len(correct)} of {len(claims)} correct")
+    typer.echo(f"reported by others ({hardware}), not measured here: {len(correct)} of {len(claims)} correct")
     if speedups:
-        typer.echo(f"claimed by others, not measured here: {fast} of {len(claims)} faster than the baseline")
+        typer.echo(f"reported by others, not measured here: {fast} of {len(claims)} faster than the baseline")

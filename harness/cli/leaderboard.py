@@ -1,4 +1,4 @@
-"""`harness leaderboard`: ranks models by what was evaluated. Reads results/ and the manifests in generated/."""
+"""`harness leaderboard`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def leaderboard(
             metavar="SHARE",
             min=0.0,
             max=1.0,
-            help="Count as correct and fast only what spends at least this share in code of its own, e.g. 0.5.",
+            help="Count only candidates with at least this share of their time in custom kernels, e.g. 0.5.",
         ),
     ] = None,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
@@ -57,10 +57,10 @@ def leaderboard(
     results_dir: ResultsDir = DEFAULT_RESULTS_DIR,
     generated_dir: GeneratedDir = DEFAULT_GENERATED_DIR,
 ) -> None:
-    """Rank models: correctness, fast_p and mean speedup, over all problems their runs asked for.
+    """Rank models: correctness, fast_p and mean speedup, over all problems that their runs requested.
 
-    A problem counts as not solved when a run asked for it and nothing was evaluated. What only the harness or the
-    machine is to blame for (harness_error, not_run) is left out, and the column "problems" says so.
+    Requested problems without an evaluation count as not solved. harness_error and not_run are left out, as the column
+    "problems" shows.
 
     Example: harness leaderboard --suite core --workload full -k 1 -k 5
     """
@@ -77,13 +77,13 @@ def leaderboard(
         suite=only_suite,
         workload=only_workload,
     )
-    # With --problem only the problems that match are in question, not all that the run asked for.
+    # With --problem only matching problems count, not all that the run requested.
     asked_in = None if only_problem else generated_dir
     with ResultStore.open(results_dir, read_only=True) as store:
         ranked = rank_stored(
             store.rows(where), generated_dir=asked_in, ks=sorted(set(k or ())), min_own_share=own_kernels
         )
-        # Chosen only now: samples without any code reached no device, and count on each all the same.
+        # Filtered last: samples without code reached no device, but count on each.
         kind = "*" if only_device is None else only_device.partition(":")[0]
         rows = [row for row in ranked if fnmatchcase(row.group.device, kind)]
         unmatched = "" if rows or not store.count() else _explain_no_match(store, where, only_device)
@@ -97,7 +97,7 @@ def leaderboard(
 
 
 def _explain_no_match(store: ResultStore, where: ResultFilter, device: str | None) -> str:
-    """Names the first filter that no evaluation matches, and what there is instead; "" without a filter."""
+    """The first filter without a match; "" without filters."""
     from fnmatch import fnmatchcase
 
     named = {"run": where.run, "model": where.model, "problem": where.problem, "suite": where.suite}
@@ -107,7 +107,7 @@ def _explain_no_match(store: ResultStore, where: ResultFilter, device: str | Non
         known = sorted({str(value) for (value,) in store.values((column,))})
         if not any(fnmatchcase(value, pattern) for value in known):
             return f"no {column} {pattern!r} in {store.path}; evaluated were {', '.join(known[:20])}"
-    return f"no model to rank in {store.path} matches all of these filters; leave one out" if given else ""
+    return f"no model to rank in {store.path} matches all filters; remove one" if given else ""
 
 
 def _format_rows(rows: Sequence[LeaderboardRow], *, as_json: bool, as_csv: bool) -> str:
@@ -136,7 +136,7 @@ def _print_leaderboard(store: ResultStore, rows: Sequence[LeaderboardRow], own_k
     if own_kernels is not None:
         left_out = sum(row.not_own for row in rows)
         console.print(
-            f"Counted with at least {100 * own_kernels:g}% of their time in code of their own, which their outputs "
+            f"Counted with at least {100 * own_kernels:g}% of their time in custom kernels that their outputs "
             f"need: {left_out} correct candidate{'s' if left_out != 1 else ''} left out.",
             highlight=False,
         )

@@ -1,7 +1,6 @@
-"""The command line: registers the commands, reads settings, and turns errors into messages and exit codes.
+"""Registers commands, reads settings, and turns errors into messages and exit codes.
 
-Exit codes: 0 fine, 1 the work found something bad, 2 wrong usage, 3 the harness or the model's endpoint
-failed, 130 interrupted.
+Exit codes: 0 success, 1 negative result, 2 wrong usage, 3 failure of harness or endpoint, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -62,22 +61,21 @@ def _root(
 
 
 def build_app() -> typer.Typer:
-    """All commands, in the order in which a newcomer meets them."""
     app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.callback()(_root)
-    app.add_typer(problems_app, name="problems", help="List the problems, or check that they are fit to be scored.")
-    app.add_typer(cache_app, name="cache", help="Show how large the folder of built libraries is, or make it smaller.")
+    app.add_typer(problems_app, name="problems", help="List the problems, or validate them.")
+    app.add_typer(cache_app, name="cache", help="Show or reduce the size of the build cache.")
     evaluating = (generate, extract, evaluate, run)
     reading = (results, leaderboard, show, report, diff, regress)
     for command in (*evaluating, *reading, export, import_, red_team, doctor):
         name = command.__name__.rstrip("_").replace("_", "-")
-        app.command(name, cls=GroupedCommand)(_tell_of_interrupts(command))
-    app.command("reextract", cls=GroupedCommand, hidden=True)(_tell_of_interrupts(reextract))
+        app.command(name, cls=GroupedCommand)(_report_interrupts(command))
+    app.command("reextract", cls=GroupedCommand, hidden=True)(_report_interrupts(reextract))
     return app
 
 
-def _tell_of_interrupts(command: Callable[..., None]) -> Callable[..., None]:
-    """The same command; on Ctrl-C it says so. (The option parser would end without a word.)"""
+def _report_interrupts(command: Callable[..., None]) -> Callable[..., None]:
+    """The option parser ends silently on Ctrl-C."""
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
@@ -91,32 +89,30 @@ def _tell_of_interrupts(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Entry point of the `harness` script: runs one command and exits."""
     sys.exit(run_command(sys.argv[1:] if arguments is None else arguments))
 
 
 def run_command(arguments: list[str]) -> int:
-    """Runs one command line and returns its exit code; every HarnessError ends as one message on stderr."""
+    """Returns the exit code."""
     wait_passively()  # before any command imports torch
     try:
         command = typer.main.get_command(build_app())
         defaults = map_defaults(read_settings(Path.cwd()), _options_by_command(command))
-        _blame_settings_file(command, defaults, arguments)
+        _name_settings_file(command, defaults, arguments)
         command.main(args=arguments, prog_name="harness", default_map=_nest_defaults(command, defaults))
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except UsageError as error:
         return _complain(f"harness: {error}", USAGE_EXIT_CODE)
-    except ProviderError as error:  # a wrong key, an unknown model: the endpoint's refusal is no failure of ours
+    except ProviderError as error:  # such as a wrong key: no failure of the harness
         return _complain(f"harness: {error}", FAILURE_EXIT_CODE)
     except HarnessError as error:
         return _complain(f"harness failed: {error}", FAILURE_EXIT_CODE)
     return 0
 
 
-def _blame_settings_file(group: Any, defaults: dict[str, dict[str, Any]], arguments: list[str]) -> None:
-    """Has a complaint about a value that comes from the settings file name that file: the option parser would name the
-    environment variable."""
+def _name_settings_file(group: Any, defaults: dict[str, dict[str, Any]], arguments: list[str]) -> None:
+    """Errors about its values name the settings file instead of a variable."""
     given = {argument.split("=", 1)[0] for argument in arguments}
     for name, command in group.commands.items():
         for part in (command, *getattr(command, "commands", {}).values()):
@@ -133,7 +129,7 @@ def _complain(message: str, exit_code: int) -> int:
 
 
 def _options_by_command(group: Any) -> dict[str, set[str]]:
-    """Parameter names of each command; a group of commands counts with all that its commands take."""
+    """Groups include their commands' parameters."""
     names = {}
     for name, command in group.commands.items():
         parts = [command, *getattr(command, "commands", {}).values()]
@@ -142,7 +138,7 @@ def _options_by_command(group: Any) -> dict[str, set[str]]:
 
 
 def _nest_defaults(group: Any, defaults: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The same defaults in the shape that the option parser wants: one level deeper for a group of commands."""
+    """Groups need one more level."""
     nested: dict[str, Any] = {}
     for name, command in group.commands.items():
         inner = getattr(command, "commands", None)

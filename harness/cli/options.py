@@ -1,7 +1,4 @@
-"""Options that several commands share, each defined once, in the groups in which `--help` shows them.
-
-Each is also read from the variable HARNESS_<OPTION> and from `harness.toml`.
-"""
+"""Options shared by several commands, in groups. Also read from HARNESS_<OPTION> and `harness.toml`."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ MODEL, EVALUATION, SANDBOX, PATHS = "Model", "Evaluation", "Sandbox and builds",
 
 
 def in_group(group: str, *names: str, env: str | list[str], help: str, **more: Any) -> Any:
-    """A typer option of that group. `env` is the variable's name without HARNESS_, or the whole names of several."""
+    """`env`: the variable's name without HARNESS_, or several full names."""
     variables = f"HARNESS_{env}" if isinstance(env, str) else env
     return typer.Option(*names, envvar=variables, show_envvar=False, help=help, rich_help_panel=group, **more)
 
@@ -60,9 +57,7 @@ JsonOption = Annotated[
     typer.Option("--json", envvar="HARNESS_JSON", show_envvar=False, help="Print JSON on stdout, one record per line."),
 ]
 
-ModelOption = Annotated[
-    str | None, in_group(MODEL, env="MODEL", help="Model name, as its endpoint knows it.", metavar="NAME")
-]
+ModelOption = Annotated[str | None, in_group(MODEL, env="MODEL", help="Model name at its endpoint.", metavar="NAME")]
 BaseUrlOption = Annotated[
     str | None,
     in_group(
@@ -89,7 +84,7 @@ MaxTokensOption = Annotated[
     in_group(MODEL, env="MAX_TOKENS", min=1, help="Tokens per answer. [default: the endpoint's]", metavar="N"),
 ]
 LanguageOption = Annotated[
-    Language, in_group(MODEL, env="LANGUAGE", help="What the kernels are written in; cpp is for the CPU.")
+    Language, in_group(MODEL, env="LANGUAGE", help="Language of the kernels; cpp is for the CPU.")
 ]
 PromptOption = Annotated[
     str, in_group(MODEL, env="PROMPT", help="Prompt: a name in prompts/, or a folder.", metavar="NAME|DIR")
@@ -135,7 +130,9 @@ WorkloadOption = Annotated[
     WorkloadName | None,
     in_group(EVALUATION, env="WORKLOAD", help="Sizes; full is scored. [default: full; if emulated, small or reduced]"),
 ]
-BaselineOption = Annotated[Baseline, in_group(EVALUATION, env="BASELINE", help="What the candidate is timed against.")]
+BaselineOption = Annotated[
+    Baseline, in_group(EVALUATION, env="BASELINE", help="Baseline to time the candidate against.")
+]
 AgainOption = Annotated[bool, in_group(EVALUATION, "--again", env="AGAIN", help="Re-evaluate finished candidates.")]
 TimeOption = Annotated[
     bool, in_group(EVALUATION, "--time/--no-time", env="TIME", help="Measure time, or stop after correctness.")

@@ -1,4 +1,4 @@
-"""Writes what a command made into a file, whole or not at all, or prints it where the file is called `-`."""
+"""Writes output to a file atomically, or prints it for `-`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STDOUT = Path("-")
 
 
 def write_text(path: Path, text: str) -> None:
-    """Raises StoreError when the file cannot be written; an older one is then still there."""
+    """Raises StoreError; an older file then stays."""
     if path == STDOUT:
         typer.echo(text, nl=False)
         return

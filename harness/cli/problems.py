@@ -1,4 +1,4 @@
-"""`harness problems`: lists the problems of a suite, and checks that they are fit to be scored."""
+"""`harness problems`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 REJECTED_EXIT_CODE = 1
 CHECK_SEED = 0
-LEAST_WIDTH = 16  # of a column of the listing, however long the names of the problems are
+LEAST_WIDTH = 16  # of a column
 
 problems_app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -32,7 +32,7 @@ SuiteOption = Annotated[
     str,
     typer.Option(
         envvar="HARNESS_SUITE",
-        help="Suite: one of your own in reference_models/, or a shipped one.",
+        help="Suite: a folder in reference_models/, or a shipped suite.",
         autocompletion=complete_suite,
     ),
 ]
@@ -40,7 +40,7 @@ ProblemsDirOption = Annotated[
     Path | None,
     typer.Option(
         envvar="HARNESS_PROBLEMS_DIR",
-        help="Your suites: one is taken instead of a shipped one of its name. [default: reference_models]",
+        help="Folder of suites, searched before the shipped ones. [default: reference_models]",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", envvar="HARNESS_JSON", help="Print JSON, one record per line.")]
@@ -64,7 +64,7 @@ def list_problems(
     problems_dir: ProblemsDirOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List problems with the shapes of their inputs and their tags.
+    """List problems with their input shapes and tags.
 
     Example: harness problems list --suite core
     """
@@ -87,10 +87,10 @@ def check_problems(
     device: Annotated[str, typer.Option(envvar="HARNESS_DEVICE", help="auto, cpu or cuda:N.")] = "cpu",
     as_json: JsonOption = False,
 ) -> None:
-    """Check that problems are fit to be scored.
+    """Check that problems can be scored.
 
     The reference must pass, and zeros, a constant, the identity, a stale buffer, a coarser number format and a 99 %
-    partial answer must all fail. Runs the small workload where there is one. Exit code 1 if a problem is rejected.
+    partial answer must all fail. Runs the small workload if there is one. Exit code 1 if a problem is rejected.
 
     Example: harness problems check softmax my_problem.py
     """
@@ -108,7 +108,7 @@ def check_problems(
 
 
 def _describe_file(path: Path, suite: str) -> dict[str, Any]:
-    """The JSON entry of one file; a file that is no problem has an `error` in it."""
+    """An invalid problem has an `error`."""
     try:
         problem = read_problem(path, suite)
         workloads = [_describe_workload(problem, workload.name) for workload in problem.workloads]
@@ -156,7 +156,7 @@ def _describe_row(entry: dict[str, Any]) -> tuple[str, str, str, str]:
 
 def _format_inputs(inputs: list[dict[str, Any]]) -> str:
     if not inputs:
-        return "not known before it runs"
+        return "unknown before execution"
     return "\n".join(_format_input(tensor["dtype"], tensor["shape"]) for tensor in inputs)
 
 
@@ -182,7 +182,7 @@ def _choose_device(name: str) -> torch.device:
     if kind not in ("cpu", "cuda") or not (index or "0").isdecimal():
         raise UsageError(f"no device {name!r}: expected auto, cpu or cuda:N")
     if kind == "cuda" and int(index or 0) >= count:
-        raise DeviceError(f"{name} was asked for, and torch sees {count} CUDA devices; use --device cpu")
+        raise DeviceError(f"{name} was requested, but torch sees {count} CUDA devices; use --device cpu")
     return torch.device(name)
 
 

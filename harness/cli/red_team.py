@@ -1,4 +1,4 @@
-"""`harness red-team`: evaluates a corpus of exploits and honest programs, and prints the result of each."""
+"""`harness red-team`."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ _STYLES = {"caught": "green", "passed": "green", "skipped": "dim"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedTeamOptions:
-    """The options of `harness red-team` as typed."""
-
     corpus: Path | None = None
     only: str | None = None
     architecture: str | None = None
@@ -53,10 +51,10 @@ def red_team(
     cache_dir: CacheDirOption = None,
     json_output: JsonOption = False,
 ) -> None:
-    """Evaluate a corpus of exploits and honest programs with this evaluator.
+    """Evaluate a corpus of exploits and legitimate programs with this evaluator.
 
-    Every exploit must be caught and every honest program accepted: exit code 0, and the machine earns a certificate
-    that its later evaluations carry. Otherwise the exit code is 1.
+    If every exploit is caught and every legitimate program accepted, the exit code is 0 and the machine earns a
+    certificate for its later evaluations. Otherwise the exit code is 1.
 
     Example: harness red-team --only 'attacks/forged*'
     """
@@ -66,7 +64,7 @@ def red_team(
 
 
 def run_red_team(options: RedTeamOptions, *, json_output: bool) -> bool:
-    """Judges, prints, and settles the certificate after a full run. Whether everything came out as expected."""
+    """Returns whether all results are as expected. A full run settles the certificate."""
     from harness.redteam.runner import RedTeam, RedTeamSettings, choose_files, read_corpus
 
     files = choose_files(read_corpus(_find_corpus(options)), options.only)
@@ -87,18 +85,18 @@ def _find_corpus(options: RedTeamOptions) -> Path:
 
     folder = options.corpus or find_corpus()
     if folder is None:
-        raise UsageError("the red-team corpus is not installed: name one with --corpus")
+        raise UsageError("the red-team corpus is not installed: give one with --corpus")
     return folder
 
 
 def _local_settings(options: RedTeamOptions) -> Any:
-    from harness.executors.judges import LocalSettings
+    from harness.executors.device_evaluators import LocalSettings
 
     return LocalSettings(architecture=options.architecture, confinement=options.confinement, cache=options.cache_dir)
 
 
 def _describe_devices(team: RedTeam) -> list[tuple[Any, Basis]]:
-    """Each device of this machine with what a certificate for it would hold for, without the sandbox layers."""
+    """Without the isolation layers."""
     from harness.executors.certified import describe_basis, find_corpus
 
     corpus = find_corpus()
@@ -127,8 +125,8 @@ def _show_progress(total: int) -> Iterator[Callable[[list[CorpusResult]], None]]
         bar = progress.add_task("", total=total, note="")
 
         def advance(results: list[CorpusResult]) -> None:
-            odd = sum(not result.as_expected for result in results)
-            progress.update(bar, completed=len(results), note=f"{odd} not as expected" if odd else "")
+            unexpected = sum(not result.as_expected for result in results)
+            progress.update(bar, completed=len(results), note=f"{unexpected} not as expected" if unexpected else "")
 
         yield advance
 
@@ -157,11 +155,11 @@ def _print(results: Sequence[CorpusResult], certificates: Sequence[Certificate],
     for certificate in certificates:
         typer.echo(f"certificate {certificate.digest} for {certificate.basis.device}, of {certificate.made_at}")
     if earns and not certificates:
-        typer.echo("no certificate: it takes a full run in which everything comes out as expected")
+        typer.echo("no certificate: it requires a full run with all results as expected")
 
 
 def _make_table(results: Sequence[CorpusResult]) -> Table:
-    """What is not as expected first, then by layer."""
+    """Unexpected results first."""
     from harness.redteam.runner import LAYERS
     from harness.report.terminal.tables import make_table, style_text
 
@@ -194,7 +192,6 @@ def _explain(result: CorpusResult) -> Text:
 
 
 def summarise_results(results: Sequence[CorpusResult]) -> list[str]:
-    """Counts in sentences: attacks, controls, and what was not evaluated."""
     attacks = Counter(result.result for result in results if result.file.is_attack)
     controls = Counter(result.result for result in results if not result.file.is_attack)
     odd = "".join(f", {attacks[name]} {name}" for name in ("other", "failed") if attacks[name])

@@ -1,4 +1,4 @@
-"""`harness extract --stored`: runs today's extractor over stored completions and lists the changes. Asks no model."""
+"""`harness extract --stored`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CHANGED_EXIT_CODE = 1
 WriteOption = Annotated[bool, typer.Option("--write", help="With --stored: store the new programs.")]
 CheckOption = Annotated[bool, typer.Option("--check", help="With --stored: exit with 1 if something changed.")]
-DiffOption = Annotated[bool, typer.Option("--diff", help="With --stored: show how the programs differ.")]
+DiffOption = Annotated[bool, typer.Option("--diff", help="With --stored: show the programs' differences.")]
 
 
 def reextract(
@@ -50,7 +50,7 @@ def reextract(
 
 
 def _load_run(run: str, generated_dir: Path) -> tuple[list[Sample], list[str]]:
-    """The complete samples of a run, and what is wrong with those that cannot be read."""
+    """(samples, errors of unreadable ones)."""
     from harness.domain import StoreError
     from harness.store.runs import find_run, list_keys, load_sample
 
@@ -107,8 +107,6 @@ def _print_table(
         console.print(style_text("\n".join([str(change.sample.key), *change.diff()])))
     for problem in damaged:
         console.print(style_text(problem))
-    end = "stored" if written else "nothing was written (--write stores it)"
-    verdict = (
-        f"{len(changes)} of {count} samples give something else now; {end}" if changes else "all the same as stored"
-    )
+    end = "stored" if written else "not stored (use --write)"
+    verdict = f"{len(changes)} of {count} samples changed; {end}" if changes else "no changes"
     console.print(style_text(f"{count} samples: {verdict}." if not changes else f"{verdict}."))

@@ -1,4 +1,4 @@
-"""`harness regress`: re-evaluates past generations and reports regressions."""
+"""`harness regress`."""
 
 from __future__ import annotations
 
@@ -41,13 +41,11 @@ def regress(
     *,
     pins: Annotated[
         Path | None,
-        typer.Option(help="Only what this file names: a line per evaluation, by number or run/problem/sample."),
+        typer.Option(help="Only evaluations in this file: one number or run/problem/sample per line."),
     ] = None,
-    since: Annotated[
-        str | None, typer.Option(help="Only what was evaluated on or after this day, e.g. 2025-03-01.")
-    ] = None,
+    since: Annotated[str | None, typer.Option(help="Only evaluations on or after this day, e.g. 2025-03-01.")] = None,
     best: Annotated[bool, typer.Option("--best", help="Only the fastest correct candidate of each problem.")] = False,
-    last: Annotated[int | None, typer.Option(min=1, help="Only the last N of what is left.")] = None,
+    last: Annotated[int | None, typer.Option(min=1, help="Only the last N of the selected.")] = None,
     only_problem: Annotated[
         str | None, typer.Option("--problem", help="Only this problem; * and ? are wildcards.")
     ] = None,
@@ -55,13 +53,13 @@ def regress(
         float, typer.Option(envvar="HARNESS_FACTOR", min=1.0, help="A speedup must change by more than this factor.")
     ] = 1.05,
     most: Annotated[
-        int, typer.Option(min=2, max=50, help="Evaluations of one candidate at most, if it looks changed.")
+        int, typer.Option(min=2, max=50, help="Maximum evaluations of a candidate that seems changed.")
     ] = 6,
     update: Annotated[
-        bool, typer.Option("--update", help="Measure each fully, and keep that as what later ones compare with.")
+        bool, typer.Option("--update", help="Measure each fully, and store the results for later comparisons.")
     ] = False,
     extraction: Annotated[
-        bool, typer.Option("--extraction/--no-extraction", help="Also extract every chosen completion again.")
+        bool, typer.Option("--extraction/--no-extraction", help="Also extract the chosen completions again.")
     ] = True,
     time: TimeOption = True,
     gpu: EmulatedGpuOption = None,
@@ -86,8 +84,8 @@ def regress(
 ) -> None:
     """Re-evaluate past generations and compare with the stored results.
 
-    Baseline and candidate are both measured now; what is compared are speedups, each against its own baseline.
-    Exit code: 0 nothing got worse, 1 something did, 2 wrong usage, 3 the harness failed, 4 nothing was comparable.
+    Measures baseline and candidate again and compares speedups. Exit code: 0 no regression, 1 regressions, 2 wrong
+    usage, 3 harness failure, 4 nothing comparable.
 
     Example: harness regress --best --junit regress.xml
     """
@@ -162,7 +160,7 @@ def _print_table(changes: Sequence[Change]) -> None:
     from harness.report.terminal.regress import render_changes, summarise_changes
 
     if not changes:
-        typer.echo("there is nothing to re-evaluate: evaluate a run first")
+        typer.echo("nothing to re-evaluate: evaluate a run first")
         return
     console = Console()
     console.print(render_changes(changes, wide=console.width >= WIDE_TERMINAL))

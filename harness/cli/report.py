@@ -1,5 +1,4 @@
-"""`harness report`: everything about some runs in one HTML file that opens offline. Reads results/, and the prompts and
-answers in generated/ where they still are; changes nothing."""
+"""`harness report`."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ def report(
         typer.Option(metavar="MODEL=IN/OUT", help="US dollars per million prompt and answer tokens. Repeatable."),
     ] = None,
     max_mb: Annotated[
-        float, typer.Option(min=0, help="Leave out answers, then details, beyond this size; 0 for no limit.")
+        float, typer.Option(min=0, help="Drop answers, then details, beyond this size; 0 for no limit.")
     ] = 30.0,
     as_json: AsJson = False,
     results_dir: ResultsDir = DEFAULT_RESULTS_DIR,
@@ -60,7 +59,7 @@ def report(
         Path | None, typer.Option(envvar="HARNESS_PROBLEMS_DIR", help="Folder of suites, for the references' sources.")
     ] = None,
 ) -> None:
-    """Write one HTML file: leaderboard, charts, and a page per candidate. It opens by double click and asks no network.
+    """Write one HTML file for offline use: leaderboard, charts, and a page per candidate.
 
     Example: harness report my-run other-run -o report.html
 
@@ -121,6 +120,6 @@ def _print_summary(summary: ReportSummary, *, as_json: bool) -> None:
     )
     if summary.with_answer < summary.evaluations:
         typer.echo(
-            f"To stay within --max-mb, {summary.evaluations - summary.with_answer:,} have no answer in it and "
-            f"{summary.evaluations - summary.with_details:,} no details; choose fewer runs, or a larger file."
+            f"To stay within --max-mb, {summary.evaluations - summary.with_answer:,} lack their answer and "
+            f"{summary.evaluations - summary.with_details:,} their details; choose fewer runs, or a larger file."
         )

@@ -1,4 +1,4 @@
-"""`harness results`: browse what was evaluated. Reads `results/harness.db`; read-only."""
+"""`harness results`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from harness.domain import UsageError
 if TYPE_CHECKING:
     from harness.store.results import ResultFilter, ResultRow, ResultStore
 
-# Filters are flags only, and their parameters are not called `model` or `run`: a HARNESS_MODEL or a `model = ...` in
-# harness.toml that tells `generate` whom to ask must not silently hide the other models here.
+# Filters have no variables, and parameters are not called `model` or `run`: settings for `generate` must not hide other
+# models here.
 OnlyRun = Annotated[
     str | None,
     typer.Option("--run", help="Only this run; * and ? are wildcards.", autocompletion=complete_run),
@@ -38,13 +38,15 @@ OnlyOwnKernels = Annotated[
         metavar="SHARE",
         min=0.0,
         max=1.0,
-        help="Only candidates with at least this share of their time in code of their own, e.g. 0.5.",
+        help="Only candidates with at least this share of their time in custom kernels, e.g. 0.5.",
     ),
 ]
 Where = Annotated[
     str | None,
     typer.Option(
-        "--where", metavar="CONDITION", help="Only what fits, e.g. 'outcome == \"correct\" and speedup > 1.2'."
+        "--where",
+        metavar="CONDITION",
+        help="Only matching evaluations, e.g. 'outcome == \"correct\" and speedup > 1.2'.",
     ),
 ]
 ResultsDir = Annotated[
@@ -52,9 +54,7 @@ ResultsDir = Annotated[
 ]
 GeneratedDir = Annotated[
     Path,
-    typer.Option(
-        "--generated-dir", envvar="HARNESS_GENERATED_DIR", help="Folder with the runs; says what each asked for."
-    ),
+    typer.Option("--generated-dir", envvar="HARNESS_GENERATED_DIR", help="Folder of runs with their manifests."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one record per line.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
@@ -83,7 +83,7 @@ def results(
         typer.Option(
             min=0,
             envvar="HARNESS_LIMIT",
-            help=f"At most so many; 0 for all. [default: {TERMINAL_LIMIT}, all with --csv or --json]",
+            help=f"Maximum number; 0 for all. [default: {TERMINAL_LIMIT}, all with --csv or --json]",
             show_default=False,
         ),
     ] = None,
@@ -91,17 +91,17 @@ def results(
         str | None,
         typer.Option(
             envvar="HARNESS_COLUMNS",
-            help="Columns of the table, CSV, JSON or Parquet, separated by commas; all for all.",
+            help="Comma-separated columns of the table, CSV, JSON or Parquet, or 'all'.",
         ),
     ] = None,
     group: Annotated[
         str | None,
         typer.Option(
-            envvar="HARNESS_GROUP", help="Count evaluations by these columns, separated by commas, e.g. model,outcome."
+            envvar="HARNESS_GROUP", help="Count evaluations by these comma-separated columns, e.g. model,outcome."
         ),
     ] = None,
     history: Annotated[
-        bool, typer.Option("--history", envvar="HARNESS_HISTORY", help="Also evaluations that were made again later.")
+        bool, typer.Option("--history", envvar="HARNESS_HISTORY", help="Also superseded evaluations.")
     ] = False,
     as_csv: AsCsv = False,
     as_json: AsJson = False,
@@ -136,7 +136,7 @@ def results(
             limit = 0 if as_csv or as_json or parquet else TERMINAL_LIMIT
         if grouping:
             if parquet or columns:
-                raise UsageError("--group prints counts: it goes with neither --columns nor --parquet")
+                raise UsageError("--group prints counts: it excludes --columns and --parquet")
             values = store.values(("outcome", "speedup", *grouping), matching, history=history)
             _print_groups(store, values, grouping, as_csv=as_csv, as_json=as_json)
             return
@@ -152,16 +152,15 @@ def results(
 
 
 def check_one_format(*, as_csv: bool, as_json: bool, parquet: Path | None = None) -> None:
-    """Raises UsageError when more than one machine format was asked for."""
+    """Raises UsageError."""
     given = [name for name, wanted in (("--csv", as_csv), ("--json", as_json), ("--parquet", parquet)) if wanted]
     if len(given) > 1:
         raise UsageError(f"{' and '.join(given)} exclude each other: choose one")
 
 
 def explain_no_results(store: ResultStore) -> str:
-    """The sentence for a listing that is empty."""
     if store.count():
-        return f"No evaluation in {store.path} matches; leave out a filter, or list all with `harness results`."
+        return f"No evaluation in {store.path} matches; remove a filter, or list all with `harness results`."
     return f"No evaluations in {store.path.parent} yet: `harness run --suite core --model MODEL` makes some."
 
 
@@ -175,7 +174,7 @@ def _check_outcome(outcome: str | None) -> str | None:
         return outcome
     near = get_close_matches(outcome, names, n=1)
     hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(names)}"
-    raise UsageError(f"no outcome is called {outcome!r}: {hint}")
+    raise UsageError(f"unknown outcome {outcome!r}: {hint}")
 
 
 def _choose_columns(columns: str | None) -> tuple[str, ...] | None:
@@ -192,7 +191,7 @@ def _choose_columns(columns: str | None) -> tuple[str, ...] | None:
 
 
 def _print_json(store: ResultStore, rows: Sequence[ResultRow], columns: Sequence[str] | None) -> None:
-    """Whole evaluations, or these columns of the rows."""
+    """`columns` None: whole evaluations."""
     from harness.report.export.json_records import dump_json, evaluation_record, select_fields
 
     if columns is not None:
@@ -250,7 +249,7 @@ def _print_table(
         return
     console = Console()
     table = render_evaluations(rows, columns or choose_columns(console.width))
-    if columns:  # asked for by name: rather wider than the terminal than without one of them
+    if columns:  # keep named columns even beyond the terminal's width
         console.width = max(console.width, console.measure(table, options=console.options.update(width=10_000)).maximum)
     console.print(table)
     matching = store.count(where, history=history)

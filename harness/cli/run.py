@@ -1,4 +1,4 @@
-"""`harness run`: generate, evaluate, leaderboard in one command."""
+"""`harness run`."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def run(
     )
     print_notes(report)
     if not report.stored + report.already_there:
-        raise HarnessError("no sample came: there is nothing to evaluate")
+        raise HarnessError("no sample was generated: nothing to evaluate")
     evaluated = evaluate_tasks(sample_tasks([report.run], options), options)
     if json_output:
         print_json(evaluated, options)

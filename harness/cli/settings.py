@@ -1,5 +1,4 @@
-"""Where settings come from: flags, then `HARNESS_*` variables, then `harness.toml` in the working folder, then
-defaults. The option parser knows the first two and the last; this module reads the third for it."""
+"""Reads `harness.toml`, which ranks between variables and defaults."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ SETTINGS_FILE = "harness.toml"
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
-    """The settings file of a folder as written; {} where there is none. Raises UsageError if it is not TOML."""
+    """{} without a file. Raises UsageError."""
     path = folder / SETTINGS_FILE
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -25,11 +24,8 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 
 def map_defaults(settings: dict[str, Any], options: dict[str, set[str]]) -> dict[str, dict[str, Any]]:
-    """Settings as defaults per command. A top-level key goes to every command that has such an option, a table
-    to the command of its name. `options` maps each command to its parameter names.
-
-    Raises UsageError for a key that no command knows: a setting that silently does nothing is worse than none.
-    """
+    """Top-level keys apply to every command with that option, tables to their command. `options`: parameters per
+    command. Raises UsageError for an unknown key."""
     known = set().union(*options.values())
     defaults: dict[str, dict[str, Any]] = {command: {} for command in options}
     for key, value in settings.items():
@@ -50,4 +46,4 @@ def map_defaults(settings: dict[str, Any], options: dict[str, set[str]]) -> dict
 def _check_known(keys: Iterable[str], known: set[str], *, where: str) -> None:
     unknown = [key for key in keys if key.replace("-", "_") not in known]
     if unknown:
-        raise UsageError(f"{SETTINGS_FILE}: {where} has {', '.join(sorted(unknown))}, which no option is called")
+        raise UsageError(f"{SETTINGS_FILE}: {where} has {', '.join(sorted(unknown))}, which is no option")

@@ -1,5 +1,4 @@
-"""`harness show`: one evaluation explained. Reads results/harness.db, which also keeps the candidate's source and its
-build log, so this works when generated/ is gone."""
+"""`harness show`: explains one evaluation from results/harness.db alone."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ def show(
     as_json: AsJson = False,
     results_dir: ResultsDir = DEFAULT_RESULTS_DIR,
 ) -> None:
-    """Explain one verdict: findings, every trial, both clocks, the machine, the build, the source, the sandbox.
+    """Explain one evaluation: findings, trials, both clocks, machine, build, source, sandbox.
 
     Examples: harness show 17
 
@@ -50,7 +49,7 @@ def show(
 
 
 def find_evaluation(store: ResultStore, name: str) -> StoredEvaluation:
-    """The evaluation with this id, or the latest of this sample. Raises UsageError that names near ones."""
+    """By id, or the sample's latest. Raises UsageError with near names."""
     stored = store.get(int(name)) if _is_number(name) else _find_sample(store, name)
     if stored is None:
         raise UsageError(f"no evaluation {name!r} in {store.path}: {_suggest(store, name)}")
@@ -58,7 +57,6 @@ def find_evaluation(store: ResultStore, name: str) -> StoredEvaluation:
 
 
 def _find_source_before(store: ResultStore, stored: StoredEvaluation) -> str | None:
-    """The source of the turn before, which a repair step began with; None for a first turn, or where it is unknown."""
     from harness.store.results import ResultFilter
 
     subject = stored.evaluation.subject
@@ -83,7 +81,7 @@ def _find_sample(store: ResultStore, name: str) -> StoredEvaluation | None:
 
 
 def _parse_key(name: str) -> ResultFilter | None:
-    """`run/problem/sample` or `run/problem/sample/turn-N` as a filter; None for anything else."""
+    """`run/problem/sample[/turn-N]` as a filter, or None."""
     from harness.store.results import ResultFilter
 
     rest, _, last = name.rpartition("/")
@@ -98,7 +96,7 @@ def _parse_key(name: str) -> ResultFilter | None:
 
 
 def _is_number(text: str) -> bool:
-    return text.isdecimal() and len(text) <= 18  # what a database integer holds
+    return text.isdecimal() and len(text) <= 18  # fits a database integer
 
 
 def _suggest(store: ResultStore, name: str) -> str:
@@ -133,7 +131,7 @@ def _print_source(stored: StoredEvaluation, source: str | None) -> None:
 
         _print(render_source(source))
     else:
-        sys.stdout.buffer.write(source.encode())  # byte for byte, so that it can be redirected into a file
+        sys.stdout.buffer.write(source.encode())  # exact bytes, for redirection into a file
 
 
 def _print(content: RenderableType) -> None:

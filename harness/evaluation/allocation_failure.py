@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from harness.domain import Finding, Outcome
-from harness.sandbox.devices import JudgeDevice
+from harness.sandbox.devices import Device
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.memory_limits import is_out_of_memory
 
@@ -35,7 +35,7 @@ class MemoryCharge:
     """Made before a candidate's worker is started. `planned_bytes` is what its process is expected to take;
     `shared_bytes` are allocated by the evaluator meanwhile, beside torch's own memory."""
 
-    def __init__(self, device: JudgeDevice, planned_bytes: int, shared_bytes: int) -> None:
+    def __init__(self, device: Device, planned_bytes: int, shared_bytes: int) -> None:
         self._device = device
         self._planned_bytes = planned_bytes
         self._before_bytes = self._count_others() + shared_bytes

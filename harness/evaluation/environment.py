@@ -11,10 +11,10 @@ import torch
 import harness
 from harness.builder import Toolchain
 from harness.evaluation.correctness.reference import usable_threads
-from harness.sandbox.devices import JudgeDevice, find_gpu
+from harness.sandbox.devices import Device, find_gpu
 
 
-def describe_environment(toolchain: Toolchain, device: JudgeDevice | None) -> tuple[tuple[str, str], ...]:
+def describe_environment(toolchain: Toolchain, device: Device | None) -> tuple[tuple[str, str], ...]:
     """Names and values as texts, in a fixed order; what does not apply is left out."""
     facts = {
         "harness": harness.__version__,
@@ -35,7 +35,7 @@ def describe_environment(toolchain: Toolchain, device: JudgeDevice | None) -> tu
     return tuple((name, value) for name, value in facts.items() if value is not None)
 
 
-def describe_gpu(device: JudgeDevice) -> dict[str, str | None]:
+def describe_gpu(device: Device) -> dict[str, str | None]:
     """The GPU's name, memory, driver and current clocks (MHz), as NVML has them."""
     nvml, handle = find_gpu(device)
     clock = nvml.nvmlDeviceGetClockInfo

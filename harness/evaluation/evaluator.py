@@ -59,7 +59,7 @@ from harness.problems.shrink import (
     list_milder_sizes,
 )
 from harness.sandbox.build_requests import AnswerBuild
-from harness.sandbox.devices import JudgeDevice
+from harness.sandbox.devices import Device
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.memory_limits import is_out_of_memory, limit_worker
@@ -112,7 +112,7 @@ class Judge:
     def __init__(
         self,
         *,
-        device: JudgeDevice | None,
+        device: Device | None,
         builder: Builder,
         forkserver: Forkserver,
         settings: JudgeSettings,
@@ -158,8 +158,8 @@ class Judge:
         if self._ask_compiler(case):
             again = Case(seed=case.seed, thrift=case.thrift)
             case, outcome, message = self._decide(again, problem, subject, candidate)
-        case.findings += self._forkserver.find_weakness()
-        level = self._forkserver.level
+        case.findings += self._forkserver.isolation_warnings()
+        level = self._forkserver.isolation
         return case.conclude(
             subject,
             outcome,
@@ -278,7 +278,7 @@ class Judge:
             self._check_launches(case, problem, candidate)
 
     def _judge_at_other_sizes(
-        self, device: JudgeDevice, case: Case, problem: Problem, subject: Subject, candidate: Candidate
+        self, device: Device, case: Case, problem: Problem, subject: Subject, candidate: Candidate
     ) -> Case | None:
         """Where a candidate is right that failed at the sizes to which the problem was reduced: at ones more like the
         problem's own, for which alone it may be made."""
@@ -301,9 +301,7 @@ class Judge:
             case.findings.append(Finding(check="size_specialised", severity="note", message=message))
         return None
 
-    def _judge_at(
-        self, device: JudgeDevice, case: Case, problem: Problem, subject: Subject, candidate: Candidate
-    ) -> None:
+    def _judge_at(self, device: Device, case: Case, problem: Problem, subject: Subject, candidate: Candidate) -> None:
         """With the sizes that the problem's workload has."""
         case.sizes = describe_sizes(problem, REDUCED) if subject.workload == REDUCED else ""
         try:
@@ -317,7 +315,7 @@ class Judge:
         self._check_kernels(case, problem, subject, candidate, decides=device.is_emulated)
 
     def _judge_on(
-        self, device: JudgeDevice, case: Case, loaded: LoadedProblem, subject: Subject, candidate: Candidate
+        self, device: Device, case: Case, loaded: LoadedProblem, subject: Subject, candidate: Candidate
     ) -> None:
         if device.is_cuda:
             await_idle(device)  # the candidate before may have left it work
@@ -382,13 +380,13 @@ class Judge:
         with case.phase("probes"):
             self._probe(case, session, reference, seeds)
 
-    def _find_ceilings(self, case: Case, device: JudgeDevice) -> None:
+    def _find_ceilings(self, case: Case, device: Device) -> None:
         """To be called while nothing of the candidate runs, nor anything else."""
         if self._times(device):
             with case.phase("ceilings"):
                 self._ceilings.find(device)
 
-    def _times(self, device: JudgeDevice) -> bool:
+    def _times(self, device: Device) -> bool:
         return self._settings.measure_time and not device.is_emulated
 
     def _check_kernels(
@@ -414,7 +412,7 @@ class Judge:
 
     @contextmanager
     def _open_candidate(
-        self, case: Case, loaded: LoadedProblem, device: JudgeDevice, candidate: Candidate
+        self, case: Case, loaded: LoadedProblem, device: Device, candidate: Candidate
     ) -> Iterator[tuple[ModelSession, Exercises, Iterator[int]]]:
         """The candidate in a worker, beside the judge's own reference and what it is tried with."""
         seeds = case.draw_seeds()

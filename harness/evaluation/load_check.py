@@ -8,7 +8,7 @@ from harness.evaluation.record import Case
 from harness.problems.loading import LoadedProblem
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.build_requests import AnswerBuild
-from harness.sandbox.devices import JudgeDevice
+from harness.sandbox.devices import Device
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.memory_limits import limit_worker
@@ -25,7 +25,7 @@ def load_only(
     candidate: Candidate,
     *,
     forkserver: Forkserver,
-    device: JudgeDevice | None,
+    device: Device | None,
     answer_build: AnswerBuild,
     limits: TimeLimits,
 ) -> None:
@@ -33,7 +33,7 @@ def load_only(
 
     A construction that fails may only lack its device, so it is a verdict only when a build failed before it.
     """
-    stand_in = device if device is not None and device.is_emulated else JudgeDevice("cpu")
+    stand_in = device if device is not None and device.is_emulated else Device("cpu")
     nothing = Footprint.measure((), FlatOutputs(tree={"v": None}, tensors=()), {})
     try:
         with open_session(

@@ -1,1 +1,1 @@
-"""Where evaluations run."""
+"""Run evaluations on devices."""

@@ -1,7 +1,4 @@
-"""Whether the evaluator on this machine holds a red-team certificate that is valid now.
-
-Reads and hashes files; runs nothing.
-"""
+"""Validity of this machine's red-team certificates."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import torch
 
 import harness
 from harness.evaluation.environment import cpu_name, describe_gpu
-from harness.sandbox.devices import JudgeDevice
+from harness.sandbox.devices import Device
 from harness.shipped import find_shipped
 from harness.store.certificate import (
     Basis,
@@ -28,29 +25,26 @@ RED_TEAM = "run harness red-team"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What is known of a device's certificate. `certificate` is None unless it is valid; then `reason` is empty."""
+    """`reason`: why there is no valid `certificate`."""
 
     certificate: Certificate | None
     reason: str = ""
 
 
 def find_corpus() -> Path | None:
-    """The corpus that comes with harness; None where it was left out."""
+    """The shipped corpus; None if not installed."""
     folder = find_shipped("redteam")
     return folder if (folder / "attacks").is_dir() else None
 
 
-def check_standing(machine_folder: Path, device: JudgeDevice, confinement: str | None = None) -> Standing:
-    """Compares the certificate kept for that kind of device with all that is there now.
-
-    `confinement` None leaves the walls out of it, for they are not known before a worker has started.
-    """
+def check_standing(machine_folder: Path, device: Device, confinement: str | None = None) -> Standing:
+    """`confinement` None is not compared: the isolation is unknown before a worker starts."""
     if device.is_emulated:
-        return Standing(certificate=None, reason="attacks are judged on devices that take time")
+        return Standing(certificate=None, reason="the emulated device earns none")
     kind, corpus = device.torch_device.type, find_corpus()
     kept = read_certificate(machine_folder, kind)
     if kept is None:
-        return Standing(certificate=None, reason=f"none was earned: {RED_TEAM}")
+        return Standing(certificate=None, reason=f"not earned yet: {RED_TEAM}")
     if corpus is None:
         return Standing(certificate=None, reason="the red-team corpus is not installed")
     now = describe_basis(device, corpus, kept.basis.confinement if confinement is None else confinement)
@@ -60,8 +54,8 @@ def check_standing(machine_folder: Path, device: JudgeDevice, confinement: str |
     return Standing(certificate=kept)
 
 
-def describe_basis(device: JudgeDevice, corpus: Path, confinement: str) -> Basis:
-    """What a certificate for that device would hold for now."""
+def describe_basis(device: Device, corpus: Path, confinement: str) -> Basis:
+    """The state that a certificate is valid for."""
     gpu = describe_gpu(device) if device.is_cuda else {}
     hardware = f"{gpu.get('gpu')}, driver {gpu.get('driver')}, {cpu_name()}" if device.is_cuda else cpu_name()
     return Basis(

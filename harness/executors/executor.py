@@ -1,4 +1,4 @@
-"""The protocol of executors, and the loop that keeps one busy with a list of tasks."""
+"""The protocol of executors, and a loop that runs tasks."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Protocol
 from harness.domain import Evaluation, HarnessError, Language
 from harness.executors.tasks import Task
 
-WAIT_S = 0.2  # at a time, so that Ctrl-C is heard at once
+WAIT_S = 0.2  # per wait, so that Ctrl-C takes effect soon
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceFacts:
-    """One device. `chip` is the GPU's or the CPU's name; `emulated_gpu` what is emulated, "" for a real device."""
+    """`chip`: GPU or CPU name; `emulated_gpu`: "" for a real device."""
 
     name: str
     chip: str
@@ -26,7 +26,7 @@ class DeviceFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceStatus:
-    """Evaluations of one device: those that wait to be built or evaluated, the one that runs, those that ended."""
+    """Numbers of evaluations; `waiting` includes builds."""
 
     name: str
     waiting: int
@@ -36,8 +36,7 @@ class DeviceStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorStatus:
-    """`building`: candidates that are being built or wait for it; `builds`: builds so far, see `Builder.counts`;
-    `lost`: one sentence for each device that was given up."""
+    """`builds`: see `Builder.counts`; `lost`: a sentence per abandoned device."""
 
     building: int
     builds: dict[str, int]
@@ -46,22 +45,22 @@ class ExecutorStatus:
 
 
 class Executor(Protocol):
-    """Evaluates tasks. All methods may be called from several threads."""
+    """Thread-safe."""
 
     @property
     def capacity(self) -> int:
-        """How many tasks keep every device and every build slot busy; more may be submitted, and wait."""
+        """Tasks that keep all devices and build slots busy."""
 
     def devices(self, language: Language) -> tuple[DeviceFacts, ...]:
-        """The devices for candidates of a language; empty where there is none, and these are only built."""
+        """If empty, candidates are only built."""
 
     def submit(self, task: Task) -> Future[Evaluation]:
-        """Starts one evaluation. A failing candidate is a result; the exception of a future is the executor's own."""
+        """Failing candidates are results; exceptions are the executor's own."""
 
     def status(self) -> ExecutorStatus: ...
 
     def close(self) -> None:
-        """Ends every process that was started; evaluations under way end with an exception."""
+        """Running evaluations raise."""
 
 
 Report = Callable[[Task, Evaluation], None]
@@ -69,17 +68,15 @@ Reserve = Callable[[Task], AbstractContextManager[bool]]
 
 
 def reserve_always(task: Task) -> AbstractContextManager[bool]:
-    """Every task is this process's own."""
     return nullcontext(True)
 
 
 def run_tasks(
     executor: Executor, tasks: Sequence[Task], report: Report, reserve: Reserve = reserve_always
 ) -> list[Task]:
-    """Evaluates all tasks and reports each as it ends, in this thread; returns those that `reserve` refused (False).
+    """Reports each result in this thread; returns the tasks that `reserve` refused (False).
 
-    Only as many as keep the executor busy are reserved and submitted at a time. Raises HarnessError where the executor
-    could not evaluate a task, after everything that was under way has ended and is reported.
+    Reserves only as many as keep the executor busy. Raises the first HarnessError after all running tasks have ended.
     """
     waiting, refused, errors = deque(tasks), list[Task](), list[HarnessError]()
     running: dict[Future[Evaluation], tuple[Task, ExitStack]] = {}

@@ -1,4 +1,4 @@
-"""Tries every way to build an extension on this machine with a small one, and makes what the fast ways need."""
+"""Tests this machine's build strategies with a small extension, and makes the precompiled header cache."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _CPP_REQUEST = BuildRequest(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneTrial:
-    """One way to build. `found`: how it went, or why it is not taken here."""
+    """`found`: build time, or why it failed."""
 
     name: str
     works: bool
@@ -53,20 +53,19 @@ class _Lane:
 
     @property
     def request(self) -> BuildRequest:
-        """A name for each lane, since all share one cache."""
+        """A name per strategy, since all share one cache."""
         request = _CUDA_REQUEST if self.language == "cuda" else _CPP_REQUEST
         return replace(request, name=f"{self.lane}_lane")
 
 
 def try_lanes(toolchain: Toolchain, cache: Path | None, confinement: str = "auto") -> list[LaneTrial]:
-    """All lanes that this machine has compilers for, several at a time. Takes minutes where no kit is there yet, and
-    seconds afterwards."""
+    """Takes minutes without a precompiled header cache, seconds with it."""
     lanes = list(_list_lanes(toolchain))
-    walls = probe_confinement(confinement)
+    layers = probe_confinement(confinement)
 
     def attempt(lane: _Lane) -> LaneTrial:
         builder = Builder(
-            cache=cache or default_cache_folder(), toolchain=toolchain, wrap=walls.wrap,
+            cache=cache or default_cache_folder(), toolchain=toolchain, wrap=layers.wrap,
             readable=interpreter_folders(), environment=clean_environment, fast=lane.lane == "fast",
             emulate=Emulation(target=find_gpu_model(DEFAULT_TARGET)) if lane.lane == EMULATED else None,
         )  # fmt: skip
@@ -93,7 +92,7 @@ def _try(builder: Builder, lane: _Lane) -> LaneTrial:
     try:
         result = builder.build(lane.request)
         if result.extension is None or result.lane != lane.lane:
-            # What is kept may be old: the machine can have changed.
+            # The cached result may predate a change of the machine.
             fresh = f"// {time.time_ns()}\n"
             result = builder.build(replace(lane.request, cpp_sources=(fresh + lane.request.cpp_sources[0],)))
     except BuildToolError as error:
@@ -103,7 +102,7 @@ def _try(builder: Builder, lane: _Lane) -> LaneTrial:
 
 
 def _describe_time(result: BuildResult) -> str:
-    return "kept from before" if result.status == "cached" else f"{result.duration_s:.0f} s"
+    return "cached" if result.status == "cached" else f"{result.duration_s:.0f} s"
 
 
 def _describe_failure(result: BuildResult) -> str:

@@ -1,9 +1,7 @@
-"""Evaluates on this machine's devices, each with a queue and an evaluator process of its own. Candidates are built
-ahead in this process, on the cores that timing does not need, while others are evaluated.
+"""Evaluates on this machine's devices, each with a queue and an evaluator process.
 
-A candidate whose device has nothing else to do goes there at once. Where builds and timing share cores, as on a CPU
-device, timing waits until the builds under way have ended, and builds wait while something is timed; checks of
-correctness do not wait. What has no device is built, linked and loaded, and no more.
+Candidates are built ahead in this process on cores that timing does not use, unless their device is idle. If builds and
+timing share cores, as on a CPU device, they exclude each other. Candidates without a device are only built and loaded.
 """
 
 from __future__ import annotations
@@ -20,9 +18,9 @@ from harness.builder import find_machine_folder, probe_toolchain
 from harness.domain import EMULATED, DeviceError, Evaluation, Finding, Language, Outcome
 from harness.emulator import DEFAULT_TARGET
 from harness.evaluation.environment import cpu_name
+from harness.executors.device_evaluators import DeviceEvaluators, LocalSettings, Setup
 from harness.executors.evaluator_process import Start
 from harness.executors.executor import DeviceFacts, ExecutorStatus
-from harness.executors.judges import Judges, LocalSettings, Setup
 from harness.executors.locks import hold_cores_to_build
 from harness.executors.placement import CorePlan, divide_cores
 from harness.executors.processes import EvaluatorProcess, choose_visible
@@ -30,16 +28,16 @@ from harness.executors.queues import DeviceQueues, Job
 from harness.executors.tasks import NO_DEVICE, Task
 from harness.hardware.gpus import find_gpu_model
 from harness.problems.time_limit import set_reference_limit
-from harness.sandbox.devices import JudgeDevice, find_devices
+from harness.sandbox.devices import Device, find_devices
 from harness.sandbox.policy import probe_confinement
 
-FEW_BUILDS = 2  # for which the fast lane's kit is not made ahead
+FEW_BUILDS = 2  # too few to make the precompiled header cache first
 QUEUED_PER_DEVICE = 2
 CLOSE_AGAIN_S = 0.1
 
 
 class LocalExecutor:
-    """This machine's devices: see `Executor`. As a context manager it ends every process it started."""
+    """As a context manager it ends every started process."""
 
     def __init__(self, settings: LocalSettings) -> None:
         self._settings = settings
@@ -52,7 +50,7 @@ class LocalExecutor:
         self._names: dict[Language, tuple[str, ...]] = {}
         self._queues: dict[tuple[str, ...], DeviceQueues] = {}
         self._processes: list[EvaluatorProcess] = []
-        self._ahead: dict[str, Judges] = {}
+        self._ahead: dict[str, DeviceEvaluators] = {}
         self._building = self._submitted = 0
         self._closed = False
 
@@ -68,7 +66,7 @@ class LocalExecutor:
             return self._jobs + QUEUED_PER_DEVICE * sum(map(len, set(self._names.values())))
 
     def devices(self, language: Language) -> tuple[DeviceFacts, ...]:
-        """On GPUs this waits until their processes have started."""
+        """Waits for the start of GPU processes."""
         names = self._find_names(language)
         if not names:
             return ()
@@ -87,7 +85,7 @@ class LocalExecutor:
             if self._closed:
                 raise DeviceError("the executor was closed")
             self._submitted += 1
-            self._tell_how_many()
+            self._announce_many()
             if not names:
                 self._build(job, NO_DEVICE)
                 return job.future
@@ -103,7 +101,7 @@ class LocalExecutor:
     def status(self) -> ExecutorStatus:
         with self._lock:
             queues, building = list(self._queues.values()), self._building
-            counts = [judges.build_counts for judges in self._ahead.values()]
+            counts = [evaluators.build_counts for evaluators in self._ahead.values()]
             counts += [Counter(process.build_counts) for process in self._processes]
         return ExecutorStatus(
             building=building,
@@ -120,14 +118,14 @@ class LocalExecutor:
             process.close()
         for one in queues:
             one.close()
-        while self._building:  # a build that has just begun starts a process anew
-            for judges in list(self._ahead.values()):
-                judges.close()
+        while self._building:  # a build that has just begun starts another process
+            for evaluators in list(self._ahead.values()):
+                evaluators.close()
             time.sleep(CLOSE_AGAIN_S)
         if pool is not None:
             pool.shutdown()
-        for judges in self._ahead.values():
-            judges.close()
+        for evaluators in self._ahead.values():
+            evaluators.close()
 
     def _find_names(self, language: Language) -> tuple[str, ...]:
         with self._lock:
@@ -152,7 +150,7 @@ class LocalExecutor:
         return divide_cores(os.sched_getaffinity(0), len(names), separate=_kind_of(names[0]) == "cuda")
 
     def _open_process(self, name: str, names: tuple[str, ...], plan: CorePlan) -> EvaluatorProcess:
-        """A GPU is the only one that its process sees; with several, each has its own noise floors."""
+        """It sees only its GPU. Each of several GPUs has its own noise floors."""
         kind, _, index = name.partition(":")
         machine = find_machine_folder(self._settings.cache)
         start = Start(
@@ -178,22 +176,24 @@ class LocalExecutor:
         return Setup(settings=self._settings, toolchain=self.toolchain, confinement=self.confinement)
 
     def _checks(self, kind: str) -> bool:
-        """Whether kernels are looked at a second time, emulated."""
+        """Whether kernels get a sanitizer pass."""
         return kind == EMULATED if self._settings.check_kernels is None else self._settings.check_kernels
 
-    def _find_ahead(self, kind: str) -> Judges:
-        """For builds ahead; of what has no device, the only ones."""
+    def _find_ahead(self, kind: str) -> DeviceEvaluators:
+        """For builds ahead, or for candidates without a device."""
         with self._lock:
             if kind not in self._ahead:
-                device = JudgeDevice(EMULATED, self._settings.gpu) if kind == EMULATED else None
-                self._ahead[kind] = Judges(self._setup(), device, checks=kind != NO_DEVICE and self._checks(kind))
-                self._tell_how_many()
+                device = Device(EMULATED, self._settings.gpu) if kind == EMULATED else None
+                self._ahead[kind] = DeviceEvaluators(
+                    self._setup(), device, checks=kind != NO_DEVICE and self._checks(kind)
+                )
+                self._announce_many()
             return self._ahead[kind]
 
-    def _tell_how_many(self) -> None:
+    def _announce_many(self) -> None:
         if self._submitted > FEW_BUILDS:
-            for judges in self._ahead.values():
-                judges.expect_many()
+            for evaluators in self._ahead.values():
+                evaluators.expect_many()
             for process in self._processes:
                 process.expect_many()
 
@@ -207,16 +207,16 @@ class LocalExecutor:
             self._pool.submit(self._build_now, job, _kind_of(name), queues)
 
     def _build_now(self, job: Job, kind: str, queues: DeviceQueues | None) -> None:
-        """In a thread. `queues` None: what is built is judged by that alone."""
+        """In a thread. `queues` None: the build is the whole evaluation."""
         try:
             self._require_open()
             with hold_cores_to_build(self._require_open):
-                judges = self._find_ahead(kind)
+                evaluators = self._find_ahead(kind)
                 if queues is not None:
-                    job.ahead = judges.build_ahead(job.task)
+                    job.ahead = evaluators.build_ahead(job.task)
                 elif job.future.set_running_or_notify_cancel():
-                    job.future.set_result(judges.evaluate(job.task.on_device(NO_DEVICE)))
-        except Exception as error:  # noqa: BLE001 - a future must have an end, whatever that is
+                    job.future.set_result(evaluators.evaluate(job.task.on_device(NO_DEVICE)))
+        except Exception as error:  # noqa: BLE001 - every future must end
             job.fail(error)
         finally:
             with self._lock:
@@ -234,8 +234,8 @@ def _kind_of(name: str) -> str:
 
 
 def _explain_loss(job: Job) -> Evaluation:
-    """The evaluator ended twice with this candidate: its own fault is not proved, so that is not held against it."""
-    message = f"the evaluator was lost twice while it evaluated this candidate: {'; '.join(job.losses)}"
+    """HARNESS_ERROR, since losses do not prove that the candidate is the cause."""
+    message = f"the evaluator process was lost twice during this evaluation: {'; '.join(job.losses)}"
     finding = Finding(check="evaluator_lost", severity="fatal", message=message)
     subject, now = job.task.subject, datetime.now(UTC).isoformat(timespec="seconds")
     return Evaluation(

@@ -1,5 +1,4 @@
-"""Locks between all harness processes of one user on this machine: one evaluation at a time on a device, and no build
-beside a timing on the same cores."""
+"""Locks between a user's harness processes."""
 
 from __future__ import annotations
 
@@ -12,12 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-LOOK_AGAIN_S = 0.05
+RETRY_S = 0.05
 
 
 @contextmanager
 def hold_device(name: str) -> Iterator[None]:
-    """One measurement at a time on a device, whichever process makes it: two at once would disturb each other."""
     with _open_lock(name) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -25,18 +23,18 @@ def hold_device(name: str) -> Iterator[None]:
 
 @contextmanager
 def hold_cores_to_build(check: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Together with other builds, once no timing waits or runs. `check` is called while this waits, and may raise."""
+    """Shared; waits for waiting and running timings. `check` is called meanwhile and may raise."""
     with _open_lock("cores") as cores:
         with _open_lock("next") as queue:
             while not _try_lock(queue, fcntl.LOCK_EX) or not _try_lock(cores, fcntl.LOCK_SH):
                 check()
-                time.sleep(LOOK_AGAIN_S)
+                time.sleep(RETRY_S)
         yield
 
 
 @contextmanager
 def hold_cores_to_time() -> Iterator[None]:
-    """Alone: waits until the builds that run have ended, and none begins meanwhile."""
+    """Exclusive: waits for running builds and blocks new ones."""
     with _open_lock("next") as queue, _open_lock("cores") as cores:
         fcntl.flock(queue, fcntl.LOCK_EX)
         fcntl.flock(cores, fcntl.LOCK_EX)
@@ -48,7 +46,7 @@ def _open_lock(name: str) -> IO[str]:
 
 
 def _try_lock(lock: IO[str], kind: int) -> bool:
-    """It is held until the file is closed."""
+    """Held until the file is closed."""
     try:
         fcntl.flock(lock, kind | fcntl.LOCK_NB)
     except BlockingIOError:

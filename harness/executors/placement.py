@@ -1,17 +1,16 @@
-"""Which GPU evaluates what, and which cores it has for that: pure functions and plain state, the same on every run."""
+"""Assigns evaluations to devices and cores to processes, deterministically."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-SPILL = 8  # evaluations by which a problem's GPU must be behind another before that one takes the problem, too
-CORES_PER_GPU = (4, 8)  # at least, for one is the worker's and the one beside it stays empty; and at most
+SPILL = 8  # a problem moves to a second GPU that has so many evaluations fewer to do
+CORES_PER_GPU = (4, 8)  # minimum (one for the worker, its neighbour idle) and maximum
 
 
 class Placement:
-    """Spreads problems over devices of one kind. All candidates of a problem go to one device, which measures its noise
-    floor once, unless that has far more to do than another."""
+    """Balances load, but keeps a problem on one device, which then measures its noise floor once."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._loads = dict.fromkeys(names, 0)
@@ -22,7 +21,7 @@ class Placement:
         return tuple(self._loads)
 
     def choose(self, problem: str) -> str:
-        """The device for one more evaluation of a problem. Raises LookupError where no device is left."""
+        """Raises LookupError without devices."""
         if not self._loads:
             raise LookupError("no device is left")
         homes = [name for name in self._homes.get(problem, ()) if name in self._loads]
@@ -38,19 +37,17 @@ class Placement:
         return self._loads.get(name, 0)
 
     def finish(self, name: str) -> None:
-        """One of its evaluations has ended, or goes elsewhere."""
+        """One of its evaluations ended or moved."""
         if name in self._loads:
             self._loads[name] -= 1
 
     def remove(self, name: str) -> None:
-        """The device is lost."""
         self._loads.pop(name, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorePlan:
-    """`devices` has the cores of each evaluator process. Where those are `shared` with builds, nothing is built while
-    something is timed."""
+    """`devices`: cores per evaluator process. `shared`: timing excludes builds."""
 
     builds: frozenset[int]
     devices: tuple[frozenset[int], ...]
@@ -58,12 +55,12 @@ class CorePlan:
 
 
 def divide_cores(cores: Collection[int], devices: int, *, separate: bool) -> CorePlan:
-    """Gives each of so many GPUs cores of its own, and builds the rest, at least half. Not `separate`, as on a CPU
-    device, whose candidates use all cores, or with too few cores: all share all of them."""
+    """Separate cores per GPU, and half of all for builds. Shared with too few cores or if not `separate`, as on a CPU
+    device, whose candidates use all."""
     least, most = CORES_PER_GPU
     ordered = sorted(cores)
     share = min(most, len(ordered) // (2 * devices)) if separate else 0
     if share < least:
         return CorePlan(builds=frozenset(ordered), devices=(frozenset(ordered),) * devices, shared=True)
-    own = [frozenset(ordered[index * share : (index + 1) * share]) for index in range(devices)]
-    return CorePlan(builds=frozenset(ordered[devices * share :]), devices=tuple(own), shared=False)
+    separated = [frozenset(ordered[index * share : (index + 1) * share]) for index in range(devices)]
+    return CorePlan(builds=frozenset(ordered[devices * share :]), devices=tuple(separated), shared=False)

@@ -1,4 +1,4 @@
-"""Evaluator processes, as the executor has them: started, given work, ended."""
+"""Evaluator processes, as seen by the executor."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from harness.executors.evaluator_process import Done, Lost, Ready, Start, Work
 from harness.executors.executor import DeviceFacts
 from harness.executors.queues import DeviceLost, Job
 
-END_S = 5.0  # for a process to end what it has started
+END_S = 5.0  # for a process to end its children
 _RUN = "from harness.executors.evaluator_process import main; main()"
 
 
 class EvaluatorProcess:
-    """An `OpenDevice` in a process of its own; `wait_ready` comes first."""
+    """An `OpenDevice`; call `wait_ready` first."""
 
     def __init__(
         self, name: str, start: Start, *, cores: Collection[int], visible: str | None, expects_many: bool = False
     ) -> None:
-        """`name` is what rows call the device; `visible` the value of CUDA_VISIBLE_DEVICES that shows it alone."""
+        """`visible`: its CUDA_VISIBLE_DEVICES."""
         self._name, self._expects_many = name, expects_many
         self._start = start
         self._chip = ""
@@ -39,7 +39,7 @@ class EvaluatorProcess:
             self._process = _start_process(theirs, cores, visible)
 
     def wait_ready(self) -> None:
-        """Raises DeviceError where the device cannot be used."""
+        """Raises DeviceError."""
         try:
             self._send(self._start)
             ready = self._receive()
@@ -64,7 +64,7 @@ class EvaluatorProcess:
         return done.evaluation
 
     def close(self) -> None:
-        """It ends its workers first, if it can."""
+        """SIGINT first, so that it ends its workers."""
         with suppress(subprocess.TimeoutExpired):
             self._process.send_signal(signal.SIGINT)
             self._process.wait(END_S)
@@ -96,14 +96,14 @@ class EvaluatorProcess:
 
 
 def choose_visible(index: int) -> str:
-    """What CUDA_VISIBLE_DEVICES must be for a process to see only the GPU that this one calls `index`."""
+    """CUDA_VISIBLE_DEVICES for this process's GPU `index` alone."""
     shown = os.environ.get("CUDA_VISIBLE_DEVICES")
     return str(index) if shown is None else shown.split(",")[index].strip()
 
 
 def _start_process(line: Connection, cores: Collection[int], visible: str | None) -> subprocess.Popen[bytes]:
     root = str(Path(harness.__file__).resolve().parents[1])
-    environment = {"OMP_WAIT_POLICY": "PASSIVE", **os.environ}  # a spinning thread disturbs what is timed
+    environment = {"OMP_WAIT_POLICY": "PASSIVE", **os.environ}  # spinning threads would disturb timing
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, (root, environment.get("PYTHONPATH"))))
     if visible is not None:
         environment["CUDA_VISIBLE_DEVICES"] = visible

@@ -1,5 +1,3 @@
-"""Tasks for an executor, made in one place for all who have something to evaluate."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
@@ -11,9 +9,8 @@ NO_DEVICE = "none"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One candidate to be evaluated. `candidate` None: no code was found. The executor fills in the subject's device.
-    `seed`: that of an earlier evaluation, to be made again; None draws a secret one. `notes` on the answer that the
-    candidate came from join the findings."""
+    """`candidate` None: no code was found. The executor sets the subject's device. `seed`: of an evaluation to repeat.
+    `notes` join the findings."""
 
     subject: Subject
     problem: Problem
@@ -27,7 +24,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where a candidate comes from, as its row will say. `suite` None: that of the problem."""
+    """`suite` None: the problem's."""
 
     run: str
     model: str

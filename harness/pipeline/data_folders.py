@@ -1,4 +1,4 @@
-"""Finds the folders that come with the harness: reference_models/, prompts/, recordings/."""
+"""Finds data folders: reference_models/, prompts/, recordings/."""
 
 from __future__ import annotations
 
@@ -15,24 +15,20 @@ SUITES = "reference_models"
 
 
 def find_folder(name: str, given: Path | None, *, option: str = "") -> Path:
-    """The folder `given`, or `name` in the working folder, or the shipped one.
-
-    Raises UsageError naming where it looked; `option` is the flag to mention.
-    """
+    """`given`, else `name` in the working folder, else the shipped folder. Raises UsageError, which mentions
+    `option`."""
     if given is not None:
         return _require_folder(given, option)
-    places = (Path.cwd() / name, find_shipped(name))
-    found = next((place for place in places if place.is_dir()), None)
+    candidates = (Path.cwd() / name, find_shipped(name))
+    found = next((folder for folder in candidates if folder.is_dir()), None)
     if found is None:
         hint = f": name it with {option}" if option else ""
-        raise UsageError(f"no folder {name}/ in {places[0].parent} nor in {places[1].parent}{hint}")
+        raise UsageError(f"no folder {name}/ in {candidates[0].parent} nor in {candidates[1].parent}{hint}")
     return found
 
 
 def list_suite_roots(problems_dir: Path | None) -> tuple[Path, ...]:
-    """The folders of suites, in the order in which a suite is looked for: the user's own (`problems_dir`, else
-    reference_models/ of the working folder), then the shipped one. Raises UsageError for a `problems_dir` that is none.
-    """
+    """The user's folder (`problems_dir`, else reference_models/), then the shipped one. Raises UsageError."""
     own = Path(SUITES) if problems_dir is None else _require_folder(problems_dir, "--problems-dir")
     shipped = find_shipped(SUITES)
     same = own.resolve() == shipped.resolve()
@@ -40,8 +36,7 @@ def list_suite_roots(problems_dir: Path | None) -> tuple[Path, ...]:
 
 
 def find_suite_folder(suite: str, problems_dir: Path | None) -> Path:
-    """The folder of a suite. A user's own suite is taken instead of a shipped one of the same name, with a note on
-    stderr. Raises UsageError with the nearest names."""
+    """Notes on stderr if a user's suite shadows a shipped one. Raises UsageError."""
     roots = list_suite_roots(problems_dir)
     found = [root / suite for root in roots if (root / suite).is_dir()]
     if not found:

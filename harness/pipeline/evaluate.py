@@ -1,7 +1,4 @@
-"""Evaluates stored samples or one file for a command: what is to be done, progress on stderr, results into the store.
-
-Shared by `harness evaluate`, `harness run` and `harness regress`.
-"""
+"""Evaluates stored samples or a file for `harness evaluate`, `run` and `regress`."""
 
 from __future__ import annotations
 
@@ -40,23 +37,21 @@ from harness.store.reservations import Reservations
 from harness.store.runs import find_run, load_samples, read_manifest, require_unedited
 
 if TYPE_CHECKING:
+    from harness.executors.device_evaluators import LocalSettings
     from harness.executors.executor import DeviceFacts, Executor
-    from harness.executors.judges import LocalSettings
     from harness.executors.tasks import Task
     from harness.generate.sampler import Plan
     from harness.store.results import ResultStore
 
-POLL_S = 0.2  # between two looks at whether another process has ended
+POLL_S = 0.2  # for the end of another process
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluateOptions:
-    """The options of `harness evaluate` as typed. See `evaluate` for each."""
-
     device: str = "auto"
     gpu: str | None = None
     check_kernels: bool | None = None
-    workload: WorkloadName | None = None  # None: full, or what the emulated device can do
+    workload: WorkloadName | None = None  # None: full; if emulated, small or reduced
     baseline: Baseline = "eager"
     again: bool = False
     measure_time: bool = True
@@ -72,13 +67,12 @@ class EvaluateOptions:
     generated_dir: Path = Path("generated")
     problems_dir: Path | None = None
     cache_dir: Path | None = None
-    cache_size: str | None = None  # None: as HARNESS_CACHE_SIZE says
+    cache_size: str | None = None  # None: HARNESS_CACHE_SIZE
 
 
 @dataclass(slots=True, kw_only=True)
 class EvaluationReport:
-    """What one command did. `evaluations` are the new ones with their ids, `skipped` were there already,
-    `elsewhere` were made by another process meanwhile."""
+    """`skipped`: ids found in the store; `elsewhere`: ids made by another process meanwhile."""
 
     evaluations: list[tuple[int, Evaluation]] = field(default_factory=list)
     skipped: list[int] = field(default_factory=list)
@@ -90,10 +84,9 @@ class EvaluationReport:
 
 
 def evaluate_tasks(tasks: Sequence[Task], options: EvaluateOptions) -> EvaluationReport:
-    """Judges what has not been judged yet and records each verdict the moment it is there; rewrites the CSV files.
+    """Evaluates and records tasks without a stored result; rewrites the CSV files.
 
-    Raises HarnessError, also where a device was lost and others did its work; KeyboardInterrupt on Ctrl-C. What was
-    recorded before either stays, and is in the CSV files.
+    Raises HarnessError, also after a device loss, and KeyboardInterrupt; recorded results stay.
     """
     from harness.executors.local import LocalExecutor
     from harness.report.export.csv_files import write_csvs
@@ -110,7 +103,7 @@ def evaluate_tasks(tasks: Sequence[Task], options: EvaluateOptions) -> Evaluatio
 
 
 def sample_tasks(runs: Iterable[str], options: EvaluateOptions) -> list[Task]:
-    """One task per stored sample of the named runs. Raises UsageError for an unknown run or problem."""
+    """One task per stored sample. Raises UsageError."""
     tasks = []
     for run in runs:
         run_dir = find_run(options.generated_dir, run)
@@ -126,8 +119,7 @@ def sample_tasks(runs: Iterable[str], options: EvaluateOptions) -> list[Task]:
 
 
 def check_plan(plan: Plan, options: EvaluateOptions) -> None:
-    """Raises what would keep the plan's candidates from being evaluated here: a device that is not there, a workload
-    that every problem lacks, a reference that does not load. Some that lack the workload are named on stderr."""
+    """Raises if the plan cannot be evaluated here. Problems without the workload are named on stderr."""
     from harness.problems.loading import load_problem
     from harness.problems.time_limit import set_reference_limit
     from harness.sandbox.devices import open_device
@@ -150,12 +142,12 @@ def check_plan(plan: Plan, options: EvaluateOptions) -> None:
 
 
 def describe_lacking_workload(problem: str, asked: WorkloadName | None) -> str:
-    how = f"write {asked.upper()} = {{...}} into its file" if asked else "none could be cut"
+    how = f"write {asked.upper()} = {{...}} into its file" if asked else "it cannot be shrunk"
     return f"{problem} has no {asked or 'reduced'} workload: {how}"
 
 
 def file_task(file: Path, problem: str, language: Language, suite: str, options: EvaluateOptions) -> Task:
-    """A task for a program in a file that no run produced."""
+    """A task for a program without a run."""
     try:
         source = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -203,8 +195,7 @@ def _choose_wanted(
     store: ResultStore,
     report: EvaluationReport,
 ) -> Iterator[Task]:
-    """What is to be judged: not what has a verdict already, nor what has no such workload. Its device is the first one
-    for its language, for which it is reserved, whichever evaluates it."""
+    """Tasks without a stored result, reserved for the language's first device."""
     from dataclasses import replace
 
     from harness.executors.tasks import NO_DEVICE
@@ -226,7 +217,7 @@ def _choose_wanted(
 
 
 def _choose_workload(problem: Problem, device: str, options: EvaluateOptions) -> WorkloadName:
-    """What was asked for, or else what is scored; on the emulated device the most that it can do."""
+    """By default full; on the emulated device small, else reduced."""
     if options.workload is not None or device != EMULATED:
         return options.workload or "full"
     return "small" if problem.workload("small") is not None else "reduced"
@@ -234,7 +225,7 @@ def _choose_workload(problem: Problem, device: str, options: EvaluateOptions) ->
 
 @cache
 def _provide_workload(problem: Problem, workload: WorkloadName) -> Problem | None:
-    """The problem, cut down if that is what is wanted. None: it has no such workload."""
+    """None without such a workload."""
     if workload != "reduced":
         return problem if problem.workload(workload) is not None else None
     from harness.problems.shrink import EMULATED_BUDGET, reduce_problem
@@ -243,13 +234,13 @@ def _provide_workload(problem: Problem, workload: WorkloadName) -> Problem | Non
 
 
 def _find_verdict(subject: Subject, devices: Sequence[DeviceFacts], store: ResultStore) -> int | None:
-    """The number of a stored verdict, by any of these devices, that need not be made again."""
+    """The id of a valid stored result by any of these devices."""
     from dataclasses import replace
 
     from harness.executors.tasks import NO_DEVICE
 
-    places = [(one.name, one.emulated_gpu) for one in devices] or [(NO_DEVICE, "")]
-    for name, emulated_gpu in places:
+    known = [(one.name, one.emulated_gpu) for one in devices] or [(NO_DEVICE, "")]
+    for name, emulated_gpu in known:
         stored = store.find(replace(subject, device=name))
         if stored is not None and _still_holds(stored.evaluation, emulated_gpu):
             return stored.id
@@ -257,7 +248,7 @@ def _find_verdict(subject: Subject, devices: Sequence[DeviceFacts], store: Resul
 
 
 def _still_holds(evaluation: Evaluation, emulated_gpu: str) -> bool:
-    """Whether a stored verdict need not be made again: on the emulated device, only one about the same GPU."""
+    """No harness error, and the same emulated GPU."""
     known = dict(evaluation.environment).get("emulated_gpu", "")
     return evaluation.outcome is not Outcome.HARNESS_ERROR and known == emulated_gpu
 
@@ -269,7 +260,7 @@ def _run(
     store: ResultStore,
     report: EvaluationReport,
 ) -> None:
-    """Judges the tasks, those that another process is at last: one of them that ends without a verdict is ours."""
+    """Repeats tasks that another process had reserved but not finished."""
     from harness.executors.executor import run_tasks
 
     if not tasks:
@@ -307,14 +298,14 @@ def _run(
                 left = run_tasks(executor, left, take, reserve)
     lost = executor.status().lost
     if lost:
-        raise DeviceError(f"{'; '.join(lost)}. The other devices made all {len(report.evaluations)} evaluations")
+        raise DeviceError(f"{'; '.join(lost)}. The other devices completed all {len(report.evaluations)} evaluations")
 
 
 def _local_settings(options: EvaluateOptions) -> LocalSettings:
     from harness.builder.cache import read_cache_size
     from harness.evaluation.evaluator import JudgeSettings
     from harness.evaluation.timing.paired import TimingPlan
-    from harness.executors.judges import LocalSettings
+    from harness.executors.device_evaluators import LocalSettings
     from harness.sandbox.model_session import TimeLimits
 
     limits = TimeLimits(

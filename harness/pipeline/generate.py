@@ -1,4 +1,4 @@
-"""Generates one run for a command: settings from options, progress on stderr, what became of every sample."""
+"""Generates one run for a command."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LISTED_FAILURES = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerateOptions:
-    """The options of `harness generate` as typed; folders that are None are looked for. See `generate` for each."""
+    """Folders that are None are searched."""
 
     suite: str = "core"
     problems: tuple[str, ...] = ()
@@ -49,14 +49,11 @@ class GenerateOptions:
     generated_dir: Path = Path("generated")
     problems_dir: Path | None = None
     prompts_dir: Path | None = None
-    results_dir: Path | None = None  # None: the run is not evaluated by the same command
+    results_dir: Path | None = None  # None: the command does not evaluate the run
 
 
 def check_files(plan: Plan) -> None:
-    """Executes the problems that were given as files: one that does not load cannot be evaluated. Raises ProblemError.
-
-    Those of a suite are checked with `harness problems check`.
-    """
+    """Raises ProblemError for files that do not load. For suites there is `harness problems check`."""
     for problem in plan.problems:
         if plan.manifest.find_file(problem.name):
             from harness.problems.loading import load_problem
@@ -65,18 +62,14 @@ def check_files(plan: Plan) -> None:
 
 
 def generate_run(options: GenerateOptions, check: Callable[[Plan], None] = check_files) -> SessionReport:
-    """Generates one run with a progress bar on stderr; what it returns says what became of every sample.
-
-    `check` raises what keeps the plan from being of use, before anything is asked or written.
-    Raises HarnessError; KeyboardInterrupt on Ctrl-C. What was stored before either stays.
-    """
+    """`check` rejects a plan before any request. Raises HarnessError and KeyboardInterrupt; stored samples stay."""
     recording = _find_recording(options)
     settings = _make_settings(options, recording)
     if recording is not None:
         replay = RecordedProvider(recording, options.language)
         plan = _plan(settings)
         kept = _choose_recorded(plan, replay)
-        if not options.problems:  # what was asked for by name stays, and is reported as not recorded
+        if not options.problems:  # problems given by name stay, and are reported as not recorded
             plan = _plan(replace(settings, problems=kept))
         check(plan)
         return _draw(plan, lambda: replay, options)
@@ -100,12 +93,12 @@ def _plan(settings: GenerationSettings) -> Plan:
 
 
 def _choose_recorded(plan: Plan, replay: RecordedProvider) -> tuple[str, ...]:
-    """The problems of the plan that the recording has something of. UsageError if there is none."""
+    """Raises UsageError if nothing is recorded."""
     keys = plan.list_keys()
     recorded = {key.problem for key in keys if replay.can_answer(key)}
     if not recorded:
         raise UsageError(
-            f"{replay.folder} holds none of the {len(keys)} samples asked for, such as "
+            f"{replay.folder} has none of the {len(keys)} requested samples, such as "
             f"{keys[0].problem}/{keys[0].sample}: choose other problems, another --language or another --recording"
         )
     return tuple(name for name in plan.manifest.problems if name in recorded)
@@ -186,7 +179,7 @@ def _read_clock() -> str:
 
 
 def print_dry_run(options: GenerateOptions, *, as_json: bool = False) -> None:
-    """Prints the exact prompt of every problem asked for. Needs neither a model, nor a key, nor the network."""
+    """Needs neither model, key nor network."""
     settings = _make_settings(replace(options, model=options.model or "none"), None)
     prompts = render_prompts(settings, find_problems(settings))
     if as_json:
@@ -200,7 +193,6 @@ def print_dry_run(options: GenerateOptions, *, as_json: bool = False) -> None:
 
 
 def describe_report(report: SessionReport) -> dict[str, Any]:
-    """The report as one JSON record."""
     return {
         "run": report.run,
         "folder": str(report.run_dir),
@@ -218,10 +210,9 @@ def describe_report(report: SessionReport) -> dict[str, Any]:
 
 
 def print_notes(report: SessionReport) -> None:
-    """Says on stderr what did not come: whole answers, samples without a recording, samples that failed."""
     if report.truncated:
         typer.echo(
-            f"{report.truncated} of {report.stored} answers were cut off by the token limit before they held a whole "
+            f"{report.truncated} of {report.stored} answers were cut off by the token limit before a complete "
             "program: raise --max-tokens",
             err=True,
         )

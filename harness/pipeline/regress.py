@@ -1,8 +1,7 @@
-"""Makes the evaluations that `harness regress` compares: chooses what is stored, judges it again in rounds.
+"""Makes the evaluations that `harness regress` compares.
 
-Every round goes through all candidates that still need an evaluation, so that those of one candidate lie apart in time.
-The first is made with the stored seed, the others with fresh ones. They are kept in a folder of their own beside the
-results, since what is compared with must not change by comparing; with `update` they are the new results.
+Each round evaluates every candidate that needs one more evaluation, so that those of one candidate lie apart in time.
+The first uses the stored seed. Evaluations go to a separate folder; with `update` they are new results.
 """
 
 from __future__ import annotations
@@ -38,14 +37,13 @@ from harness.store.results import ResultFilter, ResultRow, ResultStore, StoredEv
 REGRESS_FOLDER = "regress"
 NO_DEVICE = "none"
 _Setting = tuple[str, WorkloadName, Baseline, str | None]
-# What must be alike for stored evaluations to be repeats of one measurement.
+# Environment fields that may differ between repeats of one measurement.
 _VOLATILE = ("seed", "sm_clock_mhz", "memory_clock_mhz")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What is to be judged again: everything that is stored, narrowed by each field that is set. `where` is a filter
-    for each run that was named, or one; `since` an ISO date."""
+    """Unset fields do not filter. `where`: one filter per named run; `since`: an ISO date."""
 
     where: tuple[ResultFilter, ...]
     pins: Path | None = None
@@ -56,8 +54,7 @@ class Selection:
 
 @dataclass(slots=True, kw_only=True)
 class Case:
-    """One stored candidate on its way through the rounds. `before`: the evaluation compared with, and earlier ones made
-    under the same conditions before it."""
+    """`before`: repeats of the evaluation to compare with, itself last."""
 
     id: int
     before: tuple[Evaluation, ...]
@@ -73,7 +70,7 @@ class Case:
 def regress_stored(
     selection: Selection, options: EvaluateOptions, rule: GateRule, *, extraction: bool, update: bool
 ) -> list[Change]:
-    """One change per chosen evaluation, and one per sample whose completion gives another program now."""
+    """One change per evaluation, and per changed extraction."""
     from harness.store.results import ResultStore
 
     with ResultStore.open(options.results_dir, read_only=True) as store:
@@ -82,17 +79,16 @@ def regress_stored(
     changes = check_extraction(rows, options.generated_dir) if extraction else []
     if not update:
         options = replace(options, results_dir=options.results_dir / REGRESS_FOLDER)
-    _judge_in_rounds(cases, options, rule, fully=update)
+    _evaluate_in_rounds(cases, options, rule, fully=update)
     return [*changes, *(_conclude(case, rule) for case in cases)]
 
 
 def choose_rows(store: ResultStore, selection: Selection) -> list[ResultRow]:
-    """The latest evaluations that the selection names, in the order in which they were made. Raises UsageError for a
-    pin or a run that nothing is stored of."""
+    """The latest evaluations, oldest first. Raises UsageError."""
     found = {row.id: row for where in selection.where for row in store.rows(where)}
     for where in selection.where:
         if where.run is not None and not store.count(where):
-            raise UsageError(f"nothing of run {where.run!r} is stored in {store.path}; `harness results` lists it")
+            raise UsageError(f"no evaluation of run {where.run!r} in {store.path}; `harness results` lists all")
     rows = [found[number] for number in sorted(found)]
     if selection.pins is not None:
         rows = _choose_pinned(store, rows, read_pins(selection.pins), selection.pins)
@@ -104,7 +100,7 @@ def choose_rows(store: ResultStore, selection: Selection) -> list[ResultRow]:
 
 
 def _choose_pinned(store: ResultStore, rows: Sequence[ResultRow], pins: Iterable[Pin], path: Path) -> list[ResultRow]:
-    """A pinned number may be that of an evaluation that was made again later: it stays what is compared with."""
+    """A pinned id is compared with even if it was evaluated again later."""
     from harness.store.results import ResultFilter
 
     latest, every = {row.id: row for row in rows}, None
@@ -126,7 +122,7 @@ def _choose_pinned(store: ResultStore, rows: Sequence[ResultRow], pins: Iterable
 
 
 def _choose_best(rows: Iterable[ResultRow]) -> list[ResultRow]:
-    """The fastest correct candidate of each problem on each device, workload and baseline."""
+    """Per problem, device, workload and baseline."""
     best: dict[tuple[str, ...], ResultRow] = {}
     for row in rows:
         if row.outcome != Outcome.CORRECT:
@@ -142,7 +138,7 @@ def _open_case(store: ResultStore, row: ResultRow, options: EvaluateOptions, rul
     if stored is None:
         raise UsageError(f"evaluation {row.id} is no longer stored in {store.path}")
     before = find_repeats(store, stored, rule.most)
-    if not options.measure_time:  # only verdicts are compared
+    if not options.measure_time:  # only outcomes are compared
         before = tuple(replace(one, timing=None) for one in before)
     case = Case(id=row.id, before=before)
     try:
@@ -155,7 +151,7 @@ def _open_case(store: ResultStore, row: ResultRow, options: EvaluateOptions, rul
 
 
 def find_repeats(store: ResultStore, stored: StoredEvaluation, most: int) -> tuple[Evaluation, ...]:
-    """The evaluation, and those right before it that differ in nothing that matters. The last one is it."""
+    """Preceding evaluations under the same conditions, and itself last."""
     from harness.store.results import ResultFilter
 
     subject, conditions = stored.evaluation.subject, _conditions_of(stored.evaluation)
@@ -177,10 +173,10 @@ def _conditions_of(evaluation: Evaluation) -> tuple[Outcome, dict[str, str]]:
 
 
 def _make_task(stored: StoredEvaluation, source: str | None, options: EvaluateOptions) -> Task:
-    """The stored candidate on today's version of its problem, with the stored seed."""
+    """With today's version of the problem and the stored seed."""
     from harness.executors.tasks import Origin, make_task
     from harness.generate.extraction.notes import EXTRACTION
-    from harness.pipeline.run_problems import find_judged_problem
+    from harness.pipeline.run_problems import find_evaluated_problem
 
     subject = stored.evaluation.subject
     if source is None and subject.candidate_digest:
@@ -188,7 +184,7 @@ def _make_task(stored: StoredEvaluation, source: str | None, options: EvaluateOp
     candidate = None if source is None else Candidate(source=source, language=subject.language, rule="stored")
     if candidate is not None and candidate.digest != subject.candidate_digest:
         raise UsageError(f"the stored source of candidate {subject.candidate_digest} was edited: evaluate it again")
-    problem = find_judged_problem(subject, options.generated_dir, options.problems_dir)
+    problem = find_evaluated_problem(subject, options.generated_dir, options.problems_dir)
     if subject.workload != "reduced" and problem.workload(subject.workload) is None:
         raise UsageError(f"the problem has no {subject.workload} workload any more")
     seed = dict(stored.evaluation.environment).get("seed", "")
@@ -206,8 +202,7 @@ def _make_task(stored: StoredEvaluation, source: str | None, options: EvaluateOp
 
 
 def check_extraction(rows: Sequence[ResultRow], generated_dir: Path) -> list[Change]:
-    """The samples of these evaluations whose stored completion gives another program now. What was deleted from
-    generated/ cannot be looked at. Without the parser of Markdown there is nothing to guard here."""
+    """Skips samples deleted from generated/. Needs markdown_it."""
     if importlib.util.find_spec("markdown_it") is None:
         return []
     from harness.generate.extraction.stored import reextract
@@ -221,16 +216,16 @@ def check_extraction(rows: Sequence[ResultRow], generated_dir: Path) -> list[Cha
             run_dir = locate_run(generated_dir, run)
             found = [load_sample(run_dir, key)] if has_sample(run_dir, key) else []
         except HarnessError as error:
-            changes.append(_tell_extraction(row, "not_comparable", f"its files are damaged: {error}"))
+            changes.append(_describe_extraction(row, "not_comparable", f"its files are damaged: {error}"))
             continue
         for change in reextract(found):
             if change.kind != "rule":
                 kind: ChangeKind = "fixed" if change.kind == "found" else "broken"
-                changes.append(_tell_extraction(row, kind, f"extraction: {change.reason}"))
+                changes.append(_describe_extraction(row, kind, f"extraction: {change.reason}"))
     return changes
 
 
-def _tell_extraction(row: ResultRow, kind: ChangeKind, reason: str) -> Change:
+def _describe_extraction(row: ResultRow, kind: ChangeKind, reason: str) -> Change:
     from harness.store.results import ResultRow
 
     fields = {name: getattr(row, name) for name in Subject.__dataclass_fields__ if name in ResultRow._fields}
@@ -238,15 +233,15 @@ def _tell_extraction(row: ResultRow, kind: ChangeKind, reason: str) -> Change:
     return Change(subject=subject, kind=kind, reason=reason, stored=row.id)
 
 
-def _judge_in_rounds(cases: Sequence[Case], options: EvaluateOptions, rule: GateRule, *, fully: bool) -> None:
-    """`fully`: as many evaluations as there may be, of whatever is correct."""
+def _evaluate_in_rounds(cases: Sequence[Case], options: EvaluateOptions, rule: GateRule, *, fully: bool) -> None:
+    """`fully`: correct candidates get all evaluations."""
     for number in range(rule.most):
         waiting = [case for case in cases if case.task and _wants_more(case, rule, fully=fully)]
         groups: dict[_Setting, list[Case]] = {}
         for case in waiting:
             groups.setdefault(_setting_of(case), []).append(case)
         for setting, group in groups.items():
-            _judge_group(setting, group, options, with_stored_seed=number == 0)
+            _evaluate_group(setting, group, options, with_stored_seed=number == 0)
 
 
 def _wants_more(case: Case, rule: GateRule, *, fully: bool) -> bool:
@@ -255,7 +250,9 @@ def _wants_more(case: Case, rule: GateRule, *, fully: bool) -> bool:
     return fully and case.after[-1].timing is not None and len(case.after) < rule.most
 
 
-def _judge_group(setting: _Setting, group: Sequence[Case], options: EvaluateOptions, *, with_stored_seed: bool) -> None:
+def _evaluate_group(
+    setting: _Setting, group: Sequence[Case], options: EvaluateOptions, *, with_stored_seed: bool
+) -> None:
     from harness.pipeline.evaluate import evaluate_tasks
 
     device, workload, baseline, gpu = setting
@@ -273,15 +270,13 @@ def _judge_group(setting: _Setting, group: Sequence[Case], options: EvaluateOpti
 
 
 def _setting_of(case: Case) -> _Setting:
-    """What one call of the judge is made with."""
     subject = case.subject
     gpu = dict(case.before[-1].environment).get("emulated_gpu")
     return find_device(subject), subject.workload, subject.baseline, gpu
 
 
 def find_device(subject: Subject) -> str:
-    """The stored device. Where this machine has no such one, or there was none, a CUDA candidate is given the CPU: that
-    is no device for it, so it is built and no more, which can be compared even then."""
+    """CUDA candidates whose device is missing get the CPU, where they are only built."""
     if not LANGUAGES[subject.language].uses_gpu:
         return "auto" if subject.device == NO_DEVICE else subject.device
     if not subject.device.startswith("cuda"):
@@ -293,7 +288,7 @@ def find_device(subject: Subject) -> str:
 
 
 def _identify(subject: Subject) -> tuple[str | int, ...]:
-    """What stays the same between two evaluations of one candidate, whatever the device and the problem's version."""
+    """Independent of device and problem version."""
     return subject.run, subject.sample, subject.turn, subject.problem, subject.candidate_digest, subject.language
 
 

@@ -1,4 +1,4 @@
-"""Finds the problems that a stored run is about: in their suite, or with the run if they were given as files."""
+"""Finds the problems of a stored run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.store.runs import list_runs, locate_reference, read_manifest
 
 
 def find_run_problem(run_dir: Path, manifest: RunManifest, name: str, problems_dir: Path | None) -> Problem:
-    """One problem of a run. Raises UsageError if no suite has it, StoreError for a stored text that changed."""
+    """Raises UsageError, or StoreError for a changed file."""
     file = manifest.find_file(name)
     if file is None:
         return find_problem(name, find_suite_folder(manifest.suite, problems_dir))
@@ -26,8 +26,8 @@ def find_run_problem(run_dir: Path, manifest: RunManifest, name: str, problems_d
     return replace(problem, requires_kernel=file.requires_kernel)
 
 
-def find_judged_problem(subject: Subject, generated_dir: Path, problems_dir: Path | None) -> Problem:
-    """The problem of an evaluation; a run whose files were deleted has only those of a suite."""
+def find_evaluated_problem(subject: Subject, generated_dir: Path, problems_dir: Path | None) -> Problem:
+    """A deleted run has only problems of suites."""
     if subject.run in list_runs(generated_dir):
         run_dir = generated_dir / subject.run
         manifest = read_manifest(run_dir)
@@ -37,7 +37,7 @@ def find_judged_problem(subject: Subject, generated_dir: Path, problems_dir: Pat
 
 
 def list_run_problems(manifest: RunManifest, problems_dir: Path | None) -> tuple[str, ...]:
-    """The names of a run's problems that are files, and of all problems of its suite unless all are files."""
+    """Problem files, and all problems of the suite unless all are files."""
     files = [file.name for file in manifest.files]
     if set(manifest.problems) <= set(files):
         return tuple(files)

@@ -19,12 +19,12 @@ from harness.domain import EMULATED, LANGUAGES, Candidate, Evaluation, Language,
 from harness.evaluation.evaluator import JudgeSettings
 from harness.evaluation.timing.paired import TimingPlan
 from harness.executors.certified import describe_basis, find_corpus
+from harness.executors.device_evaluators import LocalSettings
 from harness.executors.executor import run_tasks
-from harness.executors.judges import LocalSettings
 from harness.executors.local import LocalExecutor
 from harness.executors.tasks import Origin, Task, make_task
 from harness.problems.discovery import read_problem
-from harness.sandbox.devices import JudgeDevice, open_device
+from harness.sandbox.devices import Device, open_device
 from harness.sandbox.model_session import TimeLimits
 from harness.store.certificate import Basis, Certificate, remove_certificate, write_certificate
 
@@ -216,7 +216,7 @@ class RedTeam:
         for executor in self._executors.values():
             executor.close()
 
-    def devices(self) -> list[JudgeDevice]:
+    def devices(self) -> list[Device]:
         """One device per kind on this machine."""
         found = (open_device("auto", language) for language in LANGUAGES)
         return [device for device in found if device is not None and not device.is_emulated]
@@ -306,7 +306,7 @@ def name_catcher(evaluation: Evaluation) -> str:
 
 
 def settle_certificate(
-    machine_folder: Path, device: JudgeDevice, before: Basis, results: Sequence[CorpusResult]
+    machine_folder: Path, device: Device, before: Basis, results: Sequence[CorpusResult]
 ) -> Certificate | None:
     """After a full run: writes the device's certificate, or removes the previous one.
 

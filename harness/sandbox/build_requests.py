@@ -1,4 +1,4 @@
-"""Reads and answers the build requests of one worker. Every part of a request is checked: the worker is hostile."""
+"""Validates and answers the build requests of one hostile worker."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.worker_process import WorkerProcess
 
 MAX_SOURCE_CHARACTERS = 8 * 1024 * 1024  # of one extension
-MAX_BUILDS = 64  # that one worker may ask for
-MAX_BUILD_CHARACTERS = 4 * MAX_SOURCE_CHARACTERS  # of sources, in all of them together
-MAX_BUILDS_S = 1800.0  # for all of them together
+MAX_BUILDS = 64  # per worker
+MAX_BUILD_CHARACTERS = 4 * MAX_SOURCE_CHARACTERS  # of all builds together
+MAX_BUILDS_S = 1800.0  # for all builds together
 MAX_BUILD_TIMEOUTS = 2
 AnswerBuild = Callable[[BuildRequest], BuildResult]
-_NAME = re.compile(r"[^/\0]{1,200}")  # whether it can name a module is for the build to say
+_NAME = re.compile(r"[^/\0]{1,200}")  # the build checks whether it can name a module
 _FILE_NAME = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./+-]{0,199}")
 
 
-class BuildDesk:
-    """Raises CandidateFailure for what asks too much."""
+class BuildRequests:
+    """Raises CandidateFailure above a limit."""
 
     def __init__(self, worker: WorkerProcess, build: AnswerBuild) -> None:
         self._worker = worker
@@ -35,10 +35,9 @@ class BuildDesk:
         self._timeouts = 0
 
     def answer(self, message: dict[str, Any]) -> None:
-        """To a request, as it came: the extension, or the log."""
         self._count += 1
         if self._count > MAX_BUILDS:
-            raise CandidateFailure(Outcome.REJECTED, f"it asked for more than {MAX_BUILDS} extensions")
+            raise CandidateFailure(Outcome.REJECTED, f"it requested more than {MAX_BUILDS} extensions")
         request = parse_build_request(message.get("request"))
         self._characters += count_characters(request)
         if self._characters > MAX_BUILD_CHARACTERS:
@@ -56,7 +55,6 @@ class BuildDesk:
             os.close(descriptor)
 
     def _limit(self, result: BuildResult) -> None:
-        """A limit for each build is none for all of them."""
         self._spent_s += result.duration_s
         self._timeouts += result.status == "timeout"
         if self._spent_s <= MAX_BUILDS_S and self._timeouts < MAX_BUILD_TIMEOUTS:
@@ -67,20 +65,20 @@ class BuildDesk:
 
 
 def parse_build_request(value: object) -> BuildRequest:
-    """Raises WireError for anything that our recorder would not have sent."""
+    """Raises WireError."""
     if not isinstance(value, dict):
         raise WireError("a build request is not an object")
     functions = value.get("functions")
     request = BuildRequest(
-        name=_matching(value.get("name"), _NAME, "an extension's name"),
-        cpp_sources=_texts(value, "cpp_sources"),
-        cuda_sources=_texts(value, "cuda_sources"),
-        functions=None if functions is None else _text_pairs(functions),
+        name=_matching(value.get("name"), _NAME, "extension name"),
+        cpp_sources=_strings(value, "cpp_sources"),
+        cuda_sources=_strings(value, "cuda_sources"),
+        functions=None if functions is None else _string_pairs(functions),
         files=_files(value, "files"),
         headers=_files(value, "headers"),
-        extra_cflags=_texts(value, "extra_cflags"),
-        extra_cuda_cflags=_texts(value, "extra_cuda_cflags"),
-        extra_ldflags=_texts(value, "extra_ldflags"),
+        extra_cflags=_strings(value, "extra_cflags"),
+        extra_cuda_cflags=_strings(value, "extra_cuda_cflags"),
+        extra_ldflags=_strings(value, "extra_ldflags"),
         with_cuda=_flag(value, "with_cuda", None),
         no_implicit_headers=bool(_flag(value, "no_implicit_headers", False)),
         with_pytorch_error_handling=bool(_flag(value, "with_pytorch_error_handling", True)),
@@ -92,45 +90,44 @@ def parse_build_request(value: object) -> BuildRequest:
 
 
 def count_characters(request: BuildRequest) -> int:
-    """How much text a request brings along: each part of it takes time, built or not."""
     flags = (*request.extra_cflags, *request.extra_cuda_cflags, *request.extra_ldflags)
     pairs = (*(request.functions or ()), *request.files, *request.headers)
-    texts = (*request.cpp_sources, *request.cuda_sources, *flags, *(text for pair in pairs for text in pair))
-    return sum(map(len, texts))
+    strings = (*request.cpp_sources, *request.cuda_sources, *flags, *(part for pair in pairs for part in pair))
+    return sum(map(len, strings))
 
 
 def _matching(value: object, pattern: re.Pattern[str], what: str) -> str:
     if not isinstance(value, str) or not pattern.fullmatch(value):
-        raise WireError(f"{what} is not usable: {value!r}"[:300])
+        raise WireError(f"invalid {what}: {value!r}"[:300])
     return value
 
 
-def _texts(value: dict[str, Any], key: str) -> tuple[str, ...]:
-    texts = value.get(key, [])
-    if not isinstance(texts, list) or any(not isinstance(text, str) for text in texts):
+def _strings(value: dict[str, Any], key: str) -> tuple[str, ...]:
+    strings = value.get(key, [])
+    if not isinstance(strings, list) or any(not isinstance(string, str) for string in strings):
         raise WireError(f"{key} is not a list of strings")
-    return tuple(texts)
+    return tuple(strings)
 
 
-def _text_pairs(value: object) -> tuple[tuple[str, str], ...]:
+def _string_pairs(value: object) -> tuple[tuple[str, str], ...]:
     if not isinstance(value, list):
-        raise WireError("a list of pairs is missing")
+        raise WireError("expected a list of pairs")
     pairs = []
     for pair in value:
-        if not isinstance(pair, list) or len(pair) != 2 or any(not isinstance(text, str) for text in pair):
+        if not isinstance(pair, list) or len(pair) != 2 or any(not isinstance(part, str) for part in pair):
             raise WireError("expected a pair of strings, [str, str]")
         pairs.append((pair[0], pair[1]))
     return tuple(pairs)
 
 
 def _files(value: dict[str, Any], key: str) -> tuple[tuple[str, str], ...]:
-    files = dict(_text_pairs(value.get(key, [])))
+    files = dict(_string_pairs(value.get(key, [])))
     for name in files:
-        _matching(name, _FILE_NAME, "a file's name")
+        _matching(name, _FILE_NAME, "file name")
         if key == "files" and "/" in name:
-            raise WireError(f"the source {name!r} names a folder")
+            raise WireError(f"invalid source name {name!r}: it contains a folder")
         if any(str(folder) in files for folder in PurePosixPath(name).parents):
-            raise WireError(f"{key} holds {name!r} and a file where its folder should be"[:300])
+            raise WireError(f"{key} contains {name!r} and a file with the name of its folder"[:300])
     return tuple(files.items())
 
 
@@ -142,7 +139,7 @@ def _flag(value: dict[str, Any], key: str, default: bool | None) -> bool | None:
 
 
 def _copy_to_memory(path: str) -> int:
-    """A descriptor of a copy: through one of the file itself a worker of the same user could change the cache."""
+    """Through a descriptor of the file itself a worker could change the cache."""
     descriptor = os.memfd_create("harness-library")
     with open(path, "rb") as library, os.fdopen(os.dup(descriptor), "wb") as copy:  # noqa: PTH123 - one line of both
         shutil.copyfileobj(library, copy)

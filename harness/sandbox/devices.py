@@ -1,4 +1,4 @@
-"""The devices that candidates are judged on, as the judge sees them: shared memory, synchronisation, cache flushing."""
+"""Devices that run candidates."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from harness.sandbox.memory_limits import count_free_bytes
 from harness.sandbox.memory_plan import Room
 
 MINIMUM_CACHE_BYTES = 32 << 20
-BUSY_US = 1000.0  # a tiny operation takes as long only where another process takes its turns on the GPU
+BUSY_US = 1000.0  # a tiny operation takes this long only while another process uses the GPU
 CORES_TO_SPARE = 4
 QUIET_PROBES = 2  # in a row
-STAGING_BYTES = 4 << 20  # outputs as small are copied without a multiprocessor, see `copy_to_host`
+STAGING_BYTES = 4 << 20  # up to this size the copy engine copies outputs, see `copy_to_host`
 CONTEXT_BYTES, SLICE_BYTES = 1 << 30, 1 << 30
-KERNEL_SHARE = 0.8  # of the time of a call: what takes longer is stopped by the emulator, which can name the kernel
+KERNEL_SHARE = 0.8  # of a call's limit: the emulator stops a longer kernel, and can name it
 
 
 class SharedArena:
-    """Memory that the judge and one worker both map. `descriptor` is what the worker gets; close it when done."""
+    """Memory mapped by the evaluator and one worker, which gets `descriptor`."""
 
     def __init__(self, size_bytes: int, device: torch.device) -> None:
         self._device = device
-        self.address = 0  # of the first byte, on a GPU
+        self.address = 0  # on a GPU
         if device.type == "cuda":
             torch.cuda.synchronize(device)  # makes the primary context current
             index = device.index or 0
@@ -48,32 +48,31 @@ class SharedArena:
             self._map_memory_file()
 
     def _map_memory_file(self) -> None:
-        """Raises DeviceError if that much memory is not to be had: pages are only taken when they are first written,
-        and by then it would be too late to say so."""
-        room_bytes = available_memory_bytes()
-        if self.size_bytes > room_bytes:
-            raise DeviceError(f"{self.size_bytes} bytes of shared memory are needed, and only {room_bytes} are left")
+        """Raises DeviceError if memory is short: Linux would report it only at the first write."""
+        free_bytes = available_memory_bytes()
+        if self.size_bytes > free_bytes:
+            raise DeviceError(f"{self.size_bytes} bytes of shared memory are needed, but only {free_bytes} are free")
         try:
             self.descriptor = os.memfd_create("harness-arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         except OSError as error:
-            raise DeviceError(f"no shared memory is to be had: {error}") from error
+            raise DeviceError(f"cannot create shared memory: {error}") from error
         try:
             os.ftruncate(self.descriptor, self.size_bytes)
             self._mapped = mmap.mmap(self.descriptor, self.size_bytes)
             self._keep_size()
         except (OSError, ValueError) as error:
             os.close(self.descriptor)
-            raise DeviceError(f"{self.size_bytes} bytes of shared memory are not to be had: {error}") from error
+            raise DeviceError(f"cannot map {self.size_bytes} bytes of shared memory: {error}") from error
 
     def _keep_size(self) -> None:
-        """Seals the size: a worker that shrank the file would crash the judge at its next access."""
+        """If a worker shrank the file, the evaluator would crash."""
         seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
         fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
 
     def bytes_view(self, offset: int, size_bytes: int) -> torch.Tensor:
-        """A stretch as uint8 on the device. The caller has checked that it lies inside."""
+        """A uint8 view. Raises DeviceError outside the arena."""
         if offset + size_bytes > self.size_bytes:
-            raise DeviceError(f"bytes {offset} to {offset + size_bytes} lie outside an arena of {self.size_bytes}")
+            raise DeviceError(f"bytes {offset} to {offset + size_bytes} are outside an arena of {self.size_bytes}")
         if size_bytes == 0:
             return torch.empty(0, dtype=torch.uint8, device=self._device)
         if self._device.type == "cuda":
@@ -82,7 +81,6 @@ class SharedArena:
         return torch.frombuffer(self._mapped, dtype=torch.uint8, count=size_bytes, offset=offset)
 
     def view(self, spec: TensorSpec) -> torch.Tensor:
-        """The tensor at `spec`, sharing the memory."""
         dtype = getattr(torch, spec.dtype)
         if prod(spec.shape) == 0:
             return torch.empty_strided(spec.shape, spec.stride, dtype=dtype, device=self._device)
@@ -90,7 +88,6 @@ class SharedArena:
         return flat.as_strided(spec.shape, spec.stride)
 
     def synchronize(self) -> None:
-        """Waits for the judge's own work on the memory; on a CPU it is done already."""
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
 
@@ -98,7 +95,7 @@ class SharedArena:
         if self._device.type == "cuda":
             device_memory.free(self.address, self.size_bytes, self.descriptor)
         else:
-            os.close(self.descriptor)  # the mapping itself goes when the last tensor over it does
+            os.close(self.descriptor)  # the mapping ends with the last tensor over it
 
     def __enter__(self) -> SharedArena:
         return self
@@ -107,13 +104,12 @@ class SharedArena:
         self.close()
 
 
-class JudgeDevice:
-    """One device: where inputs are made, the truth computed and the cache flushed. `name` is "cpu", "cuda:N", or
-    "emulated": the CPU, where candidates see the GPU that is the `target`."""
+class Device:
+    """`name`: "cpu", "cuda:N", or "emulated": the CPU, which candidates see as the GPU `target`."""
 
     def __init__(self, name: str, gpu: str | None = None, *, memory_bytes: int | None = None) -> None:
-        """`gpu` names what is emulated (None: the usual). `memory_bytes` is how much of the device's memory evaluations
-        may plan with (None: all that is free). Raises UsageError for an unknown GPU."""
+        """`gpu` to emulate (None: the default); `memory_bytes` for evaluations to plan with (None: all free memory).
+        Raises UsageError."""
         self.name = name
         self._memory_bytes = memory_bytes
         self.target = find_gpu_model(gpu or DEFAULT_TARGET) if name == EMULATED else None
@@ -132,33 +128,31 @@ class JudgeDevice:
 
     @property
     def seen_type(self) -> str:
-        """The type of device that outputs lie on, as the worker sees it."""
+        """The device type that workers see."""
         return "cuda" if self.is_emulated else self.torch_device.type
 
     @property
     def worker_core(self) -> int | None:
-        """On a GPU: the core on which each worker resumes. None: there are too few to set one aside."""
+        """The core of all workers on a GPU; None with too few cores."""
         return max(self._cores) if self.is_cuda and len(self._cores) >= CORES_TO_SPARE else None
 
     @property
-    def judge_cores(self) -> set[int]:
-        """Where the evaluator runs while it times. On a CPU that is away from the cores that the workers' own threads
-        are bound to, for it wakes their main thread where it runs itself; on a GPU away from the workers' core and the
-        one beside it, which may be the same physical one."""
+    def evaluator_cores(self) -> set[int]:
+        """Cores for the evaluator during timing. CPU: away from the workers' OpenMP threads, since a woken worker's
+        main thread runs on the evaluator's core. GPU: neither the workers' core nor its neighbour, maybe its
+        sibling."""
         if not self.is_cuda:
             return {min(self._cores)}
         return self._cores if self.worker_core is None else set(sorted(self._cores)[:-2])
 
     def describe_emulation(self, threads: int, call_s: float) -> dict[str, Any] | None:
-        """For a worker: the properties of its GPU, by the names that CUDA has for them, and the emulator's settings.
-        None for a device that is what it is."""
+        """The emulated GPU's properties by CUDA's names, and the emulator's settings."""
         if self.target is None:
             return None
         settings = {"order": "ascending", "seed": 0, "threads": threads, "time_limit_s": KERNEL_SHARE * call_s}
         return {"target": _describe_properties(self.target), "settings": settings}
 
     def measure_room(self) -> Room:
-        """What an evaluation may plan with now."""
         free_bytes, host_bytes = count_free_bytes(self.torch_device), available_memory_bytes()
         if self._memory_bytes is not None:
             free_bytes = min(free_bytes, self._memory_bytes)
@@ -167,44 +161,43 @@ class JudgeDevice:
 
     @property
     def context_bytes(self) -> int:
-        """What another process takes of the device before it allocates anything: an estimate."""
+        """Of an idle process: an estimate."""
         return CONTEXT_BYTES if self.is_cuda else 0
 
     @property
     def slice_bytes(self) -> int:
-        """What it takes to compare outputs slice by slice, and to flush the cache."""
+        """For comparing a slice and flushing the cache."""
         return SLICE_BYTES + 2 * self.cache_bytes() if self.is_cuda else 0
 
     def watch_peak(self) -> None:
-        """Has `read_peak` tell how much more of the device this process will have taken since now."""
+        """Starts the interval of `read_peak`."""
         if self.is_cuda:
             torch.cuda.reset_peak_memory_stats(self.torch_device)
             self._allocated_bytes = torch.cuda.memory_allocated(self.torch_device)
 
     def read_peak(self, otherwise_bytes: int) -> int:
-        """`otherwise_bytes` where that is not known: on a CPU."""
+        """Bytes allocated by this process; on a CPU `otherwise_bytes`."""
         if not self.is_cuda:
             return otherwise_bytes
         return torch.cuda.max_memory_allocated(self.torch_device) - self._allocated_bytes
 
     def count_own_bytes(self) -> int:
-        """What this process has allocated on the device."""
+        """Reserved by this process."""
         return torch.cuda.memory_reserved(self.torch_device) if self.is_cuda else 0
 
     def count_used_bytes(self) -> int:
-        """What is allocated on the device, by whichever process; 0 on a CPU, where workers have limits of their own."""
+        """Used by all processes; 0 on a CPU, where workers have their own limits."""
         if not self.is_cuda:
             return 0
         free_bytes, total_bytes = torch.cuda.mem_get_info(self.torch_device)
         return total_bytes - free_bytes
 
     def release_cache(self) -> None:
-        """On a GPU: gives back what torch keeps of freed memory, so that other processes can have it."""
+        """Frees torch's cache for other processes."""
         if self.is_cuda:
             torch.cuda.empty_cache()
 
     def release_memory(self) -> None:
-        """The same, and what this device has allocated itself."""
         self._flush_buffer = None
         if self.is_cuda:
             gc.collect()
@@ -218,8 +211,7 @@ class JudgeDevice:
             torch.cuda.synchronize(self.torch_device)
 
     def flush_cache(self, *, once: bool = False) -> None:
-        """Writes twice the last-level cache, so that the next call finds its data in memory; on a GPU without waiting
-        for the end of it. `once`: on a CPU, the size of the cache is enough."""
+        """Writes twice the last-level cache, on a GPU asynchronously. `once`: on a CPU its size suffices."""
         if self._flush_buffer is None:
             elements = 2 * self.cache_bytes() // 4
             self._flush_buffer = torch.zeros(elements, dtype=torch.float32, device=self.torch_device)
@@ -227,12 +219,11 @@ class JudgeDevice:
         written.add_(1.0)
 
     def reset_cache(self) -> None:
-        """On a GPU: lines of the cache that were marked as persisting lose that."""
+        """Resets a GPU's persisting lines."""
         device_memory.reset_persisting_cache()
 
     def await_quiet(self, limit_s: float) -> bool:
-        """On a GPU: waits until no other process works on it, which is known from the time that tiny operations take.
-        False: one still does after the limit."""
+        """Waits until tiny operations on the GPU are fast, so no other process uses it. False after the limit."""
         deadline_s = time.monotonic() + limit_s
         quick = 0
         while quick < QUIET_PROBES:
@@ -253,7 +244,6 @@ class JudgeDevice:
 
     @cached_property
     def staging(self) -> torch.Tensor:
-        """On a GPU: pinned host memory for small outputs, as bytes."""
         return torch.empty(STAGING_BYTES, dtype=torch.uint8, pin_memory=True)
 
     def cache_bytes(self) -> int:
@@ -263,17 +253,14 @@ class JudgeDevice:
 
 
 def find_devices(wanted: str, language: Language) -> tuple[str, ...]:
-    """The names of the devices for a language: `auto` is the CPU for cpp, and for cuda all GPUs, or `emulated` where
-    there is none; `cuda` is all GPUs, `cuda:0,2` those two. Empty: what was asked for is no device for the language.
-
-    Raises DeviceError if a device was named that is not here.
-    """
+    """`auto`: the CPU for cpp; for cuda all GPUs, else `emulated`. Empty if `wanted` does not suit the language. Raises
+    DeviceError."""
     kinds = LANGUAGES[language].devices
     if wanted == "auto":
         wanted = next(kind for kind in kinds if kind != "cuda" or torch.cuda.is_available())
     kind, _, indices = wanted.partition(":")
     if not re.fullmatch(r"cpu|emulated|cuda(:\d+(,\d+)*)?", wanted):
-        raise DeviceError(f"no device is called {wanted!r}; expected auto, cpu, emulated, cuda, cuda:N or cuda:N,M")
+        raise DeviceError(f"unknown device {wanted!r}; expected auto, cpu, emulated, cuda, cuda:N or cuda:N,M")
     if kind not in kinds:
         return ()
     if kind != "cuda":
@@ -281,17 +268,16 @@ def find_devices(wanted: str, language: Language) -> tuple[str, ...]:
     count = torch.cuda.device_count()
     chosen = sorted({int(index) for index in indices.split(",")}) if indices else list(range(count))
     if not chosen or chosen[-1] >= count:
-        raise DeviceError(f"{wanted} was asked for, but this machine has {count} usable GPUs")
+        raise DeviceError(f"{wanted} was requested, but this machine has {count} usable GPUs")
     return tuple(f"cuda:{index}" for index in chosen)
 
 
 def open_device(
     wanted: str, language: Language, gpu: str | None = None, *, memory_bytes: int | None = None
-) -> JudgeDevice | None:
-    """The first device for a language, None where there is none. `gpu` is emulated; evaluations may plan with
-    `memory_bytes`. Raises DeviceError as `find_devices` does."""
+) -> Device | None:
+    """The first of `find_devices`, or None."""
     names = find_devices(wanted, language)
-    return JudgeDevice(names[0], gpu, memory_bytes=memory_bytes) if names else None
+    return Device(names[0], gpu, memory_bytes=memory_bytes) if names else None
 
 
 def _describe_properties(target: GpuModel) -> dict[str, Any]:
@@ -316,9 +302,8 @@ def _describe_properties(target: GpuModel) -> dict[str, Any]:
     }
 
 
-def find_gpu(device: JudgeDevice) -> tuple[Any, Any]:
-    """NVML and its handle of a GPU. Raises ImportError without the library, its own NVMLError where it does not know
-    the GPU."""
+def find_gpu(device: Device) -> tuple[Any, Any]:
+    """NVML and a handle. Raises ImportError or NVMLError."""
     import pynvml
 
     pynvml.nvmlInit()

@@ -1,4 +1,4 @@
-"""How a candidate's failure is carried up to `harness.evaluation.evaluator`: it never leaves this room."""
+"""Failures of a candidate, which become its outcome."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ MAX_MESSAGE = 500
 
 
 class CandidateFailure(Exception):
-    """The candidate's evaluation ends here, with this outcome."""
-
     def __init__(self, outcome: Outcome, message: str, findings: tuple[Finding, ...] = ()) -> None:
         super().__init__(message)
         self.outcome = outcome
@@ -20,8 +18,7 @@ class CandidateFailure(Exception):
 
 
 def protocol_failure(message: str) -> CandidateFailure:
-    """The worker program is ours: when it breaks the protocol, something in its process changed it. What it said
-    instead may be quoted in the message, whatever its length: that is cut."""
+    """The worker program is trusted: only candidate code can make it break the protocol."""
     message = message[:MAX_MESSAGE]
     finding = Finding(check="protocol", severity="fatal", message=message)
     return CandidateFailure(Outcome.SUSPECT, f"the worker broke the protocol: {message}", (finding,))

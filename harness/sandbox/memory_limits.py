@@ -1,8 +1,4 @@
-"""How much memory is free for the judge, and a limit that makes too large an allocation fail as an error.
-
-On a CPU an allocation succeeds whatever its size, and the kernel ends the process once it writes there; with a limit on
-what is mapped the allocation itself fails. Candidates have limits of their own, in their workers.
-"""
+"""Free memory, and a limit that makes the evaluator's oversized CPU allocations fail instead of being killed later."""
 
 from __future__ import annotations
 
@@ -22,18 +18,18 @@ from harness.sandbox.worker_process import WorkerLimits
 
 MAX_WORKER_BYTES = 16 << 30
 WORKER_SHARE = 0.6  # of the memory that is free
-# In the words of torch on a CPU, of CUDA and cuBLAS, of our own shared memory on a CPU and on a GPU.
+# Messages of torch on a CPU, CUDA, cuBLAS, and our shared memory on a CPU and on a GPU.
 NO_MEMORY = (
     "can't allocate memory", "CUDA error: out of memory", "CUDA out of memory", "CUBLAS_STATUS_ALLOC_FAILED",
     "bytes of shared memory are needed", "failed with 2: out of memory",
 )  # fmt: skip
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 KEPT_FREE_BYTES = 256 << 20
-MAPPED_BYTES = 32 << 20  # what is as large has a mapping of its own, which goes when it is freed
+MAPPED_BYTES = 32 << 20  # larger blocks are mapped separately, and unmapped when freed
 
 
 def count_free_bytes(device: torch.device) -> int:
-    """What can still be allocated on a device, torch's own cache included."""
+    """Includes torch's cache."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
@@ -41,7 +37,7 @@ def count_free_bytes(device: torch.device) -> int:
 
 
 def limit_worker(device: torch.device, arena_bytes: int) -> WorkerLimits:
-    """For a worker that maps such an arena. A CUDA context reserves more address space than any limit allows."""
+    """None on a GPU: CUDA contexts reserve too much address space."""
     if device.type == "cuda":
         return WorkerLimits(memory_bytes=None)
     usable = min(MAX_WORKER_BYTES, int(available_memory_bytes() * WORKER_SHARE))
@@ -49,9 +45,7 @@ def limit_worker(device: torch.device, arena_bytes: int) -> WorkerLimits:
 
 
 def keep_freed_memory() -> None:
-    """Has this process keep some of the memory that it frees. Comparing outputs takes many tensors of a few megabytes,
-    and to have each of them mapped and cleared anew takes longer than the arithmetic. Where the C library is not
-    glibc nothing changes."""
+    """Keeps freed memory mapped (glibc): mapping it anew takes longer than comparing outputs."""
     with suppress(AttributeError):
         allocator = ctypes.CDLL(None)
         allocator.mallopt(_M_MMAP_THRESHOLD, MAPPED_BYTES)
@@ -59,7 +53,7 @@ def keep_freed_memory() -> None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether this, or what caused it, is a failed allocation."""
+    """Checks the causes, too."""
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)) or any(words in str(error) for words in NO_MEMORY):
         return True
     return error.__cause__ is not None and is_out_of_memory(error.__cause__)
@@ -67,7 +61,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def limit_memory(device: torch.device) -> Iterator[None]:
-    """Has allocations fail inside that are larger than the memory that is free. A GPU does so by itself."""
+    """Allocations above the free memory fail inside."""
     if device.type == "cuda":
         yield
         return
@@ -76,8 +70,7 @@ def limit_memory(device: torch.device) -> Iterator[None]:
 
 
 class _AddressSpace:
-    """This process's limit on what it maps, lowered as long as anybody asks for it. The limit is the process's: with
-    several threads the first sets it and the last restores it."""
+    """The first of concurrent threads lowers RLIMIT_AS, the last restores it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,8 +1,7 @@
-"""Looks into a worker's memory from outside, in the moment in which it said that a call was over, while it is stopped.
+"""Compares a stopped worker's memory with its reported outputs, in random elements.
 
-The outputs that it describes must lie there, where it says, element by element: nothing lazy, nothing still to be
-written, no row that stands for many. And the outputs of calls before must still be what they were. Only elements
-drawn at random are looked at. Not on a GPU, whose memory the judge cannot see.
+Finds lazy tensors, late writes, rows that share memory, and changed outputs of earlier calls. CPU only: a GPU's memory
+cannot be read this way.
 """
 
 from __future__ import annotations
@@ -20,21 +19,21 @@ SAMPLES = 16  # of each output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """One element of one output: where it lies in the worker's memory, and which it is in row-major order."""
+class Element:
+    """`index`: position in row-major order; `address`: in the worker."""
 
     output: int
-    element: int
+    index: int
     address: int
     size_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
-    """Elements of the outputs of the `call`-th call, and what was in them then."""
+class EarlierOutputs:
+    """Values of elements after the `call`-th call."""
 
     call: int
-    places: tuple[Place, ...]
+    elements: tuple[Element, ...]
     values: tuple[bytes, ...]
 
     def count_changed(self, seen: Sequence[bytes | None]) -> int:
@@ -42,51 +41,50 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
-    """What was seen: `missing` says that outputs were not where they should be, `overwritten` that earlier ones had
-    changed. "" where everything was as it must be."""
+class MemorySample:
+    """`missing`: outputs not at their addresses; `overwritten`: changed earlier outputs."""
 
     missing: str = ""
     overwritten: str = ""
 
 
-def choose_places(specs: Sequence[TensorSpec], addresses: Sequence[int], source: random.Random) -> list[Place]:
-    """Elements of each output, the first and the last among them."""
-    places = []
+def choose_elements(specs: Sequence[TensorSpec], addresses: Sequence[int], source: random.Random) -> list[Element]:
+    """Includes the first and last of each output."""
+    elements = []
     for output, (spec, address) in enumerate(zip(specs, addresses, strict=True)):
         count = torch.Size(spec.shape).numel()
         if count == 0:
             continue
-        for element in {0, count - 1, *(source.randrange(count) for _ in range(SAMPLES))}:
+        for index in {0, count - 1, *(source.randrange(count) for _ in range(SAMPLES))}:
             size_bytes = ITEM_BYTES[spec.dtype]
-            where = address + _offset(element, spec) * size_bytes
-            places.append(Place(output=output, element=element, address=where, size_bytes=size_bytes))
-    return places
+            location = address + _offset(index, spec) * size_bytes
+            elements.append(Element(output=output, index=index, address=location, size_bytes=size_bytes))
+    return elements
 
 
-def remember(call: int, places: Sequence[Place], outputs: Sequence[Tensor]) -> Past:
-    """What lies at these places of outputs that the judge has copies of."""
-    values = tuple(_bytes_of(outputs[place.output], place.element) for place in places)
-    return Past(call=call, places=tuple(places), values=values)
+def record_elements(call: int, elements: Sequence[Element], outputs: Sequence[Tensor]) -> EarlierOutputs:
+    values = tuple(_bytes_of(outputs[element.output], element.index) for element in elements)
+    return EarlierOutputs(call=call, elements=tuple(elements), values=values)
 
 
-def judge_sight(
-    places: Sequence[Place], seen: Sequence[bytes | None], outputs: Sequence[Tensor], overwritten: str
-) -> Sight:
-    """Holds what was seen against the outputs as they were copied afterwards."""
-    missing = count_differences(places, seen, outputs)
-    return Sight(missing=f"{missing} of {len(places)} elements looked at" if missing else "", overwritten=overwritten)
+def compare_sample(
+    elements: Sequence[Element], seen: Sequence[bytes | None], outputs: Sequence[Tensor], overwritten: str
+) -> MemorySample:
+    missing = count_differences(elements, seen, outputs)
+    message = f"{missing} of {len(elements)} sampled elements" if missing else ""
+    return MemorySample(missing=message, overwritten=overwritten)
 
 
-def count_differences(places: Sequence[Place], seen: Sequence[bytes | None], outputs: Sequence[Tensor]) -> int:
-    """How many of the elements seen are not bit for bit those of `outputs`. None: there was no memory."""
+def count_differences(elements: Sequence[Element], seen: Sequence[bytes | None], outputs: Sequence[Tensor]) -> int:
+    """Compares bits. None: unmapped memory."""
     return sum(
-        found != _bytes_of(outputs[place.output], place.element) for place, found in zip(places, seen, strict=True)
+        found != _bytes_of(outputs[element.output], element.index)
+        for element, found in zip(elements, seen, strict=True)
     )
 
 
 def shares_memory_within(spec: TensorSpec) -> bool:
-    """Whether two elements of such a tensor may lie at one place."""
+    """Whether elements may overlap."""
     reach = 0
     for stride, size in sorted(
         (stride, size) for stride, size in zip(spec.stride, spec.shape, strict=True) if size > 1
@@ -97,14 +95,13 @@ def shares_memory_within(spec: TensorSpec) -> bool:
     return False
 
 
-def _offset(element: int, spec: TensorSpec) -> int:
-    """Where the `element`-th element in row-major order lies, in elements from the first."""
+def _offset(index: int, spec: TensorSpec) -> int:
     offset = 0
     for size, stride in zip(reversed(spec.shape), reversed(spec.stride), strict=True):
-        element, part = divmod(element, size)
+        index, part = divmod(index, size)
         offset += part * stride
     return offset
 
 
-def _bytes_of(tensor: Tensor, element: int) -> bytes:
-    return bytes(tensor.reshape(-1)[element : element + 1].view(torch.uint8).tolist())
+def _bytes_of(tensor: Tensor, index: int) -> bytes:
+    return bytes(tensor.reshape(-1)[index : index + 1].view(torch.uint8).tolist())

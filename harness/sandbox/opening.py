@@ -1,4 +1,4 @@
-"""Opens workers: a program imported in a fresh one, ended and cleaned up after use."""
+"""Opens workers for a program."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from harness.protocol.tensor_layout import MOST_KEPT
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.build_requests import AnswerBuild
-from harness.sandbox.devices import JudgeDevice, SharedArena
+from harness.sandbox.devices import Device, SharedArena
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.gpu.window import WindowSession
 from harness.sandbox.model_session import ModelSession, TimeLimits
@@ -20,7 +20,7 @@ from harness.sandbox.worker_process import WorkerLimits
 def open_session(
     *,
     forkserver: Forkserver,
-    device: JudgeDevice,
+    device: Device,
     footprint: Footprint,
     source: str,
     entry: str,
@@ -32,8 +32,7 @@ def open_session(
     mode: Mode = "plain",
     keeps_on_host: bool = False,
 ) -> Iterator[ModelSession]:
-    """As `open_client`, for a module whose calls' outputs are to be judged; they are copied into host memory where it
-    `keeps_on_host`."""
+    """See `open_client`. `keeps_on_host`: copies outputs into host memory."""
     client_opened = open_client(
         forkserver=forkserver, device=device, arena_bytes=footprint.arena_bytes, source=source, entry=entry,
         answer_build=answer_build, worker_limits=worker_limits, limits=limits, threads=threads, allow_tf32=allow_tf32,
@@ -52,7 +51,7 @@ def open_session(
 def open_client(
     *,
     forkserver: Forkserver,
-    device: JudgeDevice,
+    device: Device,
     arena_bytes: int,
     source: str,
     entry: str,
@@ -64,10 +63,7 @@ def open_client(
     mode: Mode = "plain",
     most_kept: int = MOST_KEPT,
 ) -> Iterator[tuple[WorkerClient, SharedArena]]:
-    """Starts a worker and imports `source` in it; ends the worker and frees the memory afterwards.
-
-    `answer_build` None: the program is our own baseline, which builds nothing.
-    """
+    """Starts a worker and imports `source`. `answer_build` None: trusted code."""
     with device.allocate(arena_bytes) as arena, forkserver.spawn(worker_limits) as worker:
         client = WorkerClient(worker, arena, answer_build)
         client.start(

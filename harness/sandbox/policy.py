@@ -1,7 +1,7 @@
-"""The walls around workers and compilers: which there are to be, what can be seen behind them, and the environment.
+"""Isolation layers, readable paths and environment of workers and compilers.
 
-The outermost is bubblewrap, or a private root that `launcher` makes in namespaces of its own. What each
-worker gives up after it was forked is in `harness.worker.init_process`. The judge records what was in force.
+The outermost layer is bubblewrap, or a private root made by `harness.worker.isolation.launcher`; the others are applied
+in each worker by `harness.worker.init_process`.
 """
 
 from __future__ import annotations
@@ -24,28 +24,24 @@ SYSTEM_FILES = (
 ENVIRONMENT = (
     "PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "CC", "CXX",
 )  # fmt: skip
-JUDGE_ONLY = "OMP_WAIT_POLICY"  # see `harness.executors`: the judge's threads sleep, a worker's do as libraries do
+EVALUATOR_ONLY = "OMP_WAIT_POLICY"  # set by `harness.executors.processes`; workers keep the libraries' default
 ENVIRONMENT_PREFIXES = ("OMP_", "MKL_", "KMP_", "GOMP_", "NVIDIA_")
 
 
 DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty"))
-# The launcher runs before anything is closed: it imports this package's walls from here, and no other package.
+# Runs before any isolation, so it imports only this package's isolation modules.
 _LAUNCHER = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); from harness.worker.isolation.launcher import main; main()"
 )
 PROBE_TIMEOUT_S = 10.0
-TEMPORARY_BYTES = 4 << 30  # of /tmp beside a compiler, where bubblewrap is missing
+TEMPORARY_BYTES = 4 << 30  # of a compiler's /tmp without bubblewrap
 BUILD_LIMITS = {"memory_bytes": None, "scratch_bytes": 8 << 30, "processes": 4096, "cpu_s": 7200}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confinement:
-    """Which walls are to be built. `probe_confinement` finds the strongest that this machine has.
-
-    `bubblewrap` is that program's path or None. Without it, `namespaces` means that a private root is made by
-    `worker.isolation.launcher`. `filters`: Landlock and seccomp, as far as the kernel has them. `weakness` says why no
-    stronger walls were taken, or is empty.
-    """
+    """`bubblewrap`: its path or None; then `namespaces` selects the private root. `filters`: Landlock and seccomp, if
+    available. `weakness`: why no stronger isolation was chosen."""
 
     bubblewrap: str | None
     namespaces: bool = True
@@ -58,14 +54,12 @@ class Confinement:
 
     @property
     def root_name(self) -> str | None:
-        """The outermost wall, for the record."""
         if self.bubblewrap is not None:
             return "bubblewrap"
         return "private root" if self.namespaces else None
 
     def wrap(self, command: Sequence[str], *, readable: Iterable[Path], writable: Iterable[Path] = ()) -> list[str]:
-        """The command without network, and without sight of anything but what it may read, as far as walls are to be
-        had. All privileges are gone, and only `writable` can be written."""
+        """Removes network, privileges, and access to other paths."""
         if not self.filters and not self.has_own_root:
             return list(command)
         readable, writable = [*readable, *worker_package_files()], list(writable)
@@ -73,7 +67,7 @@ class Confinement:
         return self._put_into_bubblewrap(launched, readable, writable)
 
     def wrap_forkserver(self, command: Sequence[str], *, readable: Iterable[Path]) -> list[str]:
-        """The same root for a command that makes more walls itself, for each of its workers."""
+        """For a command that isolates its workers itself."""
         readable = list(readable)
         if self.bubblewrap is None and self.namespaces:
             return self._launch(command, readable, (), for_workers=True)
@@ -89,7 +83,7 @@ class Confinement:
     def _launch(
         self, command: Sequence[str], readable: Iterable[Path], writable: Iterable[Path], *, for_workers: bool
     ) -> list[str]:
-        walls = {
+        isolation = {
             "private_root": self.bubblewrap is None and self.namespaces,
             "own_root": self.has_own_root,
             "for_workers": for_workers,
@@ -101,28 +95,32 @@ class Confinement:
             "limits": BUILD_LIMITS,
         }
         package_root = str(Path(__file__).resolve().parents[2])
-        return [sys.executable, "-I", "-S", "-B", "-c", _LAUNCHER, package_root, json.dumps(walls), *command]
+        return [sys.executable, "-I", "-S", "-B", "-c", _LAUNCHER, package_root, json.dumps(isolation), *command]
 
 
 def probe_confinement(wanted: str = "auto", *, timeout_s: float = PROBE_TIMEOUT_S) -> Confinement:
-    """The strongest walls to be had. `wanted` "auto" or "none"; each kind counts only if it really starts in time."""
+    """The strongest isolation that works. `wanted`: "auto" or "none"."""
     if wanted == "none":
-        return Confinement(bubblewrap=None, namespaces=False, filters=False, weakness="no walls were wanted")
+        return Confinement(bubblewrap=None, namespaces=False, filters=False, weakness="isolation was disabled")
     path = shutil.which("bwrap")
-    why = "bubblewrap is not installed" if path is None else why_not(Confinement(bubblewrap=path), timeout_s)
+    why = (
+        "bubblewrap is not installed"
+        if path is None
+        else explain_start_failure(Confinement(bubblewrap=path), timeout_s)
+    )
     if not why:
         return Confinement(bubblewrap=path)
-    own = Confinement(bubblewrap=None, weakness=why)
-    lacks = why_not(own, timeout_s)
-    if not lacks:
-        return own
-    return Confinement(bubblewrap=None, namespaces=False, weakness=f"{why}; {lacks}")
+    private_root = Confinement(bubblewrap=None, weakness=why)
+    failure = explain_start_failure(private_root, timeout_s)
+    if not failure:
+        return private_root
+    return Confinement(bubblewrap=None, namespaces=False, weakness=f"{why}; {failure}")
 
 
-def why_not(walls: Confinement, timeout_s: float = PROBE_TIMEOUT_S) -> str:
-    """What went wrong when a command was started behind these walls; empty if nothing did."""
-    name = walls.root_name
-    command = walls.wrap(["true"], readable=interpreter_folders())
+def explain_start_failure(confinement: Confinement, timeout_s: float = PROBE_TIMEOUT_S) -> str:
+    """ "" if a command starts."""
+    name = confinement.root_name
+    command = confinement.wrap(["true"], readable=interpreter_folders())
     try:
         subprocess.run(command, capture_output=True, check=True, timeout=timeout_s, cwd="/")
     except subprocess.TimeoutExpired:
@@ -135,12 +133,11 @@ def why_not(walls: Confinement, timeout_s: float = PROBE_TIMEOUT_S) -> str:
 
 
 def readable_paths(more: Iterable[Path]) -> list[str]:
-    """All that can be read behind the walls: the system's folders and files, and these. One list for every kind."""
+    """The same for every kind of isolation."""
     return [*SYSTEM_FOLDERS, *SYSTEM_FILES, *(str(path) for path in _without_nested(more))]
 
 
 def device_paths() -> list[str]:
-    """Harmless device nodes, and those of NVIDIA's driver where there is one."""
     return [*DEVICES, *sorted(str(node) for node in Path("/dev").glob("nvidia*"))]
 
 
@@ -148,7 +145,7 @@ def _bubblewrap_arguments(path: str, readable: Iterable[Path], writable: Iterabl
     arguments = [path, "--die-with-parent", "--new-session"]
     arguments += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
     if os.getuid() == 0:
-        # Root keeps what it needs to become an ordinary user inside, which process limits do bind.
+        # Root keeps the capabilities to become an ordinary user inside, whom process limits bind.
         arguments += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
         open_to_all = ["--perms", "1777"]
     else:
@@ -160,7 +157,7 @@ def _bubblewrap_arguments(path: str, readable: Iterable[Path], writable: Iterabl
     for node in sorted(Path("/dev").glob("nvidia*")):
         arguments += ["--dev-bind-try", str(node), str(node)]
     for path_to_read in _without_nested(readable):
-        # Folders above it would be closed to others where the originals are, and the ordinary user be shut out.
+        # Parents copied with restrictive modes would lock out the ordinary user.
         for above in reversed(path_to_read.parents[:-1]):
             arguments += ["--dir", str(above)]
         arguments += ["--ro-bind-try", str(path_to_read), str(path_to_read)]
@@ -170,7 +167,7 @@ def _bubblewrap_arguments(path: str, readable: Iterable[Path], writable: Iterabl
 
 
 def _without_nested(folders: Iterable[Path]) -> list[Path]:
-    """Each folder once, outer ones first, by every name it goes by; what lies below another is there already."""
+    """Under every name, without folders inside another."""
     kept = [Path(folder) for folder in SYSTEM_FOLDERS]
     system = len(kept)
     named = {name for folder in folders for name in (folder.absolute(), folder.resolve())}
@@ -181,7 +178,7 @@ def _without_nested(folders: Iterable[Path]) -> list[Path]:
 
 
 def interpreter_folders() -> list[Path]:
-    """What a Python with torch, and the compilers, must be able to read: installation, environment, import path."""
+    """Python, its packages, and the compilers."""
     names = [sys.prefix, sys.base_prefix, sys.exec_prefix, sysconfig.get_path("include"), *_site_folders()]
     names += os.environ.get("LD_LIBRARY_PATH", "").split(":")
     names += [os.environ.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH")]
@@ -189,8 +186,7 @@ def interpreter_folders() -> list[Path]:
 
 
 def _compiler_folders() -> list[Path]:
-    """The installations of the compilers that are on the PATH or named by CC and CXX, wherever they lie; of one that
-    lies straight below the home folder only its own folder."""
+    """Of a compiler directly below the home folder only its own folder."""
     named = [os.environ.get(name, "") for name in ("CC", "CXX")]
     found = [shutil.which(name) for name in (*named, "cc", "c++", "gcc", "g++", "nvcc") if name]
     programs = {Path(path) for path in found if path} | {Path(path).resolve() for path in found if path}
@@ -199,21 +195,21 @@ def _compiler_folders() -> list[Path]:
 
 
 def _site_folders() -> list[str]:
-    """Folders of the import path that hold installed packages; never the working folder or a checkout."""
+    """Never the working folder or a checkout."""
     return [entry for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages")]
 
 
 def worker_package_files() -> list[Path]:
-    """The parts of this package that a worker imports. The judge, the problems and the results stay out of sight."""
+    """Evaluator, problems and results stay hidden."""
     package = Path(__file__).resolve().parents[1]
     return [package / "__init__.py", *(package / name for name in ("domain", "protocol", "worker"))]
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a worker or compiler: an allow-list, so that no key or token gets in."""
+    """An allow-list keeps keys and tokens out."""
     kept = {name: value for name, value in os.environ.items() if name in ENVIRONMENT}
     kept |= {name: value for name, value in os.environ.items() if name.startswith(ENVIRONMENT_PREFIXES)}
-    kept.pop(JUDGE_ONLY, None)
+    kept.pop(EVALUATOR_ONLY, None)
     kept.setdefault("PATH", os.defpath)
     kept["LANG"] = kept.get("LANG", "C.UTF-8")
     kept["PYTHONDONTWRITEBYTECODE"] = "1"

@@ -1,7 +1,4 @@
-"""What a worker says of tensors, checked before it is used: its process may have been taken over.
-
-Anything that our own worker program would not say raises the CandidateFailure of a broken protocol.
-"""
+"""Validates a worker's replies about tensors; raises CandidateFailure."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ def parse_outputs(answer: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(entry, list) or len(entry) != 3 or not isinstance(entry[1], str) or type(entry[2]) is not int:
             raise protocol_failure("an output is not described as [tensor, device, address]")
         if not 0 <= entry[2] < MAX_ADDRESS:
-            raise protocol_failure("an output lies at no address")
+            raise protocol_failure("an output has an invalid address")
         specs.append(parse_spec(entry[0]))
         devices.append(entry[1][:40])
         addresses.append(entry[2])
@@ -39,18 +36,17 @@ def parse_outputs(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def parse_spec(value: object) -> TensorSpec:
-    """A description that torch could have given: nothing that this process would stumble over."""
     try:
         spec = TensorSpec.from_json(value)
     except WireError as error:
         raise protocol_failure(str(error)) from error
     if prod(spec.shape) > MAX_ELEMENTS or not isinstance(getattr(torch, spec.dtype, None), torch.dtype):
-        raise protocol_failure(f"no tensor is described by {spec}"[:300])
+        raise protocol_failure(f"invalid tensor description {spec}"[:300])
     return spec
 
 
 def _check_tree(tree: object, tensors: int) -> dict[str, Any]:
-    """The structure of an output, if it is one that names every tensor once and in order."""
+    """Every tensor must occur once, in order."""
     if not _has_few_nodes(tree):
         raise protocol_failure(f"the structure of an output has more than {MAX_NODES} parts")
     leaves = [object() for _ in range(tensors)]
@@ -59,12 +55,12 @@ def _check_tree(tree: object, tensors: int) -> dict[str, Any]:
     except WireError as error:
         raise protocol_failure(str(error)) from error
     if not isinstance(tree, dict) or found != leaves:
-        raise protocol_failure("the structure of an output does not hold its tensors")
+        raise protocol_failure("the structure of an output does not match its tensors")
     return tree
 
 
 def _has_few_nodes(tree: object) -> bool:
-    """Asked first, since whatever goes through a structure does so several times."""
+    """Checked before any other traversal."""
     waiting, count = [tree], 0
     while waiting and count <= MAX_NODES:
         node = waiting.pop()
@@ -84,23 +80,23 @@ def parse_pages(value: object, count: int) -> list[tuple[int, int]]:
             or not 0 <= base < MAX_ADDRESS
             or not LEAST_PAGE_BYTES <= size < MAX_ADDRESS
         ):
-            raise protocol_failure("a page of memory has no address, or no size")
+            raise protocol_failure("a memory page has an invalid address or size")
         if pages and base != sum(pages[-1]):
-            raise protocol_failure("pages of memory do not follow one another")
+            raise protocol_failure("memory pages are not consecutive")
         pages.append((base, size))
     if len(pages) != count:
-        raise protocol_failure("pages of memory were announced that did not come")
+        raise protocol_failure("memory pages are missing")
     return pages
 
 
 def read_list(value: object) -> list[Any]:
     if not isinstance(value, list) or len(value) > 4096:
-        raise protocol_failure("a list is missing or too long")
+        raise protocol_failure("expected a list of up to 4096 entries")
     return value
 
 
 def read_pairs(value: object) -> list[tuple[Any, Any]]:
     pairs = read_list(value)
     if any(not isinstance(pair, list) or len(pair) != 2 for pair in pairs):
-        raise protocol_failure("a list does not hold pairs")
+        raise protocol_failure("expected a list of pairs")
     return [(pair[0], pair[1]) for pair in pairs]

@@ -1,5 +1,4 @@
-"""The random numbers that a reference draws in a call, such as those of dropout: torch is seeded before the call, in
-reference and worker alike, so that both draw the same ones."""
+"""Seeds torch before a call, so that reference and worker draw the same random numbers."""
 
 from __future__ import annotations
 
@@ -16,8 +15,6 @@ from harness.protocol import flatten_value
 
 
 class SeededInputs(tuple[Any, ...]):
-    """The arguments of one call, with the seed that torch is set to before it."""
-
     seed: int
 
     @classmethod
@@ -28,7 +25,7 @@ class SeededInputs(tuple[Any, ...]):
 
 
 def seed_call(inputs: Iterable[Any], input_seed: int) -> SeededInputs:
-    """The inputs with a seed that follows from the secret one that they were made with."""
+    """Derives torch's seed from the secret seed of the inputs."""
     return SeededInputs.make(inputs, random.Random(f"call {input_seed}").getrandbits(62))
 
 
@@ -37,14 +34,13 @@ def read_seed(inputs: Sequence[Any]) -> int | None:
 
 
 def keep_seed(changed: Iterable[Any], inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """What a call's inputs were changed to, with their seed where they have one."""
     seed = read_seed(inputs)
     return tuple(changed) if seed is None else SeededInputs.make(changed, seed)
 
 
 @contextmanager
 def seeded_call(model: nn.Module, inputs: Sequence[Any]) -> Iterator[None]:
-    """Seeds torch for a call of the module, if its inputs have a seed, and restores the generators afterwards."""
+    """Restores the generators afterwards."""
     seed = read_seed(inputs)
     if seed is None:
         yield
@@ -59,9 +55,9 @@ def seeded_call(model: nn.Module, inputs: Sequence[Any]) -> Iterator[None]:
 
 
 def read_generators(device: torch.device) -> tuple[Tensor, ...]:
-    """The states of torch's generators: a call that changes one draws random numbers."""
-    own = (torch.random.get_rng_state(),)
-    return (*own, torch.cuda.get_rng_state(device)) if device.type == "cuda" else own
+    """They advance if a call draws random numbers."""
+    host = (torch.random.get_rng_state(),)
+    return (*host, torch.cuda.get_rng_state(device)) if device.type == "cuda" else host
 
 
 def have_advanced(before: Sequence[Tensor], device: torch.device) -> bool:

@@ -1,8 +1,4 @@
-"""The judge's side of the conversation with one worker. Everything that comes back is checked before it is used.
-
-A worker that fails, dies, is late or breaks the protocol raises CandidateFailure, which is the judge's own way to carry
-a verdict up to `harness.evaluation.evaluator`; it never leaves this room.
-"""
+"""Commands to one worker. Failures, timeouts and invalid replies raise CandidateFailure."""
 
 from __future__ import annotations
 
@@ -38,37 +34,36 @@ from harness.protocol import (
     storage_bytes,
 )
 from harness.protocol.tensor_layout import MOST_KEPT, place_strided
-from harness.sandbox.build_requests import AnswerBuild, BuildDesk
+from harness.sandbox.build_requests import AnswerBuild, BuildRequests
 from harness.sandbox.devices import SharedArena
 from harness.sandbox.failure import CandidateFailure, explain_failure, protocol_failure
-from harness.sandbox.memory_probe import Place
+from harness.sandbox.memory_probe import Element
 from harness.sandbox.replies import parse_outputs, parse_pages, parse_spec, read_list, read_pairs
 from harness.sandbox.seeding import read_seed
 from harness.sandbox.tensors.outputs import has_same_bits
 from harness.sandbox.worker_process import StillRunning, Stopped, WorkerProcess
 
-EXIT_GRACE_S = 2.0  # for a worker that closed its line: the way it ends says why
+EXIT_GRACE_S = 2.0  # after a worker closed its connection: its exit status says why
 MAX_CLAIM_NS = 10**15
-BETWEEN_CALLS_S = 0.2  # memory is looked after more often while a call takes longer
+BETWEEN_CALLS_S = 0.2  # memory is checked more often during a long call
 WORD_BYTES = 8
-LOOKS = 4000  # at the doorbell between two looks at everything else: about 0.2 ms
+DOORBELL_POLLS = 4000  # between two checks of everything else: about 0.2 ms
 
-# What the worker was doing, by the answer that was due.
+# The worker's step by the expected answer.
 STEPS = {
     "settled": "start", "ready": "start", "constructed": "construct",
     "armed": "call", "disarmed": "call", "called": "call", "returned": "call", "exported": "sharing outputs",
     "dumped": "reading weights", "loaded": "loading weights",
     "recopied": "copying outputs", "pinned": "keeping outputs", "collected": "collecting", "profiled": "profiling",
     "ablation": "describing the ablation", "configured": "configuring emulators",
-    "kernel_findings": "telling what was found in kernels",
+    "kernel_findings": "reporting kernel findings",
 }  # fmt: skip
 Mode = Literal["plain", "profile", "ablate"]  # see `harness.worker.instrumentation`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedInputs:
-    """The arguments of a call as they lie in shared memory, and the judge's own copies of the tensors. `seed`: what
-    the worker sets torch to before the call; None: nothing."""
+    """A call's arguments in shared memory, the evaluator's copies, and torch's seed."""
 
     tree: dict[str, Any]
     specs: tuple[TensorSpec, ...]
@@ -78,31 +73,28 @@ class PlacedInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Called:
-    """A worker's answer to one call: its own time, when the answer was there, and what the outputs are.
-
-    `specs` have the strides that the outputs have in the worker; `addresses` are where they lie there.
-    """
+    """`claim_us`: reported time; `at_ns`: arrival, monotonic; `specs` and `addresses`: in the worker."""
 
     claim_us: float
-    at_ns: int  # the judge's clock, which is the same in all of our processes
+    at_ns: int
     tree: dict[str, Any]
     specs: tuple[TensorSpec, ...]
     devices: tuple[str, ...]
     addresses: tuple[int, ...]
-    released_bytes: int = 0  # of device memory, given back by the worker so far
+    released_bytes: int = 0  # device memory freed by the worker so far
 
 
 class WorkerClient:
-    """Commands to one worker. Without `answer_build` the program is our own: its failures are HarnessErrors."""
+    """`answer_build` None: a trusted program, whose failures are HarnessErrors."""
 
     def __init__(self, worker: WorkerProcess, arena: SharedArena, answer_build: AnswerBuild | None) -> None:
         self._worker = worker
         self._arena = arena
-        self._desk = None if answer_build is None else BuildDesk(worker, answer_build)
-        self._arrived_ns = 0  # when the last answer was there, before anything was done with it
+        self._builds = None if answer_build is None else BuildRequests(worker, answer_build)
+        self._arrived_ns = 0  # of the last answer, before parsing
         self._bell: Doorbell | None = None  # on a GPU
-        self._early: dict[str, Any] | None = None  # the description of a call that came while its answer was awaited
-        self.arena_address = 0  # of the arena on a GPU, as the worker has it
+        self._early: dict[str, Any] | None = None  # a "called" that arrived before the doorbell's answer
+        self.arena_address = 0  # on a GPU, in the worker
 
     def start(
         self,
@@ -117,8 +109,7 @@ class WorkerClient:
         emulates: dict[str, Any] | None = None,
         most_kept: int = MOST_KEPT,
     ) -> None:
-        """Imports a program, which may ask for builds. Raises CandidateFailure (load_error, ...). `emulates`: see
-        `JudgeDevice.describe_emulation`; `most_kept`: see `Footprint`."""
+        """Imports a program. `emulates`: see `Device.describe_emulation`; `most_kept`: see `Footprint`."""
         message = {
             "kind": "settle", "device": device, "threads": threads, "allow_tf32": allow_tf32,
             "size_bytes": self._arena.size_bytes, "emulates": emulates, "most_kept": most_kept,
@@ -130,7 +121,7 @@ class WorkerClient:
                 stack.callback(os.close, descriptors[1])
                 self._bell = Doorbell(descriptors[1])
             answer = self._ask(message, "settled", Outcome.LOAD_ERROR, timeout_s, tuple(descriptors))
-        self.arena_address = int(answer["address"])  # nothing of a candidate has run yet
+        self.arena_address = int(answer["address"])  # no candidate code has run yet
         self._worker.find_itself()
         message = {"kind": "start", "source": source, "entry": entry, "mode": mode}
         self._ask(message, "ready", Outcome.LOAD_ERROR, timeout_s)
@@ -138,8 +129,7 @@ class WorkerClient:
     def construct(
         self, seed: int, init_inputs: Sequence[Any], *, compiled: bool, training: bool, timeout_s: float
     ) -> dict[str, TensorSpec]:
-        """Builds the module under a seed, in training or evaluation mode; its state dict's names with shapes and
-        dtypes."""
+        """Returns the specs of the state dict."""
         placed = self.place(tuple(init_inputs))
         message = {
             "kind": "construct", "seed": seed, "compiled": compiled, "training": training, **_value_message(placed),
@@ -148,25 +138,24 @@ class WorkerClient:
         return {str(name): parse_spec(spec) for name, spec in read_pairs(answer.get("state"))}
 
     def read_state(self, names: Sequence[str], expected: Sequence[TensorSpec], *, timeout_s: float) -> list[Tensor]:
-        """The tensors of those names, as the arena's views: copy what is to be kept."""
+        """Arena views: copy what is kept."""
         message = {"kind": "dump_state", "names": list(names), "offset": 0, "size_bytes": self._arena.size_bytes}
         answer = self._ask(message, "dumped", Outcome.RUNTIME_ERROR, timeout_s)
         specs = tuple(parse_spec(spec) for spec in read_list(answer.get("specs")))
         if specs != place_contiguous(expected)[0]:
-            changed = "its weights have other shapes or dtypes than after construction"
+            changed = "its weights changed shapes or dtypes after construction"
             finding = Finding(check="state", severity="fatal", message=changed)
             raise CandidateFailure(Outcome.WRONG_VALUE, changed, (finding,))
         return [self._arena.view(spec) for spec in specs]
 
     def write_state(self, state: dict[str, Tensor], *, only_copies: bool, timeout_s: float) -> None:
-        """`only_copies`: straight into the tensors, and not the way in which users load weights."""
+        """`only_copies`: copies into the tensors instead of `load_state_dict`."""
         placed = self.place(tuple(state.values()))
         entries = [[name, spec.to_json()] for name, spec in zip(state, placed.specs, strict=True)]
         message = {"kind": "load_state", "entries": entries, "only_copies": only_copies}
         self._ask(message, "loaded", Outcome.RUNTIME_ERROR, timeout_s)
 
     def lay_out(self, values: Sequence[Any]) -> PlacedInputs:
-        """Where the tensors of some arguments are to lie, from the beginning of the arena, with their own strides."""
         tree, tensors = flatten_value(tuple(values), torch.is_tensor)
         specs, _ = place_strided([describe(tensor) for tensor in tensors])
         return PlacedInputs(tree=tree, specs=specs, tensors=tuple(tensors), seed=read_seed(values))
@@ -176,19 +165,17 @@ class WorkerClient:
             self._storage_bytes(spec).copy_(flat_bytes(tensor))
 
     def place(self, values: Sequence[Any]) -> PlacedInputs:
-        """Lays arguments out and writes them."""
         placed = self.lay_out(values)
         self.write(placed)
         return placed
 
     def inputs_unchanged(self, placed: PlacedInputs) -> bool:
-        """Whether the arena still holds, bit for bit, what `place` wrote."""
+        """Compares bits."""
         pairs = zip(placed.specs, placed.tensors, strict=True)
         return all(_are_same(self._storage_bytes(spec), flat_bytes(tensor)) for spec, tensor in pairs)
 
     def arm(self, placed: PlacedInputs, *, timeout_s: float) -> None:
-        """Tells the worker where the inputs of the next call will lie, and has it wake its threads and its device and
-        wait for a signal: to `go` or to `disarm`."""
+        """Announces a call; the worker wakes its threads and device and waits for GO or REST."""
         self._ask(
             {"kind": "call", "seed": placed.seed, **_value_message(placed)}, "armed", Outcome.RUNTIME_ERROR, timeout_s
         )
@@ -197,37 +184,34 @@ class WorkerClient:
         self._ask(REST, "disarmed", Outcome.RUNTIME_ERROR, timeout_s)
 
     def tell_go(self, *, timeout_s: float) -> int:
-        """Has an armed worker, which may be stopped, make the call; the judge's clock then, in ns. `await_called` comes
-        next."""
+        """Sends GO to a worker, which may be stopped; returns the evaluator's clock. `await_called` must follow."""
         self._arena.synchronize()
         began_ns = time.monotonic_ns()
         self._tell(GO, "called", Outcome.RUNTIME_ERROR, timeout_s)
         return began_ns
 
     def await_called(self, *, timeout_s: float, stop: bool = False) -> Called:
-        """What the worker says when it is done. `stop`: it is stopped the moment that it says so, for `pause` or
-        `let_go` to follow."""
+        """`stop`: stops the worker on arrival; `pause` or `resume_at_once` must follow."""
         answer, self._early = self._early or self._hear("called", Outcome.RUNTIME_ERROR, timeout_s, stop=stop), None
         claim_ns, released_bytes = answer.get("claim_ns"), answer.get("released_bytes", 0)
         if type(claim_ns) is not int or not 0 < claim_ns < MAX_CLAIM_NS or type(released_bytes) is not int:
-            raise protocol_failure("an answer has no time, or an absurd one")
+            raise protocol_failure("an answer has an invalid time")
         outputs = parse_outputs(answer)
         return Called(claim_us=claim_ns / 1e3, at_ns=self._arrived_ns, released_bytes=released_bytes, **outputs)
 
     def arm_window(self, placed: PlacedInputs, *, timeout_s: float) -> None:
-        """On a GPU: tells the worker where the inputs of the next call will lie, and has it watch the doorbell."""
+        """Announces a call on a GPU; the worker polls the doorbell."""
         self._ask(
             {"kind": "window", "seed": placed.seed, **_value_message(placed)}, "armed", Outcome.RUNTIME_ERROR, timeout_s
         )
 
     def ring(self, kind: Signal, shift_bytes: int = 0, *, timeout_s: float) -> None:
-        """Gives a signal to a worker that watches the doorbell, and returns when it has been obeyed. Time spent
-        building is not counted. `shift_bytes`: with GO, how much further on than announced the inputs lie."""
+        """Waits for the answer; builds do not count. `shift_bytes`: with GO, the shift of the inputs."""
         if self._bell is None:
-            raise HarnessError("a worker without a doorbell cannot make a call in a window")
+            raise HarnessError("ring() for a worker without a doorbell")
         signal, deadline_s = self._bell.ring(kind, shift_bytes), time.monotonic() + timeout_s
         with self._explaining("called", Outcome.RUNTIME_ERROR, timeout_s):
-            while not self._bell.has_answered(signal, looks=LOOKS):
+            while not self._bell.has_answered(signal, looks=DOORBELL_POLLS):
                 self._watch_memory(BETWEEN_CALLS_S)
                 if self._worker.line.is_readable():
                     deadline_s += self._answer_within_call(timeout_s)
@@ -235,8 +219,7 @@ class WorkerClient:
                     raise WorkerTimeout("the doorbell was not answered")
 
     def _answer_within_call(self, timeout_s: float) -> float:
-        """Reads what a worker says in the middle of a call: that it failed, that it is over, or what it needs to have
-        built. The seconds that building took."""
+        """Returns the seconds spent building."""
         message, began_s = self._receive(timeout_s), time.monotonic()
         if message["kind"] == "build":
             self._build(message)
@@ -244,17 +227,17 @@ class WorkerClient:
         if message["kind"] == "failed":
             raise explain_failure(message, Outcome.RUNTIME_ERROR)
         if message["kind"] != "called" or self._early is not None:
-            raise protocol_failure(f"within a call came {message['kind']!r}")
+            raise protocol_failure(f"unexpected message {message['kind']!r} during a call")
         self._early = message
         return 0.0
 
     def read_addresses(self) -> tuple[int, ...]:
-        """Where the outputs of the call lie that was just made in a window, as the worker has it."""
+        """Of the outputs of the last call in a window."""
         return () if self._bell is None else self._bell.read_call()
 
     def export_pages(self, address: int, *, timeout_s: float) -> list[tuple[int, int, int]]:
-        """Consecutive pages of the worker's device memory from the one on in which `address` lies: (first address,
-        size in bytes, descriptor, which the caller closes). None if they cannot be shared."""
+        """Consecutive pages of device memory from `address` on: (first address, size in bytes, descriptor to close).
+        Empty if they cannot be shared."""
         self._tell({"kind": "export", "address": address}, "exported", Outcome.RUNTIME_ERROR, timeout_s)
         with self._explaining("exported", Outcome.RUNTIME_ERROR, timeout_s):
             answer, descriptors = self._worker.line.receive(timeout_s=timeout_s)
@@ -271,40 +254,37 @@ class WorkerClient:
         return [(*page, descriptor) for page, descriptor in zip(pages, descriptors, strict=True)]
 
     def store(self, output: Region, *, timeout_s: float) -> int:
-        """Has the outputs of the call copied to a place that the worker learns now; the judge's clock then, in ns."""
+        """Copies the outputs to this region; returns the evaluator's clock in ns."""
         message = {"kind": "store", "offset": output.offset, "size_bytes": output.size_bytes}
         self._ask(message, "returned", Outcome.RUNTIME_ERROR, timeout_s)
         return self._arrived_ns
 
     def pin(self, *, timeout_s: float) -> None:
-        """Has the outputs of the last call kept for good."""
+        """Makes the worker keep the last outputs."""
         self._ask({"kind": "pin"}, "pinned", Outcome.RUNTIME_ERROR, timeout_s)
 
     def recopy(self, output: Region, *, age: int = 0, pin: int | None = None, timeout_s: float) -> None:
-        """Has the outputs of the last call, of one that was `age` calls before it, or of one of those that were pinned,
-        copied to the arena again."""
-        place = {"offset": output.offset, "size_bytes": output.size_bytes}
-        message = {"kind": "recopy", "age": age, "pin": pin, **place}
+        """Copies outputs to the arena again: the last, those of `age` calls before, or pinned ones."""
+        region = {"offset": output.offset, "size_bytes": output.size_bytes}
+        message = {"kind": "recopy", "age": age, "pin": pin, **region}
         self._ask(message, "recopied", Outcome.RUNTIME_ERROR, timeout_s)
 
     def profile(self, inputs: Sequence[Any], *, timeout_s: float) -> dict[str, Any]:
-        """What a worker in mode "profile" says of a few calls, unchecked: see `integrity.attribution`."""
+        """Unchecked: see `integrity.attribution`."""
         message = {"kind": "profile", **_value_message(self.place(tuple(inputs)))}
         return self._ask(message, "profiled", Outcome.RUNTIME_ERROR, timeout_s)
 
     def has_ablated_everything(self, *, timeout_s: float) -> bool:
-        """Whether a worker in mode "ablate" took its effect from all of the candidate's own code."""
         answer = self._ask({"kind": "describe_ablation"}, "ablation", Outcome.RUNTIME_ERROR, timeout_s)
         return answer.get("everything") is True
 
     def check_kernels(self, settings: dict[str, Any], *, timeout_s: float, own_inputs: bool = True) -> None:
-        """Changes how an emulated device runs kernels from now on. `own_inputs`: on inputs whose ends it knows; the
-        module must have been constructed."""
+        """Configures an emulated device, after construction. `own_inputs`: with known bounds."""
         message = {"kind": "configure_emulators", "settings": settings, "own_inputs": own_inputs}
         self._ask(message, "configured", Outcome.RUNTIME_ERROR, timeout_s)
 
     def take_kernel_findings(self, *, timeout_s: float) -> object:
-        """What an emulated device has noticed in kernels since the last time, unchecked."""
+        """Unchecked."""
         message = {"kind": "take_kernel_findings"}
         return self._ask(message, "kernel_findings", Outcome.RUNTIME_ERROR, timeout_s).get("findings")
 
@@ -312,41 +292,37 @@ class WorkerClient:
         self._ask({"kind": "collect"}, "collected", Outcome.RUNTIME_ERROR, timeout_s)
 
     def find_processes(self) -> None:
-        """Notes what `stop_at_once`, and `go`, are to stop. The worker must be stopped."""
+        """Lists the processes for `stop_at_once`. The worker must be stopped."""
         self._worker.find_processes()
 
-    def let_go(self) -> None:
-        """Takes `stop_at_once` back."""
-        self._worker.let_go()
+    def resume_at_once(self) -> None:
+        self._worker.resume_at_once()
 
-    def pause(self, places: Sequence[Place] = ()) -> Stopped:
-        """Stops the worker, and all that it started, until `resume`; what it has used so far, and what lies at these
-        places in its memory."""
-        return self.begin_pause(places)()
+    def pause(self, elements: Sequence[Element] = ()) -> Stopped:
+        """Reads these elements of the stopped worker's memory."""
+        return self.begin_pause(elements)()
 
-    def begin_pause(self, places: Sequence[Place] = ()) -> Callable[[], Stopped]:
-        """The same, without waiting for it: the worker is stopped before anybody else is let go on after this. Gives
-        what waits."""
-        where = [(place.address, place.size_bytes) for place in places]
-        finish = self._worker.begin_pause(where, uses_gpu=self._bell is not None)
+    def begin_pause(self, elements: Sequence[Element] = ()) -> Callable[[], Stopped]:
+        """Requests the stop, ahead of any later resume; returns a function that waits."""
+        stretches = [(element.address, element.size_bytes) for element in elements]
+        finish = self._worker.begin_pause(stretches, uses_gpu=self._bell is not None)
 
         def await_stopped() -> Stopped:
             try:
                 return finish()
             except StillRunning as error:
                 finding = Finding(check="pause", severity="fatal", message=str(error))
-                message = f"it does not let itself be stopped: {error}"
+                message = f"its processes cannot be stopped: {error}"
                 raise CandidateFailure(Outcome.SUSPECT, message, (finding,)) from error
 
         return await_stopped
 
     def resume(self, core: int | None = None) -> None:
-        """`core`: where its main thread goes on, until the worker takes that back for its next call in a window."""
+        """`core`: for its main thread, until its next call in a window."""
         self._worker.resume(core)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Nothing of the worker runs meanwhile, nor of what it started."""
         self.pause()
         try:
             yield
@@ -354,11 +330,11 @@ class WorkerClient:
             self.resume()
 
     def forget_use(self) -> bool:
-        """Begins to note what machine code of its own a stopped worker uses; False where that cannot be known."""
+        """Records which candidate machine code runs; False if unsupported."""
         return self._worker.forget_use()
 
     def count_used_bytes(self) -> int | None:
-        """How much of it was used since; it must be stopped again."""
+        """Of the code recorded since `forget_use`."""
         return self._worker.count_used_bytes()
 
     def server_used_s(self) -> float:
@@ -375,7 +351,6 @@ class WorkerClient:
         timeout_s: float,
         descriptors: tuple[int, ...] = (),
     ) -> dict[str, Any]:
-        """Sends a command or a signal; returns the answer, which must be of the expected kind."""
         self._tell(message, expected, failure, timeout_s, descriptors)
         return self._hear(expected, failure, timeout_s)
 
@@ -392,7 +367,7 @@ class WorkerClient:
                 self._worker.line.send_signal(message, timeout_s=timeout_s)
                 return
             self._watch_memory(BETWEEN_CALLS_S)
-            self._arena.synchronize()  # what the judge wrote or still reads is done before the worker goes on
+            self._arena.synchronize()  # the evaluator's own reads and writes end before the worker continues
             self._worker.line.send(message, descriptors, timeout_s=timeout_s)
 
     def _hear(self, expected: str, failure: Outcome, timeout_s: float, *, stop: bool = False) -> dict[str, Any]:
@@ -406,7 +381,7 @@ class WorkerClient:
 
     @contextmanager
     def _explaining(self, expected: str, failure: Outcome, timeout_s: float) -> Iterator[None]:
-        """Raises what went wrong inside as the candidate's failure; our own program's is the harness's."""
+        """Raises errors as CandidateFailure, or of a trusted program as HarnessError."""
         try:
             yield
             return
@@ -420,13 +395,12 @@ class WorkerClient:
             raised, cause = self._explain_loss(STEPS[expected], failure), error
         except WireError as error:
             raised, cause = protocol_failure(str(error)), error
-        if self._desk is None:
+        if self._builds is None:
             raise HarnessError(f"the baseline failed: {raised.message}") from raised
         raise raised from cause
 
     def _await_answer(self, timeout_s: float, *, stop: bool) -> dict[str, Any]:
-        """The next answer that is not a build request; time spent building is the judge's, not the candidate's. `stop`:
-        the worker is stopped when it is there."""
+        """Handles build requests, whose time does not count."""
         remaining_s = timeout_s
         while True:
             began_s = time.monotonic()
@@ -435,11 +409,11 @@ class WorkerClient:
                 return answer
             remaining_s = max(remaining_s - (time.monotonic() - began_s), 1.0)
             if stop:
-                self._worker.let_go()
+                self._worker.resume_at_once()
             self._build(answer)
 
     def _receive(self, timeout_s: float, *, stop: bool = False) -> dict[str, Any]:
-        """The next message, whose descriptors are closed."""
+        """Closes descriptors."""
 
         def on_arrival() -> None:
             self._arrived_ns = time.monotonic_ns()
@@ -454,12 +428,12 @@ class WorkerClient:
         return answer
 
     def _build(self, request: dict[str, Any]) -> None:
-        if self._desk is None:
-            raise HarnessError("the baseline asked for an extension to be built; a reference is plain PyTorch")
-        self._desk.answer(request)
+        if self._builds is None:
+            raise HarnessError("the baseline requested the build of an extension; a reference must be plain PyTorch")
+        self._builds.answer(request)
 
     def _watch_memory(self, every_s: float = 0.0) -> None:
-        """Ends a worker that takes more memory than it may; does nothing if somebody looked `every_s` ago or later."""
+        """Ends a worker over its limit, unless checked within `every_s`."""
         overuse = self._worker.find_overuse(self._arena.descriptor, every_s)
         if overuse is not None:
             self._worker.end()
@@ -468,15 +442,17 @@ class WorkerClient:
     def _explain_loss(self, command: str, failure: Outcome) -> CandidateFailure:
         status = self._worker.end(grace_s=EXIT_GRACE_S)
         printed = self._worker.printed().strip()
-        words = f"; it printed: {printed[-1500:]}" if printed else ""
+        output = f"; it printed: {printed[-1500:]}" if printed else ""
         if status is None:
-            return CandidateFailure(failure, f"the process closed its line to the judge during {command}{words}")
+            return CandidateFailure(
+                failure, f"the process closed its connection to the evaluator during {command}{output}"
+            )
         if status > 128:
             name = _signal_name(status - 128)
-            # How the kernel ends a process when memory runs out; a candidate may also send it to itself.
+            # Linux ends a process this way when memory runs out; a candidate may also send it to itself.
             outcome = Outcome.OUT_OF_MEMORY if name == "SIGKILL" and self._worker.has_seen_oom_kill() else failure
-            return CandidateFailure(outcome, f"the process was ended by {name} during {command}{words}")
-        return CandidateFailure(failure, f"the process exited with code {status} during {command}{words}")
+            return CandidateFailure(outcome, f"the process was ended by {name} during {command}{output}")
+        return CandidateFailure(failure, f"the process exited with code {status} during {command}{output}")
 
 
 def _signal_name(number: int) -> str:
@@ -484,19 +460,18 @@ def _signal_name(number: int) -> str:
 
 
 def describe(tensor: Tensor) -> TensorSpec:
-    """Shape, dtype and strides of one of the judge's own tensors."""
     dtype = str(tensor.dtype).removeprefix("torch.")
     return TensorSpec(dtype=dtype, shape=tuple(tensor.shape), stride=tuple(tensor.stride()))
 
 
 def flat_bytes(tensor: Tensor) -> Tensor:
-    """The bytes of a strided tensor from its first to its last element, as uint8 without a copy."""
+    """A uint8 view from the first to the last element."""
     size = storage_bytes(describe(tensor)) // tensor.element_size()
     return tensor.as_strided((size,), (1,)).view(torch.uint8)
 
 
 def _are_same(found: Tensor, written: Tensor) -> bool:
-    """Whether bytes are equal: word by word where they can be taken so, which is several times faster."""
+    """Comparing words is several times faster."""
     if found.device != written.device:
         return has_same_bits(found, written)
     if written.numel() % WORD_BYTES or written.data_ptr() % WORD_BYTES or found.data_ptr() % WORD_BYTES:

@@ -1,7 +1,4 @@
-"""One worker process, as the judge has it: its line, its printed output, how it is stopped and ended.
-
-Knows nothing of candidates or problems; `worker_client` holds the conversation, and `forkserver` starts it.
-"""
+"""One worker process: how it is stopped and ended. `worker_client` sends its commands."""
 
 from __future__ import annotations
 
@@ -23,12 +20,12 @@ if TYPE_CHECKING:
 
 KEPT_OUTPUT_BYTES = 8000
 STOP_TIMEOUT_S, GPU_STOP_TIMEOUT_S = 1.0, 10.0  # for processes that were told to stop
-MAX_HANDLES = 32  # processes that are stopped without asking the forkserver
+MAX_HANDLES = 32  # processes that are stopped without the forkserver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerLimits:
-    """Resource limits of one worker. `memory_bytes` None: unlimited address space."""
+    """`memory_bytes` None: unlimited."""
 
     memory_bytes: int | None = 8 << 30
     scratch_bytes: int = 1 << 30
@@ -38,8 +35,8 @@ class WorkerLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
-    """The processor time that a worker, with all that it started, has used until it was stopped, in nanoseconds; when
-    it was let go on before that, on the monotonic clock; and what was seen in its memory, None where nothing lies."""
+    """`used_ns`: CPU time of all its processes; `resumed_ns`: monotonic time of the last resume; `seen`: sampled bytes,
+    None if unmapped."""
 
     used_ns: int
     resumed_ns: int
@@ -47,7 +44,7 @@ class Stopped:
 
 
 class OutputTail:
-    """Reads everything a worker prints, in a thread, and keeps the beginning and the end."""
+    """Keeps the beginning and the end of a worker's output."""
 
     def __init__(self) -> None:
         self._read_end, self.write_end = os.pipe()
@@ -59,42 +56,37 @@ class OutputTail:
     def _drain(self) -> None:
         with os.fdopen(self._read_end, "rb", buffering=0) as stream:
             while part := stream.read(1 << 16):
-                room = KEPT_OUTPUT_BYTES - len(self._head)
-                self._head += part[:room]
-                self._tail = (self._tail + part[room:])[-KEPT_OUTPUT_BYTES:]
+                free_bytes = KEPT_OUTPUT_BYTES - len(self._head)
+                self._head += part[:free_bytes]
+                self._tail = (self._tail + part[free_bytes:])[-KEPT_OUTPUT_BYTES:]
 
     def text(self) -> str:
-        """What was printed so far, shortened in the middle."""
         self._thread.join(timeout=0.2)
         gap = b"\n[...]\n" if len(self._tail) == KEPT_OUTPUT_BYTES else b""
         return (self._head + gap + self._tail).decode(errors="replace")
 
 
 class WorkerProcess:
-    """One worker: its line, its printed output, and a sure way to end it."""
-
     def __init__(
         self, server: Forkserver, pid: int, *, outer_pid: int, line: Channel, output: OutputTail, watch: MemoryWatch
     ) -> None:
-        """`outer_pid` is what this process knows as the one that the forkserver knows as `pid`."""
+        """`pid` is in the forkserver's process namespace."""
         self._server = server
         self._pid = pid
         self._outer_pid = outer_pid
-        self._keepers = {outer_pid}  # our own processes around the worker, and
-        self._innermost = outer_pid  # itself, as this process knows them
+        self._keepers = {outer_pid}  # trusted processes around the worker, and
+        self._innermost = outer_pid  # the worker, in this namespace
         self.line = line
         self._output = output
         self._watch = watch
         self._status: int | None = None
         self._ended = False
         self._process = pid
-        self._handles: dict[int, int] = {}  # descriptors of the processes to be stopped at once, by their ids
+        self._handles: dict[int, int] = {}  # pidfds by process id, for `stop_at_once`
 
     def end(self, *, grace_s: float = 0.0) -> int | None:
-        """Ends the worker and everything it started, after `grace_s` for ending by itself.
-
-        Its own exit status (128 + n: signal n); None if it had to be ended, or is unknown.
-        """
+        """Ends all its processes. Returns the worker's own exit status (128 + n: signal n); None if killed or
+        unknown."""
         if not self._ended:
             self._ended = True
             self.line.close()
@@ -103,17 +95,15 @@ class WorkerProcess:
         return self._status
 
     def find_processes(self) -> None:
-        """Notes what `stop_at_once` is to stop: the worker, and what it has started so far (a part of them where these
-        are many). It must be stopped itself."""
+        """Lists the processes for `stop_at_once`, up to MAX_HANDLES. The worker must be stopped."""
         others = find_tree(self._outer_pid) - self._keepers - {self._innermost}
         self._keep_handles({self._innermost, *sorted(others)[:MAX_HANDLES]})
 
     def stop_at_once(self) -> None:
-        """Stops those processes without asking anybody: for `pause`, or `let_go`, to follow."""
+        """`pause` or `resume_at_once` must follow."""
         self._signal(signal.SIGSTOP)
 
-    def let_go(self) -> None:
-        """Takes `stop_at_once` back."""
+    def resume_at_once(self) -> None:
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
@@ -122,8 +112,7 @@ class WorkerProcess:
                 signal.pidfd_send_signal(handle, number)
 
     def _keep_handles(self, processes: set[int]) -> None:
-        """Through a descriptor no other process that is given the same number later is ever reached. Where the kernel
-        has none, or somebody has ended, there is none."""
+        """A pidfd never reaches another process with a reused id."""
         for process in self._handles.keys() - processes:
             os.close(self._handles.pop(process))
         for process in processes - self._handles.keys():
@@ -131,10 +120,9 @@ class WorkerProcess:
                 self._handles[process] = os.pidfd_open(process)
 
     def begin_pause(self, places: Sequence[tuple[int, int]] = (), *, uses_gpu: bool = False) -> Callable[[], Stopped]:
-        """Has the worker and everything it started stopped, before anything else that is asked for; until `resume`.
-        Gives what waits for that, and tells what they have used by then and what lies in the worker's memory at these
-        (address, bytes). It raises StillRunning if some do not stop. `uses_gpu`: they may be in the GPU's driver for a
-        while, and the processor time that they use meanwhile says nothing."""
+        """Requests the stop, ahead of later requests; returns a function that waits and reads these (address, bytes).
+        It raises StillRunning. `uses_gpu`: processes may be in the GPU driver, so it waits longer and ignores their CPU
+        time."""
         patience_s = GPU_STOP_TIMEOUT_S if uses_gpu else STOP_TIMEOUT_S
         more = {"places": list(places), "patience_s": patience_s, "watches_use": not uses_gpu}
         answer = self._server.begin_pause(self._pid, process=self._process, **more)
@@ -147,24 +135,22 @@ class WorkerProcess:
         return self._server.used_s
 
     def forget_use(self) -> bool:
-        """See `harness.worker.code_usage`. The worker must be stopped."""
+        """See `harness.worker.code_usage`."""
         return self._server.ask_about(self._pid, "forget_use", process=self._process)["done"] is True
 
     def count_used_bytes(self) -> int | None:
-        """See `harness.worker.code_usage`. The worker must be stopped."""
+        """See `harness.worker.code_usage`."""
         used_bytes = self._server.ask_about(self._pid, "count_used", process=self._process)["used_bytes"]
         return None if used_bytes is None else int(used_bytes)
 
     def find_itself(self) -> None:
-        """Finds out which process the worker is: the one that `pause` looks into. To be called before anything of a
-        candidate runs."""
+        """Finds the process to sample. Call before any candidate code runs."""
         self._process = int(self._server.ask_about(self._pid, "find")["process"])
         self._innermost = find_innermost(self._outer_pid)
         self._keepers = find_tree(self._outer_pid) - {self._innermost}
         self.find_processes()
 
     def find_overuse(self, arena: int, every_s: float) -> str | None:
-        """See `harness.sandbox.memory_watchdog.MemoryWatch`."""
         if self._ended:
             return None
         try:
@@ -174,7 +160,6 @@ class WorkerProcess:
             return self._watch.explain_shortage(error)
 
     def has_seen_oom_kill(self) -> bool:
-        """See `harness.sandbox.memory_watchdog.MemoryWatch`."""
         return self._watch.has_seen_oom_kill()
 
     def printed(self) -> str:

@@ -7,7 +7,7 @@ import pytest
 def walls_of():
     """The walls of a kind, skipping where this machine does not allow them: "bubblewrap", "private_root" (made in
     namespaces, without it), "filters" (Landlock and seccomp alone), "nothing" (limits alone)."""
-    from harness.sandbox.policy import Confinement, probe_confinement, why_not
+    from harness.sandbox.policy import Confinement, explain_start_failure, probe_confinement
 
     def choose(kind):
         if kind == "bubblewrap":
@@ -16,8 +16,8 @@ def walls_of():
                 pytest.skip(f"needs bubblewrap: {walls.weakness}")
             return walls
         walls = Confinement(bubblewrap=None, namespaces=kind == "private_root", filters=kind != "nothing")
-        if why_not(walls):
-            pytest.skip(f"this machine does not allow these walls: {why_not(walls)}")
+        if explain_start_failure(walls):
+            pytest.skip(f"this machine does not allow these walls: {explain_start_failure(walls)}")
         return walls
 
     return choose
@@ -32,8 +32,8 @@ def open_walled_bench(open_bench, walls_of):
         bench = open_bench(confinement=walls_of(kind), call_s=60.0)
         if kind == "filters":
             bench.forkserver.spawn(WorkerLimits()).end()
-            if "landlock" not in bench.forkserver.level:
-                pytest.skip(f"needs a kernel with Landlock; there is only {bench.forkserver.level}")
+            if "landlock" not in bench.forkserver.isolation:
+                pytest.skip(f"needs a kernel with Landlock; there is only {bench.forkserver.isolation}")
         return bench
 
     return make

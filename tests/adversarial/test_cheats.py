@@ -150,7 +150,7 @@ def test_it_does_not_either_where_nobody_waited_for_it_to_be_stopped(quick_bench
         wait_for_work(processes_with, mark)
         inputs = reference.loaded.make_inputs(5, reference.device.torch_device)
         for session in (mine, theirs):
-            session.get_ready(inputs)
+            session.prepare_call(inputs)
             session.stage(inputs)
         first = mine.call_timed()
         before, began_s = spent_ticks(processes_with(mark)), time.monotonic()

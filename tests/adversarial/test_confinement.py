@@ -297,7 +297,7 @@ def look_around(bench, listener, home, cache, kind):
     finally:
         for name in ("OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "HARNESS_TOKEN"):
             del os.environ[name]
-    return json.loads(report) | {"level": bench.forkserver.level, "kind": kind}
+    return json.loads(report) | {"level": bench.forkserver.isolation, "kind": kind}
 
 
 @pytest.fixture(scope="module")

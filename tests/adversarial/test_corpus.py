@@ -57,7 +57,7 @@ def get_init_inputs(): return []
 @pytest.fixture(scope="module")
 def team(build_cache, tmp_path_factory):
     from harness.evaluation.timing.paired import TimingPlan
-    from harness.executors.judges import LocalSettings
+    from harness.executors.device_evaluators import LocalSettings
     from harness.redteam.runner import RedTeam, RedTeamSettings
     from harness.sandbox.model_session import TimeLimits
 
@@ -249,8 +249,8 @@ def make_evaluation(outcome, verdict, speedup):
 
 @pytest.fixture
 def judge_some(tmp_path, monkeypatch):
-    """Judges files of the corpus with an executor that is opened now and keeps what it knows in the test's folder."""
-    from harness.executors.judges import LocalSettings
+    """Evaluates files of the corpus with a new executor, which keeps what it knows in the test's folder."""
+    from harness.executors.device_evaluators import LocalSettings
     from harness.redteam.runner import RedTeam, RedTeamSettings, read_file
 
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -272,10 +272,10 @@ def test_evaluations_carry_a_certificate_until_something_changes(judge_some, tmp
     from harness.builder import find_machine_folder
     from harness.executors.certified import check_standing, describe_basis
     from harness.redteam.runner import settle_certificate
-    from harness.sandbox.devices import JudgeDevice
+    from harness.sandbox.devices import Device
     from harness.store.certificate import write_certificate
 
-    device, machine = JudgeDevice("cpu"), find_machine_folder(tmp_path)
+    device, machine = Device("cpu"), find_machine_folder(tmp_path)
     before = describe_basis(device, CORPUS, "")
     results = judge_some("attacks/zeros", "controls/plain")
     assert [result.evaluation.certificate for result in results] == ["", ""]
@@ -293,10 +293,10 @@ def test_a_run_with_a_surprise_ends_the_certificate_before_it(judge_some, tmp_pa
 
     from harness.executors.certified import describe_basis
     from harness.redteam.runner import settle_certificate
-    from harness.sandbox.devices import JudgeDevice
+    from harness.sandbox.devices import Device
     from harness.store.certificate import read_certificate
 
-    device = JudgeDevice("cpu")
+    device = Device("cpu")
     before = describe_basis(device, CORPUS, "")
     (result,) = judge_some("controls/plain")
     assert settle_certificate(tmp_path, device, replace(before, package="changed meanwhile"), [result]) is None

@@ -10,7 +10,7 @@ import pytest
 
 from harness.domain import Candidate
 from harness.evaluation.evaluator import JudgeSettings
-from harness.executors.judges import LocalSettings
+from harness.executors.device_evaluators import LocalSettings
 from harness.executors.local import LocalExecutor
 from harness.executors.tasks import Origin, make_task
 from harness.problems.discovery import read_problem

@@ -8,7 +8,7 @@ import torch
 
 from harness.domain import Problem
 from harness.evaluation.timing.paired import TimingPlan
-from harness.sandbox.devices import JudgeDevice
+from harness.sandbox.devices import Device
 
 MIB = 1 << 20
 PROBLEM = """
@@ -62,7 +62,7 @@ def bench_with(open_bench):
     opened = {}
 
     def choose(memory_bytes=None, device=None):
-        device = device or JudgeDevice("cpu", memory_bytes=memory_bytes)
+        device = device or Device("cpu", memory_bytes=memory_bytes)
         if "bench" not in opened:
             opened["bench"] = open_bench(confinement="auto", device=device, call_s=20.0)
         opened["bench"].use(device)
@@ -94,8 +94,8 @@ def test_an_honest_candidate_is_right_and_the_record_says_what_was_reduced(small
 
 def test_budgets_differ_in_what_they_leave_room_for(bench_with):
     told = {name: reductions(bench_with(size).judge(candidate(HONEST), LARGE)) for name, size in BUDGETS.items()}
-    assert "looked at again for 0 of" in told["two outputs"]
-    assert "looked at again for 0 of" not in told["earlier outputs"]
+    assert "compared again for 0 of" in told["two outputs"]
+    assert "compared again for 0 of" not in told["earlier outputs"]
     assert "own dtype" in told["earlier outputs"]
     assert "own dtype" not in told["float64"]
 
@@ -129,7 +129,7 @@ def test_a_baseline_that_does_not_fit_beside_the_candidate_is_timed_apart(least_
     plan = TimingPlan(budget_s=4.0, allow_load=True)
     evaluation = least_bench.judge(slower, LARGE, time=True, plan=plan)
     assert evaluation.outcome == "correct", evaluation.message
-    assert "the baseline timed apart" in reductions(evaluation)
+    assert "baseline timed separately" in reductions(evaluation)
     assert evaluation.timing.speedup < 1
     assert len(evaluation.timing.blocks) >= 20
 
@@ -175,7 +175,7 @@ def test_more_memory_than_a_worker_may_take_is_tried_a_second_time_before_it_cou
     assert any(one.check == "memory" and "smaller footprint" in one.message for one in evaluation.findings)
 
 
-class LeakyDevice(JudgeDevice):
+class LeakyDevice(Device):
     """Allocations of the evaluator fail on it; `held_bytes` are another process's."""
 
     held_bytes = 0
@@ -188,7 +188,7 @@ class LeakyDevice(JudgeDevice):
         return super().allocate(size_bytes)
 
 
-class FullDevice(JudgeDevice):
+class FullDevice(Device):
     """Once a worker is there, it holds nearly all of the device, and no allocation succeeds any more."""
 
     held_bytes = 0
@@ -206,7 +206,7 @@ def test_an_allocation_that_fails_once_costs_a_repetition_and_no_verdict(bench_w
     device.failures = 1
     evaluation = bench_with(device=device).judge(candidate(HONEST), LARGE)
     assert evaluation.outcome == "correct", evaluation.message
-    assert "baseline timed apart" in reductions(evaluation)
+    assert "baseline timed separately" in reductions(evaluation)
 
 
 def test_an_allocation_of_the_evaluator_that_fails_twice_is_not_charged_to_the_candidate(bench_with):

@@ -49,7 +49,7 @@ def indent(code):
 
 @pytest.fixture(scope="module")
 def judge(open_bench):
-    """Judges a candidate on a problem given as source, reading the problem's settings as from a file."""
+    """Evaluates a candidate on a problem given as source, reading the problem's settings as from a file."""
     bench = open_bench(confinement="auto", call_s=5.0)
 
     def run(candidate, problem, tmp_path, **options):

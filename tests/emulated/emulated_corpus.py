@@ -210,7 +210,7 @@ def write_problem(program: Program) -> Problem:
 
 
 class Bench:
-    """Judges programs on one device, by the executor that judges everything. Use as a context manager."""
+    """Evaluates programs on one device, by the executor that judges everything. Use as a context manager."""
 
     def __init__(
         self,
@@ -272,7 +272,7 @@ class Bench:
 
     def _executor(self, gpu: str):
         from harness.evaluation.evaluator import JudgeSettings
-        from harness.executors.judges import LocalSettings
+        from harness.executors.device_evaluators import LocalSettings
         from harness.executors.local import LocalExecutor
         from harness.sandbox.model_session import TimeLimits
 

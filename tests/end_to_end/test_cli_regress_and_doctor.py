@@ -120,7 +120,7 @@ def test_a_problem_that_is_gone_is_not_comparable_and_says_so(command, store_pas
     [
         (("--since", "yesterday"), "--since expects a day"),
         (("--pins", "absent.txt"), "cannot read the pins"),
-        (("nothing-*",), "nothing of run"),
+        (("nothing-*",), "no evaluation of run"),
         (("--json", "-", "--markdown", "-"), "only one of"),
         (("--factor", "0.5"), "factor"),
     ],

@@ -108,7 +108,7 @@ def test_a_file_that_does_not_load_is_refused_before_a_request(command, ask, ref
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(("--workload", "small"), "plus has no small workload"), (("--device", "cuda:99"), "cuda:99 was asked for")],
+    [(("--workload", "small"), "plus has no small workload"), (("--device", "cuda:99"), "cuda:99 was requested")],
 )
 def test_a_run_that_cannot_be_evaluated_is_refused_before_a_request(arguments, message, ask, reference, tmp_path):
     language = ("--language", "cuda") if "--device" in arguments else ()

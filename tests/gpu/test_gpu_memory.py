@@ -4,7 +4,7 @@ evaluator is evaluated in as much."""
 import pytest
 
 from harness.evaluation.timing.paired import TimingPlan
-from harness.sandbox.devices import JudgeDevice
+from harness.sandbox.devices import Device
 
 pytestmark = pytest.mark.gpu
 
@@ -109,7 +109,7 @@ def test_out_of_memory_names_what_the_candidate_held(gpu_bench):
 @pytest.mark.parametrize("budget_gib", [3.5, 6.0, 12.0])
 @pytest.mark.parametrize("source", [HONEST, body("return x.abs()")], ids=["right", "wrong"])
 def test_verdicts_are_the_same_with_little_memory(open_bench, budget_gib, source):
-    device = JudgeDevice("cuda:0", memory_bytes=int(budget_gib * GIB))
+    device = Device("cuda:0", memory_bytes=int(budget_gib * GIB))
     bench = open_bench(confinement="auto", device=device, call_s=30.0, load_s=60.0)
     evaluation = bench.judge(source, MIDDLE, time=True, plan=TimingPlan(budget_s=2.0, allow_load=True))
     assert evaluation.outcome == ("correct" if source is HONEST else "wrong_value"), evaluation.message

@@ -51,7 +51,7 @@ class AliasCheck:
         return message
 
     def _compare(self, run: Run) -> str | None:
-        seen = "" if run.sight is None else run.sight.overwritten
+        seen = "" if run.memory_sample is None else run.memory_sample.overwritten
         kept = list(self._last)[: self._kept_calls - 1]
         if not seen and all(self._session.still_has(outputs, age=age) for age, outputs in enumerate(kept, start=1)):
             return None
@@ -60,4 +60,4 @@ class AliasCheck:
     def _count_compared(self, run: Run) -> int:
         """How many calls before the next one are compared as a whole: all that the worker keeps, but where the judge
         has looked into its memory it has looked at earlier ones there; see `ModelSession`."""
-        return 1 if run.sight is not None else max(self._kept_calls - 1, 1)
+        return 1 if run.memory_sample is not None else max(self._kept_calls - 1, 1)

@@ -272,9 +272,9 @@ def _find_misfit(
                 Outcome.WRONG_SHAPE,
                 f"elements of {leaf.name} share memory (strides {spec.stride}): it is no full tensor",
             )
-    if run.sight is not None and run.sight.missing:
+    if run.memory_sample is not None and run.memory_sample.missing:
         message = "when the worker said that the call was over, its outputs were not where it said that they are"
-        return Outcome.SUSPECT, f"{message} ({run.sight.missing})"
+        return Outcome.SUSPECT, f"{message} ({run.memory_sample.missing})"
     return None
 
 

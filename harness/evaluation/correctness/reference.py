@@ -39,7 +39,7 @@ from harness.problems.distributions import pad_rows
 from harness.problems.loading import LoadedProblem
 from harness.protocol import count_kept_calls, flatten_value
 from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint
-from harness.sandbox.devices import JudgeDevice
+from harness.sandbox.devices import Device
 from harness.sandbox.memory_plan import (
     MemoryNeed,
     MemoryPlan,
@@ -76,7 +76,7 @@ class Reference:
     """
 
     loaded: LoadedProblem
-    device: JudgeDevice
+    device: Device
     seed: int
     model: nn.Module
     state: dict[str, Tensor]
@@ -151,7 +151,7 @@ class Reference:
 
 
 def prepare_reference(
-    loaded: LoadedProblem, device: JudgeDevice, seed: int, input_seed: int, *, thrift: Thrift = "planned"
+    loaded: LoadedProblem, device: Device, seed: int, input_seed: int, *, thrift: Thrift = "planned"
 ) -> Reference:
     """Constructs the reference and runs it twice, to learn the form of its outputs and what it does to its own state;
     then plans the memory of the evaluation, with as much `thrift` as is asked for.
@@ -185,7 +185,7 @@ def _choose_plan(need: MemoryNeed, room: Room, thrift: Thrift) -> MemoryPlan | N
     return least if fits(least, need, room) else None
 
 
-def _prepare(loaded: LoadedProblem, device: JudgeDevice, seed: int, input_seed: int, *, on_host: bool) -> Reference:
+def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, *, on_host: bool) -> Reference:
     """With a plan that is still to be made. `on_host`: whatever is compared is kept in host memory."""
     model = loaded.make_model(seed, device.torch_device)
     inputs = loaded.make_inputs(input_seed, device.torch_device)
@@ -241,7 +241,7 @@ class _SecondRun:
     returns_views: bool
 
 
-def _run(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], device: JudgeDevice) -> _SecondRun:
+def _run(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], device: Device) -> _SecondRun:
     copies = copy_tensors(inputs, device.torch_device)
     device.synchronize()
     device.watch_peak()

@@ -22,7 +22,7 @@ from harness.problems.loading import LoadedProblem, load_problem
 from harness.problems.shrink import REDUCED, Budget, keep_sizes
 from harness.sandbox.arena_layout import LEAST_BYTES, measure_bytes
 from harness.sandbox.build_requests import AnswerBuild
-from harness.sandbox.devices import JudgeDevice
+from harness.sandbox.devices import Device
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.memory_limits import limit_worker
@@ -45,7 +45,7 @@ READS_VALUES = re.compile(
 class LaunchChecker:
     """Checks launches on an emulated device. `answer_build` builds as for any call there."""
 
-    device: JudgeDevice
+    device: Device
     forkserver: Forkserver
     answer_build: AnswerBuild
     limits: TimeLimits

@@ -40,7 +40,7 @@ from harness.evaluation.emulated.launch_limits import LaunchChecker
 from harness.evaluation.load_check import CANDIDATE_ENTRY
 from harness.problems.loading import load_problem
 from harness.problems.shrink import REDUCED, Budget, reduce_problem
-from harness.sandbox.devices import JudgeDevice
+from harness.sandbox.devices import Device
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.memory_limits import limit_worker
@@ -83,7 +83,7 @@ class _Look:
 class KernelChecker:
     """Checks kernels on an emulated device, with a builder whose libraries check."""
 
-    def __init__(self, *, device: JudgeDevice, builder: Builder, forkserver: Forkserver, limits: TimeLimits) -> None:
+    def __init__(self, *, device: Device, builder: Builder, forkserver: Forkserver, limits: TimeLimits) -> None:
         self._device = device
         self._builder = builder
         self._forkserver = forkserver

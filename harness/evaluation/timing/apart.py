@@ -40,7 +40,7 @@ class ApartTimer:
     def measure(self, name: str, open_baseline: Open, open_candidate: Open, seeds: Iterator[int]) -> TimingResult:
         """`name` is the baseline's."""
         sampler = ConditionSampler(self._device, load_matters=False)
-        with stay_on(self._device.judge_cores):
+        with stay_on(self._device.evaluator_cores):
             before = self._time_alone(open_baseline, seeds, self._count_calls, sampler)
             half = len(before)
             mine = self._time_alone(open_candidate, seeds, lambda _: 2 * half, sampler, note=self._chosen.note_alone)
@@ -119,10 +119,10 @@ class ApartTimer:
                 session.reset_state()
                 yield seed, _require_form(session.call(self._reference.make_timed_inputs(seed), self._device))
             return
-        session.get_ready(self._reference.make_timed_inputs(drawn[0]))
+        session.prepare_call(self._reference.make_timed_inputs(drawn[0]))
         for seed in drawn:
             yield seed, _require_form(self._call_on_cpu(session, self._reference.make_timed_inputs(seed)))
-        session.stand_down()
+        session.disarm()
 
     def _call_on_cpu(self, session: ModelSession, inputs: tuple[Any, ...]) -> Run:
         session.stage(inputs)

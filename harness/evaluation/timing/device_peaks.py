@@ -20,7 +20,7 @@ from harness.domain import HarnessError, StoreError
 from harness.evaluation.correctness.reference import usable_threads
 from harness.evaluation.correctness.truth import float32_precision
 from harness.evaluation.environment import cpu_name
-from harness.sandbox.devices import JudgeDevice
+from harness.sandbox.devices import Device
 from harness.store.machine_cache import add_to_record, read_record
 
 FILE_NAME = "ceilings.json"
@@ -60,11 +60,11 @@ class CeilingStore:
         self._path = None if folder is None else folder / FILE_NAME
         self._known: dict[str, Ceilings] = {}
 
-    def find(self, device: JudgeDevice) -> Ceilings:
+    def find(self, device: Device) -> Ceilings:
         """The ceilings of a device; measured if they never were."""
         return self.look_up(device) or self.measure(device)
 
-    def look_up(self, device: JudgeDevice) -> Ceilings | None:
+    def look_up(self, device: Device) -> Ceilings | None:
         """What is known of a device. Raises StoreError for a file that is damaged."""
         key = name_device(device)
         if key not in self._known and self._path is not None:
@@ -73,7 +73,7 @@ class CeilingStore:
                 self._known[key] = _decode(record, self._path)
         return self._known.get(key)
 
-    def measure(self, device: JudgeDevice) -> Ceilings:
+    def measure(self, device: Device) -> Ceilings:
         """Measures now, and raises what is remembered where this is faster. Takes a second or two."""
         known, measured = self.look_up(device), measure_ceilings(device)
         ceilings = known.raised_by(measured) if known else measured
@@ -84,18 +84,18 @@ class CeilingStore:
         return ceilings
 
 
-def name_device(device: JudgeDevice) -> str:
+def name_device(device: Device) -> str:
     """Names what ceilings hold for: the hardware, the number of threads and the version of torch."""
     facts = [describe_hardware(device), usable_threads(), torch.__version__]
     return sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
-def describe_hardware(device: JudgeDevice) -> str:
+def describe_hardware(device: Device) -> str:
     """The chip, for people."""
     return torch.cuda.get_device_name(device.torch_device) if device.is_cuda else cpu_name()
 
 
-def measure_ceilings(device: JudgeDevice) -> Ceilings:
+def measure_ceilings(device: Device) -> Ceilings:
     """Measures a device that should be doing nothing else."""
     try:
         with torch.no_grad(), _all_threads():
@@ -119,7 +119,7 @@ def _all_threads() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _measure_bandwidth(device: JudgeDevice) -> float:
+def _measure_bandwidth(device: Device) -> float:
     """Bytes per second of the fastest of copying, reading and writing tensors that no cache holds, and of reading a
     small one right after a flush of the cache: should the flush leave much of it there, that is faster."""
     size = max(GPU_TENSOR_BYTES if device.is_cuda else CPU_TENSOR_BYTES, 4 * device.cache_bytes())
@@ -135,7 +135,7 @@ def _measure_bandwidth(device: JudgeDevice) -> float:
     return max(rates)
 
 
-def _measure_products(device: JudgeDevice) -> list[tuple[float, str]]:
+def _measure_products(device: Device) -> list[tuple[float, str]]:
     """Operations per second of a large matrix product in each dtype that may serve for float32."""
     if not device.is_cuda:
         return [(_measure_product(device, torch.float32, CPU_MATRIX_SIZE, allow_tf32=False), "float32")]
@@ -149,14 +149,14 @@ def _measure_products(device: JudgeDevice) -> list[tuple[float, str]]:
     ]
 
 
-def _measure_product(device: JudgeDevice, dtype: torch.dtype, size: int, *, allow_tf32: bool) -> float:
+def _measure_product(device: Device, dtype: torch.dtype, size: int, *, allow_tf32: bool) -> float:
     left, right = (torch.ones(size, size, dtype=dtype, device=device.torch_device) for _ in range(2))
     out = torch.empty_like(left)
     with float32_precision(allow_tf32):
         return 2 * size**3 / _best_s(device, lambda: torch.mm(left, right, out=out))
 
 
-def _best_s(device: JudgeDevice, work: Callable[[], object], before: Callable[[], object] | None = None) -> float:
+def _best_s(device: Device, work: Callable[[], object], before: Callable[[], object] | None = None) -> float:
     """The shortest of several runs after a first one that does not count, in seconds."""
     times: list[float] = []
     began_s = time.perf_counter()

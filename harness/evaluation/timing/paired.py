@@ -31,7 +31,7 @@ from harness.evaluation.timing.clocks import (
 )
 from harness.evaluation.timing.noise_floor import find_device_floor
 from harness.evaluation.timing.system_conditions import ConditionSampler
-from harness.sandbox.memory_probe import Sight
+from harness.sandbox.memory_probe import MemorySample
 from harness.sandbox.model_session import ModelSession
 
 ASK_EVERY = 10  # blocks: whether they are enough takes some resampling to tell
@@ -118,19 +118,19 @@ class PairedTimer:
         blocks: list[Block] = []
         inputs = self._reference.make_timed_inputs(next(seeds))
         for session in (self._baseline, self._candidate):
-            session.get_ready(inputs)
+            session.prepare_call(inputs)
             self._spent_s[id(session)] = 0.0
         sampler = ConditionSampler(self._reference.device, self._count_used_s, load_matters=not self._plan.allow_load)
         taken = self._deal(self._plan.taken)
         is_short = baseline_us < self._plan.short_below_us
         began_s = time.monotonic()
-        with stay_on(self._reference.device.judge_cores):
+        with stay_on(self._reference.device.evaluator_cores):
             while not self._is_enough(blocks, time.monotonic() - began_s, baseline_us):
                 blocks.append(self._measure_block(seeds, take=next(taken) or not is_short))
                 sampler.sample()
         conditions = sampler.conclude()
         for session in (self._baseline, self._candidate):
-            session.stand_down()
+            session.disarm()
         return blocks, conditions
 
     def _count_used_s(self) -> float:
@@ -203,7 +203,7 @@ class PairedTimer:
         if candidate.taken:
             self._chosen.note(inputs, baseline, candidate)
         baseline, candidate = self._baseline.complete(baseline), self._candidate.complete(candidate)
-        self._note_sights(baseline.sight, candidate.sight)
+        self._note_memory_samples(baseline.memory_sample, candidate.memory_sample)
         return Block(
             calls=1,
             baseline_claim_us=baseline.called.claim_us,
@@ -222,7 +222,7 @@ class PairedTimer:
         yield
         self._spent_s[id(session)] += time.monotonic() - began_s
 
-    def _note_sights(self, baseline: Sight | None, candidate: Sight | None) -> None:
+    def _note_memory_samples(self, baseline: MemorySample | None, candidate: MemorySample | None) -> None:
         """Where the baseline's outputs move as well, as views of what it is given do, it is no fault of a candidate."""
         if candidate is None or baseline is None:
             return

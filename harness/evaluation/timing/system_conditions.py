@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import Conditions
-from harness.sandbox.devices import JudgeDevice, find_gpu
+from harness.sandbox.devices import Device, find_gpu
 
 SAMPLE_EVERY_S = 0.1
 # Other processes may take this much of the machine before a timing counts as disturbed: cores, or a share of them.
@@ -34,7 +34,7 @@ class ConditionSampler:
     matters.
     """
 
-    def __init__(self, device: JudgeDevice, own_s: Callable[[], float] | None = None, *, load_matters: bool) -> None:
+    def __init__(self, device: Device, own_s: Callable[[], float] | None = None, *, load_matters: bool) -> None:
         self._device = device
         self._cores = os.sched_getaffinity(0)
         self._gpu = _open_gpu(device) if device.is_cuda else None
@@ -125,7 +125,7 @@ def _read_cpu_clocks_mhz(cores: set[int]) -> list[float]:
     return clocks
 
 
-def _open_gpu(device: JudgeDevice) -> tuple[Any, Any] | None:
+def _open_gpu(device: Device) -> tuple[Any, Any] | None:
     """(NVML, handle) of the GPU; None where the library is not there or does not know it."""
     try:
         import pynvml

@@ -22,7 +22,7 @@ from harness.evaluation.timing.noise_floor import find_device_floor
 from harness.evaluation.timing.paired import TimingPlan, doubt_disturbed, is_hopeless, stay_on
 from harness.evaluation.timing.system_conditions import ConditionSampler
 from harness.evaluation.timing.window_clock import Windows, confirm_windows, is_precise_enough
-from harness.sandbox.devices import JudgeDevice
+from harness.sandbox.devices import Device
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.gpu.window import WindowSession
 from harness.sandbox.model_session import ModelSession, Run
@@ -54,7 +54,7 @@ class WindowTimer:
         self, name: str, open_baseline: Open, open_candidate: Open, seeds: Iterator[int], problem_floor: float = 0.0
     ) -> TimingResult:
         """`name` is the baseline's; `problem_floor` the noise floor of the problem, where it is known."""
-        with stay_on(self._device.judge_cores), open_baseline() as opened:
+        with stay_on(self._device.evaluator_cores), open_baseline() as opened:
             baseline = _require_windows(opened)
             baseline_us = self._warm_up(baseline, seeds)
             floor = max(problem_floor, find_device_floor("cuda", baseline_us))
@@ -89,7 +89,7 @@ class WindowTimer:
 
     def measure_equals(self, name: str, open_baseline: Open, seeds: Iterator[int]) -> Timing:
         """The baseline against itself, in two workers."""
-        with stay_on(self._device.judge_cores), open_baseline() as opened:
+        with stay_on(self._device.evaluator_cores), open_baseline() as opened:
             baseline = _require_windows(opened)
             baseline_us = self._warm_up(baseline, seeds)
             return summarise_blocks(name, self._measure_equals(baseline, open_baseline, seeds, baseline_us), 0.0)
@@ -181,7 +181,7 @@ class WindowTimer:
         return self._chosen.find_wrong()
 
 
-def await_idle(device: JudgeDevice) -> None:
+def await_idle(device: Device) -> None:
     """Waits until what ended workers had on the device is over. Raises HarnessError if it goes on."""
     if not device.await_quiet(SETTLE_S):
         raise HarnessError(f"{device.name} is busy with other work: it was not idle within {SETTLE_S:g} s")

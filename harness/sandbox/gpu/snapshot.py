@@ -1,4 +1,4 @@
-"""Copies of a worker's outputs that the evaluator makes itself, at the end of a call's window on a GPU."""
+"""The evaluator's copies of outputs on a GPU."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from harness.protocol import TensorSpec, device_memory
-from harness.sandbox.devices import STAGING_BYTES, JudgeDevice
+from harness.sandbox.devices import STAGING_BYTES, Device
 from harness.sandbox.gpu.worker_memory import Stretch
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Every output, and when they had been copied (monotonic clock)."""
+    """`ended_ns`: end of copying, monotonic."""
 
     outputs: tuple[Tensor, ...]
     ended_ns: int = 0
@@ -27,14 +27,12 @@ class Snapshot:
 def take_snapshot(
     stretches: Sequence[Stretch],
     specs: Sequence[TensorSpec],
-    device: JudgeDevice,
+    device: Device,
     source: random.Random,
     copy: Callable[[int, Tensor], Tensor] = lambda _, output: output.clone(),
 ) -> Snapshot:
-    """Copies all outputs, in a secret order; what is not small with `copy`, given their number. Small ones go through
-    the copy engine, which needs no change between the two processes, beginning at a random byte: a worker that says
-    that it is done while it still writes does not know what is read first. `specs` have the strides that the outputs
-    have in the worker's memory."""
+    """Copies outputs in random order. Small ones use the copy engine, without a context switch and from a random byte
+    on, so that a late writer does not know what is read first; larger ones use `copy(index, output)`."""
     if sum(stretch.size_bytes for stretch in stretches) <= STAGING_BYTES:
         return _copy_through_host(stretches, specs, device, source)
     order = source.sample(range(len(specs)), len(specs))
@@ -44,7 +42,7 @@ def take_snapshot(
 
 
 def _copy_through_host(
-    stretches: Sequence[Stretch], specs: Sequence[TensorSpec], device: JudgeDevice, source: random.Random
+    stretches: Sequence[Stretch], specs: Sequence[TensorSpec], device: Device, source: random.Random
 ) -> Snapshot:
     sizes = [stretch.size_bytes for stretch in stretches]
     offsets = list(accumulate(sizes, initial=0))
@@ -61,8 +59,7 @@ def _copy_through_host(
     return Snapshot(tuple(_view(copy, spec) for copy, spec in zip(copies, specs, strict=True)), ended_ns)
 
 
-def view_outputs(stretches: Sequence[Stretch], specs: Sequence[TensorSpec], device: JudgeDevice) -> Iterator[Tensor]:
-    """Tensors in the worker's memory itself."""
+def view_outputs(stretches: Sequence[Stretch], specs: Sequence[TensorSpec], device: Device) -> Iterator[Tensor]:
     return (_view(view_bytes(stretch, device), spec) for stretch, spec in zip(stretches, specs, strict=True))
 
 
@@ -75,8 +72,7 @@ def _split_at_random(size_bytes: int, source: random.Random) -> tuple[tuple[int,
     return (middle, size_bytes), (0, middle)
 
 
-def view_bytes(stretch: Stretch, device: JudgeDevice) -> Tensor:
-    """The memory itself, as uint8."""
+def view_bytes(stretch: Stretch, device: Device) -> Tensor:
     if stretch.size_bytes == 0:
         return torch.empty(0, dtype=torch.uint8, device=device.torch_device)
     holder = device_memory.DeviceBytes(stretch.address, stretch.size_bytes)

@@ -1,8 +1,7 @@
-"""Calls on a GPU, each in one window of the evaluator's own clock.
+"""Calls on a GPU, each in one window of the evaluator's clock.
 
-The window opens before the inputs exist within the worker's reach, and closes after the evaluator itself has copied the
-outputs out of the worker's memory. So nothing can be done ahead, and what is done late is missing in the copy.
-docs/measurement.md says why that is sound, and what it cannot see.
+The window opens before the worker can see the inputs, and closes after the evaluator has copied the outputs: nothing
+can be done ahead, and late writes miss the copy. See docs/measurement.md.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from harness.domain import Finding, Outcome
 from harness.protocol import Signal, TensorSpec, storage_bytes
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES, MOST_KEPT
 from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint, outline
-from harness.sandbox.devices import JudgeDevice, SharedArena
+from harness.sandbox.devices import Device, SharedArena
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.gpu.snapshot import Snapshot, take_snapshot, view_outputs
 from harness.sandbox.gpu.worker_memory import Stretch, WorkerMemory
@@ -30,12 +29,12 @@ from harness.sandbox.model_session import POISON, ModelSession, Run, TimeLimits,
 from harness.sandbox.tensors.outputs import FlatOutputs, has_same_bits
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient
 
-QUIET_S = 2.0  # for what a worker has left running on the device
+QUIET_S = 2.0  # for work that a worker left running on the device
 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """Outputs that the worker still has, and where; None: in memory of its own, which it copies itself."""
+    """Outputs kept by the worker. `stretches` None: only the worker can copy them."""
 
     specs: tuple[TensorSpec, ...]
     stretches: tuple[Stretch, ...] | None
@@ -48,15 +47,13 @@ class _Taken:
 
 
 class WindowSession(ModelSession):
-    """A constructed module in a worker on a GPU."""
-
     def __init__(
         self,
         client: WorkerClient,
         arena: SharedArena,
         footprint: Footprint,
         limits: TimeLimits,
-        device: JudgeDevice,
+        device: Device,
         *,
         keeps_on_host: bool = False,
     ) -> None:
@@ -72,21 +69,20 @@ class WindowSession(ModelSession):
         )
         self._last: Called | None = None
         self._released_bytes = 0
-        self._recent: deque[_Held] = deque(maxlen=MOST_KEPT)  # of the last calls, the newest first
+        self._recent: deque[_Held] = deque(maxlen=MOST_KEPT)  # newest first
         self._held_for_good: list[_Held] = []
 
     def close(self) -> None:
-        """Unmaps the worker's memory."""
         self._memory.forget()
         self._recent.clear()
         self._held_for_good.clear()
 
     def place(self, inputs: Sequence[Any]) -> None:
-        """Overwrites the memory that inputs lie in: the next ones come with their call."""
+        """NaN-fills the memory; `call` writes the inputs."""
         self._arena.bytes_view(0, self._footprint.output.offset).fill_(POISON)
 
-    def call(self, inputs: Sequence[Any], device: JudgeDevice, *, look: bool = True) -> Run:
-        """One call in a window. Raises CandidateFailure (suspect) if something still works on the device before it."""
+    def call(self, inputs: Sequence[Any], device: Device, *, look: bool = True) -> Run:
+        """Raises CandidateFailure (suspect) if the device is busy."""
         torch.cuda.set_device(device.torch_device)
         announced = self._client.lay_out(inputs)
         shift_bytes = self._source.randrange(INPUT_SLACK_BYTES // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
@@ -108,7 +104,7 @@ class WindowSession(ModelSession):
         usual, addresses = self._last, self._client.read_addresses()
         taken = None if usual is None else self._take_known(usual, addresses)
         called = self._client.await_called(timeout_s=self._limits.call_s)
-        if called.released_bytes != self._released_bytes:  # addresses may stand for other memory now
+        if called.released_bytes != self._released_bytes:  # addresses may be remapped
             self._memory.forget()
             self._released_bytes, taken = called.released_bytes, None
         if not self._footprint.has_form(called):
@@ -138,15 +134,14 @@ class WindowSession(ModelSession):
         )
 
     def pause(self) -> None:
-        """Stops the worker, and all that it started, until `resume`."""
         self._client.pause()
 
     def resume(self) -> None:
-        """On one core for all workers, so that none is faster for where it happens to run."""
+        """All workers resume on one core, so that none gains by its core."""
         self._client.resume(self._device.worker_core)
 
     def still_has(self, outputs: Sequence[Tensor], *, age: int = 0, pin: int | None = None) -> bool:
-        """As `ModelSession.still_has`, but read in the worker's memory without its help."""
+        """Reads without the worker's help."""
         held = self._recent[age] if pin is None else self._held_for_good[pin]
         if held.stretches is None:
             return super().still_has(outputs, age=age, pin=pin)
@@ -159,15 +154,14 @@ class WindowSession(ModelSession):
         super().pin(outputs)
 
     def _take_known(self, usual: Called, addresses: Sequence[int]) -> _Taken | None:
-        """The outputs, where they have the form of the last ones and lie in memory that is mapped."""
+        """None if form or mapping differ from the last call's."""
         if len(addresses) != len(usual.specs):
             return None
         stretches = self._locate(usual.specs, addresses)
         return None if stretches is None else self._copy_from(stretches, usual.specs)
 
     def _take_anew(self, called: Called) -> _Taken:
-        """The outputs, in a window that is longer for it: their memory is mapped first, or the worker copies them where
-        it cannot be."""
+        """Maps the memory first, or has the worker copy it. Both lengthen the window."""
         for spec, address in zip(called.specs, called.addresses, strict=True):
             if storage_bytes(spec):
                 self._memory.map(address, storage_bytes(spec))
@@ -185,7 +179,7 @@ class WindowSession(ModelSession):
         return _Taken(snapshot, _Held(specs, tuple(stretches)))
 
     def _locate(self, specs: Sequence[TensorSpec], addresses: Sequence[int]) -> list[Stretch] | None:
-        """None where some of it is not mapped."""
+        """None if unmapped."""
         stretches = []
         for spec, address in zip(specs, addresses, strict=True):
             size_bytes = storage_bytes(spec)
@@ -196,10 +190,10 @@ class WindowSession(ModelSession):
         return stretches
 
 
-def require_quiet(device: JudgeDevice) -> None:
-    """Raises CandidateFailure (suspect) if another process works on the device and goes on doing so."""
+def require_quiet(device: Device) -> None:
+    """Raises CandidateFailure (suspect) if the device stays busy."""
     if not device.await_quiet(QUIET_S):
-        message = f"work that it left on the device was not over {QUIET_S:g} s after its call"
+        message = f"its work on the device still ran {QUIET_S:g} s after its call"
         finding = Finding(check="device_busy", severity="fatal", message=message)
         raise CandidateFailure(Outcome.SUSPECT, message, (finding,))
 
@@ -209,5 +203,4 @@ def _shift(placed: PlacedInputs, by_bytes: int) -> PlacedInputs:
 
 
 def _is_as_described(called: Called, usual: Called, addresses: Sequence[int]) -> bool:
-    """Whether outputs were taken as the worker describes them afterwards."""
     return (called.specs, called.tree, called.addresses) == (usual.specs, usual.tree, tuple(addresses))

@@ -1,7 +1,4 @@
-"""A worker's device memory as the evaluator sees it: pages that the worker shares, mapped here, read without its help.
-
-The worker says where its outputs lie; what lies there is read by the evaluator itself.
-"""
+"""A worker's device memory, mapped in the evaluator."""
 
 from __future__ import annotations
 
@@ -13,14 +10,14 @@ from dataclasses import dataclass
 from harness.domain import DeviceError
 from harness.protocol import device_memory
 
-MAX_RUNS = 64  # mapped at a time
+MAX_RUNS = 64  # mapped at once
 MAPPING_S = 10.0  # for one output
 Fetch = Callable[[int], list[tuple[int, int, int]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Device memory, as it is mapped in this process for as long as `pages` lives; None: it is the arena's."""
+    """Valid while `pages` lives; None: in the arena."""
 
     address: int
     size_bytes: int
@@ -29,7 +26,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Consecutive bytes of the worker's address space, and where they are mapped here."""
+    """Bytes of the worker's address space, mapped at `local`."""
 
     start: int
     end: int
@@ -42,8 +39,7 @@ class _Run:
 
 
 class WorkerMemory:
-    """Maps what is asked for, and remembers it. `fetch` gives pages from an address on, as `WorkerClient.export_pages`
-    does. The arena, which the evaluator made, is there from the beginning."""
+    """`fetch`: see `WorkerClient.export_pages`."""
 
     def __init__(self, fetch: Fetch, *, device: int, arena_start: int, arena_local: int, arena_bytes: int) -> None:
         self._fetch = fetch
@@ -52,12 +48,12 @@ class WorkerMemory:
         self._runs: list[_Run] = []
 
     def locate(self, address: int, size_bytes: int) -> Stretch | None:
-        """Where the worker's bytes are mapped here; None: they are not."""
+        """None if unmapped."""
         found = (run.locate(address, size_bytes) for run in (self._arena, *self._runs))
         return next((stretch for stretch in found if stretch is not None), None)
 
     def map(self, address: int, size_bytes: int) -> Stretch | None:
-        """The same, mapping them first where they are not. None if they cannot be shared, or not within MAPPING_S."""
+        """None if it cannot be shared within MAPPING_S."""
         known = self.locate(address, size_bytes)
         if known is not None:
             return known
@@ -86,12 +82,12 @@ class WorkerMemory:
         self._runs.append(_Run(pages[0][0], sum(pages[-1][:2]), mapped.address, mapped))
 
     def forget(self) -> None:
-        """Addresses may stand for other memory now. What was found before stays mapped while it is held."""
+        """For remapped addresses. Existing stretches stay valid."""
         self._runs.clear()
 
 
 def _follow(pages: list[tuple[int, int, int]], address: int) -> bool:
-    """Whether the first page holds the address, and each of the others begins where the one before ends."""
+    """Whether the pages are consecutive and contain the address."""
     ends = [base + size for base, size, _ in pages]
     return pages[0][0] <= address < ends[0] and all(
         base == end for (base, _, _), end in zip(pages[1:], ends, strict=False)

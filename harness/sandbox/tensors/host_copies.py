@@ -1,4 +1,4 @@
-"""Copies of tensors on another device with the strides that they have, for what the evaluator keeps in host memory."""
+"""Stride-preserving copies on another device."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HOST = torch.device("cpu")
 
 
 def copy_to(tensor: Tensor, device: torch.device) -> Tensor:
-    """A copy with the same strides, what lies between the elements included, so that rows stay as far apart."""
+    """Copies the whole span, so that rows stay as far apart."""
     if tensor.layout is not torch.strided or tensor.numel() == 0:
         return tensor.detach().to(device, copy=True)
     steps = zip(tensor.shape, tensor.stride(), strict=True)
@@ -25,5 +25,5 @@ def copy_to(tensor: Tensor, device: torch.device) -> Tensor:
 
 
 def copy_all_to(inputs: Sequence[Any], device: torch.device) -> tuple[Any, ...]:
-    """The arguments of a call with copies of their tensors, and the seed of the call."""
+    """Keeps the seed."""
     return keep_seed(map_tensors(tuple(inputs), lambda tensor: copy_to(tensor, device)), inputs)

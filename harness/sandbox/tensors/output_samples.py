@@ -1,4 +1,4 @@
-"""Samples of large outputs: stretches at secret places, where whole copies would take too much memory."""
+"""Samples of large outputs at secret positions."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from harness.sandbox.tensors.host_copies import HOST
 from harness.sandbox.tensors.outputs import FlatOutputs, cut_stretch
 
 STRETCHES, STRETCH_ELEMENTS = 64, 16 << 10
-LEAST_BYTES = 4 << 20  # outputs that are smaller are copied as a whole
+LEAST_BYTES = 4 << 20  # smaller outputs are copied whole
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Where the stretches of each output begin, in elements in row-major order."""
+    """First indices of each output's stretches."""
 
     firsts: tuple[tuple[int, ...], ...]
 
     def take(self, output: int, tensor: Tensor) -> Tensor:
-        """Copies of the stretches of one output, one after another, in host memory."""
+        """Concatenated in host memory."""
         count = tensor.numel()
         parts = [
             cut_stretch(tensor, first, min(first + STRETCH_ELEMENTS, count)).to(HOST) for first in self.firsts[output]
@@ -37,7 +37,7 @@ class Sample:
 
 
 def choose_sample(specs: Sequence[TensorSpec], source: random.Random) -> Sample | None:
-    """The end of each output is in it, where kernels go wrong most. None: the outputs are small."""
+    """Includes each output's end, where kernels fail most. None: small outputs."""
     counts = [prod(spec.shape) for spec in specs]
     if sum(count * ITEM_BYTES[spec.dtype] for count, spec in zip(counts, specs, strict=True)) <= LEAST_BYTES:
         return None
@@ -45,7 +45,6 @@ def choose_sample(specs: Sequence[TensorSpec], source: random.Random) -> Sample 
 
 
 def _choose_firsts(count: int, source: random.Random) -> tuple[int, ...]:
-    """Of stretches that do not overlap."""
     stretches = -(-count // STRETCH_ELEMENTS)
     chosen = source.sample(range(stretches), min(stretches, STRETCHES))
     last = stretches - 1

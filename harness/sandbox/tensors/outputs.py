@@ -1,8 +1,4 @@
-"""The outputs of a call, and whether tensors hold the same bits: for repeated calls, kept weights and late changes.
-Closeness to the truth is decided in `harness.evaluation.correctness.comparison`.
-
-Tensors are compared in slices, so that a comparison takes little memory beside them, however large they are.
-"""
+"""The outputs of a call, and bitwise comparison in slices."""
 
 from __future__ import annotations
 
@@ -15,12 +11,12 @@ import torch
 from torch import Tensor
 
 SLICE_ELEMENTS = 4 << 20
-WHOLE_BYTES = 64 << 20  # a tensor that is not contiguous and no larger than this is copied at once
+WHOLE_BYTES = 64 << 20  # non-contiguous tensors up to this size are copied at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlatOutputs:
-    """The tensors that a `forward` returned, in order, and how they were nested (a tree as in `harness.protocol`)."""
+    """`tree`: the nesting, as in `harness.protocol`."""
 
     tree: dict[str, Any]
     tensors: tuple[Tensor, ...]
@@ -28,8 +24,7 @@ class FlatOutputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """How two sets of tensors of the same form differ: elements with other bits, of how many, and by how much at
-    most (infinite where that cannot be said)."""
+    """`largest` is infinite if undefined."""
 
     differing: int
     elements: int
@@ -40,7 +35,7 @@ class Difference:
 
 
 def find_difference(now: Sequence[Tensor], before: Sequence[Tensor]) -> Difference | None:
-    """None where all bits are equal. Those before may lie on another device, from which slices are moved."""
+    """None: equal bits. `before` may be on another device."""
     differing, largest = 0, 0.0
     for a, b in zip(now, before, strict=True):
         for _, (left, other) in cut_slices(a, b, elements=SLICE_ELEMENTS):
@@ -56,8 +51,7 @@ def find_difference(now: Sequence[Tensor], before: Sequence[Tensor]) -> Differen
 
 
 def has_same_bits(a: Tensor, b: Tensor) -> bool:
-    """Whether two tensors of one shape and dtype hold the same bits: NaN equals itself, and 0.0 differs from -0.0.
-    They may lie on different devices."""
+    """NaN equals itself; 0.0 differs from -0.0. The devices may differ."""
     parts = cut_slices(a, b, elements=SLICE_ELEMENTS)
     return all(
         torch.equal(left.view(torch.uint8), right.to(left.device).view(torch.uint8)) for _, (left, right) in parts
@@ -65,16 +59,15 @@ def has_same_bits(a: Tensor, b: Tensor) -> bool:
 
 
 def are_far_apart(expected: Sequence[Tensor], found: Sequence[Tensor]) -> bool:
-    """Whether some floating value is off by more than the largest that was expected: so wrong that nobody need look
-    closer, which takes far longer. False also where that cannot be said."""
+    """Whether a difference exceeds the largest expected value: cheaper than a full comparison."""
     return any(_is_far(a, b) for a, b in zip(expected, found, strict=False))
 
 
 def cut_slices(
     *tensors: Tensor, elements: int, whole_bytes: int = WHOLE_BYTES
 ) -> Iterator[tuple[int, tuple[Tensor, ...]]]:
-    """The same stretch of each tensor, flat and in row-major order, with the index of its first element. The tensors
-    have one shape; of a large one that is not contiguous no more than a few slices are copied at a time."""
+    """(first index, the same flat stretch of each tensor). Copies few slices of large non-contiguous tensors at a
+    time."""
     whole = [
         tensor.reshape(-1) if tensor.is_contiguous() or _size_bytes(tensor) <= whole_bytes else tensor
         for tensor in tensors
@@ -85,7 +78,7 @@ def cut_slices(
 
 
 def cut_stretch(tensor: Tensor, first: int, last: int) -> Tensor:
-    """The elements from `first` to `last`, in row-major order: a view where the tensor is contiguous."""
+    """In row-major order; a view if contiguous."""
     if tensor.is_contiguous():
         return tensor.reshape(-1)[first:last]
     row = tensor[0].numel()

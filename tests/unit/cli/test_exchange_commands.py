@@ -86,8 +86,8 @@ def test_a_run_goes_in_and_out_without_loss_and_its_times_stay_claims(command, b
     command("import", "--format", "kernelbench", "bench")
     code, stdout, _ = command("import", "--format", "kernelbench", "bench-run", "--baseline-times", "times.json")
     assert code == 0
-    assert "claimed by others (H100), not measured here: 2 of 2 correct" in stdout
-    assert "claimed by others, not measured here: 1 of 2 faster" in stdout
+    assert "reported by others (H100), not measured here: 2 of 2 correct" in stdout
+    assert "reported by others, not measured here: 1 of 2 faster" in stdout
     assert not (tmp_path / "results").exists()
     command("export", "--format", "kernelbench", "out", "--run", "bench-run")
     given, written = read_tree(tmp_path / "bench-run"), read_tree(tmp_path / "out")
@@ -156,7 +156,7 @@ def test_reextract_lists_what_changes_and_stores_it_only_when_asked(command, wri
     (run_dir / "add" / "0" / "completion.md").write_text(f"```python\n{PROGRAM}    y = 2\n```\n")
     code, stdout, _ = command("reextract", "--check")
     assert code == 1
-    assert "1 of 1 samples give something else now" in stdout
+    assert "1 of 1 samples changed" in stdout
     code, stdout, _ = command("reextract", "--diff")
     assert code == 0
     assert "+    y = 2" in stdout
@@ -164,7 +164,7 @@ def test_reextract_lists_what_changes_and_stores_it_only_when_asked(command, wri
     (sample,) = load_samples(run_dir)
     assert sample.candidate == Candidate(source=f"{PROGRAM}    y = 2\n", language="cpp", rule="fence")
     code, stdout, _ = command("reextract", "--check")
-    assert (code, stdout) == (0, "1 samples: all the same as stored.\n")
+    assert (code, stdout) == (0, "1 samples: no changes.\n")
 
 
 def test_a_candidate_that_is_no_longer_found_is_removed(command, write_run):
@@ -185,7 +185,7 @@ def test_reextract_goes_on_past_a_damaged_sample_and_says_so(command, write_run)
 
 
 def test_without_runs_there_is_nothing_to_extract(command):
-    assert command("reextract", "--check")[:2] == (0, "0 samples: all the same as stored.\n")
+    assert command("reextract", "--check")[:2] == (0, "0 samples: no changes.\n")
 
 
 def test_the_commands_leave_no_partial_files(command, bench_checkout):
@@ -210,5 +210,5 @@ def test_claims_about_other_problems_than_the_suites_are_pointed_out(command, be
     (tmp_path / "times.json").write_text(json.dumps({"level1": {"1_Gelu.py": {"mean": 1.0}}}))
     code, _, stderr = command("import", "--format", "kernelbench", "bench-run", "--baseline-times", "times.json")
     assert code == 0
-    assert "the results are also about problems that kernelbench_level1 lacks: 9" in stderr
-    assert "lacks, or has under another name: 1_Gelu" in stderr
+    assert "the results include problems that kernelbench_level1 lacks: 9" in stderr
+    assert "lacks or names differently: 1_Gelu" in stderr

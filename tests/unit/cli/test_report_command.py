@@ -39,7 +39,7 @@ def test_runs_filters_and_the_place_are_chosen(run, tmp_path):
 
 def test_what_does_not_fit_is_said(run):
     _, output = run("--max-mb", "0.1")
-    assert "To stay within --max-mb, 2 have no answer in it and 2 no details" in output.out
+    assert "To stay within --max-mb, 2 lack their answer and 2 their details" in output.out
     assert "To stay within" not in run("--max-mb", "0")[1].out
 
 

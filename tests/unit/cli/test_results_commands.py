@@ -119,7 +119,7 @@ def test_columns_asked_for_are_all_there_however_narrow_the_terminal(run, stored
 def test_an_unknown_column_or_outcome_is_an_error_that_helps(run, stored):
     with pytest.raises(UsageError, match=r"unknown column 'sped'; choose among id, run"):
         run("results", "--columns", "id,sped")
-    with pytest.raises(UsageError, match=r"no outcome is called 'corect': did you mean correct\?"):
+    with pytest.raises(UsageError, match=r"unknown outcome 'corect': did you mean correct\?"):
         run("results", "--outcome", "corect")
     with pytest.raises(UsageError, match="cannot sort by 'sped'"):
         run("results", "--sort", "sped")
@@ -135,7 +135,7 @@ def test_without_results_a_sentence_says_how_to_get_some(run, tmp_path):
 
 
 def test_filters_that_match_nothing_say_so(run, stored):
-    assert "matches; leave out a filter" in run("results", "--run", "nothing").stdout
+    assert "matches; remove a filter" in run("results", "--run", "nothing").stdout
 
 
 def test_settings_for_generate_do_not_hide_results(run, stored, monkeypatch):
@@ -177,7 +177,7 @@ def whose_work(tmp_path, evaluation_of):
 def test_own_kernels_filters_the_listing(run, whose_work):
     assert [record["id"] for record in read_lines(run("results", "--json", "--own-kernels", "0.5").stdout)] == [1]
     assert "1 evaluation." in run("results", "--own-kernels", "0.5").stdout
-    assert "matches; leave out a filter" in run("results", "--own-kernels", "1").stdout
+    assert "matches; remove a filter" in run("results", "--own-kernels", "1").stdout
 
 
 def test_own_kernels_changes_what_the_leaderboard_counts_and_says_so(run, whose_work):
@@ -356,7 +356,7 @@ def test_a_leaderboard_without_a_match_names_what_there_is_and_fails(stored, tmp
     assert "no model 'nosuch' in results/harness.db; evaluated were model-a, model-b" in capsys.readouterr().err
     assert run_command(["leaderboard", "--model", "model-b", "--problem", "softmax", "--json"]) == 1
     output = capsys.readouterr()
-    assert "matches all of these filters" in output.err
+    assert "matches all filters" in output.err
     assert read_lines(output.out) == []
 
 

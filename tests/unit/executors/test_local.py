@@ -10,8 +10,8 @@ import pytest
 from harness.domain import TRUNCATED, Candidate, DeviceError, Finding, Problem
 from harness.evaluation.evaluator import JudgeSettings
 from harness.executors import tasks
+from harness.executors.device_evaluators import LocalSettings
 from harness.executors.executor import run_tasks
-from harness.executors.judges import LocalSettings
 from harness.executors.local import LocalExecutor
 from harness.executors.tasks import Origin
 
@@ -163,7 +163,7 @@ def test_a_cuda_candidate_for_the_cpu_is_built_linked_and_loaded_but_not_run(eva
 
 
 def test_a_device_that_is_not_here_is_an_error(evaluate):
-    with pytest.raises(DeviceError, match="cuda:99 was asked for"):
+    with pytest.raises(DeviceError, match="cuda:99 was requested"):
         evaluate([make_task(GOOD, language="cuda")], device="cuda:99")
 
 

@@ -132,4 +132,4 @@ def test_what_was_reduced_is_told_in_words():
     need = MemoryNeed(inputs_bytes=8, outputs_bytes=8, weights_bytes=0, arena_bytes=16)
     words = plan_smallest(need).describe_reductions(plan_in_full(need))
     assert "2 of 3 inputs as given" in words
-    assert "earlier outputs looked at again for 0 of 1 calls" in words
+    assert "earlier outputs compared again for 0 of 1 calls" in words

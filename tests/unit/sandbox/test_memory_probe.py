@@ -5,17 +5,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.sandbox.memory_probe import SAMPLES, Place, choose_places, count_differences, shares_memory_within
+from harness.sandbox.memory_probe import SAMPLES, Element, choose_elements, count_differences, shares_memory_within
 from harness.sandbox.worker_client import describe
 
 shapes = st.lists(st.integers(1, 5), min_size=1, max_size=4)
 
 
-def read(tensor, places):
-    """What lies at these places, read from this process's own memory."""
+def read(tensor, elements):
+    """The elements, read from this process's own memory."""
     import ctypes
 
-    return [ctypes.string_at(place.address, place.size_bytes) for place in places]
+    return [ctypes.string_at(element.address, element.size_bytes) for element in elements]
 
 
 @given(shape=shapes, turned=st.booleans(), dtype=st.sampled_from([torch.float32, torch.int64, torch.bfloat16]))
@@ -23,23 +23,23 @@ def read(tensor, places):
 def test_every_element_of_a_tensor_is_found_where_its_strides_say(shape, turned, dtype):
     tensor = torch.arange(torch.Size(shape).numel()).to(dtype).reshape(shape)
     tensor = tensor.permute(*reversed(range(tensor.dim()))) if turned else tensor
-    places = choose_places([describe(tensor)], [tensor.data_ptr()], random.Random(1))
-    assert count_differences(places, read(tensor, places), [tensor.contiguous()]) == 0
+    elements = choose_elements([describe(tensor)], [tensor.data_ptr()], random.Random(1))
+    assert count_differences(elements, read(tensor, elements), [tensor.contiguous()]) == 0
 
 
 def test_elements_that_are_not_there_yet_are_counted():
     done, described = torch.ones(64), torch.zeros(64)
-    places = choose_places([describe(described)], [described.data_ptr()], random.Random(1))
-    assert count_differences(places, read(described, places), [done]) == len(places) > SAMPLES / 2
+    elements = choose_elements([describe(described)], [described.data_ptr()], random.Random(1))
+    assert count_differences(elements, read(described, elements), [done]) == len(elements) > SAMPLES / 2
 
 
 def test_where_there_is_no_memory_nothing_is_as_it_must_be():
-    place = Place(output=0, element=0, address=0, size_bytes=4)
-    assert count_differences([place], [None], [torch.zeros(1)]) == 1
+    element = Element(output=0, index=0, address=0, size_bytes=4)
+    assert count_differences([element], [None], [torch.zeros(1)]) == 1
 
 
-def test_an_empty_output_has_no_places():
-    assert choose_places([describe(torch.empty(0, 3))], [0], random.Random(1)) == []
+def test_an_empty_output_has_no_elements():
+    assert choose_elements([describe(torch.empty(0, 3))], [0], random.Random(1)) == []
 
 
 @pytest.mark.parametrize(

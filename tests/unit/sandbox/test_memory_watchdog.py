@@ -44,7 +44,7 @@ def test_what_comes_back_when_the_worker_has_ended_was_its_own(arena):
     watch = watch_through(view(10 * GIB), view(0), view(1 * GIB), view(9 * GIB))
     with pytest.raises(HarnessError) as raised:
         watch.find_overuse(arena)
-    assert "0 MiB of memory were left" in watch.explain_shortage(raised.value)
+    assert "0 MiB of memory were free" in watch.explain_shortage(raised.value)
 
 
 def test_what_does_not_come_back_was_somebody_elses(arena, monkeypatch):

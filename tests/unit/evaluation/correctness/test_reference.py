@@ -12,7 +12,7 @@ from harness.domain import Problem, ProblemError, ProblemTooLarge
 from harness.evaluation.correctness.reference import prepare_reference
 from harness.evaluation.correctness.reference_checks import contain_memory, require_memory
 from harness.problems.loading import load_problem
-from harness.sandbox.devices import JudgeDevice
+from harness.sandbox.devices import Device
 
 CPU = torch.device("cpu")
 SOURCE = """import torch
@@ -41,7 +41,7 @@ def load(forward, **settings):
 
 
 def prepare(forward, **settings):
-    return prepare_reference(load(forward, **settings), JudgeDevice("cpu"), 1, 2)
+    return prepare_reference(load(forward, **settings), Device("cpu"), 1, 2)
 
 
 def test_a_reference_that_keeps_its_state_changes_none():

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from harness.domain import DeviceError
-from harness.sandbox.devices import JudgeDevice, open_device
+from harness.sandbox.devices import Device, open_device
 
 
 def test_auto_emulates_cuda_only_where_there_is_no_gpu():
@@ -24,12 +24,12 @@ def test_what_cannot_be_emulated_is_an_error_that_names_what_can():
 
 
 def test_its_memory_is_the_cpus_and_its_outputs_lie_on_a_gpu():
-    device = JudgeDevice("emulated")
+    device = Device("emulated")
     assert (device.is_cuda, device.torch_device, device.seen_type) == (False, torch.device("cpu"), "cuda")
 
 
 def test_a_worker_is_told_of_the_gpu_that_was_chosen():
-    told = JudgeDevice("emulated", "h100").describe_emulation(threads=2, call_s=10.0)
+    told = Device("emulated", "h100").describe_emulation(threads=2, call_s=10.0)
     assert told["target"]["name"] == "NVIDIA H100"
     assert (told["target"]["major"], told["target"]["minor"]) == (9, 0)
     assert told["settings"]["threads"] == 2
@@ -37,5 +37,5 @@ def test_a_worker_is_told_of_the_gpu_that_was_chosen():
 
 
 def test_no_other_device_pretends():
-    assert JudgeDevice("cpu").describe_emulation(threads=2, call_s=10.0) is None
-    assert JudgeDevice("cpu").seen_type == "cpu"
+    assert Device("cpu").describe_emulation(threads=2, call_s=10.0) is None
+    assert Device("cpu").seen_type == "cpu"

@@ -23,7 +23,7 @@ class NotedSession:
     def __init__(self, name, events):
         self.name, self.events = name, events
 
-    def get_ready(self, like):
+    def prepare_call(self, like):
         self.events.append(("ready", self.name))
 
     def stage(self, inputs, *, look):
@@ -40,7 +40,7 @@ class NotedSession:
         self.events.append(("complete", self.name))
         return replace(run, judge_us=150.0)
 
-    def stand_down(self):
+    def disarm(self):
         self.events.append(("end", self.name))
 
     def server_used_s(self):
@@ -55,7 +55,7 @@ def measure():
         return (torch.zeros(1),)
 
     device = SimpleNamespace(
-        judge_cores={0},
+        evaluator_cores={0},
         torch_device=torch.device("cpu"),
         is_cuda=False,
         flush_cache=lambda once=False: events.append(("flush", "once" if once else "all")),

@@ -8,9 +8,9 @@ import torch
 
 from harness.domain import StoreError
 from harness.evaluation.timing.device_peaks import FILE_NAME, Ceilings, CeilingStore, measure_ceilings, name_device
-from harness.sandbox.devices import JudgeDevice
+from harness.sandbox.devices import Device
 
-CPU = JudgeDevice("cpu")
+CPU = Device("cpu")
 
 
 def make(bandwidth=1.0, tflops=1.0, dtype="float32"):

@@ -1,4 +1,4 @@
-"""The judges of one device, one for each language, with the processes and caches that they share."""
+"""The evaluators of one device, one per language."""
 
 from __future__ import annotations
 
@@ -21,17 +21,16 @@ from harness.executors.certified import check_standing
 from harness.executors.tasks import Task
 from harness.languages import LANGUAGES
 from harness.problems.time_limit import DEFAULT_LIMIT_S
-from harness.sandbox.devices import JudgeDevice
+from harness.sandbox.devices import Device
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.policy import Confinement, clean_environment, interpreter_folders
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSettings:
-    """`device` as `find_devices` takes it; `jobs` builds at a time; `architecture` as in TORCH_CUDA_ARCH_LIST. `gpu`
-    names what is emulated (None: the usual); `check_kernels` None: where emulated. Evaluations plan with
-    `memory_bytes` of the device (None: all that is free). `reference_timeout_s` is for each step of a problem file, and
-    holds in the whole process."""
+    """`device`: see `find_devices`; `jobs`: concurrent builds; `architecture`: as in TORCH_CUDA_ARCH_LIST; `gpu`: to
+    emulate; `check_kernels` None: if emulated; `memory_bytes`: to plan with (None: all free). `reference_timeout_s`:
+    per step of a problem file, process-wide."""
 
     device: str = "auto"
     gpu: str | None = None
@@ -49,23 +48,20 @@ class LocalSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What the judges of all devices of an executor have in common; goes to the evaluator processes."""
+    """Sent to the evaluator processes."""
 
     settings: LocalSettings
     toolchain: Toolchain
     confinement: Confinement
 
 
-class Judges:
-    """`device` None: candidates are only built. With `checks` also what a second look at their kernels needs.
-
-    `floors` is where the device's noise floors are kept. Thread-safe as a `Judge` is.
-    """
+class DeviceEvaluators:
+    """`device` None: only builds. `checks`: runs the sanitizer pass. `floors`: folder of noise floors. Thread-safe."""
 
     def __init__(
         self,
         setup: Setup,
-        device: JudgeDevice | None,
+        device: Device | None,
         *,
         checks: bool,
         floors: Path | None = None,
@@ -79,14 +75,14 @@ class Judges:
         self._quiet = quiet
         self._forkserver = Forkserver(setup.confinement)
         self._lock = threading.Lock()
-        self._judges: dict[Language, Judge] = {}
+        self._evaluators: dict[Language, Judge] = {}
         self._builders: dict[Emulation | None, Builder] = {}
         self._expects_many = False
 
     def evaluate(self, task: Task, ahead: BuiltAhead = NOTHING_AHEAD) -> Evaluation:
-        """The verdict, with the notes on the answer; where that held no program, they may say why."""
-        judge = self._judge(task.subject.language)
-        evaluation = judge.evaluate(task.subject, task.problem, task.candidate, seed=task.seed, ahead=ahead)
+        """Adds the task's notes; a truncated answer explains NO_CODE."""
+        evaluator = self._find_evaluator(task.subject.language)
+        evaluation = evaluator.evaluate(task.subject, task.problem, task.candidate, seed=task.seed, ahead=ahead)
         causes = [note.message for note in task.notes if note.check == TRUNCATED]
         message = causes[0] if causes and evaluation.outcome is Outcome.NO_CODE else evaluation.message
         return replace(evaluation, message=message, findings=(*evaluation.findings, *task.notes))
@@ -94,10 +90,10 @@ class Judges:
     def build_ahead(self, task: Task) -> BuiltAhead:
         if task.candidate is None:
             return NOTHING_AHEAD
-        return self._judge(task.subject.language).prebuild(task.problem, task.subject.workload, task.candidate)
+        return self._find_evaluator(task.subject.language).prebuild(task.problem, task.subject.workload, task.candidate)
 
     def expect_many(self) -> None:
-        """To be called where more than a few builds are to come."""
+        """Announces more than a few builds."""
         with self._lock:
             if not self._expects_many:
                 self._expects_many = True
@@ -106,26 +102,26 @@ class Judges:
 
     @property
     def build_counts(self) -> Counter[str]:
-        """How many builds ended how so far, by status, lane and reason: see `Builder.counts`."""
+        """See `Builder.counts`."""
         with self._lock:
             builders = list(self._builders.values())
         return sum((Counter(builder.counts) for builder in builders), Counter[str]())
 
     def close(self) -> None:
-        """Ends every process it started, from any thread."""
+        """Ends every started process."""
         with self._lock:
             builders = list(self._builders.values())
         for builder in builders:
             builder.stop()
         self._forkserver.close()
 
-    def _judge(self, language: Language) -> Judge:
+    def _find_evaluator(self, language: Language) -> Judge:
         with self._lock:
-            if language not in self._judges:
-                self._judges[language] = self._make_judge(language)
-            return self._judges[language]
+            if language not in self._evaluators:
+                self._evaluators[language] = self._make_evaluator(language)
+            return self._evaluators[language]
 
-    def _make_judge(self, language: Language) -> Judge:
+    def _make_evaluator(self, language: Language) -> Judge:
         device, emulated = self._device, self._device is not None and self._device.is_emulated
         checks = self._checks and LANGUAGES[language].uses_gpu
         by_nvcc = checks and emulated and self._setup.toolchain.can_build_cuda
@@ -143,7 +139,7 @@ class Judges:
         )
 
     def _make_checker(self) -> KernelChecker:
-        device = JudgeDevice(EMULATED, self._setup.settings.gpu)
+        device = Device(EMULATED, self._setup.settings.gpu)
         return KernelChecker(
             device=device,
             builder=self._find_builder(_describe_emulation(device, checked=True)),
@@ -169,5 +165,5 @@ class Judges:
         return self._builders[emulate]
 
 
-def _describe_emulation(device: JudgeDevice, *, checked: bool = False) -> Emulation | None:
+def _describe_emulation(device: Device, *, checked: bool = False) -> Emulation | None:
     return None if device.target is None else Emulation(target=device.target, checked=checked)
