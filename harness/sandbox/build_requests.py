@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from harness.domain import BuildRequest, BuildResult, Outcome, WireError
+from harness.protocol.messages import BUILT
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.worker_process import WorkerProcess
 
@@ -46,11 +47,11 @@ class BuildRequests:
         self._limit(result)
         line = self._worker.line
         if result.extension is None:
-            line.send({"kind": "built", "ok": False, "log": result.log[-20000:]}, timeout_s=30.0)
+            line.send({"kind": BUILT, "ok": False, "log": result.log[-20000:]}, timeout_s=30.0)
             return
         descriptor = _copy_to_memory(result.extension)
         try:
-            line.send({"kind": "built", "ok": True, "log": ""}, (descriptor,), timeout_s=30.0)
+            line.send({"kind": BUILT, "ok": True, "log": ""}, (descriptor,), timeout_s=30.0)
         finally:
             os.close(descriptor)
 

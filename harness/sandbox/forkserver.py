@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from harness.domain import Finding, HarnessError, WireError, WorkerLost, WorkerTimeout
 from harness.protocol import Channel, make_pair
+from harness.protocol.messages import ForkserverRequest
 from harness.protocol.process_tree import children_of, find_innermost
 from harness.sandbox.memory_watchdog import MemoryWatch
 from harness.sandbox.policy import (
@@ -68,7 +69,7 @@ class Forkserver:
             output = OutputTail()
             try:
                 line = self._line or self._starter.submit(self._start).result()
-                request = {"kind": "spawn", "limits": asdict(limits), **self._isolation}
+                request = {"kind": ForkserverRequest.SPAWN, "limits": asdict(limits), **self._isolation}
                 answer = self._ask(line, request, (theirs.fileno(), output.write_end))
             finally:
                 theirs.close()
@@ -86,7 +87,7 @@ class Forkserver:
             if self._line is None:
                 return None
             try:
-                answer = self._ask(self._line, {"kind": "kill", "pid": pid, "grace_s": grace_s})
+                answer = self._ask(self._line, {"kind": ForkserverRequest.KILL, "pid": pid, "grace_s": grace_s})
             except (WorkerLost, WorkerTimeout, WireError):
                 self._stop()  # with it go all its workers
                 return None
@@ -95,7 +96,7 @@ class Forkserver:
     def begin_pause(self, pid: int, **more: Any) -> _Answer:
         """Requests the stop that `finish_pause` awaits."""
         with self._lock:
-            return self._send(self._require_line(), {"kind": "pause", "pid": pid, **more})
+            return self._send(self._require_line(), {"kind": ForkserverRequest.PAUSE, "pid": pid, **more})
 
     def finish_pause(self, answer: _Answer) -> dict[str, Any]:
         """Raises StillRunning."""
@@ -110,10 +111,10 @@ class Forkserver:
         """`core`: for the main thread of `process`."""
         with self._lock:
             if self._line is not None:
-                message = {"kind": "resume", "pid": pid, "process": process, "core": core}
+                message = {"kind": ForkserverRequest.RESUME, "pid": pid, "process": process, "core": core}
                 self._line.send(message, timeout_s=SPAWN_TIMEOUT_S)
 
-    def ask_about(self, pid: int, what: str, **more: Any) -> dict[str, Any]:
+    def ask_about(self, pid: int, what: ForkserverRequest, **more: Any) -> dict[str, Any]:
         with self._lock:
             return self._ask(self._require_line(), {"kind": what, "pid": pid, **more})
 

@@ -33,6 +33,7 @@ from harness.protocol import (
     place_contiguous,
     storage_bytes,
 )
+from harness.protocol.messages import WorkerReply, WorkerRequest
 from harness.protocol.tensor_layout import MOST_KEPT, place_strided
 from harness.sandbox.build_requests import AnswerBuild, BuildRequests
 from harness.sandbox.devices import SharedArena
@@ -51,13 +52,24 @@ DOORBELL_POLLS = 4000  # between two checks of everything else: about 0.2 ms
 
 # The worker's step by the expected answer.
 STEPS = {
-    "settled": "start", "ready": "start", "constructed": "construct",
-    "armed": "call", "disarmed": "call", "called": "call", "returned": "call", "exported": "sharing outputs",
-    "dumped": "reading weights", "loaded": "loading weights",
-    "recopied": "copying outputs", "pinned": "keeping outputs", "collected": "collecting", "profiled": "profiling",
-    "ablation": "describing the ablation", "configured": "configuring emulators",
-    "kernel_findings": "reporting kernel findings",
-}  # fmt: skip
+    WorkerReply.SETTLED: "start",
+    WorkerReply.READY: "start",
+    WorkerReply.CONSTRUCTED: "construct",
+    WorkerReply.ARMED: "call",
+    WorkerReply.DISARMED: "call",
+    WorkerReply.CALLED: "call",
+    WorkerReply.RETURNED: "call",
+    WorkerReply.EXPORTED: "sharing outputs",
+    WorkerReply.DUMPED: "reading weights",
+    WorkerReply.LOADED: "loading weights",
+    WorkerReply.RECOPIED: "copying outputs",
+    WorkerReply.PINNED: "keeping outputs",
+    WorkerReply.COLLECTED: "collecting",
+    WorkerReply.PROFILED: "profiling",
+    WorkerReply.ABLATION: "describing the ablation",
+    WorkerReply.CONFIGURED: "configuring emulators",
+    WorkerReply.KERNEL_FINDINGS: "reporting kernel findings",
+}
 Mode = Literal["plain", "profile", "ablate"]  # see `harness.worker.instrumentation`
 
 
@@ -111,7 +123,7 @@ class WorkerClient:
     ) -> None:
         """Imports a program. `emulates`: see `Device.describe_emulation`; `most_kept`: see `Footprint`."""
         message = {
-            "kind": "settle", "device": device, "threads": threads, "allow_tf32": allow_tf32,
+            "kind": WorkerRequest.SETTLE, "device": device, "threads": threads, "allow_tf32": allow_tf32,
             "size_bytes": self._arena.size_bytes, "emulates": emulates, "most_kept": most_kept,
         }  # fmt: skip
         with ExitStack() as stack:
@@ -120,11 +132,11 @@ class WorkerClient:
                 descriptors.append(make_doorbell())
                 stack.callback(os.close, descriptors[1])
                 self._bell = Doorbell(descriptors[1])
-            answer = self._ask(message, "settled", Outcome.LOAD_ERROR, timeout_s, tuple(descriptors))
+            answer = self._ask(message, WorkerReply.SETTLED, Outcome.LOAD_ERROR, timeout_s, tuple(descriptors))
         self.arena_address = int(answer["address"])  # no candidate code has run yet
         self._worker.find_itself()
-        message = {"kind": "start", "source": source, "entry": entry, "mode": mode}
-        self._ask(message, "ready", Outcome.LOAD_ERROR, timeout_s)
+        message = {"kind": WorkerRequest.START, "source": source, "entry": entry, "mode": mode}
+        self._ask(message, WorkerReply.READY, Outcome.LOAD_ERROR, timeout_s)
 
     def construct(
         self, seed: int, init_inputs: Sequence[Any], *, compiled: bool, training: bool, timeout_s: float
@@ -132,15 +144,24 @@ class WorkerClient:
         """Returns the specs of the state dict."""
         placed = self.place(tuple(init_inputs))
         message = {
-            "kind": "construct", "seed": seed, "compiled": compiled, "training": training, **_value_message(placed),
-        }  # fmt: skip
-        answer = self._ask(message, "constructed", Outcome.LOAD_ERROR, timeout_s)
+            "kind": WorkerRequest.CONSTRUCT,
+            "seed": seed,
+            "compiled": compiled,
+            "training": training,
+            **_value_message(placed),
+        }
+        answer = self._ask(message, WorkerReply.CONSTRUCTED, Outcome.LOAD_ERROR, timeout_s)
         return {str(name): parse_spec(spec) for name, spec in read_pairs(answer.get("state"))}
 
     def read_state(self, names: Sequence[str], expected: Sequence[TensorSpec], *, timeout_s: float) -> list[Tensor]:
         """Arena views: copy what is kept."""
-        message = {"kind": "dump_state", "names": list(names), "offset": 0, "size_bytes": self._arena.size_bytes}
-        answer = self._ask(message, "dumped", Outcome.RUNTIME_ERROR, timeout_s)
+        message = {
+            "kind": WorkerRequest.DUMP_STATE,
+            "names": list(names),
+            "offset": 0,
+            "size_bytes": self._arena.size_bytes,
+        }
+        answer = self._ask(message, WorkerReply.DUMPED, Outcome.RUNTIME_ERROR, timeout_s)
         specs = tuple(parse_spec(spec) for spec in read_list(answer.get("specs")))
         if specs != place_contiguous(expected)[0]:
             changed = "its weights changed shapes or dtypes after construction"
@@ -152,8 +173,8 @@ class WorkerClient:
         """`only_copies`: copies into the tensors instead of `load_state_dict`."""
         placed = self.place(tuple(state.values()))
         entries = [[name, spec.to_json()] for name, spec in zip(state, placed.specs, strict=True)]
-        message = {"kind": "load_state", "entries": entries, "only_copies": only_copies}
-        self._ask(message, "loaded", Outcome.RUNTIME_ERROR, timeout_s)
+        message = {"kind": WorkerRequest.LOAD_STATE, "entries": entries, "only_copies": only_copies}
+        self._ask(message, WorkerReply.LOADED, Outcome.RUNTIME_ERROR, timeout_s)
 
     def lay_out(self, values: Sequence[Any]) -> PlacedInputs:
         tree, tensors = flatten_value(tuple(values), torch.is_tensor)
@@ -177,22 +198,28 @@ class WorkerClient:
     def arm(self, placed: PlacedInputs, *, timeout_s: float) -> None:
         """Announces a call; the worker wakes its threads and device and waits for GO or REST."""
         self._ask(
-            {"kind": "call", "seed": placed.seed, **_value_message(placed)}, "armed", Outcome.RUNTIME_ERROR, timeout_s
+            {"kind": WorkerRequest.CALL, "seed": placed.seed, **_value_message(placed)},
+            WorkerReply.ARMED,
+            Outcome.RUNTIME_ERROR,
+            timeout_s,
         )
 
     def disarm(self, *, timeout_s: float) -> None:
-        self._ask(REST, "disarmed", Outcome.RUNTIME_ERROR, timeout_s)
+        self._ask(REST, WorkerReply.DISARMED, Outcome.RUNTIME_ERROR, timeout_s)
 
     def tell_go(self, *, timeout_s: float) -> int:
         """Sends GO to a worker, which may be stopped; returns the evaluator's clock. `await_called` must follow."""
         self._arena.synchronize()
         began_ns = time.monotonic_ns()
-        self._tell(GO, "called", Outcome.RUNTIME_ERROR, timeout_s)
+        self._tell(GO, WorkerReply.CALLED, Outcome.RUNTIME_ERROR, timeout_s)
         return began_ns
 
     def await_called(self, *, timeout_s: float, stop: bool = False) -> Called:
         """`stop`: stops the worker on arrival; `pause` or `resume_at_once` must follow."""
-        answer, self._early = self._early or self._hear("called", Outcome.RUNTIME_ERROR, timeout_s, stop=stop), None
+        answer, self._early = (
+            self._early or self._hear(WorkerReply.CALLED, Outcome.RUNTIME_ERROR, timeout_s, stop=stop),
+            None,
+        )
         claim_ns, released_bytes = answer.get("claim_ns"), answer.get("released_bytes", 0)
         if type(claim_ns) is not int or not 0 < claim_ns < MAX_CLAIM_NS or type(released_bytes) is not int:
             raise protocol_failure("an answer has an invalid time")
@@ -202,7 +229,10 @@ class WorkerClient:
     def arm_window(self, placed: PlacedInputs, *, timeout_s: float) -> None:
         """Announces a call on a GPU; the worker polls the doorbell."""
         self._ask(
-            {"kind": "window", "seed": placed.seed, **_value_message(placed)}, "armed", Outcome.RUNTIME_ERROR, timeout_s
+            {"kind": WorkerRequest.WINDOW, "seed": placed.seed, **_value_message(placed)},
+            WorkerReply.ARMED,
+            Outcome.RUNTIME_ERROR,
+            timeout_s,
         )
 
     def ring(self, kind: Signal, shift_bytes: int = 0, *, timeout_s: float) -> None:
@@ -210,7 +240,7 @@ class WorkerClient:
         if self._bell is None:
             raise HarnessError("ring() for a worker without a doorbell")
         signal, deadline_s = self._bell.ring(kind, shift_bytes), time.monotonic() + timeout_s
-        with self._explaining("called", Outcome.RUNTIME_ERROR, timeout_s):
+        with self._explaining(WorkerReply.CALLED, Outcome.RUNTIME_ERROR, timeout_s):
             while not self._bell.has_answered(signal, looks=DOORBELL_POLLS):
                 self._watch_memory(BETWEEN_CALLS_S)
                 if self._worker.line.is_readable():
@@ -221,12 +251,12 @@ class WorkerClient:
     def _answer_within_call(self, timeout_s: float) -> float:
         """Returns the seconds spent building."""
         message, began_s = self._receive(timeout_s), time.monotonic()
-        if message["kind"] == "build":
+        if message["kind"] == WorkerReply.BUILD:
             self._build(message)
             return time.monotonic() - began_s
-        if message["kind"] == "failed":
+        if message["kind"] == WorkerReply.FAILED:
             raise explain_failure(message, Outcome.RUNTIME_ERROR)
-        if message["kind"] != "called" or self._early is not None:
+        if message["kind"] != WorkerReply.CALLED or self._early is not None:
             raise protocol_failure(f"unexpected message {message['kind']!r} during a call")
         self._early = message
         return 0.0
@@ -238,13 +268,15 @@ class WorkerClient:
     def export_pages(self, address: int, *, timeout_s: float) -> list[tuple[int, int, int]]:
         """Consecutive pages of device memory from `address` on: (first address, size in bytes, descriptor to close).
         Empty if they cannot be shared."""
-        self._tell({"kind": "export", "address": address}, "exported", Outcome.RUNTIME_ERROR, timeout_s)
-        with self._explaining("exported", Outcome.RUNTIME_ERROR, timeout_s):
+        self._tell(
+            {"kind": WorkerRequest.EXPORT, "address": address}, WorkerReply.EXPORTED, Outcome.RUNTIME_ERROR, timeout_s
+        )
+        with self._explaining(WorkerReply.EXPORTED, Outcome.RUNTIME_ERROR, timeout_s):
             answer, descriptors = self._worker.line.receive(timeout_s=timeout_s)
             try:
-                if answer["kind"] == "failed":
+                if answer["kind"] == WorkerReply.FAILED:
                     raise explain_failure(answer, Outcome.RUNTIME_ERROR)
-                if answer["kind"] != "exported":
+                if answer["kind"] != WorkerReply.EXPORTED:
                     raise protocol_failure(f"expected the answer 'exported', found {answer['kind']!r}")
                 pages = parse_pages(answer.get("pages"), len(descriptors))
             except BaseException:
@@ -255,41 +287,43 @@ class WorkerClient:
 
     def store(self, output: Region, *, timeout_s: float) -> int:
         """Copies the outputs to this region; returns the evaluator's clock in ns."""
-        message = {"kind": "store", "offset": output.offset, "size_bytes": output.size_bytes}
-        self._ask(message, "returned", Outcome.RUNTIME_ERROR, timeout_s)
+        message = {"kind": WorkerRequest.STORE, "offset": output.offset, "size_bytes": output.size_bytes}
+        self._ask(message, WorkerReply.RETURNED, Outcome.RUNTIME_ERROR, timeout_s)
         return self._arrived_ns
 
     def pin(self, *, timeout_s: float) -> None:
         """Makes the worker keep the last outputs."""
-        self._ask({"kind": "pin"}, "pinned", Outcome.RUNTIME_ERROR, timeout_s)
+        self._ask({"kind": WorkerRequest.PIN}, WorkerReply.PINNED, Outcome.RUNTIME_ERROR, timeout_s)
 
     def recopy(self, output: Region, *, age: int = 0, pin: int | None = None, timeout_s: float) -> None:
         """Copies outputs to the arena again: the last, those of `age` calls before, or pinned ones."""
         region = {"offset": output.offset, "size_bytes": output.size_bytes}
-        message = {"kind": "recopy", "age": age, "pin": pin, **region}
-        self._ask(message, "recopied", Outcome.RUNTIME_ERROR, timeout_s)
+        message = {"kind": WorkerRequest.RECOPY, "age": age, "pin": pin, **region}
+        self._ask(message, WorkerReply.RECOPIED, Outcome.RUNTIME_ERROR, timeout_s)
 
     def profile(self, inputs: Sequence[Any], *, timeout_s: float) -> dict[str, Any]:
         """Unchecked: see `integrity.attribution`."""
-        message = {"kind": "profile", **_value_message(self.place(tuple(inputs)))}
-        return self._ask(message, "profiled", Outcome.RUNTIME_ERROR, timeout_s)
+        message = {"kind": WorkerRequest.PROFILE, **_value_message(self.place(tuple(inputs)))}
+        return self._ask(message, WorkerReply.PROFILED, Outcome.RUNTIME_ERROR, timeout_s)
 
     def has_ablated_everything(self, *, timeout_s: float) -> bool:
-        answer = self._ask({"kind": "describe_ablation"}, "ablation", Outcome.RUNTIME_ERROR, timeout_s)
+        answer = self._ask(
+            {"kind": WorkerRequest.DESCRIBE_ABLATION}, WorkerReply.ABLATION, Outcome.RUNTIME_ERROR, timeout_s
+        )
         return answer.get("everything") is True
 
     def check_kernels(self, settings: dict[str, Any], *, timeout_s: float, own_inputs: bool = True) -> None:
         """Configures an emulated device, after construction. `own_inputs`: with known bounds."""
-        message = {"kind": "configure_emulators", "settings": settings, "own_inputs": own_inputs}
-        self._ask(message, "configured", Outcome.RUNTIME_ERROR, timeout_s)
+        message = {"kind": WorkerRequest.CONFIGURE_EMULATORS, "settings": settings, "own_inputs": own_inputs}
+        self._ask(message, WorkerReply.CONFIGURED, Outcome.RUNTIME_ERROR, timeout_s)
 
     def take_kernel_findings(self, *, timeout_s: float) -> object:
         """Unchecked."""
-        message = {"kind": "take_kernel_findings"}
-        return self._ask(message, "kernel_findings", Outcome.RUNTIME_ERROR, timeout_s).get("findings")
+        message = {"kind": WorkerRequest.TAKE_KERNEL_FINDINGS}
+        return self._ask(message, WorkerReply.KERNEL_FINDINGS, Outcome.RUNTIME_ERROR, timeout_s).get("findings")
 
     def collect_garbage(self, *, timeout_s: float) -> None:
-        self._ask({"kind": "collect"}, "collected", Outcome.RUNTIME_ERROR, timeout_s)
+        self._ask({"kind": WorkerRequest.COLLECT}, WorkerReply.COLLECTED, Outcome.RUNTIME_ERROR, timeout_s)
 
     def find_processes(self) -> None:
         """Lists the processes for `stop_at_once`. The worker must be stopped."""
@@ -346,7 +380,7 @@ class WorkerClient:
     def _ask(
         self,
         message: dict[str, Any] | bytes,
-        expected: str,
+        expected: WorkerReply,
         failure: Outcome,
         timeout_s: float,
         descriptors: tuple[int, ...] = (),
@@ -357,7 +391,7 @@ class WorkerClient:
     def _tell(
         self,
         message: dict[str, Any] | bytes,
-        expected: str,
+        expected: WorkerReply,
         failure: Outcome,
         timeout_s: float,
         descriptors: tuple[int, ...] = (),
@@ -370,17 +404,17 @@ class WorkerClient:
             self._arena.synchronize()  # the evaluator's own reads and writes end before the worker continues
             self._worker.line.send(message, descriptors, timeout_s=timeout_s)
 
-    def _hear(self, expected: str, failure: Outcome, timeout_s: float, *, stop: bool = False) -> dict[str, Any]:
+    def _hear(self, expected: WorkerReply, failure: Outcome, timeout_s: float, *, stop: bool = False) -> dict[str, Any]:
         with self._explaining(expected, failure, timeout_s):
             answer = self._await_answer(timeout_s, stop=stop)
-            if answer["kind"] == "failed":
+            if answer["kind"] == WorkerReply.FAILED:
                 raise explain_failure(answer, failure)
             if answer["kind"] != expected:
-                raise protocol_failure(f"expected the answer {expected!r}, found {answer['kind']!r}")
+                raise protocol_failure(f"expected the answer {expected.value!r}, found {answer['kind']!r}")
             return answer
 
     @contextmanager
-    def _explaining(self, expected: str, failure: Outcome, timeout_s: float) -> Iterator[None]:
+    def _explaining(self, expected: WorkerReply, failure: Outcome, timeout_s: float) -> Iterator[None]:
         """Raises errors as CandidateFailure, or of a trusted program as HarnessError."""
         try:
             yield
@@ -405,7 +439,7 @@ class WorkerClient:
         while True:
             began_s = time.monotonic()
             answer = self._receive(remaining_s, stop=stop)
-            if answer["kind"] != "build":
+            if answer["kind"] != WorkerReply.BUILD:
                 return answer
             remaining_s = max(remaining_s - (time.monotonic() - began_s), 1.0)
             if stop:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.domain import HarnessError
 from harness.protocol import Channel
+from harness.protocol.messages import ForkserverRequest
 from harness.protocol.process_tree import find_innermost, find_tree
 from harness.sandbox.memory_watchdog import MemoryWatch
 
@@ -136,16 +137,18 @@ class WorkerProcess:
 
     def forget_use(self) -> bool:
         """See `harness.worker.code_usage`."""
-        return self._server.ask_about(self._pid, "forget_use", process=self._process)["done"] is True
+        return self._server.ask_about(self._pid, ForkserverRequest.FORGET_USE, process=self._process)["done"] is True
 
     def count_used_bytes(self) -> int | None:
         """See `harness.worker.code_usage`."""
-        used_bytes = self._server.ask_about(self._pid, "count_used", process=self._process)["used_bytes"]
+        used_bytes = self._server.ask_about(self._pid, ForkserverRequest.COUNT_USED, process=self._process)[
+            "used_bytes"
+        ]
         return None if used_bytes is None else int(used_bytes)
 
     def find_itself(self) -> None:
         """Finds the process to sample. Call before any candidate code runs."""
-        self._process = int(self._server.ask_about(self._pid, "find")["process"])
+        self._process = int(self._server.ask_about(self._pid, ForkserverRequest.FIND)["process"])
         self._innermost = find_innermost(self._outer_pid)
         self._keepers = find_tree(self._outer_pid) - {self._innermost}
         self.find_processes()
