@@ -4,7 +4,7 @@ else that can be done with it here."""
 from __future__ import annotations
 
 from harness.domain import Candidate
-from harness.evaluation.record import Case
+from harness.evaluation.record import EvaluationRecord
 from harness.problems.loading import LoadedProblem
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.build_requests import AnswerBuild
@@ -20,7 +20,7 @@ CANDIDATE_ENTRY = "ModelNew"
 
 
 def load_only(
-    case: Case,
+    record: EvaluationRecord,
     loaded: LoadedProblem,
     candidate: Candidate,
     *,
@@ -48,15 +48,15 @@ def load_only(
             threads=1,
             allow_tf32=False,
         ) as session:
-            _construct(case, session, loaded)
+            _construct(record, session, loaded)
     except CandidateFailure as failure:
-        raise case.blame_build(failure) from failure
-    case.check_builds()
+        raise record.blame_build(failure) from failure
+    record.check_builds()
 
 
-def _construct(case: Case, session: ModelSession, loaded: LoadedProblem) -> None:
+def _construct(record: EvaluationRecord, session: ModelSession, loaded: LoadedProblem) -> None:
     try:
-        session.construct(case.seed, loaded.init_inputs)
+        session.construct(record.seed, loaded.init_inputs)
     except CandidateFailure as failure:
-        if case.blame_build(failure) is not failure:
+        if record.blame_build(failure) is not failure:
             raise

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Protocol
 
 from harness.builder.error_excerpt import shorten_log
 from harness.domain import (
@@ -31,8 +32,19 @@ from harness.sandbox.memory_plan import MemoryPlan, Room, Thrift
 MAX_MESSAGE_CHARACTERS = 2000
 
 
+class CheckOutcome(Protocol):
+    """`outcome` None: passed."""
+
+    @property
+    def outcome(self) -> Outcome | None: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def findings(self) -> tuple[Finding, ...]: ...
+
+
 @dataclass(slots=True, kw_only=True)
-class Case:
+class EvaluationRecord:
     """The notes of one evaluation. `seed` is secret until the evaluation ends."""
 
     seed: int
@@ -77,22 +89,28 @@ class Case:
             message = f"everything takes {full.device_bytes >> 20} MiB, {self.memory}; reduced: {'; '.join(reductions)}"
             self.findings.append(Finding(check="memory_plan", severity="note", message=message))
 
-    def repeat_smaller(self, outcome: Outcome, message: str) -> Case:
+    def repeat_smaller(self, outcome: Outcome, message: str) -> EvaluationRecord:
         """The same evaluation, to be made once more with less memory, after an allocation of the candidate's or of the
         evaluator's failed."""
         note = f"evaluated again with a smaller footprint, for an allocation failed: {message[:300]}"
-        return Case(
+        return EvaluationRecord(
             seed=self.seed, began_s=self.began_s, started_at=self.started_at, phases_s=self.phases_s,
             thrift="lean" if outcome is Outcome.OUT_OF_MEMORY else "least",
             findings=[Finding(check="memory", severity="note", message=note)],
         )  # fmt: skip
 
-    def take_over(self, other: Case) -> None:
+    def take_over(self, other: EvaluationRecord) -> None:
         """Makes the verdict of another case of the same candidate its own. What was built and spent stays noted."""
         self.findings, self.correctness = other.findings, other.correctness
         self.sizes, self.calls = other.sizes, other.calls
         for name, spent_s in other.phases_s.items():
             self.phases_s[name] += spent_s
+
+    def add_result(self, result: CheckOutcome) -> None:
+        """Adds the findings of a check. Raises CandidateFailure if it failed."""
+        self.findings += result.findings
+        if result.outcome is not None:
+            raise CandidateFailure(result.outcome, result.message)
 
     def add_build(self, request: BuildRequest, result: BuildResult) -> None:
         self.requests.append(request)

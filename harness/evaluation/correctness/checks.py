@@ -10,7 +10,7 @@ from typing import Any, Literal
 from harness.domain import Correctness, Finding, Outcome, Trial
 from harness.evaluation.correctness.aliasing import AliasCheck
 from harness.evaluation.correctness.calls import Exercise, Exercises
-from harness.evaluation.correctness.comparison import are_surely_close, judge_outputs, judge_state
+from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs, compare_state
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import Truth, trust_outputs
 from harness.protocol import TensorSpec
@@ -112,7 +112,7 @@ class _Checker:
             self.truth_kind = "reference"
         self._session.place(inputs)
         self._aliases.check_inputs_apart()
-        outcome, trial, run = judge_call(self._session, self._reference, inputs, truth, distribution)
+        outcome, trial, run = compare_call(self._session, self._reference, inputs, truth, distribution)
         self.trials.append(trial)
         self._last_inputs = inputs
         self.findings += _note_strides(run, truth, self.findings)
@@ -141,7 +141,7 @@ class _Checker:
         run = self._session.call(kept.inputs, self._reference.device)
         self._last_inputs = kept.inputs
         as_before = trust_outputs(kept.outputs, compared_on=self._reference.computes_on)
-        outcome, trial = judge_run(run, as_before, self._reference, "again", accepted=kept.specs)
+        outcome, trial = compare_run(run, as_before, self._reference, "again", accepted=kept.specs)
         if outcome not in (None, Outcome.WRONG_VALUE) or _has_changed_inputs(run, self._reference):
             self.trials.append(trial)
             return _Failure(outcome or Outcome.WRONG_VALUE, trial.message)
@@ -149,16 +149,16 @@ class _Checker:
         if overwritten is not None:
             return _Failure(Outcome.WRONG_VALUE, overwritten)
         difference = find_difference(run.outputs.tensors, kept.outputs.tensors)
-        return None if difference is None else self._judge_difference(difference, run, kept, trial)
+        return None if difference is None else self._weigh_difference(difference, run, kept, trial)
 
-    def _judge_difference(self, difference: Difference, run: Run, kept: _Kept, trial: Trial) -> _Failure | None:
+    def _weigh_difference(self, difference: Difference, run: Run, kept: _Kept, trial: Trial) -> _Failure | None:
         message = f"two calls on the same inputs differ: {difference}"
         if self._reference.requires_same_bits:
             message += "; the problem declares DETERMINISTIC = True"
             self.trials.append(replace(trial, passed=False, mismatched=difference.differing, message=message))
             return _Failure(Outcome.WRONG_VALUE, message, "nondeterministic")
         truth = kept.truth or self._reference.truth_of(kept.inputs)
-        outcome, trial = _judge_whole(self._session, self._reference, run, truth, "again")
+        outcome, trial = _compare_call_and_state(self._session, self._reference, run, truth, "again")
         self.trials.append(trial)
         if outcome is not None:
             return _Failure(outcome, _say_where(trial), "nondeterministic")
@@ -208,22 +208,22 @@ class _Checker:
         return None
 
 
-def judge_call(
+def compare_call(
     session: ModelSession, reference: Reference, inputs: Sequence[Any], truth: Truth, distribution: str
 ) -> tuple[Outcome | None, Trial, Run]:
     """One call from the state that the module is in: its outputs against the truth, and its state after it."""
     run = session.call(inputs, reference.device)
-    return *_judge_whole(session, reference, run, truth, distribution), run
+    return *_compare_call_and_state(session, reference, run, truth, distribution), run
 
 
-def _judge_whole(
+def _compare_call_and_state(
     session: ModelSession, reference: Reference, run: Run, truth: Truth, distribution: str
 ) -> tuple[Outcome | None, Trial]:
     """The session's last call: its outputs against the truth, and its state after it."""
-    outcome, trial = judge_run(run, truth, reference, distribution)
+    outcome, trial = compare_run(run, truth, reference, distribution)
     if outcome is None and truth.state:
         found = [tensor.clone() for tensor in session.read_state(truth.state_after)]
-        outcome, state_trial = judge_state(truth, found, reference.loaded.problem.tolerance, distribution)
+        outcome, state_trial = compare_state(truth, found, reference.loaded.problem.tolerance, distribution)
         trial = trial if outcome is None else state_trial
     return outcome, trial
 
@@ -232,14 +232,14 @@ def _say_where(trial: Trial) -> str:
     return trial.message if trial.distribution == "as_given" else f"{trial.message} (on {trial.distribution} inputs)"
 
 
-def judge_run(
+def compare_run(
     run: Run, truth: Truth, reference: Reference, distribution: str, *, accepted: Sequence[TensorSpec] = ()
 ) -> tuple[Outcome | None, Trial]:
     """Compares one call with the truth, and sees that its inputs were left alone. `accepted` are forms of outputs that
     were right before."""
     problem = reference.loaded.problem
     exact = distribution == "integers" and distribution in problem.distributions
-    outcome, trial = judge_outputs(truth, run.outputs, problem.tolerance, distribution, exact=exact)
+    outcome, trial = compare_outputs(truth, run.outputs, problem.tolerance, distribution, exact=exact)
     misfit = None if outcome is not None else _find_misfit(run, truth, reference, accepted)
     if misfit is not None:
         return misfit[0], Trial(distribution=distribution, passed=False, message=misfit[1])

@@ -78,7 +78,7 @@ class LeafVerdict:
     message: str = ""
 
 
-def judge_outputs(
+def compare_outputs(
     truth: Truth, outputs: FlatOutputs, tolerance: Tolerance, distribution: str, *, exact: bool = False
 ) -> tuple[Outcome | None, Trial]:
     """None and a passed trial, or what is wrong and a failed one. Outputs may lie on another device than the truth.
@@ -91,11 +91,11 @@ def judge_outputs(
         outcome, message = refusal
         return outcome, Trial(distribution=distribution, passed=False, message=message)
     exact = exact and truth.kind == "float64" and tolerance.atol is None and tolerance.rtol is None
-    return _judge_leaves(truth, truth.leaves, outputs.tensors, tolerance, distribution, exact=exact)
+    return _compare_leaves(truth, truth.leaves, outputs.tensors, tolerance, distribution, exact=exact)
 
 
 def are_surely_close(own: FlatOutputs, outputs: FlatOutputs, tolerance: Tolerance) -> bool:
-    """Whether `judge_outputs` would pass for sure, `own` being what the reference gives on the same inputs: found
+    """Whether `compare_outputs` would pass for sure, `own` being what the reference gives on the same inputs: found
     without computing the truth, or taking anything to float64. False says nothing."""
     if outputs.tree != own.tree or tolerance.atol is not None or tolerance.rtol is not None:
         return False
@@ -131,14 +131,14 @@ def _widen_small(tensor: Tensor) -> Tensor:
     return tensor.float() if tensor.element_size() < ITEM_BYTES else tensor
 
 
-def judge_state(
+def compare_state(
     truth: Truth, found: Sequence[Tensor], tolerance: Tolerance, distribution: str
 ) -> tuple[Outcome | None, Trial]:
     """The same for the module's state after the call: `found` holds the tensors that `truth.state` names, in order."""
-    return _judge_leaves(truth, tuple(truth.state.values()), found, tolerance, distribution)
+    return _compare_leaves(truth, tuple(truth.state.values()), found, tolerance, distribution)
 
 
-def _judge_leaves(
+def _compare_leaves(
     truth: Truth,
     leaves: Sequence[TruthLeaf],
     found: Sequence[Tensor],
@@ -148,14 +148,14 @@ def _judge_leaves(
     exact: bool = False,
 ) -> tuple[Outcome | None, Trial]:
     verdicts = [
-        judge_leaf(leaf, tensor, tolerance, truth_is_reference=truth.kind == "reference", exact=exact)
+        compare_leaf(leaf, tensor, tolerance, truth_is_reference=truth.kind == "reference", exact=exact)
         for leaf, tensor in zip(leaves, found, strict=True)
     ]
     trial = _summarise(verdicts, distribution)
     return (None if trial.passed else Outcome.WRONG_VALUE), trial
 
 
-def judge_leaf(
+def compare_leaf(
     leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, *, truth_is_reference: bool, exact: bool = False
 ) -> LeafVerdict:
     """Compares the values of one output; shapes and dtypes are equal already."""
@@ -163,10 +163,10 @@ def judge_leaf(
     if dtype.is_complex:
         parts = replace(leaf, reference=torch.view_as_real(leaf.reference), exact=torch.view_as_real(leaf.exact))
         candidate = torch.view_as_real(candidate)
-        return judge_leaf(parts, candidate, tolerance, truth_is_reference=truth_is_reference, exact=exact)
+        return compare_leaf(parts, candidate, tolerance, truth_is_reference=truth_is_reference, exact=exact)
     if not dtype.is_floating_point or (exact and is_countable(leaf)):
-        return _judge_exact(leaf, candidate)
-    return _judge_floating(leaf, candidate, tolerance, 1.0 if truth_is_reference else LEAF_MEAN_SHARE)
+        return _compare_exact(leaf, candidate)
+    return _compare_floating(leaf, candidate, tolerance, 1.0 if truth_is_reference else LEAF_MEAN_SHARE)
 
 
 def is_countable(leaf: TruthLeaf) -> bool:
@@ -205,7 +205,7 @@ def describe_tree(tree: dict[str, Any]) -> str:
     return f"{kind} of ({', '.join(items)})"
 
 
-def _judge_exact(leaf: TruthLeaf, candidate: Tensor) -> LeafVerdict:
+def _compare_exact(leaf: TruthLeaf, candidate: Tensor) -> LeafVerdict:
     """Integers and booleans: equal to what the reference gives, in its own dtype or computed in float64."""
     device = leaf.device
     mismatched, at, error = 0, None, 0.0
@@ -227,7 +227,7 @@ def _judge_exact(leaf: TruthLeaf, candidate: Tensor) -> LeafVerdict:
     )
 
 
-def _judge_floating(leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, leaf_mean_share: float) -> LeafVerdict:
+def _compare_floating(leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, leaf_mean_share: float) -> LeafVerdict:
     if candidate.numel() == 0:
         return LeafVerdict(mismatched=0, elements=0, max_abs_error=0.0, reference_max_abs_error=0.0, worst_ratio=0.0)
     scale = _measure_reference(leaf, leaf_mean_share)

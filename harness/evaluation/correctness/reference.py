@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from harness.domain import MIXED, ProblemTooLarge
+from harness.domain import MIXED, Finding, ProblemTooLarge
 from harness.evaluation.correctness.reference_checks import (
     compare_runs,
     contain_memory,
@@ -279,3 +279,21 @@ def _tensors_in(value: Any) -> list[Tensor]:
 def usable_threads() -> int:
     """Threads for reference, baseline and candidate alike: the cores this process may run on."""
     return len(os.sched_getaffinity(0))
+
+
+def note_variation(reference: Reference) -> tuple[Finding, ...]:
+    """A note on a reference that is not bitwise repeatable."""
+    if reference.variation is None:
+        return ()
+    message = (
+        f"two runs of the reference on the same inputs differ: {reference.variation}; outputs are compared within the "
+        "tolerance, not bit by bit"
+    )
+    return (Finding(check="reference_varies", severity="note", message=message),)
+
+
+def describe_calls(reference: Reference) -> tuple[tuple[str, str], ...]:
+    """(name, value) of whatever differs from calls of an unseeded module in evaluation mode."""
+    training = (("mode", "training"),) if reference.loaded.problem.training else ()
+    seeded = (("call_seeds", "torch seeded anew before each call"),) if reference.draws_numbers else ()
+    return (*training, *seeded)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.domain import ProblemError, ProblemTooLarge, WireError
-from harness.evaluation.correctness.comparison import judge_outputs
+from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.truth import Truth, trust_outputs
 from harness.problems.loading import LoadedProblem
 from harness.protocol import flatten_value
@@ -28,7 +28,7 @@ IN_INIT = "make them in __init__, so that candidates can be given the same ones"
 def compare_runs(loaded: LoadedProblem, first: FlatOutputs, second: FlatOutputs) -> Difference | None:
     """How two runs on the same inputs differ. Raises ProblemError if they do by more than the problem's tolerance."""
     expected = trust_outputs(first, compared_on=second.tensors[0].device)
-    outcome, trial = judge_outputs(expected, second, loaded.problem.tolerance, "as_given")
+    outcome, trial = compare_outputs(expected, second, loaded.problem.tolerance, "as_given")
     if outcome is not None:
         raise ProblemError(
             f"{_name_file(loaded)}: two runs of the reference on the same inputs differ by more than its own "

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from harness.domain import Finding, HarnessError, ProblemError, Trial
-from harness.evaluation.correctness.checks import is_surely_right, judge_call
+from harness.evaluation.correctness.checks import compare_call, is_surely_right
 from harness.evaluation.correctness.comparison import are_surely_close
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.reference_checks import has_only_numbers
@@ -135,7 +135,7 @@ class _Prober:
         inputs = self._make_inputs("as_given")
         truth = other.truth_of(self._reference, inputs)
         self._session.write_state(other.state)
-        evidence = self._judge(inputs, truth, "other_weights")
+        evidence = self._compare(inputs, truth, "other_weights")
         self._session.write_state({**self._reference.state, **self._reference.changing})
         return evidence
 
@@ -154,7 +154,7 @@ class _Prober:
         except ProblemError:
             return None  # the reference does not take such inputs
         self._session.reset_state()
-        return self._judge(inputs, truth, name)
+        return self._compare(inputs, truth, name)
 
     def _try_quickly(self, inputs: tuple[Any, ...], own: FlatOutputs) -> tuple[str | None, bool]:
         """How the call failed, and whether it is right for sure."""
@@ -170,14 +170,14 @@ class _Prober:
             return None
         self._session.reset_state()
         with self._session.expecting(nearby.footprint):
-            evidence = self._judge(nearby.inputs, nearby.truth, "nearby_shape")
+            evidence = self._compare(nearby.inputs, nearby.truth, "nearby_shape")
         return None if evidence is None else f"{nearby.description}: {evidence}"
 
-    def _judge(self, inputs: tuple[Any, ...], truth: Truth, name: str) -> str | None:
+    def _compare(self, inputs: tuple[Any, ...], truth: Truth, name: str) -> str | None:
         if not has_only_numbers(truth.reference_outputs):
             return None
         try:
-            outcome, trial, _ = judge_call(self._session, self._reference, inputs, truth, name)
+            outcome, trial, _ = compare_call(self._session, self._reference, inputs, truth, name)
         except CandidateFailure as failure:
             return _describe_failure(failure)
         return None if outcome is None else f"{outcome}: {_describe_numbers(trial)}"

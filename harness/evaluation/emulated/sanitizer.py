@@ -26,7 +26,7 @@ from harness.domain import (
     ProblemError,
     WorkloadName,
 )
-from harness.evaluation.correctness.checks import judge_call
+from harness.evaluation.correctness.checks import compare_call
 from harness.evaluation.correctness.reference import Reference, prepare_reference, usable_threads
 from harness.evaluation.emulated.findings import (
     TIME_LIMIT,
@@ -161,7 +161,7 @@ def _run_orders(session: ModelSession, reference: Reference, seeds: Iterator[int
         session.check_kernels(order=order, seed=next(seeds) % 2**31)
         session.reset_state()
         try:
-            outcome, trial, _ = judge_call(session, reference, inputs, truth, order)
+            outcome, trial, _ = compare_call(session, reference, inputs, truth, order)
             if outcome is not None:
                 look.wrong[order] = f"{outcome}: {trial.message}"
         except CandidateFailure as failure:
@@ -226,17 +226,6 @@ def explained_by_kernels(session: ModelSession, findings: list[Finding]) -> Iter
         if failure.outcome is not Outcome.RUNTIME_ERROR or outcome not in (Outcome.TIMEOUT, Outcome.NOT_RUN):
             outcome = failure.outcome
         raise CandidateFailure(outcome, f"{noticed[0].describe()}; {failure.message}", failure.findings) from failure
-
-
-def reconcile_builds(emulated: BuildResult, compiled: BuildResult) -> BuildResult:
-    """What a candidate is told of a build for the emulated device that nvcc made as well: what nvcc refuses is not
-    built, and what only the emulated device refuses is not to be blamed on the candidate."""
-    if compiled.status in ("failed", "refused"):
-        return compiled
-    if compiled.extension is not None and emulated.status == "failed":
-        log = f"nvcc builds it, the emulated device does not:\n{emulated.log}"
-        return replace(emulated, status="uncovered", log=log)
-    return emulated
 
 
 def explain(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import ast
 
+from harness.domain import Outcome
+from harness.sandbox.failure import CandidateFailure
+
 MODULES = frozenset(("triton", "cupy", "numba", "pycuda", "cuda", "cutlass", "tilelang", "tvm", "warp"))
 ATTRIBUTES = frozenset(("CUDAGraph", "make_graphed_callables", "_compile_kernel"))
 
@@ -19,6 +22,15 @@ def find_uncovered(source: str) -> str | None:
         return None
     found = [(node.lineno, name) for node in nodes if isinstance(node, ast.stmt | ast.expr) for name in _name(node)]
     return "line {}: {}".format(*min(found)) if found else None
+
+
+def excuse_unsupported(source: str, failure: CandidateFailure) -> None:
+    """Raises CandidateFailure (not_run) if the failed source uses an unsupported construct. Reads the source only,
+    since the worker's messages are untrusted."""
+    construct = find_uncovered(source)
+    if construct is not None and failure.outcome in (Outcome.LOAD_ERROR, Outcome.RUNTIME_ERROR):
+        message = f"{construct} is not covered by the emulated device: {failure.message}"
+        raise CandidateFailure(Outcome.NOT_RUN, message, failure.findings) from failure
 
 
 def _name(node: ast.AST) -> list[str]:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from harness.builder.symbols import list_functions, plain_signature
 from harness.domain import BuildRequest, Finding, Outcome, WithoutOwn, Work
-from harness.evaluation.correctness.comparison import judge_outputs
+from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
 from harness.sandbox.failure import CandidateFailure, protocol_failure
@@ -155,7 +155,7 @@ def _try_without_own(
     if are_far_apart(expected.tensors, outputs.tensors):
         return "changed"
     truth = trust_outputs(expected, compared_on=reference.computes_on)
-    wrong, _ = judge_outputs(truth, outputs, reference.loaded.problem.tolerance, "ablation")
+    wrong, _ = compare_outputs(truth, outputs, reference.loaded.problem.tolerance, "ablation")
     if wrong is not None:
         return "changed"
     # What a call makes of the module's state is not looked at here: a kernel may be there for that.

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from harness.evaluation.correctness.checks import is_surely_right, judge_run
-from harness.evaluation.correctness.comparison import are_surely_close, judge_outputs
+from harness.evaluation.correctness.checks import compare_run, is_surely_right
+from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import Truth, trust_outputs
 from harness.sandbox.model_session import Run
@@ -58,9 +58,11 @@ class ChosenCalls:
                 continue
             truth = self._reference.truth_of(inputs)
             if run.sample is None:
-                outcome, trial = judge_run(run, truth, self._reference, "timed")
+                outcome, trial = compare_run(run, truth, self._reference, "timed")
             else:
-                outcome, trial = judge_outputs(_sample_truth(truth, run.sample), run.outputs, self._tolerance, "timed")
+                outcome, trial = compare_outputs(
+                    _sample_truth(truth, run.sample), run.outputs, self._tolerance, "timed"
+                )
             if outcome is not None:
                 return f"a timed call was wrong although the untimed ones were right: {trial.message}"
         return None
@@ -82,7 +84,7 @@ class ChosenCalls:
             return
         if are_surely_close(baseline.outputs, candidate.outputs, self._tolerance):
             return
-        outcome, _ = judge_outputs(trust_outputs(baseline.outputs), candidate.outputs, self._tolerance, "timed")
+        outcome, _ = compare_outputs(trust_outputs(baseline.outputs), candidate.outputs, self._tolerance, "timed")
         if outcome is not None:
             self._screened.append((lambda: inputs, candidate))
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from harness.domain import Finding, Outcome, Plausibility, ProblemError, Timing
-from harness.evaluation.correctness.comparison import judge_outputs
+from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import float32_precision, run_reference, trust_outputs, write_state
 from harness.evaluation.timing.device_peaks import Ceilings, CeilingStore
@@ -244,7 +244,7 @@ def _differs(reference: Reference, expected: FlatOutputs, found: FlatOutputs) ->
     if are_far_apart(expected.tensors, found.tensors):
         return True
     tolerance = reference.loaded.problem.tolerance
-    return judge_outputs(trust_outputs(expected), found, tolerance, "roofline")[0] is not None
+    return compare_outputs(trust_outputs(expected), found, tolerance, "roofline")[0] is not None
 
 
 def _count_without_repeats(tensor: Tensor) -> int:

@@ -9,7 +9,8 @@ from harness.evaluation.emulated.findings import (
     parse_kernel_findings,
     report_kernel_findings,
 )
-from harness.evaluation.emulated.sanitizer import _conclude, _Look, explain, reconcile_builds
+from harness.evaluation.emulated.nvcc import reconcile_builds
+from harness.evaluation.emulated.sanitizer import _conclude, _Look, explain
 from harness.sandbox.failure import CandidateFailure
 
 RACE = {

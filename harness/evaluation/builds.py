@@ -1,0 +1,79 @@
+"""Answers the build requests of candidates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from harness.builder import Builder
+from harness.domain import BuildRequest, BuildResult, Candidate
+from harness.evaluation.emulated.nvcc import NvccCheck
+from harness.evaluation.emulated.sanitizer import KernelChecker
+from harness.evaluation.record import EvaluationRecord
+from harness.sandbox.build_requests import AnswerBuild
+from harness.sandbox.model_session import TimeLimits
+
+SECOND_LOAD_SHARE = 1 / 8  # of the time limits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltAhead:
+    """Results of a prebuild: builds by key, and whether the candidate timed out while it was loaded."""
+
+    builds: dict[str, BuildResult] = field(default_factory=dict)
+    hung: bool = False
+
+
+NOTHING_AHEAD = BuiltAhead()
+
+
+class CandidateBuilds:
+    """Builds for all candidates of one evaluator. Thread-safe."""
+
+    def __init__(self, builder: Builder, checker: KernelChecker | None, nvcc: NvccCheck | None) -> None:
+        self.builder = builder
+        self._checker = checker
+        self._nvcc = nvcc
+        self._built_ahead: dict[str, BuildResult] = {}
+        self._hung_ahead: set[str] = set()  # digests of candidates
+
+    def add_ahead(self, ahead: BuiltAhead, candidate: Candidate | None) -> None:
+        """Remembers the results of a candidate's prebuild."""
+        self._built_ahead |= ahead.builds
+        if ahead.hung and candidate is not None:
+            self._hung_ahead.add(candidate.digest)
+
+    def reduce_limits(self, limits: TimeLimits, candidate: Candidate) -> TimeLimits:
+        """Shorter limits for loading a candidate that timed out in its prebuild."""
+        share = SECOND_LOAD_SHARE if candidate.digest in self._hung_ahead else 1.0
+        return replace(limits, start_s=limits.start_s * share, construct_s=limits.construct_s * share)
+
+    def answer_for(self, record: EvaluationRecord, candidate: Candidate, *, ahead: bool = False) -> AnswerBuild:
+        """A function that builds what the candidate requests, and records it. `ahead`: also for the sanitizer."""
+
+        def answer(request: BuildRequest) -> BuildResult:
+            if candidate.language == "cpp" and request.has_cuda_sources:
+                result = self._refuse_cuda(request)
+            else:
+                result = self._build(request, ahead=ahead)
+            record.add_build(request, result)
+            return result
+
+        return answer
+
+    def _build(self, request: BuildRequest, *, ahead: bool) -> BuildResult:
+        result = self.builder.build(request)
+        if self._nvcc is not None:
+            result = self._nvcc.correct(result)
+        if ahead and self._checker is not None and request.needs_cuda and result.extension is not None:
+            self._checker.build_ahead(request)
+        if result.status == "cached":
+            # The record shows the prebuild with its duration, once.
+            result = self._built_ahead.pop(result.key, result)
+        return result
+
+    def _refuse_cuda(self, request: BuildRequest) -> BuildResult:
+        log = (
+            f"error: the extension {request.name!r} has CUDA sources, and the candidate's language is cpp; "
+            "evaluate CUDA programs with --language cuda"
+        )
+        return BuildResult(key=self.builder.key(request), status="refused", extension=None, log=log, duration_s=0.0)

@@ -1,0 +1,20 @@
+"""Settings of an evaluation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from harness.evaluation.timing.paired import TimingPlan
+from harness.sandbox.model_session import TimeLimits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationSettings:
+    """`measure_time` False: stop after correctness. `attribute_work` False: no time attribution, so that a suite's
+    requirement of a custom kernel is not checked. `measure_noise` False: use the noise floor of the device type."""
+
+    limits: TimeLimits = field(default_factory=TimeLimits)
+    plan: TimingPlan = field(default_factory=TimingPlan)
+    measure_time: bool = True
+    attribute_work: bool = True
+    measure_noise: bool = True
