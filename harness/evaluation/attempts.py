@@ -21,11 +21,8 @@ REPEATED_CHECKS = ("device_busy", "pause")
 def evaluate_with_repetition(
     record: EvaluationRecord, attempt: Attempt, device: JudgeDevice | None
 ) -> tuple[EvaluationRecord, Outcome, str]:
-    """The record, outcome and message of the attempt that counts.
-
-    Repeats once a suspicion that may come from a busy machine, and once, with less memory, an evaluation in which an
-    allocation failed.
-    """
+    """The record, outcome and message that count. Repeats once a suspicion that a busy machine may cause, and once,
+    with less memory, after a failed allocation."""
     outcome, message = _run_attempt(record, attempt, device)
     if outcome is Outcome.SUSPECT and _may_be_chance(record):
         note = Finding(check="repeated", severity="note", message=f"evaluated a second time: {message[:300]}")
@@ -38,7 +35,7 @@ def evaluate_with_repetition(
 
 
 def _run_attempt(record: EvaluationRecord, attempt: Attempt, device: JudgeDevice | None) -> tuple[Outcome, str]:
-    """Outcome and message. Afterwards the evaluator holds no memory of the device."""
+    """Releases all device memory at the end."""
     try:
         attempt(record)
         return Outcome.CORRECT, ""
@@ -52,7 +49,6 @@ def _run_attempt(record: EvaluationRecord, attempt: Attempt, device: JudgeDevice
 
 
 def _explain(record: EvaluationRecord, error: Exception) -> tuple[Outcome, str]:
-    """Outcome and message of an attempt that ended with this error."""
     if isinstance(error, CandidateFailure):
         record.findings += error.findings
         record.is_short = error.outcome is Outcome.OUT_OF_MEMORY
@@ -71,5 +67,4 @@ def _explain(record: EvaluationRecord, error: Exception) -> tuple[Outcome, str]:
 
 
 def _may_be_chance(record: EvaluationRecord) -> bool:
-    """Whether a busy machine may have caused the suspicion."""
     return any(finding.check in REPEATED_CHECKS for finding in record.findings if finding.severity == "fatal")

@@ -17,7 +17,7 @@ SECOND_LOAD_SHARE = 1 / 8  # of the time limits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltAhead:
-    """Results of a prebuild: builds by key, and whether the candidate timed out while it was loaded."""
+    """`hung`: the candidate timed out while it was loaded."""
 
     builds: dict[str, BuildResult] = field(default_factory=dict)
     hung: bool = False
@@ -27,7 +27,7 @@ NOTHING_AHEAD = BuiltAhead()
 
 
 class CandidateBuilds:
-    """Builds for all candidates of one evaluator. Thread-safe."""
+    """Thread-safe."""
 
     def __init__(self, builder: Builder, checker: KernelChecker | None, nvcc: NvccCheck | None) -> None:
         self.builder = builder
@@ -37,18 +37,17 @@ class CandidateBuilds:
         self._hung_ahead: set[str] = set()  # digests of candidates
 
     def add_ahead(self, ahead: BuiltAhead, candidate: Candidate | None) -> None:
-        """Remembers the results of a candidate's prebuild."""
         self._built_ahead |= ahead.builds
         if ahead.hung and candidate is not None:
             self._hung_ahead.add(candidate.digest)
 
     def reduce_limits(self, limits: TimeLimits, candidate: Candidate) -> TimeLimits:
-        """Shorter limits for loading a candidate that timed out in its prebuild."""
+        """Shorter limits after a timeout in the prebuild."""
         share = SECOND_LOAD_SHARE if candidate.digest in self._hung_ahead else 1.0
         return replace(limits, start_s=limits.start_s * share, construct_s=limits.construct_s * share)
 
     def answer_for(self, record: EvaluationRecord, candidate: Candidate, *, ahead: bool = False) -> AnswerBuild:
-        """A function that builds what the candidate requests, and records it. `ahead`: also for the sanitizer."""
+        """A function that builds and records requests. `ahead`: also for the sanitizer."""
 
         def answer(request: BuildRequest) -> BuildResult:
             if candidate.language == "cpp" and request.has_cuda_sources:

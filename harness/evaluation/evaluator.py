@@ -24,7 +24,7 @@ from harness.evaluation.emulated.other_sizes import evaluate_with_larger_sizes
 from harness.evaluation.emulated.sanitizer import KernelChecker, explain, explained_by_kernels
 from harness.evaluation.emulated.unsupported import excuse_unsupported
 from harness.evaluation.environment import describe_environment
-from harness.evaluation.integrity.attribution import WorkResult, attribute_work, confirm_own_code
+from harness.evaluation.integrity.attribution import WorkResult, attribute_work, confirm_custom_code
 from harness.evaluation.integrity.static_checks import find_syntax_error, screen_source
 from harness.evaluation.load_check import load_only
 from harness.evaluation.model_workers import ModelWorkers, construct_model
@@ -50,8 +50,6 @@ EXPLAINABLE = (Outcome.WRONG_VALUE, Outcome.RUNTIME_ERROR)  # the sanitizer may 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Task:
-    """One attempt: the candidate, its problem, and the record of this attempt."""
-
     record: EvaluationRecord
     problem: Problem
     subject: Subject
@@ -59,12 +57,9 @@ class _Task:
 
 
 class CandidateEvaluator:
-    """Evaluates candidates on one device, one after another. `device` None: candidates are only built and loaded.
-
-    `checker`: the sanitizer for CUDA kernels, on the emulator; its findings decide only on an emulated device. There,
-    `compiler` says at the end whether nvcc accepts the sources. `prebuild` is thread-safe, `evaluate` where nothing is
-    timed. Timing runs inside `quiet`, which may wait for builds on the same cores.
-    """
+    """`device` None: candidates are only built and loaded. `checker`: the sanitizer; its findings decide only on an
+    emulated device, where `compiler` is asked at the end whether nvcc accepts the sources. `prebuild` is
+    thread-safe, and `evaluate` where nothing is timed. Timing runs inside `quiet`, which may wait for builds."""
 
     def __init__(
         self,
@@ -104,8 +99,8 @@ class CandidateEvaluator:
         seed: int | None = None,
         ahead: BuiltAhead = NOTHING_AHEAD,
     ) -> Evaluation:
-        """The verdict. Raises only exceptions that must stop everything, such as KeyboardInterrupt. The `seed` of an
-        earlier evaluation repeats its inputs and weights; without it they are fresh."""
+        """Raises only exceptions that must stop everything, such as KeyboardInterrupt. The `seed` of an earlier
+        evaluation repeats its inputs and weights."""
 
         def attempt(record: EvaluationRecord) -> None:
             if candidate is None:
@@ -130,7 +125,7 @@ class CandidateEvaluator:
         )
 
     def prebuild(self, problem: Problem, workload: WorkloadName, candidate: Candidate) -> BuiltAhead:
-        """Imports and constructs the candidate once, to fill the build cache. No verdict."""
+        """Loads the candidate once to fill the build cache."""
         record, hung = EvaluationRecord(seed=0), False
         if find_syntax_error(candidate.source) is None:
             try:
@@ -163,7 +158,7 @@ class CandidateEvaluator:
             self._check_launch_limits(task)
 
     def _evaluate_workload(self, device: JudgeDevice, task: _Task) -> None:
-        """Runs the method, then the sanitizer, at the sizes of the problem's workload."""
+        """The method, then the sanitizer."""
         problem, workload = task.problem, task.subject.workload
         task.record.sizes = describe_sizes(problem, REDUCED) if workload == REDUCED else ""
         try:
@@ -201,7 +196,6 @@ class CandidateEvaluator:
     def _load_candidate(
         self, device: JudgeDevice, task: _Task, loaded: LoadedProblem
     ) -> Iterator[tuple[ModelSession, Exercises, Iterator[int]]]:
-        """Prepares the reference and the calls to make, then builds and loads the candidate in a worker."""
         record, candidate = task.record, task.candidate
         seeds = record.draw_seeds()
         with record.phase("reference"):
@@ -234,7 +228,7 @@ class CandidateEvaluator:
     def _measure_in_same_worker(
         self, task: _Task, session: ModelSession, reference: Reference, seeds: Iterator[int]
     ) -> None:
-        """On a CPU: the worker that was checked is timed too, and stopped while others run."""
+        """On a CPU. The worker is stopped while others run."""
         record = task.record
         if self._settings.attribute_work:
             with record.phase("work"), session.paused():
@@ -267,7 +261,6 @@ class CandidateEvaluator:
                 self._check_roofline(record, result, reference, next(seeds))
 
     def _attribute_time(self, task: _Task, reference: Reference, seed: int) -> None:
-        """Shares of custom kernels, torch and libraries. Skipped if no extension was built: that fails anyway."""
         record = task.record
         if record.builds and not record.built:
             return
@@ -287,12 +280,11 @@ class CandidateEvaluator:
     ) -> None:
         if record.work is None:
             return
-        result = confirm_own_code(session, reference, seeds, WorkResult(work=record.work))
+        result = confirm_custom_code(session, reference, seeds, WorkResult(work=record.work))
         record.work = result.work
         record.add_result(result)
 
     def _check_roofline(self, record: EvaluationRecord, result: TimingResult, reference: Reference, seed: int) -> None:
-        """Records a timing and compares it with the limits of the device."""
         examined = self._roofline.examine(result.timing, reference, seed)
         record.timing, record.plausibility = result.timing, examined.plausibility
         record.findings += (*result.findings, *examined.findings)
@@ -303,7 +295,7 @@ class CandidateEvaluator:
     def _probe_robustness(
         self, record: EvaluationRecord, session: ModelSession, reference: Reference, seeds: Iterator[int]
     ) -> None:
-        """Warnings only; last in its worker, since a probe may crash the candidate."""
+        """Last in its worker, since a probe may crash the candidate."""
         with record.phase("probes"):
             if record.correctness is not None and reference.plan.probes:
                 spent_s = record.phases_s.get("correctness", 0.0)
@@ -313,13 +305,13 @@ class CandidateEvaluator:
         return self._settings.measure_time and not device.is_emulated
 
     def _find_device_peaks(self, record: EvaluationRecord, device: JudgeDevice) -> None:
-        """Call while nothing else runs on the device."""
+        """The device must be idle."""
         if self._times(device):
             with record.phase("ceilings"):
                 self._ceilings.find(device)
 
     def _sanitize_kernels(self, task: _Task, *, decides: bool) -> None:
-        """The sanitizer pass over CUDA kernels. Without `decides` it only adds warnings."""
+        """Without `decides` it only adds warnings."""
         record = task.record
         if self._checker is None or not any(request.needs_cuda for request in record.built):
             return
@@ -333,7 +325,7 @@ class CandidateEvaluator:
             raise CandidateFailure(checked.outcome, checked.message)
 
     def _check_launch_limits(self, task: _Task) -> None:
-        """Whether a GPU would accept the launches at the problem's own sizes, where smaller ones were evaluated."""
+        """At the problem's own sizes, where smaller ones were evaluated."""
         if self._checker is not None and any(request.needs_cuda for request in task.record.built):
             with task.record.phase("kernels"):
                 task.record.findings += self._checker.launches.check(task.problem, task.candidate)

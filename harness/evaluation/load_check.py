@@ -1,5 +1,4 @@
-"""Imports and constructs a candidate without calling it: so that what it builds is there, or because there is nothing
-else that can be done with it here."""
+"""Loads a candidate without calling it."""
 
 from __future__ import annotations
 
@@ -29,10 +28,8 @@ def load_only(
     answer_build: AnswerBuild,
     limits: TimeLimits,
 ) -> None:
-    """Loads a candidate on the CPU, where a GPU seems to be there if `device` is emulated. Raises CandidateFailure.
-
-    A construction that fails may only lack its device, so it is a verdict only when a build failed before it.
-    """
+    """On the CPU or the emulated device. Raises CandidateFailure. A construction that fails may only lack its
+    device, so it counts only after a failed build."""
     stand_in = device if device is not None and device.is_emulated else JudgeDevice("cpu")
     nothing = Footprint.measure((), FlatOutputs(tree={"v": None}, tensors=()), {})
     try:

@@ -20,8 +20,6 @@ from harness.sandbox.worker_client import Mode
 
 
 class ModelWorkers:
-    """Each context manager starts a worker, and ends it on leaving."""
-
     def __init__(self, forkserver: Forkserver, builds: CandidateBuilds, limits: TimeLimits) -> None:
         self._forkserver = forkserver
         self._builds = builds
@@ -38,7 +36,7 @@ class ModelWorkers:
         limits: TimeLimits | None = None,
         is_timed: bool = False,
     ) -> Iterator[ModelSession]:
-        """The candidate, imported but not constructed."""
+        """Imported, not constructed."""
         opened = self._open(
             candidate.source,
             CANDIDATE_ENTRY,
@@ -53,7 +51,7 @@ class ModelWorkers:
 
     @contextmanager
     def open_constructed_candidate(self, candidate: Candidate, reference: Reference) -> Iterator[ModelSession]:
-        """The candidate, constructed and with the reference's weights."""
+        """With the reference's weights."""
         limits = self._builds.reduce_limits(self._limits, candidate)
         with self.open_candidate(candidate, reference, limits=limits, is_timed=True) as session:
             construct_model(session, reference)
@@ -63,7 +61,7 @@ class ModelWorkers:
 
     @contextmanager
     def open_baseline(self, reference: Reference, baseline: str) -> Iterator[ModelSession]:
-        """The baseline, constructed and with the reference's weights."""
+        """With the reference's weights."""
         source = workload_source(reference.loaded)
         with self._open(source, ENTRY, reference, None, is_timed=True) as session:
             construct_model(session, reference, compiled=baseline == "compile")
@@ -83,7 +81,7 @@ class ModelWorkers:
         limits: TimeLimits | None = None,
         is_timed: bool = False,
     ) -> Iterator[ModelSession]:
-        """Outputs of timed calls stay on the device where two workers fit there. `answer_build` None: trusted code."""
+        """`answer_build` None: trusted code. Timed outputs stay on the device where two workers fit."""
         device, footprint = reference.device, reference.footprint
         planned_bytes = reference.need.count_worker_bytes(footprint.kept_calls) - footprint.arena_bytes
         device.release_cache()
@@ -103,7 +101,7 @@ class ModelWorkers:
                 mode=mode,
                 keeps_on_host=reference.computes_on is not None and not (is_timed and reference.plan.baseline_beside),
             ) as session,
-            nullcontext() if answer_build is None else charge.charging(),
+            nullcontext() if answer_build is None else charge.attributing_failures(),
         ):
             yield session
 

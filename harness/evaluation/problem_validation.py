@@ -1,8 +1,7 @@
-"""Decides whether a problem is fit to be scored: the reference passes its own comparison, and cheap fakes do not.
+"""Decides whether a problem is fit for scoring: the reference passes its own comparison, and cheap fakes fail.
 
-Each fake replaces one output at a time by something that takes no work: zeros, a constant, the input itself, the output
-for other inputs, all but the last per cent, or the right computation in a coarser number format. A problem where one of
-them is accepted cannot tell an honest candidate from it. Nothing of a candidate is run here.
+A fake replaces one output by zeros, a constant, the input, the output for other inputs, 99 % of the right values, or
+the computation in a coarser format.
 """
 
 from __future__ import annotations
@@ -40,8 +39,6 @@ COARSER = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing that was tried, whether it came out as it must, and what was seen."""
-
     name: str
     passed: bool
     evidence: str
@@ -49,8 +46,6 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """All checks of one problem on one workload."""
-
     problem: str
     workload: str
     checks: tuple[Check, ...]
@@ -66,7 +61,7 @@ class Admission:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """The reference's run on the inputs of one seed, and on those of another."""
+    """`stale`: the outputs for another seed."""
 
     loaded: LoadedProblem
     model: nn.Module
@@ -83,7 +78,7 @@ class _Run:
 
 
 def admit_problem(loaded: LoadedProblem, device: torch.device, seed: int) -> Admission:
-    """Runs every check on the loaded workload. A reference that fails is a failed check, not an error."""
+    """A reference that fails is a failed check."""
     try:
         with torch.no_grad(), float32_precision(loaded.problem.allow_tf32):
             checks = tuple(_run_checks(_run_reference_twice(loaded, device, seed)))
@@ -93,7 +88,6 @@ def admit_problem(loaded: LoadedProblem, device: torch.device, seed: int) -> Adm
 
 
 def reject_unread(name: str, error: ProblemError) -> Admission:
-    """The admission of a file that could not be read or executed."""
     return Admission(problem=name, workload="none", checks=(Check(name="loads", passed=False, evidence=str(error)),))
 
 
@@ -147,8 +141,7 @@ def _check_seeds(run: _Run) -> Check:
 
 
 def _check_reference(run: _Run) -> Check:
-    """The reference's outputs are accepted, a second run gives the same (bit for bit where the problem declares it),
-    and running changes no input."""
+    """It passes, is repeatable, and changes no inputs."""
     name, own = "reference passes, twice", run.truth.reference_outputs
     first = _compare(run, own)
     write_state(run.model, run.changing)
@@ -168,14 +161,13 @@ def _check_reference(run: _Run) -> Check:
 
 
 def _compare_runs(run: _Run, again: FlatOutputs) -> _Verdict:
-    """A second run against the first. Against the float64 truth, a random reference would be its own excuse."""
+    """Against the first run, since the float64 truth allows for the reference's own error."""
     leaves = tuple(replace(leaf, exact=leaf.reference) for leaf in run.truth.leaves)
     first = replace(run.truth, kind="reference", leaves=leaves)
     return _read(compare_outputs(first, again, run.problem.tolerance, "as_given"))
 
 
 def _check_fake(run: _Run, name: str, forge: Callable[[_Run, int], Sequence[Tensor]]) -> Check:
-    """Every output is replaced in turn, the others staying right: each fake must be found out."""
     tried, evidence = 0, ""
     for index, leaf in enumerate(run.truth.leaves):
         for fake in forge(run, index):
@@ -188,7 +180,6 @@ def _check_fake(run: _Run, name: str, forge: Callable[[_Run, int], Sequence[Tens
 
 
 def _check_cast(run: _Run) -> Check:
-    """Inputs, weights and outputs rounded to the next coarser format. Integers alone can't be rounded."""
     name = "coarser format"
     tensors = _tensors_of([run.inputs, list(run.model.state_dict().values())])
     tensors += [leaf.reference for leaf in run.truth.leaves]
@@ -209,13 +200,12 @@ def _run_coarsely(run: _Run) -> FlatOutputs:
 
 
 def round_coarser(tensor: Tensor) -> Tensor:
-    """The tensor with its values rounded to the next coarser format, in its own dtype. Integers stay."""
+    """Keeps the dtype; integers stay."""
     coarser = COARSER.get(tensor.dtype)
     return tensor if coarser is None else tensor.to(coarser).to(tensor.dtype)
 
 
 def _check_distribution(run: _Run, distribution: str) -> Check:
-    """The reference gives finite outputs on the other inputs that candidates will meet, and passes."""
     inputs = run.loaded.make_inputs(run.seed, run.device, distribution)
     truth = compute_truth(run.loaded, run.model, inputs, state=run.changing)
     finite = _check_finite(truth, f"inputs: {distribution}")
@@ -230,7 +220,7 @@ def _forge_zeros(run: _Run, index: int) -> list[Tensor]:
 
 
 def _forge_constant(run: _Run, index: int) -> list[Tensor]:
-    """The mean of the right output; of the output for other inputs where there is only one number to tell."""
+    """The mean; for a single number, that of the stale output."""
     reference = run.truth.leaves[index].reference
     known = reference if reference.numel() > 1 else run.stale.tensors[index]
     mean = (known if known.is_complex() else known.double()).mean()
@@ -238,7 +228,7 @@ def _forge_constant(run: _Run, index: int) -> list[Tensor]:
 
 
 def _forge_identity(run: _Run, index: int) -> list[Tensor]:
-    """Each input that has the output's shape, can be broadcast or reshaped to it, or begins with as many numbers."""
+    """Inputs that have, or can be broadcast, reshaped or cut to, the output's shape."""
     reference = run.truth.leaves[index].reference
     fakes = []
     for tensor in _tensors_of(list(run.inputs)):
@@ -254,7 +244,7 @@ def _forge_stale(run: _Run, index: int) -> list[Tensor]:
 
 
 def _forge_partial(run: _Run, index: int) -> list[Tensor]:
-    """All but the last per cent (at least one element), which holds zeros, poison, or what was there before."""
+    """The last 1 % holds zeros, NaN or stale values."""
     reference = run.truth.leaves[index].reference
     start = reference.numel() - max(reference.numel() // 100, 1)
     poison = float("nan") if reference.dtype.is_floating_point else 1

@@ -1,4 +1,4 @@
-"""What has been found out about one candidate so far, and how that becomes an Evaluation."""
+"""The facts collected about one candidate during its evaluation."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class CheckOutcome(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class EvaluationRecord:
-    """The notes of one evaluation. `seed` is secret until the evaluation ends."""
+    """`seed` is secret until the evaluation ends."""
 
     seed: int
     began_s: float = field(default_factory=time.monotonic)
@@ -67,7 +67,6 @@ class EvaluationRecord:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Adds the seconds spent inside to the named phase."""
         began_s = time.monotonic()
         try:
             yield
@@ -75,13 +74,11 @@ class EvaluationRecord:
             self.phases_s[name] += time.monotonic() - began_s
 
     def draw_seeds(self) -> Iterator[int]:
-        """Endless seeds that all follow from the case's own."""
         source = random.Random(self.seed)
         while True:
             yield source.getrandbits(62)
 
     def note_memory(self, plan: MemoryPlan, full: MemoryPlan, room: Room) -> None:
-        """Notes what was planned, and in one line what is less than with plenty of memory."""
         planned, free = plan.device_bytes >> 20, room.device_bytes >> 20
         self.memory = f"{planned} MiB were planned, {free} MiB free"
         reductions = plan.describe_reductions(full)
@@ -90,8 +87,6 @@ class EvaluationRecord:
             self.findings.append(Finding(check="memory_plan", severity="note", message=message))
 
     def repeat_smaller(self, outcome: Outcome, message: str) -> EvaluationRecord:
-        """The same evaluation, to be made once more with less memory, after an allocation of the candidate's or of the
-        evaluator's failed."""
         note = f"evaluated again with a smaller footprint, for an allocation failed: {message[:300]}"
         return EvaluationRecord(
             seed=self.seed, began_s=self.began_s, started_at=self.started_at, phases_s=self.phases_s,
@@ -100,14 +95,14 @@ class EvaluationRecord:
         )  # fmt: skip
 
     def take_over(self, other: EvaluationRecord) -> None:
-        """Makes the verdict of another case of the same candidate its own. What was built and spent stays noted."""
+        """Adopts another record's verdict; keeps its own builds and adds the times."""
         self.findings, self.correctness = other.findings, other.correctness
         self.sizes, self.calls = other.sizes, other.calls
         for name, spent_s in other.phases_s.items():
             self.phases_s[name] += spent_s
 
     def add_result(self, result: CheckOutcome) -> None:
-        """Adds the findings of a check. Raises CandidateFailure if it failed."""
+        """Raises CandidateFailure if the check failed."""
         self.findings += result.findings
         if result.outcome is not None:
             raise CandidateFailure(result.outcome, result.message)
@@ -120,14 +115,14 @@ class EvaluationRecord:
         self.phases_s["build"] += result.duration_s
 
     def blame_build(self, failure: CandidateFailure) -> CandidateFailure:
-        """A candidate that fails to load or run after one of its builds failed has failed to build."""
+        """After a failed build, a failure to load or run is a build failure."""
         build = self._failed_build()
         if build is None or failure.outcome not in (Outcome.LOAD_ERROR, Outcome.RUNTIME_ERROR):
             return failure
         return _build_failure(build)
 
     def check_builds(self) -> None:
-        """Raises CandidateFailure if nothing that was asked for was built, however well the candidate does without."""
+        """Raises CandidateFailure if every extension failed, even if the candidate runs without."""
         build = self._failed_build()
         if build is None:
             return
@@ -138,7 +133,6 @@ class EvaluationRecord:
         self.findings.append(Finding(check="build", severity="warning", message=message, evidence=evidence))
 
     def describe_builds(self) -> str:
-        """What was built, in words."""
         if not self.builds:
             return "imported; it asked for no extension"
         return f"built, linked and loaded {len(self.builds)} extension{'s' if len(self.builds) > 1 else ''}"
@@ -153,7 +147,7 @@ class EvaluationRecord:
         confinement: str,
         certificate: str = "",
     ) -> Evaluation:
-        """The evaluation. A time measured for what turned out not to be correct or suspect is left out."""
+        """Drops times unless the outcome is correct or suspect."""
         timed = outcome in (Outcome.CORRECT, Outcome.SUSPECT)
         return Evaluation(
             subject=subject,

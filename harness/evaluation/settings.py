@@ -1,5 +1,3 @@
-"""Settings of an evaluation."""
-
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -10,8 +8,8 @@ from harness.sandbox.model_session import TimeLimits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationSettings:
-    """`measure_time` False: stop after correctness. `attribute_work` False: no time attribution, so that a suite's
-    requirement of a custom kernel is not checked. `measure_noise` False: use the noise floor of the device type."""
+    """Without `attribute_work`, a suite's requirement of a custom kernel is not checked. Without `measure_noise`,
+    the noise floor is that of the device type."""
 
     limits: TimeLimits = field(default_factory=TimeLimits)
     plan: TimingPlan = field(default_factory=TimingPlan)

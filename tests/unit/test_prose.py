@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROSE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "recordings/README.md")
 PACKAGES = (
     "analysis",
+    "evaluation",
     "generate",
     "kernelbench",
     "problems",

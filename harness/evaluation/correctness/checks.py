@@ -1,5 +1,4 @@
-"""Several judged calls with fresh secret inputs, and what else must hold of them: inputs left alone, nothing shared,
-the same outputs again for the same inputs, and a state that becomes what the reference's does."""
+"""Checks calls with fresh secret inputs: outputs, unchanged inputs, aliasing, repeatability, state."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from harness.sandbox.worker_client import describe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """`outcome` None: every trial passed. `correctness` holds the trials up to the first that failed."""
+    """`outcome` None: passed. `correctness` ends with the first failed trial."""
 
     outcome: Outcome | None
     message: str
@@ -40,7 +39,7 @@ class _Failure:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A call that was right, to be made again."""
+    """A correct call that will be repeated."""
 
     inputs: tuple[Any, ...]
     outputs: FlatOutputs
@@ -49,7 +48,6 @@ class _Kept:
 
 
 def check_correctness(session: ModelSession, exercises: Exercises, weights: Weights) -> CheckResult:
-    """Takes the planned steps; stops at the first that fails."""
     checker = _Checker(session, exercises, weights)
     failure = checker.run()
     correctness = Correctness(trials=tuple(checker.trials), weights=weights, truth=checker.truth_kind)
@@ -63,8 +61,6 @@ def check_correctness(session: ModelSession, exercises: Exercises, weights: Weig
 
 
 class _Checker:
-    """The steps for one candidate, and what they found."""
-
     def __init__(self, session: ModelSession, exercises: Exercises, weights: Weights) -> None:
         self._session = session
         self._reference = reference = exercises.reference
@@ -106,7 +102,6 @@ class _Checker:
         return next(filter(None, map(self._try, exercises)), None)
 
     def _try(self, exercise: Exercise) -> _Failure | None:
-        """One judged call, from the state that the module is in."""
         inputs, truth, distribution = exercise.inputs, exercise.truth, exercise.step
         if truth.kind == "reference":
             self.truth_kind = "reference"
@@ -126,14 +121,13 @@ class _Checker:
         return None
 
     def _keep(self, exercise: Exercise, run: Run) -> None:
-        """Two calls of a small problem, else one. The inputs that are repeated are never those just called with."""
+        """Two calls of a small problem, else one: repeated inputs are never the latest."""
         if len(self._kept) < (2 if self._reference.is_small else 1):
             truth = None if self._reference.computes_on is None else exercise.truth
             self._kept.append(_Kept(exercise.inputs, run.outputs, run.called.specs, truth))
 
     def _call_again(self) -> _Failure | None:
-        """Repeats a call that others were made after; the outputs must be the same to the last bit where the problem is
-        deterministic, else right again."""
+        """Repeats an earlier call: bit-identical where the problem is deterministic, else correct."""
         kept = self._source.choice([kept for kept in self._kept if kept.inputs is not self._last_inputs])
         self._session.reset_state()
         self._session.place(kept.inputs)
@@ -167,7 +161,6 @@ class _Checker:
         return None
 
     def _change_weights(self, exercises: Sequence[Exercise]) -> _Failure | None:
-        """For a problem that declares dynamic weights: one call with others, then they are restored."""
         for exercise in exercises:
             self._session.write_state(exercise.state or {})
             failure = self._try(exercise)
@@ -177,7 +170,6 @@ class _Checker:
         return None
 
     def _change_shape(self, exercises: Sequence[Exercise]) -> _Failure | None:
-        """For a problem that declares dynamic shapes: one call with smaller inputs."""
         for exercise in exercises:
             if exercise.footprint is None:
                 continue
@@ -190,7 +182,6 @@ class _Checker:
         return None
 
     def _check_weights_kept(self) -> _Failure | None:
-        """Weights that the reference leaves alone must still be what they were, or later calls would differ."""
         kept = {name: tensor for name, tensor in self._reference.state.items() if name not in self._reference.changing}
         try:
             found = self._session.read_state(kept)
@@ -211,7 +202,7 @@ class _Checker:
 def compare_call(
     session: ModelSession, reference: Reference, inputs: Sequence[Any], truth: Truth, distribution: str
 ) -> tuple[Outcome | None, Trial, Run]:
-    """One call from the state that the module is in: its outputs against the truth, and its state after it."""
+    """One call from the current state: its outputs, then the state after it."""
     run = session.call(inputs, reference.device)
     return *_compare_call_and_state(session, reference, run, truth, distribution), run
 
@@ -219,7 +210,6 @@ def compare_call(
 def _compare_call_and_state(
     session: ModelSession, reference: Reference, run: Run, truth: Truth, distribution: str
 ) -> tuple[Outcome | None, Trial]:
-    """The session's last call: its outputs against the truth, and its state after it."""
     outcome, trial = compare_run(run, truth, reference, distribution)
     if outcome is None and truth.state:
         found = [tensor.clone() for tensor in session.read_state(truth.state_after)]
@@ -235,8 +225,7 @@ def _say_where(trial: Trial) -> str:
 def compare_run(
     run: Run, truth: Truth, reference: Reference, distribution: str, *, accepted: Sequence[TensorSpec] = ()
 ) -> tuple[Outcome | None, Trial]:
-    """Compares one call with the truth, and sees that its inputs were left alone. `accepted` are forms of outputs that
-    were right before."""
+    """Compares one call with the truth. `accepted`: layouts that passed before."""
     problem = reference.loaded.problem
     exact = distribution == "integers" and distribution in problem.distributions
     outcome, trial = compare_outputs(truth, run.outputs, problem.tolerance, distribution, exact=exact)
@@ -247,8 +236,7 @@ def compare_run(
 
 
 def is_surely_right(run: Run, own: FlatOutputs, reference: Reference) -> bool:
-    """Whether outputs, and state, are right for sure, `own` being what the reference gives on the same inputs: told
-    without the truth, in a fraction of the time. False says nothing."""
+    """Fast sufficient test against the reference's outputs `own`. False: unknown."""
     if reference.changes_state or not are_surely_close(own, run.outputs, reference.loaded.problem.tolerance):
         return False
     return _find_misfit(run, trust_outputs(own), reference) is None
@@ -257,7 +245,6 @@ def is_surely_right(run: Run, own: FlatOutputs, reference: Reference) -> bool:
 def _find_misfit(
     run: Run, truth: Truth, reference: Reference, accepted: Sequence[TensorSpec] = ()
 ) -> tuple[Outcome, str] | None:
-    """What is wrong with outputs whose values are right."""
     device = reference.device
     wrong_device = next((name for name in run.called.devices if name.split(":")[0] != device.seen_type), None)
     if wrong_device is not None:
@@ -283,7 +270,6 @@ def _has_changed_inputs(run: Run, reference: Reference) -> bool:
 
 
 def _note_strides(run: Run, truth: Truth, so_far: Sequence[Finding]) -> list[Finding]:
-    """A note where an output's layout in memory differs from the reference's: right, but another layout."""
     if any(finding.check == "strides" for finding in so_far):
         return []
     for leaf, spec in zip(truth.leaves, run.called.specs, strict=False):

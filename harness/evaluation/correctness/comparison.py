@@ -1,27 +1,21 @@
-"""Decides whether a candidate's outputs are right: structure, shape and dtype exactly, values within a tolerance.
+"""Compares outputs with the truth: structure, shape and dtype exactly, values within a tolerance.
 
-Every element must pass; there is no allowed share of wrong ones. With T the float64 truth, R the honest reference in
-its own dtype and C the candidate, an element passes when
+With T the float64 truth, R the reference in its own dtype and C the candidate, every element must satisfy
 
     |C - T| <= max(factor * E, atol + rtol * M)
 
-M, the local magnitude, is |T| of the element itself, or the mean |T| of the `BLOCK` neighbouring elements where that is
-larger: a sum that cancels to nearly nothing has an error of the size of its terms. (A small share of the output's mean
-|T| counts too, for regions where the truth is zero throughout, as after a ReLU.)
+M, the local magnitude: the larger of |T| and the mean |T| of `BLOCK` neighbours, since sums that cancel have errors of
+the size of their terms; at least a small share of the output's mean |T|, for regions of zeros.
 
-E bounds the reference's own error by two envelopes, of which the smaller counts: its largest error, and its largest
-error relative to M. One element where the reference happens to be exact, or happens to be bad, therefore does not set
-the measure: neither for elements of another size nor for its neighbours.
+E: the smaller of two bounds of R's error, its largest error and its largest error relative to M, so that no single
+element of R sets the limit.
 
-Values that span many orders of magnitude need more: what is small beside its neighbours could be anything. An element
-is lost that misses the truth by more than half of it where the reference comes near; if more than `LOST_SHARE` of an
-output's elements are lost it is wrong. (In honest sums that cancel a few are.)
+Values may span orders of magnitude: an element is lost if C misses T by more than half where R is close; more than
+`LOST_SHARE` lost elements fail. (Sums that cancel lose a few.)
 
-The floors (`FLOORS`) are several times what a float32 sum of 10,000 terms loses in the worst order, and several times
-below what a single rounding to the next smaller dtype costs. Integers and booleans are exact, and so are counts in a
-floating output where every order of summation is exact (see `is_countable`). Where the truth, rounded to the output's
-dtype, is infinite or NaN, the candidate must be the same; a NaN where it is finite always fails. Strides do not decide:
-a channels-last result is a right result.
+`FLOORS` are several times the error of a float32 sum of 10,000 terms in the worst order, and several times below one
+rounding to the next smaller dtype. Integers, booleans and counts (`is_countable`) are exact. Where T in the output's
+dtype is infinite or NaN, C must be the same; other NaNs fail. Strides are free.
 """
 
 from __future__ import annotations
@@ -52,7 +46,7 @@ SMALLEST = 1e-300
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """What is allowed whatever the reference's own error: `atol + rtol * magnitude`."""
+    """Allowed in any case: `atol + rtol * magnitude`."""
 
     atol: float
     rtol: float
@@ -68,7 +62,7 @@ FLOORS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafVerdict:
-    """The comparison of one output tensor. `worst_ratio` is error / allowed, infinite where nothing is allowed."""
+    """`worst_ratio`: error / allowed error; infinite where none is allowed."""
 
     mismatched: int
     elements: int
@@ -81,11 +75,8 @@ class LeafVerdict:
 def compare_outputs(
     truth: Truth, outputs: FlatOutputs, tolerance: Tolerance, distribution: str, *, exact: bool = False
 ) -> tuple[Outcome | None, Trial]:
-    """None and a passed trial, or what is wrong and a failed one. Outputs may lie on another device than the truth.
-
-    `exact` allows no error where the truth is countable; without effect where the tolerance states floors of its own,
-    or where there is no float64 truth.
-    """
+    """(None, passed trial) or (outcome, failed trial). `exact`: no error where the truth is countable; needs a
+    float64 truth and default tolerances. Outputs and truth may be on different devices."""
     refusal = _compare_form(truth, outputs)
     if refusal is not None:
         outcome, message = refusal
@@ -95,17 +86,15 @@ def compare_outputs(
 
 
 def are_surely_close(own: FlatOutputs, outputs: FlatOutputs, tolerance: Tolerance) -> bool:
-    """Whether `compare_outputs` would pass for sure, `own` being what the reference gives on the same inputs: found
-    without computing the truth, or taking anything to float64. False says nothing."""
+    """Fast sufficient test for `compare_outputs` against the reference's outputs `own`. False: unknown."""
     if outputs.tree != own.tree or tolerance.atol is not None or tolerance.rtol is not None:
         return False
     return tolerance.factor >= SURE_FACTOR and all(map(_is_surely_close, own.tensors, outputs.tensors))
 
 
 def _is_surely_close(own: Tensor, found: Tensor) -> bool:
-    """How that follows. Where the reference is within half a floor of the truth, what is within a fifth of a floor of
-    the reference is within a floor of the truth. Where it is not, that fifth is less than the reference's own error,
-    and the envelope is `SURE_FACTOR` times that or more."""
+    """If R is within half a floor of T, a fifth of a floor from R is within a floor of T. Otherwise that fifth is
+    below R's own error, and the limit is at least `SURE_FACTOR` times that."""
     if (found.dtype, found.shape, found.device) != (own.dtype, own.shape, own.device):
         return False
     floor = FLOORS.get(own.dtype)
@@ -134,7 +123,7 @@ def _widen_small(tensor: Tensor) -> Tensor:
 def compare_state(
     truth: Truth, found: Sequence[Tensor], tolerance: Tolerance, distribution: str
 ) -> tuple[Outcome | None, Trial]:
-    """The same for the module's state after the call: `found` holds the tensors that `truth.state` names, in order."""
+    """`found`: the tensors of `truth.state`, in order."""
     return _compare_leaves(truth, tuple(truth.state.values()), found, tolerance, distribution)
 
 
@@ -158,7 +147,7 @@ def _compare_leaves(
 def compare_leaf(
     leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, *, truth_is_reference: bool, exact: bool = False
 ) -> LeafVerdict:
-    """Compares the values of one output; shapes and dtypes are equal already."""
+    """Shapes and dtypes are equal."""
     dtype = leaf.reference.dtype
     if dtype.is_complex:
         parts = replace(leaf, reference=torch.view_as_real(leaf.reference), exact=torch.view_as_real(leaf.exact))
@@ -170,9 +159,8 @@ def compare_leaf(
 
 
 def is_countable(leaf: TruthLeaf) -> bool:
-    """Whether a floating output is a count: the truth is whole everywhere, the reference meets it exactly, and no value
-    is beyond what its dtype counts without a gap. Sums of zeros and ones are then exact in whatever order, and in
-    whatever coarser format the factors were kept."""
+    """Whether T is integral, R equals it, and its dtype represents all such integers: sums of zeros and ones are
+    then exact in any order and format."""
     limit = 2 / torch.finfo(leaf.reference.dtype).eps
     return all(
         bool(((exact == exact.round()) & (exact.abs() <= limit) & (own == exact)).all())
@@ -195,7 +183,7 @@ def _compare_form(truth: Truth, outputs: FlatOutputs) -> tuple[Outcome, str] | N
 
 
 def describe_tree(tree: dict[str, Any]) -> str:
-    """The nesting of an output in words: `tuple of (tensor, tensor)`."""
+    """For instance `tuple of (tensor, tensor)`."""
     ((kind, value),) = tree.items()
     if kind == "t":
         return "tensor"
@@ -206,7 +194,7 @@ def describe_tree(tree: dict[str, Any]) -> str:
 
 
 def _compare_exact(leaf: TruthLeaf, candidate: Tensor) -> LeafVerdict:
-    """Integers and booleans: equal to what the reference gives, in its own dtype or computed in float64."""
+    """Equal to the reference in its own dtype or in float64."""
     device = leaf.device
     mismatched, at, error = 0, None, 0.0
     for first, parts in cut_slices(candidate, leaf.reference, leaf.exact, elements=CHUNK[device.type]):
@@ -251,8 +239,7 @@ def _compare_floating(leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, 
 
 
 def _count_lost(rounded: Tensor, own: Tensor, found: Tensor, least: float) -> Tensor:
-    """Elements whose truth the reference meets and the candidate misses by more than half. What is smaller than a
-    normal number may be flushed to zero; comparisons with NaN are false, which leaves that and infinity out."""
+    """Subnormals may be flushed to zero; NaN and infinity compare false."""
     size = rounded.abs()
     missed = (found - rounded).abs_() > size / 2
     if not bool(missed.any()):
@@ -261,13 +248,12 @@ def _count_lost(rounded: Tensor, own: Tensor, found: Tensor, least: float) -> Te
 
 
 def _is_finite(values: Tensor) -> bool:
-    """Whether all of them are, in one pass: one that is not makes the sum what it is. (So may a sum that overflows:
-    then they are looked at one by one.)"""
+    """By the sum, in one pass; an overflow is False too."""
     return bool(values.sum().isfinite())
 
 
 def _rate_special(rounded: Tensor, own: Tensor, found: Tensor, ratio: Tensor) -> Tensor:
-    """`ratio`, with NaN and infinity decided: 0 where they are what is expected, infinite where not."""
+    """NaN and infinity get 0 where expected, else infinity."""
     same = (found == rounded) | (found.isnan() & rounded.isnan())
     ratio = torch.where(rounded.isfinite(), ratio.nan_to_num(nan=math.inf, posinf=math.inf), math.inf)
     # The reference may overflow on its way where the truth does not: a candidate that does so too is as good.
@@ -277,14 +263,12 @@ def _rate_special(rounded: Tensor, own: Tensor, found: Tensor, ratio: Tensor) ->
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """How large an output is around each of its blocks, and how far the reference is from the truth."""
-
     block_magnitudes: Tensor
     largest_error: Tensor
     largest_relative_error: Tensor
 
     def magnitude_of(self, exact: Tensor, first: int) -> Tensor:
-        """M for a chunk of shape (blocks, BLOCK) that begins at element `first`. Infinity and NaN have none."""
+        """M for a chunk of shape (blocks, BLOCK) from element `first`."""
         block = first // BLOCK
         around = self.block_magnitudes[block : block + exact.shape[0], None]
         return torch.maximum(_zero_special(exact).abs(), around)
@@ -304,7 +288,6 @@ def _measure_reference(leaf: TruthLeaf, leaf_mean_share: float) -> _Scale:
 
 
 def _block_magnitudes(leaf: TruthLeaf, leaf_mean_share: float) -> Tensor:
-    """The mean |T| of each block, at least a share of the mean over the whole output."""
     exact = leaf.exact
     sums = torch.empty(-(-exact.numel() // BLOCK), dtype=torch.float64, device=leaf.device)
     for first, (chunk,) in _chunks(leaf.device, exact):
@@ -321,10 +304,7 @@ def _block_magnitudes(leaf: TruthLeaf, leaf_mean_share: float) -> Tensor:
 
 
 def _chunks(device: torch.device, *tensors: Tensor) -> Iterator[tuple[int, tuple[Tensor, ...]]]:
-    """The same stretch of each tensor in float64 on `device`, as (blocks, BLOCK), with the index of its first element.
-
-    The last block is filled up with zeros, which always pass.
-    """
+    """(first element, float64 chunks of shape (blocks, BLOCK)), zero-padded."""
     step = CHUNK[device.type]
     for first, parts in cut_slices(*tensors, elements=step):
         yield first, tuple(_to_blocks(part.to(device).double()) for part in parts)
@@ -336,7 +316,6 @@ def _to_blocks(values: Tensor) -> Tensor:
 
 
 def _zero_special(values: Tensor) -> Tensor:
-    """With zeros in the place of infinity and NaN."""
     return values if _is_finite(values) else values.nan_to_num(0.0, 0.0, 0.0)
 
 
@@ -349,7 +328,7 @@ def _choose_floor(dtype: torch.dtype, tolerance: Tolerance) -> Floor:
 
 
 def _read_verdict(leaf: TruthLeaf, candidate: Tensor, rows: list[list[float]], reference_error: float) -> LeafVerdict:
-    """`rows` holds per chunk: worst ratio, where it is, number of elements that fail, largest error, number lost."""
+    """`rows` per chunk: worst ratio, its index, failed elements, largest error, lost elements."""
     worst, at = max(rows, key=lambda row: row[0])[:2]
     mismatched, lost = (int(sum(row[column] for row in rows)) for column in (2, 4))
     if mismatched == 0 and lost > LOST_SHARE * candidate.numel():
@@ -389,7 +368,7 @@ def _describe_worst(leaf: TruthLeaf, candidate: Tensor, at: int, mismatched: int
 
 
 def _unravel(at: int, shape: Sequence[int]) -> list[int]:
-    """The index of the `at`-th element. (torch.unravel_index imports half a second of symbolic mathematics.)"""
+    """torch.unravel_index imports sympy, which takes 0.5 s."""
     index = []
     for size in reversed(shape):
         at, part = divmod(at, size)
@@ -412,5 +391,5 @@ def _summarise(verdicts: list[LeafVerdict], distribution: str) -> Trial:
 
 
 def _largest(numbers: list[float]) -> float | None:
-    """None where a number is infinite or NaN: such a record says no more than that."""
+    """None where a number is infinite or NaN."""
     return max(numbers) if all(map(math.isfinite, numbers)) else None

@@ -1,9 +1,7 @@
-"""What else a candidate can do, tried when nothing depends on it any more: weights that changed, inputs that its
-problem does not speak of, a nearby shape.
+"""Probes after the verdict: other weights, undeclared distributions, a nearby shape.
 
-A candidate may honestly rely on what its problem says, so that whatever goes wrong here is a warning with the numbers
-as evidence; what a problem declares is required by `checks` instead. The candidate may fail, hang or
-crash: it is called for the last time anyway. Without effect on the verdict.
+Failures are warnings, since candidates may rely on their problem's declarations. The candidate may hang or crash: it is
+not called again.
 """
 
 from __future__ import annotations
@@ -24,8 +22,8 @@ from harness.evaluation.correctness.reference_checks import has_only_numbers
 from harness.evaluation.correctness.truth import Truth
 from harness.evaluation.correctness.variations import (
     find_nearby,
-    is_particular_about_values,
     make_other_weights,
+    restricts_values,
     takes_layout,
 )
 from harness.problems.discovery import DISTRIBUTION_NAMES
@@ -52,7 +50,7 @@ Probe = Callable[[], str | None]  # what went wrong; None: nothing, or there was
 def probe_candidate(
     session: ModelSession, reference: Reference, seeds: Iterator[int], weights: Weights, spent_s: float
 ) -> list[Finding]:
-    """The warnings. `spent_s` is what the candidate's correctness took, which bounds what is spent here."""
+    """`spent_s`: duration of the correctness check, which bounds the probes."""
     prober = _Prober(session, reference, seeds, weights)
     try:
         prober.run(max(BUDGET_S, BUDGET_SHARE * spent_s))
@@ -62,7 +60,7 @@ def probe_candidate(
 
 
 class _Prober:
-    """The probes of one candidate. After one that failed, the candidate must still do what it did before them."""
+    """Stops when the candidate no longer behaves as before."""
 
     def __init__(self, session: ModelSession, reference: Reference, seeds: Iterator[int], weights: Weights) -> None:
         self._session = session
@@ -98,7 +96,6 @@ class _Prober:
                 return
 
     def describe(self) -> Iterator[Finding]:
-        """One finding for each kind of probe that failed, naming all of that kind."""
         for check, failed in self._failed.items():
             names = ", ".join(name for name, _ in failed)
             evidence = "\n".join(f"{name}: {what}" for name, what in failed)
@@ -109,7 +106,7 @@ class _Prober:
             yield _note(f"not all probes were made: {self.stopped}")
 
     def _list_probes(self) -> Iterator[tuple[str, str, Probe]]:
-        """Check, name, and what to do; those on which least can break come first."""
+        """(check, name, probe), the least harmful first."""
         problem = self._reference.loaded.problem
         if self._has_weights and not problem.dynamic_weights:
             yield "weights_packed", "other weights", self._try_other_weights
@@ -123,10 +120,10 @@ class _Prober:
             yield "shape_specialised", "smaller", self._try_shape
 
     def _may_change_values(self, inputs: tuple[Any, ...]) -> bool:
-        """Whether other distributions change anything, and cannot spoil a GPU for this whole process."""
+        """Other distributions apply and cannot trigger assertions in the evaluator's GPU context."""
         if not any(tensor.is_floating_point() for tensor in flatten_value(inputs, torch.is_tensor)[1]):
             return False
-        return not (self._reference.device.is_cuda and is_particular_about_values(self._reference, inputs))
+        return not (self._reference.device.is_cuda and restricts_values(self._reference, inputs))
 
     def _try_other_weights(self) -> str | None:
         other = make_other_weights(self._reference, next(self._seeds))
@@ -157,7 +154,7 @@ class _Prober:
         return self._compare(inputs, truth, name)
 
     def _try_quickly(self, inputs: tuple[Any, ...], own: FlatOutputs) -> tuple[str | None, bool]:
-        """How the call failed, and whether it is right for sure."""
+        """(how the call failed, whether it is surely right)."""
         self._session.reset_state()
         try:
             return None, is_surely_right(self._session.call(inputs, self._reference.device), own, self._reference)
@@ -183,7 +180,6 @@ class _Prober:
         return None if outcome is None else f"{outcome}: {_describe_numbers(trial)}"
 
     def _does_as_before(self, inputs: tuple[Any, ...], usual: Run) -> bool:
-        """Whether it answers, and as it did: what follows would say nothing of a candidate that is broken now."""
         try:
             self._session.reset_state()
             run = self._session.call(inputs, self._reference.device)

@@ -10,18 +10,17 @@ from harness.evaluation.record import EvaluationRecord
 
 
 class NvccCheck:
-    """Remembers the builds on which nvcc and the emulated device disagree."""
+    """Builds on which nvcc and the emulator disagree."""
 
     def __init__(self, compiler: Builder) -> None:
         self._compiler = compiler
         self._corrected: dict[str, BuildResult] = {}  # by key of the emulated build
 
     def correct(self, result: BuildResult) -> BuildResult:
-        """The result to give to a candidate instead of that of the emulated device."""
         return self._corrected.get(result.key, result)
 
     def find_disagreement(self, record: EvaluationRecord) -> bool:
-        """Compiles the emulated builds of an evaluation. True: a result changed, so the candidate must run again."""
+        """True: a result changed, so the candidate must run again."""
         differs = False
         with record.phase("nvcc"):
             for request, result in zip(record.requests, record.builds, strict=True):
@@ -40,8 +39,7 @@ class NvccCheck:
 
 
 def reconcile_builds(emulated: BuildResult, compiled: BuildResult) -> BuildResult:
-    """The result to report: a failure in nvcc is a failure; one of the emulated device alone is a gap in its
-    coverage."""
+    """A failure in nvcc counts; one of the emulator alone is a gap in its coverage."""
     if compiled.status in ("failed", "refused"):
         return compiled
     if compiled.extension is not None and emulated.status == "failed":

@@ -1,4 +1,4 @@
-"""Repeats a failed evaluation of a reduced problem at larger sizes: the candidate may be written for those."""
+"""Repeats a failed evaluation at larger sizes, for which the candidate may be specialised."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ DUE_TO_SIZES = (Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.RUNTIME_ERROR,
 def evaluate_with_larger_sizes(
     record: EvaluationRecord, problem: Problem, workload: str, source: str, evaluate: Evaluate
 ) -> None:
-    """Evaluates, and where that fails on the reduced workload, retries at milder reductions. The first correct
-    attempt counts, with a warning."""
+    """On the reduced workload, the first correct milder reduction counts, with a warning."""
     try:
         evaluate(record, problem)
     except CandidateFailure as failure:
@@ -37,7 +36,6 @@ def evaluate_with_larger_sizes(
 def _find_correct(
     record: EvaluationRecord, problem: Problem, source: str, evaluate: Evaluate
 ) -> EvaluationRecord | None:
-    """Retries at milder reductions; the first record that passes."""
     wrong_at, is_own_wrong = [record.sizes], has_own_sizes(problem, REDUCED)
     for other in list_milder_sizes(problem, EMULATED_BUDGET, PATIENT_BUDGET):
         again = EvaluationRecord(seed=record.seed, findings=list(screen_source(source)))

@@ -1,9 +1,8 @@
-"""Whose code did a candidate's work: its own, torch's, or a vendor library's; and whether its own had any part in it.
+"""Attributes time to custom kernels, torch and vendor libraries, and tests whether the custom kernels matter.
 
-Two passes in workers of their own, before anything is timed: one under torch's profiler, one in which the candidate's
-extension functions lose their effect. What a worker says is a claim, so this is reported and decides nothing about
-speed. On a CPU the kernel tells afterwards whether calls that count ran any code of the candidate's own. Only a suite
-that asks for kernels rejects by it: what has none, and what does as well without.
+Two passes in separate workers: under torch's profiler, and with the candidate's functions disabled. Both are reported
+by untrusted workers and decide nothing about speed. On a CPU, Linux's page bits confirm that real calls run candidate
+code. Only suites that require kernels reject.
 """
 
 from __future__ import annotations
@@ -65,8 +64,8 @@ _TORCH_KERNEL = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What a worker said of a call. `host` are (range or operator, us on the calling thread), `kernels` (what
-    launched it, kernel, us on the device), `libraries` files with machine code that the candidate made itself."""
+    """`host`: (range or operator, us on the calling thread); `kernels`: (launcher, kernel, us on the device);
+    `libraries`: files with machine code created by the candidate."""
 
     total_us: float
     host: tuple[tuple[str, float], ...]
@@ -75,9 +74,8 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnKernels:
-    """What a candidate brought along: the plain names of its kernels, by its sources, and the full names of all
-    functions in the libraries that were built of them."""
+class CustomKernels:
+    """Plain names from the sources, and full names of all functions in the built libraries."""
 
     names: tuple[str, ...]
     functions: frozenset[str] = frozenset()
@@ -85,7 +83,7 @@ class OwnKernels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkResult:
-    """`outcome` is set only where the suite requires a kernel and the candidate has none that matters."""
+    """`outcome`: the suite requires a kernel and none matters."""
 
     work: Work
     findings: tuple[Finding, ...] = ()
@@ -100,10 +98,9 @@ def attribute_work(
     requests: Sequence[BuildRequest],
     libraries: Sequence[str] = (),
 ) -> WorkResult:
-    """Profiles a candidate on some inputs, and tries it without its own functions. `requests` are the extensions that
-    were built for it, as these `libraries`. A candidate that fails here gets a note; what is not known then is counted
-    as `other`."""
-    names = list_own_kernels(requests)
+    """`requests`: successful builds, `libraries`: their files. If the candidate fails here, the time counts as
+    `other`, with a note."""
+    names = list_custom_kernels(requests)
     unknown = Work(own=0.0, torch=0.0, library=0.0, other=1.0, own_kernels=names)
     try:
         outputs, profile = _profile(open_in, reference, inputs)
@@ -111,17 +108,16 @@ def attribute_work(
         note = Finding(check="profile", severity="note", message=f"could not be profiled: {failure.message[:300]}")
         return _conclude(unknown, requests, reference, libraries=(), findings=(note,))
     functions = frozenset().union(*map(list_functions, libraries)) if reference.device.is_cuda else frozenset()
-    work = replace(share_work(profile, OwnKernels(names=names, functions=functions)), own_kernels=names)
+    work = replace(share_work(profile, CustomKernels(names=names, functions=functions)), own_kernels=names)
     if requests:
-        work = replace(work, without_own=_try_without_own(open_in, reference, inputs, outputs))
+        work = replace(work, without_own=_call_without_custom_code(open_in, reference, inputs, outputs))
     return _conclude(work, requests, reference, libraries=profile.libraries, findings=())
 
 
-def confirm_own_code(
+def confirm_custom_code(
     session: ModelSession, reference: Reference, seeds: Iterator[int], result: WorkResult
 ) -> WorkResult:
-    """Holds what was attributed against calls of the candidate that is judged, which knows of no profiler: where none
-    of them runs machine code that it brought along, nothing is its own, whatever it said elsewhere. Only on a CPU."""
+    """If no unprofiled call runs the candidate's machine code, its share is 0. CPU only."""
     if reference.device.is_cuda or reference.device.is_emulated or result.outcome is not None:
         return result
     if result.work.own < NOTHING and not reference.loaded.problem.requires_kernel:
@@ -141,10 +137,9 @@ def _profile(open_in: OpenInMode, reference: Reference, inputs: Sequence[Any]) -
         return outputs, parse_profile(session.profile(inputs))
 
 
-def _try_without_own(
+def _call_without_custom_code(
     open_in: OpenInMode, reference: Reference, inputs: Sequence[Any], expected: FlatOutputs
 ) -> WithoutOwn:
-    """What became of the outputs when the candidate's own functions had no effect from its construction on."""
     try:
         with open_in("ablate") as session:
             _construct(session, reference)
@@ -201,8 +196,8 @@ def _reject_where_required(work: Work, reference: Reference, check: str, message
     )
 
 
-def list_own_kernels(requests: Iterable[BuildRequest]) -> tuple[str, ...]:
-    """Names of the `__global__` functions in the sources; without any, of the functions that are bound to Python."""
+def list_custom_kernels(requests: Iterable[BuildRequest]) -> tuple[str, ...]:
+    """The `__global__` functions, or else the functions bound to Python."""
     kernels: dict[str, None] = {}
     bound: dict[str, None] = {}
     for request in requests:
@@ -219,8 +214,8 @@ def _list_sources(request: BuildRequest) -> list[str]:
     return [_COMMENT.sub(lambda found: found[1] or " ", text) for text in texts]
 
 
-def share_work(profile: Profile, own: OwnKernels) -> Work:
-    """Shares of a profile by owner. On a GPU the kernels' time counts, and the rest of a call is `other`."""
+def share_work(profile: Profile, own: CustomKernels) -> Work:
+    """On a GPU kernel time counts; the rest of a call is `other`."""
     spent_us: dict[Owner, float] = dict.fromkeys(("own", "torch", "library", "other"), 0.0)
     if profile.kernels:
         for launcher, kernel, each_us in profile.kernels:
@@ -238,7 +233,7 @@ def share_work(profile: Profile, own: OwnKernels) -> Work:
 
 
 def classify_range(name: str) -> Owner:
-    """Who owns the time that the calling thread spends in a range or operator itself, on the CPU."""
+    """On the CPU."""
     if name.startswith(OWN_RANGE):
         return "own"
     if _LIBRARY_OPERATOR.fullmatch(name):
@@ -246,12 +241,9 @@ def classify_range(name: str) -> Owner:
     return "torch" if _TORCH_OPERATOR.fullmatch(name) or _COMPILED_REGION.match(name) else "other"
 
 
-def classify_kernel(launcher: str, kernel: str, own: OwnKernels) -> Owner:
-    """Who owns a kernel on the device, by its name and by the range or operator that launched it ("": not known).
-
-    A kernel in a namespace of torch's or of a library's is the candidate's only if its library holds that very
-    function, and not as an instance of somebody's template.
-    """
+def classify_kernel(launcher: str, kernel: str, own: CustomKernels) -> Owner:
+    """By its name and its launcher ("": unknown). A kernel in a namespace of torch or a library belongs to the
+    candidate only if its library holds that exact function, not a template instance."""
     by_torch = bool(_TORCH_OPERATOR.fullmatch(launcher) or _COMPILED_REGION.match(launcher))
     signature = plain_signature(kernel)
     is_foreign = bool(_FOREIGN_NAMESPACE.match(signature)) and ("<" in signature or signature not in own.functions)
@@ -269,7 +261,7 @@ def name_kernel(kernel: str) -> str:
 
 
 def parse_profile(answer: dict[str, Any]) -> Profile:
-    """Raises CandidateFailure for anything that our own worker program would not have said."""
+    """Raises CandidateFailure for a malformed profile."""
     libraries = answer.get("libraries")
     if not isinstance(libraries, list) or any(not isinstance(path, str) for path in libraries):
         raise protocol_failure("a profile does not list its libraries")

@@ -1,7 +1,4 @@
-"""Static screening of a candidate's source: findings for whoever reads the verdict, and nothing more.
-
-Text rules are easily fooled, so behaviour decides; only a program that does not parse ends here.
-"""
+"""Static checks of a candidate's source. Text rules are easily fooled: only a syntax error decides."""
 
 from __future__ import annotations
 
@@ -46,7 +43,7 @@ PATCHED_ROOTS = ("torch", "time", "sys", "builtins", "gc", "os")
 
 
 def find_syntax_error(source: str) -> str | None:
-    """Why the source is not a program, with its line, or None."""
+    """The syntax error with its line, or None."""
     try:
         ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -57,8 +54,7 @@ def find_syntax_error(source: str) -> str | None:
 
 
 def screen_source(source: str) -> tuple[Finding, ...]:
-    """Warnings about calls and assignments that an honest kernel seldom needs, and notes on where others than its own
-    kernels may do the work. The source parses."""
+    """Warnings about calls that legitimate kernels rarely need, and notes where torch or a library may do the work."""
     tree = ast.parse(source)
     warnings = (_report("warning", *place) for place in _suspicious_places(tree))
     notes = (_report("note", *place) for place in _other_workers(tree))
@@ -73,7 +69,7 @@ def _report(severity: Literal["note", "warning"], line: int, name: str, reason: 
 
 
 def _other_workers(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
-    """Where an extension's source calls torch's operators, and where the program can go on without its extension."""
+    """Calls of torch operators, and code that survives a failed build."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             for name in dict.fromkeys(TORCH_OPERATOR.findall(node.value)):
@@ -84,7 +80,6 @@ def _other_workers(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
 
 
 def _called_loader(statement: ast.stmt) -> str | None:
-    """The function that builds an extension, if a statement calls one."""
     calls = (_dotted(node.func) for node in ast.walk(statement) if isinstance(node, ast.Call))
     return next((name for name in calls if LOADER.fullmatch(name)), None)
 
@@ -108,7 +103,7 @@ def _targets(node: ast.AST) -> list[ast.expr]:
 
 
 def _dotted(node: ast.expr) -> str:
-    """`a.b.c` of such an expression, "" of any other. Not recursive: a program may be deeper than Python's stack."""
+    """`a.b.c`, or "". Iterative, since nesting may exceed Python's stack."""
     parts = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

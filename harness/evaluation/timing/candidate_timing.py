@@ -1,4 +1,4 @@
-"""Times one candidate against a baseline with the timer that fits the device and the memory plan."""
+"""Chooses the timer for the device and the memory plan."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from harness.sandbox.model_session import ModelSession
 
 
 class CandidateTimer:
-    """Times candidates on one machine, which `environment` describes. `noise` None: use the floors of the device
-    type."""
+    """`noise` None: floors of the device type."""
 
     def __init__(
         self, workers: ModelWorkers, plan: TimingPlan, noise: NoiseFloors | None, environment: Mapping[str, str]
@@ -31,7 +30,7 @@ class CandidateTimer:
     def time_session(
         self, session: ModelSession, reference: Reference, baseline: str, seeds: Iterator[int]
     ) -> TimingResult:
-        """On a CPU: times the candidate's session beside a new worker with the baseline."""
+        """On a CPU, beside a new worker with the baseline."""
         floor = 0.0
         if self._noise is not None:
             with session.paused():
@@ -47,7 +46,7 @@ class CandidateTimer:
     def time_in_fresh_workers(
         self, candidate: Candidate, reference: Reference, baseline: str, seeds: Iterator[int]
     ) -> TimingResult:
-        """On a GPU, and where two workers do not fit on the device at the same time."""
+        """On a GPU, and where two workers do not fit."""
 
         def open_baseline() -> AbstractContextManager[ModelSession]:
             return self._workers.open_baseline(reference, baseline)
@@ -68,7 +67,7 @@ class CandidateTimer:
         return timer.measure(baseline, open_baseline, open_candidate, seeds, floor)
 
     def _pair_baseline(self, reference: Reference, baseline: str, seeds: Iterator[int]) -> Timing:
-        """The baseline against itself in two workers (A/A)."""
+        """A/A."""
         plan, open_baseline = shorten_plan(self._plan), self._workers.open_baseline
         with open_baseline(reference, baseline) as one, open_baseline(reference, baseline) as other:
             timer = PairedTimer(baseline=one, candidate=other, reference=reference, plan=plan, seed=next(seeds))

@@ -1,8 +1,4 @@
-"""What a device can do at most, measured: how fast it moves memory, and how fast it multiplies matrices.
-
-Measured once and remembered, since no candidate can be faster. A busy machine measures too little, never too much: the
-best of several counts, and a remembered ceiling is only ever raised.
-"""
+"""Measured peak bandwidth and matrix throughput. Only ever raised: a busy machine measures too little."""
 
 from __future__ import annotations
 
@@ -34,8 +30,7 @@ MEASURING_S = 0.25  # for each quantity, at least two repeats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceilings:
-    """`bandwidth_gb_s` counts bytes read and written; `tflops` is the fastest matrix product among the dtypes that can
-    compute a float32 problem well enough, named by `matrix_dtype`."""
+    """`bandwidth_gb_s`: read plus written; `tflops`: fastest product among dtypes precise enough for float32."""
 
     hardware: str
     bandwidth_gb_s: float
@@ -43,7 +38,6 @@ class Ceilings:
     matrix_dtype: str
 
     def raised_by(self, other: Ceilings) -> Ceilings:
-        """The higher of both, each quantity for itself."""
         faster = other if other.tflops > self.tflops else self
         return Ceilings(
             hardware=self.hardware,
@@ -54,18 +48,18 @@ class Ceilings:
 
 
 class CeilingStore:
-    """Remembers ceilings in `folder`; None: only for as long as this object lives."""
+    """Caches peaks in `folder`; None: in memory."""
 
     def __init__(self, folder: Path | None) -> None:
         self._path = None if folder is None else folder / FILE_NAME
         self._known: dict[str, Ceilings] = {}
 
     def find(self, device: JudgeDevice) -> Ceilings:
-        """The ceilings of a device; measured if they never were."""
+        """Measures if not cached."""
         return self.look_up(device) or self.measure(device)
 
     def look_up(self, device: JudgeDevice) -> Ceilings | None:
-        """What is known of a device. Raises StoreError for a file that is damaged."""
+        """Raises StoreError for a damaged file."""
         key = name_device(device)
         if key not in self._known and self._path is not None:
             record = read_record(self._path).get(key)
@@ -74,7 +68,7 @@ class CeilingStore:
         return self._known.get(key)
 
     def measure(self, device: JudgeDevice) -> Ceilings:
-        """Measures now, and raises what is remembered where this is faster. Takes a second or two."""
+        """Takes 1 to 2 s; only raises the cached peaks."""
         known, measured = self.look_up(device), measure_ceilings(device)
         ceilings = known.raised_by(measured) if known else measured
         key = name_device(device)
@@ -85,18 +79,17 @@ class CeilingStore:
 
 
 def name_device(device: JudgeDevice) -> str:
-    """Names what ceilings hold for: the hardware, the number of threads and the version of torch."""
+    """The cache key."""
     facts = [describe_hardware(device), usable_threads(), torch.__version__]
     return sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
 def describe_hardware(device: JudgeDevice) -> str:
-    """The chip, for people."""
     return torch.cuda.get_device_name(device.torch_device) if device.is_cuda else cpu_name()
 
 
 def measure_ceilings(device: JudgeDevice) -> Ceilings:
-    """Measures a device that should be doing nothing else."""
+    """The device must be idle."""
     try:
         with torch.no_grad(), _all_threads():
             bandwidth = _measure_bandwidth(device)
@@ -110,7 +103,6 @@ def measure_ceilings(device: JudgeDevice) -> Ceilings:
 
 @contextmanager
 def _all_threads() -> Iterator[None]:
-    """As many threads as a candidate has."""
     before = torch.get_num_threads()
     torch.set_num_threads(usable_threads())
     try:
@@ -120,8 +112,8 @@ def _all_threads() -> Iterator[None]:
 
 
 def _measure_bandwidth(device: JudgeDevice) -> float:
-    """Bytes per second of the fastest of copying, reading and writing tensors that no cache holds, and of reading a
-    small one right after a flush of the cache: should the flush leave much of it there, that is faster."""
+    """Bytes per second: copying, reading or writing tensors larger than the cache, or reading a small one after a
+    flush, which may leave some of it."""
     size = max(GPU_TENSOR_BYTES if device.is_cuda else CPU_TENSOR_BYTES, 4 * device.cache_bytes())
     source = torch.ones(size // 4, device=device.torch_device)
     target = torch.ones_like(source)
@@ -136,7 +128,7 @@ def _measure_bandwidth(device: JudgeDevice) -> float:
 
 
 def _measure_products(device: JudgeDevice) -> list[tuple[float, str]]:
-    """Operations per second of a large matrix product in each dtype that may serve for float32."""
+    """(operations per second, dtype)."""
     if not device.is_cuda:
         return [(_measure_product(device, torch.float32, CPU_MATRIX_SIZE, allow_tf32=False), "float32")]
     wanted = ((torch.float32, False), (torch.float32, True), (torch.bfloat16, False), (torch.float16, False))
@@ -157,7 +149,7 @@ def _measure_product(device: JudgeDevice, dtype: torch.dtype, size: int, *, allo
 
 
 def _best_s(device: JudgeDevice, work: Callable[[], object], before: Callable[[], object] | None = None) -> float:
-    """The shortest of several runs after a first one that does not count, in seconds."""
+    """After a warm-up."""
     times: list[float] = []
     began_s = time.perf_counter()
     work()
