@@ -12,8 +12,8 @@ from harness.sandbox.devices import JudgeDevice
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.memory_limits import is_out_of_memory
 
-HOARD_BYTES = 1 << 30  # beyond what was planned for a worker, that its process may hold without being blamed
-HOARD_SHARE = 0.5  # of what was planned, likewise
+HOARD_BYTES = 1 << 30  # allowed beyond the planned memory of a worker
+HOARD_SHARE = 0.5  # of the planned memory, also allowed
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from harness.problems.tensor_trees import map_tensors
 from harness.sandbox.seeding import have_advanced, keep_seed, read_generators, seed_call
 from harness.sandbox.tensors.outputs import FlatOutputs, find_difference
 
-# What a candidate that saves on precision would compute in.
+# The format that a candidate would use to save on precision.
 COARSER = {
     torch.float64: torch.float32,
     torch.float32: torch.bfloat16,
@@ -70,7 +70,7 @@ class _Run:
     inputs: tuple[Any, ...]
     truth: Truth
     stale: FlatOutputs
-    changing: dict[str, Tensor]  # state that calls change, with the values that each begins with
+    changing: dict[str, Tensor]  # state that calls change, as before each call
 
     @property
     def problem(self) -> Problem:
@@ -176,7 +176,7 @@ def _check_fake(run: _Run, name: str, forge: Callable[[_Run, int], Sequence[Tens
             if verdict.outcome is None:
                 return Check(name=name, passed=False, evidence=f"{leaf.name}: accepted; {verdict.message}")
             evidence = evidence or verdict.message
-    return Check(name=name, passed=True, evidence=evidence or "nothing to try: no input fits an output")
+    return Check(name=name, passed=True, evidence=evidence or "not applicable: no input fits an output")
 
 
 def _check_cast(run: _Run) -> Check:
@@ -184,7 +184,7 @@ def _check_cast(run: _Run) -> Check:
     tensors = _tensors_of([run.inputs, list(run.model.state_dict().values())])
     tensors += [leaf.reference for leaf in run.truth.leaves]
     if not any(tensor.dtype in COARSER for tensor in tensors):
-        return Check(name=name, passed=True, evidence="no floating values anywhere: there is nothing to round")
+        return Check(name=name, passed=True, evidence="not applicable: no floating-point values")
     verdict = _compare(run, _run_coarsely(run))
     evidence = verdict.message if verdict.outcome else f"accepted; {verdict.message}"
     return Check(name=name, passed=verdict.outcome is not None, evidence=evidence)
@@ -283,7 +283,7 @@ def _read(judged: tuple[Outcome | None, Trial]) -> _Verdict:
 
 
 def _rate(worst_ratio: float | None) -> str:
-    return "no ratio" if worst_ratio is None else f"{worst_ratio:.2g} of what is allowed"
+    return "no ratio" if worst_ratio is None else f"{worst_ratio:.2g} of the allowed error"
 
 
 def _replace_output(truth: Truth, index: int, fake: Tensor) -> FlatOutputs:

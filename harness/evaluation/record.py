@@ -52,17 +52,17 @@ class EvaluationRecord:
     started_at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     findings: list[Finding] = field(default_factory=list)
     requests: list[BuildRequest] = field(default_factory=list)
-    builds: list[BuildResult] = field(default_factory=list)  # one for each request
-    built: list[BuildRequest] = field(default_factory=list)  # those that gave a library
+    builds: list[BuildResult] = field(default_factory=list)  # one per request
+    built: list[BuildRequest] = field(default_factory=list)  # the successful requests
     correctness: Correctness | None = None
     timing: Timing | None = None
     plausibility: Plausibility | None = None
     work: Work | None = None
     phases_s: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-    sizes: str = ""  # that the problem was cut to
-    calls: tuple[tuple[str, str], ...] = ()  # mode and seeds, where they are not the usual ones
-    thrift: Thrift = "planned"  # another one after an allocation failed
-    is_short: bool = False  # of memory: an allocation failed
+    sizes: str = ""  # of the reduced problem
+    calls: tuple[tuple[str, str], ...] = ()  # unusual mode and seeding
+    thrift: Thrift = "planned"  # another value after a failed allocation
+    is_short: bool = False  # an allocation failed
     memory: str = "nothing was planned yet"
 
     @contextmanager
@@ -83,11 +83,13 @@ class EvaluationRecord:
         self.memory = f"{planned} MiB were planned, {free} MiB free"
         reductions = plan.describe_reductions(full)
         if reductions:
-            message = f"everything takes {full.device_bytes >> 20} MiB, {self.memory}; reduced: {'; '.join(reductions)}"
+            message = (
+                f"the full plan needs {full.device_bytes >> 20} MiB, {self.memory}; reduced: {'; '.join(reductions)}"
+            )
             self.findings.append(Finding(check="memory_plan", severity="note", message=message))
 
     def repeat_smaller(self, outcome: Outcome, message: str) -> EvaluationRecord:
-        note = f"evaluated again with a smaller footprint, for an allocation failed: {message[:300]}"
+        note = f"evaluated again with less memory, since an allocation failed: {message[:300]}"
         return EvaluationRecord(
             seed=self.seed, began_s=self.began_s, started_at=self.started_at, phases_s=self.phases_s,
             thrift="lean" if outcome is Outcome.OUT_OF_MEMORY else "least",
@@ -128,13 +130,13 @@ class EvaluationRecord:
             return
         if not any(result.extension is not None for result in self.builds):
             raise _build_failure(build)
-        message = "one of the candidate's extensions did not build, and it went on without"
+        message = "one of the candidate's extensions did not build, and it runs without"
         evidence = shorten_log(build.log)
         self.findings.append(Finding(check="build", severity="warning", message=message, evidence=evidence))
 
     def describe_builds(self) -> str:
         if not self.builds:
-            return "imported; it asked for no extension"
+            return "imported; it requested no extension"
         return f"built, linked and loaded {len(self.builds)} extension{'s' if len(self.builds) > 1 else ''}"
 
     def conclude(

@@ -43,8 +43,8 @@ class _Kept:
 
     inputs: tuple[Any, ...]
     outputs: FlatOutputs
-    specs: tuple[TensorSpec, ...]  # of the outputs, as the worker has them
-    truth: Truth | None  # None: to be computed again where it is needed
+    specs: tuple[TensorSpec, ...]  # of the outputs in the worker
+    truth: Truth | None  # None: recomputed when needed
 
 
 def check_correctness(session: ModelSession, exercises: Exercises, weights: Weights) -> CheckResult:
@@ -84,7 +84,7 @@ class _Checker:
             if failure is not None:
                 return failure
         if self._session.has_lost_pinned():
-            return _Failure(Outcome.WRONG_VALUE, "an output of the first call changed when others were made")
+            return _Failure(Outcome.WRONG_VALUE, "an output of the first call changed during later calls")
         return self._check_weights_kept() if self._weights in ("identical", "loaded") else None
 
     def _take(self, index: int, step: str) -> _Failure | None:
@@ -93,7 +93,7 @@ class _Checker:
         if step == "other_weights" and self._weights not in ("identical", "loaded"):
             return None
         exercises = self._exercises.take(index)
-        if exercises and step != "other_weights":  # these are the state that the call begins with
+        if exercises and step != "other_weights":  # those are the initial state of the call
             self._session.reset_state()
         if step == "other_weights":
             return self._change_weights(exercises)
@@ -188,13 +188,13 @@ class _Checker:
         except CandidateFailure as failure:
             if not any(finding.check in ("exception", "state") for finding in failure.findings):
                 raise
-            message = f"after the calls its weights cannot be read as they could before: {failure.message}"
+            message = f"the weights cannot be read after the calls: {failure.message}"
             self.findings.append(Finding(check="state", severity="warning", message=message[:500]))
             return None
         for (name, expected), now in zip(kept.items(), found, strict=True):
             difference = find_difference([now], [expected])
             if difference is not None:
-                message = f"calls changed the weight {name}, which the reference leaves alone: {difference}"
+                message = f"calls changed the weight {name}, which the reference does not change: {difference}"
                 return _Failure(Outcome.WRONG_VALUE, message, "state")
         return None
 
@@ -257,10 +257,10 @@ def _find_misfit(
         if overlaps and not shares_memory_within(describe(leaf.reference)):
             return (
                 Outcome.WRONG_SHAPE,
-                f"elements of {leaf.name} share memory (strides {spec.stride}): it is no full tensor",
+                f"elements of {leaf.name} share memory (strides {spec.stride}); return a contiguous tensor",
             )
     if run.sight is not None and run.sight.missing:
-        message = "when the worker said that the call was over, its outputs were not where it said that they are"
+        message = "when the worker reported the end of the call, its outputs were not at the reported addresses"
         return Outcome.SUSPECT, f"{message} ({run.sight.missing})"
     return None
 

@@ -33,14 +33,14 @@ from harness.evaluation.correctness.truth import Truth, TruthLeaf
 from harness.sandbox.tensors.outputs import FlatOutputs, cut_slices
 
 BLOCK = 1024
-# Elements taken to float64 at a time. On a CPU so few that torch gives each operation to one thread: they stay in the
-# cache, and to wake a thread for each of some thirty operations takes longer than it saves. On a GPU enough to be work.
+# Elements converted to float64 at a time. On a CPU few enough to stay in the cache and in one thread: waking threads
+# for some thirty small operations costs more than it saves. On a GPU enough to fill it.
 CHUNK = {"cpu": BLOCK * 32, "cuda": BLOCK * 8192}
 LEAF_MEAN_SHARE = 1 / 1024
 LOST_SHARE = 0.05
 SURE_FACTOR = 2.0
-ITEM_BYTES = 4  # smaller floats are compared as floats of this size
-ROUNDING_SLACK = 1 + 1e-12  # so that the reference itself is never outside its own envelope
+ITEM_BYTES = 4  # smaller floats are widened to this size
+ROUNDING_SLACK = 1 + 1e-12  # so that the reference passes its own limit
 SMALLEST = 1e-300
 
 
@@ -106,7 +106,7 @@ def _is_surely_close(own: Tensor, found: Tensor) -> bool:
         size, error = ours.abs(), (theirs - ours).abs_()
         if not bool((error <= (size + least).mul_(share)).all()):
             return False
-        # What is so small that even this much makes it another number is counted apart.
+        # Elements so small that this error changes them entirely are counted separately.
         lost += int((error > size / 4).count_nonzero())
     return lost <= LOST_SHARE / 2 * own.numel()
 
@@ -256,7 +256,7 @@ def _rate_special(rounded: Tensor, own: Tensor, found: Tensor, ratio: Tensor) ->
     """NaN and infinity get 0 where expected, else infinity."""
     same = (found == rounded) | (found.isnan() & rounded.isnan())
     ratio = torch.where(rounded.isfinite(), ratio.nan_to_num(nan=math.inf, posinf=math.inf), math.inf)
-    # The reference may overflow on its way where the truth does not: a candidate that does so too is as good.
+    # The reference may overflow in an intermediate where the truth does not; candidates may, too.
     overflowed = own.isinf() & (found == own)
     return torch.where((same & ~rounded.isfinite()) | overflowed, 0.0, ratio)
 
@@ -297,7 +297,7 @@ def _block_magnitudes(leaf: TruthLeaf, leaf_mean_share: float) -> Tensor:
     short = exact.numel() % BLOCK
     if short:
         sizes[-1] = short
-    if short and len(sums) > 1:  # too few to tell a magnitude: the last block shares the one before it
+    if short and len(sums) > 1:  # a short last block is merged with the one before it
         sums[-1] += sums[-2]
         sizes[-1] += BLOCK
     return torch.maximum(sums / sizes, least)
@@ -347,9 +347,8 @@ def _read_verdict(leaf: TruthLeaf, candidate: Tensor, rows: list[list[float]], r
 def _refuse_lost(
     leaf: TruthLeaf, candidate: Tensor, lost: int, largest_error: float, reference_error: float
 ) -> LeafVerdict:
-    message = (
-        f"{leaf.name}: {lost} of {candidate.numel()} elements miss more than half of a truth that the reference meets"
-    )
+    share = f"{lost} of {candidate.numel()} elements"
+    message = f"{leaf.name}: {share} are wrong by more than half of the true value, where the reference is close"
     return LeafVerdict(
         mismatched=lost,
         elements=candidate.numel(),

@@ -60,7 +60,7 @@ ENTRY = "Model"
 SMALL_BYTES = 64 << 20
 SMALL_CALL_S = 0.05
 MIXED_ONE_IN = 4
-ROOMY = 8  # times what is copied must be free, or the copy is kept in host memory
+ROOMY = 8  # times the size of a copy must be free, or it is kept in host memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ def compare_runs(loaded: LoadedProblem, first: FlatOutputs, second: FlatOutputs)
     if outcome is not None:
         raise ProblemError(
             f"{_name_file(loaded)}: two runs of the reference on the same inputs differ by more than its own "
-            f"tolerance: {trial.message}; seed what is random, or widen TOLERANCE"
+            f"tolerance: {trial.message}; seed the random numbers, or widen TOLERANCE"
         )
     return find_difference(second.tensors, first.tensors)
 
@@ -41,12 +41,12 @@ def require_finite(loaded: LoadedProblem, truth: Truth) -> None:
         if not bad.any():
             continue
         if leaf.reference.isnan().all():
-            raise ProblemError(f"{_name_file(loaded)}: {leaf.name} of the reference is NaN throughout; correct it")
+            raise ProblemError(f"{_name_file(loaded)}: {leaf.name} of the reference is all NaN; correct it")
         wrong = int((bad & leaf.exact.to(leaf.reference.dtype).isfinite()).sum())
         if wrong:
             raise ProblemError(
                 f"{_name_file(loaded)}: {wrong} of {bad.numel()} elements of {leaf.name} of the reference are infinite "
-                f"or NaN where float64 gives numbers; give it smaller inputs, or a wider dtype on the way"
+                f"or NaN where float64 is finite; use smaller inputs, or a wider dtype for intermediates"
             )
 
 
@@ -57,7 +57,7 @@ def require_sendable(loaded: LoadedProblem, inputs: Sequence[Any]) -> None:
             flatten_value(tuple(values), torch.is_tensor)
         except WireError as error:
             raise ProblemError(
-                f"{_name_file(loaded)}: {call}: {error}; return tensors, numbers, texts, or lists, "
+                f"{_name_file(loaded)}: {call}: {error}; return tensors, numbers, strings, or lists, "
                 "tuples and dicts of them"
             ) from error
 

@@ -32,19 +32,19 @@ from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.model_session import ModelSession, Run, Weights
 from harness.sandbox.tensors.outputs import FlatOutputs, find_difference
 
-BUDGET_S = 0.8  # for all probes of a candidate, or
-BUDGET_SHARE = 0.25  # of the seconds that its correctness took, where that is more
-INPUTS_SHARE = 0.6  # of that, for other distributions: they must leave time for layout and shape
-CALL_SHARE = 5.0  # how many times as long as usual a call may take, and
-LEAST_CALL_S = 2.0  # how long in any case
+BUDGET_S = 0.8  # for all probes of a candidate; or, if larger,
+BUDGET_SHARE = 0.25  # of the duration of its correctness check
+INPUTS_SHARE = 0.6  # of the budget, for other distributions; layout and shape get the rest
+CALL_SHARE = 5.0  # time limit of a call relative to its usual duration, but at least
+LEAST_CALL_S = 2.0
 
 MESSAGES = {
-    "weights_packed": "wrong after its weights had changed: it works with those that it was constructed with",
-    "input_specialised": "wrong on inputs that its problem does not speak of",
-    "layout_specialised": "wrong on inputs that are not contiguous",
+    "weights_packed": "wrong after its weights changed: it uses those of its construction",
+    "input_specialised": "wrong on input distributions that its problem does not declare",
+    "layout_specialised": "wrong on non-contiguous inputs",
     "shape_specialised": "wrong on inputs of a nearby shape",
 }
-Probe = Callable[[], str | None]  # what went wrong; None: nothing, or there was nothing to try
+Probe = Callable[[], str | None]  # returns the failure; None: passed or not applicable
 
 
 def probe_candidate(
@@ -79,7 +79,7 @@ class _Prober:
         self._session.reset_state()
         usual = self._session.call(inputs, self._reference.device)
         self._session.limit_calls(max(LEAST_CALL_S, CALL_SHARE * usual.judge_us / 1e6))
-        longest_s = time.monotonic() - began_s + 2 * self._reference.call_s  # a probe computes a truth as well
+        longest_s = time.monotonic() - began_s + 2 * self._reference.call_s  # a probe also computes a truth
         for check, name, probe in self._list_probes():
             began_s = time.monotonic()
             share = INPUTS_SHARE if check == "input_specialised" else 1.0
@@ -92,7 +92,7 @@ class _Prober:
                 continue
             self._failed.setdefault(check, []).append((name, evidence))
             if not self._does_as_before(inputs, usual):
-                self.stopped = f"after {name} it did no longer what it had done before"
+                self.stopped = f"after {name} the candidate no longer behaved as before"
                 return
 
     def describe(self) -> Iterator[Finding]:
@@ -149,7 +149,7 @@ class _Prober:
                 return failed
             truth = self._reference.truth_of(inputs)
         except ProblemError:
-            return None  # the reference does not take such inputs
+            return None  # the reference rejects such inputs
         self._session.reset_state()
         return self._compare(inputs, truth, name)
 
@@ -183,7 +183,7 @@ class _Prober:
         try:
             self._session.reset_state()
             run = self._session.call(inputs, self._reference.device)
-        except (CandidateFailure, OSError):  # the line of a worker that was too late is closed
+        except (CandidateFailure, OSError):  # the connection is closed after a timeout
             return False
         if run.called.specs != usual.called.specs:
             return False
@@ -209,5 +209,5 @@ def _describe_numbers(trial: Trial) -> str:
         return trial.message
     return (
         f"{trial.message}; largest error {trial.max_abs_error:.3g} (the reference's own: "
-        f"{trial.reference_max_abs_error:.3g}), {trial.worst_ratio:.3g} times what is allowed"
+        f"{trial.reference_max_abs_error:.3g}), {trial.worst_ratio:.3g} times the allowed error"
     )

@@ -21,7 +21,7 @@ from harness.sandbox.seeding import keep_seed, read_seed, seeded_call
 from harness.sandbox.tensors.host_copies import HOST, copy_to
 from harness.sandbox.tensors.outputs import FlatOutputs, has_same_bits
 
-# Inputs, weights and outputs are counted; what a module holds in between is not known, and assumed to be as much again.
+# Inputs, weights and outputs are counted; intermediates are assumed to need as much again.
 INTERMEDIATES = 2.0
 USABLE_MEMORY_SHARE = 0.6
 
@@ -118,7 +118,7 @@ def run_reference(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any]
     except Exception as error:
         raise ProblemError(f"{where}: forward raised {type(error).__name__}: {error}") from error
     if not outputs.tensors:
-        raise ProblemError(f"{where}: forward returned no tensor; return what is to be compared as tensors")
+        raise ProblemError(f"{where}: forward returned no tensor; return the values to compare as tensors")
     return outputs
 
 
@@ -197,7 +197,7 @@ def _compute_exact(
             precise = copy.deepcopy(model).double()
             exact = flatten_outputs(precise(*map_tensors(tuple(inputs), lambda tensor: _to_double(tensor, device))))
             exact = exact if device is None else keep_on_host(exact)
-    except (RuntimeError, MemoryError, TypeError, ValueError, WireError) as error:  # among them running out of memory
+    except (RuntimeError, MemoryError, TypeError, ValueError, WireError) as error:  # including out of memory
         reason = f"the reference does not run in float64: {type(error).__name__}: {error}"[:500]
         return trust_outputs(own, reason, after, compared_on=device)
     reason = _find_other_form(own, exact)
@@ -213,7 +213,7 @@ def _find_other_form(own: FlatOutputs, exact: FlatOutputs) -> str:
         return "the reference returns another structure in float64"
     for ours, theirs in zip(own.tensors, exact.tensors, strict=True):
         if ours.shape != theirs.shape or theirs.dtype != _float64_dtype(ours.dtype):
-            return f"asked for float64, the reference gave {theirs.dtype} {tuple(theirs.shape)}"
+            return f"in float64 the reference returns {theirs.dtype} {tuple(theirs.shape)}"
     return ""
 
 

@@ -22,8 +22,8 @@ from harness.protocol import flatten_value
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.seeding import keep_seed
 
-LARGEST_CUT = 4  # a dimension loses at most one in so many
-# What takes only probabilities, or rates.
+LARGEST_CUT = 4  # a dimension loses at most this fraction (1 in 4)
+# Operators on probabilities or rates.
 VALUE_RESTRICTED = {
     "aten::multinomial", "aten::bernoulli", "aten::bernoulli.p", "aten::bernoulli_.Tensor", "aten::poisson",
     "aten::binomial", "aten::binary_cross_entropy",

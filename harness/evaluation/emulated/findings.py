@@ -15,9 +15,9 @@ from harness.sandbox.failure import protocol_failure
 MAX_FINDINGS = 64
 MAX_SHOWN = 12
 MAX_CHARACTERS = 600
-# What a GPU may run over in silence, with some values or others; all else it ends with an error, or may hang on.
+# A GPU gives arbitrary values for these; for all others it raises an error or may hang.
 WRONG_VALUES = ("race", "uninit", "order")
-# What may be right with other sizes than those at which it was noticed.
+# Findings that may not occur at other sizes.
 SIZED = ("bounds", "align", "launch", "too_many", "too_much", "assert", "trap", "overflow")
 TIME_LIMIT, UNCOVERED = "time_limit", "uncovered"
 
@@ -57,7 +57,7 @@ class KernelFinding:
 def parse_kernel_findings(value: object) -> list[KernelFinding]:
     """Raises CandidateFailure for a malformed list."""
     if not isinstance(value, list) or len(value) > MAX_FINDINGS:
-        raise protocol_failure("findings in kernels are no list, or too many")
+        raise protocol_failure(f"kernel findings: expected a list of at most {MAX_FINDINGS}")
     return [_parse(one) for one in value]
 
 
@@ -94,7 +94,7 @@ def _describe_thread(one: KernelFinding) -> str:
 
 def _parse(value: Any) -> KernelFinding:
     if not isinstance(value, dict):
-        raise protocol_failure("a finding in a kernel is not an object")
+        raise protocol_failure("kernel finding: expected an object")
     return KernelFinding(
         check=_parse_text(value, "check"),
         decides=value.get("severity", "error") == "error",
@@ -111,13 +111,13 @@ def _parse(value: Any) -> KernelFinding:
 def _parse_text(value: dict[str, Any], name: str) -> str:
     text = value.get(name)
     if text is not None and not isinstance(text, str | int | float):
-        raise protocol_failure(f"the {name} of a finding in a kernel is no text")
+        raise protocol_failure(f"kernel finding: expected a string for {name}")
     return "" if text is None else str(text)[:MAX_CHARACTERS]
 
 
 def _parse_number(value: object) -> int:
     if type(value) is not int:
-        raise protocol_failure("a finding in a kernel has a line that is no number")
+        raise protocol_failure("kernel finding: expected an integer line")
     return value
 
 
@@ -126,5 +126,5 @@ def _parse_position(value: object) -> str:
     if isinstance(value, list) and len(value) <= 3 and all(type(number) is int for number in value):
         return f"({', '.join(map(str, value))})"
     if value is not None and not isinstance(value, str):
-        raise protocol_failure("a finding in a kernel has a place that is none")
+        raise protocol_failure("kernel finding: invalid position")
     return (value or "")[:MAX_CHARACTERS]

@@ -29,12 +29,12 @@ from harness.sandbox.model_session import TimeLimits
 from harness.sandbox.opening import open_client
 from harness.sandbox.worker_client import WorkerClient
 
-# As much as the host code may compute and fill on a CPU, with torch's operators, in seconds.
+# The work of torch operators in host code that a CPU does in seconds.
 BUDGET = Budget(elements=250_000_000, flops=40_000_000_000)
 CALL_S = 30.0
 WHEN = "at the problem's own sizes"
 OF_A_LAUNCH = ("launch", "too_many", "too_much")
-# Where a launch may depend on values that only a kernel could have computed.
+# Launches may depend on values computed by kernels.
 READS_VALUES = re.compile(
     r"\.item\b|\.cpu\(|kCPU|DeviceToHost|MemcpyDefault|local_scalar|\.tolist|\.numpy|nonzero|unique|masked_select"
 )
@@ -51,7 +51,7 @@ class LaunchChecker:
         """Warnings. Raises CandidateFailure (runtime_error) if a launch fails by its sizes alone."""
         whole = keep_sizes(problem, BUDGET)
         if whole is None:
-            return (_note("those take too long on a CPU, or nobody knows what they take"),)
+            return (_note("they take too long on a CPU, or their cost is unknown"),)
         loaded = load_problem(whole, REDUCED)
         try:
             with self._open(loaded, candidate) as client:

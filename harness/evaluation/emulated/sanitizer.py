@@ -104,7 +104,7 @@ class KernelChecker:
         cut = reduce_problem(problem, CHECK_BUDGET, start=problem.workload(workload))
         smaller = _SanitizerPass()
         if cut is not None:
-            with suppress(ProblemError):  # the smaller reference gives no finite outputs, or the like
+            with suppress(ProblemError):  # the smaller reference may give non-finite outputs
                 smaller = self._check_at_size(cut, REDUCED, candidate, seeds)
                 if smaller.holds_for_all_sizes:
                     return smaller
@@ -162,12 +162,12 @@ def _run_orders(session: ModelSession, reference: Reference, seeds: Iterator[int
                 sanitized.wrong[order] = f"{outcome}: {trial.message}"
         except CandidateFailure as failure:
             if not any(finding.check == "exception" for finding in failure.findings):
-                raise  # it is not there any more
+                raise  # the worker is gone
             sanitized.wrong[order] = f"{failure.outcome}: {failure.message}"
         found = parse_kernel_findings(session.take_kernel_findings())
         sanitized.found += [one for one in found if one.check != TIME_LIMIT]
         if len(sanitized.found) < len(found):
-            sanitized.stopped = f"checked, its kernels take too long {order}"  # which says nothing about a GPU
+            sanitized.stopped = f"instrumented kernels exceed the time limit {order}"  # says nothing about a GPU
             return
         if any(one.decides for one in sanitized.found) or ORDERS[0] in sanitized.wrong:
             return
@@ -198,7 +198,7 @@ def _explain_gap(sanitized: _SanitizerPass) -> tuple[Finding, ...]:
     if sanitized.unbuilt is not None:
         return (_note(f"not checked: {shorten_log(sanitized.unbuilt.log)}"),)
     why = sanitized.stopped or sanitized.wrong.get(ORDERS[0])
-    return (_note(f"not checked to the end: {why}"),) if why else ()
+    return (_note(f"not fully checked: {why}"),) if why else ()
 
 
 def _blame_order(wrong: dict[str, str], also: tuple[Finding, ...]) -> CheckedKernels:

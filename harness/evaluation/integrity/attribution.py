@@ -27,22 +27,22 @@ from harness.sandbox.worker_client import Mode
 OpenInMode = Callable[[Mode], AbstractContextManager[ModelSession]]
 Owner = Literal["own", "torch", "library", "other"]
 
-NOTHING = 0.001  # a share below that is none
+NOTHING = 0.001  # smaller shares count as zero
 MAX_ROWS = 1000
 CONFIRMED_CALLS = 3
 MAX_KERNELS = 50
-MAX_NAME = 400  # of a range or kernel: our own program cuts them at half of that
+MAX_NAME = 400  # characters; the worker program truncates at half of that
 OWN_RANGE = "own::"  # see `harness.worker.instrumentation`
 
-# These read a candidate's own text: each takes time in proportion to its length, however that text is made. A comment
-# that is not closed reaches to the end, and what follows `__global__` is never gone through again (possessive).
+# Applied to untrusted sources, so each takes linear time on any input: an unclosed comment extends to the end, and the
+# quantifiers after `__global__` are possessive.
 _COMMENT = re.compile(r"(\"(?:[^\"\\\n]|\\.)*+\"|\\.)|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _GLOBAL = re.compile(
     r"\b__global__(?:\s++|\b(?:void|static|inline)\b|__\w+__\s*+(?:\((?:[^()]++|\([^()]*+\))*+\))?+){0,40}+"
     r"([A-Za-z_]\w*)\s*+[(<]"
 )
 _BOUND = re.compile(r"\bm\w*\.def\(\s*\"(\w+)")
-# Operators of torch on the CPU that hand their work to oneDNN, MKL, BLAS or LAPACK.
+# CPU operators of torch that call oneDNN, MKL, BLAS or LAPACK.
 _LIBRARY_OPERATOR = re.compile(
     r"aten::(_?mkldnn_\w+|_?mkl_\w+|onednn\w*|mm|addmm|bmm|baddbmm|addbmm|mv|addmv|addr|dot|vdot|_int_mm|_scaled_mm"
     r"|_fft_\w+|_?linalg_\w+|_weight_int8pack_mm)|(mkldnn|onednn|mkl)\w*::\w+"
@@ -127,7 +127,9 @@ def confirm_custom_code(
         if session.uses_own_code(inputs) is not False:
             return result
     work = replace(result.work, own=0.0, other=result.work.own + result.work.other)
-    return _reject_where_required(work, reference, "unused_kernel", "its own code does not run in the calls that count")
+    return _reject_where_required(
+        work, reference, "unused_kernel", "candidate code does not run in the calls that count"
+    )
 
 
 def _profile(open_in: OpenInMode, reference: Reference, inputs: Sequence[Any]) -> tuple[FlatOutputs, Profile]:
@@ -153,7 +155,7 @@ def _call_without_custom_code(
     wrong, _ = compare_outputs(truth, outputs, reference.loaded.problem.tolerance, "ablation")
     if wrong is not None:
         return "changed"
-    # What a call makes of the module's state is not looked at here: a kernel may be there for that.
+    # A kernel may only update the module's state, which is not compared here.
     return "unchanged" if everything and not reference.changes_state else "not_tried"
 
 
@@ -175,9 +177,12 @@ def _conclude(
 ) -> WorkResult:
     check, message = "", ""
     if not requests and not libraries and work.own < NOTHING:
-        check, message = "no_own_kernel", "it has no kernel of its own: no extension was built, no other code loaded"
+        check, message = (
+            "no_own_kernel",
+            "the candidate has no custom kernel: it built no extension and loaded no other machine code",
+        )
     elif work.without_own == "unchanged":
-        check, message = "decoy_kernel", "its own kernels do not influence the result"
+        check, message = "decoy_kernel", "the custom kernels do not affect the result"
     if not check:
         return WorkResult(work=work, findings=findings)
     result = _reject_where_required(work, reference, check, message)
@@ -225,7 +230,7 @@ def share_work(profile: Profile, own: CustomKernels) -> Work:
             spent_us[classify_range(name)] += each_us
     spent_us["other"] += max(profile.total_us - sum(spent_us.values()), 0.0)
     if profile.libraries and not profile.kernels:
-        # Code that is called without torch is not seen by its profiler: it ran while nothing of torch did.
+        # Code called without torch is invisible to its profiler: it accounts for the time outside of torch.
         spent_us["own"], spent_us["other"] = spent_us["own"] + spent_us["other"], 0.0
     total_us = sum(spent_us.values())
     mine, torch, library = (spent_us[owner] / total_us if total_us else 0.0 for owner in ("own", "torch", "library"))
@@ -264,7 +269,7 @@ def parse_profile(answer: dict[str, Any]) -> Profile:
     """Raises CandidateFailure for a malformed profile."""
     libraries = answer.get("libraries")
     if not isinstance(libraries, list) or any(not isinstance(path, str) for path in libraries):
-        raise protocol_failure("a profile does not list its libraries")
+        raise protocol_failure("profile: libraries must be a list of strings")
     return Profile(
         total_us=_parse_time(answer.get("total_us")),
         host=tuple((name, time_us) for name, time_us in _parse_rows(answer.get("host"), 1)),
@@ -275,11 +280,11 @@ def parse_profile(answer: dict[str, Any]) -> Profile:
 
 def _parse_rows(value: object, names: int) -> list[tuple[Any, ...]]:
     if not isinstance(value, list) or len(value) > MAX_ROWS:
-        raise protocol_failure("a profile has no rows, or too many")
+        raise protocol_failure(f"profile: expected a list of at most {MAX_ROWS} rows")
     rows = []
     for row in value:
         if not isinstance(row, list) or len(row) != names + 1 or not all(map(_is_name, row[:names])):
-            raise protocol_failure("a row of a profile is not names and a time")
+            raise protocol_failure("profile: expected rows of names and a time")
         rows.append((*row[:names], _parse_time(row[names])))
     return rows
 
@@ -290,5 +295,5 @@ def _is_name(value: object) -> bool:
 
 def _parse_time(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e15 or math.isnan(value):
-        raise protocol_failure("a profile holds a time that is none")
+        raise protocol_failure("profile: expected a time in us")
     return float(value)

@@ -28,10 +28,10 @@ SUSPICIOUS_CALLS = {
     "socket.socket": "opens a network connection",
     "ctypes.CDLL": "calls C functions directly",
     "threading.Thread": "starts threads from Python",
-    "torch.cuda.Stream": "makes its own streams",
+    "torch.cuda.Stream": "creates streams",
 }
 LOADER = re.compile(r"(.*\.)?load_inline|(.*\.)?cpp_extension\.load")
-# Operators of torch that do a kernel's whole work when they are called from an extension's source.
+# Operators of torch that can replace a custom kernel when an extension's source calls them.
 TORCH_OPERATOR = re.compile(
     r"\b(?:at|torch)::(_?(?:mm|bmm|matmul|addmm|baddbmm|linear|einsum|softmax|log_softmax|scaled_dot_product_attention"
     r"|layer_norm|group_norm|batch_norm|rms_norm|cumsum|topk|sort|embedding|cross_entropy\w*|max_pool\dd|avg_pool\dd"
@@ -73,10 +73,10 @@ def _other_workers(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             for name in dict.fromkeys(TORCH_OPERATOR.findall(node.value)):
-                yield node.lineno, f"at::{name}", "is called by a source: torch or a library does that part"
+                yield node.lineno, f"at::{name}", "is called by a source: torch or a library does that work"
         if isinstance(node, ast.Try) and node.handlers:
             for name in filter(None, map(_called_loader, node.body)):
-                yield node.lineno, name, "may fail without ending the program: there may be a way around it"
+                yield node.lineno, name, "may fail without ending the program: there may be a fallback"
 
 
 def _called_loader(statement: ast.stmt) -> str | None:

@@ -85,7 +85,7 @@ class ApartTimer:
         note: Callable[[int, Run], None] = lambda seed, run: None,
     ) -> list[Run]:
         if self._device.is_cuda:
-            await_idle(self._device)  # the worker before may have left it work
+            await_idle(self._device)  # work of the previous worker may still run
         with open_worker() as session:
             count = count_calls(self._warm_up(session, seeds))
             session.take_samples()
@@ -129,7 +129,7 @@ def _require_form(run: Run) -> Run:
     """Raises CandidateFailure (suspect) for outputs of another form."""
     if run.taken and not any(tensor.is_meta for tensor in run.outputs.tensors):
         return run
-    message = "a timed call returned outputs of another form than the untimed ones"
+    message = "a timed call returned outputs of another form than untimed calls"
     raise CandidateFailure(Outcome.SUSPECT, message, (Finding(check="timed_call", severity="fatal", message=message),))
 
 

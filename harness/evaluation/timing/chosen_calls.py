@@ -60,7 +60,7 @@ class ChosenCalls:
                     _sample_truth(truth, run.sample), run.outputs, self._tolerance, "timed"
                 )
             if outcome is not None:
-                return f"a timed call was wrong although the untimed ones were right: {trial.message}"
+                return f"a timed call was wrong, untimed ones were correct: {trial.message}"
         return None
 
     def _keep_some(self, inputs: MakeInputs, run: Run) -> None:

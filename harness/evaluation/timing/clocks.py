@@ -17,12 +17,12 @@ from harness.domain import Block, Finding, Outcome, Timing, TimingVerdict
 
 T = TypeVar("T")
 
-CONFIRMATION_SHARE = 0.25  # of a claim: more time than that found beyond it, for sure, makes it false
-DISTURBED_SHARE = 0.5  # of a claim: a clock that scatters by more cannot confirm it
-GROSS = 12.0  # how many times more must be missing when the clock is disturbed
-MINIMUM_RESOLUTION_US = 20.0  # waking a process takes about that, and varies as much
+CONFIRMATION_SHARE = 0.25  # of a reported time: more unaccounted time (lower bound) refutes it
+DISTURBED_SHARE = 0.5  # of a reported time: a clock that scatters by more cannot confirm it
+GROSS = 12.0  # times more unaccounted time is needed when the clock is disturbed
+MINIMUM_RESOLUTION_US = 20.0  # typical wake-up time of a process, and its variation
 CERTAINTY = 2.58  # standard errors: 99 %
-ENOUGH_READINGS = 5  # of a clock on each side; fewer lie together by chance
+ENOUGH_READINGS = 5  # per side; fewer may agree by chance
 LOWER_QUARTILE = 0.25
 RESAMPLES = 400
 
@@ -90,15 +90,15 @@ def _count_possible_us(gaps: Sequence[ClockGap]) -> float:
 class _Reading:
     """None: not read."""
 
-    claim_us: float
-    exchange_us: float  # of the judge's clock beyond the claim
+    reported_us: float
+    exchange_us: float  # the evaluator's clock less the reported time
     copy_us: float | None
 
 
 def _read(blocks: Sequence[Block], side: Literal["baseline", "candidate"]) -> list[_Reading]:
     return [
         _Reading(
-            claim_us=getattr(block, f"{side}_claim_us"),
+            reported_us=getattr(block, f"{side}_claim_us"),
             exchange_us=getattr(block, f"{side}_judge_us") - getattr(block, f"{side}_claim_us"),
             copy_us=getattr(block, f"{side}_copy_us"),
         )
@@ -110,14 +110,14 @@ def compare_clocks(blocks: Sequence[Block]) -> ClockGaps:
     """Uses the faster half of each side's calls, which sets the speedup, and the lower quartile of the overhead, its
     most stable statistic; hidden work shifts both."""
     sides = (_read(blocks, "candidate"), _read(blocks, "baseline"))
-    fast = tuple(faster_half(side, lambda reading: reading.claim_us) for side in sides)
+    fast = tuple(faster_half(side, lambda reading: reading.reported_us) for side in sides)
 
     def add_copy(reading: _Reading) -> float | None:
         return None if reading.copy_us is None else reading.exchange_us + reading.copy_us
 
     during = _compare("during the call", fast, lambda reading: reading.exchange_us)
-    copied = _compare("until its outputs are there", fast, lambda reading: reading.copy_us)
-    whole = _compare("from being told to go until its outputs are there", fast, add_copy)
+    copied = _compare("while its outputs were copied", fast, lambda reading: reading.copy_us)
+    whole = _compare("from the start signal to the end of copying", fast, add_copy)
     return ClockGaps(places=during + copied, wholes=whole)
 
 
@@ -200,46 +200,46 @@ def confirm_reported_times(timing: Timing) -> TimingResult:
     `suspect`; otherwise the time is `unreliable`, or `unconfirmed` below the clock's resolution.
     """
     gaps = compare_clocks(timing.blocks)
-    claim_us = timing.candidate_us
+    reported_us = timing.candidate_us
     disturbed = timing.conditions is not None and bool(timing.conditions.disturbed)
-    accused = next((gap for gap in gaps.accusing if _contradicts(gap, claim_us, disturbed=disturbed)), None)
+    accused = next((gap for gap in gaps.accusing if _contradicts(gap, reported_us, disturbed=disturbed)), None)
     if accused is not None:
         message = (
-            f"the worker claims {claim_us:.0f} us a call; the judge's clock finds {accused.missing_us:.0f} us more "
+            f"reported time {reported_us:.0f} us a call; the evaluator's clock shows {accused.missing_us:.0f} us more "
             f"{accused.where} than for the baseline (resolution {accused.resolution_us:.0f} us)"
         )
         finding = Finding(check="clock", severity="fatal", message=message)
         return TimingResult(timing=timing, outcome=Outcome.SUSPECT, message=message, findings=(finding,))
     timing = _charge(timing, gaps)
     resolution_us = gaps.resolution_us
-    if resolution_us <= DISTURBED_SHARE * claim_us:
+    if resolution_us <= DISTURBED_SHARE * reported_us:
         return TimingResult(timing=timing)
     too_short = resolution_us <= 2 * MINIMUM_RESOLUTION_US
-    message = f"{claim_us:.0f} us a call cannot be confirmed: the judge's clock resolves {resolution_us:.0f} us here"
+    message = f"{reported_us:.0f} us a call cannot be confirmed: the evaluator's clock resolves {resolution_us:.0f} us"
     return TimingResult(
         timing=replace(timing, verdict="unconfirmed" if too_short else "unreliable"),
         findings=(Finding(check="clock", severity="warning", message=message),),
     )
 
 
-def _contradicts(gap: ClockGap, claim_us: float, *, disturbed: bool) -> bool:
-    gross = GROSS if disturbed or gap.resolution_us > DISTURBED_SHARE * claim_us else 1.0
-    return gap.certain_us > max(CONFIRMATION_SHARE * claim_us, MINIMUM_RESOLUTION_US) * gross
+def _contradicts(gap: ClockGap, reported_us: float, *, disturbed: bool) -> bool:
+    gross = GROSS if disturbed or gap.resolution_us > DISTURBED_SHARE * reported_us else 1.0
+    return gap.certain_us > max(CONFIRMATION_SHARE * reported_us, MINIMUM_RESOLUTION_US) * gross
 
 
-def depends_on_clocks(low: float, claim_us: float, gaps: ClockGaps) -> bool:
+def depends_on_clocks(low: float, reported_us: float, gaps: ClockGaps) -> bool:
     """Whether only unaccounted time prevents `faster`. `low` includes the noise floor."""
-    return low > 1 and low * claim_us <= claim_us + gaps.count_missing_us()[1]
+    return low > 1 and low * reported_us <= reported_us + gaps.count_missing_us()[1]
 
 
 def _charge(timing: Timing, gaps: ClockGaps) -> Timing:
     certain_us, possible_us = gaps.count_missing_us()
-    claim_us = timing.candidate_us
-    share, least = claim_us / (claim_us + certain_us), claim_us / (claim_us + possible_us)
+    reported_us = timing.candidate_us
+    share, least = reported_us / (reported_us + certain_us), reported_us / (reported_us + possible_us)
     low, high = timing.speedup_low * least, timing.speedup_high * share
     return replace(
         timing,
-        candidate_us=claim_us + certain_us,
+        candidate_us=reported_us + certain_us,
         speedup=timing.speedup * share,
         speedup_low=low,
         speedup_high=high,

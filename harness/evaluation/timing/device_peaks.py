@@ -25,7 +25,7 @@ GPU_TENSOR_BYTES = 1 << 30
 CPU_MATRIX_SIZE = 1024
 GPU_MATRIX_SIZE = 8192
 REPEATS = 5
-MEASURING_S = 0.25  # for each quantity, at least two repeats
+MEASURING_S = 0.25  # per quantity, at least two repeats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,9 @@ def measure_ceilings(device: JudgeDevice) -> Ceilings:
             bandwidth = _measure_bandwidth(device)
             tflops, dtype = max(_measure_products(device))
     except torch.OutOfMemoryError as error:
-        raise HarnessError(f"measuring what {device.name} can do needs more memory than is free: {error}") from error
+        raise HarnessError(
+            f"not enough memory to measure the peaks of {device.name}: {error}; end other programs that use it"
+        ) from error
     return Ceilings(
         hardware=describe_hardware(device), bandwidth_gb_s=bandwidth / 1e9, tflops=tflops / 1e12, matrix_dtype=dtype
     )
@@ -168,4 +170,4 @@ def _decode(record: object, path: Path) -> Ceilings:
     try:
         return Ceilings(**record)  # type: ignore[arg-type]
     except TypeError as error:
-        raise StoreError(f"{path} is damaged: {error}; remove it, it will be measured again") from error
+        raise StoreError(f"{path} is damaged: {error}; remove it to measure again") from error

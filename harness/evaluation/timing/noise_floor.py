@@ -15,13 +15,12 @@ from harness.domain import Timing
 from harness.evaluation.timing.system_conditions import calm_load
 from harness.store.machine_cache import add_to_record, read_record
 
-# By how much two processes with the same program may differ for good: a share of a call, and microseconds of each call.
-# Memory lies elsewhere, caches map otherwise, one wakes a little later. From running every core problem against itself;
-# see docs/measurement.md.
+# Persistent difference between two processes with the same program (memory layout, cache mapping, wake-up): a share of
+# a call plus microseconds. Measured with A/A pairs of every core problem; see docs/measurement.md.
 DEVICE_FLOORS = {"cuda": (0.02, 10.0), "cpu": (0.05, 8.0)}
 PAIRS = 3  # of processes
-SLOW_CALL_US = 200_000.0  # calls as long as this are measured with one pair
-MARGIN = 1.5  # the largest of a few distances is not the largest there is
+SLOW_CALL_US = 200_000.0  # longer calls are measured with one pair
+MARGIN = 1.5  # a few pairs underestimate the maximum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,10 +32,10 @@ from harness.evaluation.timing.system_conditions import ConditionSampler
 from harness.sandbox.memory_probe import Sight
 from harness.sandbox.model_session import ModelSession
 
-ASK_EVERY = 10  # blocks: whether they are enough takes some resampling to tell
+ASK_EVERY = 10  # blocks: the test resamples, which takes time
 HOPELESS = 2.0  # times slower
-HELD_UP = 10.0  # times as long, by the judge's own clock, that blocks keep it with the candidate
-DEALT_BLOCKS = 20  # as many are dealt out at a time, what happens in them in random order
+HELD_UP = 10.0  # times slower by the evaluator's clock, whatever is reported
+DEALT_BLOCKS = 20  # actions are distributed over as many blocks at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,20 +44,19 @@ class TimingPlan:
 
     warmup_calls: int = 3
     min_blocks: int = 20
-    min_blocks_when_slow: int = 5  # for baselines of a second a call or more
+    min_blocks_when_slow: int = 5  # for baselines of 1 s per call or more
     max_blocks: int = 150
     budget_s: float = 6.0
     wanted_half_width: float = 0.01
     choice: Choice = field(default_factory=Choice)
-    # In how many of twenty blocks, among the first `min_blocks` and after them, both sides' outputs are taken: in a
-    # long measurement fewer are enough.
+    # Blocks in twenty whose outputs are read, in the first `min_blocks` and after them.
     taken: tuple[int, int] = (14, 5)
-    looked_share: float = 0.3  # of those: the judge looks into both workers' memory right after the call
-    kept_share: float = 0.25  # of those: the outputs must not change until the last call is over
-    # Of longer calls all outputs are taken, which costs little then; the moment before them is too short to matter.
+    looked_share: float = 0.3  # of those: both workers' memory is sampled right after the call
+    kept_share: float = 0.25  # of those: the outputs must not change until the last call
+    # The outputs of all longer calls are read, since that costs little in comparison.
     short_below_us: float = 20_000.0
-    attempts: int = 3  # measurements, where something disturbs them
-    allow_load: bool = False  # by other processes, for machines that are never idle: recorded, but no disturbance
+    attempts: int = 3  # at most, while measurements are disturbed
+    allow_load: bool = False  # by other processes: recorded, but no disturbance
 
 
 def shorten_plan(plan: TimingPlan) -> TimingPlan:
@@ -89,9 +88,9 @@ class PairedTimer:
         self._random = random.Random(seed)
         self._chosen = ChosenCalls(reference, plan.choice, self._random)
         self._sights: list[str] = []
-        self._spent_s: dict[int, float] = {}  # with each side, in this measurement
+        self._spent_s: dict[int, float] = {}  # by session id, in this measurement
         self._noise_floor = 0.0
-        self._inputs_ahead: tuple[Any, ...] = ()  # those of the next block
+        self._inputs_ahead: tuple[Any, ...] = ()  # of the next block
 
     def measure(self, name: str, seeds: Iterator[int], problem_floor: float = 0.0) -> TimingResult:
         """`problem_floor`: the problem's noise floor."""
@@ -159,9 +158,9 @@ class PairedTimer:
         ratio, low, high = interval_of(blocks, roughly=True)
         if (high - low) / 2 >= self._plan.wanted_half_width * ratio:
             return False
-        claim_us, gaps = median_reported_us(blocks), compare_clocks(blocks)
-        is_resolved = gaps.resolution_us <= DISTURBED_SHARE * claim_us
-        return is_resolved and not depends_on_clocks(low / (1 + self._noise_floor), claim_us, gaps)
+        reported_us, gaps = median_reported_us(blocks), compare_clocks(blocks)
+        is_resolved = gaps.resolution_us <= DISTURBED_SHARE * reported_us
+        return is_resolved and not depends_on_clocks(low / (1 + self._noise_floor), reported_us, gaps)
 
     def _is_held_up(self) -> bool:
         """The candidate takes far longer by the evaluator's clock, whatever it reports."""
@@ -190,7 +189,7 @@ class PairedTimer:
             with self._charging(session):
                 runs.append(session.call_timed(take=take, keep=keep))
         baseline, candidate = runs if order[0] is self._baseline else reversed(runs)
-        # Meanwhile the second one is stopped.
+        # The second one is stopped now.
         self._inputs_ahead = self._reference.make_timed_inputs(next(seeds))
         if candidate.taken:
             self._chosen.note(inputs, baseline, candidate)
@@ -218,15 +217,15 @@ class PairedTimer:
         if candidate is None or baseline is None:
             return
         if candidate.missing and not baseline.missing:
-            self._sights.append(f"its outputs were not where it said ({candidate.missing})")
+            self._sights.append(f"its outputs were not at the reported addresses ({candidate.missing})")
         elif candidate.overwritten and not baseline.overwritten:
-            self._sights.append(f"the outputs of the call before had changed ({candidate.overwritten})")
+            self._sights.append(f"the outputs of the previous call had changed ({candidate.overwritten})")
 
     def _find_wrong_call(self) -> str | None:
         if self._sights:
-            return f"when the worker said that a timed call was over, {self._sights[0]}"
+            return f"when the worker reported the end of a timed call, {self._sights[0]}"
         if self._candidate.has_lost_pinned():
-            return "an output of an earlier call changed until the last timed one was over"
+            return "an output of an earlier call changed before the last timed call ended"
         return self._chosen.find_wrong()
 
 

@@ -25,11 +25,11 @@ from harness.evaluation.timing.device_peaks import Ceilings, CeilingStore
 from harness.protocol import flatten_value
 from harness.sandbox.tensors.outputs import FlatOutputs, are_far_apart
 
-MARGIN = 0.7  # of the time that moving the data takes: reads overlap with writes, and a flush may leave something
-REFINING_S = 10.0  # for calls of the reference when somebody is about to be accused
-MAX_SAMPLES = 24  # places in each input that are looked at
-SAMPLE_BYTES = 64  # one line of a cache
-DOUBT = 0.01  # chance that an input is needed less than it is said to be
+MARGIN = 0.7  # of the bound: reads overlap with writes, and a flush may leave data cached
+REFINING_S = 10.0  # for reference calls, before a time is called impossible
+MAX_SAMPLES = 24  # per input
+SAMPLE_BYTES = 64  # a cache line
+DOUBT = 0.01  # probability that the bound is too high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,18 +98,18 @@ def assess(timing: Timing, traffic: Traffic, ceilings: Ceilings) -> Plausibility
 
 
 def conclude(timing: Timing, plausibility: Plausibility) -> RooflineResult:
-    claim = f"{timing.candidate_us:.0f} us a call"
+    call_time = f"{timing.candidate_us:.0f} us a call"
     if _is_too_fast(timing, plausibility):
         message = (
-            f"{claim} is impossible: what must be moved takes {plausibility.bound_us:.0f} us at the "
+            f"{call_time} is impossible: moving the required data takes {plausibility.bound_us:.0f} us at the "
             f"{plausibility.bandwidth_gb_s:.0f} GB/s that this device reaches"
         )
         finding = Finding(check="roofline", severity="fatal", message=message)
         return RooflineResult(plausibility=plausibility, findings=(finding,), outcome=Outcome.SUSPECT, message=message)
     if _needs_fewer_operations(timing, plausibility):
         message = (
-            f"{claim} is less than the {plausibility.operations_us:.0f} us that the reference's operations take at the "
-            f"{plausibility.tflops:.3g} TFLOP/s that this device reaches: it makes fewer; look at the algorithm"
+            f"{call_time} is less than the {plausibility.operations_us:.0f} us of the reference's operations at the "
+            f"{plausibility.tflops:.3g} TFLOP/s that this device reaches: it computes less; check its algorithm"
         )
         finding = Finding(check="operations", severity="warning", message=message)
         return RooflineResult(plausibility=plausibility, findings=(finding,))
@@ -210,7 +210,7 @@ class _Sampler:
         try:
             return _differs(self._reference, self._expected, _run(self._reference, self._inputs))
         except ProblemError:
-            return False  # such a value is none that the reference takes
+            return False  # the reference rejects such a value
 
 
 def _lower_bound(hits: int, samples: int) -> float:

@@ -13,9 +13,9 @@ from harness.domain import Conditions
 from harness.sandbox.devices import JudgeDevice, find_gpu
 
 SAMPLE_EVERY_S = 0.1
-# Other processes may take this much of the machine before a timing counts as disturbed: cores, or a share of them.
+# Foreign load above which a timing is disturbed: cores, or a share of them.
 CALM_LOAD_CORES, CALM_LOAD_SHARE = 0.15, 0.05
-SHORTEST_LOAD_S = 0.2  # the kernel counts in ticks of 10 ms: over less time than this the load is not known
+SHORTEST_LOAD_S = 0.2  # Linux counts in ticks of 10 ms: shorter loads are unknown
 _THROTTLING = {
     0x8: "hardware slowdown", 0x20: "software thermal slowdown", 0x40: "hardware thermal slowdown",
     0x80: "hardware power brake",
@@ -52,7 +52,7 @@ class ConditionSampler:
             self._sample_gpu(*self._gpu)
 
     def _sample_gpu(self, nvml: Any, handle: Any) -> None:
-        with suppress(nvml.NVMLError):  # a driver may not tell one of these; what it tells before is kept
+        with suppress(nvml.NVMLError):  # a driver may lack one of these
             self._throttled |= int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
             self._temperatures_c.append(float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)))
             self._clocks_mhz.append(float(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)))
@@ -70,10 +70,10 @@ class ConditionSampler:
 
     def _describe_disturbances(self, load: float | None) -> Iterator[str]:
         if self._load_matters and load is not None and load > calm_load(len(self._cores)):
-            yield f"other processes used {load:.2f} cores meanwhile"
+            yield f"other processes used {load:.2f} cores during the measurement"
         for bit, name in _THROTTLING.items():
             if self._throttled & bit:
-                yield f"the GPU was slowed down: {name}"
+                yield f"the GPU was throttled: {name}"
 
     def _foreign_load(self) -> float | None:
         if self._own_s is None:

@@ -25,12 +25,12 @@ from harness.evaluation.timing.clocks import (
     median_reported_us,
 )
 
-LEAN_READ_US = 10.0  # from the worker's answer until the first bytes of its outputs are read
-SLOWED_SHARE = 0.02  # by as much the baseline may be slower beside a candidate than without, beyond what is noise
-RESOLVED_US = 10.0  # it is no use to know better what a window holds
+LEAN_READ_US = 10.0  # from the worker's answer to the first read of its outputs
+SLOWED_SHARE = 0.02  # allowed slowing of the baseline beside a candidate, beyond noise
+RESOLVED_US = 10.0  # a finer resolution is useless
 SIDES = ("baseline", "candidate")
-Calls = tuple[Sequence[Block], str]  # of one side
-NOTED_SHARE, NOTED_US = 0.1, 20.0  # what is added to a reported time is worth a note beyond that
+Calls = tuple[Sequence[Block], str]  # blocks and side
+NOTED_SHARE, NOTED_US = 0.1, 20.0  # larger corrections of a reported time get a finding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,11 +155,11 @@ def _describe(timing: Timing, slowing: float, reported_us: float, added_us: floa
     messages = {}
     if slowing > 1:
         messages["opponent_slowed"] = (
-            f"the baseline was {slowing:.2f} times slower beside the candidate; its time without it counts"
+            f"the baseline was {slowing:.2f} times slower beside the candidate; its time without the candidate counts"
         )
     if added_us > NOTED_SHARE * reported_us + NOTED_US:
         messages["reported_time"] = (
-            f"it reports {reported_us:.0f} us a call; the evaluator's window shows {timing.candidate_us:.0f} us"
+            f"reported time {reported_us:.0f} us a call; the evaluator's window shows {timing.candidate_us:.0f} us"
         )
     if timing.verdict == "unconfirmed":
         messages["clock"] = (

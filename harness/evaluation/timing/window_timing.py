@@ -26,13 +26,13 @@ from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.gpu.window import WindowSession
 from harness.sandbox.model_session import ModelSession, Run
 
-EQUAL_PAIRS, LEAST_EQUAL_PAIRS, EQUAL_S = 20, 5, 0.4  # of the baseline with itself, before the candidate and after it
+EQUAL_PAIRS, LEAST_EQUAL_PAIRS, EQUAL_S = 20, 5, 0.4  # A/A pairs, before and after the candidate
 MAX_PAIRS, ASK_EVERY = 200, 10
 MAX_WARMUP_CALLS = 12
-PATIENCE = 10.0  # times the budget: then fewer pairs than planned are enough
-KEPT_SHARE = 0.2  # of pairs: the candidate's outputs must not change until the last call is over
+PATIENCE = 10.0  # times the budget: then fewer pairs are enough
+KEPT_SHARE = 0.2  # of pairs: the outputs must not change until the last call
 MAX_PINS = 6
-SETTLE_S = 10.0  # for a worker that was ended to be gone from the device
+SETTLE_S = 10.0  # for an ended worker to leave the device
 
 Open = Callable[[], AbstractContextManager[ModelSession]]
 
@@ -45,7 +45,7 @@ class WindowTimer:
         self._random = random.Random(seed)
         self._chosen = ChosenCalls(reference, replace(plan.choice, screened_share=1.0), self._random)
         self._pins = 0
-        self._program_us: list[float] = []  # of the baseline: from GO to the answer, beside the call
+        self._program_us: list[float] = []  # the baseline's overhead from GO to the answer
 
     def measure(
         self, name: str, open_baseline: Open, open_candidate: Open, seeds: Iterator[int], problem_floor: float = 0.0
@@ -143,7 +143,7 @@ class WindowTimer:
                 opponent.resume()
         theirs, mine = runs[baseline], runs[other]
         if theirs.times is None or mine.times is None:
-            raise HarnessError("a call in a window has no times")
+            raise HarnessError("a timed call has no window times")
         self._program_us.append(theirs.times.go_us - theirs.called.claim_us)
         block = Block(
             calls=1,
@@ -163,7 +163,7 @@ class WindowTimer:
         session.reset_state()
         run = session.call(inputs, self._device)
         if not run.taken:
-            message = "a timed call returned outputs of another form than the untimed ones"
+            message = "a timed call returned outputs of another form than untimed calls"
             raise CandidateFailure(
                 Outcome.SUSPECT, message, (Finding(check="timed_call", severity="fatal", message=message),)
             )
@@ -171,17 +171,17 @@ class WindowTimer:
 
     def _find_wrong_call(self, candidate: WindowSession) -> str | None:
         if candidate.has_lost_pinned():
-            return "an output of an earlier call changed until the last timed one was over"
+            return "an output of an earlier call changed before the last timed call ended"
         return self._chosen.find_wrong()
 
 
 def await_idle(device: JudgeDevice) -> None:
     """Raises HarnessError after SETTLE_S."""
     if not device.await_quiet(SETTLE_S):
-        raise HarnessError(f"{device.name} is busy with other work: it was not idle within {SETTLE_S:g} s")
+        raise HarnessError(f"{device.name} was not idle within {SETTLE_S:g} s; end other programs that use it")
 
 
 def _require_windows(session: ModelSession) -> WindowSession:
     if not isinstance(session, WindowSession):
-        raise HarnessError("timing in windows needs a session on a GPU")
+        raise HarnessError("window timing needs a GPU session")
     return session
