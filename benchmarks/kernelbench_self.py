@@ -23,7 +23,7 @@ import torch
 
 from harness.builder import probe_toolchain
 from harness.domain import Candidate, Evaluation, Language
-from harness.evaluation.evaluator import JudgeSettings
+from harness.evaluation.settings import EvaluationSettings
 from harness.evaluation.timing.paired import TimingPlan
 from harness.executors.device_evaluators import DeviceEvaluators, LocalSettings, Setup
 from harness.executors.tasks import Origin, Task, make_task
@@ -87,7 +87,7 @@ def main() -> None:
         if name != "cpu":
             torch.cuda.set_per_process_memory_fraction(options.memory_fraction)
     plan = TimingPlan(allow_load=options.allow_load)
-    judge = JudgeSettings(measure_time=not options.no_time, plan=plan)
+    judge = EvaluationSettings(measure_time=not options.no_time, plan=plan)
     outcomes: Counter[str] = Counter()
     before_bytes, began_s = count_held_bytes(), time.monotonic()
     with tempfile.TemporaryDirectory() as scratch:

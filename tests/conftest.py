@@ -280,17 +280,18 @@ class Bench:
     ):
         """The evaluation of one candidate on a problem given as source."""
         from harness.domain import Candidate, Problem, Subject
-        from harness.evaluation.evaluator import Judge, JudgeSettings
+        from harness.evaluation.evaluator import CandidateEvaluator
+        from harness.evaluation.settings import EvaluationSettings
         from harness.evaluation.timing.paired import TimingPlan
         from harness.sandbox.model_session import TimeLimits
 
-        settings = JudgeSettings(
+        settings = EvaluationSettings(
             limits=TimeLimits(**(self._limits | limits)),
             plan=plan or TimingPlan(budget_s=1.0, allow_load=True),
             measure_time=time,
             attribute_work=attribute_work,
         )
-        judge = Judge(
+        judge = CandidateEvaluator(
             device=self._device, builder=self.builder, forkserver=self.forkserver, settings=settings,
             ceilings=self._ceilings, noise=self._noise,
         )  # fmt: skip

@@ -1,1 +1,1 @@
-"""The judge owns the problem, the secret seeds, the inputs, the truth, the clock and the verdict."""
+"""The trusted side: owns the problem, secret seeds, inputs, truth, clock and verdict."""

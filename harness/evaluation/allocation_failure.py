@@ -1,4 +1,4 @@
-"""Allocations that fail in the evaluator: whose memory it was, and nothing kept by the exception."""
+"""Attributes allocation failures in the evaluator."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from harness.sandbox.devices import Device
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.memory_limits import is_out_of_memory
 
-HOARD_BYTES = 1 << 30  # beyond what was planned for a worker, that its process may hold without being blamed
-HOARD_SHARE = 0.5  # of what was planned, likewise
+HOARD_BYTES = 1 << 30  # allowed beyond the planned memory of a worker
+HOARD_SHARE = 0.5  # of the planned memory, also allowed
 
 
 @dataclass(frozen=True, slots=True)
 class Hoarding:
-    """What a worker's processes hold of the device, and what was planned for them."""
+    """Device memory of a worker's processes."""
 
     held_bytes: int
     planned_bytes: int
@@ -32,31 +32,30 @@ class Hoarding:
 
 
 class MemoryCharge:
-    """Made before a candidate's worker is started. `planned_bytes` is what its process is expected to take;
-    `shared_bytes` are allocated by the evaluator meanwhile, beside torch's own memory."""
+    """Create it before the worker starts. `planned_bytes`: expected for the worker; `shared_bytes`: allocated by the
+    evaluator meanwhile, outside of torch."""
 
     def __init__(self, device: Device, planned_bytes: int, shared_bytes: int) -> None:
         self._device = device
         self._planned_bytes = planned_bytes
         self._before_bytes = self._count_others() + shared_bytes
 
-    def look(self) -> Hoarding:
+    def measure(self) -> Hoarding:
         return Hoarding(max(self._count_others() - self._before_bytes, 0), self._planned_bytes)
 
     @contextmanager
-    def charging(self) -> Iterator[None]:
-        """Around all that is done while the worker lives. Raises CandidateFailure (out_of_memory) where an allocation
-        of the evaluator failed while the worker held far more of the device than was planned for it; says what it held
-        where its own failed."""
+    def attributing_failures(self) -> Iterator[None]:
+        """Raises CandidateFailure (out_of_memory) if an allocation of the evaluator fails while the worker holds far
+        more than planned."""
         try:
             yield
         except CandidateFailure as failure:
             if failure.outcome is not Outcome.OUT_OF_MEMORY or not self._device.is_cuda:
                 raise
-            message = f"{failure.message}; {self.look()}"
+            message = f"{failure.message}; {self.measure()}"
             raise CandidateFailure(failure.outcome, message, failure.findings) from failure
         except Exception as error:
-            hoarding = self.look()
+            hoarding = self.measure()
             if not is_out_of_memory(error) or not hoarding.is_excessive:
                 raise
             message = f"an allocation of the evaluator failed: {hoarding}"
@@ -64,13 +63,12 @@ class MemoryCharge:
             raise CandidateFailure(Outcome.OUT_OF_MEMORY, message, (finding,)) from error
 
     def _count_others(self) -> int:
-        """What other processes have of the device, and this one outside of torch."""
+        """Other processes, and this one outside of torch."""
         return self._device.count_used_bytes() - self._device.count_own_bytes()
 
 
 def forget_frames(error: BaseException) -> None:
-    """Clears the local variables of all functions that an exception came through, and what caused it: tensors among
-    them would live as long as it does, which is until the next garbage collection where one of them names it."""
+    """Clears the locals of all frames of an exception and its causes, since they keep tensors alive."""
     left, seen = [error], set[int]()
     while left:
         one = left.pop()

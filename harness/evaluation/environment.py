@@ -1,4 +1,4 @@
-"""What a measurement was made on: versions, device, driver, clocks. Facts for the record; decides nothing."""
+"""Versions, device, driver and clocks for the record. They decide nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from harness.sandbox.devices import Device, find_gpu
 
 
 def describe_environment(toolchain: Toolchain, device: Device | None) -> tuple[tuple[str, str], ...]:
-    """Names and values as texts, in a fixed order; what does not apply is left out."""
     facts = {
         "harness": harness.__version__,
         "python": platform.python_version(),
@@ -36,7 +35,7 @@ def describe_environment(toolchain: Toolchain, device: Device | None) -> tuple[t
 
 
 def describe_gpu(device: Device) -> dict[str, str | None]:
-    """The GPU's name, memory, driver and current clocks (MHz), as NVML has them."""
+    """Clocks are current."""
     nvml, handle = find_gpu(device)
     clock = nvml.nvmlDeviceGetClockInfo
     return {

@@ -1,10 +1,9 @@
-"""Imports and constructs a candidate without calling it: so that what it builds is there, or because there is nothing
-else that can be done with it here."""
+"""Loads a candidate without calling it."""
 
 from __future__ import annotations
 
 from harness.domain import Candidate
-from harness.evaluation.record import Case
+from harness.evaluation.record import EvaluationRecord
 from harness.problems.loading import LoadedProblem
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.build_requests import AnswerBuild
@@ -20,7 +19,7 @@ CANDIDATE_ENTRY = "ModelNew"
 
 
 def load_only(
-    case: Case,
+    record: EvaluationRecord,
     loaded: LoadedProblem,
     candidate: Candidate,
     *,
@@ -29,10 +28,8 @@ def load_only(
     answer_build: AnswerBuild,
     limits: TimeLimits,
 ) -> None:
-    """Loads a candidate on the CPU, where a GPU seems to be there if `device` is emulated. Raises CandidateFailure.
-
-    A construction that fails may only lack its device, so it is a verdict only when a build failed before it.
-    """
+    """On the CPU or the emulated device. Raises CandidateFailure. A construction that fails may only lack its
+    device, so it counts only after a failed build."""
     stand_in = device if device is not None and device.is_emulated else Device("cpu")
     nothing = Footprint.measure((), FlatOutputs(tree={"v": None}, tensors=()), {})
     try:
@@ -48,15 +45,15 @@ def load_only(
             threads=1,
             allow_tf32=False,
         ) as session:
-            _construct(case, session, loaded)
+            _construct(record, session, loaded)
     except CandidateFailure as failure:
-        raise case.blame_build(failure) from failure
-    case.check_builds()
+        raise record.blame_build(failure) from failure
+    record.check_builds()
 
 
-def _construct(case: Case, session: ModelSession, loaded: LoadedProblem) -> None:
+def _construct(record: EvaluationRecord, session: ModelSession, loaded: LoadedProblem) -> None:
     try:
-        session.construct(case.seed, loaded.init_inputs)
+        session.construct(record.seed, loaded.init_inputs)
     except CandidateFailure as failure:
-        if case.blame_build(failure) is not failure:
+        if record.blame_build(failure) is not failure:
             raise

@@ -1,8 +1,7 @@
-"""Decides whether a problem is fit to be scored: the reference passes its own comparison, and cheap fakes do not.
+"""Decides whether a problem is fit for scoring: the reference passes its own comparison, and cheap fakes fail.
 
-Each fake replaces one output at a time by something that takes no work: zeros, a constant, the input itself, the output
-for other inputs, all but the last per cent, or the right computation in a coarser number format. A problem where one of
-them is accepted cannot tell an honest candidate from it. Nothing of a candidate is run here.
+A fake replaces one output by zeros, a constant, the input, the output for other inputs, 99 % of the right values, or
+the computation in a coarser format.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.domain import Outcome, Problem, ProblemError, Trial
-from harness.evaluation.correctness.comparison import judge_outputs
+from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.truth import (
     Truth,
     compute_truth,
@@ -29,7 +28,7 @@ from harness.problems.tensor_trees import map_tensors
 from harness.sandbox.seeding import have_advanced, keep_seed, read_generators, seed_call
 from harness.sandbox.tensors.outputs import FlatOutputs, find_difference
 
-# What a candidate that saves on precision would compute in.
+# The format that a candidate would use to save on precision.
 COARSER = {
     torch.float64: torch.float32,
     torch.float32: torch.bfloat16,
@@ -40,8 +39,6 @@ COARSER = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing that was tried, whether it came out as it must, and what was seen."""
-
     name: str
     passed: bool
     evidence: str
@@ -49,8 +46,6 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """All checks of one problem on one workload."""
-
     problem: str
     workload: str
     checks: tuple[Check, ...]
@@ -65,8 +60,8 @@ class Admission:
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
-    """The reference's run on the inputs of one seed, and on those of another."""
+class _Run:
+    """`stale`: the outputs for another seed."""
 
     loaded: LoadedProblem
     model: nn.Module
@@ -75,7 +70,7 @@ class _Case:
     inputs: tuple[Any, ...]
     truth: Truth
     stale: FlatOutputs
-    changing: dict[str, Tensor]  # state that calls change, with the values that each begins with
+    changing: dict[str, Tensor]  # state that calls change, as before each call
 
     @property
     def problem(self) -> Problem:
@@ -83,49 +78,48 @@ class _Case:
 
 
 def admit_problem(loaded: LoadedProblem, device: torch.device, seed: int) -> Admission:
-    """Runs every check on the loaded workload. A reference that fails is a failed check, not an error."""
+    """A reference that fails is a failed check."""
     try:
         with torch.no_grad(), float32_precision(loaded.problem.allow_tf32):
-            checks = tuple(_run_checks(_prepare_case(loaded, device, seed)))
+            checks = tuple(_run_checks(_run_reference_twice(loaded, device, seed)))
     except ProblemError as error:
         checks = (Check(name="runs", passed=False, evidence=str(error)),)
     return Admission(problem=loaded.problem.name, workload=loaded.workload, checks=checks)
 
 
 def reject_unread(name: str, error: ProblemError) -> Admission:
-    """The admission of a file that could not be read or executed."""
     return Admission(problem=name, workload="none", checks=(Check(name="loads", passed=False, evidence=str(error)),))
 
 
-def _prepare_case(loaded: LoadedProblem, device: torch.device, seed: int) -> _Case:
+def _run_reference_twice(loaded: LoadedProblem, device: torch.device, seed: int) -> _Run:
     model = loaded.make_model(seed, device)
     inputs, generators = loaded.make_inputs(seed, device), read_generators(device)
     stale, changing = run_and_compare_state(loaded, model, loaded.make_inputs(seed + 1, device))
     if loaded.problem.seeded_calls and have_advanced(generators, device):
         inputs = seed_call(inputs, seed)
     truth = compute_truth(loaded, model, inputs, state=changing)
-    return _Case(loaded, model, device, seed, inputs, truth, stale, changing)
+    return _Run(loaded, model, device, seed, inputs, truth, stale, changing)
 
 
-def _run_checks(case: _Case) -> Iterator[Check]:
-    yield _check_sizes(case)
-    yield _check_finite(case.truth, "finite")
-    yield _check_seeds(case)
-    yield _check_reference(case)
-    if _shapes(case.stale) != _shapes(case.truth.reference_outputs):
-        evidence = f"{_shapes(case.truth.reference_outputs)}, for other inputs {_shapes(case.stale)}"
+def _run_checks(run: _Run) -> Iterator[Check]:
+    yield _check_sizes(run)
+    yield _check_finite(run.truth, "finite")
+    yield _check_seeds(run)
+    yield _check_reference(run)
+    if _shapes(run.stale) != _shapes(run.truth.reference_outputs):
+        evidence = f"{_shapes(run.truth.reference_outputs)}, for other inputs {_shapes(run.stale)}"
         yield Check(name="stable shapes", passed=False, evidence=evidence)
         return
     for name, forge in FAKES.items():
-        yield _check_fake(case, name, forge)
-    yield _check_cast(case)
-    for distribution in case.problem.distributions:
+        yield _check_fake(run, name, forge)
+    yield _check_cast(run)
+    for distribution in run.problem.distributions:
         if distribution != "as_given":
-            yield _check_distribution(case, distribution)
+            yield _check_distribution(run, distribution)
 
 
-def _check_sizes(case: _Case) -> Check:
-    outputs = case.truth.reference_outputs
+def _check_sizes(run: _Run) -> Check:
+    outputs = run.truth.reference_outputs
     least = min(tensor.numel() for tensor in outputs.tensors)
     return Check(name="outputs have elements", passed=least > 0, evidence=_shapes(outputs))
 
@@ -135,8 +129,8 @@ def _check_finite(truth: Truth, name: str) -> Check:
     return Check(name=name, passed=bad == 0, evidence=f"{bad} elements are infinite or NaN")
 
 
-def _check_seeds(case: _Case) -> Check:
-    one, again, other = (case.loaded.make_inputs(case.seed + step, case.device) for step in (0, 0, 1))
+def _check_seeds(run: _Run) -> Check:
+    one, again, other = (run.loaded.make_inputs(run.seed + step, run.device) for step in (0, 0, 1))
     if not _equal(one, again):
         evidence = "the same seed gives other inputs"
     elif _equal(one, other):
@@ -146,102 +140,98 @@ def _check_seeds(case: _Case) -> Check:
     return Check(name="inputs follow the seed", passed=False, evidence=evidence)
 
 
-def _check_reference(case: _Case) -> Check:
-    """The reference's outputs are accepted, a second run gives the same (bit for bit where the problem declares it),
-    and running changes no input."""
-    name, own = "reference passes, twice", case.truth.reference_outputs
-    first = _judge(case, own)
-    write_state(case.model, case.changing)
-    again = run_reference(case.loaded, case.model, case.inputs)
-    apart = _compare_runs(case, again)
-    if not _equal(case.inputs, case.loaded.make_inputs(case.seed, case.device)):
+def _check_reference(run: _Run) -> Check:
+    """It passes, is repeatable, and changes no inputs."""
+    name, own = "reference passes, twice", run.truth.reference_outputs
+    first = _compare(run, own)
+    write_state(run.model, run.changing)
+    again = run_reference(run.loaded, run.model, run.inputs)
+    apart = _compare_runs(run, again)
+    if not _equal(run.inputs, run.loaded.make_inputs(run.seed, run.device)):
         return Check(name=name, passed=False, evidence="the reference changes its inputs; work on a copy in forward")
     if apart.outcome is not None:
         return Check(name=name, passed=False, evidence=f"two runs differ: {apart.message}")
     difference = find_difference(again.tensors, own.tensors)
-    if difference is not None and case.problem.deterministic:
+    if difference is not None and run.problem.deterministic:
         evidence = f"two runs differ: {difference}; make it deterministic, or remove DETERMINISTIC = True"
         return Check(name=name, passed=False, evidence=evidence)
     runs = "bit-identical" if difference is None else f"equal within the floor ({difference})"
-    evidence = f"{first.message}; runs are {runs}; truth: {case.truth.kind} {case.truth.note}".rstrip()
+    evidence = f"{first.message}; runs are {runs}; truth: {run.truth.kind} {run.truth.note}".rstrip()
     return Check(name=name, passed=first.outcome is None, evidence=evidence)
 
 
-def _compare_runs(case: _Case, again: FlatOutputs) -> _Verdict:
-    """A second run against the first. Against the float64 truth, a random reference would be its own excuse."""
-    leaves = tuple(replace(leaf, exact=leaf.reference) for leaf in case.truth.leaves)
-    first = replace(case.truth, kind="reference", leaves=leaves)
-    return _read(judge_outputs(first, again, case.problem.tolerance, "as_given"))
+def _compare_runs(run: _Run, again: FlatOutputs) -> _Verdict:
+    """Against the first run, since the float64 truth allows for the reference's own error."""
+    leaves = tuple(replace(leaf, exact=leaf.reference) for leaf in run.truth.leaves)
+    first = replace(run.truth, kind="reference", leaves=leaves)
+    return _read(compare_outputs(first, again, run.problem.tolerance, "as_given"))
 
 
-def _check_fake(case: _Case, name: str, forge: Callable[[_Case, int], Sequence[Tensor]]) -> Check:
-    """Every output is replaced in turn, the others staying right: each fake must be found out."""
+def _check_fake(run: _Run, name: str, forge: Callable[[_Run, int], Sequence[Tensor]]) -> Check:
     tried, evidence = 0, ""
-    for index, leaf in enumerate(case.truth.leaves):
-        for fake in forge(case, index):
+    for index, leaf in enumerate(run.truth.leaves):
+        for fake in forge(run, index):
             tried += 1
-            verdict = _judge(case, _replace_output(case.truth, index, fake))
+            verdict = _compare(run, _replace_output(run.truth, index, fake))
             if verdict.outcome is None:
                 return Check(name=name, passed=False, evidence=f"{leaf.name}: accepted; {verdict.message}")
             evidence = evidence or verdict.message
-    return Check(name=name, passed=True, evidence=evidence or "nothing to try: no input fits an output")
+    return Check(name=name, passed=True, evidence=evidence or "not applicable: no input fits an output")
 
 
-def _check_cast(case: _Case) -> Check:
-    """Inputs, weights and outputs rounded to the next coarser format. Integers alone can't be rounded."""
+def _check_cast(run: _Run) -> Check:
     name = "coarser format"
-    tensors = _tensors_of([case.inputs, list(case.model.state_dict().values())])
-    tensors += [leaf.reference for leaf in case.truth.leaves]
+    tensors = _tensors_of([run.inputs, list(run.model.state_dict().values())])
+    tensors += [leaf.reference for leaf in run.truth.leaves]
     if not any(tensor.dtype in COARSER for tensor in tensors):
-        return Check(name=name, passed=True, evidence="no floating values anywhere: there is nothing to round")
-    verdict = _judge(case, _run_coarsely(case))
+        return Check(name=name, passed=True, evidence="not applicable: no floating-point values")
+    verdict = _compare(run, _run_coarsely(run))
     evidence = verdict.message if verdict.outcome else f"accepted; {verdict.message}"
     return Check(name=name, passed=verdict.outcome is not None, evidence=evidence)
 
 
-def _run_coarsely(case: _Case) -> FlatOutputs:
-    model = case.loaded.make_model(case.seed, case.device)
+def _run_coarsely(run: _Run) -> FlatOutputs:
+    model = run.loaded.make_model(run.seed, run.device)
     for tensor in (*model.parameters(), *model.buffers()):
         tensor.copy_(round_coarser(tensor))
-    inputs = keep_seed(map_tensors(tuple(case.inputs), round_coarser), case.inputs)
-    outputs = run_reference(case.loaded, model, inputs)
+    inputs = keep_seed(map_tensors(tuple(run.inputs), round_coarser), run.inputs)
+    outputs = run_reference(run.loaded, model, inputs)
     return replace(outputs, tensors=tuple(round_coarser(tensor) for tensor in outputs.tensors))
 
 
 def round_coarser(tensor: Tensor) -> Tensor:
-    """The tensor with its values rounded to the next coarser format, in its own dtype. Integers stay."""
+    """Keeps the dtype; integers stay."""
     coarser = COARSER.get(tensor.dtype)
     return tensor if coarser is None else tensor.to(coarser).to(tensor.dtype)
 
 
-def _check_distribution(case: _Case, distribution: str) -> Check:
-    """The reference gives finite outputs on the other inputs that candidates will meet, and passes."""
-    inputs = case.loaded.make_inputs(case.seed, case.device, distribution)
-    truth = compute_truth(case.loaded, case.model, inputs, state=case.changing)
+def _check_distribution(run: _Run, distribution: str) -> Check:
+    inputs = run.loaded.make_inputs(run.seed, run.device, distribution)
+    truth = compute_truth(run.loaded, run.model, inputs, state=run.changing)
     finite = _check_finite(truth, f"inputs: {distribution}")
     if not finite.passed:
         return finite
-    verdict = _read(judge_outputs(truth, truth.reference_outputs, case.problem.tolerance, distribution))
+    verdict = _read(compare_outputs(truth, truth.reference_outputs, run.problem.tolerance, distribution))
     return replace(finite, passed=verdict.outcome is None, evidence=verdict.message)
 
 
-def _forge_zeros(case: _Case, index: int) -> list[Tensor]:
-    return [torch.zeros_like(case.truth.leaves[index].reference)]
+def _forge_zeros(run: _Run, index: int) -> list[Tensor]:
+    return [torch.zeros_like(run.truth.leaves[index].reference)]
 
 
-def _forge_constant(case: _Case, index: int) -> list[Tensor]:
-    """The mean of the right output; of the output for other inputs where there is only one number to tell."""
-    reference = case.truth.leaves[index].reference
-    known = reference if reference.numel() > 1 else case.stale.tensors[index]
+def _forge_constant(run: _Run, index: int) -> list[Tensor]:
+    """The mean; for a single number, that of the stale output."""
+    reference = run.truth.leaves[index].reference
+    known = reference if reference.numel() > 1 else run.stale.tensors[index]
     mean = (known if known.is_complex() else known.double()).mean()
     return [torch.full_like(reference, mean.item())]
 
 
-def _forge_identity(case: _Case, index: int) -> list[Tensor]:
-    """Each input that has the output's shape, can be broadcast or reshaped to it, or begins with as many numbers."""
-    reference = case.truth.leaves[index].reference
+def _forge_identity(run: _Run, index: int) -> list[Tensor]:
+    """Inputs that have, or can be broadcast, reshaped or cut to, the output's shape."""
+    reference = run.truth.leaves[index].reference
     fakes = []
-    for tensor in _tensors_of(list(case.inputs)):
+    for tensor in _tensors_of(list(run.inputs)):
         if tensor.numel() >= reference.numel():
             fakes.append(tensor.reshape(-1)[: reference.numel()].reshape(reference.shape))
         if _broadcasts(tensor, reference):
@@ -249,16 +239,16 @@ def _forge_identity(case: _Case, index: int) -> list[Tensor]:
     return [fake.to(reference.dtype) for fake in fakes]
 
 
-def _forge_stale(case: _Case, index: int) -> list[Tensor]:
-    return [case.stale.tensors[index]]
+def _forge_stale(run: _Run, index: int) -> list[Tensor]:
+    return [run.stale.tensors[index]]
 
 
-def _forge_partial(case: _Case, index: int) -> list[Tensor]:
-    """All but the last per cent (at least one element), which holds zeros, poison, or what was there before."""
-    reference = case.truth.leaves[index].reference
+def _forge_partial(run: _Run, index: int) -> list[Tensor]:
+    """The last 1 % holds zeros, NaN or stale values."""
+    reference = run.truth.leaves[index].reference
     start = reference.numel() - max(reference.numel() // 100, 1)
     poison = float("nan") if reference.dtype.is_floating_point else 1
-    endings = (torch.zeros_like(reference), torch.full_like(reference, poison), case.stale.tensors[index])
+    endings = (torch.zeros_like(reference), torch.full_like(reference, poison), run.stale.tensors[index])
     return [_join(reference, ending, start) for ending in endings]
 
 
@@ -268,7 +258,7 @@ def _join(beginning: Tensor, ending: Tensor, start: int) -> Tensor:
     return joined
 
 
-FAKES: dict[str, Callable[[_Case, int], list[Tensor]]] = {
+FAKES: dict[str, Callable[[_Run, int], list[Tensor]]] = {
     "zeros": _forge_zeros,
     "constant": _forge_constant,
     "identity": _forge_identity,
@@ -283,8 +273,8 @@ class _Verdict:
     message: str
 
 
-def _judge(case: _Case, outputs: FlatOutputs) -> _Verdict:
-    return _read(judge_outputs(case.truth, outputs, case.problem.tolerance, "as_given"))
+def _compare(run: _Run, outputs: FlatOutputs) -> _Verdict:
+    return _read(compare_outputs(run.truth, outputs, run.problem.tolerance, "as_given"))
 
 
 def _read(judged: tuple[Outcome | None, Trial]) -> _Verdict:
@@ -293,7 +283,7 @@ def _read(judged: tuple[Outcome | None, Trial]) -> _Verdict:
 
 
 def _rate(worst_ratio: float | None) -> str:
-    return "no ratio" if worst_ratio is None else f"{worst_ratio:.2g} of what is allowed"
+    return "no ratio" if worst_ratio is None else f"{worst_ratio:.2g} of the allowed error"
 
 
 def _replace_output(truth: Truth, index: int, fake: Tensor) -> FlatOutputs:

@@ -1,4 +1,4 @@
-"""What has been found out about one candidate so far, and how that becomes an Evaluation."""
+"""The facts collected about one candidate during its evaluation."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Protocol
 
 from harness.builder.error_excerpt import shorten_log
 from harness.domain import (
@@ -31,31 +32,41 @@ from harness.sandbox.memory_plan import MemoryPlan, Room, Thrift
 MAX_MESSAGE_CHARACTERS = 2000
 
 
+class CheckOutcome(Protocol):
+    """`outcome` None: passed."""
+
+    @property
+    def outcome(self) -> Outcome | None: ...
+    @property
+    def message(self) -> str: ...
+    @property
+    def findings(self) -> tuple[Finding, ...]: ...
+
+
 @dataclass(slots=True, kw_only=True)
-class Case:
-    """The notes of one evaluation. `seed` is secret until the evaluation ends."""
+class EvaluationRecord:
+    """`seed` is secret until the evaluation ends."""
 
     seed: int
     began_s: float = field(default_factory=time.monotonic)
     started_at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     findings: list[Finding] = field(default_factory=list)
     requests: list[BuildRequest] = field(default_factory=list)
-    builds: list[BuildResult] = field(default_factory=list)  # one for each request
-    built: list[BuildRequest] = field(default_factory=list)  # those that gave a library
+    builds: list[BuildResult] = field(default_factory=list)  # one per request
+    built: list[BuildRequest] = field(default_factory=list)  # the successful requests
     correctness: Correctness | None = None
     timing: Timing | None = None
     plausibility: Plausibility | None = None
     work: Work | None = None
     phases_s: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-    sizes: str = ""  # that the problem was cut to
-    calls: tuple[tuple[str, str], ...] = ()  # mode and seeds, where they are not the usual ones
-    thrift: Thrift = "planned"  # another one after an allocation failed
-    is_short: bool = False  # of memory: an allocation failed
+    sizes: str = ""  # of the reduced problem
+    calls: tuple[tuple[str, str], ...] = ()  # unusual mode and seeding
+    thrift: Thrift = "planned"  # another value after a failed allocation
+    is_short: bool = False  # an allocation failed
     memory: str = "nothing was planned yet"
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Adds the seconds spent inside to the named phase."""
         began_s = time.monotonic()
         try:
             yield
@@ -63,36 +74,40 @@ class Case:
             self.phases_s[name] += time.monotonic() - began_s
 
     def draw_seeds(self) -> Iterator[int]:
-        """Endless seeds that all follow from the case's own."""
         source = random.Random(self.seed)
         while True:
             yield source.getrandbits(62)
 
     def note_memory(self, plan: MemoryPlan, full: MemoryPlan, room: Room) -> None:
-        """Notes what was planned, and in one line what is less than with plenty of memory."""
         planned, free = plan.device_bytes >> 20, room.device_bytes >> 20
         self.memory = f"{planned} MiB were planned, {free} MiB free"
         reductions = plan.describe_reductions(full)
         if reductions:
-            message = f"everything takes {full.device_bytes >> 20} MiB, {self.memory}; reduced: {'; '.join(reductions)}"
+            message = (
+                f"the full plan needs {full.device_bytes >> 20} MiB, {self.memory}; reduced: {'; '.join(reductions)}"
+            )
             self.findings.append(Finding(check="memory_plan", severity="note", message=message))
 
-    def repeat_smaller(self, outcome: Outcome, message: str) -> Case:
-        """The same evaluation, to be made once more with less memory, after an allocation of the candidate's or of the
-        evaluator's failed."""
-        note = f"evaluated again with a smaller footprint, for an allocation failed: {message[:300]}"
-        return Case(
+    def repeat_smaller(self, outcome: Outcome, message: str) -> EvaluationRecord:
+        note = f"evaluated again with less memory, since an allocation failed: {message[:300]}"
+        return EvaluationRecord(
             seed=self.seed, began_s=self.began_s, started_at=self.started_at, phases_s=self.phases_s,
             thrift="lean" if outcome is Outcome.OUT_OF_MEMORY else "least",
             findings=[Finding(check="memory", severity="note", message=note)],
         )  # fmt: skip
 
-    def take_over(self, other: Case) -> None:
-        """Makes the verdict of another case of the same candidate its own. What was built and spent stays noted."""
+    def take_over(self, other: EvaluationRecord) -> None:
+        """Adopts another record's verdict; keeps its own builds and adds the times."""
         self.findings, self.correctness = other.findings, other.correctness
         self.sizes, self.calls = other.sizes, other.calls
         for name, spent_s in other.phases_s.items():
             self.phases_s[name] += spent_s
+
+    def add_result(self, result: CheckOutcome) -> None:
+        """Raises CandidateFailure if the check failed."""
+        self.findings += result.findings
+        if result.outcome is not None:
+            raise CandidateFailure(result.outcome, result.message)
 
     def add_build(self, request: BuildRequest, result: BuildResult) -> None:
         self.requests.append(request)
@@ -102,27 +117,26 @@ class Case:
         self.phases_s["build"] += result.duration_s
 
     def blame_build(self, failure: CandidateFailure) -> CandidateFailure:
-        """A candidate that fails to load or run after one of its builds failed has failed to build."""
+        """After a failed build, a failure to load or run is a build failure."""
         build = self._failed_build()
         if build is None or failure.outcome not in (Outcome.LOAD_ERROR, Outcome.RUNTIME_ERROR):
             return failure
         return _build_failure(build)
 
     def check_builds(self) -> None:
-        """Raises CandidateFailure if nothing that was asked for was built, however well the candidate does without."""
+        """Raises CandidateFailure if every extension failed, even if the candidate runs without."""
         build = self._failed_build()
         if build is None:
             return
         if not any(result.extension is not None for result in self.builds):
             raise _build_failure(build)
-        message = "one of the candidate's extensions did not build, and it went on without"
+        message = "one of the candidate's extensions did not build, and it runs without"
         evidence = shorten_log(build.log)
         self.findings.append(Finding(check="build", severity="warning", message=message, evidence=evidence))
 
     def describe_builds(self) -> str:
-        """What was built, in words."""
         if not self.builds:
-            return "imported; it asked for no extension"
+            return "imported; it requested no extension"
         return f"built, linked and loaded {len(self.builds)} extension{'s' if len(self.builds) > 1 else ''}"
 
     def conclude(
@@ -135,7 +149,7 @@ class Case:
         confinement: str,
         certificate: str = "",
     ) -> Evaluation:
-        """The evaluation. A time measured for what turned out not to be correct or suspect is left out."""
+        """Drops times unless the outcome is correct or suspect."""
         timed = outcome in (Outcome.CORRECT, Outcome.SUSPECT)
         return Evaluation(
             subject=subject,

@@ -13,8 +13,10 @@ from harness.builder import Builder, Toolchain, default_cache_folder, find_machi
 from harness.builder.cache import DEFAULT_LIMIT_BYTES
 from harness.domain import EMULATED, TRUNCATED, Evaluation, Language, Outcome
 from harness.emulator import Emulation
+from harness.evaluation.builds import NOTHING_AHEAD, BuiltAhead
 from harness.evaluation.emulated.sanitizer import KernelChecker
-from harness.evaluation.evaluator import NOTHING_AHEAD, BuiltAhead, Judge, JudgeSettings
+from harness.evaluation.evaluator import CandidateEvaluator
+from harness.evaluation.settings import EvaluationSettings
 from harness.evaluation.timing.device_peaks import CeilingStore
 from harness.evaluation.timing.noise_floor import NoiseFloors
 from harness.executors.certified import check_standing
@@ -43,7 +45,7 @@ class LocalSettings:
     build_timeout_s: float = 600.0
     reference_timeout_s: float = DEFAULT_LIMIT_S
     max_cache_bytes: int = DEFAULT_LIMIT_BYTES
-    judge: JudgeSettings = field(default_factory=JudgeSettings)
+    judge: EvaluationSettings = field(default_factory=EvaluationSettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +77,7 @@ class DeviceEvaluators:
         self._quiet = quiet
         self._forkserver = Forkserver(setup.confinement)
         self._lock = threading.Lock()
-        self._evaluators: dict[Language, Judge] = {}
+        self._evaluators: dict[Language, CandidateEvaluator] = {}
         self._builders: dict[Emulation | None, Builder] = {}
         self._expects_many = False
 
@@ -115,17 +117,17 @@ class DeviceEvaluators:
             builder.stop()
         self._forkserver.close()
 
-    def _find_evaluator(self, language: Language) -> Judge:
+    def _find_evaluator(self, language: Language) -> CandidateEvaluator:
         with self._lock:
             if language not in self._evaluators:
                 self._evaluators[language] = self._make_evaluator(language)
             return self._evaluators[language]
 
-    def _make_evaluator(self, language: Language) -> Judge:
+    def _make_evaluator(self, language: Language) -> CandidateEvaluator:
         device, emulated = self._device, self._device is not None and self._device.is_emulated
         checks = self._checks and LANGUAGES[language].uses_gpu
         by_nvcc = checks and emulated and self._setup.toolchain.can_build_cuda
-        return Judge(
+        return CandidateEvaluator(
             device=device,
             builder=self._find_builder(None if device is None else _describe_emulation(device)),
             forkserver=self._forkserver,

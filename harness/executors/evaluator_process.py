@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from harness.domain import Evaluation
-    from harness.evaluation.evaluator import BuiltAhead
+    from harness.evaluation.builds import BuiltAhead
     from harness.executors.device_evaluators import DeviceEvaluators, Setup
     from harness.executors.tasks import Task
     from harness.sandbox.devices import Device

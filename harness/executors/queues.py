@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from harness.domain import DeviceError, Evaluation, HarnessError
-from harness.evaluation.evaluator import NOTHING_AHEAD, BuiltAhead
+from harness.evaluation.builds import NOTHING_AHEAD, BuiltAhead
 from harness.executors.executor import DeviceFacts, DeviceStatus
 from harness.executors.placement import Placement
 from harness.executors.tasks import Task

@@ -303,7 +303,7 @@ def _run(
 
 def _local_settings(options: EvaluateOptions) -> LocalSettings:
     from harness.builder.cache import read_cache_size
-    from harness.evaluation.evaluator import JudgeSettings
+    from harness.evaluation.settings import EvaluationSettings
     from harness.evaluation.timing.paired import TimingPlan
     from harness.executors.device_evaluators import LocalSettings
     from harness.sandbox.model_session import TimeLimits
@@ -323,5 +323,5 @@ def _local_settings(options: EvaluateOptions) -> LocalSettings:
         build_timeout_s=options.build_timeout_s,
         reference_timeout_s=options.reference_timeout_s,
         max_cache_bytes=read_cache_size(options.cache_size or os.environ.get("HARNESS_CACHE_SIZE")),
-        judge=JudgeSettings(limits=limits, plan=plan, measure_time=options.measure_time),
+        judge=EvaluationSettings(limits=limits, plan=plan, measure_time=options.measure_time),
     )

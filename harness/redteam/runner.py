@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from harness.domain import EMULATED, LANGUAGES, Candidate, Evaluation, Language, Outcome, Problem, UsageError
-from harness.evaluation.evaluator import JudgeSettings
+from harness.evaluation.settings import EvaluationSettings
 from harness.evaluation.timing.paired import TimingPlan
 from harness.executors.certified import describe_basis, find_corpus
 from harness.executors.device_evaluators import LocalSettings
@@ -241,7 +241,7 @@ class RedTeam:
 
 
 def _local_settings(settings: RedTeamSettings, *, timed: bool) -> LocalSettings:
-    judge = JudgeSettings(
+    judge = EvaluationSettings(
         limits=settings.limits,
         plan=settings.plan,
         measure_time=timed,

@@ -172,7 +172,7 @@ def test_more_memory_than_a_worker_may_take_is_tried_a_second_time_before_it_cou
     hungry = candidate("kept = torch.ones(1 << 45)\nreturn x * self.weight")
     evaluation = bench_with().judge(hungry, LARGE)
     assert evaluation.outcome == "out_of_memory", evaluation.message
-    assert any(one.check == "memory" and "smaller footprint" in one.message for one in evaluation.findings)
+    assert any(one.check == "memory" and "less memory" in one.message for one in evaluation.findings)
 
 
 class LeakyDevice(Device):

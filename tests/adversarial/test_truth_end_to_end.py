@@ -234,7 +234,7 @@ def test_weights_packed_at_construction_are_honest_and_noted(judge, tmp_path):
     finding = find(evaluation, "weights_packed")
     assert finding.severity == "warning"
     assert "elements wrong" in finding.evidence
-    assert "times what is allowed" in finding.evidence
+    assert "times the allowed error" in finding.evidence
 
 
 def test_weights_packed_at_construction_are_wrong_where_weights_are_dynamic(judge, tmp_path):

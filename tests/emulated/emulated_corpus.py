@@ -271,13 +271,13 @@ class Bench:
         return make_task(problem, candidate, Origin(run="corpus", model="-"), language="cuda")
 
     def _executor(self, gpu: str):
-        from harness.evaluation.evaluator import JudgeSettings
+        from harness.evaluation.settings import EvaluationSettings
         from harness.executors.device_evaluators import LocalSettings
         from harness.executors.local import LocalExecutor
         from harness.sandbox.model_session import TimeLimits
 
         if gpu not in self._executors:
-            judge = JudgeSettings(limits=TimeLimits(call_s=20.0), measure_time=False, measure_noise=False)
+            judge = EvaluationSettings(limits=TimeLimits(call_s=20.0), measure_time=False, measure_noise=False)
             is_emulated = self._device == "emulated"
             settings = LocalSettings(
                 device=self._device, gpu=gpu if is_emulated else None, check_kernels=self._checked and is_emulated,

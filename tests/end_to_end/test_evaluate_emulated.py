@@ -231,7 +231,7 @@ def test_what_is_made_for_the_channels_of_a_problem_is_right_where_they_are_not_
     assert [one.severity for one in (*right, *wrong)] == ["warning", "note"]
     assert "channels=31" in right[0].message
     assert "channels=64" in dict(judged[0].environment)["workload_sizes"]
-    assert "not judged at the problem's own sizes" in wrong[0].message
+    assert "not evaluated at the problem's own sizes" in wrong[0].message
 
 
 ROWS = f'''{HEAD}

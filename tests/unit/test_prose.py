@@ -20,6 +20,7 @@ PACKAGES = (
     "cli",
     "domain",
     "emulator",
+    "evaluation",
     "executors",
     "generate",
     "hardware",

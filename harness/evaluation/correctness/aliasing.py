@@ -1,5 +1,4 @@
-"""Whether outputs share memory with inputs or with other outputs, found by what happens to them when others are
-written. What the outputs hold is judged elsewhere."""
+"""Detects outputs that share memory with inputs or other outputs, by writing these."""
 
 from __future__ import annotations
 
@@ -13,11 +12,8 @@ from harness.sandbox.model_session import ModelSession, Run
 
 
 class AliasCheck:
-    """After new inputs were written the last outputs must be as they were, and so they must after the next calls.
-
-    With `may_be_views`, where the reference itself returns a view of its inputs or of its own state, neither is asked
-    for. The worker keeps the outputs of `kept_calls` calls.
-    """
+    """`may_be_views`: the reference returns views of inputs or state, so nothing is required. The worker keeps the
+    outputs of `kept_calls` calls."""
 
     def __init__(self, session: ModelSession, *, may_be_views: bool, kept_calls: int) -> None:
         self._session = session
@@ -27,7 +23,7 @@ class AliasCheck:
         self._has_pinned = False
 
     def forget(self) -> None:
-        """Call where the next call returns outputs of another form than the last."""
+        """Call where the form of the outputs changes."""
         self._last.clear()
 
     def check_inputs_apart(self) -> None:
@@ -40,7 +36,7 @@ class AliasCheck:
             raise CandidateFailure(Outcome.WRONG_VALUE, message, (finding,))
 
     def find_overwritten(self, run: Run) -> str | None:
-        """Call after each call with right outputs: what is wrong if those of calls before are no longer the same."""
+        """Call after each correct call. Returns an error message."""
         if not self._has_pinned and not self._may_be_views:
             self._session.pin(run.outputs)
             self._has_pinned = True
@@ -58,6 +54,5 @@ class AliasCheck:
         return "an output of an earlier call changed when the model was called again" + (f" ({seen})" if seen else "")
 
     def _count_compared(self, run: Run) -> int:
-        """How many calls before the next one are compared as a whole: all that the worker keeps, but where the judge
-        has looked into its memory it has looked at earlier ones there; see `ModelSession`."""
+        """All that the worker keeps, or one where its memory is sampled (see `ModelSession`)."""
         return 1 if run.memory_sample is not None else max(self._kept_calls - 1, 1)

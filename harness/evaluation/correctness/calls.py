@@ -1,5 +1,5 @@
-"""Inputs and expected outputs of the calls that a candidate's correctness is judged by: made one after another as they
-are needed, or, where memory is short, all of them before the candidate's worker is started, and kept in host memory."""
+"""Inputs and expected outputs of the correctness calls, made on demand, or in advance in host memory where memory is
+short."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from harness.sandbox.arena_layout import Footprint
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exercise:
-    """One call. `state`: weights that the module is given before it; `footprint`: where the outputs lie that have
-    another shape."""
+    """`state`: weights to write before the call; `footprint`: arena layout for outputs of another shape."""
 
     step: str
     inputs: tuple[Any, ...]
@@ -30,7 +29,7 @@ class Exercise:
 
 
 class Exercises:
-    """The planned steps of one candidate, and what each needs. Its own `source` decides what comes when, and more."""
+    """The planned steps; `source` is their random source."""
 
     def __init__(self, reference: Reference, seeds: Iterator[int]) -> None:
         self.reference = reference
@@ -42,11 +41,10 @@ class Exercises:
         self._ahead: dict[int, tuple[Exercise, ...]] = {}
 
     def make_ahead(self) -> None:
-        """Makes all of them now."""
         self._ahead = {index: self._make(step) for index, step in enumerate(self.steps)}
 
     def take(self, index: int) -> tuple[Exercise, ...]:
-        """The calls of the `index`-th step: none where it repeats earlier ones, or where there is nothing to try."""
+        """The calls of a step; none if it repeats earlier ones or does not apply."""
         return self._ahead.pop(index) if self._ahead else self._make(self.steps[index])
 
     def _make(self, step: str) -> tuple[Exercise, ...]:
@@ -62,7 +60,7 @@ class Exercises:
         return (Exercise(step=step, inputs=inputs, truth=self.reference.truth_of(inputs)),)
 
     def _make_row(self) -> tuple[Exercise, ...]:
-        """Two calls, of which the second finds the state that the first left."""
+        """The second call starts from the state left by the first."""
         first, second = self._make_inputs("as_given"), self._make_inputs("as_given")
         truth = self.reference.truth_of(first)
         later = self.reference.truth_of(second, truth.state_after)

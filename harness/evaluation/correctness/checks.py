@@ -1,5 +1,4 @@
-"""Several judged calls with fresh secret inputs, and what else must hold of them: inputs left alone, nothing shared,
-the same outputs again for the same inputs, and a state that becomes what the reference's does."""
+"""Checks calls with fresh secret inputs: outputs, unchanged inputs, aliasing, repeatability, state."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from typing import Any, Literal
 from harness.domain import Correctness, Finding, Outcome, Trial
 from harness.evaluation.correctness.aliasing import AliasCheck
 from harness.evaluation.correctness.calls import Exercise, Exercises
-from harness.evaluation.correctness.comparison import are_surely_close, judge_outputs, judge_state
+from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs, compare_state
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import Truth, trust_outputs
 from harness.protocol import TensorSpec
@@ -23,7 +22,7 @@ from harness.sandbox.worker_client import describe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """`outcome` None: every trial passed. `correctness` holds the trials up to the first that failed."""
+    """`outcome` None: passed. `correctness` ends with the first failed trial."""
 
     outcome: Outcome | None
     message: str
@@ -40,16 +39,15 @@ class _Failure:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A call that was right, to be made again."""
+    """A correct call that will be repeated."""
 
     inputs: tuple[Any, ...]
     outputs: FlatOutputs
-    specs: tuple[TensorSpec, ...]  # of the outputs, as the worker has them
-    truth: Truth | None  # None: to be computed again where it is needed
+    specs: tuple[TensorSpec, ...]  # of the outputs in the worker
+    truth: Truth | None  # None: recomputed when needed
 
 
 def check_correctness(session: ModelSession, exercises: Exercises, weights: Weights) -> CheckResult:
-    """Takes the planned steps; stops at the first that fails."""
     checker = _Checker(session, exercises, weights)
     failure = checker.run()
     correctness = Correctness(trials=tuple(checker.trials), weights=weights, truth=checker.truth_kind)
@@ -63,8 +61,6 @@ def check_correctness(session: ModelSession, exercises: Exercises, weights: Weig
 
 
 class _Checker:
-    """The steps for one candidate, and what they found."""
-
     def __init__(self, session: ModelSession, exercises: Exercises, weights: Weights) -> None:
         self._session = session
         self._reference = reference = exercises.reference
@@ -88,7 +84,7 @@ class _Checker:
             if failure is not None:
                 return failure
         if self._session.has_lost_pinned():
-            return _Failure(Outcome.WRONG_VALUE, "an output of the first call changed when others were made")
+            return _Failure(Outcome.WRONG_VALUE, "an output of the first call changed during later calls")
         return self._check_weights_kept() if self._weights in ("identical", "loaded") else None
 
     def _take(self, index: int, step: str) -> _Failure | None:
@@ -97,7 +93,7 @@ class _Checker:
         if step == "other_weights" and self._weights not in ("identical", "loaded"):
             return None
         exercises = self._exercises.take(index)
-        if exercises and step != "other_weights":  # these are the state that the call begins with
+        if exercises and step != "other_weights":  # those are the initial state of the call
             self._session.reset_state()
         if step == "other_weights":
             return self._change_weights(exercises)
@@ -106,13 +102,12 @@ class _Checker:
         return next(filter(None, map(self._try, exercises)), None)
 
     def _try(self, exercise: Exercise) -> _Failure | None:
-        """One judged call, from the state that the module is in."""
         inputs, truth, distribution = exercise.inputs, exercise.truth, exercise.step
         if truth.kind == "reference":
             self.truth_kind = "reference"
         self._session.place(inputs)
         self._aliases.check_inputs_apart()
-        outcome, trial, run = judge_call(self._session, self._reference, inputs, truth, distribution)
+        outcome, trial, run = compare_call(self._session, self._reference, inputs, truth, distribution)
         self.trials.append(trial)
         self._last_inputs = inputs
         self.findings += _note_strides(run, truth, self.findings)
@@ -126,14 +121,13 @@ class _Checker:
         return None
 
     def _keep(self, exercise: Exercise, run: Run) -> None:
-        """Two calls of a small problem, else one. The inputs that are repeated are never those just called with."""
+        """Two calls of a small problem, else one: repeated inputs are never the latest."""
         if len(self._kept) < (2 if self._reference.is_small else 1):
             truth = None if self._reference.computes_on is None else exercise.truth
             self._kept.append(_Kept(exercise.inputs, run.outputs, run.called.specs, truth))
 
     def _call_again(self) -> _Failure | None:
-        """Repeats a call that others were made after; the outputs must be the same to the last bit where the problem is
-        deterministic, else right again."""
+        """Repeats an earlier call: bit-identical where the problem is deterministic, else correct."""
         kept = self._source.choice([kept for kept in self._kept if kept.inputs is not self._last_inputs])
         self._session.reset_state()
         self._session.place(kept.inputs)
@@ -141,7 +135,7 @@ class _Checker:
         run = self._session.call(kept.inputs, self._reference.device)
         self._last_inputs = kept.inputs
         as_before = trust_outputs(kept.outputs, compared_on=self._reference.computes_on)
-        outcome, trial = judge_run(run, as_before, self._reference, "again", accepted=kept.specs)
+        outcome, trial = compare_run(run, as_before, self._reference, "again", accepted=kept.specs)
         if outcome not in (None, Outcome.WRONG_VALUE) or _has_changed_inputs(run, self._reference):
             self.trials.append(trial)
             return _Failure(outcome or Outcome.WRONG_VALUE, trial.message)
@@ -149,16 +143,16 @@ class _Checker:
         if overwritten is not None:
             return _Failure(Outcome.WRONG_VALUE, overwritten)
         difference = find_difference(run.outputs.tensors, kept.outputs.tensors)
-        return None if difference is None else self._judge_difference(difference, run, kept, trial)
+        return None if difference is None else self._weigh_difference(difference, run, kept, trial)
 
-    def _judge_difference(self, difference: Difference, run: Run, kept: _Kept, trial: Trial) -> _Failure | None:
+    def _weigh_difference(self, difference: Difference, run: Run, kept: _Kept, trial: Trial) -> _Failure | None:
         message = f"two calls on the same inputs differ: {difference}"
         if self._reference.requires_same_bits:
             message += "; the problem declares DETERMINISTIC = True"
             self.trials.append(replace(trial, passed=False, mismatched=difference.differing, message=message))
             return _Failure(Outcome.WRONG_VALUE, message, "nondeterministic")
         truth = kept.truth or self._reference.truth_of(kept.inputs)
-        outcome, trial = _judge_whole(self._session, self._reference, run, truth, "again")
+        outcome, trial = _compare_call_and_state(self._session, self._reference, run, truth, "again")
         self.trials.append(trial)
         if outcome is not None:
             return _Failure(outcome, _say_where(trial), "nondeterministic")
@@ -167,7 +161,6 @@ class _Checker:
         return None
 
     def _change_weights(self, exercises: Sequence[Exercise]) -> _Failure | None:
-        """For a problem that declares dynamic weights: one call with others, then they are restored."""
         for exercise in exercises:
             self._session.write_state(exercise.state or {})
             failure = self._try(exercise)
@@ -177,7 +170,6 @@ class _Checker:
         return None
 
     def _change_shape(self, exercises: Sequence[Exercise]) -> _Failure | None:
-        """For a problem that declares dynamic shapes: one call with smaller inputs."""
         for exercise in exercises:
             if exercise.footprint is None:
                 continue
@@ -190,40 +182,38 @@ class _Checker:
         return None
 
     def _check_weights_kept(self) -> _Failure | None:
-        """Weights that the reference leaves alone must still be what they were, or later calls would differ."""
         kept = {name: tensor for name, tensor in self._reference.state.items() if name not in self._reference.changing}
         try:
             found = self._session.read_state(kept)
         except CandidateFailure as failure:
             if not any(finding.check in ("exception", "state") for finding in failure.findings):
                 raise
-            message = f"after the calls its weights cannot be read as they could before: {failure.message}"
+            message = f"the weights cannot be read after the calls: {failure.message}"
             self.findings.append(Finding(check="state", severity="warning", message=message[:500]))
             return None
         for (name, expected), now in zip(kept.items(), found, strict=True):
             difference = find_difference([now], [expected])
             if difference is not None:
-                message = f"calls changed the weight {name}, which the reference leaves alone: {difference}"
+                message = f"calls changed the weight {name}, which the reference does not change: {difference}"
                 return _Failure(Outcome.WRONG_VALUE, message, "state")
         return None
 
 
-def judge_call(
+def compare_call(
     session: ModelSession, reference: Reference, inputs: Sequence[Any], truth: Truth, distribution: str
 ) -> tuple[Outcome | None, Trial, Run]:
-    """One call from the state that the module is in: its outputs against the truth, and its state after it."""
+    """One call from the current state: its outputs, then the state after it."""
     run = session.call(inputs, reference.device)
-    return *_judge_whole(session, reference, run, truth, distribution), run
+    return *_compare_call_and_state(session, reference, run, truth, distribution), run
 
 
-def _judge_whole(
+def _compare_call_and_state(
     session: ModelSession, reference: Reference, run: Run, truth: Truth, distribution: str
 ) -> tuple[Outcome | None, Trial]:
-    """The session's last call: its outputs against the truth, and its state after it."""
-    outcome, trial = judge_run(run, truth, reference, distribution)
+    outcome, trial = compare_run(run, truth, reference, distribution)
     if outcome is None and truth.state:
         found = [tensor.clone() for tensor in session.read_state(truth.state_after)]
-        outcome, state_trial = judge_state(truth, found, reference.loaded.problem.tolerance, distribution)
+        outcome, state_trial = compare_state(truth, found, reference.loaded.problem.tolerance, distribution)
         trial = trial if outcome is None else state_trial
     return outcome, trial
 
@@ -232,14 +222,13 @@ def _say_where(trial: Trial) -> str:
     return trial.message if trial.distribution == "as_given" else f"{trial.message} (on {trial.distribution} inputs)"
 
 
-def judge_run(
+def compare_run(
     run: Run, truth: Truth, reference: Reference, distribution: str, *, accepted: Sequence[TensorSpec] = ()
 ) -> tuple[Outcome | None, Trial]:
-    """Compares one call with the truth, and sees that its inputs were left alone. `accepted` are forms of outputs that
-    were right before."""
+    """Compares one call with the truth. `accepted`: layouts that passed before."""
     problem = reference.loaded.problem
     exact = distribution == "integers" and distribution in problem.distributions
-    outcome, trial = judge_outputs(truth, run.outputs, problem.tolerance, distribution, exact=exact)
+    outcome, trial = compare_outputs(truth, run.outputs, problem.tolerance, distribution, exact=exact)
     misfit = None if outcome is not None else _find_misfit(run, truth, reference, accepted)
     if misfit is not None:
         return misfit[0], Trial(distribution=distribution, passed=False, message=misfit[1])
@@ -247,8 +236,7 @@ def judge_run(
 
 
 def is_surely_right(run: Run, own: FlatOutputs, reference: Reference) -> bool:
-    """Whether outputs, and state, are right for sure, `own` being what the reference gives on the same inputs: told
-    without the truth, in a fraction of the time. False says nothing."""
+    """Fast sufficient test against the reference's outputs `own`. False: unknown."""
     if reference.changes_state or not are_surely_close(own, run.outputs, reference.loaded.problem.tolerance):
         return False
     return _find_misfit(run, trust_outputs(own), reference) is None
@@ -257,7 +245,6 @@ def is_surely_right(run: Run, own: FlatOutputs, reference: Reference) -> bool:
 def _find_misfit(
     run: Run, truth: Truth, reference: Reference, accepted: Sequence[TensorSpec] = ()
 ) -> tuple[Outcome, str] | None:
-    """What is wrong with outputs whose values are right."""
     device = reference.device
     wrong_device = next((name for name in run.called.devices if name.split(":")[0] != device.seen_type), None)
     if wrong_device is not None:
@@ -270,10 +257,10 @@ def _find_misfit(
         if overlaps and not shares_memory_within(describe(leaf.reference)):
             return (
                 Outcome.WRONG_SHAPE,
-                f"elements of {leaf.name} share memory (strides {spec.stride}): it is no full tensor",
+                f"elements of {leaf.name} share memory (strides {spec.stride}); return a contiguous tensor",
             )
     if run.memory_sample is not None and run.memory_sample.missing:
-        message = "when the worker said that the call was over, its outputs were not where it said that they are"
+        message = "when the worker reported the end of the call, its outputs were not at the reported addresses"
         return Outcome.SUSPECT, f"{message} ({run.memory_sample.missing})"
     return None
 
@@ -283,7 +270,6 @@ def _has_changed_inputs(run: Run, reference: Reference) -> bool:
 
 
 def _note_strides(run: Run, truth: Truth, so_far: Sequence[Finding]) -> list[Finding]:
-    """A note where an output's layout in memory differs from the reference's: right, but another layout."""
     if any(finding.check == "strides" for finding in so_far):
         return []
     for leaf, spec in zip(truth.leaves, run.called.specs, strict=False):

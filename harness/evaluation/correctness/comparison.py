@@ -1,27 +1,21 @@
-"""Decides whether a candidate's outputs are right: structure, shape and dtype exactly, values within a tolerance.
+"""Compares outputs with the truth: structure, shape and dtype exactly, values within a tolerance.
 
-Every element must pass; there is no allowed share of wrong ones. With T the float64 truth, R the honest reference in
-its own dtype and C the candidate, an element passes when
+With T the float64 truth, R the reference in its own dtype and C the candidate, every element must satisfy
 
     |C - T| <= max(factor * E, atol + rtol * M)
 
-M, the local magnitude, is |T| of the element itself, or the mean |T| of the `BLOCK` neighbouring elements where that is
-larger: a sum that cancels to nearly nothing has an error of the size of its terms. (A small share of the output's mean
-|T| counts too, for regions where the truth is zero throughout, as after a ReLU.)
+M, the local magnitude: the larger of |T| and the mean |T| of `BLOCK` neighbours, since sums that cancel have errors of
+the size of their terms; at least a small share of the output's mean |T|, for regions of zeros.
 
-E bounds the reference's own error by two envelopes, of which the smaller counts: its largest error, and its largest
-error relative to M. One element where the reference happens to be exact, or happens to be bad, therefore does not set
-the measure: neither for elements of another size nor for its neighbours.
+E: the smaller of two bounds of R's error, its largest error and its largest error relative to M, so that no single
+element of R sets the limit.
 
-Values that span many orders of magnitude need more: what is small beside its neighbours could be anything. An element
-is lost that misses the truth by more than half of it where the reference comes near; if more than `LOST_SHARE` of an
-output's elements are lost it is wrong. (In honest sums that cancel a few are.)
+Values may span orders of magnitude: an element is lost if C misses T by more than half where R is close; more than
+`LOST_SHARE` lost elements fail. (Sums that cancel lose a few.)
 
-The floors (`FLOORS`) are several times what a float32 sum of 10,000 terms loses in the worst order, and several times
-below what a single rounding to the next smaller dtype costs. Integers and booleans are exact, and so are counts in a
-floating output where every order of summation is exact (see `is_countable`). Where the truth, rounded to the output's
-dtype, is infinite or NaN, the candidate must be the same; a NaN where it is finite always fails. Strides do not decide:
-a channels-last result is a right result.
+`FLOORS` are several times the error of a float32 sum of 10,000 terms in the worst order, and several times below one
+rounding to the next smaller dtype. Integers, booleans and counts (`is_countable`) are exact. Where T in the output's
+dtype is infinite or NaN, C must be the same; other NaNs fail. Strides are free.
 """
 
 from __future__ import annotations
@@ -39,20 +33,20 @@ from harness.evaluation.correctness.truth import Truth, TruthLeaf
 from harness.sandbox.tensors.outputs import FlatOutputs, cut_slices
 
 BLOCK = 1024
-# Elements taken to float64 at a time. On a CPU so few that torch gives each operation to one thread: they stay in the
-# cache, and to wake a thread for each of some thirty operations takes longer than it saves. On a GPU enough to be work.
+# Elements converted to float64 at a time. On a CPU few enough to stay in the cache and in one thread: waking threads
+# for some thirty small operations costs more than it saves. On a GPU enough to fill it.
 CHUNK = {"cpu": BLOCK * 32, "cuda": BLOCK * 8192}
 LEAF_MEAN_SHARE = 1 / 1024
 LOST_SHARE = 0.05
 SURE_FACTOR = 2.0
-ITEM_BYTES = 4  # smaller floats are compared as floats of this size
-ROUNDING_SLACK = 1 + 1e-12  # so that the reference itself is never outside its own envelope
+ITEM_BYTES = 4  # smaller floats are widened to this size
+ROUNDING_SLACK = 1 + 1e-12  # so that the reference passes its own limit
 SMALLEST = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """What is allowed whatever the reference's own error: `atol + rtol * magnitude`."""
+    """Allowed in any case: `atol + rtol * magnitude`."""
 
     atol: float
     rtol: float
@@ -68,7 +62,7 @@ FLOORS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafVerdict:
-    """The comparison of one output tensor. `worst_ratio` is error / allowed, infinite where nothing is allowed."""
+    """`worst_ratio`: error / allowed error; infinite where none is allowed."""
 
     mismatched: int
     elements: int
@@ -78,34 +72,29 @@ class LeafVerdict:
     message: str = ""
 
 
-def judge_outputs(
+def compare_outputs(
     truth: Truth, outputs: FlatOutputs, tolerance: Tolerance, distribution: str, *, exact: bool = False
 ) -> tuple[Outcome | None, Trial]:
-    """None and a passed trial, or what is wrong and a failed one. Outputs may lie on another device than the truth.
-
-    `exact` allows no error where the truth is countable; without effect where the tolerance states floors of its own,
-    or where there is no float64 truth.
-    """
+    """(None, passed trial) or (outcome, failed trial). `exact`: no error where the truth is countable; needs a
+    float64 truth and default tolerances. Outputs and truth may be on different devices."""
     refusal = _compare_form(truth, outputs)
     if refusal is not None:
         outcome, message = refusal
         return outcome, Trial(distribution=distribution, passed=False, message=message)
     exact = exact and truth.kind == "float64" and tolerance.atol is None and tolerance.rtol is None
-    return _judge_leaves(truth, truth.leaves, outputs.tensors, tolerance, distribution, exact=exact)
+    return _compare_leaves(truth, truth.leaves, outputs.tensors, tolerance, distribution, exact=exact)
 
 
 def are_surely_close(own: FlatOutputs, outputs: FlatOutputs, tolerance: Tolerance) -> bool:
-    """Whether `judge_outputs` would pass for sure, `own` being what the reference gives on the same inputs: found
-    without computing the truth, or taking anything to float64. False says nothing."""
+    """Fast sufficient test for `compare_outputs` against the reference's outputs `own`. False: unknown."""
     if outputs.tree != own.tree or tolerance.atol is not None or tolerance.rtol is not None:
         return False
     return tolerance.factor >= SURE_FACTOR and all(map(_is_surely_close, own.tensors, outputs.tensors))
 
 
 def _is_surely_close(own: Tensor, found: Tensor) -> bool:
-    """How that follows. Where the reference is within half a floor of the truth, what is within a fifth of a floor of
-    the reference is within a floor of the truth. Where it is not, that fifth is less than the reference's own error,
-    and the envelope is `SURE_FACTOR` times that or more."""
+    """If R is within half a floor of T, a fifth of a floor from R is within a floor of T. Otherwise that fifth is
+    below R's own error, and the limit is at least `SURE_FACTOR` times that."""
     if (found.dtype, found.shape, found.device) != (own.dtype, own.shape, own.device):
         return False
     floor = FLOORS.get(own.dtype)
@@ -117,7 +106,7 @@ def _is_surely_close(own: Tensor, found: Tensor) -> bool:
         size, error = ours.abs(), (theirs - ours).abs_()
         if not bool((error <= (size + least).mul_(share)).all()):
             return False
-        # What is so small that even this much makes it another number is counted apart.
+        # Elements so small that this error changes them entirely are counted separately.
         lost += int((error > size / 4).count_nonzero())
     return lost <= LOST_SHARE / 2 * own.numel()
 
@@ -131,14 +120,14 @@ def _widen_small(tensor: Tensor) -> Tensor:
     return tensor.float() if tensor.element_size() < ITEM_BYTES else tensor
 
 
-def judge_state(
+def compare_state(
     truth: Truth, found: Sequence[Tensor], tolerance: Tolerance, distribution: str
 ) -> tuple[Outcome | None, Trial]:
-    """The same for the module's state after the call: `found` holds the tensors that `truth.state` names, in order."""
-    return _judge_leaves(truth, tuple(truth.state.values()), found, tolerance, distribution)
+    """`found`: the tensors of `truth.state`, in order."""
+    return _compare_leaves(truth, tuple(truth.state.values()), found, tolerance, distribution)
 
 
-def _judge_leaves(
+def _compare_leaves(
     truth: Truth,
     leaves: Sequence[TruthLeaf],
     found: Sequence[Tensor],
@@ -148,31 +137,30 @@ def _judge_leaves(
     exact: bool = False,
 ) -> tuple[Outcome | None, Trial]:
     verdicts = [
-        judge_leaf(leaf, tensor, tolerance, truth_is_reference=truth.kind == "reference", exact=exact)
+        compare_leaf(leaf, tensor, tolerance, truth_is_reference=truth.kind == "reference", exact=exact)
         for leaf, tensor in zip(leaves, found, strict=True)
     ]
     trial = _summarise(verdicts, distribution)
     return (None if trial.passed else Outcome.WRONG_VALUE), trial
 
 
-def judge_leaf(
+def compare_leaf(
     leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, *, truth_is_reference: bool, exact: bool = False
 ) -> LeafVerdict:
-    """Compares the values of one output; shapes and dtypes are equal already."""
+    """Shapes and dtypes are equal."""
     dtype = leaf.reference.dtype
     if dtype.is_complex:
         parts = replace(leaf, reference=torch.view_as_real(leaf.reference), exact=torch.view_as_real(leaf.exact))
         candidate = torch.view_as_real(candidate)
-        return judge_leaf(parts, candidate, tolerance, truth_is_reference=truth_is_reference, exact=exact)
+        return compare_leaf(parts, candidate, tolerance, truth_is_reference=truth_is_reference, exact=exact)
     if not dtype.is_floating_point or (exact and is_countable(leaf)):
-        return _judge_exact(leaf, candidate)
-    return _judge_floating(leaf, candidate, tolerance, 1.0 if truth_is_reference else LEAF_MEAN_SHARE)
+        return _compare_exact(leaf, candidate)
+    return _compare_floating(leaf, candidate, tolerance, 1.0 if truth_is_reference else LEAF_MEAN_SHARE)
 
 
 def is_countable(leaf: TruthLeaf) -> bool:
-    """Whether a floating output is a count: the truth is whole everywhere, the reference meets it exactly, and no value
-    is beyond what its dtype counts without a gap. Sums of zeros and ones are then exact in whatever order, and in
-    whatever coarser format the factors were kept."""
+    """Whether T is integral, R equals it, and its dtype represents all such integers: sums of zeros and ones are
+    then exact in any order and format."""
     limit = 2 / torch.finfo(leaf.reference.dtype).eps
     return all(
         bool(((exact == exact.round()) & (exact.abs() <= limit) & (own == exact)).all())
@@ -195,7 +183,7 @@ def _compare_form(truth: Truth, outputs: FlatOutputs) -> tuple[Outcome, str] | N
 
 
 def describe_tree(tree: dict[str, Any]) -> str:
-    """The nesting of an output in words: `tuple of (tensor, tensor)`."""
+    """For instance `tuple of (tensor, tensor)`."""
     ((kind, value),) = tree.items()
     if kind == "t":
         return "tensor"
@@ -205,8 +193,8 @@ def describe_tree(tree: dict[str, Any]) -> str:
     return f"{kind} of ({', '.join(items)})"
 
 
-def _judge_exact(leaf: TruthLeaf, candidate: Tensor) -> LeafVerdict:
-    """Integers and booleans: equal to what the reference gives, in its own dtype or computed in float64."""
+def _compare_exact(leaf: TruthLeaf, candidate: Tensor) -> LeafVerdict:
+    """Equal to the reference in its own dtype or in float64."""
     device = leaf.device
     mismatched, at, error = 0, None, 0.0
     for first, parts in cut_slices(candidate, leaf.reference, leaf.exact, elements=CHUNK[device.type]):
@@ -227,7 +215,7 @@ def _judge_exact(leaf: TruthLeaf, candidate: Tensor) -> LeafVerdict:
     )
 
 
-def _judge_floating(leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, leaf_mean_share: float) -> LeafVerdict:
+def _compare_floating(leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, leaf_mean_share: float) -> LeafVerdict:
     if candidate.numel() == 0:
         return LeafVerdict(mismatched=0, elements=0, max_abs_error=0.0, reference_max_abs_error=0.0, worst_ratio=0.0)
     scale = _measure_reference(leaf, leaf_mean_share)
@@ -251,8 +239,7 @@ def _judge_floating(leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, le
 
 
 def _count_lost(rounded: Tensor, own: Tensor, found: Tensor, least: float) -> Tensor:
-    """Elements whose truth the reference meets and the candidate misses by more than half. What is smaller than a
-    normal number may be flushed to zero; comparisons with NaN are false, which leaves that and infinity out."""
+    """Subnormals may be flushed to zero; NaN and infinity compare false."""
     size = rounded.abs()
     missed = (found - rounded).abs_() > size / 2
     if not bool(missed.any()):
@@ -261,30 +248,27 @@ def _count_lost(rounded: Tensor, own: Tensor, found: Tensor, least: float) -> Te
 
 
 def _is_finite(values: Tensor) -> bool:
-    """Whether all of them are, in one pass: one that is not makes the sum what it is. (So may a sum that overflows:
-    then they are looked at one by one.)"""
+    """By the sum, in one pass; an overflow is False too."""
     return bool(values.sum().isfinite())
 
 
 def _rate_special(rounded: Tensor, own: Tensor, found: Tensor, ratio: Tensor) -> Tensor:
-    """`ratio`, with NaN and infinity decided: 0 where they are what is expected, infinite where not."""
+    """NaN and infinity get 0 where expected, else infinity."""
     same = (found == rounded) | (found.isnan() & rounded.isnan())
     ratio = torch.where(rounded.isfinite(), ratio.nan_to_num(nan=math.inf, posinf=math.inf), math.inf)
-    # The reference may overflow on its way where the truth does not: a candidate that does so too is as good.
+    # The reference may overflow in an intermediate where the truth does not; candidates may, too.
     overflowed = own.isinf() & (found == own)
     return torch.where((same & ~rounded.isfinite()) | overflowed, 0.0, ratio)
 
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """How large an output is around each of its blocks, and how far the reference is from the truth."""
-
     block_magnitudes: Tensor
     largest_error: Tensor
     largest_relative_error: Tensor
 
     def magnitude_of(self, exact: Tensor, first: int) -> Tensor:
-        """M for a chunk of shape (blocks, BLOCK) that begins at element `first`. Infinity and NaN have none."""
+        """M for a chunk of shape (blocks, BLOCK) from element `first`."""
         block = first // BLOCK
         around = self.block_magnitudes[block : block + exact.shape[0], None]
         return torch.maximum(_zero_special(exact).abs(), around)
@@ -304,7 +288,6 @@ def _measure_reference(leaf: TruthLeaf, leaf_mean_share: float) -> _Scale:
 
 
 def _block_magnitudes(leaf: TruthLeaf, leaf_mean_share: float) -> Tensor:
-    """The mean |T| of each block, at least a share of the mean over the whole output."""
     exact = leaf.exact
     sums = torch.empty(-(-exact.numel() // BLOCK), dtype=torch.float64, device=leaf.device)
     for first, (chunk,) in _chunks(leaf.device, exact):
@@ -314,17 +297,14 @@ def _block_magnitudes(leaf: TruthLeaf, leaf_mean_share: float) -> Tensor:
     short = exact.numel() % BLOCK
     if short:
         sizes[-1] = short
-    if short and len(sums) > 1:  # too few to tell a magnitude: the last block shares the one before it
+    if short and len(sums) > 1:  # a short last block is merged with the one before it
         sums[-1] += sums[-2]
         sizes[-1] += BLOCK
     return torch.maximum(sums / sizes, least)
 
 
 def _chunks(device: torch.device, *tensors: Tensor) -> Iterator[tuple[int, tuple[Tensor, ...]]]:
-    """The same stretch of each tensor in float64 on `device`, as (blocks, BLOCK), with the index of its first element.
-
-    The last block is filled up with zeros, which always pass.
-    """
+    """(first element, float64 chunks of shape (blocks, BLOCK)), zero-padded."""
     step = CHUNK[device.type]
     for first, parts in cut_slices(*tensors, elements=step):
         yield first, tuple(_to_blocks(part.to(device).double()) for part in parts)
@@ -336,7 +316,6 @@ def _to_blocks(values: Tensor) -> Tensor:
 
 
 def _zero_special(values: Tensor) -> Tensor:
-    """With zeros in the place of infinity and NaN."""
     return values if _is_finite(values) else values.nan_to_num(0.0, 0.0, 0.0)
 
 
@@ -349,7 +328,7 @@ def _choose_floor(dtype: torch.dtype, tolerance: Tolerance) -> Floor:
 
 
 def _read_verdict(leaf: TruthLeaf, candidate: Tensor, rows: list[list[float]], reference_error: float) -> LeafVerdict:
-    """`rows` holds per chunk: worst ratio, where it is, number of elements that fail, largest error, number lost."""
+    """`rows` per chunk: worst ratio, its index, failed elements, largest error, lost elements."""
     worst, at = max(rows, key=lambda row: row[0])[:2]
     mismatched, lost = (int(sum(row[column] for row in rows)) for column in (2, 4))
     if mismatched == 0 and lost > LOST_SHARE * candidate.numel():
@@ -368,9 +347,8 @@ def _read_verdict(leaf: TruthLeaf, candidate: Tensor, rows: list[list[float]], r
 def _refuse_lost(
     leaf: TruthLeaf, candidate: Tensor, lost: int, largest_error: float, reference_error: float
 ) -> LeafVerdict:
-    message = (
-        f"{leaf.name}: {lost} of {candidate.numel()} elements miss more than half of a truth that the reference meets"
-    )
+    share = f"{lost} of {candidate.numel()} elements"
+    message = f"{leaf.name}: {share} are wrong by more than half of the true value, where the reference is close"
     return LeafVerdict(
         mismatched=lost,
         elements=candidate.numel(),
@@ -389,7 +367,7 @@ def _describe_worst(leaf: TruthLeaf, candidate: Tensor, at: int, mismatched: int
 
 
 def _unravel(at: int, shape: Sequence[int]) -> list[int]:
-    """The index of the `at`-th element. (torch.unravel_index imports half a second of symbolic mathematics.)"""
+    """torch.unravel_index imports sympy, which takes 0.5 s."""
     index = []
     for size in reversed(shape):
         at, part = divmod(at, size)
@@ -412,5 +390,5 @@ def _summarise(verdicts: list[LeafVerdict], distribution: str) -> Trial:
 
 
 def _largest(numbers: list[float]) -> float | None:
-    """None where a number is infinite or NaN: such a record says no more than that."""
+    """None where a number is infinite or NaN."""
     return max(numbers) if all(map(math.isfinite, numbers)) else None

@@ -1,4 +1,4 @@
-"""The judge's own copy of a problem on a device: module, weights, sizes, and the program that the baseline runs."""
+"""The evaluator's own instance of a problem on a device."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from harness.domain import MIXED, ProblemTooLarge
+from harness.domain import MIXED, Finding, ProblemTooLarge
 from harness.evaluation.correctness.reference_checks import (
     compare_runs,
     contain_memory,
@@ -60,20 +60,15 @@ ENTRY = "Model"
 SMALL_BYTES = 64 << 20
 SMALL_CALL_S = 0.05
 MIXED_ONE_IN = 4
-ROOMY = 8  # times what is copied must be free, or the copy is kept in host memory
+ROOMY = 8  # times the size of a copy must be free, or it is kept in host memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """`state` are the weights that reference, baseline and candidate are to share; `seed` is what they came from.
-
-    `changing` is the part of the state that calls change, with the values that every call is to begin with. `call_s` is
-    what one call took here; `is_small` where that, and the tensors, are so little that many calls cost nothing.
-    `changes_inputs`: it works in place on what it is given, and so may who does as it does. `variation`: how two runs
-    on the same inputs differed, None where they agreed bit for bit. `draws_numbers`: calls draw random numbers of
-    torch's, which is seeded before each of them. `returns_views`: its outputs share memory with its inputs or its
-    state. `need` is what it takes of the device, `plan` what is done with that.
-    """
+    """`state`: weights made with `seed`, shared by reference, baseline and candidate; `changing`: the part that
+    calls change, as before each call. `is_small`: many calls are affordable. `changes_inputs`: candidates may, too.
+    `variation`: difference between two runs on the same inputs. `draws_numbers`: torch is seeded before each call.
+    `returns_views`: outputs share memory with inputs or state. `call_s`: seconds of a call."""
 
     loaded: LoadedProblem
     device: Device
@@ -93,58 +88,55 @@ class Reference:
 
     @property
     def computes_on(self) -> torch.device | None:
-        """Where calls are computed whose inputs and outputs are kept in host memory; None: nothing is kept there."""
+        """The device of calls whose tensors are kept in host memory; None: nothing is kept there."""
         return self.device.torch_device if self.plan.holds == "host" else None
 
     @property
     def float64_limit(self) -> int | None:
-        """How many bytes the float64 truth of a call may take; None: a share of what is free then."""
+        """Bytes for the float64 truth; None: a share of the free memory."""
         if self.plan.holds == "device":
             return None
         return sys.maxsize if self.plan.float64 else 0
 
     @property
     def changes_state(self) -> bool:
-        """Whether sessions must `reset_state` before each call."""
+        """Whether to `reset_state` before each call."""
         return bool(self.changing)
 
     @property
     def requires_same_bits(self) -> bool:
-        """Whether a candidate must give the same bits again on the same inputs: what the problem declares, unless the
-        reference itself does not do so here."""
+        """The problem declares bitwise repeatability, and the reference has it here."""
         return self.loaded.problem.deterministic and self.variation is None
 
     def make_inputs(self, seed: int, distribution: str = "as_given") -> tuple[Any, ...]:
-        """Arguments of a call, in host memory where that is planned so."""
+        """In host memory if the plan says so."""
         inputs = self.make_device_inputs(seed, distribution)
         return inputs if self.computes_on is None else copy_all_to(inputs, HOST)
 
     def make_device_inputs(self, seed: int, distribution: str = "as_given") -> tuple[Any, ...]:
-        """The same on the device."""
         inputs = self.loaded.make_inputs(seed, self.device.torch_device, distribution)
         return seed_call(inputs, seed) if self.draws_numbers else inputs
 
     def make_timed_inputs(self, seed: int) -> tuple[Any, ...]:
-        """Inputs of a timed call: some of them mixed, so that a shortcut for given inputs is not worth taking there."""
+        """Some are of the mixed distribution, against input-dependent shortcuts."""
         is_mixed = seed % MIXED_ONE_IN == 0 and self.plan.stress
         make = self.make_device_inputs if self.plan.inputs_on_device else self.make_inputs
         return make(seed, MIXED if is_mixed else "as_given")
 
     def outputs_of(self, inputs: Sequence[Any]) -> FlatOutputs:
-        """What the reference itself gives on these inputs, begun with the usual state. Raises ProblemError if it
-        fails."""
+        """From the usual state. Raises ProblemError."""
         with torch.no_grad(), float32_precision(self.loaded.problem.allow_tf32):
             write_state(self.model, self.changing)
             outputs = run_reference(self.loaded, self.model, copy_tensors(inputs, self.computes_on))
         return outputs if self.computes_on is None else keep_on_host(outputs)
 
     def truth_of(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None) -> Truth:
-        """What a call on these inputs should give, begun with the usual state, or with `state`."""
+        """From the usual state or from `state`."""
         begin = self.changing if state is None else state
         return compute_truth(self.loaded, self.model, inputs, self.float64_limit, state=begin, device=self.computes_on)
 
     def keep(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Weights, in host memory where that is planned so."""
+        """In host memory if the plan says so."""
         if self.computes_on is None:
             return state
         return {name: copy_to(tensor, HOST) for name, tensor in state.items()}
@@ -153,11 +145,11 @@ class Reference:
 def prepare_reference(
     loaded: LoadedProblem, device: Device, seed: int, input_seed: int, *, thrift: Thrift = "planned"
 ) -> Reference:
-    """Constructs the reference and runs it twice, to learn the form of its outputs and what it does to its own state;
-    then plans the memory of the evaluation, with as much `thrift` as is asked for.
+    """Constructs the reference, runs it twice to learn the form of its outputs and its effect on its state, and plans
+    memory.
 
-    Raises ProblemError if it fails, gives no finite outputs, or others the next time than its tolerance allows;
-    ProblemTooLarge if it needs more memory than there is.
+    Raises ProblemError if it fails, returns non-finite outputs or varies beyond its tolerance; ProblemTooLarge if no
+    plan fits.
     """
     require_memory(loaded, measure_inputs(loaded), device.measure_room().device_bytes, device.name)
     with contain_memory(loaded, device.torch_device), torch.no_grad(), float32_precision(loaded.problem.allow_tf32):
@@ -186,7 +178,7 @@ def _choose_plan(need: MemoryNeed, room: Room, thrift: Thrift) -> MemoryPlan | N
 
 
 def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, *, on_host: bool) -> Reference:
-    """With a plan that is still to be made. `on_host`: whatever is compared is kept in host memory."""
+    """`on_host`: compared tensors are kept in host memory."""
     model = loaded.make_model(seed, device.torch_device)
     inputs = loaded.make_inputs(input_seed, device.torch_device)
     require_sendable(loaded, inputs)
@@ -232,8 +224,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SecondRun:
-    """Of the reference: what it gave, how many seconds that took, and what it took of the device beside inputs and
-    outputs."""
+    """`work_bytes`: beside inputs and outputs."""
 
     outputs: FlatOutputs
     call_s: float
@@ -277,5 +268,22 @@ def _tensors_in(value: Any) -> list[Tensor]:
 
 
 def usable_threads() -> int:
-    """Threads for reference, baseline and candidate alike: the cores this process may run on."""
+    """Of reference, baseline and candidate."""
     return len(os.sched_getaffinity(0))
+
+
+def note_variation(reference: Reference) -> tuple[Finding, ...]:
+    if reference.variation is None:
+        return ()
+    message = (
+        f"two runs of the reference on the same inputs differ: {reference.variation}; outputs are compared within the "
+        "tolerance, not bit by bit"
+    )
+    return (Finding(check="reference_varies", severity="note", message=message),)
+
+
+def describe_calls(reference: Reference) -> tuple[tuple[str, str], ...]:
+    """(name, value) for training mode and seeding."""
+    training = (("mode", "training"),) if reference.loaded.problem.training else ()
+    seeded = (("call_seeds", "torch seeded anew before each call"),) if reference.draws_numbers else ()
+    return (*training, *seeded)

@@ -1,7 +1,4 @@
-"""Whether a reference can be the measure of others: it fits into memory, gives finite outputs, and repeats them.
-
-What fails here is the problem's fault or the machine's, never a candidate's: a ProblemError that says which.
-"""
+"""Whether a reference is usable. Failures are faults of the problem or the machine."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.domain import ProblemError, ProblemTooLarge, WireError
-from harness.evaluation.correctness.comparison import judge_outputs
+from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.truth import Truth, trust_outputs
 from harness.problems.loading import LoadedProblem
 from harness.protocol import flatten_value
@@ -26,47 +23,47 @@ IN_INIT = "make them in __init__, so that candidates can be given the same ones"
 
 
 def compare_runs(loaded: LoadedProblem, first: FlatOutputs, second: FlatOutputs) -> Difference | None:
-    """How two runs on the same inputs differ. Raises ProblemError if they do by more than the problem's tolerance."""
+    """Their difference. Raises ProblemError beyond the problem's tolerance."""
     expected = trust_outputs(first, compared_on=second.tensors[0].device)
-    outcome, trial = judge_outputs(expected, second, loaded.problem.tolerance, "as_given")
+    outcome, trial = compare_outputs(expected, second, loaded.problem.tolerance, "as_given")
     if outcome is not None:
         raise ProblemError(
             f"{_name_file(loaded)}: two runs of the reference on the same inputs differ by more than its own "
-            f"tolerance: {trial.message}; seed what is random, or widen TOLERANCE"
+            f"tolerance: {trial.message}; seed the random numbers, or widen TOLERANCE"
         )
     return find_difference(second.tensors, first.tensors)
 
 
 def require_finite(loaded: LoadedProblem, truth: Truth) -> None:
-    """Raises ProblemError for outputs that are NaN throughout, or infinite or NaN where float64 truth is finite."""
+    """Raises ProblemError for all-NaN outputs, and non-finite ones where the float64 truth is finite."""
     for leaf in truth.leaves:
         bad = ~leaf.reference.isfinite()
         if not bad.any():
             continue
         if leaf.reference.isnan().all():
-            raise ProblemError(f"{_name_file(loaded)}: {leaf.name} of the reference is NaN throughout; correct it")
+            raise ProblemError(f"{_name_file(loaded)}: {leaf.name} of the reference is all NaN; correct it")
         wrong = int((bad & leaf.exact.to(leaf.reference.dtype).isfinite()).sum())
         if wrong:
             raise ProblemError(
                 f"{_name_file(loaded)}: {wrong} of {bad.numel()} elements of {leaf.name} of the reference are infinite "
-                f"or NaN where float64 gives numbers; give it smaller inputs, or a wider dtype on the way"
+                f"or NaN where float64 is finite; use smaller inputs, or a wider dtype for intermediates"
             )
 
 
 def require_sendable(loaded: LoadedProblem, inputs: Sequence[Any]) -> None:
-    """Raises ProblemError if what the problem's functions return cannot be given to another process."""
+    """Raises ProblemError for values that cannot be sent to another process."""
     for call, values in (("get_init_inputs()", loaded.init_inputs), ("get_inputs()", inputs)):
         try:
             flatten_value(tuple(values), torch.is_tensor)
         except WireError as error:
             raise ProblemError(
-                f"{_name_file(loaded)}: {call}: {error}; return tensors, numbers, texts, or lists, "
+                f"{_name_file(loaded)}: {call}: {error}; return tensors, numbers, strings, or lists, "
                 "tuples and dicts of them"
             ) from error
 
 
 def require_weights_known(loaded: LoadedProblem, model: nn.Module, state: Mapping[str, Tensor]) -> None:
-    """Raises ProblemError if the first call has made weights, which a candidate cannot be given before it."""
+    """Raises ProblemError if the first call created weights."""
     made = sorted(model.state_dict().keys() - state.keys())
     if made:
         raise ProblemError(f"{_name_file(loaded)}: the first call made the weights {', '.join(made[:5])}; {IN_INIT}")
@@ -81,13 +78,13 @@ def has_only_numbers(outputs: FlatOutputs) -> bool:
 
 
 def measure_inputs(loaded: LoadedProblem) -> int:
-    """Bytes of the tensors that `get_inputs` gives, found without allocating them; 0 where that cannot be done."""
+    """Bytes, without allocating; 0 if unknown."""
     sizes = loaded.describe_inputs()
     return sum(prod(shape) * getattr(torch, dtype).itemsize for dtype, shape in sizes)
 
 
 def require_memory(loaded: LoadedProblem, needed_bytes: int, free_bytes: int, name: str) -> None:
-    """Raises ProblemTooLarge if that much is more than the memory of `name` that is free."""
+    """Raises ProblemTooLarge."""
     if needed_bytes > free_bytes * USABLE_SHARE:
         raise ProblemTooLarge(
             f"{_name_file(loaded)}: an evaluation takes at least {needed_bytes >> 20} MiB of {name}, "
@@ -97,7 +94,7 @@ def require_memory(loaded: LoadedProblem, needed_bytes: int, free_bytes: int, na
 
 @contextmanager
 def contain_memory(loaded: LoadedProblem, device: torch.device) -> Iterator[None]:
-    """Turns a shortage of memory inside into ProblemTooLarge (see `limit_memory`)."""
+    """Turns out-of-memory errors into ProblemTooLarge (see `limit_memory`)."""
     try:
         with limit_memory(device):
             yield

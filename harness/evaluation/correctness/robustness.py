@@ -1,9 +1,7 @@
-"""What else a candidate can do, tried when nothing depends on it any more: weights that changed, inputs that its
-problem does not speak of, a nearby shape.
+"""Probes after the verdict: other weights, undeclared distributions, a nearby shape.
 
-A candidate may honestly rely on what its problem says, so that whatever goes wrong here is a warning with the numbers
-as evidence; what a problem declares is required by `checks` instead. The candidate may fail, hang or
-crash: it is called for the last time anyway. Without effect on the verdict.
+Failures are warnings, since candidates may rely on their problem's declarations. The candidate may hang or crash: it is
+not called again.
 """
 
 from __future__ import annotations
@@ -17,15 +15,15 @@ from typing import Any
 import torch
 
 from harness.domain import Finding, HarnessError, ProblemError, Trial
-from harness.evaluation.correctness.checks import is_surely_right, judge_call
+from harness.evaluation.correctness.checks import compare_call, is_surely_right
 from harness.evaluation.correctness.comparison import are_surely_close
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.reference_checks import has_only_numbers
 from harness.evaluation.correctness.truth import Truth
 from harness.evaluation.correctness.variations import (
     find_nearby,
-    is_particular_about_values,
     make_other_weights,
+    restricts_values,
     takes_layout,
 )
 from harness.problems.discovery import DISTRIBUTION_NAMES
@@ -34,25 +32,25 @@ from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.model_session import ModelSession, Run, Weights
 from harness.sandbox.tensors.outputs import FlatOutputs, find_difference
 
-BUDGET_S = 0.8  # for all probes of a candidate, or
-BUDGET_SHARE = 0.25  # of the seconds that its correctness took, where that is more
-INPUTS_SHARE = 0.6  # of that, for other distributions: they must leave time for layout and shape
-CALL_SHARE = 5.0  # how many times as long as usual a call may take, and
-LEAST_CALL_S = 2.0  # how long in any case
+BUDGET_S = 0.8  # for all probes of a candidate; or, if larger,
+BUDGET_SHARE = 0.25  # of the duration of its correctness check
+INPUTS_SHARE = 0.6  # of the budget, for other distributions; layout and shape get the rest
+CALL_SHARE = 5.0  # time limit of a call relative to its usual duration, but at least
+LEAST_CALL_S = 2.0
 
 MESSAGES = {
-    "weights_packed": "wrong after its weights had changed: it works with those that it was constructed with",
-    "input_specialised": "wrong on inputs that its problem does not speak of",
-    "layout_specialised": "wrong on inputs that are not contiguous",
+    "weights_packed": "wrong after its weights changed: it uses those of its construction",
+    "input_specialised": "wrong on input distributions that its problem does not declare",
+    "layout_specialised": "wrong on non-contiguous inputs",
     "shape_specialised": "wrong on inputs of a nearby shape",
 }
-Probe = Callable[[], str | None]  # what went wrong; None: nothing, or there was nothing to try
+Probe = Callable[[], str | None]  # returns the failure; None: passed or not applicable
 
 
 def probe_candidate(
     session: ModelSession, reference: Reference, seeds: Iterator[int], weights: Weights, spent_s: float
 ) -> list[Finding]:
-    """The warnings. `spent_s` is what the candidate's correctness took, which bounds what is spent here."""
+    """`spent_s`: duration of the correctness check, which bounds the probes."""
     prober = _Prober(session, reference, seeds, weights)
     try:
         prober.run(max(BUDGET_S, BUDGET_SHARE * spent_s))
@@ -62,7 +60,7 @@ def probe_candidate(
 
 
 class _Prober:
-    """The probes of one candidate. After one that failed, the candidate must still do what it did before them."""
+    """Stops when the candidate no longer behaves as before."""
 
     def __init__(self, session: ModelSession, reference: Reference, seeds: Iterator[int], weights: Weights) -> None:
         self._session = session
@@ -81,7 +79,7 @@ class _Prober:
         self._session.reset_state()
         usual = self._session.call(inputs, self._reference.device)
         self._session.limit_calls(max(LEAST_CALL_S, CALL_SHARE * usual.judge_us / 1e6))
-        longest_s = time.monotonic() - began_s + 2 * self._reference.call_s  # a probe computes a truth as well
+        longest_s = time.monotonic() - began_s + 2 * self._reference.call_s  # a probe also computes a truth
         for check, name, probe in self._list_probes():
             began_s = time.monotonic()
             share = INPUTS_SHARE if check == "input_specialised" else 1.0
@@ -94,11 +92,10 @@ class _Prober:
                 continue
             self._failed.setdefault(check, []).append((name, evidence))
             if not self._does_as_before(inputs, usual):
-                self.stopped = f"after {name} it did no longer what it had done before"
+                self.stopped = f"after {name} the candidate no longer behaved as before"
                 return
 
     def describe(self) -> Iterator[Finding]:
-        """One finding for each kind of probe that failed, naming all of that kind."""
         for check, failed in self._failed.items():
             names = ", ".join(name for name, _ in failed)
             evidence = "\n".join(f"{name}: {what}" for name, what in failed)
@@ -109,7 +106,7 @@ class _Prober:
             yield _note(f"not all probes were made: {self.stopped}")
 
     def _list_probes(self) -> Iterator[tuple[str, str, Probe]]:
-        """Check, name, and what to do; those on which least can break come first."""
+        """(check, name, probe), the least harmful first."""
         problem = self._reference.loaded.problem
         if self._has_weights and not problem.dynamic_weights:
             yield "weights_packed", "other weights", self._try_other_weights
@@ -123,10 +120,10 @@ class _Prober:
             yield "shape_specialised", "smaller", self._try_shape
 
     def _may_change_values(self, inputs: tuple[Any, ...]) -> bool:
-        """Whether other distributions change anything, and cannot spoil a GPU for this whole process."""
+        """Other distributions apply and cannot trigger assertions in the evaluator's GPU context."""
         if not any(tensor.is_floating_point() for tensor in flatten_value(inputs, torch.is_tensor)[1]):
             return False
-        return not (self._reference.device.is_cuda and is_particular_about_values(self._reference, inputs))
+        return not (self._reference.device.is_cuda and restricts_values(self._reference, inputs))
 
     def _try_other_weights(self) -> str | None:
         other = make_other_weights(self._reference, next(self._seeds))
@@ -135,7 +132,7 @@ class _Prober:
         inputs = self._make_inputs("as_given")
         truth = other.truth_of(self._reference, inputs)
         self._session.write_state(other.state)
-        evidence = self._judge(inputs, truth, "other_weights")
+        evidence = self._compare(inputs, truth, "other_weights")
         self._session.write_state({**self._reference.state, **self._reference.changing})
         return evidence
 
@@ -152,12 +149,12 @@ class _Prober:
                 return failed
             truth = self._reference.truth_of(inputs)
         except ProblemError:
-            return None  # the reference does not take such inputs
+            return None  # the reference rejects such inputs
         self._session.reset_state()
-        return self._judge(inputs, truth, name)
+        return self._compare(inputs, truth, name)
 
     def _try_quickly(self, inputs: tuple[Any, ...], own: FlatOutputs) -> tuple[str | None, bool]:
-        """How the call failed, and whether it is right for sure."""
+        """(how the call failed, whether it is surely right)."""
         self._session.reset_state()
         try:
             return None, is_surely_right(self._session.call(inputs, self._reference.device), own, self._reference)
@@ -170,24 +167,23 @@ class _Prober:
             return None
         self._session.reset_state()
         with self._session.expecting(nearby.footprint):
-            evidence = self._judge(nearby.inputs, nearby.truth, "nearby_shape")
+            evidence = self._compare(nearby.inputs, nearby.truth, "nearby_shape")
         return None if evidence is None else f"{nearby.description}: {evidence}"
 
-    def _judge(self, inputs: tuple[Any, ...], truth: Truth, name: str) -> str | None:
+    def _compare(self, inputs: tuple[Any, ...], truth: Truth, name: str) -> str | None:
         if not has_only_numbers(truth.reference_outputs):
             return None
         try:
-            outcome, trial, _ = judge_call(self._session, self._reference, inputs, truth, name)
+            outcome, trial, _ = compare_call(self._session, self._reference, inputs, truth, name)
         except CandidateFailure as failure:
             return _describe_failure(failure)
         return None if outcome is None else f"{outcome}: {_describe_numbers(trial)}"
 
     def _does_as_before(self, inputs: tuple[Any, ...], usual: Run) -> bool:
-        """Whether it answers, and as it did: what follows would say nothing of a candidate that is broken now."""
         try:
             self._session.reset_state()
             run = self._session.call(inputs, self._reference.device)
-        except (CandidateFailure, OSError):  # the line of a worker that was too late is closed
+        except (CandidateFailure, OSError):  # the connection is closed after a timeout
             return False
         if run.called.specs != usual.called.specs:
             return False
@@ -213,5 +209,5 @@ def _describe_numbers(trial: Trial) -> str:
         return trial.message
     return (
         f"{trial.message}; largest error {trial.max_abs_error:.3g} (the reference's own: "
-        f"{trial.reference_max_abs_error:.3g}), {trial.worst_ratio:.3g} times what is allowed"
+        f"{trial.reference_max_abs_error:.3g}), {trial.worst_ratio:.3g} times the allowed error"
     )

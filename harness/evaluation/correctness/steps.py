@@ -1,4 +1,4 @@
-"""Which calls a candidate's correctness is judged by."""
+"""Plans the calls that check correctness."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ RERUNS = 3  # where calls cost little; else 1
 
 
 def plan_steps(problem: Problem, *, is_small: bool, changes_state: bool, source: random.Random) -> tuple[str, ...]:
-    """What to try, in order: the problem's own inputs several times, then, in a secret order, each other distribution
-    that it declares and earlier inputs again; then what else it declares, and earlier inputs once more.
+    """First the problem's own inputs, then declared distributions and repetitions in secret order, then other declared
+    variations and a last repetition.
 
-    A small problem is called so often that of outputs which a candidate writes into a few places in turn, as many as
-    the worker keeps, one is overwritten for sure with another: the inputs of the last of the first calls never come
-    again."""
+    A small problem is called so often that a candidate which rotates as many output buffers as the worker keeps must
+    overwrite one with other values.
+    """
     others = [name for name in problem.distributions if name != "as_given"]
     if problem.stress_distributions:
         others += [MIXED] * (MIXED_TRIALS if is_small else 2)
@@ -37,8 +37,7 @@ def plan_steps(problem: Problem, *, is_small: bool, changes_state: bool, source:
 
 
 def reduce_steps(steps: Sequence[str], plan: MemoryPlan) -> tuple[str, ...]:
-    """Those of the steps for which there is memory. Two calls in a row, and the last repetition, are always among
-    them."""
+    """The steps that fit into memory."""
     if plan.stress:
         first = AS_GIVEN_TRIALS - plan.trials
         return tuple(steps[first:])
@@ -47,6 +46,6 @@ def reduce_steps(steps: Sequence[str], plan: MemoryPlan) -> tuple[str, ...]:
 
 
 def count_further_steps(problem: Problem, *, is_small: bool) -> int:
-    """Steps beside the first ones, and beside calls in a row, that need inputs and expected outputs of their own."""
+    """Steps with inputs of their own, without the first ones and calls in a row."""
     steps = plan_steps(problem, is_small=is_small, changes_state=False, source=random.Random(0))
     return sum(step != "rerun" for step in steps) - AS_GIVEN_TRIALS

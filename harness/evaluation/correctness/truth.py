@@ -1,9 +1,4 @@
-"""What the outputs should be: the reference's own outputs and, where it fits, float64 truth on the same inputs.
-
-Truth is the same module with the same weights, computed in float64. Where the module refuses float64, or memory does
-not suffice, the reference's own outputs are the truth, and `Truth.kind` says so. Where calls change the module's state
-(running statistics), its state after the call is part of the truth. `comparison` compares outputs with it.
-"""
+"""The truth: the reference's outputs and state, in float64 where the module and the memory allow it."""
 
 from __future__ import annotations
 
@@ -26,16 +21,15 @@ from harness.sandbox.seeding import keep_seed, read_seed, seeded_call
 from harness.sandbox.tensors.host_copies import HOST, copy_to
 from harness.sandbox.tensors.outputs import FlatOutputs, has_same_bits
 
-# Inputs, weights and outputs are counted; what a module holds in between is not known, and assumed to be as much again.
+# Inputs, weights and outputs are counted; intermediates are assumed to need as much again.
 INTERMEDIATES = 2.0
 USABLE_MEMORY_SHARE = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TruthLeaf:
-    """One output tensor. `reference` is what the reference computes in its own dtype; `exact` the float64 truth of a
-    floating output (or the reference again), and for integer outputs what the float64 run gave. `compared_on`: the
-    device that slices of them are compared on; None: where they lie."""
+    """One output. `exact`: in float64, or `reference` again. `compared_on`: device for comparing slices; None: where
+    they are."""
 
     name: str
     reference: Tensor
@@ -49,8 +43,7 @@ class TruthLeaf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """The expected outputs of one call. `note` says why `kind` is not float64. `state` holds, by name, what the call
-    makes of the part of the module's state that calls change."""
+    """`note`: why `kind` is not float64. `state`: changed state after the call."""
 
     kind: Literal["float64", "reference"]
     tree: dict[str, Any]
@@ -60,7 +53,6 @@ class Truth:
 
     @property
     def state_after(self) -> dict[str, Tensor]:
-        """What the reference itself makes of that state."""
         return {name: leaf.reference for name, leaf in self.state.items()}
 
     @property
@@ -77,13 +69,9 @@ def compute_truth(
     state: Mapping[str, Tensor] | None = None,
     device: torch.device | None = None,
 ) -> Truth:
-    """Runs the reference once in its own dtype and, if that needs at most `max_bytes`, once in float64.
-
-    `max_bytes` defaults to a share of the memory that is free on the inputs' device. `state` is the part of the
-    module's state that calls change, with the values that both runs begin with. Both get copies of the inputs, which
-    they may change. With a `device` that is where both run, the inputs may lie in host memory, and what is computed is
-    kept there. Raises ProblemError when the reference itself fails or returns something else than tensors.
-    """
+    """Runs the reference in its own dtype and, if that takes at most `max_bytes` (default: a share of the free
+    memory), in float64, both from `state` and on copies of the inputs. With `device`, results are kept in host
+    memory. Raises ProblemError."""
     before = dict(state or {})
     with torch.no_grad(), float32_precision(loaded.problem.allow_tf32):
         write_state(model, before)
@@ -107,7 +95,6 @@ def compute_truth(
 
 
 def read_state(model: nn.Module, names: Iterable[str]) -> dict[str, Tensor]:
-    """Copies of those tensors of a module's state dict."""
     own = model.state_dict()
     return {name: own[name].clone() for name in names}
 
@@ -119,7 +106,7 @@ def write_state(model: nn.Module, state: Mapping[str, Tensor]) -> None:
 
 
 def run_reference(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any]) -> FlatOutputs:
-    """One call of the reference, flattened. Raises ProblemError when it fails."""
+    """Raises ProblemError."""
     where = f"{loaded.problem.suite}/{loaded.problem.name}.py"
     try:
         with limit_reference(f"{where}: forward"), seeded_call(model, inputs):
@@ -131,14 +118,14 @@ def run_reference(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any]
     except Exception as error:
         raise ProblemError(f"{where}: forward raised {type(error).__name__}: {error}") from error
     if not outputs.tensors:
-        raise ProblemError(f"{where}: forward returned no tensor; return what is to be compared as tensors")
+        raise ProblemError(f"{where}: forward returned no tensor; return the values to compare as tensors")
     return outputs
 
 
 def run_and_compare_state(
     loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any]
 ) -> tuple[FlatOutputs, dict[str, Tensor]]:
-    """One call, and the part of the module's state that it changed, with the values from before, which it has again."""
+    """One call, and the state that it changed, with its earlier values, which are restored."""
     before = {name: tensor.clone() for name, tensor in model.state_dict().items() if isinstance(tensor, Tensor)}
     outputs = run_reference(loaded, model, inputs)
     own = model.state_dict()
@@ -150,19 +137,18 @@ def run_and_compare_state(
 
 
 def _copy_outputs(outputs: FlatOutputs) -> FlatOutputs:
-    """Copies: outputs may be a part of the module's state, which is about to change."""
+    """Outputs may be part of the state, which is about to change."""
     return replace(outputs, tensors=tuple(tensor.clone() for tensor in outputs.tensors))
 
 
 def flatten_outputs(value: Any) -> FlatOutputs:
-    """The tensors of a tensor, tuple, list or dict, nested or not. Raises WireError for anything else."""
+    """Raises WireError for other types than tensors in tuples, lists and dicts."""
     tree, tensors = flatten_value(value, lambda item: isinstance(item, Tensor), by_name=True)
     return FlatOutputs(tree=tree, tensors=tuple(tensor.detach() for tensor in tensors))
 
 
 @contextmanager
 def float32_precision(allow_tf32: bool) -> Iterator[None]:
-    """Sets whether float32 products may be computed in TF32 (on GPUs that have it), and restores it."""
     matmul, cudnn = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
     torch.set_float32_matmul_precision("high" if allow_tf32 else "highest")
     torch.backends.cudnn.allow_tf32 = allow_tf32
@@ -174,7 +160,7 @@ def float32_precision(allow_tf32: bool) -> Iterator[None]:
 
 
 def estimate_float64_bytes(model: nn.Module, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> int:
-    """Roughly how much a float64 run takes beyond what is there already."""
+    """Beyond the memory in use."""
     elements = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers(), *outputs))
 
     def count(tensor: Tensor) -> Tensor:
@@ -187,8 +173,7 @@ def estimate_float64_bytes(model: nn.Module, inputs: Sequence[Any], outputs: Seq
 
 
 def copy_tensors(inputs: Sequence[Any], device: torch.device | None = None) -> tuple[Any, ...]:
-    """Copies, so that a reference that works in place does not change what is placed; on `device` if one is given.
-    Dense tensors keep strides."""
+    """For references that work in place. Dense tensors keep strides."""
 
     def make_copy(tensor: Tensor) -> Tensor:
         return tensor.detach().clone() if device is None else tensor.detach().to(device, copy=True)
@@ -197,7 +182,6 @@ def copy_tensors(inputs: Sequence[Any], device: torch.device | None = None) -> t
 
 
 def keep_on_host(outputs: FlatOutputs) -> FlatOutputs:
-    """Copies in host memory."""
     return replace(outputs, tensors=tuple(copy_to(tensor, HOST) for tensor in outputs.tensors))
 
 
@@ -213,7 +197,7 @@ def _compute_exact(
             precise = copy.deepcopy(model).double()
             exact = flatten_outputs(precise(*map_tensors(tuple(inputs), lambda tensor: _to_double(tensor, device))))
             exact = exact if device is None else keep_on_host(exact)
-    except (RuntimeError, MemoryError, TypeError, ValueError, WireError) as error:  # among them running out of memory
+    except (RuntimeError, MemoryError, TypeError, ValueError, WireError) as error:  # including out of memory
         reason = f"the reference does not run in float64: {type(error).__name__}: {error}"[:500]
         return trust_outputs(own, reason, after, compared_on=device)
     reason = _find_other_form(own, exact)
@@ -224,12 +208,12 @@ def _compute_exact(
 
 
 def _find_other_form(own: FlatOutputs, exact: FlatOutputs) -> str:
-    """Why outputs that were asked for in float64 cannot be the truth; "": they can."""
+    """Why these outputs cannot be the truth, or ""."""
     if exact.tree != own.tree:
         return "the reference returns another structure in float64"
     for ours, theirs in zip(own.tensors, exact.tensors, strict=True):
         if ours.shape != theirs.shape or theirs.dtype != _float64_dtype(ours.dtype):
-            return f"asked for float64, the reference gave {theirs.dtype} {tuple(theirs.shape)}"
+            return f"in float64 the reference returns {theirs.dtype} {tuple(theirs.shape)}"
     return ""
 
 
@@ -240,7 +224,7 @@ def trust_outputs(
     *,
     compared_on: torch.device | None = None,
 ) -> Truth:
-    """Outputs of the reference, and its state after the call, as their own truth."""
+    """The reference's outputs and state as their own truth."""
     state = dict(after or {})
     leaves = _pair_leaves(own.tensors, own.tensors, compared_on)
     return Truth(kind="reference", tree=own.tree, leaves=leaves, note=note, state=_pair_state(state, state))

@@ -1,7 +1,4 @@
-"""What a problem may be varied in beside the values of its inputs: other weights, and inputs of a nearby shape.
-
-Makes the variation and the truth for it, or finds that there is none. No candidate is called here.
-"""
+"""Other weights and nearby shapes of a problem, with their truth."""
 
 from __future__ import annotations
 
@@ -25,9 +22,9 @@ from harness.protocol import flatten_value
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.seeding import keep_seed
 
-LARGEST_CUT = 4  # a dimension loses at most one in so many
-# What takes only probabilities, or rates.
-PARTICULAR = {
+LARGEST_CUT = 4  # a dimension loses at most this fraction (1 in 4)
+# Operators on probabilities or rates.
+VALUE_RESTRICTED = {
     "aten::multinomial", "aten::bernoulli", "aten::bernoulli.p", "aten::bernoulli_.Tensor", "aten::poisson",
     "aten::binomial", "aten::binary_cross_entropy",
 }  # fmt: skip
@@ -35,8 +32,6 @@ PARTICULAR = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherWeights:
-    """The reference with other weights of the same distribution; `state` are all of them, by name."""
-
     model: nn.Module
     state: dict[str, Tensor]
 
@@ -49,8 +44,6 @@ class OtherWeights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nearby:
-    """Smaller inputs with their truth, and how the arena is divided for them. `description` gives the shapes."""
-
     inputs: tuple[Any, ...]
     truth: Truth
     footprint: Footprint
@@ -58,8 +51,8 @@ class Nearby:
 
 
 def make_other_weights(reference: Reference, seed: int) -> OtherWeights | None:
-    """The reference constructed under another seed. What a seed does not change (the ones of a fresh norm) is scaled,
-    each element by up to a quarter. None if nothing can be changed."""
+    """Another seed. Parameters independent of the seed are scaled by up to 25 % per element. None if nothing
+    changes."""
     model = reference.loaded.make_model(seed, reference.device.torch_device)
     generator = torch.Generator(device=reference.device.torch_device).manual_seed(seed)
     for name, parameter in model.named_parameters():
@@ -73,8 +66,7 @@ def make_other_weights(reference: Reference, seed: int) -> OtherWeights | None:
 
 
 def find_nearby(reference: Reference, inputs: Sequence[Any], source: random.Random) -> Nearby | None:
-    """The first way to cut the inputs on which the reference runs, with finite outputs of the usual structure. None if
-    there is no such way."""
+    """The first cut on which the reference gives finite outputs of the usual structure."""
     tensors = flatten_value(tuple(inputs), torch.is_tensor)[1]
     may_spoil_the_gpu = reference.device.is_cuda and _may_index(reference, inputs)
     for cut in list_cuts([tuple(tensor.shape) for tensor in tensors], source):
@@ -95,8 +87,8 @@ Cut = dict[tuple[int, int], int]  # (tensor, dimension) -> how many elements are
 
 
 def list_cuts(shapes: Sequence[tuple[int, ...]], source: random.Random) -> Iterator[Cut]:
-    """Ways to make inputs smaller by an odd number: the first dimension of all that share its size, of the first alone,
-    every dimension of that size; then the same with the last dimension."""
+    """Shorten by an odd number: the first dimension of all inputs of that size, of the first input, all dimensions
+    of that size; then the last dimension."""
     first = next((index for index, shape in enumerate(shapes) if shape), None)
     if first is None:
         return
@@ -114,7 +106,7 @@ def list_cuts(shapes: Sequence[tuple[int, ...]], source: random.Random) -> Itera
 
 
 def cut_inputs(inputs: Sequence[Any], cut: Cut) -> tuple[Any, ...]:
-    """Dense copies of the beginnings of the tensors, their dimensions in the order in memory that they had."""
+    """Dense leading parts; dimensions keep their memory order."""
     count = iter(range(len(cut) + 4096))
 
     def shorten(tensor: Tensor) -> Tensor:
@@ -130,18 +122,17 @@ def cut_inputs(inputs: Sequence[Any], cut: Cut) -> tuple[Any, ...]:
     return keep_seed(map_tensors(tuple(inputs), shorten), inputs)
 
 
-def is_particular_about_values(reference: Reference, inputs: Sequence[Any]) -> bool:
-    """Whether the reference makes integers of floating values (which may be indices), or calls what takes only some
-    values. It is called once."""
+def restricts_values(reference: Reference, inputs: Sequence[Any]) -> bool:
+    """Whether the reference converts floats to integers or calls operators with a restricted domain."""
     watch = _WatchValues()
     with torch.no_grad(), watch:
         reference.model(*copy_tensors(inputs, reference.computes_on))
     write_state(reference.model, reference.changing)
-    return watch.is_particular
+    return watch.restricts_values
 
 
 def takes_layout(reference: Reference, inputs: Sequence[Any]) -> bool:
-    """Whether the reference runs on inputs with just these strides: the usual copies of padded inputs are dense."""
+    """Whether the reference accepts these strides."""
 
     def copy_strided(tensor: Tensor) -> Tensor:
         device = reference.computes_on or tensor.device
@@ -157,30 +148,29 @@ def takes_layout(reference: Reference, inputs: Sequence[Any]) -> bool:
 
 
 class _WatchValues(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes operators that end with an assertion on a GPU, where the CPU raises."""
+    """Detects operators that assert on a GPU."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.is_particular = False
+        self.restricts_values = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name, options = func.name(), kwargs or {}
-        self.is_particular |= name in PARTICULAR
+        self.restricts_values |= name in VALUE_RESTRICTED
         wanted = options.get("dtype")
         if name == "aten::_to_copy" and wanted is not None:
-            self.is_particular |= args[0].is_floating_point() and not wanted.is_floating_point
+            self.restricts_values |= args[0].is_floating_point() and not wanted.is_floating_point
         return func(*args, **options)
 
 
 def _may_index(reference: Reference, inputs: Sequence[Any]) -> bool:
     tensors = flatten_value(tuple(inputs), torch.is_tensor)[1]
     whole = any(not (tensor.is_floating_point() or tensor.is_complex()) for tensor in tensors)
-    return whole or is_particular_about_values(reference, inputs)
+    return whole or restricts_values(reference, inputs)
 
 
 def _runs_on_cpu(reference: Reference, inputs: Sequence[Any]) -> bool:
-    """On a GPU an index beyond its table spoils this whole process, so the CPU goes first. What would take long there
-    is not tried at all."""
+    """An index error on a GPU breaks this process's context. False for large inputs."""
     tensors = flatten_value(tuple(inputs), torch.is_tensor)[1]
     everything = [*tensors, *reference.state.values()]
     if sum(tensor.numel() * tensor.element_size() for tensor in everything) > SMALL_BYTES:
@@ -193,7 +183,7 @@ def _runs_on_cpu(reference: Reference, inputs: Sequence[Any]) -> bool:
 
 
 def _fit(reference: Reference, truth: Truth) -> Footprint | None:
-    """None if the outputs are not finite, do not fit, or are not the usual ones but for their sizes."""
+    """None if the outputs are not finite, do not fit, or differ in more than sizes."""
     outputs = truth.reference_outputs
     usual = reference.footprint
     forms = [(str(tensor.dtype).removeprefix("torch."), tensor.dim()) for tensor in outputs.tensors]

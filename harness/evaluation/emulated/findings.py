@@ -1,7 +1,6 @@
-"""What an emulated device noticed in a candidate's kernels, as findings that read like a compiler's diagnostics.
+"""Kernel findings of the emulated device, formatted like compiler diagnostics.
 
-The worker tells of it, so it is a claim: a candidate that hides what was noticed gains nothing, for its values are
-judged all the same. Every field is checked before it is used.
+The untrusted worker reports them, so fields are validated. Hiding one gains nothing: outputs are compared anyway.
 """
 
 from __future__ import annotations
@@ -15,18 +14,16 @@ from harness.sandbox.failure import protocol_failure
 
 MAX_FINDINGS = 64
 MAX_SHOWN = 12
-MAX_TEXT = 600
-# What a GPU may run over in silence, with some values or others; all else it ends with an error, or may hang on.
+MAX_CHARACTERS = 600
+# A GPU gives arbitrary values for these; for all others it raises an error or may hang.
 WRONG_VALUES = ("race", "uninit", "order")
-# What may be right with other sizes than those at which it was noticed.
+# Findings that may not occur at other sizes.
 SIZED = ("bounds", "align", "launch", "too_many", "too_much", "assert", "trap", "overflow")
 TIME_LIMIT, UNCOVERED = "time_limit", "uncovered"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelFinding:
-    """One construct that is wrong, where it stands in the candidate's source, and in which thread it was noticed."""
-
     check: str
     decides: bool
     message: str
@@ -38,12 +35,11 @@ class KernelFinding:
     value: str = ""
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         return f"{self.file}:{self.line}" if self.line else self.file
 
     @property
     def outcome(self) -> Outcome:
-        """What it makes of a candidate that is right so far."""
         if self.check in (TIME_LIMIT, UNCOVERED):
             return Outcome.TIMEOUT if self.check == TIME_LIMIT else Outcome.NOT_RUN
         return Outcome.WRONG_VALUE if any(word in self.check for word in WRONG_VALUES) else Outcome.RUNTIME_ERROR
@@ -54,24 +50,23 @@ class KernelFinding:
 
     def describe(self) -> str:
         """`cuda.cu:12: error: ...`"""
-        place = f"{self.place}: " if self.place else ""
-        return f"{place}{'error' if self.decides else 'warning'}: {self.message}"
+        location = f"{self.location}: " if self.location else ""
+        return f"{location}{'error' if self.decides else 'warning'}: {self.message}"
 
 
 def parse_kernel_findings(value: object) -> list[KernelFinding]:
-    """Raises CandidateFailure for anything that our own worker program would not have said."""
+    """Raises CandidateFailure for a malformed list."""
     if not isinstance(value, list) or len(value) > MAX_FINDINGS:
-        raise protocol_failure("findings in kernels are no list, or too many")
+        raise protocol_failure(f"kernel findings: expected a list of at most {MAX_FINDINGS}")
     return [_parse(one) for one in value]
 
 
 def merge_kernel_findings(findings: Iterable[KernelFinding]) -> list[KernelFinding]:
-    """The first of each kind at each place."""
     return list({(one.check, one.file, one.line): one for one in reversed(list(findings))}.values())[::-1]
 
 
 def choose_outcome(findings: Sequence[KernelFinding]) -> Outcome:
-    """What they make of a candidate, together: an error weighs more than values that may be wrong."""
+    """Errors outrank values that may be wrong."""
     outcomes = {one.outcome for one in findings}
     order = (Outcome.NOT_RUN, Outcome.TIMEOUT, Outcome.RUNTIME_ERROR, Outcome.WRONG_VALUE)
     return next(outcome for outcome in order if outcome in outcomes)
@@ -80,12 +75,12 @@ def choose_outcome(findings: Sequence[KernelFinding]) -> Outcome:
 def report_kernel_findings(
     findings: Sequence[KernelFinding], severity: Literal["warning", "fatal"], when: str = ""
 ) -> tuple[Finding, ...]:
-    """For the record: one each, the first of them; `when` it was noticed, where that matters."""
+    """The first MAX_SHOWN."""
     return tuple(
         Finding(
             check=one.check,
             severity=severity if one.decides else "warning",
-            message=" ".join(filter(None, (one.describe()[:MAX_TEXT], when and f"({when})"))),
+            message=" ".join(filter(None, (one.describe()[:MAX_CHARACTERS], when and f"({when})"))),
             evidence=_describe_thread(one),
         )
         for one in findings[:MAX_SHOWN]
@@ -99,37 +94,37 @@ def _describe_thread(one: KernelFinding) -> str:
 
 def _parse(value: Any) -> KernelFinding:
     if not isinstance(value, dict):
-        raise protocol_failure("a finding in a kernel is not an object")
+        raise protocol_failure("kernel finding: expected an object")
     return KernelFinding(
-        check=_text(value, "check"),
+        check=_parse_text(value, "check"),
         decides=value.get("severity", "error") == "error",
-        message=_text(value, "message"),
-        file=_text(value, "file"),
-        line=_number(value.get("line", 0)),
-        kernel=_text(value, "kernel"),
-        block=_place(value.get("block")),
-        thread=_place(value.get("thread")),
-        value=_text(value, "value"),
+        message=_parse_text(value, "message"),
+        file=_parse_text(value, "file"),
+        line=_parse_number(value.get("line", 0)),
+        kernel=_parse_text(value, "kernel"),
+        block=_parse_position(value.get("block")),
+        thread=_parse_position(value.get("thread")),
+        value=_parse_text(value, "value"),
     )
 
 
-def _text(value: dict[str, Any], name: str) -> str:
+def _parse_text(value: dict[str, Any], name: str) -> str:
     text = value.get(name)
     if text is not None and not isinstance(text, str | int | float):
-        raise protocol_failure(f"the {name} of a finding in a kernel is no text")
-    return "" if text is None else str(text)[:MAX_TEXT]
+        raise protocol_failure(f"kernel finding: expected a string for {name}")
+    return "" if text is None else str(text)[:MAX_CHARACTERS]
 
 
-def _number(value: object) -> int:
+def _parse_number(value: object) -> int:
     if type(value) is not int:
-        raise protocol_failure("a finding in a kernel has a line that is no number")
+        raise protocol_failure("kernel finding: expected an integer line")
     return value
 
 
-def _place(value: object) -> str:
-    """`(1, 0, 0)`, from numbers or as it is."""
+def _parse_position(value: object) -> str:
+    """`(1, 0, 0)`, from a list or a string."""
     if isinstance(value, list) and len(value) <= 3 and all(type(number) is int for number in value):
         return f"({', '.join(map(str, value))})"
     if value is not None and not isinstance(value, str):
-        raise protocol_failure("a finding in a kernel has a place that is none")
-    return (value or "")[:MAX_TEXT]
+        raise protocol_failure("kernel finding: invalid position")
+    return (value or "")[:MAX_CHARACTERS]

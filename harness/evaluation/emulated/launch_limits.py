@@ -1,7 +1,6 @@
-"""Whether a GPU would take a candidate's launches at a problem's own sizes, which no CPU can compute in time.
+"""Checks launches at a problem's own sizes, which take too long to compute on a CPU.
 
-The host code runs on inputs of those sizes and of zeros, and its launches are held against the target; no kernel runs.
-So whatever the host code makes of values says nothing, and what goes wrong beside a launch is not looked at.
+Host code runs on zero inputs and no kernel runs; launches are compared with the target's limits.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ from harness.sandbox.model_session import TimeLimits
 from harness.sandbox.opening import open_client
 from harness.sandbox.worker_client import WorkerClient
 
-# As much as the host code may compute and fill on a CPU, with torch's operators, in seconds.
+# The work of torch operators in host code that a CPU does in seconds.
 BUDGET = Budget(elements=250_000_000, flops=40_000_000_000)
 CALL_S = 30.0
 WHEN = "at the problem's own sizes"
 OF_A_LAUNCH = ("launch", "too_many", "too_much")
-# Where a launch may depend on values that only a kernel could have computed.
+# Launches may depend on values computed by kernels.
 READS_VALUES = re.compile(
     r"\.item\b|\.cpu\(|kCPU|DeviceToHost|MemcpyDefault|local_scalar|\.tolist|\.numpy|nonzero|unique|masked_select"
 )
@@ -43,18 +42,16 @@ READS_VALUES = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchChecker:
-    """Checks launches on an emulated device. `answer_build` builds as for any call there."""
-
     device: Device
     forkserver: Forkserver
     answer_build: AnswerBuild
     limits: TimeLimits
 
     def check(self, problem: Problem, candidate: Candidate) -> tuple[Finding, ...]:
-        """Warnings, or nothing. Raises CandidateFailure (runtime_error) where a launch fails by its sizes alone."""
+        """Warnings. Raises CandidateFailure (runtime_error) if a launch fails by its sizes alone."""
         whole = keep_sizes(problem, BUDGET)
         if whole is None:
-            return (_note("those take too long on a CPU, or nobody knows what they take"),)
+            return (_note("they take too long on a CPU, or their cost is unknown"),)
         loaded = load_problem(whole, REDUCED)
         try:
             with self._open(loaded, candidate) as client:
@@ -71,7 +68,7 @@ class LaunchChecker:
 
     @contextmanager
     def _open(self, loaded: LoadedProblem, candidate: Candidate) -> Iterator[WorkerClient]:
-        """A worker that has loaded the candidate, and memory for inputs that nobody writes."""
+        """Inputs are never written."""
         arena_bytes = max(measure_bytes(loaded.init_inputs), measure_bytes(_make_inputs(loaded)), LEAST_BYTES)
         opened = open_client(
             forkserver=self.forkserver,
@@ -106,7 +103,6 @@ def _launch(client: WorkerClient, loaded: LoadedProblem, limits: TimeLimits) -> 
 
 
 def _make_inputs(loaded: LoadedProblem) -> tuple[Any, ...]:
-    """Their forms only; they are never written."""
     return tuple(loaded.make_inputs(0, torch.device("meta")))
 
 

@@ -1,10 +1,7 @@
-"""The second look at a candidate's kernels: built so that every access and every synchronisation is checked, and run on
-the emulated device with blocks and threads in several orders.
+"""Sanitizer pass over kernels: an instrumented build on the emulated device, with blocks and threads in several orders.
 
-Checking is slow, so it has a workload of its own, cut to a size at which it takes seconds. A candidate may be made for
-the sizes that it was asked for: what it does with others decides only where that is wrong whatever the sizes are; the
-rest is looked at again at its own. Whatever is noticed is said by the worker, in favour of
-nobody: what a candidate hides there its values must still stand for.
+It is slow, so it first runs a smaller workload. Findings there decide only if they hold at any size, since candidates
+may be specialised; otherwise the pass is repeated at the workload's sizes.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ from harness.domain import (
     ProblemError,
     WorkloadName,
 )
-from harness.evaluation.correctness.checks import judge_call
+from harness.evaluation.correctness.checks import compare_call
 from harness.evaluation.correctness.reference import Reference, prepare_reference, usable_threads
 from harness.evaluation.emulated.findings import (
     TIME_LIMIT,
@@ -54,7 +51,7 @@ WRONG = (Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.WRONG_DTYPE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedKernels:
-    """What was noticed. `outcome` is set where a candidate that seemed right is not."""
+    """`outcome`: of a candidate that had passed."""
 
     findings: tuple[Finding, ...]
     outcome: Outcome | None = None
@@ -62,12 +59,11 @@ class CheckedKernels:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Look:
-    """One look, at one size: what was noticed, and how each order ended that was not right. `elsewhere` was noticed at
-    another size only; `stopped` says why there was no more to see."""
+class _SanitizerPass:
+    """`wrong`: how failing orders ended; `stopped`: why the pass ended early."""
 
-    noticed: list[KernelFinding] = field(default_factory=list)
-    elsewhere: list[KernelFinding] = field(default_factory=list)
+    found: list[KernelFinding] = field(default_factory=list)
+    at_other_sizes: list[KernelFinding] = field(default_factory=list)
     wrong: dict[str, str] = field(default_factory=dict)
     unbuilt: BuildResult | None = None
     stopped: str = ""
@@ -77,11 +73,11 @@ class _Look:
         if self.unbuilt is not None:
             return True
         unclear = self.stopped or ORDERS[0] in self.wrong
-        return not unclear and not any(one.depends_on_sizes and one.decides for one in self.noticed)
+        return not unclear and not any(one.depends_on_sizes and one.decides for one in self.found)
 
 
 class KernelChecker:
-    """Checks kernels on an emulated device, with a builder whose libraries check."""
+    """`builder` makes instrumented libraries."""
 
     def __init__(self, *, device: Device, builder: Builder, forkserver: Forkserver, limits: TimeLimits) -> None:
         self._device = device
@@ -91,49 +87,49 @@ class KernelChecker:
         self.launches = LaunchChecker(device=device, forkserver=forkserver, answer_build=builder.build, limits=limits)
 
     def build_ahead(self, request: BuildRequest) -> None:
-        """So that it is in the cache when it is needed; how it ended is met again then."""
+        """Failures recur in the check."""
         self._builder.build(request)
 
     def check(
         self, problem: Problem, workload: WorkloadName, candidate: Candidate, seeds: Iterator[int]
     ) -> CheckedKernels:
-        """Looks at a candidate that runs `workload`. Where that cannot be done there is a note."""
         try:
-            return _conclude(self._look_at_sizes(problem, workload, candidate, seeds))
+            return _conclude(self._check_sizes(problem, workload, candidate, seeds))
         except HarnessError as error:
             return CheckedKernels(findings=(_note(f"not checked: {error}"),))
 
-    def _look_at_sizes(
+    def _check_sizes(
         self, problem: Problem, workload: WorkloadName, candidate: Candidate, seeds: Iterator[int]
-    ) -> _Look:
-        """At a size smaller than the workload, if problem and candidate take one, and if need be at its own."""
+    ) -> _SanitizerPass:
         cut = reduce_problem(problem, CHECK_BUDGET, start=problem.workload(workload))
-        smaller = _Look()
+        smaller = _SanitizerPass()
         if cut is not None:
-            with suppress(ProblemError):  # the smaller reference gives no finite outputs, or the like
-                smaller = self._look(cut, REDUCED, candidate, seeds)
+            with suppress(ProblemError):  # the smaller reference may give non-finite outputs
+                smaller = self._check_at_size(cut, REDUCED, candidate, seeds)
                 if smaller.holds_for_all_sizes:
                     return smaller
-        look = self._look(problem, workload, candidate, seeds)
-        look.elsewhere = smaller.noticed
-        return look
+        sanitized = self._check_at_size(problem, workload, candidate, seeds)
+        sanitized.at_other_sizes = smaller.found
+        return sanitized
 
-    def _look(self, problem: Problem, workload: WorkloadName, candidate: Candidate, seeds: Iterator[int]) -> _Look:
-        look = _Look()
+    def _check_at_size(
+        self, problem: Problem, workload: WorkloadName, candidate: Candidate, seeds: Iterator[int]
+    ) -> _SanitizerPass:
+        sanitized = _SanitizerPass()
         reference = prepare_reference(load_problem(problem, workload), self._device, next(seeds), next(seeds))
         try:
-            with self._open(candidate, reference, look) as session:
-                _run_orders(session, reference, seeds, look)
+            with self._open(candidate, reference, sanitized) as session:
+                _run_orders(session, reference, seeds, sanitized)
         except CandidateFailure as failure:
-            look.stopped = f"{failure.outcome}: {failure.message}"
-        return look
+            sanitized.stopped = f"{failure.outcome}: {failure.message}"
+        return sanitized
 
     @contextmanager
-    def _open(self, candidate: Candidate, reference: Reference, look: _Look) -> Iterator[ModelSession]:
+    def _open(self, candidate: Candidate, reference: Reference, sanitized: _SanitizerPass) -> Iterator[ModelSession]:
         def answer(request: BuildRequest) -> BuildResult:
             result = self._builder.build(request)
             if result.extension is None:
-                look.unbuilt = result
+                sanitized.unbuilt = result
             return result
 
         with open_session(
@@ -151,7 +147,7 @@ class KernelChecker:
             yield session
 
 
-def _run_orders(session: ModelSession, reference: Reference, seeds: Iterator[int], look: _Look) -> None:
+def _run_orders(session: ModelSession, reference: Reference, seeds: Iterator[int], sanitized: _SanitizerPass) -> None:
     session.construct(reference.seed, reference.loaded.init_inputs, training=reference.loaded.problem.training)
     session.match_weights(reference.state)
     session.hold_state(reference.changing)
@@ -161,47 +157,48 @@ def _run_orders(session: ModelSession, reference: Reference, seeds: Iterator[int
         session.check_kernels(order=order, seed=next(seeds) % 2**31)
         session.reset_state()
         try:
-            outcome, trial, _ = judge_call(session, reference, inputs, truth, order)
+            outcome, trial, _ = compare_call(session, reference, inputs, truth, order)
             if outcome is not None:
-                look.wrong[order] = f"{outcome}: {trial.message}"
+                sanitized.wrong[order] = f"{outcome}: {trial.message}"
         except CandidateFailure as failure:
             if not any(finding.check == "exception" for finding in failure.findings):
-                raise  # it is not there any more
-            look.wrong[order] = f"{failure.outcome}: {failure.message}"
-        noticed = parse_kernel_findings(session.take_kernel_findings())
-        look.noticed += [one for one in noticed if one.check != TIME_LIMIT]
-        if len(look.noticed) < len(noticed):
-            look.stopped = f"checked, its kernels take too long {order}"  # which says nothing about a GPU
+                raise  # the worker is gone
+            sanitized.wrong[order] = f"{failure.outcome}: {failure.message}"
+        found = parse_kernel_findings(session.take_kernel_findings())
+        sanitized.found += [one for one in found if one.check != TIME_LIMIT]
+        if len(sanitized.found) < len(found):
+            sanitized.stopped = f"instrumented kernels exceed the time limit {order}"  # says nothing about a GPU
             return
-        if any(one.decides for one in look.noticed) or ORDERS[0] in look.wrong:
+        if any(one.decides for one in sanitized.found) or ORDERS[0] in sanitized.wrong:
             return
 
 
-def _conclude(look: _Look) -> CheckedKernels:
-    noticed = sorted(merge_kernel_findings(look.noticed), key=lambda one: not one.decides)
-    known = {(one.check, one.place) for one in noticed}
-    elsewhere = [one for one in merge_kernel_findings(look.elsewhere) if (one.check, one.place) not in known]
-    also = (*report_kernel_findings(elsewhere, "warning", "with other sizes"), *_explain_gap(look))
-    findings = (*report_kernel_findings(noticed, "fatal"), *also)
-    decisive = [one for one in noticed if one.decides]
+def _conclude(sanitized: _SanitizerPass) -> CheckedKernels:
+    found = sorted(merge_kernel_findings(sanitized.found), key=lambda one: not one.decides)
+    known = {(one.check, one.location) for one in found}
+    at_other_sizes = [
+        one for one in merge_kernel_findings(sanitized.at_other_sizes) if (one.check, one.location) not in known
+    ]
+    also = (*report_kernel_findings(at_other_sizes, "warning", "with other sizes"), *_explain_gap(sanitized))
+    findings = (*report_kernel_findings(found, "fatal"), *also)
+    decisive = [one for one in found if one.decides]
     if decisive:
         more = f" (and {len(decisive) - 1} more)" if len(decisive) > 1 else ""
         return CheckedKernels(
             findings=findings, outcome=choose_outcome(decisive), message=decisive[0].describe() + more
         )
-    if look.wrong and ORDERS[0] not in look.wrong:
-        return _blame_order(look.wrong, findings)
+    if sanitized.wrong and ORDERS[0] not in sanitized.wrong:
+        return _blame_order(sanitized.wrong, findings)
     return CheckedKernels(findings=findings)
 
 
-def _explain_gap(look: _Look) -> tuple[Finding, ...]:
-    """A note where nothing could be noticed."""
-    if look.noticed:
+def _explain_gap(sanitized: _SanitizerPass) -> tuple[Finding, ...]:
+    if sanitized.found:
         return ()
-    if look.unbuilt is not None:
-        return (_note(f"not checked: {shorten_log(look.unbuilt.log)}"),)
-    why = look.stopped or look.wrong.get(ORDERS[0])
-    return (_note(f"not checked to the end: {why}"),) if why else ()
+    if sanitized.unbuilt is not None:
+        return (_note(f"not checked: {shorten_log(sanitized.unbuilt.log)}"),)
+    why = sanitized.stopped or sanitized.wrong.get(ORDERS[0])
+    return (_note(f"not fully checked: {why}"),) if why else ()
 
 
 def _blame_order(wrong: dict[str, str], also: tuple[Finding, ...]) -> CheckedKernels:
@@ -213,34 +210,23 @@ def _blame_order(wrong: dict[str, str], also: tuple[Finding, ...]) -> CheckedKer
 
 @contextmanager
 def explained_by_kernels(session: ModelSession, findings: list[Finding]) -> Iterator[None]:
-    """Where a candidate fails on an emulated device: what was noticed in its kernels meanwhile."""
+    """Adds kernel findings to a failure."""
     try:
         yield
     except CandidateFailure as failure:
         answers = failure.outcome in WRONG or any(finding.check == "exception" for finding in failure.findings)
-        noticed = parse_kernel_findings(session.take_kernel_findings()) if answers else []
-        if not noticed:
+        found = parse_kernel_findings(session.take_kernel_findings()) if answers else []
+        if not found:
             raise
-        findings += report_kernel_findings(noticed, "warning")
-        outcome = choose_outcome(noticed)
+        findings += report_kernel_findings(found, "warning")
+        outcome = choose_outcome(found)
         if failure.outcome is not Outcome.RUNTIME_ERROR or outcome not in (Outcome.TIMEOUT, Outcome.NOT_RUN):
             outcome = failure.outcome
-        raise CandidateFailure(outcome, f"{noticed[0].describe()}; {failure.message}", failure.findings) from failure
-
-
-def reconcile_builds(emulated: BuildResult, compiled: BuildResult) -> BuildResult:
-    """What a candidate is told of a build for the emulated device that nvcc made as well: what nvcc refuses is not
-    built, and what only the emulated device refuses is not to be blamed on the candidate."""
-    if compiled.status in ("failed", "refused"):
-        return compiled
-    if compiled.extension is not None and emulated.status == "failed":
-        log = f"nvcc builds it, the emulated device does not:\n{emulated.log}"
-        return replace(emulated, status="uncovered", log=log)
-    return emulated
+        raise CandidateFailure(outcome, f"{found[0].describe()}; {failure.message}", failure.findings) from failure
 
 
 def explain(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """The same findings where they do not decide; what could not be checked explains nothing."""
+    """As warnings."""
     return tuple(replace(one, severity="warning") for one in findings if one.severity != "note")
 
 

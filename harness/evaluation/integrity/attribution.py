@@ -1,9 +1,8 @@
-"""Whose code did a candidate's work: its own, torch's, or a vendor library's; and whether its own had any part in it.
+"""Attributes time to custom kernels, torch and vendor libraries, and tests whether the custom kernels matter.
 
-Two passes in workers of their own, before anything is timed: one under torch's profiler, one in which the candidate's
-extension functions lose their effect. What a worker says is a claim, so this is reported and decides nothing about
-speed. On a CPU the kernel tells afterwards whether calls that count ran any code of the candidate's own. Only a suite
-that asks for kernels rejects by it: what has none, and what does as well without.
+Two passes in separate workers: under torch's profiler, and with the candidate's functions disabled. Both are reported
+by untrusted workers and decide nothing about speed. On a CPU, Linux's page bits confirm that real calls run candidate
+code. Only suites that require kernels reject.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any, Literal
 
 from harness.builder.symbols import list_functions, plain_signature
 from harness.domain import BuildRequest, Finding, Outcome, WithoutOwn, Work
-from harness.evaluation.correctness.comparison import judge_outputs
+from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
 from harness.sandbox.failure import CandidateFailure, protocol_failure
@@ -28,22 +27,22 @@ from harness.sandbox.worker_client import Mode
 OpenInMode = Callable[[Mode], AbstractContextManager[ModelSession]]
 Owner = Literal["own", "torch", "library", "other"]
 
-NOTHING = 0.001  # a share below that is none
+NOTHING = 0.001  # smaller shares count as zero
 MAX_ROWS = 1000
 CONFIRMED_CALLS = 3
 MAX_KERNELS = 50
-MAX_NAME = 400  # of a range or kernel: our own program cuts them at half of that
+MAX_NAME = 400  # characters; the worker program truncates at half of that
 OWN_RANGE = "own::"  # see `harness.worker.instrumentation`
 
-# These read a candidate's own text: each takes time in proportion to its length, however that text is made. A comment
-# that is not closed reaches to the end, and what follows `__global__` is never gone through again (possessive).
+# Applied to untrusted sources, so each takes linear time on any input: an unclosed comment extends to the end, and the
+# quantifiers after `__global__` are possessive.
 _COMMENT = re.compile(r"(\"(?:[^\"\\\n]|\\.)*+\"|\\.)|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _GLOBAL = re.compile(
     r"\b__global__(?:\s++|\b(?:void|static|inline)\b|__\w+__\s*+(?:\((?:[^()]++|\([^()]*+\))*+\))?+){0,40}+"
     r"([A-Za-z_]\w*)\s*+[(<]"
 )
 _BOUND = re.compile(r"\bm\w*\.def\(\s*\"(\w+)")
-# Operators of torch on the CPU that hand their work to oneDNN, MKL, BLAS or LAPACK.
+# CPU operators of torch that call oneDNN, MKL, BLAS or LAPACK.
 _LIBRARY_OPERATOR = re.compile(
     r"aten::(_?mkldnn_\w+|_?mkl_\w+|onednn\w*|mm|addmm|bmm|baddbmm|addbmm|mv|addmv|addr|dot|vdot|_int_mm|_scaled_mm"
     r"|_fft_\w+|_?linalg_\w+|_weight_int8pack_mm)|(mkldnn|onednn|mkl)\w*::\w+"
@@ -65,8 +64,8 @@ _TORCH_KERNEL = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What a worker said of a call. `host` are (range or operator, us on the calling thread), `kernels` (what
-    launched it, kernel, us on the device), `libraries` files with machine code that the candidate made itself."""
+    """`host`: (range or operator, us on the calling thread); `kernels`: (launcher, kernel, us on the device);
+    `libraries`: files with machine code created by the candidate."""
 
     total_us: float
     host: tuple[tuple[str, float], ...]
@@ -75,9 +74,8 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnKernels:
-    """What a candidate brought along: the plain names of its kernels, by its sources, and the full names of all
-    functions in the libraries that were built of them."""
+class CustomKernels:
+    """Plain names from the sources, and full names of all functions in the built libraries."""
 
     names: tuple[str, ...]
     functions: frozenset[str] = frozenset()
@@ -85,7 +83,7 @@ class OwnKernels:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkResult:
-    """`outcome` is set only where the suite requires a kernel and the candidate has none that matters."""
+    """`outcome`: the suite requires a kernel and none matters."""
 
     work: Work
     findings: tuple[Finding, ...] = ()
@@ -100,10 +98,9 @@ def attribute_work(
     requests: Sequence[BuildRequest],
     libraries: Sequence[str] = (),
 ) -> WorkResult:
-    """Profiles a candidate on some inputs, and tries it without its own functions. `requests` are the extensions that
-    were built for it, as these `libraries`. A candidate that fails here gets a note; what is not known then is counted
-    as `other`."""
-    names = list_own_kernels(requests)
+    """`requests`: successful builds, `libraries`: their files. If the candidate fails here, the time counts as
+    `other`, with a note."""
+    names = list_custom_kernels(requests)
     unknown = Work(own=0.0, torch=0.0, library=0.0, other=1.0, own_kernels=names)
     try:
         outputs, profile = _profile(open_in, reference, inputs)
@@ -111,17 +108,16 @@ def attribute_work(
         note = Finding(check="profile", severity="note", message=f"could not be profiled: {failure.message[:300]}")
         return _conclude(unknown, requests, reference, libraries=(), findings=(note,))
     functions = frozenset().union(*map(list_functions, libraries)) if reference.device.is_cuda else frozenset()
-    work = replace(share_work(profile, OwnKernels(names=names, functions=functions)), own_kernels=names)
+    work = replace(share_work(profile, CustomKernels(names=names, functions=functions)), own_kernels=names)
     if requests:
-        work = replace(work, without_own=_try_without_own(open_in, reference, inputs, outputs))
+        work = replace(work, without_own=_call_without_custom_code(open_in, reference, inputs, outputs))
     return _conclude(work, requests, reference, libraries=profile.libraries, findings=())
 
 
-def confirm_own_code(
+def confirm_custom_code(
     session: ModelSession, reference: Reference, seeds: Iterator[int], result: WorkResult
 ) -> WorkResult:
-    """Holds what was attributed against calls of the candidate that is judged, which knows of no profiler: where none
-    of them runs machine code that it brought along, nothing is its own, whatever it said elsewhere. Only on a CPU."""
+    """If no unprofiled call runs the candidate's machine code, its share is 0. CPU only."""
     if reference.device.is_cuda or reference.device.is_emulated or result.outcome is not None:
         return result
     if result.work.own < NOTHING and not reference.loaded.problem.requires_kernel:
@@ -131,7 +127,9 @@ def confirm_own_code(
         if session.uses_own_code(inputs) is not False:
             return result
     work = replace(result.work, own=0.0, other=result.work.own + result.work.other)
-    return _reject_where_required(work, reference, "unused_kernel", "its own code does not run in the calls that count")
+    return _reject_where_required(
+        work, reference, "unused_kernel", "candidate code does not run in the calls that count"
+    )
 
 
 def _profile(open_in: OpenInMode, reference: Reference, inputs: Sequence[Any]) -> tuple[FlatOutputs, Profile]:
@@ -141,10 +139,9 @@ def _profile(open_in: OpenInMode, reference: Reference, inputs: Sequence[Any]) -
         return outputs, parse_profile(session.profile(inputs))
 
 
-def _try_without_own(
+def _call_without_custom_code(
     open_in: OpenInMode, reference: Reference, inputs: Sequence[Any], expected: FlatOutputs
 ) -> WithoutOwn:
-    """What became of the outputs when the candidate's own functions had no effect from its construction on."""
     try:
         with open_in("ablate") as session:
             _construct(session, reference)
@@ -155,10 +152,10 @@ def _try_without_own(
     if are_far_apart(expected.tensors, outputs.tensors):
         return "changed"
     truth = trust_outputs(expected, compared_on=reference.computes_on)
-    wrong, _ = judge_outputs(truth, outputs, reference.loaded.problem.tolerance, "ablation")
+    wrong, _ = compare_outputs(truth, outputs, reference.loaded.problem.tolerance, "ablation")
     if wrong is not None:
         return "changed"
-    # What a call makes of the module's state is not looked at here: a kernel may be there for that.
+    # A kernel may only update the module's state, which is not compared here.
     return "unchanged" if everything and not reference.changes_state else "not_tried"
 
 
@@ -180,9 +177,12 @@ def _conclude(
 ) -> WorkResult:
     check, message = "", ""
     if not requests and not libraries and work.own < NOTHING:
-        check, message = "no_own_kernel", "it has no kernel of its own: no extension was built, no other code loaded"
+        check, message = (
+            "no_own_kernel",
+            "the candidate has no custom kernel: it built no extension and loaded no other machine code",
+        )
     elif work.without_own == "unchanged":
-        check, message = "decoy_kernel", "its own kernels do not influence the result"
+        check, message = "decoy_kernel", "the custom kernels do not affect the result"
     if not check:
         return WorkResult(work=work, findings=findings)
     result = _reject_where_required(work, reference, check, message)
@@ -201,8 +201,8 @@ def _reject_where_required(work: Work, reference: Reference, check: str, message
     )
 
 
-def list_own_kernels(requests: Iterable[BuildRequest]) -> tuple[str, ...]:
-    """Names of the `__global__` functions in the sources; without any, of the functions that are bound to Python."""
+def list_custom_kernels(requests: Iterable[BuildRequest]) -> tuple[str, ...]:
+    """The `__global__` functions, or else the functions bound to Python."""
     kernels: dict[str, None] = {}
     bound: dict[str, None] = {}
     for request in requests:
@@ -219,8 +219,8 @@ def _list_sources(request: BuildRequest) -> list[str]:
     return [_COMMENT.sub(lambda found: found[1] or " ", text) for text in texts]
 
 
-def share_work(profile: Profile, own: OwnKernels) -> Work:
-    """Shares of a profile by owner. On a GPU the kernels' time counts, and the rest of a call is `other`."""
+def share_work(profile: Profile, own: CustomKernels) -> Work:
+    """On a GPU kernel time counts; the rest of a call is `other`."""
     spent_us: dict[Owner, float] = dict.fromkeys(("own", "torch", "library", "other"), 0.0)
     if profile.kernels:
         for launcher, kernel, each_us in profile.kernels:
@@ -230,7 +230,7 @@ def share_work(profile: Profile, own: OwnKernels) -> Work:
             spent_us[classify_range(name)] += each_us
     spent_us["other"] += max(profile.total_us - sum(spent_us.values()), 0.0)
     if profile.libraries and not profile.kernels:
-        # Code that is called without torch is not seen by its profiler: it ran while nothing of torch did.
+        # Code called without torch is invisible to its profiler: it accounts for the time outside of torch.
         spent_us["own"], spent_us["other"] = spent_us["own"] + spent_us["other"], 0.0
     total_us = sum(spent_us.values())
     mine, torch, library = (spent_us[owner] / total_us if total_us else 0.0 for owner in ("own", "torch", "library"))
@@ -238,7 +238,7 @@ def share_work(profile: Profile, own: OwnKernels) -> Work:
 
 
 def classify_range(name: str) -> Owner:
-    """Who owns the time that the calling thread spends in a range or operator itself, on the CPU."""
+    """On the CPU."""
     if name.startswith(OWN_RANGE):
         return "own"
     if _LIBRARY_OPERATOR.fullmatch(name):
@@ -246,12 +246,9 @@ def classify_range(name: str) -> Owner:
     return "torch" if _TORCH_OPERATOR.fullmatch(name) or _COMPILED_REGION.match(name) else "other"
 
 
-def classify_kernel(launcher: str, kernel: str, own: OwnKernels) -> Owner:
-    """Who owns a kernel on the device, by its name and by the range or operator that launched it ("": not known).
-
-    A kernel in a namespace of torch's or of a library's is the candidate's only if its library holds that very
-    function, and not as an instance of somebody's template.
-    """
+def classify_kernel(launcher: str, kernel: str, own: CustomKernels) -> Owner:
+    """By its name and its launcher ("": unknown). A kernel in a namespace of torch or a library belongs to the
+    candidate only if its library holds that exact function, not a template instance."""
     by_torch = bool(_TORCH_OPERATOR.fullmatch(launcher) or _COMPILED_REGION.match(launcher))
     signature = plain_signature(kernel)
     is_foreign = bool(_FOREIGN_NAMESPACE.match(signature)) and ("<" in signature or signature not in own.functions)
@@ -269,10 +266,10 @@ def name_kernel(kernel: str) -> str:
 
 
 def parse_profile(answer: dict[str, Any]) -> Profile:
-    """Raises CandidateFailure for anything that our own worker program would not have said."""
+    """Raises CandidateFailure for a malformed profile."""
     libraries = answer.get("libraries")
     if not isinstance(libraries, list) or any(not isinstance(path, str) for path in libraries):
-        raise protocol_failure("a profile does not list its libraries")
+        raise protocol_failure("profile: libraries must be a list of strings")
     return Profile(
         total_us=_parse_time(answer.get("total_us")),
         host=tuple((name, time_us) for name, time_us in _parse_rows(answer.get("host"), 1)),
@@ -283,11 +280,11 @@ def parse_profile(answer: dict[str, Any]) -> Profile:
 
 def _parse_rows(value: object, names: int) -> list[tuple[Any, ...]]:
     if not isinstance(value, list) or len(value) > MAX_ROWS:
-        raise protocol_failure("a profile has no rows, or too many")
+        raise protocol_failure(f"profile: expected a list of at most {MAX_ROWS} rows")
     rows = []
     for row in value:
         if not isinstance(row, list) or len(row) != names + 1 or not all(map(_is_name, row[:names])):
-            raise protocol_failure("a row of a profile is not names and a time")
+            raise protocol_failure("profile: expected rows of names and a time")
         rows.append((*row[:names], _parse_time(row[names])))
     return rows
 
@@ -298,5 +295,5 @@ def _is_name(value: object) -> bool:
 
 def _parse_time(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e15 or math.isnan(value):
-        raise protocol_failure("a profile holds a time that is none")
+        raise protocol_failure("profile: expected a time in us")
     return float(value)

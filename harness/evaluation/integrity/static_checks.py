@@ -1,7 +1,4 @@
-"""Static screening of a candidate's source: findings for whoever reads the verdict, and nothing more.
-
-Text rules are easily fooled, so behaviour decides; only a program that does not parse ends here.
-"""
+"""Static checks of a candidate's source. Text rules are easily fooled: only a syntax error decides."""
 
 from __future__ import annotations
 
@@ -31,10 +28,10 @@ SUSPICIOUS_CALLS = {
     "socket.socket": "opens a network connection",
     "ctypes.CDLL": "calls C functions directly",
     "threading.Thread": "starts threads from Python",
-    "torch.cuda.Stream": "makes its own streams",
+    "torch.cuda.Stream": "creates streams",
 }
 LOADER = re.compile(r"(.*\.)?load_inline|(.*\.)?cpp_extension\.load")
-# Operators of torch that do a kernel's whole work when they are called from an extension's source.
+# Operators of torch that can replace a custom kernel when an extension's source calls them.
 TORCH_OPERATOR = re.compile(
     r"\b(?:at|torch)::(_?(?:mm|bmm|matmul|addmm|baddbmm|linear|einsum|softmax|log_softmax|scaled_dot_product_attention"
     r"|layer_norm|group_norm|batch_norm|rms_norm|cumsum|topk|sort|embedding|cross_entropy\w*|max_pool\dd|avg_pool\dd"
@@ -46,7 +43,7 @@ PATCHED_ROOTS = ("torch", "time", "sys", "builtins", "gc", "os")
 
 
 def find_syntax_error(source: str) -> str | None:
-    """Why the source is not a program, with its line, or None."""
+    """The syntax error with its line, or None."""
     try:
         ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -57,8 +54,7 @@ def find_syntax_error(source: str) -> str | None:
 
 
 def screen_source(source: str) -> tuple[Finding, ...]:
-    """Warnings about calls and assignments that an honest kernel seldom needs, and notes on where others than its own
-    kernels may do the work. The source parses."""
+    """Warnings about calls that legitimate kernels rarely need, and notes where torch or a library may do the work."""
     tree = ast.parse(source)
     warnings = (_report("warning", *place) for place in _suspicious_places(tree))
     notes = (_report("note", *place) for place in _other_workers(tree))
@@ -73,18 +69,17 @@ def _report(severity: Literal["note", "warning"], line: int, name: str, reason: 
 
 
 def _other_workers(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
-    """Where an extension's source calls torch's operators, and where the program can go on without its extension."""
+    """Calls of torch operators, and code that survives a failed build."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             for name in dict.fromkeys(TORCH_OPERATOR.findall(node.value)):
-                yield node.lineno, f"at::{name}", "is called by a source: torch or a library does that part"
+                yield node.lineno, f"at::{name}", "is called by a source: torch or a library does that work"
         if isinstance(node, ast.Try) and node.handlers:
             for name in filter(None, map(_called_loader, node.body)):
-                yield node.lineno, name, "may fail without ending the program: there may be a way around it"
+                yield node.lineno, name, "may fail without ending the program: there may be a fallback"
 
 
 def _called_loader(statement: ast.stmt) -> str | None:
-    """The function that builds an extension, if a statement calls one."""
     calls = (_dotted(node.func) for node in ast.walk(statement) if isinstance(node, ast.Call))
     return next((name for name in calls if LOADER.fullmatch(name)), None)
 
@@ -108,7 +103,7 @@ def _targets(node: ast.AST) -> list[ast.expr]:
 
 
 def _dotted(node: ast.expr) -> str:
-    """`a.b.c` of such an expression, "" of any other. Not recursive: a program may be deeper than Python's stack."""
+    """`a.b.c`, or "". Iterative, since nesting may exceed Python's stack."""
     parts = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

@@ -1,7 +1,6 @@
-"""Timing where two workers do not fit on the device: the baseline before the candidate and after it, each alone.
+"""Timing where two workers do not fit on the device: baseline, candidate, baseline.
 
-Nothing is paired in time, so what the baseline changed by in between widens the interval. Only samples of the outputs
-of timed calls are kept, and their inputs are made again from their seeds.
+Drift of the baseline widens the interval. Only samples of outputs are kept; inputs are remade from seeds.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from typing import Any
 from harness.domain import Block, Conditions, Finding, Outcome
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.timing.chosen_calls import ChosenCalls
-from harness.evaluation.timing.clocks import TimingResult, confirm_claims, summarise_blocks
+from harness.evaluation.timing.clocks import TimingResult, confirm_reported_times, summarise_blocks
 from harness.evaluation.timing.noise_floor import find_device_floor
-from harness.evaluation.timing.paired import TimingPlan, doubt_disturbed, stay_on
+from harness.evaluation.timing.paired import TimingPlan, mark_disturbed_unreliable, pin_to_cores
 from harness.evaluation.timing.system_conditions import ConditionSampler
 from harness.evaluation.timing.window_clock import Windows, confirm_windows
 from harness.evaluation.timing.window_timing import MAX_WARMUP_CALLS, await_idle
@@ -29,8 +28,6 @@ Open = Callable[[], AbstractContextManager[ModelSession]]
 
 
 class ApartTimer:
-    """Measures one candidate against one baseline, of which only one has a worker at a time."""
-
     def __init__(self, *, reference: Reference, plan: TimingPlan, seed: int) -> None:
         self._reference = reference
         self._device = reference.device
@@ -38,9 +35,8 @@ class ApartTimer:
         self._chosen = ChosenCalls(reference, plan.choice, random.Random(seed))
 
     def measure(self, name: str, open_baseline: Open, open_candidate: Open, seeds: Iterator[int]) -> TimingResult:
-        """`name` is the baseline's."""
         sampler = ConditionSampler(self._device, load_matters=False)
-        with stay_on(self._device.evaluator_cores):
+        with pin_to_cores(self._device.evaluator_cores):
             before = self._time_alone(open_baseline, seeds, self._count_calls, sampler)
             half = len(before)
             mine = self._time_alone(open_candidate, seeds, lambda _: 2 * half, sampler, note=self._chosen.note_alone)
@@ -51,7 +47,7 @@ class ApartTimer:
         if wrong is not None:
             finding = Finding(check="timed_call", severity="fatal", message=wrong)
             return TimingResult(timing=result.timing, outcome=Outcome.SUSPECT, message=wrong, findings=(finding,))
-        return doubt_disturbed(result)
+        return mark_disturbed_unreliable(result)
 
     def _conclude(
         self,
@@ -61,21 +57,21 @@ class ApartTimer:
         theirs: Sequence[Run],
         conditions: Conditions,
     ) -> TimingResult:
-        """`equals` are pairs of the baseline from before the candidate and from after it."""
+        """`equals`: baseline pairs from before and after."""
         first, second = (
             statistics.median(values)
             for values in zip(*((one.baseline_claim_us, one.candidate_claim_us) for one in equals), strict=True)
         )
         floor = max(find_device_floor(self._device.torch_device.type, first), abs(second / first - 1))
         if not self._device.is_cuda:
-            return confirm_claims(replace(summarise_blocks(name, blocks, floor), conditions=conditions))
+            return confirm_reported_times(replace(summarise_blocks(name, blocks, floor), conditions=conditions))
         program_us = statistics.median(run.times.go_us - run.called.claim_us for run in theirs if run.times is not None)
         windows = Windows(blocks=blocks, before=equals, after=equals, program_us=program_us)
         result = confirm_windows(name, windows, floor)
         return replace(result, timing=replace(result.timing, conditions=conditions))
 
     def _count_calls(self, usual_us: float) -> int:
-        """Half as many as pairs are planned, for the baseline is timed twice."""
+        """Half the planned pairs, since the baseline is timed twice."""
         least = self._plan.min_blocks if usual_us < 1e6 else self._plan.min_blocks_when_slow
         affordable = int(self._plan.budget_s * 1e6 / (4 * usual_us))
         return max(-(-least // 2), min(affordable, self._plan.max_blocks // 2))
@@ -88,9 +84,8 @@ class ApartTimer:
         sampler: ConditionSampler,
         note: Callable[[int, Run], None] = lambda seed, run: None,
     ) -> list[Run]:
-        """Timed calls of one worker, while no other is there."""
         if self._device.is_cuda:
-            await_idle(self._device)  # the worker before may have left it work
+            await_idle(self._device)  # work of the previous worker may still run
         with open_worker() as session:
             count = count_calls(self._warm_up(session, seeds))
             session.take_samples()
@@ -102,7 +97,7 @@ class ApartTimer:
         return runs
 
     def _warm_up(self, session: ModelSession, seeds: Iterator[int]) -> float:
-        """The shortest reported time of a few calls."""
+        """The shortest reported time, in us."""
         times: list[float] = []
         while len(times) < self._plan.warmup_calls or (session.saw_new_memory and len(times) < MAX_WARMUP_CALLS):
             inputs = self._reference.make_timed_inputs(next(seeds))
@@ -112,7 +107,7 @@ class ApartTimer:
         return min(times)
 
     def _call_in_turn(self, session: ModelSession, seeds: Iterator[int], count: int) -> Iterator[tuple[int, Run]]:
-        """Calls on fresh inputs and a cold cache, with the seeds of their inputs."""
+        """(seed of the inputs, call), cold cache."""
         drawn = [next(seeds) for _ in range(count)]
         if self._device.is_cuda:
             for seed in drawn:
@@ -134,7 +129,7 @@ def _require_form(run: Run) -> Run:
     """Raises CandidateFailure (suspect) for outputs of another form."""
     if run.taken and not any(tensor.is_meta for tensor in run.outputs.tensors):
         return run
-    message = "a timed call returned outputs of another form than the untimed ones"
+    message = "a timed call returned outputs of another form than untimed calls"
     raise CandidateFailure(Outcome.SUSPECT, message, (Finding(check="timed_call", severity="fatal", message=message),))
 
 

@@ -1,4 +1,4 @@
-"""Timed calls whose outputs are judged once time is taken: some at random, and those that a quick look finds odd."""
+"""Timed calls whose outputs are verified afterwards: random ones, and those that differ from the baseline's."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from harness.evaluation.correctness.checks import is_surely_right, judge_run
-from harness.evaluation.correctness.comparison import are_surely_close, judge_outputs
+from harness.evaluation.correctness.checks import compare_run, is_surely_right
+from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import Truth, trust_outputs
 from harness.sandbox.model_session import Run
@@ -20,8 +20,7 @@ MakeInputs = Callable[[], tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """How many calls are judged against the truth, which share of all is held against the baseline's outputs, and how
-    many of those that differ are kept."""
+    """`judged_calls`: compared with the truth; `screened_share`: compared with the baseline."""
 
     judged_calls: int = 3
     screened_share: float = 0.5
@@ -29,8 +28,6 @@ class Choice:
 
 
 class ChosenCalls:
-    """Of one measurement of one candidate."""
-
     def __init__(self, reference: Reference, choice: Choice, source: random.Random) -> None:
         self._reference = reference
         self._choice = choice
@@ -41,32 +38,33 @@ class ChosenCalls:
         self._seen = 0
 
     def note_alone(self, seed: int, candidate: Run) -> None:
-        """A call of the candidate without one of the baseline beside it; its inputs are made again from their seed."""
+        """`seed` made its inputs."""
         self._keep_some(partial(self._reference.make_timed_inputs, seed), candidate)
 
     def note(self, inputs: tuple[Any, ...], baseline: Run, candidate: Run) -> None:
-        """A pair of calls whose outputs were taken."""
         self._keep_some(lambda: inputs, candidate)
         if self._source.random() < self._choice.screened_share:
             self._screen(inputs, baseline, candidate)
 
     def find_wrong(self) -> str | None:
-        """What is wrong with one of the calls that were chosen; None: nothing."""
+        """The first error."""
         for make_inputs, run in (*self._screened, *self._kept):
             inputs = make_inputs()
             if run.sample is None and is_surely_right(run, self._reference.outputs_of(inputs), self._reference):
                 continue
             truth = self._reference.truth_of(inputs)
             if run.sample is None:
-                outcome, trial = judge_run(run, truth, self._reference, "timed")
+                outcome, trial = compare_run(run, truth, self._reference, "timed")
             else:
-                outcome, trial = judge_outputs(_sample_truth(truth, run.sample), run.outputs, self._tolerance, "timed")
+                outcome, trial = compare_outputs(
+                    _sample_truth(truth, run.sample), run.outputs, self._tolerance, "timed"
+                )
             if outcome is not None:
-                return f"a timed call was wrong although the untimed ones were right: {trial.message}"
+                return f"a timed call was wrong, untimed ones were correct: {trial.message}"
         return None
 
     def _keep_some(self, inputs: MakeInputs, run: Run) -> None:
-        """Reservoir sampling: each of the calls whose outputs were taken is as likely to be judged as any other."""
+        """Reservoir sampling."""
         self._seen += 1
         if len(self._kept) < self._choice.judged_calls:
             self._kept.append((inputs, run))
@@ -76,13 +74,12 @@ class ChosenCalls:
             self._kept[slot] = (inputs, run)
 
     def _screen(self, inputs: tuple[Any, ...], baseline: Run, candidate: Run) -> None:
-        """Keeps a call for judging whose outputs are not close to the baseline's on the same inputs: far cheaper than
-        computing the truth, and so done for many calls."""
+        """Much cheaper than computing the truth."""
         if len(self._screened) >= self._choice.max_screened_kept:
             return
         if are_surely_close(baseline.outputs, candidate.outputs, self._tolerance):
             return
-        outcome, _ = judge_outputs(trust_outputs(baseline.outputs), candidate.outputs, self._tolerance, "timed")
+        outcome, _ = compare_outputs(trust_outputs(baseline.outputs), candidate.outputs, self._tolerance, "timed")
         if outcome is not None:
             self._screened.append((lambda: inputs, candidate))
 

@@ -1,8 +1,4 @@
-"""What a device can do at most, measured: how fast it moves memory, and how fast it multiplies matrices.
-
-Measured once and remembered, since no candidate can be faster. A busy machine measures too little, never too much: the
-best of several counts, and a remembered ceiling is only ever raised.
-"""
+"""Measured peak bandwidth and matrix throughput. Only ever raised: a busy machine measures too little."""
 
 from __future__ import annotations
 
@@ -29,13 +25,12 @@ GPU_TENSOR_BYTES = 1 << 30
 CPU_MATRIX_SIZE = 1024
 GPU_MATRIX_SIZE = 8192
 REPEATS = 5
-MEASURING_S = 0.25  # for each quantity, at least two repeats
+MEASURING_S = 0.25  # per quantity, at least two repeats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ceilings:
-    """`bandwidth_gb_s` counts bytes read and written; `tflops` is the fastest matrix product among the dtypes that can
-    compute a float32 problem well enough, named by `matrix_dtype`."""
+    """`bandwidth_gb_s`: read plus written; `tflops`: fastest product among dtypes precise enough for float32."""
 
     hardware: str
     bandwidth_gb_s: float
@@ -43,7 +38,6 @@ class Ceilings:
     matrix_dtype: str
 
     def raised_by(self, other: Ceilings) -> Ceilings:
-        """The higher of both, each quantity for itself."""
         faster = other if other.tflops > self.tflops else self
         return Ceilings(
             hardware=self.hardware,
@@ -54,18 +48,18 @@ class Ceilings:
 
 
 class CeilingStore:
-    """Remembers ceilings in `folder`; None: only for as long as this object lives."""
+    """Caches peaks in `folder`; None: in memory."""
 
     def __init__(self, folder: Path | None) -> None:
         self._path = None if folder is None else folder / FILE_NAME
         self._known: dict[str, Ceilings] = {}
 
     def find(self, device: Device) -> Ceilings:
-        """The ceilings of a device; measured if they never were."""
+        """Measures if not cached."""
         return self.look_up(device) or self.measure(device)
 
     def look_up(self, device: Device) -> Ceilings | None:
-        """What is known of a device. Raises StoreError for a file that is damaged."""
+        """Raises StoreError for a damaged file."""
         key = name_device(device)
         if key not in self._known and self._path is not None:
             record = read_record(self._path).get(key)
@@ -74,7 +68,7 @@ class CeilingStore:
         return self._known.get(key)
 
     def measure(self, device: Device) -> Ceilings:
-        """Measures now, and raises what is remembered where this is faster. Takes a second or two."""
+        """Takes 1 to 2 s; only raises the cached peaks."""
         known, measured = self.look_up(device), measure_ceilings(device)
         ceilings = known.raised_by(measured) if known else measured
         key = name_device(device)
@@ -85,24 +79,25 @@ class CeilingStore:
 
 
 def name_device(device: Device) -> str:
-    """Names what ceilings hold for: the hardware, the number of threads and the version of torch."""
+    """The cache key."""
     facts = [describe_hardware(device), usable_threads(), torch.__version__]
     return sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
 def describe_hardware(device: Device) -> str:
-    """The chip, for people."""
     return torch.cuda.get_device_name(device.torch_device) if device.is_cuda else cpu_name()
 
 
 def measure_ceilings(device: Device) -> Ceilings:
-    """Measures a device that should be doing nothing else."""
+    """The device must be idle."""
     try:
         with torch.no_grad(), _all_threads():
             bandwidth = _measure_bandwidth(device)
             tflops, dtype = max(_measure_products(device))
     except torch.OutOfMemoryError as error:
-        raise HarnessError(f"measuring what {device.name} can do needs more memory than is free: {error}") from error
+        raise HarnessError(
+            f"not enough memory to measure the peaks of {device.name}: {error}; end other programs that use it"
+        ) from error
     return Ceilings(
         hardware=describe_hardware(device), bandwidth_gb_s=bandwidth / 1e9, tflops=tflops / 1e12, matrix_dtype=dtype
     )
@@ -110,7 +105,6 @@ def measure_ceilings(device: Device) -> Ceilings:
 
 @contextmanager
 def _all_threads() -> Iterator[None]:
-    """As many threads as a candidate has."""
     before = torch.get_num_threads()
     torch.set_num_threads(usable_threads())
     try:
@@ -120,8 +114,8 @@ def _all_threads() -> Iterator[None]:
 
 
 def _measure_bandwidth(device: Device) -> float:
-    """Bytes per second of the fastest of copying, reading and writing tensors that no cache holds, and of reading a
-    small one right after a flush of the cache: should the flush leave much of it there, that is faster."""
+    """Bytes per second: copying, reading or writing tensors larger than the cache, or reading a small one after a
+    flush, which may leave some of it."""
     size = max(GPU_TENSOR_BYTES if device.is_cuda else CPU_TENSOR_BYTES, 4 * device.cache_bytes())
     source = torch.ones(size // 4, device=device.torch_device)
     target = torch.ones_like(source)
@@ -136,7 +130,7 @@ def _measure_bandwidth(device: Device) -> float:
 
 
 def _measure_products(device: Device) -> list[tuple[float, str]]:
-    """Operations per second of a large matrix product in each dtype that may serve for float32."""
+    """(operations per second, dtype)."""
     if not device.is_cuda:
         return [(_measure_product(device, torch.float32, CPU_MATRIX_SIZE, allow_tf32=False), "float32")]
     wanted = ((torch.float32, False), (torch.float32, True), (torch.bfloat16, False), (torch.float16, False))
@@ -157,7 +151,7 @@ def _measure_product(device: Device, dtype: torch.dtype, size: int, *, allow_tf3
 
 
 def _best_s(device: Device, work: Callable[[], object], before: Callable[[], object] | None = None) -> float:
-    """The shortest of several runs after a first one that does not count, in seconds."""
+    """After a warm-up."""
     times: list[float] = []
     began_s = time.perf_counter()
     work()
@@ -176,4 +170,4 @@ def _decode(record: object, path: Path) -> Ceilings:
     try:
         return Ceilings(**record)  # type: ignore[arg-type]
     except TypeError as error:
-        raise StoreError(f"{path} is damaged: {error}; remove it, it will be measured again") from error
+        raise StoreError(f"{path} is damaged: {error}; remove it to measure again") from error

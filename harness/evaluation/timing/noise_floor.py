@@ -1,7 +1,6 @@
-"""The noise floor of each problem on this device: how far from 1 the speedup of a program over itself can lie.
+"""Noise floors: how far from 1 the speedup of a program over itself can be.
 
-Found by running the baseline against itself in fresh pairs of processes, once per problem, machine and version of what
-is measured, and remembered in a file. Never below what was found for the kind of device (`DEVICE_FLOORS`).
+Measured with A/A pairs in fresh processes, cached per problem, machine and version. Never below `DEVICE_FLOORS`.
 """
 
 from __future__ import annotations
@@ -16,19 +15,16 @@ from harness.domain import Timing
 from harness.evaluation.timing.system_conditions import calm_load
 from harness.store.machine_cache import add_to_record, read_record
 
-# By how much two processes with the same program may differ for good: a share of a call, and microseconds of each call.
-# Memory lies elsewhere, caches map otherwise, one wakes a little later. From running every core problem against itself;
-# see docs/measurement.md.
+# Persistent difference between two processes with the same program (memory layout, cache mapping, wake-up): a share of
+# a call plus microseconds. Measured with A/A pairs of every core problem; see docs/measurement.md.
 DEVICE_FLOORS = {"cuda": (0.02, 10.0), "cpu": (0.05, 8.0)}
 PAIRS = 3  # of processes
-SLOW_CALL_US = 200_000.0  # calls as long as this are measured with one pair
-MARGIN = 1.5  # the largest of a few distances is not the largest there is
+SLOW_CALL_US = 200_000.0  # longer calls are measured with one pair
+MARGIN = 1.5  # a few pairs underestimate the maximum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseKey:
-    """What a noise floor holds for."""
-
     problem_digest: str
     workload: str
     baseline: str
@@ -40,16 +36,15 @@ class NoiseKey:
 
 
 class NoiseFloors:
-    """Remembers noise floors in `folder`; None: only for as long as this object lives."""
+    """Caches noise floors in `folder`; None: in memory."""
 
     def __init__(self, folder: Path | None) -> None:
         self._path = None if folder is None else folder / "noise.json"
         self._known: dict[str, float] = {}
 
     def find(self, key: NoiseKey, measure_pair: Callable[[], Timing]) -> float:
-        """The floor of a problem. `measure_pair` times the baseline against itself in a fresh pair of processes; it is
-        called only for what was not measured here before. What a disturbed machine gives is used but not kept; what one
-        gives whose load was allowed is not kept for others."""
+        """`measure_pair` times the baseline against itself in fresh processes. A disturbed result is not cached, one
+        under allowed load only in memory."""
         name = str(key)
         if name not in self._known and self._path is not None:
             self._known |= {name: float(value) for name, value in read_record(self._path).items()}
@@ -79,6 +74,5 @@ def _measure_pairs(measure_pair: Callable[[], Timing]) -> Iterator[Timing]:
 
 
 def find_device_floor(device_type: str, call_us: float) -> float:
-    """How far from 1 the speedup of a program over itself may lie, for calls of that length, whatever the problem."""
     share, each_us = DEVICE_FLOORS[device_type]
     return share + each_us / call_us

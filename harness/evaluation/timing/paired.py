@@ -1,8 +1,6 @@
-"""Paired timing on a CPU: baseline and candidate in two workers, in turns, on fresh inputs and a cold cache.
+"""Paired timing on a CPU: interleaved A/B pairs in two workers, fresh inputs, cold cache.
 
-The workers' own times are claims, which `clocks` holds against the judge's. Outputs of randomly chosen
-timed calls are judged. A measurement that something disturbed is made again, a bounded number of times. On a GPU:
-`window_timing`.
+Reported times are confirmed (`clocks`), outputs of random calls verified, disturbed measurements repeated.
 """
 
 from __future__ import annotations
@@ -22,11 +20,11 @@ from harness.evaluation.timing.chosen_calls import Choice, ChosenCalls
 from harness.evaluation.timing.clocks import (
     DISTURBED_SHARE,
     TimingResult,
-    claimed_us,
     compare_clocks,
-    confirm_claims,
+    confirm_reported_times,
     depends_on_clocks,
     interval_of,
+    median_reported_us,
     summarise_blocks,
 )
 from harness.evaluation.timing.noise_floor import find_device_floor
@@ -34,37 +32,35 @@ from harness.evaluation.timing.system_conditions import ConditionSampler
 from harness.sandbox.memory_probe import MemorySample
 from harness.sandbox.model_session import ModelSession
 
-ASK_EVERY = 10  # blocks: whether they are enough takes some resampling to tell
+ASK_EVERY = 10  # blocks: the test resamples, which takes time
 HOPELESS = 2.0  # times slower
-HELD_UP = 10.0  # times as long, by the judge's own clock, that blocks keep it with the candidate
-DEALT_BLOCKS = 20  # as many are dealt out at a time, what happens in them in random order
+HELD_UP = 10.0  # times slower by the evaluator's clock, whatever is reported
+DEALT_BLOCKS = 20  # actions are distributed over as many blocks at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimingPlan:
-    """How much is measured. The floor of blocks follows from the baseline alone: a candidate cannot lower it, but by
-    being slower in every one."""
+    """A candidate cannot lower the minimum number of blocks, except by being slower in every one."""
 
     warmup_calls: int = 3
     min_blocks: int = 20
-    min_blocks_when_slow: int = 5  # for baselines of a second a call or more
+    min_blocks_when_slow: int = 5  # for baselines of 1 s per call or more
     max_blocks: int = 150
     budget_s: float = 6.0
     wanted_half_width: float = 0.01
     choice: Choice = field(default_factory=Choice)
-    # In how many of twenty blocks, among the first `min_blocks` and after them, both sides' outputs are taken: in a
-    # long measurement fewer are enough.
+    # Blocks in twenty whose outputs are read, in the first `min_blocks` and after them.
     taken: tuple[int, int] = (14, 5)
-    looked_share: float = 0.3  # of those: the judge looks into both workers' memory right after the call
-    kept_share: float = 0.25  # of those: the outputs must not change until the last call is over
-    # Of longer calls all outputs are taken, which costs little then; the moment before them is too short to matter.
+    looked_share: float = 0.3  # of those: both workers' memory is sampled right after the call
+    kept_share: float = 0.25  # of those: the outputs must not change until the last call
+    # The outputs of all longer calls are read, since that costs little in comparison.
     short_below_us: float = 20_000.0
-    attempts: int = 3  # measurements, where something disturbs them
-    allow_load: bool = False  # by other processes, for machines that are never idle: recorded, but no disturbance
+    attempts: int = 3  # at most, while measurements are disturbed
+    allow_load: bool = False  # by other processes: recorded, but no disturbance
 
 
 def shorten_plan(plan: TimingPlan) -> TimingPlan:
-    """What is enough to see how far two processes with the same program lie apart."""
+    """For A/A measurements."""
     return replace(
         plan,
         budget_s=plan.budget_s / 4,
@@ -75,12 +71,12 @@ def shorten_plan(plan: TimingPlan) -> TimingPlan:
 
 
 def is_hopeless(blocks: Sequence[Block]) -> bool:
-    """Whether a candidate is so much slower, in every block, that more of them change nothing."""
+    """Slower in every block by so much that more blocks change nothing."""
     return all(block.candidate_claim_us > HOPELESS * block.baseline_claim_us for block in blocks)
 
 
 class PairedTimer:
-    """Measures one candidate against one baseline; both sessions are constructed and hold the same weights."""
+    """Sessions are constructed, with equal weights."""
 
     def __init__(
         self, *, baseline: ModelSession, candidate: ModelSession, reference: Reference, plan: TimingPlan, seed: int
@@ -92,13 +88,12 @@ class PairedTimer:
         self._random = random.Random(seed)
         self._chosen = ChosenCalls(reference, plan.choice, self._random)
         self._sights: list[str] = []
-        self._spent_s: dict[int, float] = {}  # with each side, in this measurement
+        self._spent_s: dict[int, float] = {}  # by session id, in this measurement
         self._noise_floor = 0.0
-        self._inputs_ahead: tuple[Any, ...] = ()  # those of the next block
+        self._inputs_ahead: tuple[Any, ...] = ()  # of the next block
 
     def measure(self, name: str, seeds: Iterator[int], problem_floor: float = 0.0) -> TimingResult:
-        """`name` is the baseline's; `problem_floor` the noise floor of the problem, where it is known. Measures again,
-        within the plan, what was disturbed; then it is `unreliable`."""
+        """`problem_floor`: the problem's noise floor."""
         baseline_us = self._warm_up(seeds)
         self._noise_floor = max(problem_floor, find_device_floor("cpu", baseline_us))
         attempts = 1
@@ -111,10 +106,9 @@ class PairedTimer:
         if wrong is not None:
             finding = Finding(check="timed_call", severity="fatal", message=wrong)
             return TimingResult(timing=timing, outcome=Outcome.SUSPECT, message=wrong, findings=(finding,))
-        return doubt_disturbed(confirm_claims(timing))
+        return mark_disturbed_unreliable(confirm_reported_times(timing))
 
     def _measure_once(self, seeds: Iterator[int], baseline_us: float) -> tuple[list[Block], Conditions]:
-        """Blocks until the interval is narrow enough or the budget is spent, and what happened meanwhile."""
         blocks: list[Block] = []
         inputs = self._reference.make_timed_inputs(next(seeds))
         for session in (self._baseline, self._candidate):
@@ -124,7 +118,7 @@ class PairedTimer:
         taken = self._deal(self._plan.taken)
         is_short = baseline_us < self._plan.short_below_us
         began_s = time.monotonic()
-        with stay_on(self._reference.device.evaluator_cores):
+        with pin_to_cores(self._reference.device.evaluator_cores):
             while not self._is_enough(blocks, time.monotonic() - began_s, baseline_us):
                 blocks.append(self._measure_block(seeds, take=next(taken) or not is_short))
                 sampler.sample()
@@ -134,12 +128,12 @@ class PairedTimer:
         return blocks, conditions
 
     def _count_used_s(self) -> float:
-        """Processor time that this process, the forkserver and both workers have used so far, both being stopped."""
+        """CPU seconds of this process, the forkserver and both workers."""
         workers_s = self._baseline.used_s + self._candidate.used_s
         return workers_s + self._candidate.server_used_s() + time.process_time()
 
     def _warm_up(self, seeds: Iterator[int]) -> float:
-        """Runs both a few times; the baseline's own time, which sizes the blocks."""
+        """The baseline's time in us."""
         times = []
         for _ in range(self._plan.warmup_calls):
             inputs = self._reference.make_timed_inputs(next(seeds))
@@ -164,26 +158,23 @@ class PairedTimer:
         ratio, low, high = interval_of(blocks, roughly=True)
         if (high - low) / 2 >= self._plan.wanted_half_width * ratio:
             return False
-        claim_us, gaps = claimed_us(blocks), compare_clocks(blocks)
-        is_resolved = gaps.resolution_us <= DISTURBED_SHARE * claim_us
-        return is_resolved and not depends_on_clocks(low / (1 + self._noise_floor), claim_us, gaps)
+        reported_us, gaps = median_reported_us(blocks), compare_clocks(blocks)
+        is_resolved = gaps.resolution_us <= DISTURBED_SHARE * reported_us
+        return is_resolved and not depends_on_clocks(low / (1 + self._noise_floor), reported_us, gaps)
 
     def _is_held_up(self) -> bool:
-        """Whether the candidate takes so much more time than the baseline, whatever it claims, that the floor of blocks
-        would be there to keep the judge busy."""
+        """The candidate takes far longer by the evaluator's clock, whatever it reports."""
         return self._spent_s[id(self._candidate)] > HELD_UP * self._spent_s[id(self._baseline)]
 
     def _deal(self, counts: tuple[int, int]) -> Iterator[bool]:
-        """For block after block whether something is done in it: in so many of twenty, before and after `min_blocks`.
-        Their order is secret; the number is not left to chance, for a clock that was hardly read would be believed."""
+        """A fixed number of blocks in twenty, in secret order, so that no clock goes unread by chance."""
         for first in itertools.count(0, DEALT_BLOCKS):
             count = counts[first >= self._plan.min_blocks]
             yield from self._random.sample([True] * count + [False] * (DEALT_BLOCKS - count), DEALT_BLOCKS)
 
     def _measure_block(self, seeds: Iterator[int], *, take: bool) -> Block:
-        """One call of each on the same fresh inputs, in random order. Both sides' inputs, and all else that they work
-        with, are flushed from the cache before the first call; then only what that has left there, such as code of
-        torch's that both use."""
+        """One call of each on the same inputs, in random order. Everything is flushed from the cache before the
+        first call; before the second, what the first left, such as shared torch code."""
         inputs = self._inputs_ahead or self._reference.make_timed_inputs(next(seeds))
         look = take and self._random.random() < self._plan.looked_share
         keep = take and self._random.random() < self._plan.kept_share
@@ -198,12 +189,12 @@ class PairedTimer:
             with self._charging(session):
                 runs.append(session.call_timed(take=take, keep=keep))
         baseline, candidate = runs if order[0] is self._baseline else reversed(runs)
-        # Meanwhile the second one is stopped.
+        # The second one is stopped now.
         self._inputs_ahead = self._reference.make_timed_inputs(next(seeds))
         if candidate.taken:
             self._chosen.note(inputs, baseline, candidate)
         baseline, candidate = self._baseline.complete(baseline), self._candidate.complete(candidate)
-        self._note_memory_samples(baseline.memory_sample, candidate.memory_sample)
+        self._note_samples(baseline.memory_sample, candidate.memory_sample)
         return Block(
             calls=1,
             baseline_claim_us=baseline.called.claim_us,
@@ -216,33 +207,30 @@ class PairedTimer:
 
     @contextmanager
     def _charging(self, session: ModelSession) -> Iterator[None]:
-        """Everything of the other side is stopped meanwhile: what it may have left running, such as threads that spin
-        for a while after their work, would slow this one down."""
+        """The other side is stopped: its spinning threads would slow this one."""
         began_s = time.monotonic()
         yield
         self._spent_s[id(session)] += time.monotonic() - began_s
 
-    def _note_memory_samples(self, baseline: MemorySample | None, candidate: MemorySample | None) -> None:
-        """Where the baseline's outputs move as well, as views of what it is given do, it is no fault of a candidate."""
+    def _note_samples(self, baseline: MemorySample | None, candidate: MemorySample | None) -> None:
+        """Ignored where the baseline's outputs move too."""
         if candidate is None or baseline is None:
             return
         if candidate.missing and not baseline.missing:
-            self._sights.append(f"its outputs were not where it said ({candidate.missing})")
+            self._sights.append(f"its outputs were not at the reported addresses ({candidate.missing})")
         elif candidate.overwritten and not baseline.overwritten:
-            self._sights.append(f"the outputs of the call before had changed ({candidate.overwritten})")
+            self._sights.append(f"the outputs of the previous call had changed ({candidate.overwritten})")
 
     def _find_wrong_call(self) -> str | None:
-        """What is wrong with one of the calls that were looked at or kept, if anything is."""
         if self._sights:
-            return f"when the worker said that a timed call was over, {self._sights[0]}"
+            return f"when the worker reported the end of a timed call, {self._sights[0]}"
         if self._candidate.has_lost_pinned():
-            return "an output of an earlier call changed until the last timed one was over"
+            return "an output of an earlier call changed before the last timed call ended"
         return self._chosen.find_wrong()
 
 
 @contextmanager
-def stay_on(cores: set[int]) -> Iterator[None]:
-    """Keeps the calling thread on these cores."""
+def pin_to_cores(cores: set[int]) -> Iterator[None]:
     usual = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cores)
     try:
@@ -251,8 +239,7 @@ def stay_on(cores: set[int]) -> Iterator[None]:
         os.sched_setaffinity(0, usual)
 
 
-def doubt_disturbed(result: TimingResult) -> TimingResult:
-    """A disturbed measurement says nothing about speed, whatever its numbers."""
+def mark_disturbed_unreliable(result: TimingResult) -> TimingResult:
     conditions = result.timing.conditions
     if result.outcome is not None or conditions is None or not conditions.disturbed:
         return result

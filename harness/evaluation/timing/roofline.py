@@ -1,9 +1,7 @@
-"""How near a timed call comes to what the device can do at all, and whether it is faster than that.
+"""Roofline check: compares a time with the device's measured peaks.
 
-Counts what the reference reads, writes and computes, and holds the time against the device's measured ceilings. Faster
-than its data can be moved is impossible, and ends as `suspect`; before anybody is accused, what need not be moved is
-left out of the count, and the ceilings are measured again. Fewer operations than the reference makes is what a better
-algorithm does: a warning.
+Faster than moving the required data is `suspect`, after unneeded data is excluded and the peaks are measured again.
+Fewer operations than the reference's is a warning: the algorithm may be better.
 """
 
 from __future__ import annotations
@@ -20,24 +18,23 @@ import torch
 from torch import Tensor
 
 from harness.domain import Finding, Outcome, Plausibility, ProblemError, Timing
-from harness.evaluation.correctness.comparison import judge_outputs
+from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import float32_precision, run_reference, trust_outputs, write_state
 from harness.evaluation.timing.device_peaks import Ceilings, CeilingStore
 from harness.protocol import flatten_value
 from harness.sandbox.tensors.outputs import FlatOutputs, are_far_apart
 
-MARGIN = 0.7  # of the time that moving the data takes: reads overlap with writes, and a flush may leave something
-REFINING_S = 10.0  # for calls of the reference when somebody is about to be accused
-MAX_SAMPLES = 24  # places in each input that are looked at
-SAMPLE_BYTES = 64  # one line of a cache
-DOUBT = 0.01  # chance that an input is needed less than it is said to be
+MARGIN = 0.7  # of the bound: reads overlap with writes, and a flush may leave data cached
+REFINING_S = 10.0  # for reference calls, before a time is called impossible
+MAX_SAMPLES = 24  # per input
+SAMPLE_BYTES = 64  # a cache line
+DOUBT = 0.01  # probability that the bound is too high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """What a call of the reference moves and computes. `bound_bytes` is what every program must move: `refined` when
-    what the outputs do not depend on has been left out."""
+    """`bound_bytes`: what every program must move; `refined`: without data that outputs do not depend on."""
 
     moved_bytes: int
     flops: int | None
@@ -46,9 +43,7 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Examined:
-    """`outcome` is set when the time is impossible."""
-
+class RooflineResult:
     plausibility: Plausibility
     findings: tuple[Finding, ...] = ()
     outcome: Outcome | None = None
@@ -56,15 +51,15 @@ class Examined:
 
 
 class Roofline:
-    """Examines timings on one device; remembers what it counted of each problem."""
+    """Caches the traffic of each problem."""
 
     def __init__(self, ceilings: CeilingStore) -> None:
         self._store = ceilings
         self._traffic: dict[tuple[str, str], Traffic] = {}
         self._is_checked = False
 
-    def examine(self, timing: Timing, reference: Reference, seed: int) -> Examined:
-        """Call while nothing else runs. `seed` is for inputs of the examination's own."""
+    def examine(self, timing: Timing, reference: Reference, seed: int) -> RooflineResult:
+        """Call while nothing else runs."""
         key = (reference.loaded.problem.digest, reference.loaded.workload)
         if key not in self._traffic:
             self._traffic[key] = count_traffic(reference, seed)
@@ -85,8 +80,7 @@ class Roofline:
 
 
 def assess(timing: Timing, traffic: Traffic, ceilings: Ceilings) -> Plausibility:
-    """What a time means on a device with these ceilings. What the baseline has been seen to reach is possible as well,
-    should the ceilings have been measured on a busy machine."""
+    """The baseline's own rates raise the peaks, which a busy machine measures too low."""
     shown_gb_s = traffic.bound_bytes / timing.baseline_us / 1e3 if traffic.refined else 0.0
     bandwidth_gb_s = max(ceilings.bandwidth_gb_s, shown_gb_s)
     tflops = max(ceilings.tflops, (traffic.flops or 0) / timing.baseline_us / 1e6)
@@ -103,24 +97,23 @@ def assess(timing: Timing, traffic: Traffic, ceilings: Ceilings) -> Plausibility
     )
 
 
-def conclude(timing: Timing, plausibility: Plausibility) -> Examined:
-    """The findings on a time, and the outcome of one that cannot be."""
-    claim = f"{timing.candidate_us:.0f} us a call"
+def conclude(timing: Timing, plausibility: Plausibility) -> RooflineResult:
+    call_time = f"{timing.candidate_us:.0f} us a call"
     if _is_too_fast(timing, plausibility):
         message = (
-            f"{claim} is impossible: what must be moved takes {plausibility.bound_us:.0f} us at the "
+            f"{call_time} is impossible: moving the required data takes {plausibility.bound_us:.0f} us at the "
             f"{plausibility.bandwidth_gb_s:.0f} GB/s that this device reaches"
         )
         finding = Finding(check="roofline", severity="fatal", message=message)
-        return Examined(plausibility=plausibility, findings=(finding,), outcome=Outcome.SUSPECT, message=message)
+        return RooflineResult(plausibility=plausibility, findings=(finding,), outcome=Outcome.SUSPECT, message=message)
     if _needs_fewer_operations(timing, plausibility):
         message = (
-            f"{claim} is less than the {plausibility.operations_us:.0f} us that the reference's operations take at the "
-            f"{plausibility.tflops:.3g} TFLOP/s that this device reaches: it makes fewer; look at the algorithm"
+            f"{call_time} is less than the {plausibility.operations_us:.0f} us of the reference's operations at the "
+            f"{plausibility.tflops:.3g} TFLOP/s that this device reaches: it computes less; check its algorithm"
         )
         finding = Finding(check="operations", severity="warning", message=message)
-        return Examined(plausibility=plausibility, findings=(finding,))
-    return Examined(plausibility=plausibility)
+        return RooflineResult(plausibility=plausibility, findings=(finding,))
+    return RooflineResult(plausibility=plausibility)
 
 
 def _is_too_fast(timing: Timing, plausibility: Plausibility) -> bool:
@@ -132,8 +125,7 @@ def _needs_fewer_operations(timing: Timing, plausibility: Plausibility) -> bool:
 
 
 def count_traffic(reference: Reference, seed: int) -> Traffic:
-    """Counts inputs, weights and outputs, each once, and the operations that torch's counter knows, by one call of the
-    reference. What of the outputs fits into the cache need not have been moved when the call ends."""
+    """Inputs, weights and outputs once each. Outputs that fit into the cache need not have been moved."""
     from torch.utils.flop_counter import FlopCounterMode
 
     inputs = reference.make_device_inputs(seed)
@@ -150,8 +142,7 @@ def count_traffic(reference: Reference, seed: int) -> Traffic:
 
 
 def count_distinct_bytes(tensors: Iterable[Tensor]) -> int:
-    """Bytes that these tensors hold together: what is expanded or shared counts once, what a view leaves out does
-    not."""
+    """Expanded or shared memory counts once."""
     by_storage: dict[int, int] = defaultdict(int)
     sizes: dict[int, int] = {}
     for tensor in tensors:
@@ -163,10 +154,8 @@ def count_distinct_bytes(tensors: Iterable[Tensor]) -> int:
 
 
 def refine_traffic(traffic: Traffic, reference: Reference, seed: int) -> Traffic:
-    """The same with only what no program can do without: the part of the floating inputs that the outputs depend on,
-    and outputs without what merely repeats. Weights can be folded into others before any call, so they count nothing.
-    Without the memory to find that out, nothing is known to be needed.
-    """
+    """Keeps the part of the floating inputs that outputs depend on, and outputs without repetitions. Weights can be
+    folded in advance: 0. Without memory for this: 0."""
     if not reference.plan.roofline:
         return replace(traffic, bound_bytes=0, refined=True)
     inputs = reference.make_device_inputs(seed)
@@ -186,8 +175,7 @@ def refine_traffic(traffic: Traffic, reference: Reference, seed: int) -> Traffic
 
 
 class _Sampler:
-    """Finds out how much of an input the outputs depend on: changes a few elements at random places to something else,
-    large but finite, and looks whether the outputs would still pass for right."""
+    """Overwrites random cache lines of an input with large finite values and compares the outputs."""
 
     def __init__(
         self, reference: Reference, inputs: Sequence[Any], expected: FlatOutputs, source: random.Random
@@ -198,14 +186,13 @@ class _Sampler:
         self._source = source
 
     def find_needed_share(self, tensor: Tensor, budget_s: float) -> float:
-        """At least this share of the tensor is needed, with high confidence. It is one of the inputs. The fewer places
-        there is time for, the less is sure."""
+        """A lower confidence bound."""
         flat = tensor.as_strided((_reach(tensor),), (1,))
         deadline_s = time.monotonic() + budget_s
         found: list[bool] = []
         while len(found) < MAX_SAMPLES and time.monotonic() < deadline_s:
             found.append(self._matters(flat))
-        return _bound_share(sum(found), len(found))
+        return _lower_bound(sum(found), len(found))
 
     def _matters(self, flat: Tensor) -> bool:
         length = SAMPLE_BYTES // flat.element_size()
@@ -223,11 +210,11 @@ class _Sampler:
         try:
             return _differs(self._reference, self._expected, _run(self._reference, self._inputs))
         except ProblemError:
-            return False  # such a value is none that the reference takes
+            return False  # the reference rejects such a value
 
 
-def _bound_share(hits: int, samples: int) -> float:
-    """The lower end of the exact (Clopper-Pearson) confidence interval of a share."""
+def _lower_bound(hits: int, samples: int) -> float:
+    """Of the exact (Clopper-Pearson) confidence interval."""
     from scipy.special import betaincinv
 
     return float(betaincinv(hits, samples - hits + 1, DOUBT)) if hits else 0.0
@@ -240,15 +227,14 @@ def _run(reference: Reference, inputs: Sequence[Any]) -> FlatOutputs:
 
 
 def _differs(reference: Reference, expected: FlatOutputs, found: FlatOutputs) -> bool:
-    """Whether what was found would not pass for what was expected."""
     if are_far_apart(expected.tensors, found.tensors):
         return True
     tolerance = reference.loaded.problem.tolerance
-    return judge_outputs(trust_outputs(expected), found, tolerance, "roofline")[0] is not None
+    return compare_outputs(trust_outputs(expected), found, tolerance, "roofline")[0] is not None
 
 
 def _count_without_repeats(tensor: Tensor) -> int:
-    """Bytes of an output without the dimensions along which it is constant: those could be strides of zero."""
+    """Dimensions along which an output is constant could have stride 0."""
     count = tensor.numel()
     for dimension, size in enumerate(tensor.shape):
         if size > 1 and bool((tensor == tensor.narrow(dimension, 0, 1)).all()):
@@ -265,5 +251,5 @@ def _addresses(tensors: Iterable[Tensor]) -> set[int]:
 
 
 def _reach(tensor: Tensor) -> int:
-    """Elements from the first to the last one in memory."""
+    """Elements from first to last in memory."""
     return 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))

@@ -1,7 +1,4 @@
-"""What else happens on the machine while time is taken: load by others, clocks, temperature, throttling.
-
-Reads /proc, /sys and NVML; changes nothing. A fact that a machine does not tell is None, and never disturbs.
-"""
+"""Load by other processes, clocks, temperature and throttling during timing. An unavailable fact is None."""
 
 from __future__ import annotations
 
@@ -16,9 +13,9 @@ from harness.domain import Conditions
 from harness.sandbox.devices import Device, find_gpu
 
 SAMPLE_EVERY_S = 0.1
-# Other processes may take this much of the machine before a timing counts as disturbed: cores, or a share of them.
+# Foreign load above which a timing is disturbed: cores, or a share of them.
 CALM_LOAD_CORES, CALM_LOAD_SHARE = 0.15, 0.05
-SHORTEST_LOAD_S = 0.2  # the kernel counts in ticks of 10 ms: over less time than this the load is not known
+SHORTEST_LOAD_S = 0.2  # Linux counts in ticks of 10 ms: shorter loads are unknown
 _THROTTLING = {
     0x8: "hardware slowdown", 0x20: "software thermal slowdown", 0x40: "hardware thermal slowdown",
     0x80: "hardware power brake",
@@ -27,12 +24,8 @@ _NOTED = _THROTTLING | {0x4: "software power cap"}
 
 
 class ConditionSampler:
-    """Samples between blocks, at most every SAMPLE_EVERY_S. One per measurement.
-
-    `own_s` tells the processor time that judge and workers have used so far: what else was used is foreign load, which
-    is always recorded, and disturbs if `load_matters`. None: the load is not known, as on a GPU, where it hardly
-    matters.
-    """
+    """`own_s`: CPU seconds of evaluator and workers; the rest is foreign load, which disturbs if `load_matters`.
+    None: unknown, as on a GPU, where it hardly matters."""
 
     def __init__(self, device: Device, own_s: Callable[[], float] | None = None, *, load_matters: bool) -> None:
         self._device = device
@@ -49,7 +42,6 @@ class ConditionSampler:
         self._own_before_s = 0.0 if own_s is None else own_s()
 
     def sample(self) -> None:
-        """Clock, temperature and throttling now, unless that was looked at a moment ago."""
         now_s = time.monotonic()
         if now_s - self._sampled_s < SAMPLE_EVERY_S:
             return
@@ -60,13 +52,12 @@ class ConditionSampler:
             self._sample_gpu(*self._gpu)
 
     def _sample_gpu(self, nvml: Any, handle: Any) -> None:
-        with suppress(nvml.NVMLError):  # a driver may not tell one of these; what it tells before is kept
+        with suppress(nvml.NVMLError):  # a driver may lack one of these
             self._throttled |= int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
             self._temperatures_c.append(float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)))
             self._clocks_mhz.append(float(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)))
 
     def conclude(self) -> Conditions:
-        """Everything seen, and whether it disturbed the measurement."""
         load = self._foreign_load()
         return Conditions(
             foreign_load=load,
@@ -79,10 +70,10 @@ class ConditionSampler:
 
     def _describe_disturbances(self, load: float | None) -> Iterator[str]:
         if self._load_matters and load is not None and load > calm_load(len(self._cores)):
-            yield f"other processes used {load:.2f} cores meanwhile"
+            yield f"other processes used {load:.2f} cores during the measurement"
         for bit, name in _THROTTLING.items():
             if self._throttled & bit:
-                yield f"the GPU was slowed down: {name}"
+                yield f"the GPU was throttled: {name}"
 
     def _foreign_load(self) -> float | None:
         if self._own_s is None:
@@ -96,12 +87,12 @@ class ConditionSampler:
 
 
 def calm_load(cores: int | None = None) -> float:
-    """How much of so many cores (None: those of this process) others may use while something is measured."""
+    """Allowed foreign load, in cores."""
     return max(CALM_LOAD_CORES, CALM_LOAD_SHARE * (cores or len(os.sched_getaffinity(0))))
 
 
 def _read_busy_s(cores: set[int]) -> float | None:
-    """Processor time used on these cores since boot, by anyone."""
+    """By all processes, since boot."""
     ticks = os.sysconf("SC_CLK_TCK")
     total = 0
     try:
@@ -126,7 +117,7 @@ def _read_cpu_clocks_mhz(cores: set[int]) -> list[float]:
 
 
 def _open_gpu(device: Device) -> tuple[Any, Any] | None:
-    """(NVML, handle) of the GPU; None where the library is not there or does not know it."""
+    """(NVML, handle); None where unavailable."""
     try:
         import pynvml
     except ImportError:

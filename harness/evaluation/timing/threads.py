@@ -1,4 +1,4 @@
-"""How the evaluator's own threads wait: asleep, since a spinning thread disturbs a worker that is being timed."""
+"""Passive waiting of the evaluator's OpenMP threads."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ WAIT_POLICY = "OMP_WAIT_POLICY"
 
 
 def wait_passively() -> bool:
-    """Sets OMP_WAIT_POLICY=PASSIVE for this process unless it is set. False: torch, whose OpenMP runtime reads it only
-    while it is loaded, is loaded already, so that its threads spin for some milliseconds after each operation."""
+    """Sets OMP_WAIT_POLICY=PASSIVE unless set. False: torch is loaded already, and its threads spin for
+    milliseconds."""
     if WAIT_POLICY not in os.environ and "torch" in sys.modules:
         return False
     os.environ.setdefault(WAIT_POLICY, "PASSIVE")

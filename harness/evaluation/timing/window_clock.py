@@ -1,9 +1,8 @@
-"""Turns the windows of timed calls on a GPU into a verdict on speed. Pure functions of blocks.
+"""Turns windows of timed GPU calls into a verdict on speed. Pure functions.
 
-A window holds the call and an exchange: publishing inputs, flushing the cache, waking the worker, copying outputs. The
-exchange is the same for both sides, and known from the baseline, whose program is trusted: its window less its own
-time. A candidate's reported time counts as far as its window bears it out; what the window shows beyond that and the
-exchange is added to it. Waking counts as at least as long as it takes the baseline: nothing is gained by skipping it.
+A window holds the call and its overhead: publishing inputs, flushing the cache, waking the worker, copying outputs. The
+trusted baseline gives the overhead: window less reported time. A candidate's excess over both is added to its reported
+time. Waking counts at least as long as the baseline's, so skipping it gains nothing.
 """
 
 from __future__ import annotations
@@ -19,27 +18,25 @@ from harness.evaluation.timing.clocks import (
     RESAMPLES,
     ClockGap,
     TimingResult,
-    claimed_us,
     decide,
     faster_half,
     interval_of,
     measure_gap,
+    median_reported_us,
 )
 
-LEAN_READ_US = 10.0  # from the worker's answer until the first bytes of its outputs are read
-SLOWED_SHARE = 0.02  # by as much the baseline may be slower beside a candidate than without, beyond what is noise
-RESOLVED_US = 10.0  # it is no use to know better what a window holds
+LEAN_READ_US = 10.0  # from the worker's answer to the first read of its outputs
+SLOWED_SHARE = 0.02  # allowed slowing of the baseline beside a candidate, beyond noise
+RESOLVED_US = 10.0  # a finer resolution is useless
 SIDES = ("baseline", "candidate")
-Calls = tuple[Sequence[Block], str]  # of one side
-NOTED_SHARE, NOTED_US = 0.1, 20.0  # what is added to a reported time is worth a note beyond that
+Calls = tuple[Sequence[Block], str]  # blocks and side
+NOTED_SHARE, NOTED_US = 0.1, 20.0  # larger corrections of a reported time get a finding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Windows:
-    """One measurement: pairs of baseline and candidate, and pairs of the baseline and another worker with the same
-    program, from before the candidate's worker existed and from after its end. `program_us` is how long the baseline's
-    worker takes from GO to its answer beside the call: our own program, which a candidate may replace by a leaner one.
-    """
+    """A/B pairs, and A/A pairs from before and after the candidate's worker. `program_us`: overhead of the worker
+    program, which a candidate may replace by a faster one."""
 
     blocks: tuple[Block, ...]
     before: tuple[Block, ...]
@@ -48,14 +45,12 @@ class Windows:
 
     @property
     def lean_us(self) -> float:
-        """By as much a candidate's exchange may be shorter than the baseline's without any cheaper call: a leaner
-        program, outputs that are copied by another way, and what it writes until its outputs are read."""
+        """The largest saving in overhead without a faster call."""
         theirs, mine = (statistics.median(_values(self.blocks, side, "snapshot_us")) for side in SIDES)
         return self.program_us + max(theirs - mine, 0.0) + LEAN_READ_US
 
     def find_slowing(self) -> float:
-        """How much longer the baseline's own time was beside the candidate than without it, as a factor: 1.0 where
-        that may be chance."""
+        """The baseline's time beside the candidate over that without it; 1.0 if chance."""
         without = max((self.before, self.after), key=lambda blocks: statistics.median(_baseline_us(blocks)))
         beside_us, without_us = _baseline_us(self.blocks), _baseline_us(without)
         gap = measure_gap("beside the candidate", beside_us, without_us)
@@ -64,9 +59,8 @@ class Windows:
         return statistics.median(beside_us) / usual_us if certain_us > 0 else 1.0
 
     def find_gap(self) -> ClockGap:
-        """What the candidate's windows hold beyond its reported times, more than the baseline's: beside it, or, where
-        that is more, without it, for a candidate can prolong the exchange of its opponent. Two workers with the same
-        program differ for good, too: by as much the gap is uncertain."""
+        """Against the baseline beside the candidate or without it, whichever gives more, since a candidate can
+        prolong the baseline's overhead. The A/A gaps are the minimum error."""
         usual_us = statistics.median(_values(self.blocks + self.before + self.after, "baseline", "wake_us"))
         gaps = [
             gap
@@ -83,11 +77,10 @@ class Windows:
 
 
 def confirm_windows(baseline: str, windows: Windows, noise_floor: float) -> TimingResult:
-    """The timing, and what is to be said of it."""
     slowing, gap = windows.find_slowing(), windows.find_gap()
     blocks = [replace(block, baseline_claim_us=block.baseline_claim_us / slowing) for block in windows.blocks]
     ratio, low, high = interval_of(blocks)
-    reported_us = claimed_us(blocks)
+    reported_us = median_reported_us(blocks)
     added_us = max(gap.certain_us, 0.0)
     possible_us = max(gap.missing_us + CERTAINTY * gap.error_us, added_us) + windows.lean_us
     share, least = reported_us / (reported_us + added_us), reported_us / (reported_us + possible_us)
@@ -110,23 +103,21 @@ def confirm_windows(baseline: str, windows: Windows, noise_floor: float) -> Timi
 
 
 def is_precise_enough(blocks: Sequence[Block], wanted_half_width: float) -> bool:
-    """Whether the interval is narrow, and the window confirms times as short as these."""
+    """Narrow interval, and windows that resolve such times."""
     ratio, low, high = ranked_ratio_interval(_baseline_us(blocks), _values(blocks, "candidate", "claim_us"))
     error_us = max(gap.error_us for gap in _compare((blocks, "candidate"), (blocks, "baseline"), 0.0))
-    is_resolved = CERTAINTY * error_us <= max(2 * wanted_half_width * claimed_us(blocks), RESOLVED_US)
+    is_resolved = CERTAINTY * error_us <= max(2 * wanted_half_width * median_reported_us(blocks), RESOLVED_US)
     return (high - low) / 2 < wanted_half_width * ratio and is_resolved
 
 
 def _compare(candidate: Calls, baseline: Calls, usual_wake_us: float) -> tuple[ClockGap, ClockGap]:
-    """Two ways to see what is missing in reported times: in the faster half of the calls, by these, where the median
-    and so the speedup is made; and in the medians of all, which no choice of calls by the candidate shifts."""
+    """By the faster half, which sets the speedup, and by the medians of all calls, which slow calls cannot shift."""
     mine, theirs = (_read_calls(*calls, usual_wake_us) for calls in (candidate, baseline))
     halves = [[exchange_us for _, exchange_us in faster_half(calls, _reported_us)] for calls in (mine, theirs)]
     return measure_gap("in the window", *halves), _compare_medians(mine, theirs)
 
 
 def _compare_medians(mine: list[tuple[float, float]], theirs: list[tuple[float, float]]) -> ClockGap:
-    """The median window less the median reported time and the median exchange of the baseline, with its error."""
     import numpy as np
 
     random = np.random.default_rng(len(mine))
@@ -140,7 +131,7 @@ def _compare_medians(mine: list[tuple[float, float]], theirs: list[tuple[float, 
 
 
 def _read_calls(blocks: Sequence[Block], side: str, usual_wake_us: float) -> list[tuple[float, float]]:
-    """(reported time, exchange) of each call: what the window holds beyond the reported time."""
+    """(reported time, overhead) in us."""
     columns = (_values(blocks, side, name) for name in ("claim_us", "judge_us", "wake_us"))
     return [
         (reported, window + max(woken, usual_wake_us) - reported)
@@ -164,11 +155,11 @@ def _describe(timing: Timing, slowing: float, reported_us: float, added_us: floa
     messages = {}
     if slowing > 1:
         messages["opponent_slowed"] = (
-            f"the baseline was {slowing:.2f} times slower beside the candidate; its time without it counts"
+            f"the baseline was {slowing:.2f} times slower beside the candidate; its time without the candidate counts"
         )
     if added_us > NOTED_SHARE * reported_us + NOTED_US:
         messages["reported_time"] = (
-            f"it reports {reported_us:.0f} us a call; the evaluator's window shows {timing.candidate_us:.0f} us"
+            f"reported time {reported_us:.0f} us a call; the evaluator's window shows {timing.candidate_us:.0f} us"
         )
     if timing.verdict == "unconfirmed":
         messages["clock"] = (

@@ -1,7 +1,6 @@
-"""Paired timing on a GPU: windows of baseline and candidate in turn, on the same fresh inputs and a cold cache.
+"""Paired timing on a GPU: interleaved windows of baseline and candidate, same fresh inputs, cold cache.
 
-The baseline is also timed beside another worker with the same program, before the candidate's worker exists and after
-it has ended: where it was slower beside the candidate, that time counts.
+A/A pairs before and after the candidate's worker show whether it slowed the baseline; then the faster time counts.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.timing.chosen_calls import ChosenCalls
 from harness.evaluation.timing.clocks import TimingResult, summarise_blocks
 from harness.evaluation.timing.noise_floor import find_device_floor
-from harness.evaluation.timing.paired import TimingPlan, doubt_disturbed, is_hopeless, stay_on
+from harness.evaluation.timing.paired import TimingPlan, is_hopeless, mark_disturbed_unreliable, pin_to_cores
 from harness.evaluation.timing.system_conditions import ConditionSampler
 from harness.evaluation.timing.window_clock import Windows, confirm_windows, is_precise_enough
 from harness.sandbox.devices import Device
@@ -27,20 +26,18 @@ from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.gpu.window import WindowSession
 from harness.sandbox.model_session import ModelSession, Run
 
-EQUAL_PAIRS, LEAST_EQUAL_PAIRS, EQUAL_S = 20, 5, 0.4  # of the baseline with itself, before the candidate and after it
+EQUAL_PAIRS, LEAST_EQUAL_PAIRS, EQUAL_S = 20, 5, 0.4  # A/A pairs, before and after the candidate
 MAX_PAIRS, ASK_EVERY = 200, 10
 MAX_WARMUP_CALLS = 12
-PATIENCE = 10.0  # times the budget: then fewer pairs than planned are enough
-KEPT_SHARE = 0.2  # of pairs: the candidate's outputs must not change until the last call is over
+PATIENCE = 10.0  # times the budget: then fewer pairs are enough
+KEPT_SHARE = 0.2  # of pairs: the outputs must not change until the last call
 MAX_PINS = 6
-SETTLE_S = 10.0  # for a worker that was ended to be gone from the device
+SETTLE_S = 10.0  # for an ended worker to leave the device
 
 Open = Callable[[], AbstractContextManager[ModelSession]]
 
 
 class WindowTimer:
-    """Measures one candidate against one baseline. Each is opened, constructed, with its weights, when it is needed."""
-
     def __init__(self, *, reference: Reference, plan: TimingPlan, seed: int) -> None:
         self._reference = reference
         self._device = reference.device
@@ -48,13 +45,13 @@ class WindowTimer:
         self._random = random.Random(seed)
         self._chosen = ChosenCalls(reference, replace(plan.choice, screened_share=1.0), self._random)
         self._pins = 0
-        self._program_us: list[float] = []  # of the baseline: from GO to the answer, beside the call
+        self._program_us: list[float] = []  # the baseline's overhead from GO to the answer
 
     def measure(
         self, name: str, open_baseline: Open, open_candidate: Open, seeds: Iterator[int], problem_floor: float = 0.0
     ) -> TimingResult:
-        """`name` is the baseline's; `problem_floor` the noise floor of the problem, where it is known."""
-        with stay_on(self._device.evaluator_cores), open_baseline() as opened:
+        """`problem_floor`: the problem's noise floor."""
+        with pin_to_cores(self._device.evaluator_cores), open_baseline() as opened:
             baseline = _require_windows(opened)
             baseline_us = self._warm_up(baseline, seeds)
             floor = max(problem_floor, find_device_floor("cuda", baseline_us))
@@ -77,19 +74,18 @@ class WindowTimer:
         if wrong is not None:
             finding = Finding(check="timed_call", severity="fatal", message=wrong)
             return TimingResult(timing=timing, outcome=Outcome.SUSPECT, message=wrong, findings=(finding,))
-        return doubt_disturbed(replace(result, timing=timing))
+        return mark_disturbed_unreliable(replace(result, timing=timing))
 
     def _warm_up(self, session: WindowSession, seeds: Iterator[int]) -> float:
-        """A few calls, and more while outputs still come in memory that was not seen before; the shortest reported
-        time."""
+        """The shortest reported time, in us; more calls while outputs come in new memory."""
         times: list[float] = []
         while len(times) < self._plan.warmup_calls or (session.saw_new_memory and len(times) < MAX_WARMUP_CALLS):
             times.append(self._call(session, self._reference.make_timed_inputs(next(seeds))).called.claim_us)
         return min(times)
 
     def measure_equals(self, name: str, open_baseline: Open, seeds: Iterator[int]) -> Timing:
-        """The baseline against itself, in two workers."""
-        with stay_on(self._device.evaluator_cores), open_baseline() as opened:
+        """A/A."""
+        with pin_to_cores(self._device.evaluator_cores), open_baseline() as opened:
             baseline = _require_windows(opened)
             baseline_us = self._warm_up(baseline, seeds)
             return summarise_blocks(name, self._measure_equals(baseline, open_baseline, seeds, baseline_us), 0.0)
@@ -97,7 +93,6 @@ class WindowTimer:
     def _measure_equals(
         self, baseline: WindowSession, open_baseline: Open, seeds: Iterator[int], baseline_us: float
     ) -> tuple[Block, ...]:
-        """Pairs of the baseline with another worker that has the same program."""
         count = min(max(int(EQUAL_S * 1e6 / (2 * baseline_us)), LEAST_EQUAL_PAIRS), EQUAL_PAIRS)
         with open_baseline() as opened:
             other = _require_windows(opened)
@@ -112,7 +107,6 @@ class WindowTimer:
     def _measure_pairs(
         self, baseline: WindowSession, candidate: WindowSession, seeds: Iterator[int], baseline_us: float
     ) -> tuple[list[Block], Conditions]:
-        """Pairs until the interval is narrow enough or the budget is spent, and what happened meanwhile."""
         sampler = ConditionSampler(self._device, load_matters=False)
         pairs: list[Block] = []
         began_s = time.monotonic()
@@ -139,7 +133,7 @@ class WindowTimer:
     def _measure_pair(
         self, baseline: WindowSession, other: WindowSession, inputs: tuple[Any, ...]
     ) -> tuple[Block, Run, Run]:
-        """One call of each on the same inputs, in random order; each is stopped during the call of the other."""
+        """Same inputs, random order; the other worker is stopped."""
         runs: dict[WindowSession, Run] = {}
         for session, opponent in self._random.sample(((baseline, other), (other, baseline)), 2):
             opponent.pause()
@@ -149,7 +143,7 @@ class WindowTimer:
                 opponent.resume()
         theirs, mine = runs[baseline], runs[other]
         if theirs.times is None or mine.times is None:
-            raise HarnessError("a call in a window has no times")
+            raise HarnessError("a timed call has no window times")
         self._program_us.append(theirs.times.go_us - theirs.called.claim_us)
         block = Block(
             calls=1,
@@ -165,11 +159,11 @@ class WindowTimer:
         return block, theirs, mine
 
     def _call(self, session: WindowSession, inputs: tuple[Any, ...]) -> Run:
-        """One call from the usual state. Raises CandidateFailure (suspect) for outputs of another form."""
+        """Raises CandidateFailure (suspect) for outputs of another form."""
         session.reset_state()
         run = session.call(inputs, self._device)
         if not run.taken:
-            message = "a timed call returned outputs of another form than the untimed ones"
+            message = "a timed call returned outputs of another form than untimed calls"
             raise CandidateFailure(
                 Outcome.SUSPECT, message, (Finding(check="timed_call", severity="fatal", message=message),)
             )
@@ -177,17 +171,17 @@ class WindowTimer:
 
     def _find_wrong_call(self, candidate: WindowSession) -> str | None:
         if candidate.has_lost_pinned():
-            return "an output of an earlier call changed until the last timed one was over"
+            return "an output of an earlier call changed before the last timed call ended"
         return self._chosen.find_wrong()
 
 
 def await_idle(device: Device) -> None:
-    """Waits until what ended workers had on the device is over. Raises HarnessError if it goes on."""
+    """Raises HarnessError after SETTLE_S."""
     if not device.await_quiet(SETTLE_S):
-        raise HarnessError(f"{device.name} is busy with other work: it was not idle within {SETTLE_S:g} s")
+        raise HarnessError(f"{device.name} was not idle within {SETTLE_S:g} s; end other programs that use it")
 
 
 def _require_windows(session: ModelSession) -> WindowSession:
     if not isinstance(session, WindowSession):
-        raise HarnessError("timing in windows needs a session on a GPU")
+        raise HarnessError("window timing needs a GPU session")
     return session

@@ -6,7 +6,7 @@ import pytest
 
 from harness.builder.error_excerpt import shorten_log
 from harness.domain import BuildRequest
-from harness.evaluation.integrity.attribution import list_own_kernels
+from harness.evaluation.integrity.attribution import list_custom_kernels
 from harness.evaluation.integrity.static_checks import find_syntax_error, screen_source
 
 PATIENCE_S = 5.0  # of processor time: what takes quadratic or exponential time takes minutes and more
@@ -27,7 +27,7 @@ PATIENCE_S = 5.0  # of processor time: what takes quadratic or exponential time 
 )
 def test_looking_for_kernels_takes_no_longer_than_the_source_is_long(text):
     began_s = time.process_time()
-    list_own_kernels([BuildRequest(name="x", cpp_sources=(text,))])
+    list_custom_kernels([BuildRequest(name="x", cpp_sources=(text,))])
     assert time.process_time() - began_s < PATIENCE_S
 
 
@@ -40,7 +40,7 @@ def test_shortening_a_log_takes_no_longer_than_the_log_is_long(words):
 
 def test_kernels_are_found_behind_what_looks_like_a_comment_in_a_string():
     source = 'const char* s = "/*"; __global__ void __launch_bounds__(256, (1 + 2)) scale(float* x) {} // __global__ f('
-    assert list_own_kernels([BuildRequest(name="x", cpp_sources=(), cuda_sources=(source,))]) == ("scale",)
+    assert list_custom_kernels([BuildRequest(name="x", cpp_sources=(), cuda_sources=(source,))]) == ("scale",)
 
 
 def test_a_chain_of_names_deeper_than_the_stack_is_read():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.domain import TRUNCATED, Candidate, DeviceError, Finding, Problem
-from harness.evaluation.evaluator import JudgeSettings
+from harness.evaluation.settings import EvaluationSettings
 from harness.executors import tasks
 from harness.executors.device_evaluators import LocalSettings
 from harness.executors.executor import run_tasks
@@ -48,7 +48,9 @@ def open_executor(build_cache, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", None)
 
     def make(**changes):
-        return LocalExecutor(LocalSettings(**{"cache": build_cache} | changes, judge=JudgeSettings(measure_time=False)))
+        return LocalExecutor(
+            LocalSettings(**{"cache": build_cache} | changes, judge=EvaluationSettings(measure_time=False))
+        )
 
     return make
 

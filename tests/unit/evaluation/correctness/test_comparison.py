@@ -12,7 +12,7 @@ from torch import Tensor
 
 from harness.domain import Outcome, Tolerance
 from harness.evaluation.correctness import comparison
-from harness.evaluation.correctness.comparison import BLOCK, FLOORS, are_surely_close, judge_outputs
+from harness.evaluation.correctness.comparison import BLOCK, FLOORS, are_surely_close, compare_outputs
 from harness.evaluation.correctness.truth import Truth, TruthLeaf, flatten_outputs
 
 FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
@@ -39,7 +39,7 @@ def exact_truth(values: Tensor, kind: str = "float64") -> Truth:
 
 
 def judge(truth: Truth, candidate: object, tolerance: Tolerance = DEFAULT):
-    return judge_outputs(truth, flatten_outputs(candidate), tolerance, "as_given")
+    return compare_outputs(truth, flatten_outputs(candidate), tolerance, "as_given")
 
 
 def outcome_of(truth: Truth, candidate: object, tolerance: Tolerance = DEFAULT) -> Outcome | None:

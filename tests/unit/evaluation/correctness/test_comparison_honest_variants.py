@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from harness.domain import Outcome, Tolerance
-from harness.evaluation.correctness.comparison import judge_outputs
+from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.truth import Truth, TruthLeaf, compute_truth, flatten_outputs
 from harness.problems.discovery import find_problem, find_suite
 from harness.problems.loading import load_problem
@@ -234,7 +234,7 @@ def test_every_core_problem_has_an_honest_variant():
 def test_an_honest_variant_passes(name, variant, distribution):
     loaded, model = load(name)
     outputs = VARIANTS[name][variant](model, *loaded.make_inputs(SEED, CPU, distribution))
-    outcome, trial = judge_outputs(
+    outcome, trial = compare_outputs(
         truth_of(name, distribution), flatten_outputs(outputs), loaded.problem.tolerance, distribution
     )
     assert outcome is None, trial.message
@@ -260,7 +260,7 @@ def test_rounding_inputs_and_weights_fails_although_the_sums_are_in_float32(name
     for tensor in (*model.parameters(), *model.buffers()):
         tensor.copy_(rounding(tensor))
     outputs = flatten_outputs(model(*map_tensors(loaded.make_inputs(SEED, CPU), rounding)))
-    outcome, _ = judge_outputs(truth_of(name, "as_given"), outputs, loaded.problem.tolerance, "as_given")
+    outcome, _ = compare_outputs(truth_of(name, "as_given"), outputs, loaded.problem.tolerance, "as_given")
     assert outcome is Outcome.WRONG_VALUE
 
 
@@ -270,7 +270,7 @@ def test_rounding_only_the_output_to_bfloat16_fails(name):
     truth = truth_of(name, "as_given")
     outputs = map_tensors(truth.reference_outputs.tensors, round_to_bfloat16)
     rounded = flatten_outputs(outputs if len(outputs) > 1 else outputs[0])
-    assert judge_outputs(truth, rounded, loaded.problem.tolerance, "as_given")[0] is Outcome.WRONG_VALUE
+    assert compare_outputs(truth, rounded, loaded.problem.tolerance, "as_given")[0] is Outcome.WRONG_VALUE
 
 
 @settings(max_examples=25)
@@ -284,4 +284,4 @@ def test_a_sum_may_be_taken_in_any_order(block, length, seed, positive, scale):
     truth = Truth(kind="float64", tree={"t": 0}, leaves=(TruthLeaf(name="sum", reference=reference, exact=exact),))
     order = torch.randperm(length, generator=torch.Generator().manual_seed(seed))
     for candidate in (sum_in_blocks(x, 0, block), sum_in_blocks(x[order], 0, block), sum_in_blocks(x, 0, 1)):
-        assert judge_outputs(truth, flatten_outputs(candidate), Tolerance(), "as_given")[0] is None
+        assert compare_outputs(truth, flatten_outputs(candidate), Tolerance(), "as_given")[0] is None

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from harness.domain import Outcome, Tolerance
-from harness.evaluation.correctness.comparison import FLOORS, Floor, is_countable, judge_outputs
+from harness.evaluation.correctness.comparison import FLOORS, Floor, compare_outputs, is_countable
 from harness.evaluation.correctness.truth import Truth, TruthLeaf, flatten_outputs
 
 FLOATING = [
@@ -24,7 +24,7 @@ def make_truth(exact: torch.Tensor, reference: torch.Tensor) -> Truth:
 
 def outcome_of(exact, reference, candidate, tolerance=Tolerance(factor=1.0), *, exactly=False):  # noqa: B008 - frozen
     truth = make_truth(exact, reference)
-    return judge_outputs(truth, flatten_outputs(candidate), tolerance, "as_given", exact=exactly)[0]
+    return compare_outputs(truth, flatten_outputs(candidate), tolerance, "as_given", exact=exactly)[0]
 
 
 def floor_of(dtype: torch.dtype) -> Floor:

@@ -67,7 +67,7 @@ def test_nested_outputs_are_flattened_in_order():
     ("forward", "note"),
     [
         ("return x @ torch.ones(5, 5)", "does not run in float64"),
-        ("return x.float() * 2", "the reference gave torch.float32"),
+        ("return x.float() * 2", "the reference returns torch.float32"),
         ("return x if x.dtype == torch.float32 else (x, x)", "another structure"),
     ],
 )

@@ -9,7 +9,8 @@ from harness.evaluation.emulated.findings import (
     parse_kernel_findings,
     report_kernel_findings,
 )
-from harness.evaluation.emulated.sanitizer import _conclude, _Look, explain, reconcile_builds
+from harness.evaluation.emulated.nvcc import reconcile_builds
+from harness.evaluation.emulated.sanitizer import _conclude, _SanitizerPass, explain
 from harness.sandbox.failure import CandidateFailure
 
 RACE = {
@@ -38,7 +39,7 @@ def test_a_finding_without_a_place_is_said_without_one():
 def test_what_is_no_error_never_decides():
     mild = {**RACE, "severity": "warning"}
     assert report_kernel_findings(found(mild), "fatal")[0].severity == "warning"
-    assert _conclude(_Look(noticed=found(mild))).outcome is None
+    assert _conclude(_SanitizerPass(found=found(mild))).outcome is None
 
 
 def test_the_same_thing_at_the_same_place_is_told_once():
@@ -87,20 +88,20 @@ def test_each_finding_makes_its_outcome_and_errors_weigh_more(checks, outcome):
 
 
 def test_a_race_decides_at_any_size_and_bounds_only_at_the_sizes_that_were_asked_for():
-    assert _Look(noticed=found(RACE)).holds_for_all_sizes
-    assert not _Look(noticed=found(BOUNDS)).holds_for_all_sizes
-    assert not _Look(wrong={"ascending": "wrong_value: other sizes"}).holds_for_all_sizes
+    assert _SanitizerPass(found=found(RACE)).holds_for_all_sizes
+    assert not _SanitizerPass(found=found(BOUNDS)).holds_for_all_sizes
+    assert not _SanitizerPass(wrong={"ascending": "wrong_value: other sizes"}).holds_for_all_sizes
 
 
 def test_what_was_noticed_with_other_sizes_is_a_warning():
-    checked = _conclude(_Look(elsewhere=found(BOUNDS)))
+    checked = _conclude(_SanitizerPass(at_other_sizes=found(BOUNDS)))
     assert checked.outcome is None
     assert [finding.severity for finding in checked.findings] == ["warning"]
     assert checked.findings[0].message.endswith("(with other sizes)")
 
 
 def test_results_that_depend_on_the_order_are_wrong():
-    checked = _conclude(_Look(wrong={"descending": "wrong_value: all elements"}))
+    checked = _conclude(_SanitizerPass(wrong={"descending": "wrong_value: all elements"}))
     assert checked.outcome == "wrong_value"
     assert "right in ascending, not in descending" in checked.message
     assert checked.findings[0].evidence == "wrong_value: all elements"
@@ -108,14 +109,18 @@ def test_results_that_depend_on_the_order_are_wrong():
 
 def test_what_could_not_be_checked_is_said_and_decides_nothing():
     unbuilt = BuildResult(key="k", status="uncovered", extension=None, log="cuda.cu:3: asm", duration_s=0.0)
-    for look in (_Look(unbuilt=unbuilt), _Look(stopped="timeout: 60 s"), _Look(wrong={"ascending": "wrong_value"})):
+    for look in (
+        _SanitizerPass(unbuilt=unbuilt),
+        _SanitizerPass(stopped="timeout: 60 s"),
+        _SanitizerPass(wrong={"ascending": "wrong_value"}),
+    ):
         checked = _conclude(look)
         assert checked.outcome is None
         assert [(one.check, one.severity) for one in checked.findings] == [("kernels", "note")]
 
 
 def test_findings_that_do_not_decide_are_warnings():
-    gap = _conclude(_Look(stopped="timeout: 60 s")).findings
+    gap = _conclude(_SanitizerPass(stopped="timeout: 60 s")).findings
     decided = report_kernel_findings(found(RACE, BOUNDS), "fatal")
     assert [one.severity for one in explain((*decided, *gap))] == ["warning"] * 2
 

@@ -8,11 +8,11 @@ import pytest
 from harness.builder.symbols import list_functions, plain_signature
 from harness.domain import BuildRequest
 from harness.evaluation.integrity.attribution import (
-    OwnKernels,
+    CustomKernels,
     Profile,
     classify_kernel,
     classify_range,
-    list_own_kernels,
+    list_custom_kernels,
     name_kernel,
     parse_profile,
     share_work,
@@ -69,7 +69,7 @@ def test_a_range_on_the_cpu_belongs_to_somebody(name, owner):
     ],
 )  # fmt: skip
 def test_a_kernel_on_the_gpu_belongs_to_somebody(launcher, kernel, owner):
-    assert classify_kernel(launcher, kernel, OwnKernels(names=("softmax_kernel", "my_gemm"))) == owner
+    assert classify_kernel(launcher, kernel, CustomKernels(names=("softmax_kernel", "my_gemm"))) == owner
 
 
 TORCHS = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int, Functor)"
@@ -82,12 +82,12 @@ NAMED_LIKE_IT = "at::native::vectorized_elementwise_kernel(float const*, float c
 )
 def test_a_kernel_named_like_torchs_is_own_only_where_the_library_holds_that_very_function(kernel, owner):
     functions = frozenset(map(plain_signature, (NAMED_LIKE_IT, TORCHS)))
-    own = OwnKernels(names=("vectorized_elementwise_kernel",), functions=functions)
+    own = CustomKernels(names=("vectorized_elementwise_kernel",), functions=functions)
     assert classify_kernel("", kernel, own) == owner
 
 
 def test_a_kernel_with_the_name_of_a_vendors_is_the_librarys():
-    own = OwnKernels(names=("ampere_sgemm_128x64_nn",), functions=frozenset({"ampere_sgemm_128x64_nn"}))
+    own = CustomKernels(names=("ampere_sgemm_128x64_nn",), functions=frozenset({"ampere_sgemm_128x64_nn"}))
     assert classify_kernel("", "ampere_sgemm_128x64_nn", own) == "library"
 
 
@@ -119,14 +119,14 @@ def test_the_plain_name_of_a_kernel_is_found_in_a_demangled_one():
 )
 def test_kernels_are_named_by_the_sources(source):
     request = BuildRequest(name="x", cuda_sources=(source,), functions=(("launch", ""),))
-    assert list_own_kernels([request]) == ("scale",)
+    assert list_custom_kernels([request]) == ("scale",)
 
 
 def test_without_kernels_the_bound_functions_are_named():
     inline = BuildRequest(name="x", cpp_sources=("int f();",), functions=(("first", ""), ("second", "")))
     source = 'PYBIND11_MODULE(x, m) { m.def("third", &third); }\nTORCH_LIBRARY(y, lib) { }'
     files = BuildRequest(name="y", files=(("y.cpp", source),))
-    assert list_own_kernels([inline, files]) == ("first", "second", "third")
+    assert list_custom_kernels([inline, files]) == ("first", "second", "third")
 
 
 def make_profile(host=(), kernels=(), libraries=(), total_us=100.0):
@@ -134,7 +134,7 @@ def make_profile(host=(), kernels=(), libraries=(), total_us=100.0):
 
 
 def shares(profile, own=()):
-    work = share_work(profile, OwnKernels(names=own))
+    work = share_work(profile, CustomKernels(names=own))
     return [round(share, 6) for share in (work.own, work.torch, work.library, work.other)]
 
 

@@ -75,7 +75,7 @@ def measure():
 
 @pytest.fixture(autouse=True)
 def stay_where_we_are(monkeypatch):
-    monkeypatch.setattr("harness.evaluation.timing.paired.stay_on", lambda cores: nullcontext())
+    monkeypatch.setattr("harness.evaluation.timing.paired.pin_to_cores", lambda cores: nullcontext())
 
 
 def split_into_pairs(events):

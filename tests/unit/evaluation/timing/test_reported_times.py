@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from harness.domain import Block, Conditions, Outcome
 from harness.evaluation.timing.clocks import (
     compare_clocks,
-    confirm_claims,
+    confirm_reported_times,
     depends_on_clocks,
     interval_of,
     summarise_blocks,
@@ -61,23 +61,23 @@ def measure(
 @settings(max_examples=60)
 def test_an_honest_candidate_is_never_suspect_however_noisy_the_machine(speedup, baseline_us, noise, seed):
     timing = measure(baseline_us=baseline_us, candidate_us=baseline_us / speedup, noise=noise, seed=seed)
-    assert confirm_claims(timing).outcome is None
+    assert confirm_reported_times(timing).outcome is None
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.02, 0.05])
 @pytest.mark.parametrize(("claim_us", "hidden_us"), [(200.0, 1000.0), (1000.0, 1000.0), (2000.0, 1000.0)])
 def test_a_hidden_millisecond_is_suspect(claim_us, hidden_us, noise):
     timing = measure(baseline_us=claim_us + hidden_us, candidate_us=claim_us, hidden_us=hidden_us, noise=noise)
-    result = confirm_claims(timing)
+    result = confirm_reported_times(timing)
     assert result.outcome is Outcome.SUSPECT
     assert result.findings[0].check == "clock"
-    assert "claims" in result.message
+    assert "reported time" in result.message
 
 
 @pytest.mark.parametrize("claim_us", [10.0, 500.0, 5000.0])
 def test_work_put_off_until_the_outputs_are_copied_is_suspect(claim_us):
     timing = measure(baseline_us=8000.0, candidate_us=claim_us, copied_us=8000.0)
-    assert confirm_claims(timing).outcome is Outcome.SUSPECT
+    assert confirm_reported_times(timing).outcome is Outcome.SUSPECT
 
 
 def read_copies(blocks, *readings_us):
@@ -94,12 +94,12 @@ def read_copies(blocks, *readings_us):
 def test_a_clock_that_was_hardly_read_accuses_no_candidate(readings_us):
     blocks = [replace(block, candidate_claim_us=900.0) for block in measure(baseline_us=1e3, candidate_us=1e3).blocks]
     blocks = [replace(block, candidate_judge_us=900.0 + EXCHANGE_US) for block in blocks]
-    assert confirm_claims(read_copies(blocks, *readings_us)).outcome is None
+    assert confirm_reported_times(read_copies(blocks, *readings_us)).outcome is None
 
 
 def test_a_clock_that_was_read_often_accuses():
     blocks = measure(baseline_us=1000.0, candidate_us=1000.0).blocks
-    assert confirm_claims(read_copies(blocks, *[400.0] * 40)).outcome is Outcome.SUSPECT
+    assert confirm_reported_times(read_copies(blocks, *[400.0] * 40)).outcome is Outcome.SUSPECT
 
 
 def hide_in_turn(blocks, hidden_us, places):
@@ -118,16 +118,16 @@ def hide_in_turn(blocks, hidden_us, places):
 def test_work_hidden_in_another_place_each_time_is_found(seed):
     blocks = measure(baseline_us=2000.0, candidate_us=1200.0, blocks=80, seed=seed).blocks
     hidden = hide_in_turn(blocks, 800.0, ("candidate_judge_us", "candidate_copy_us"))
-    assert confirm_claims(hidden).outcome is Outcome.SUSPECT
-    assert confirm_claims(summarise_blocks("eager", blocks, FLOOR)).timing.verdict == "faster"
+    assert confirm_reported_times(hidden).outcome is Outcome.SUSPECT
+    assert confirm_reported_times(summarise_blocks("eager", blocks, FLOOR)).timing.verdict == "faster"
 
 
 def test_on_a_disturbed_machine_only_a_gross_contradiction_is_suspect():
     disturbed = Conditions(disturbed="others were busy")
     small = replace(measure(baseline_us=1000.0, candidate_us=500.0, hidden_us=500.0), conditions=disturbed)
     gross = replace(measure(baseline_us=1000.0, candidate_us=500.0, hidden_us=9000.0), conditions=disturbed)
-    assert confirm_claims(small).outcome is None
-    assert confirm_claims(gross).outcome is Outcome.SUSPECT
+    assert confirm_reported_times(small).outcome is None
+    assert confirm_reported_times(gross).outcome is Outcome.SUSPECT
 
 
 HIDDEN = st.floats(0.0, 90.0)
@@ -141,12 +141,12 @@ def test_hidden_time_never_makes_a_candidate_faster(hidden_us, copied_us, seed):
     timing = measure(
         baseline_us=300.0, candidate_us=claim_us, hidden_us=hidden_us, copied_us=copied_us, noise=0.01, seed=seed
     )
-    result = confirm_claims(timing)
+    result = confirm_reported_times(timing)
     assert result.outcome is Outcome.SUSPECT or result.timing.verdict != "faster"
 
 
 def test_an_honest_gain_of_a_short_call_is_still_seen():
-    result = confirm_claims(measure(baseline_us=400.0, candidate_us=200.0, noise=0.002))
+    result = confirm_reported_times(measure(baseline_us=400.0, candidate_us=200.0, noise=0.002))
     assert (result.outcome, result.timing.verdict) == (None, "faster")
 
 
@@ -164,7 +164,7 @@ def test_more_blocks_are_worth_it_only_where_the_clocks_alone_stand_against_a_ga
 
 def test_a_claim_shorter_than_the_clock_resolves_is_not_ranked():
     timing = measure(baseline_us=50.0, candidate_us=8.0)
-    result = confirm_claims(timing)
+    result = confirm_reported_times(timing)
     assert result.outcome is None
     assert result.timing.verdict in ("unconfirmed", "unreliable")
 
@@ -173,7 +173,7 @@ def test_clocks_that_scatter_make_a_time_unreliable_and_not_suspect():
     blocks = measure(baseline_us=1000.0, candidate_us=800.0).blocks
     source = random.Random(1)
     scattered = [replace(block, candidate_judge_us=900.0 + source.uniform(0.0, 6000.0)) for block in blocks]
-    result = confirm_claims(summarise_blocks("eager", scattered, FLOOR))
+    result = confirm_reported_times(summarise_blocks("eager", scattered, FLOOR))
     assert result.outcome is None
     assert result.timing.verdict == "unreliable"
 
@@ -190,7 +190,7 @@ def test_the_gap_between_the_clocks_is_found_to_a_few_microseconds():
 
 def test_a_candidate_that_claims_four_fifths_of_its_time_is_no_faster_for_it():
     timing = measure(baseline_us=10_000.0, candidate_us=10_000.0, claimed=0.81, noise=0.002)
-    result = confirm_claims(timing)
+    result = confirm_reported_times(timing)
     assert result.outcome is Outcome.SUSPECT or result.timing.speedup == pytest.approx(1.0, abs=0.05)
 
 
@@ -214,4 +214,4 @@ def test_a_summary_of_any_blocks_is_consistent(times):
     timing = summarise_blocks("eager", blocks, FLOOR)
     assert timing.speedup_low <= timing.speedup <= timing.speedup_high
     assert timing.candidate_us == statistics.median(mine for _, mine in times)
-    confirm_claims(timing)
+    confirm_reported_times(timing)

@@ -63,7 +63,7 @@ def test_slices_put_together_are_the_tensor_in_row_major_order(elements, order):
 
 MEASURE = """
 import sys, torch
-from harness.evaluation.correctness.comparison import are_surely_close, judge_outputs
+from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
 from harness.sandbox.tensors.outputs import find_difference, has_same_bits
 from harness.sandbox.tensors.outputs import FlatOutputs
 from harness.evaluation.correctness.truth import trust_outputs
@@ -90,7 +90,7 @@ runs = {
     "difference": lambda: find_difference([one], [other]),
     "numbers": lambda: has_only_numbers(own),
     "close": lambda: are_surely_close(own, found, Tolerance()),
-    "judged": lambda: judge_outputs(trust_outputs(own), found, Tolerance(), "integers", exact=True),
+    "judged": lambda: compare_outputs(trust_outputs(own), found, Tolerance(), "integers", exact=True),
 }
 for name, run in runs.items():
     print(name, measure(run))

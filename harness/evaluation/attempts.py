@@ -1,0 +1,70 @@
+"""Attempts at one evaluation: how an error becomes an outcome, and when the evaluation is repeated."""
+
+from __future__ import annotations
+
+import secrets
+import traceback
+from collections.abc import Callable
+
+from harness.domain import BuildToolError, Finding, HarnessError, Outcome, ProblemTooLarge
+from harness.evaluation.allocation_failure import forget_frames
+from harness.evaluation.record import EvaluationRecord
+from harness.sandbox.devices import Device
+from harness.sandbox.failure import CandidateFailure
+from harness.sandbox.memory_limits import is_out_of_memory
+
+Attempt = Callable[[EvaluationRecord], None]  # raises on any outcome but correct
+
+REPEATED_CHECKS = ("device_busy", "pause")
+
+
+def evaluate_with_repetition(
+    record: EvaluationRecord, attempt: Attempt, device: Device | None
+) -> tuple[EvaluationRecord, Outcome, str]:
+    """The record, outcome and message that count. Repeats once a suspicion that a busy machine may cause, and once,
+    with less memory, after a failed allocation."""
+    outcome, message = _run_attempt(record, attempt, device)
+    if outcome is Outcome.SUSPECT and _may_be_chance(record):
+        note = Finding(check="repeated", severity="note", message=f"evaluated a second time: {message[:300]}")
+        record = EvaluationRecord(seed=secrets.randbits(62), findings=[note])
+        outcome, message = _run_attempt(record, attempt, device)
+    if record.is_short and record.thrift == "planned" and device is not None:
+        record = record.repeat_smaller(outcome, message)
+        outcome, message = _run_attempt(record, attempt, device)
+    return record, outcome, message
+
+
+def _run_attempt(record: EvaluationRecord, attempt: Attempt, device: Device | None) -> tuple[Outcome, str]:
+    """Releases all device memory at the end."""
+    try:
+        attempt(record)
+        return Outcome.CORRECT, ""
+    except Exception as error:  # noqa: BLE001 - an error of the harness must not end later evaluations
+        outcome, message = _explain(record, error)
+        forget_frames(error)
+    finally:
+        if device is not None:
+            device.release_memory()
+    return outcome, message
+
+
+def _explain(record: EvaluationRecord, error: Exception) -> tuple[Outcome, str]:
+    if isinstance(error, CandidateFailure):
+        record.findings += error.findings
+        record.is_short = error.outcome is Outcome.OUT_OF_MEMORY
+        return error.outcome, error.message
+    record.is_short = is_out_of_memory(error)
+    if isinstance(error, ProblemTooLarge | BuildToolError):
+        return Outcome.NOT_RUN, str(error)
+    if record.is_short:
+        return Outcome.NOT_RUN, f"the evaluator ran out of device memory ({record.memory}): {error}"
+    if isinstance(error, HarnessError):
+        return Outcome.HARNESS_ERROR, str(error)
+    message = f"unexpected {type(error).__name__}: {error}"
+    evidence = "".join(traceback.format_exception(error))[-8000:]
+    record.findings.append(Finding(check="harness", severity="fatal", message=message, evidence=evidence))
+    return Outcome.HARNESS_ERROR, message
+
+
+def _may_be_chance(record: EvaluationRecord) -> bool:
+    return any(finding.check in REPEATED_CHECKS for finding in record.findings if finding.severity == "fatal")

@@ -1,0 +1,74 @@
+"""Answers the build requests of candidates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from harness.builder import Builder
+from harness.domain import BuildRequest, BuildResult, Candidate
+from harness.evaluation.emulated.nvcc import NvccCheck
+from harness.evaluation.emulated.sanitizer import KernelChecker
+from harness.evaluation.record import EvaluationRecord
+from harness.languages import LANGUAGES
+from harness.sandbox.build_requests import AnswerBuild
+from harness.sandbox.model_session import TimeLimits
+
+SECOND_LOAD_SHARE = 1 / 8  # of the time limits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltAhead:
+    """`hung`: the candidate timed out while it was loaded."""
+
+    builds: dict[str, BuildResult] = field(default_factory=dict)
+    hung: bool = False
+
+
+NOTHING_AHEAD = BuiltAhead()
+
+
+class CandidateBuilds:
+    """Thread-safe."""
+
+    def __init__(self, builder: Builder, checker: KernelChecker | None, nvcc: NvccCheck | None) -> None:
+        self.builder = builder
+        self._checker = checker
+        self._nvcc = nvcc
+        self._built_ahead: dict[str, BuildResult] = {}
+        self._hung_ahead: set[str] = set()  # digests of candidates
+
+    def add_ahead(self, ahead: BuiltAhead, candidate: Candidate | None) -> None:
+        self._built_ahead |= ahead.builds
+        if ahead.hung and candidate is not None:
+            self._hung_ahead.add(candidate.digest)
+
+    def reduce_limits(self, limits: TimeLimits, candidate: Candidate) -> TimeLimits:
+        """Shorter limits after a timeout in the prebuild."""
+        share = SECOND_LOAD_SHARE if candidate.digest in self._hung_ahead else 1.0
+        return replace(limits, start_s=limits.start_s * share, construct_s=limits.construct_s * share)
+
+    def answer_for(self, record: EvaluationRecord, candidate: Candidate, *, ahead: bool = False) -> AnswerBuild:
+        """A function that builds and records requests. `ahead`: also for the sanitizer."""
+
+        def answer(request: BuildRequest) -> BuildResult:
+            refusal = LANGUAGES[candidate.language].refuses(request)
+            result = self._refuse(request, refusal) if refusal else self._build(request, ahead=ahead)
+            record.add_build(request, result)
+            return result
+
+        return answer
+
+    def _build(self, request: BuildRequest, *, ahead: bool) -> BuildResult:
+        result = self.builder.build(request)
+        if self._nvcc is not None:
+            result = self._nvcc.correct(result)
+        if ahead and self._checker is not None and request.needs_cuda and result.extension is not None:
+            self._checker.build_ahead(request)
+        if result.status == "cached":
+            # The record shows the prebuild with its duration, once.
+            result = self._built_ahead.pop(result.key, result)
+        return result
+
+    def _refuse(self, request: BuildRequest, reason: str) -> BuildResult:
+        key, log = self.builder.key(request), f"error: {reason}"
+        return BuildResult(key=key, status="refused", extension=None, log=log, duration_s=0.0)

@@ -1,0 +1,48 @@
+"""Compiles with nvcc what was built for the emulated device, where nvcc is installed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from harness.builder import Builder
+from harness.domain import EMULATED, BuildResult, Finding, HarnessError
+from harness.evaluation.record import EvaluationRecord
+
+
+class NvccCheck:
+    """Builds on which nvcc and the emulator disagree."""
+
+    def __init__(self, compiler: Builder) -> None:
+        self._compiler = compiler
+        self._corrected: dict[str, BuildResult] = {}  # by key of the emulated build
+
+    def correct(self, result: BuildResult) -> BuildResult:
+        return self._corrected.get(result.key, result)
+
+    def find_disagreement(self, record: EvaluationRecord) -> bool:
+        """True: a result changed, so the candidate must run again."""
+        differs = False
+        with record.phase("nvcc"):
+            for request, result in zip(record.requests, record.builds, strict=True):
+                if not request.needs_cuda or result.lane != EMULATED or result.key in self._corrected:
+                    continue
+                try:
+                    corrected = reconcile_builds(result, self._compiler.build(request))
+                except HarnessError as error:
+                    message = f"not compiled with nvcc: {error}"
+                    record.findings.append(Finding(check="nvcc", severity="note", message=message))
+                    continue
+                if corrected is not result:
+                    self._corrected[result.key] = corrected
+                    differs = True
+        return differs
+
+
+def reconcile_builds(emulated: BuildResult, compiled: BuildResult) -> BuildResult:
+    """A failure in nvcc counts; one of the emulator alone is a gap in its coverage."""
+    if compiled.status in ("failed", "refused"):
+        return compiled
+    if compiled.extension is not None and emulated.status == "failed":
+        log = f"nvcc builds it, the emulated device does not:\n{emulated.log}"
+        return replace(emulated, status="uncovered", log=log)
+    return emulated

@@ -1,0 +1,111 @@
+"""Opens workers for the models of one evaluation: the candidate and the baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+from harness.domain import Candidate
+from harness.evaluation.allocation_failure import MemoryCharge
+from harness.evaluation.builds import CandidateBuilds
+from harness.evaluation.correctness.reference import ENTRY, Reference, usable_threads
+from harness.evaluation.load_check import CANDIDATE_ENTRY
+from harness.problems.loading import workload_source
+from harness.sandbox.build_requests import AnswerBuild
+from harness.sandbox.forkserver import Forkserver
+from harness.sandbox.memory_limits import limit_worker
+from harness.sandbox.model_session import ModelSession, TimeLimits
+from harness.sandbox.opening import open_session
+from harness.sandbox.worker_client import Mode
+
+
+class ModelWorkers:
+    def __init__(self, forkserver: Forkserver, builds: CandidateBuilds, limits: TimeLimits) -> None:
+        self._forkserver = forkserver
+        self._builds = builds
+        self._limits = limits
+
+    @contextmanager
+    def open_candidate(
+        self,
+        candidate: Candidate,
+        reference: Reference,
+        answer_build: AnswerBuild | None = None,
+        *,
+        mode: Mode = "plain",
+        limits: TimeLimits | None = None,
+        is_timed: bool = False,
+    ) -> Iterator[ModelSession]:
+        """Imported, not constructed."""
+        opened = self._open(
+            candidate.source,
+            CANDIDATE_ENTRY,
+            reference,
+            answer_build or self._builds.builder.build,
+            mode=mode,
+            limits=limits,
+            is_timed=is_timed,
+        )
+        with opened as session:
+            yield session
+
+    @contextmanager
+    def open_constructed_candidate(self, candidate: Candidate, reference: Reference) -> Iterator[ModelSession]:
+        """With the reference's weights."""
+        limits = self._builds.reduce_limits(self._limits, candidate)
+        with self.open_candidate(candidate, reference, limits=limits, is_timed=True) as session:
+            construct_model(session, reference)
+            session.match_weights(reference.state)
+            session.hold_state(reference.changing)
+            yield session
+
+    @contextmanager
+    def open_baseline(self, reference: Reference, baseline: str) -> Iterator[ModelSession]:
+        """With the reference's weights."""
+        source = workload_source(reference.loaded)
+        with self._open(source, ENTRY, reference, None, is_timed=True) as session:
+            construct_model(session, reference, compiled=baseline == "compile")
+            session.match_weights(reference.state)
+            session.hold_state(reference.changing)
+            yield session
+
+    @contextmanager
+    def _open(
+        self,
+        source: str,
+        entry: str,
+        reference: Reference,
+        answer_build: AnswerBuild | None,
+        *,
+        mode: Mode = "plain",
+        limits: TimeLimits | None = None,
+        is_timed: bool = False,
+    ) -> Iterator[ModelSession]:
+        """`answer_build` None: trusted code. Timed outputs stay on the device where two workers fit."""
+        device, footprint = reference.device, reference.footprint
+        planned_bytes = reference.need.count_worker_bytes(footprint.kept_calls) - footprint.arena_bytes
+        device.release_cache()
+        charge = MemoryCharge(device, planned_bytes, footprint.arena_bytes)
+        with (
+            open_session(
+                forkserver=self._forkserver,
+                device=device,
+                footprint=footprint,
+                source=source,
+                entry=entry,
+                answer_build=answer_build,
+                worker_limits=limit_worker(device.torch_device, footprint.arena_bytes),
+                limits=limits or self._limits,
+                threads=usable_threads(),
+                allow_tf32=reference.loaded.problem.allow_tf32,
+                mode=mode,
+                keeps_on_host=reference.computes_on is not None and not (is_timed and reference.plan.baseline_beside),
+            ) as session,
+            nullcontext() if answer_build is None else charge.attributing_failures(),
+        ):
+            yield session
+
+
+def construct_model(session: ModelSession, reference: Reference, *, compiled: bool = False) -> None:
+    training = reference.loaded.problem.training
+    session.construct(reference.seed, reference.loaded.init_inputs, compiled=compiled, training=training)

@@ -1,0 +1,88 @@
+"""Chooses the timer for the device and the memory plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+
+from harness.domain import Candidate, Timing
+from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.model_workers import ModelWorkers
+from harness.evaluation.timing.apart import ApartTimer
+from harness.evaluation.timing.clocks import TimingResult
+from harness.evaluation.timing.noise_floor import NoiseFloors, NoiseKey
+from harness.evaluation.timing.paired import PairedTimer, TimingPlan, shorten_plan
+from harness.evaluation.timing.window_timing import WindowTimer
+from harness.sandbox.model_session import ModelSession
+
+
+class CandidateTimer:
+    """`noise` None: floors of the device type."""
+
+    def __init__(
+        self, workers: ModelWorkers, plan: TimingPlan, noise: NoiseFloors | None, environment: Mapping[str, str]
+    ) -> None:
+        self._workers = workers
+        self._plan = plan
+        self._noise = noise
+        self._environment = environment
+
+    def time_session(
+        self, session: ModelSession, reference: Reference, baseline: str, seeds: Iterator[int]
+    ) -> TimingResult:
+        """On a CPU, beside a new worker with the baseline."""
+        floor = 0.0
+        if self._noise is not None:
+            with session.paused():
+                floor = self._noise.find(
+                    self._name_noise(reference, baseline), lambda: self._pair_baseline(reference, baseline, seeds)
+                )
+        with self._workers.open_baseline(reference, baseline) as opponent:
+            timer = PairedTimer(
+                baseline=opponent, candidate=session, reference=reference, plan=self._plan, seed=next(seeds)
+            )
+            return timer.measure(baseline, seeds, floor)
+
+    def time_in_fresh_workers(
+        self, candidate: Candidate, reference: Reference, baseline: str, seeds: Iterator[int]
+    ) -> TimingResult:
+        """On a GPU, and where two workers do not fit."""
+
+        def open_baseline() -> AbstractContextManager[ModelSession]:
+            return self._workers.open_baseline(reference, baseline)
+
+        def open_candidate() -> AbstractContextManager[ModelSession]:
+            return self._workers.open_constructed_candidate(candidate, reference)
+
+        if not reference.plan.baseline_beside:
+            apart = ApartTimer(reference=reference, plan=self._plan, seed=next(seeds))
+            return apart.measure(baseline, open_baseline, open_candidate, seeds)
+        floor = 0.0
+        if self._noise is not None:
+            floor = self._noise.find(
+                self._name_noise(reference, baseline),
+                lambda: self._pair_baseline_in_windows(reference, baseline, seeds),
+            )
+        timer = WindowTimer(reference=reference, plan=self._plan, seed=next(seeds))
+        return timer.measure(baseline, open_baseline, open_candidate, seeds, floor)
+
+    def _pair_baseline(self, reference: Reference, baseline: str, seeds: Iterator[int]) -> Timing:
+        """A/A."""
+        plan, open_baseline = shorten_plan(self._plan), self._workers.open_baseline
+        with open_baseline(reference, baseline) as one, open_baseline(reference, baseline) as other:
+            timer = PairedTimer(baseline=one, candidate=other, reference=reference, plan=plan, seed=next(seeds))
+            return timer.measure(baseline, seeds).timing
+
+    def _pair_baseline_in_windows(self, reference: Reference, baseline: str, seeds: Iterator[int]) -> Timing:
+        timer = WindowTimer(reference=reference, plan=self._plan, seed=next(seeds))
+        return timer.measure_equals(baseline, lambda: self._workers.open_baseline(reference, baseline), seeds)
+
+    def _name_noise(self, reference: Reference, baseline: str) -> NoiseKey:
+        facts = self._environment
+        return NoiseKey(
+            problem_digest=reference.loaded.problem.digest,
+            workload=reference.loaded.workload,
+            baseline=baseline,
+            device_type=reference.device.torch_device.type,
+            machine=" ".join(facts.get(name, "") for name in ("cpu", "threads", "gpu", "torch", "harness")),
+        )
