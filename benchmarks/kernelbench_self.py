@@ -95,9 +95,7 @@ def main() -> None:
         settings = LocalSettings(device=name, cache=folder / "cache", memory_bytes=memory_bytes, judge=judge)
         setup = Setup(settings=settings, toolchain=probe_toolchain(None), confinement=probe_confinement("auto"))
         device = Device(name, memory_bytes=memory_bytes)
-        with closing(
-            DeviceEvaluators(setup, device, checks=False)
-        ) as evaluators:  # in this process, for its memory
+        with closing(DeviceEvaluators(setup, device, checks=False)) as evaluators:  # in this process, for its memory
             for problem in choose_problems(options.folder, options.problems):
                 evaluation = evaluators.evaluate(prepare_task(problem, folder, language).on_device(name))
                 outcomes[evaluation.outcome] += 1
