@@ -126,7 +126,7 @@ def test_an_export_says_what_it_leaves_out(command, bench_checkout, tmp_path, ev
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("import", "--format", "kernelbench", "absent"), "there is no absent"),
+        (("import", "--format", "kernelbench", "absent"), "absent does not exist"),
         (("import", "--format", "kernelbench", "bench-run"), "import the problems first"),
         (("export", "--format", "kernelbench", "out"), "either problems"),
         (("export", "--format", "kernelbench", "out", "--run", "absent"), "no run 'absent'"),
