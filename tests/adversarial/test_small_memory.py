@@ -226,7 +226,7 @@ def test_who_holds_the_memory_is_charged_with_a_failed_allocation(held_gib, outc
     charge = MemoryCharge(device, planned_bytes=4 << 30, shared_bytes=1 << 30)
     device.held_bytes = (held_gib + 1) << 30
     expected = CandidateFailure if outcome == "out_of_memory" else torch.OutOfMemoryError
-    with pytest.raises(expected) as caught, charge.charging():
+    with pytest.raises(expected) as caught, charge.attributing_failures():
         device.synchronize()
     if outcome == "out_of_memory":
         assert f"holds {held_gib << 10} MiB of the device; 4096 were planned" in str(caught.value)
