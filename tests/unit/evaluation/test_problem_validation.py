@@ -179,7 +179,7 @@ def test_whole_numbers_in_and_out_need_no_coarser_format():
     problem = Problem(name="toy", suite="mine", source=source.replace("INPUTS", "[torch.randint(1, 9, (30, 40))]"))
     admission = admit_problem(load_problem(problem, "full"), CPU, seed=7)
     assert admission.admitted
-    assert "no floating-point values" in next(check.evidence for check in admission.checks if check.name == "coarser format")
+    assert "no floating-point" in next(check.evidence for check in admission.checks if check.name == "coarser format")
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16"])
