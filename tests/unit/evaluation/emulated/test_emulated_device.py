@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from harness.domain import DeviceError
+from harness.domain import UsageError
 from harness.sandbox.devices import Device, open_device
 
 
@@ -19,7 +19,7 @@ def test_a_device_that_cannot_run_the_language_is_none(device, language):
 
 
 def test_what_cannot_be_emulated_is_an_error_that_names_what_can():
-    with pytest.raises(DeviceError, match=r"Known: .*A100"):
+    with pytest.raises(UsageError, match=r"Known: .*A100"):
         open_device("emulated", "cuda", "Voodoo 3")
 
 
