@@ -26,13 +26,13 @@ from harness.domain import (
     UsageError,
     WorkloadName,
 )
+from harness.languages import LANGUAGES
 from harness.store.pins import Pin, read_pins
+from harness.store.results import ResultFilter, ResultRow, ResultStore, StoredEvaluation
 
 if TYPE_CHECKING:
     from harness.executors.tasks import Task
-    from harness.languages import LANGUAGES
     from harness.pipeline.evaluate import EvaluateOptions
-from harness.store.results import ResultFilter, ResultRow, ResultStore, StoredEvaluation
 
 REGRESS_FOLDER = "regress"
 NO_DEVICE = "none"

@@ -165,7 +165,7 @@ def test_a_decoy_is_rejected_where_a_kernel_is_required(bench, needs_compiler):
     evaluation = judge(bench, DECOYS["times_zero"], requires_kernel=True)
     assert evaluation.outcome == "rejected"
     assert checks(evaluation)["decoy_kernel"] == "fatal"
-    assert "do not influence the result" in evaluation.message
+    assert "do not affect the result" in evaluation.message
     assert evaluation.work.without_own == "unchanged"
 
 

@@ -105,7 +105,7 @@ ZOO = {
         'load_inline("k", cpp_sources="int f();", cuda_sources="__global__ void k() {}", functions=["f"])\n'
         "class ModelNew(nn.Module):\n    pass\n",
         "rejected",
-        "'k' has CUDA sources, and the candidate's language is cpp",
+        "'k' has CUDA sources, and the candidate is to be written in cpp",
     ),
     "good_last": (module("return torch.add(a, b)"), "correct", ""),
 }  # fmt: skip

@@ -164,7 +164,7 @@ def test_host_code_of_both_lanes_gives_the_same_bits(fast, plain):
 @pytest.mark.parametrize(
     ("broken", "words", "lane"),
     [
-        ("y[i] = x[i] * missing; }", 'identifier "missing" is undefined', "fast"),
+        ("y[i] = x[i] * no_such_factor; }", 'identifier "no_such_factor" is undefined', "fast"),
         ("y[i] = x[i] *; }", "expected an expression", "plain"),
         ("y[i] = x[i]; C10_CUDA_KERNEL_LAUNCH_CHECK(); }", "C10_CUDA_KERNEL_LAUNCH_CHECK", "fast"),
         ("y[i] = x[i];", 'expected a "}"', "fast"),
