@@ -98,7 +98,7 @@ def find_gpu_model(name: str) -> GpuModel:
         return known[_normalise(name)]
     near = get_close_matches(_normalise(name), known, n=1, cutoff=0.4)
     hint = f"did you mean {known[near[0]].name}? " if near else ""
-    raise UsageError(f"unknown GPU {name!r}: {hint}known: {', '.join(model.name for model in GPU_MODELS)}")
+    raise UsageError(f"unknown GPU {name!r}: {hint}Known: {', '.join(model.name for model in GPU_MODELS)}")
 
 
 def match_gpu_model(device_name: str) -> GpuModel | None:
