@@ -4,6 +4,8 @@ of built libraries per session, and tests that skip themselves where the machine
 Runs from a checkout on a machine that has neither openai nor hypothesis: imports only pytest at the top.
 """
 
+import fcntl
+import json
 import os
 import shutil
 import signal
@@ -123,6 +125,23 @@ def build_cache(tmp_path_factory):
     folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "built-libraries"
     folder.mkdir(exist_ok=True)
     return folder
+
+
+@pytest.fixture
+def once(tmp_path_factory):
+    """Calls `once(name, make)`: what `make` returns, as JSON, made once for all processes of the session."""
+    own = tmp_path_factory.getbasetemp()
+    folder = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+    def find(name, make):
+        path = folder / f"{name}.json"
+        with (folder / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not path.exists():
+                path.write_text(json.dumps(make()))
+        return json.loads(path.read_text())
+
+    return find
 
 
 @dataclass(frozen=True)

@@ -106,6 +106,7 @@ class ModelNew(nn.Module):
 """
 
 
+@pytest.mark.slow
 def test_a_candidate_that_is_slower_every_time_is_not_timed_for_ever(quick_bench):
     plan = replace(short_plan(), allow_load=True)
     evaluation = quick_bench.judge(f"{HEAD}{NAP}", time=True, plan=plan)

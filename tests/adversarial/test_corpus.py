@@ -314,6 +314,7 @@ def test_the_command_ends_with_0_when_all_is_as_expected_and_gives_no_certificat
     assert record["certificates"] == []
 
 
+@pytest.mark.slow
 def test_the_command_ends_with_1_and_names_what_was_accepted(call_harness, tmp_path):
     for folder in ("attacks", "controls", "problems"):
         (tmp_path / "corpus" / folder).mkdir(parents=True)

@@ -104,6 +104,7 @@ def test_shared_memory_that_cannot_be_had_is_a_harness_error_and_the_next_candid
     assert bench.judge(GOOD).outcome == "correct"
 
 
+@pytest.mark.slow
 def test_a_candidate_that_hangs_at_import_does_not_cost_its_time_limit_twice(tmp_path, tiny_suite, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))  # locks of its own: no other command's timing delays a build
     monkeypatch.setattr("tempfile.tempdir", None)

@@ -102,6 +102,7 @@ def test_a_keyword_for_what_is_not_built_is_named_in_the_verdict(bench):
     assert "sycl_sources='void f();' is not supported" in evaluation.message
 
 
+@pytest.mark.slow
 def test_the_cache_keeps_within_the_size_that_evaluate_was_given(call_harness, tiny_suite, tmp_path):
     cache = tmp_path / "own-cache"
     old = cache / "ab" / ("ab" + "0" * 62)

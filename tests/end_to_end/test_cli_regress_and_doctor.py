@@ -88,6 +88,7 @@ def test_a_candidate_that_got_worse_ends_with_1_and_is_named_everywhere(command,
     assert "**broken**" in comment.read_text()
 
 
+@pytest.mark.slow
 def test_as_bad_as_before_ends_with_0_and_what_is_compared_with_stays_unless_asked(
     command, store_past, tiny_suite, tmp_path
 ):

@@ -3,6 +3,8 @@ those around them are judged as if nothing had happened, and nothing is left run
 
 import json
 import re
+from dataclasses import asdict
+from types import SimpleNamespace
 
 import pytest
 
@@ -112,56 +114,59 @@ ZOO = {
 NAMES = list(ZOO)
 
 
-@pytest.fixture(scope="module")
-def judged(tmp_path_factory):
-    """The folder where the whole zoo was judged once, and what that command and the same one again printed."""
-    return {}
-
-
 @pytest.fixture
-def zoo(judged, tmp_path, tiny_suite, write_run, run_harness, call_harness, processes_with, needs_compiler):
-    if not judged:
+def zoo(once, tiny_suite, write_run, run_harness, call_harness, processes_with, needs_compiler):
+    """What one command that judges the whole zoo printed and left, and the same one again."""
+
+    def judge():
         write_run("zoo", [source for source, _, _ in ZOO.values()])
         args = ["evaluate", "zoo", "--problems-dir", tiny_suite.parent, "--no-time", "--call-timeout", 5]
-        judged["first"] = run_harness(args)
-        judged["left"] = processes_with(LEFT_OVER_S)
-        judged["second"] = call_harness([*args, "--json"])
-        judged["shown"] = call_harness(["show", NAMES.index("broken_build") + 1])
-        judged["rows"] = {
-            row["sample"]: row for row in [json.loads(line) for line in judged["second"].stdout.splitlines()]
-        }
-    return judged
+        first = run_harness(args)
+        left = processes_with(LEFT_OVER_S)
+        second = call_harness([*args, "--json"])
+        shown = call_harness(["show", NAMES.index("broken_build") + 1])
+        return {"first": asdict(first), "left": left, "second": asdict(second), "shown": shown.stdout}
+
+    judged = once("zoo", judge)
+    rows = [json.loads(line) for line in judged["second"]["stdout"].splitlines()]
+    return SimpleNamespace(
+        first=SimpleNamespace(**judged["first"]),
+        second=SimpleNamespace(**judged["second"]),
+        left=judged["left"],
+        shown=judged["shown"],
+        rows={row["sample"]: row for row in rows},
+    )
 
 
 def test_the_whole_zoo_is_judged_and_the_command_ends_well(zoo):
-    assert zoo["first"].returncode == 0, zoo["first"].stderr
-    assert set(zoo["rows"]) == set(range(len(ZOO)))
-    assert "Traceback" not in zoo["first"].stderr
+    assert zoo.first.returncode == 0, zoo.first.stderr
+    assert set(zoo.rows) == set(range(len(ZOO)))
+    assert "Traceback" not in zoo.first.stderr
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_gets_its_own_verdict_and_says_why(zoo, name):
     _, outcome, words = ZOO[name]
-    row = zoo["rows"][NAMES.index(name)]
+    row = zoo.rows[NAMES.index(name)]
     assert row["outcome"] == outcome, row["message"]
     assert re.search(words, row["message"], re.DOTALL), row["message"]
 
 
 def test_no_process_of_a_candidate_is_left(zoo):
-    assert zoo["left"] == []
+    assert zoo.left == []
 
 
 def test_a_second_evaluate_judges_nothing_and_says_so(zoo):
-    assert zoo["second"].returncode == 0
-    assert len([json.loads(line) for line in zoo["second"].stdout.splitlines()]) == len(ZOO)
-    assert "evaluating" not in zoo["second"].stderr
+    assert zoo.second.returncode == 0
+    assert len([json.loads(line) for line in zoo.second.stdout.splitlines()]) == len(ZOO)
+    assert "evaluating" not in zoo.second.stderr
 
 
 def test_every_outcome_is_in_the_table_that_the_user_sees(zoo):
     for outcome in {outcome for _, outcome, _ in ZOO.values()}:
-        assert outcome in zoo["first"].stdout
-    assert all(len(line) <= 80 for line in zoo["first"].stdout.splitlines())
+        assert outcome in zoo.first.stdout
+    assert all(len(line) <= 80 for line in zoo.first.stdout.splitlines())
 
 
 def test_a_broken_build_shows_file_line_and_message(zoo):
-    assert re.search(r"main\.cpp:\d+:\d+: error: .missing_name.", zoo["shown"].stdout)
+    assert re.search(r"main\.cpp:\d+:\d+: error: .missing_name.", zoo.shown)

@@ -75,7 +75,7 @@ def bare_path(tmp_path, names):
 @pytest.mark.parametrize(
     ("source", "outcome", "code"),
     [
-        (GOOD, "correct", 0),
+        pytest.param(GOOD, "correct", 0, marks=pytest.mark.slow),
         (GOOD.replace("a + b", "a - b"), "wrong_value", 1),
         pytest.param("x = 1\n", "load_error", 1, marks=pytest.mark.slow),
     ],
@@ -95,9 +95,8 @@ def test_a_candidate_that_never_ends_to_load_is_a_timeout_with_the_limit_that_wa
     assert "no answer to start within" in record["message"]
 
 
-@pytest.mark.parametrize(
-    ("device", "language"), [("cpu", "cpp"), pytest.param("emulated", "cuda", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("device", "language"), [("cpu", "cpp"), ("emulated", "cuda")])
 def test_a_reference_that_never_ends_is_an_error_that_names_it_and_its_limit(judge_file, tiny_suite, device, language):
     problem = tiny_suite / "add.py"
     problem.write_text(problem.read_text().replace("def get_inputs():\n", "def get_inputs():\n    while True: pass\n"))
@@ -116,6 +115,7 @@ def on_a_small_disk(folder, size):
     return ["unshare", "-rm", "sh", "-c", SMALL_DISK, folder, size]
 
 
+@pytest.mark.slow
 def test_a_cache_on_a_full_disk_is_a_harness_error_that_says_what_to_do(judge_file, tmp_path, needs_compiler):
     prefix = on_a_small_disk(tmp_path / "cache", "16k")
     finished, record = judge_file(CPP, "--cache-dir", tmp_path / "cache", before=prefix)
@@ -125,6 +125,7 @@ def test_a_cache_on_a_full_disk_is_a_harness_error_that_says_what_to_do(judge_fi
     assert "--cache-dir" in record["message"]
 
 
+@pytest.mark.slow
 def test_results_on_a_full_disk_end_with_a_message_and_keep_what_was_stored(
     tmp_path, tiny_suite, write_run, start_harness
 ):
@@ -230,6 +231,7 @@ def test_a_database_of_a_newer_version_is_left_as_it_is(command, tiny_suite, wri
     assert (tmp_path / "results" / "harness.db").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_judged_once_it_is_left_alone_and_again_judges_it_anew(command, tiny_suite, write_run, tmp_path, build_cache):
     write_run("r", [GOOD, None])
     args = ["evaluate", "r", "--problems-dir", tiny_suite.parent, "--no-time", "--cache-dir", build_cache]

@@ -61,9 +61,8 @@ def interrupt(process, number):
     return process.communicate(timeout=300)
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)], ids=["ctrl_c", "killed"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["ctrl_c", "killed"])
 def test_ended_while_judging_it_keeps_what_is_finished_and_goes_on(
     number, tmp_path, tiny_suite, write_run, start_harness, call_harness, processes_with, marker
 ):

@@ -69,7 +69,7 @@ print(os.environ.get("OMP_WAIT_POLICY"))
 """
 
 
-@pytest.mark.parametrize("before", ["", "import torch"])
+@pytest.mark.parametrize("before", [pytest.param("", marks=pytest.mark.slow), "import torch"])
 def test_one_evaluator_serves_many_from_several_threads_and_changes_nothing_of_its_process(
     tiny_suite, clean_environment_for, before
 ):

@@ -94,6 +94,7 @@ def test_a_broken_reference_is_the_harness_failing_and_not_the_candidate(evaluat
     assert "reference" in failed.message
 
 
+@pytest.mark.slow
 def test_several_threads_may_submit(open_executor):
     with open_executor(device="emulated") as executor, ThreadPoolExecutor(3) as pool:
         submitted = [make_task(GOOD, language="cuda", sample=number) for number in range(3)]
