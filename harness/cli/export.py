@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import statistics
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,13 +11,7 @@ from harness.cli.completion import complete_run, complete_suite
 from harness.cli.import_ import FormatOption
 from harness.cli.options import GeneratedDirOption, ProblemsDirOption
 from harness.cli.results import DEFAULT_RESULTS_DIR, ResultsDir
-from harness.domain import Outcome, UsageError
-
-if TYPE_CHECKING:
-    from harness.domain import Evaluation, Sample, Timing
-    from harness.kernelbench.format import BenchKernel
-
-_NOT_COMPILED = (Outcome.NO_CODE, Outcome.REJECTED, Outcome.BUILD_ERROR, Outcome.LOAD_ERROR)
+from harness.domain import UsageError
 
 
 def export(
@@ -48,158 +40,23 @@ def export(
 
     Example: harness export --format kernelbench --run my-run exported
     """
+    from harness.kernelbench.exporting import export_problems, export_run
+    from harness.pipeline.data_folders import find_suite_folder
+    from harness.pipeline.run_problems import list_run_problems
+    from harness.store.runs import find_run, read_manifest
+
     if bool(only_suite) == bool(only_run):
         raise UsageError("export either problems, with --suite NAME, or a run, with --run NAME")
     if only_run is not None:
-        _export_run(
-            target, only_run, level, results_dir=results_dir, generated_dir=generated_dir, problems_dir=problems_dir
-        )
+        run_dir = find_run(generated_dir, only_run)
+        problems = list_run_problems(read_manifest(run_dir), problems_dir)
+        exported = export_run(run_dir, problems, results_dir, target, level)
+        if exported.left_out:
+            what = "evaluation of another workload" if exported.left_out == 1 else "evaluations of other workloads"
+            typer.echo(
+                f"left out: {exported.left_out} {what} than full, which the format does not distinguish", err=True
+            )
+        typer.echo(f"{exported.kernels} kernels in {target}; results: {exported.origin}")
     else:
-        _export_problems(target, only_suite or [], level, problems_dir)
-
-
-def _export_problems(target: Path, suites: list[str], level: int | None, problems_dir: Path | None) -> None:
-    from harness.kernelbench.format import BenchProblem, drop_semantics, number_names, write_problems
-    from harness.pipeline.data_folders import find_suite_folder
-    from harness.problems.discovery import list_files
-
-    problems = []
-    for suite in suites:
-        paths = {path.stem: path for path in list_files(find_suite_folder(suite, problems_dir))}
-        for stem, (number, name) in number_names(paths).items():
-            code = drop_semantics(paths[stem].read_bytes().decode("utf-8"))
-            problems.append(BenchProblem(level=_choose_level(suite, level), number=number, name=name, code=code))
-    numbers = [(problem.level, problem.number) for problem in problems]
-    if len(set(numbers)) < len(numbers):
-        raise UsageError(f"the suites {', '.join(suites)} share numbers within a level: export them separately")
-    write_problems(problems, target)
-    typer.echo(f"{len(problems)} problems in {target}")
-
-
-def _choose_level(suite: str, level: int | None) -> int:
-    from harness.kernelbench.format import find_level
-
-    found = find_level(suite)
-    return level if level is not None else 1 if found is None else found
-
-
-def _export_run(
-    target: Path, run: str, level: int | None, *, results_dir: Path, generated_dir: Path, problems_dir: Path | None
-) -> None:
-    from harness.kernelbench.claims import read_claims
-    from harness.kernelbench.format import BASELINE_TIMES, EVAL_RESULTS, number_names, write_bytes, write_kernels
-    from harness.pipeline.run_problems import list_run_problems
-    from harness.store.runs import find_run, load_samples, read_manifest
-
-    run_dir = find_run(generated_dir, run)
-    manifest = read_manifest(run_dir)
-    chosen = _choose_level(manifest.suite, level)
-    stems = list_run_problems(manifest, problems_dir)
-    numbered = {stem: (number, f"{number}_{name}.py") for stem, (number, name) in number_names(stems).items()}
-    kernels = _make_kernels(load_samples(run_dir), chosen, numbered)
-    evaluations = _load_evaluations(results_dir, run)
-    claims = read_claims(run_dir)
-    if evaluations or claims is None:
-        results, baseline = _make_results(evaluations, numbered), _make_baseline(evaluations, chosen, numbered)
-    else:
-        results, baseline = claims.results, claims.baseline
-    write_kernels(kernels, target)
-    for name, record in ((EVAL_RESULTS, results), (BASELINE_TIMES, baseline)):
-        if record:
-            write_bytes(target / name, (json.dumps(record, indent=4) + "\n").encode())
-    left_out = _count_left_out(results_dir, run)
-    if left_out:
-        what = "evaluation of another workload" if left_out == 1 else "evaluations of other workloads"
-        typer.echo(f"left out: {left_out} {what} than full, which the format does not distinguish", err=True)
-    origin = "measured here" if evaluations else "reported with the import" if claims else "none"
-    typer.echo(f"{len(kernels)} kernels in {target}; results: {origin}")
-
-
-def _make_kernels(samples: list[Sample], level: int, numbered: dict[str, tuple[int, str]]) -> list[BenchKernel]:
-    """The last turn of each sample."""
-    from harness.kernelbench.format import BenchKernel
-
-    latest = {(sample.key.problem, sample.key.sample): sample for sample in samples if sample.candidate}
-    kernels = []
-    for (problem, number), sample in latest.items():
-        if problem not in numbered:
-            raise UsageError(f"problem {problem} of run {sample.key.run} is no longer in its suite: it has no number")
-        if sample.candidate:
-            position = numbered[problem][0]
-            kernels.append(BenchKernel(level=level, number=position, sample=number, source=sample.candidate.source))
-    return kernels
-
-
-def _load_evaluations(results_dir: Path, run: str) -> list[Evaluation]:
-    """The latest of each sample's last turn on the full workload, timed ones first."""
-    from harness.store.results import ResultFilter, ResultStore
-
-    with ResultStore.open(results_dir, read_only=True) as store:
-        stored = [one.evaluation for one in store.load_all(ResultFilter(run=run, workload="full"))]
-    order = sorted(stored, key=lambda one: (one.subject.turn, one.timing is not None))
-    return [*{(one.subject.problem, one.subject.sample): one for one in order}.values()]
-
-
-def _count_left_out(results_dir: Path, run: str) -> int:
-    from harness.store.results import ResultFilter, ResultStore
-
-    with ResultStore.open(results_dir, read_only=True) as store:
-        return sum(workload != "full" for (workload,) in store.values(("workload",), ResultFilter(run=run)))
-
-
-def _make_results(evaluations: list[Evaluation], numbered: dict[str, tuple[int, str]]) -> dict[str, Any]:
-    results: dict[str, list[dict[str, Any]]] = {}
-    for one in sorted(evaluations, key=lambda one: (numbered.get(one.subject.problem, (0, ""))[0], one.subject.sample)):
-        if one.outcome.counts_against_model and one.subject.problem in numbered:
-            results.setdefault(str(numbered[one.subject.problem][0]), []).append(_describe(one))
-    return results
-
-
-def _describe(one: Evaluation) -> dict[str, Any]:
-    from harness.kernelbench.format import UNTIMED
-
-    timing = one.timing if one.speedup is not None else None
-    return {
-        "sample_id": one.subject.sample,
-        "compiled": one.outcome not in _NOT_COMPILED,
-        "correctness": one.outcome is Outcome.CORRECT,
-        "metadata": {
-            "hardware": one.hardware,
-            "device": one.subject.device,
-            "harness_outcome": one.outcome.value,
-            "harness_message": one.message,
-        },
-        "runtime": timing.candidate_us / 1000 if timing else UNTIMED,
-        "runtime_stats": _make_stats([block.candidate_claim_us for block in timing.blocks], one) if timing else {},
-    }
-
-
-def _make_baseline(
-    evaluations: list[Evaluation], level: int, numbered: dict[str, tuple[int, str]]
-) -> dict[str, dict[str, Any]]:
-    """The median over the evaluations of each problem."""
-    timed: dict[str, list[tuple[Timing, Evaluation]]] = {}
-    for one in evaluations:
-        if one.timing is not None and one.speedup is not None and one.subject.problem in numbered:
-            timed.setdefault(numbered[one.subject.problem][1], []).append((one.timing, one))
-    stats = {}
-    for name, measured in sorted(timed.items()):
-        timing, one = sorted(measured, key=lambda entry: entry[0].baseline_us)[len(measured) // 2]
-        stats[name] = _make_stats([block.baseline_claim_us for block in timing.blocks] or [timing.baseline_us], one)
-    return {f"level{level}": stats} if stats else {}
-
-
-def _make_stats(times_us: list[float], one: Evaluation) -> dict[str, Any]:
-    """In milliseconds."""
-    times_ms = [time_us / 1000 for time_us in times_us]
-    if not times_ms:
-        return {}
-    return {
-        "mean": statistics.fmean(times_ms),
-        "std": statistics.pstdev(times_ms),
-        "min": min(times_ms),
-        "max": max(times_ms),
-        "num_trials": len(times_ms),
-        "hardware": one.hardware,
-        "device": one.subject.device,
-    }
+        folders = {suite: find_suite_folder(suite, problems_dir) for suite in only_suite or ()}
+        typer.echo(f"{export_problems(folders, target, level)} problems in {target}")
