@@ -53,7 +53,7 @@ class Selection:
 
 
 @dataclass(slots=True, kw_only=True)
-class Case:
+class Reevaluation:
     """`before`: repeats of the evaluation to compare with, itself last."""
 
     id: int
@@ -75,12 +75,12 @@ def regress_stored(
 
     with ResultStore.open(options.results_dir, read_only=True) as store:
         rows = choose_rows(store, selection)
-        cases = [_open_case(store, row, options, rule) for row in rows]
+        entries = [_open_entry(store, row, options, rule) for row in rows]
     changes = check_extraction(rows, options.generated_dir) if extraction else []
     if not update:
         options = replace(options, results_dir=options.results_dir / REGRESS_FOLDER)
-    _evaluate_in_rounds(cases, options, rule, fully=update)
-    return [*changes, *(_conclude(case, rule) for case in cases)]
+    _evaluate_in_rounds(entries, options, rule, fully=update)
+    return [*changes, *(_conclude(entry, rule) for entry in entries)]
 
 
 def choose_rows(store: ResultStore, selection: Selection) -> list[ResultRow]:
@@ -133,21 +133,21 @@ def _choose_best(rows: Iterable[ResultRow]) -> list[ResultRow]:
     return sorted(best.values(), key=lambda row: row.id)
 
 
-def _open_case(store: ResultStore, row: ResultRow, options: EvaluateOptions, rule: GateRule) -> Case:
+def _open_entry(store: ResultStore, row: ResultRow, options: EvaluateOptions, rule: GateRule) -> Reevaluation:
     stored = store.get(row.id)
     if stored is None:
         raise UsageError(f"evaluation {row.id} is no longer stored in {store.path}")
     before = find_repeats(store, stored, rule.most)
     if not options.measure_time:  # only outcomes are compared
         before = tuple(replace(one, timing=None) for one in before)
-    case = Case(id=row.id, before=before)
+    entry = Reevaluation(id=row.id, before=before)
     try:
-        case.task = _make_task(stored, store.source(stored.evaluation.subject.candidate_digest), options)
+        entry.task = _make_task(stored, store.source(stored.evaluation.subject.candidate_digest), options)
     except HarnessError as error:
-        case.obstacle = str(error)
-    if case.task and case.task.problem.digest != stored.evaluation.subject.problem_digest:
-        case.task, case.obstacle = None, "other problem version"
-    return case
+        entry.obstacle = str(error)
+    if entry.task and entry.task.problem.digest != stored.evaluation.subject.problem_digest:
+        entry.task, entry.obstacle = None, "other problem version"
+    return entry
 
 
 def find_repeats(store: ResultStore, stored: StoredEvaluation, most: int) -> tuple[Evaluation, ...]:
@@ -233,45 +233,47 @@ def _describe_extraction(row: ResultRow, kind: ChangeKind, reason: str) -> Chang
     return Change(subject=subject, kind=kind, reason=reason, stored=row.id)
 
 
-def _evaluate_in_rounds(cases: Sequence[Case], options: EvaluateOptions, rule: GateRule, *, fully: bool) -> None:
+def _evaluate_in_rounds(
+    entries: Sequence[Reevaluation], options: EvaluateOptions, rule: GateRule, *, fully: bool
+) -> None:
     """`fully`: correct candidates get all evaluations."""
     for number in range(rule.most):
-        waiting = [case for case in cases if case.task and _wants_more(case, rule, fully=fully)]
-        groups: dict[_Setting, list[Case]] = {}
-        for case in waiting:
-            groups.setdefault(_setting_of(case), []).append(case)
+        waiting = [entry for entry in entries if entry.task and _wants_more(entry, rule, fully=fully)]
+        groups: dict[_Setting, list[Reevaluation]] = {}
+        for entry in waiting:
+            groups.setdefault(_setting_of(entry), []).append(entry)
         for setting, group in groups.items():
             _evaluate_group(setting, group, options, with_stored_seed=number == 0)
 
 
-def _wants_more(case: Case, rule: GateRule, *, fully: bool) -> bool:
-    if needs_more(case.before, case.after, rule):
+def _wants_more(entry: Reevaluation, rule: GateRule, *, fully: bool) -> bool:
+    if needs_more(entry.before, entry.after, rule):
         return True
-    return fully and case.after[-1].timing is not None and len(case.after) < rule.most
+    return fully and entry.after[-1].timing is not None and len(entry.after) < rule.most
 
 
 def _evaluate_group(
-    setting: _Setting, group: Sequence[Case], options: EvaluateOptions, *, with_stored_seed: bool
+    setting: _Setting, group: Sequence[Reevaluation], options: EvaluateOptions, *, with_stored_seed: bool
 ) -> None:
     from harness.pipeline.evaluate import evaluate_tasks
 
     device, workload, baseline, gpu = setting
     options = replace(options, device=device, workload=workload, baseline=baseline, again=True)
     options = replace(options, gpu=options.gpu or gpu)
-    tasks = [case.task for case in group if case.task]
+    tasks = [entry.task for entry in group if entry.task]
     report = evaluate_tasks([task if with_stored_seed else replace(task, seed=None) for task in tasks], options)
     found = {_identify(evaluation.subject): evaluation for _, evaluation in report.evaluations}
-    for case in group:
-        evaluation = found.get(_identify(case.subject))
+    for entry in group:
+        evaluation = found.get(_identify(entry.subject))
         if evaluation is None:
-            case.task, case.obstacle = None, f"the problem has no {workload} workload any more"
+            entry.task, entry.obstacle = None, f"the problem has no {workload} workload any more"
         else:
-            case.after.append(evaluation)
+            entry.after.append(evaluation)
 
 
-def _setting_of(case: Case) -> _Setting:
-    subject = case.subject
-    gpu = dict(case.before[-1].environment).get("emulated_gpu")
+def _setting_of(entry: Reevaluation) -> _Setting:
+    subject = entry.subject
+    gpu = dict(entry.before[-1].environment).get("emulated_gpu")
     return find_device(subject), subject.workload, subject.baseline, gpu
 
 
@@ -292,10 +294,10 @@ def _identify(subject: Subject) -> tuple[str | int, ...]:
     return subject.run, subject.sample, subject.turn, subject.problem, subject.candidate_digest, subject.language
 
 
-def _conclude(case: Case, rule: GateRule) -> Change:
-    if case.obstacle:
-        before = case.before[-1]
+def _conclude(entry: Reevaluation, rule: GateRule) -> Change:
+    if entry.obstacle:
+        before = entry.before[-1]
         return Change(
-            subject=before.subject, kind="not_comparable", reason=case.obstacle, before=before.outcome, stored=case.id
+            subject=before.subject, kind="not_comparable", reason=entry.obstacle, before=before.outcome, stored=entry.id
         )
-    return replace(classify_change(case.before, case.after, rule), stored=case.id)
+    return replace(classify_change(entry.before, entry.after, rule), stored=entry.id)
