@@ -3,7 +3,7 @@
 layer: time
 mechanism: A baseline on a machine without free memory is slow, or does not run at all.
 problem: product
-expected: no_gain, suspect, unranked, out_of_memory, runtime_error
+expected: no_gain, suspect, unranked, out_of_memory, runtime_error, timeout
 device: cpu
 timed: yes
 """
