@@ -12,6 +12,7 @@ import os
 import random
 import ssl
 import time
+import weakref
 from collections.abc import Generator
 from dataclasses import dataclass
 from importlib import import_module
@@ -65,6 +66,7 @@ class Client:
             "limits": self._http.Limits(max_connections=None, max_keepalive_connections=32),
         }
         self._client = self._http.Client(**self._options)
+        self._close = weakref.finalize(self, self._client.close)
         self._max_wait_s = max_wait_s
         self._max_failures = max_failures
 
@@ -109,7 +111,7 @@ class Client:
                     return _verdict_of(end)
 
     def close(self) -> None:
-        self._client.close()
+        self._close()
 
     def __enter__(self) -> Self:
         return self

@@ -60,11 +60,16 @@ def make_submitted_task(submission: Submission, problem: Problem, executor: Exec
     )
 
 
+def require_name(name: str) -> None:
+    """Raises UsageError for anything that could be a path."""
+    if _NAME.fullmatch(name) is None:
+        raise UsageError(f"{name[:100]!r} is no name of a problem or a suite")
+
+
 def _find_named(submission: Submission, problems_dir: Path | None) -> Problem:
     name = submission.problem or ""
-    for part in (name, submission.suite):
-        if _NAME.fullmatch(part) is None:
-            raise UsageError(f"{part[:100]!r} is no name of a problem or a suite")
+    require_name(name)
+    require_name(submission.suite)
     folder = find_suite_folder(submission.suite, problems_dir)
     if not (folder / f"{name}.py").is_file():
         known = ", ".join(path.stem for path in list_files(folder)[:10])

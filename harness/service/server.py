@@ -15,7 +15,7 @@ from fastapi.responses import Response
 
 from harness import __version__
 from harness.domain import HarnessError
-from harness.service import routes_kernelgym, routes_state, routes_v1
+from harness.service import routes_kernelgym, routes_openenv, routes_state, routes_v1
 from harness.service.answers import answer_error, refuse
 from harness.service.gate import Gate, JsonLines
 from harness.service.service import Service
@@ -34,7 +34,7 @@ def make_app(service: Service) -> FastAPI:
 
     app = FastAPI(title="kernel-harness", version=__version__, lifespan=run, redoc_url=None)
     app.add_middleware(Gate, settings=service.settings, metrics=service.metrics)
-    for routes in (routes_v1, routes_kernelgym, routes_state):
+    for routes in (routes_v1, routes_kernelgym, routes_openenv, routes_state):
         app.include_router(routes.make_router(service))
 
     @app.exception_handler(HarnessError)
