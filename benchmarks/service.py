@@ -22,12 +22,14 @@ import tempfile
 import threading
 import time
 import urllib.request
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 SLOTS = 8
-PROBE_EVERY_S = 0.01
+PROBE_EVERY_S, QUIET_S = 0.01, 10.0
 PROBLEM = """
 import torch
 class Model(torch.nn.Module):
@@ -182,6 +184,7 @@ def run(options: argparse.Namespace, folder: Path) -> None:
         request = urllib.request.Request(f"{url}/v1/evaluations?wait=60", json.dumps(submit).encode())
         request.add_header("Content-Type", "application/json")
         urllib.request.urlopen(request).close()
+        print(f"/status without load: {describe(probe_for(url, QUIET_S))}")
         for number in range(options.rounds):
             print(f"memory before round {number + 1}: {measure_memory_mb(process.pid):.1f} MB")
             before_s = measure_cpu_s(process.pid)
@@ -194,21 +197,37 @@ def run(options: argparse.Namespace, folder: Path) -> None:
         process.wait()
 
 
-def run_round(url: str, options: argparse.Namespace, number: int) -> None:
+@contextmanager
+def probing(url: str) -> Iterator[list[float]]:
+    """The times of a prober beside the block, in the list when the block has ended."""
     context = multiprocessing.get_context("spawn")
-    stop, found = context.Event(), context.Queue()
+    stop, found, times = context.Event(), context.Queue(), list[float]()
     prober = context.Process(target=probe_status, args=(url, stop, found))
     prober.start()
-    bodies, began_s = make_bodies(options.requests, options.duplicates, number), time.perf_counter()
-    lost, seconds = asyncio.run(run_clients(url, bodies, options.clients))
-    spent_s = time.perf_counter() - began_s
+    yield times
     stop.set()
-    times = found.get()
+    times += found.get()
     prober.join()
+
+
+def probe_for(url: str, seconds: float) -> list[float]:
+    with probing(url) as times:
+        time.sleep(seconds)
+    return times
+
+
+def describe(times: list[float]) -> str:
+    return f"median {statistics.median(times) * 1e3:.1f} ms, p99 {percentile(times, 0.99) * 1e3:.1f} ms of {len(times)}"
+
+
+def run_round(url: str, options: argparse.Namespace, number: int) -> None:
+    bodies, began_s = make_bodies(options.requests, options.duplicates, number), time.perf_counter()
+    with probing(url) as times:
+        lost, seconds = asyncio.run(run_clients(url, bodies, options.clients))
+        spent_s = time.perf_counter() - began_s
     print(
         f"{len(seconds)} requests of {options.clients} clients in {spent_s:.1f} s ({len(seconds) / spent_s:.0f}/s), "
-        f"{lost} lost; /status {len(times)} times: median {statistics.median(times) * 1e3:.1f} ms, "
-        f"p99 {percentile(times, 0.99) * 1e3:.1f} ms"
+        f"{lost} lost; /status: {describe(times)}"
     )
 
 

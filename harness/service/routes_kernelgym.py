@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 from fastapi import APIRouter, Request
-from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, Response
 
 from harness.service.answers import STATUS_NAMES, describe_result, refuse, retry_later
@@ -22,14 +21,14 @@ def make_router(service: Service) -> APIRouter:
     async def evaluate(body: KernelGymRequest, request: Request) -> Response:
         """Waits up to `timeout` seconds; then `status` is `pending` or `processing`."""
         task = body.to_task(request.state.client, service.settings.fidelity)
-        (entry,) = await run_in_threadpool(service.accept, [task])
+        (entry,) = await service.accept([task])
         return _answer(service, await service.wait(entry, body.timeout))
 
     @router.post("/evaluate/batch")
     async def evaluate_batch(body: KernelGymBatch, request: Request) -> Response:
         """All or none are accepted. 503 if the harness failed one of them: submit the same batch again."""
         tasks = [one.to_task(request.state.client, service.settings.fidelity) for one in body.tasks]
-        accepted = await run_in_threadpool(service.accept, tasks)
+        accepted = await service.accept(tasks)
         timeout_s = max(one.timeout for one in body.tasks)
         entries = await asyncio.gather(*(service.wait(entry, timeout_s) for entry in accepted))
         return _answer_batch(service, body.batch_id, [entry for entry in entries if entry is not None])

@@ -67,7 +67,7 @@ def make_router(service: Service) -> APIRouter:
     async def step(body: StepRequest, request: Request) -> Response:
         """Waits for the verdict; 503 if the harness failed: send the same action again."""
         task = body.action.to_task(request.state.client, service.settings.fidelity)
-        (entry,) = await run_in_threadpool(service.accept, [task])
+        (entry,) = await service.accept([task])
         ended = await service.wait(entry, LONGEST_STEP_S)
         verdict = service.queue.read_verdict(ended.number) if ended and ended.state == "done" else None
         return answer_task(service, ended) if verdict is None else JSONResponse(_describe_step(json.loads(verdict)))

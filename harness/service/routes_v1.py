@@ -29,7 +29,7 @@ def make_router(service: Service) -> APIRouter:
         """200 with the verdict, 202 while there is none, 409 for a task id with another program, 429 if the queue or
         the client's share is full, 503 if the harness failed: submit the same request again."""
         task = body.to_task(request.state.client, service.settings.fidelity)
-        (entry,) = await run_in_threadpool(service.accept, [task])
+        (entry,) = await service.accept([task])
         return answer_task(service, await service.wait(entry, wait))
 
     @router.get("/evaluations/{task_id}")

@@ -21,6 +21,7 @@ from harness.service.gate import Gate, JsonLines
 from harness.service.service import Service
 
 SHUTDOWN_S = 5
+SWITCH_S = 0.001  # the event loop waits as long for threads that store verdicts
 
 
 def make_app(service: Service) -> FastAPI:
@@ -51,6 +52,7 @@ def make_app(service: Service) -> FastAPI:
 def serve(service: Service, host: str, port: int) -> None:
     """Until SIGINT or SIGTERM."""
     log_json_lines()
+    sys.setswitchinterval(SWITCH_S)
     config = uvicorn.Config(
         make_app(service), host=host, port=port, log_config=None, access_log=False, timeout_graceful_shutdown=SHUTDOWN_S
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from time import monotonic
@@ -22,13 +23,15 @@ REMEMBERED_PROBLEMS = 256
 
 
 class Service:
-    """Owns queue and executor. `accept` blocks for milliseconds; coroutines belong to one event loop."""
+    """Owns queue and executor. Coroutines belong to one event loop."""
 
     def __init__(self, settings: ServiceSettings, executor: Executor) -> None:
         self.settings = settings
         self.executor = executor
         self.metrics = Metrics()
         self.queue = TaskQueue.open(settings.folder)
+        # One thread: many would only wait for the queue, and hold up the event loop.
+        self._accepting = ThreadPoolExecutor(1, "accepting")
         self._find_problem = lru_cache(REMEMBERED_PROBLEMS)(
             partial(find_submitted_problem, problems_dir=settings.problems_dir)
         )
@@ -50,6 +53,7 @@ class Service:
         self.dispatcher.start()
 
     def stop(self) -> None:
+        self._accepting.shutdown()
         self.dispatcher.stop()
         self.queue.close()
 
@@ -66,8 +70,11 @@ class Service:
         )
         return self._find_problem(about)
 
-    def accept(self, tasks: Sequence[NewTask]) -> list[Entry]:
+    async def accept(self, tasks: Sequence[NewTask]) -> list[Entry]:
         """All or none. Raises UsageError, ProblemError, QueueFull and TaskConflict."""
+        return await asyncio.get_running_loop().run_in_executor(self._accepting, self._accept, tasks)
+
+    def _accept(self, tasks: Sequence[NewTask]) -> list[Entry]:
         for task in tasks:
             self.find_problem(task.submission)
         added = self.queue.add(tasks, self._limits)
