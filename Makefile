@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-quick test-slow test-all check lint types imports system-packages clean
+.PHONY: demo test test-quick test-slow test-all check lint types imports system-packages rl-packages clean
 
 # Recorded answers, judged for real: C++ candidates are timed on this CPU; CUDA candidates are timed on a GPU where there
 # is one, and otherwise emulated: checked on the CPU, and by nvcc where that is installed. A build takes half a minute of
@@ -48,6 +48,13 @@ imports: $(STAMP)
 # A browser, bubblewrap and a C++ compiler, on Debian and Ubuntu: tests that lack what they need are skipped.
 system-packages:
 	.ci/system-packages
+
+# RL frameworks, in an environment of their own (verifiers needs another openai): without them their tests are skipped.
+rl-packages:
+	$(PYTHON) -m venv $(VENV)/rl
+	$(VENV)/rl/bin/python -m pip install --quiet verifiers==0.4.0 skyrl-gym==0.4.0 openevolve==0.4.0
+	$(PYTHON) -m venv $(VENV)/rl-v0
+	$(VENV)/rl-v0/bin/python -m pip install --quiet verifiers==0.1.14 typer jinja2
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

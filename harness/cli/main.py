@@ -32,6 +32,7 @@ from harness.cli.regress import regress
 from harness.cli.report import report
 from harness.cli.results import results
 from harness.cli.run import run
+from harness.cli.serve import serve
 from harness.cli.settings import SETTINGS_FILE, map_defaults, read_settings
 from harness.cli.show import show
 from harness.domain import HarnessError, ProviderError, UsageError
@@ -67,7 +68,7 @@ def build_app() -> typer.Typer:
     app.add_typer(cache_app, name="cache", help="Show or reduce the size of the build cache.")
     evaluating = (generate, extract, evaluate, run)
     reading = (results, leaderboard, show, report, diff, regress)
-    for command in (*evaluating, *reading, export, import_, red_team, doctor):
+    for command in (*evaluating, *reading, serve, export, import_, red_team, doctor):
         name = command.__name__.rstrip("_").replace("_", "-")
         app.command(name, cls=GroupedCommand)(_report_interrupts(command))
     app.command("reextract", cls=GroupedCommand, hidden=True)(_report_interrupts(reextract))

@@ -47,3 +47,7 @@ class DeviceError(HarnessError):
 
 class BuildToolError(HarnessError):
     """A compiler or build tool is missing or unusable."""
+
+
+class NoVerdict(HarnessError):
+    """An evaluation service gave no verdict: nothing may be concluded about the candidate."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
@@ -93,7 +93,7 @@ def evaluate_tasks(tasks: Sequence[Task], options: EvaluateOptions) -> Evaluatio
     from harness.store.results import ResultStore
 
     report = EvaluationReport()
-    with ResultStore.open(options.results_dir) as store, LocalExecutor(_local_settings(options)) as executor:
+    with ResultStore.open(options.results_dir) as store, LocalExecutor(local_settings(options)) as executor:
         try:
             wanted = list(_choose_wanted(tasks, options, executor, store, report))
             _run(executor, wanted, options, store, report)
@@ -129,8 +129,8 @@ def check_plan(plan: Plan, options: EvaluateOptions) -> None:
     device = "" if opened is None else opened.name
     lacking = []
     for problem in plan.problems:
-        workload = _choose_workload(problem, device, options)
-        provided = _provide_workload(problem, workload)
+        workload = choose_workload(problem, device, options)
+        provided = provide_workload(problem, workload)
         if provided is None:
             lacking.append(problem.name)
         else:
@@ -203,8 +203,8 @@ def _choose_wanted(
     for task in tasks:
         devices = executor.devices(task.subject.language)
         device = devices[0].name if devices else NO_DEVICE
-        workload = _choose_workload(task.problem, device, options)
-        problem = _provide_workload(task.problem, workload)
+        workload = choose_workload(task.problem, device, options)
+        problem = provide_workload(task.problem, workload)
         if problem is None:
             report.without_workload.append(task.problem.name)
             continue
@@ -216,15 +216,15 @@ def _choose_wanted(
         yield replace(task, subject=subject, problem=problem)
 
 
-def _choose_workload(problem: Problem, device: str, options: EvaluateOptions) -> WorkloadName:
+def choose_workload(problem: Problem, device: str, options: EvaluateOptions) -> WorkloadName:
     """By default full; on the emulated device small, else reduced."""
     if options.workload is not None or device != EMULATED:
         return options.workload or "full"
     return "small" if problem.workload("small") is not None else "reduced"
 
 
-@cache
-def _provide_workload(problem: Problem, workload: WorkloadName) -> Problem | None:
+@lru_cache(maxsize=1024)  # an evaluation service sees ever more problems
+def provide_workload(problem: Problem, workload: WorkloadName) -> Problem | None:
     """None without such a workload."""
     if workload != "reduced":
         return problem if problem.workload(workload) is not None else None
@@ -301,7 +301,7 @@ def _run(
         raise DeviceError(f"{'; '.join(lost)}. The other devices completed all {len(report.evaluations)} evaluations")
 
 
-def _local_settings(options: EvaluateOptions) -> LocalSettings:
+def local_settings(options: EvaluateOptions) -> LocalSettings:
     from harness.builder.cache import read_cache_size
     from harness.evaluation.settings import EvaluationSettings
     from harness.evaluation.timing.paired import TimingPlan

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,12 @@ def find_problem(name_or_path: str, suite_dir: Path) -> Problem:
 
 def read_problem(path: Path, suite: str) -> Problem:
     """Raises ProblemError for an invalid file."""
-    source = _read_source(path)
+    problem = parse_problem(_read_source(path), path, suite)
+    return replace(problem, requires_kernel=_read_suite(path.parent), path=str(path.parent.resolve() / path.name))
+
+
+def parse_problem(source: str, path: Path, suite: str) -> Problem:
+    """From text; `path` gives the name and appears in messages. Raises ProblemError."""
     tree = parse_source(source, str(path))
     settings = _read_settings(tree, path)
     _require_names(tree, path)
@@ -87,8 +93,8 @@ def read_problem(path: Path, suite: str) -> Problem:
         tags=_read_words(settings, "TAGS", path),
         distributions=_read_distributions(settings, path),
         summary=_first_line(ast.get_docstring(tree)),
-        requires_kernel=_read_suite(path.parent),
-        path=str(path.parent.resolve() / path.name),
+        requires_kernel=False,
+        path="",
         **{name.lower(): _read_flag(settings, name, path) for name in PROBLEM_FLAGS},
     )
 

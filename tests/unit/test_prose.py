@@ -18,6 +18,7 @@ PACKAGES = (
     "api.py",
     "builder",
     "cli",
+    "client.py",
     "domain",
     "emulator",
     "evaluation",
@@ -32,6 +33,7 @@ PACKAGES = (
     "redteam",
     "report",
     "sandbox",
+    "service",
     "store",
     "worker",
 )

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.domain import Problem, Workload
-from harness.pipeline.evaluate import EvaluateOptions, _choose_workload, _provide_workload, _still_holds
+from harness.pipeline.evaluate import EvaluateOptions, _still_holds, choose_workload, provide_workload
 
 SOURCE = """
 import torch
@@ -41,14 +41,14 @@ WITH_SMALL = Problem(name="p", suite="s", source=SOURCE, workloads=(Workload(nam
     ],
 )
 def test_the_emulated_device_takes_what_it_can_do_unless_asked_otherwise(problem, device, asked, chosen):
-    assert _choose_workload(problem, device, EvaluateOptions(workload=asked)) == chosen
+    assert choose_workload(problem, device, EvaluateOptions(workload=asked)) == chosen
 
 
 def test_a_problem_without_a_small_workload_is_cut_and_stays_the_same_problem():
-    reduced = _provide_workload(PLAIN, "reduced")
+    reduced = provide_workload(PLAIN, "reduced")
     assert reduced.digest == PLAIN.digest
     assert dict(reduced.workload("reduced").overrides)["rows"] < 4096
-    assert _provide_workload(PLAIN, "small") is None
+    assert provide_workload(PLAIN, "small") is None
 
 
 @pytest.mark.parametrize(("gpu", "holds"), [("A100", True), ("H100", False), ("", False)])

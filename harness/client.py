@@ -1,0 +1,176 @@
+"""Client of the evaluation service (`harness serve`). Needs neither torch nor the extra `serve`.
+
+client = Client("http://reward-gpu:8700", token="...")
+verdict = client.evaluate(completion=answer, problem="softmax")
+verdict = await client.evaluate_async(completion=answer, reference=source)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import ssl
+import time
+import weakref
+from collections.abc import Generator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Self
+from uuid import uuid4
+
+from harness.domain import NoVerdict, UsageError
+
+URL_VARIABLE, TOKEN_VARIABLE = "HARNESS_SERVICE_URL", "HARNESS_SERVICE_TOKEN"
+LONG_POLL_S = 30.0
+CONNECT_S, ANSWER_S = 10.0, 60.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reply:
+    """`status` 0: no answer."""
+
+    status: int
+    body: Any
+    retry_after_s: float = 0.0
+
+
+_Exchange = Generator[float | None, _Reply | None, dict[str, Any]]  # yields None to send, or seconds to sleep
+
+
+class Client:
+    """Thread-safe. Retries lost connections, full queues and faults of the service with growing pauses; a repeated
+    request is evaluated once, since its task id stays. `url` and `token` None: HARNESS_SERVICE_URL and
+    HARNESS_SERVICE_TOKEN. `max_wait_s`: for one verdict; `max_failures`: evaluations of one task that may end by a
+    fault of the service."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        token: str | None = None,
+        max_wait_s: float = 3600.0,
+        max_failures: int = 3,
+    ) -> None:
+        address = url or os.environ.get(URL_VARIABLE)
+        if not address:
+            raise UsageError(f"no address of an evaluation service: pass url, or set {URL_VARIABLE}")
+        self._address = f"{address.rstrip('/')}/v1/evaluations?wait={LONG_POLL_S:g}"
+        chosen = token or os.environ.get(TOKEN_VARIABLE)
+        self._http = _import_http()
+        self._options: dict[str, Any] = {
+            "headers": {"Authorization": f"Bearer {chosen}"} if chosen else {},
+            "timeout": self._http.Timeout(ANSWER_S, connect=CONNECT_S, pool=None),
+            "verify": ssl.create_default_context(),  # takes 50 ms: one for all clients
+            "limits": self._http.Limits(max_connections=None, max_keepalive_connections=32),
+        }
+        self._client = self._http.Client(**self._options)
+        self._close = weakref.finalize(self, self._client.close)
+        self._max_wait_s = max_wait_s
+        self._max_failures = max_failures
+
+    def evaluate(self, **request: Any) -> dict[str, Any]:
+        """The verdict's record; the fields of `POST /v1/evaluations`. Raises UsageError for an invalid request, and
+        NoVerdict if the service gave none: never a score."""
+        body = _complete(request)
+        exchange = self._exchange(body)
+        step = next(exchange)
+        while True:
+            reply = None
+            if step is None:
+                try:
+                    reply = _read(self._client.post(self._address, json=body))
+                except self._http.TransportError as error:
+                    reply = _lost(error)
+            else:
+                time.sleep(step)
+            try:
+                step = exchange.send(reply)
+            except StopIteration as end:
+                return _verdict_of(end)
+
+    async def evaluate_async(self, **request: Any) -> dict[str, Any]:
+        """As `evaluate`."""
+        body = _complete(request)
+        exchange = self._exchange(body)
+        step = next(exchange)
+        async with self._http.AsyncClient(**self._options) as client:  # of this event loop
+            while True:
+                reply = None
+                if step is None:
+                    try:
+                        reply = _read(await client.post(self._address, json=body))
+                    except self._http.TransportError as error:
+                        reply = _lost(error)
+                else:
+                    await asyncio.sleep(step)
+                try:
+                    step = exchange.send(reply)
+                except StopIteration as end:
+                    return _verdict_of(end)
+
+    def close(self) -> None:
+        self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _exchange(self, body: dict[str, Any]) -> _Exchange:
+        """The conversation, for both kinds of client."""
+        deadline_s, pause_s, failures = time.monotonic() + self._max_wait_s, FIRST_PAUSE_S, 0
+        while True:
+            reply = yield None
+            assert reply is not None
+            if reply.status == 200:
+                verdict: dict[str, Any] = reply.body["verdict"]
+                return verdict
+            if 400 <= reply.status < 500 and reply.status != 429:
+                raise UsageError(f"the evaluation service refused the request: {_explain(reply)}")
+            failures += reply.status == 503 and "record" in reply.body
+            if failures >= self._max_failures or time.monotonic() > deadline_s:
+                raise NoVerdict(f"task {body['task_id']} has no verdict after {failures} failures: {_explain(reply)}")
+            if reply.status == 202:
+                pause_s = FIRST_PAUSE_S
+                continue
+            yield max(reply.retry_after_s, pause_s) * random.uniform(0.8, 1.2)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+
+def _import_http() -> Any:
+    """The library that the installed openai uses."""
+    try:
+        return import_module("httpx2")
+    except ImportError:
+        return import_module("httpx")
+
+
+def _complete(request: dict[str, Any]) -> dict[str, Any]:
+    given = {name: value for name, value in request.items() if value is not None}
+    return {"task_id": uuid4().hex} | given
+
+
+def _read(response: Any) -> _Reply:
+    try:
+        body = response.json()
+    except ValueError:
+        body = {"detail": response.text[:500]}
+    wait = response.headers.get("Retry-After", "")
+    return _Reply(status=response.status_code, body=body, retry_after_s=float(wait) if wait.isdecimal() else 0.0)
+
+
+def _lost(error: Exception) -> _Reply:
+    return _Reply(status=0, body={"detail": f"{type(error).__name__}: {error}"})
+
+
+def _verdict_of(end: StopIteration) -> dict[str, Any]:
+    verdict: dict[str, Any] = end.value
+    return verdict
+
+
+def _explain(reply: _Reply) -> str:
+    body = reply.body if isinstance(reply.body, dict) else {}
+    return f"HTTP {reply.status}, {body.get('detail') or body.get('error') or body.get('state') or reply.body}"

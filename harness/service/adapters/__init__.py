@@ -1,0 +1,1 @@
+"""Adapters for RL frameworks. Each module imports only its framework; none needs torch or the extra `serve`."""

@@ -1,0 +1,42 @@
+"""SkyRL-gym: register `KernelEnv` as an environment; `extras["evaluation"]` names the problem."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
+
+from harness.service.adapters.scoring import find_scorer
+from harness.service.reward import Reward
+
+FEEDBACK = "The program was evaluated as {outcome}. {message}\nWrite the whole program again, improved."
+
+
+class KernelEnv(BaseTextEnv):  # type: ignore[misc]  # skyrl_gym has no types
+    """`max_turns` in `extras`: each turn is evaluated and rewarded; its verdict is the next observation."""
+
+    def __init__(self, env_config: Any = None, extras: Mapping[str, Any] | None = None) -> None:
+        super().__init__()
+        settings = extras or {}
+        self._evaluation = dict(settings["evaluation"])
+        self.max_turns = int(settings.get("max_turns", 1))
+        url = env_config.get("url") if env_config else None
+        self._scorer = find_scorer(url)
+        self._last: Reward | None = None
+
+    def step(self, action: str) -> BaseTextEnvStepOutput:
+        self.turns += 1
+        self._last = reward = self._scorer.score(action, self._evaluation)
+        done = self.turns >= self.max_turns
+        feedback = FEEDBACK.format(outcome=reward.outcome, message=reward.message)
+        return BaseTextEnvStepOutput(
+            observations=[] if done else [{"role": "user", "content": feedback}],
+            reward=reward.value,
+            done=done,
+            metadata={"outcome": reward.outcome, "message": reward.message, **reward.metrics},
+        )
+
+    def get_metrics(self) -> dict[str, Any]:
+        """Of the last turn."""
+        return dict(self._last.metrics) if self._last else {}

@@ -1,0 +1,24 @@
+"""verl: `custom_reward_function.path=<this file>`, `custom_reward_function.name=compute_score`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness.service.adapters.scoring import fill_metrics, find_scorer
+
+
+def compute_score(
+    data_source: str,
+    solution_str: str,
+    ground_truth: str,
+    extra_info: Mapping[str, Any] | None = None,
+    *,
+    url: str | None = None,
+    token: str | None = None,
+    **_: Any,
+) -> dict[str, float]:
+    """`extra_info["evaluation"]` names the problem; without it `ground_truth` is the reference's source."""
+    evaluation = (extra_info or {}).get("evaluation") or {"reference": ground_truth}
+    reward = find_scorer(url, token).score(solution_str, evaluation)
+    return {"score": reward.value, **fill_metrics(reward)}

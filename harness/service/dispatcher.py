@@ -1,0 +1,130 @@
+"""Moves tasks from the queue to the executor, and verdicts back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from threading import Event, Lock, Thread
+from time import time
+
+from harness.domain import Evaluation, HarnessError
+from harness.executors.executor import Executor
+from harness.executors.tasks import Task
+from harness.report.export.json_records import dump_json, evaluation_record
+from harness.service.metrics import Metrics
+from harness.service.queue import Entry, TaskQueue
+from harness.service.settings import Fidelity
+from harness.service.submission import Submission
+from harness.store.results import StoredEvaluation
+
+POLL_S = 1.0
+CLEAN_EVERY_S = 600.0
+LOG = logging.getLogger("harness.service")
+
+Prepare = Callable[[Submission], Task]
+
+
+class Dispatcher:
+    """Keeps as many tasks in the executor as keep it busy. `on_end` is called with each finished task's number."""
+
+    def __init__(
+        self,
+        *,
+        queue: TaskQueue,
+        executor: Executor,
+        prepare: Prepare,
+        metrics: Metrics,
+        on_end: Callable[[int], None],
+        fidelity: Fidelity,
+        keep_s: float,
+    ) -> None:
+        self._queue = queue
+        self._executor = executor
+        self._prepare = prepare
+        self._metrics = metrics
+        self._on_end = on_end
+        self._fidelity = fidelity
+        self._keep_s = keep_s
+        self._wake = Event()
+        self._stopping = False
+        self._lock = Lock()
+        self._in_flight = 0
+        self._thread = Thread(target=self._serve, name="dispatcher", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wake(self) -> None:
+        """There may be a new task, or room for one."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Tasks that are running stay so in the queue: the next start repeats them. Closes the executor."""
+        self._stopping = True
+        self._wake.set()
+        self._executor.close()
+        self._thread.join()
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def _serve(self) -> None:
+        cleaned_at = 0.0
+        while not self._stopping:
+            self._wake.clear()
+            free = self._executor.capacity - self._in_flight
+            taken = self._queue.take(free) if free > 0 else []
+            for entry, submission in taken:
+                self._submit(entry, submission)
+            if time() - cleaned_at > CLEAN_EVERY_S:
+                self._queue.delete_finished(time() - self._keep_s)
+                cleaned_at = time()
+            if not taken:
+                self._wake.wait(POLL_S)
+
+    def _submit(self, entry: Entry, submission: Submission) -> None:
+        self._metrics.waited(entry)
+        with self._lock:
+            self._in_flight += 1
+        future: Future[Evaluation] = Future()
+        try:
+            future = self._executor.submit(self._prepare(submission))
+        except Exception as error:  # noqa: BLE001 - this task fails; the others go on
+            future.set_exception(error)
+        future.add_done_callback(partial(self._end, entry))
+
+    def _end(self, entry: Entry, future: Future[Evaluation]) -> None:
+        """In a thread of the executor."""
+        try:
+            if not self._stopping:
+                self._record(entry, future)
+        except Exception:
+            LOG.exception("a verdict was not stored", extra={"task": entry.task, "client": entry.client})
+            raise
+        finally:
+            with self._lock:
+                self._in_flight -= 1
+            self._on_end(entry.number)
+            self._wake.set()
+
+    def _record(self, entry: Entry, future: Future[Evaluation]) -> None:
+        error = future.exception()
+        if error is not None:
+            message = str(error) if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
+            self._queue.fail(entry.number, message)
+            self._metrics.failed()
+            LOG.error("failed", extra={"task": entry.task, "client": entry.client, "error": message})
+            return
+        evaluation = future.result()
+        stored = StoredEvaluation(id=entry.number, evaluation=evaluation)
+        record = dump_json(evaluation_record(stored) | {"fidelity": self._fidelity})
+        if evaluation.outcome.counts_against_model:
+            self._queue.finish(entry.number, record)
+        else:
+            self._queue.fail(entry.number, evaluation.message or evaluation.outcome.value, record)
+        self._metrics.evaluated(evaluation)
+        extra = {"task": entry.task, "client": entry.client, "outcome": evaluation.outcome.value}
+        LOG.info("evaluated", extra=extra | {"seconds": round(evaluation.duration_s, 3)})

@@ -1,0 +1,247 @@
+"""The tasks of one service in SQLite: what was accepted survives `kill -9`, and ends with one verdict.
+
+`tasks.db` keeps each task with its verdict in one row, so that both change in one transaction. One process at a time
+uses a folder.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from time import time
+from typing import Any, Literal, Self
+
+from harness.domain import HarnessError, StoreError, UsageError
+from harness.service.submission import Submission
+
+State = Literal["queued", "running", "done", "failed"]
+UNFINISHED: tuple[State, ...] = ("queued", "running")
+LOCK_NAME, DATABASE_NAME = "service.lock", "tasks.db"
+SCHEMA_VERSION = 1
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS tasks (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    client TEXT NOT NULL, task TEXT NOT NULL, digest TEXT NOT NULL, request BLOB NOT NULL, priority INTEGER NOT NULL,
+    state TEXT NOT NULL, accepted_at REAL NOT NULL, started_at REAL, finished_at REAL,
+    verdict BLOB, error TEXT NOT NULL DEFAULT '',
+    UNIQUE (client, task)
+);
+CREATE INDEX IF NOT EXISTS tasks_by_state ON tasks (state, client);
+CREATE INDEX IF NOT EXISTS tasks_waiting ON tasks (priority DESC, number) WHERE state = 'queued';
+CREATE INDEX IF NOT EXISTS tasks_finished ON tasks (finished_at) WHERE finished_at IS NOT NULL;
+"""
+_ENTRY = "number, client, task, digest, priority, state, accepted_at, started_at, finished_at, error"
+
+
+class QueueFull(HarnessError):
+    """The queue, or the client's share of it, has no room."""
+
+
+class TaskConflict(HarnessError):
+    """A task id was used again for another request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Tasks: queued ones of all clients, unfinished ones of one client."""
+
+    queued: int
+    per_client: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTask:
+    client: str
+    task: str
+    submission: Submission
+    priority: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A task. Times are in seconds since the epoch. `failed`: the harness failed; the same request queues it again."""
+
+    number: int
+    client: str
+    task: str
+    digest: str
+    priority: int
+    state: State
+    accepted_at: float
+    started_at: float | None
+    finished_at: float | None
+    error: str
+
+    @property
+    def is_finished(self) -> bool:
+        return self.state not in UNFINISHED
+
+
+class TaskQueue:
+    """Thread-safe. Commits survive the end of the process; after a power failure the latest ones may be missing."""
+
+    def __init__(self, connection: sqlite3.Connection, reader: sqlite3.Connection, lock: int) -> None:
+        self._connection = connection
+        self._reader = reader
+        self._folder_lock = lock
+        self._lock = Lock()
+        self._reading = Lock()
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Tasks that ran when the last process ended are queued again. Raises UsageError while another process uses the
+        folder, and StoreError."""
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            lock = _lock_folder(folder)
+            path = folder / DATABASE_NAME
+            connection = _connect(path)
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            if version not in (0, SCHEMA_VERSION):
+                raise StoreError(
+                    f"{path} has schema {version}, this harness reads {SCHEMA_VERSION}: use another folder"
+                )
+            connection.executescript(f"{_TABLES} PRAGMA user_version={SCHEMA_VERSION};")
+            connection.execute("UPDATE tasks SET state = 'queued', started_at = NULL WHERE state = 'running'")
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"cannot open the queue in {folder}: {error}; choose another folder") from error
+        return cls(connection, _connect(path), lock)
+
+    def close(self) -> None:
+        with self._lock, self._reading:
+            self._connection.close()
+            self._reader.close()
+        os.close(self._folder_lock)
+
+    def add(self, tasks: Sequence[NewTask], limits: Limits) -> list[tuple[Entry, bool]]:
+        """All or none of them; with each, whether it was queued now. A known task with the same digest is returned as
+        it is; one that the harness failed is queued again. Raises QueueFull and TaskConflict."""
+        with self._transaction():
+            added = [self._add(task) for task in tasks]
+            if any(is_new for _, is_new in added):
+                self._require_room(tasks[0].client, limits)
+        return added
+
+    def take(self, count: int) -> list[tuple[Entry, Submission]]:
+        """The next tasks, which are running now."""
+        chosen = "SELECT number FROM tasks WHERE state = 'queued' ORDER BY priority DESC, number LIMIT ?"
+        with self._transaction():
+            numbers = [number for (number,) in self._connection.execute(chosen, (count,)).fetchall()]
+            return [self._start(number) for number in numbers]
+
+    def finish(self, number: int, verdict: str) -> None:
+        self._end(number, "done", zlib.compress(verdict.encode(), 1), "")
+
+    def fail(self, number: int, error: str, record: str | None = None) -> None:
+        self._end(number, "failed", None if record is None else zlib.compress(record.encode(), 1), error)
+
+    def find(self, client: str, task: str) -> Entry | None:
+        rows = self._read(f"SELECT {_ENTRY} FROM tasks WHERE client = ? AND task = ?", (client, task))
+        return Entry(*rows[0]) if rows else None
+
+    def read_verdict(self, number: int) -> str | None:
+        """JSON of the stored record."""
+        rows = self._read("SELECT verdict FROM tasks WHERE number = ?", (number,))
+        return zlib.decompress(rows[0][0]).decode() if rows and rows[0][0] is not None else None
+
+    def position(self, entry: Entry) -> int:
+        """Tasks before it."""
+        query = "SELECT count(*) FROM tasks WHERE state = 'queued' AND (priority > ? OR priority = ? AND number < ?)"
+        return int(self._read(query, (entry.priority, entry.priority, entry.number))[0][0])
+
+    def count(self) -> dict[State, int]:
+        counts: dict[State, int] = {"queued": 0, "running": 0, "done": 0, "failed": 0}
+        return counts | dict(self._read("SELECT state, count(*) FROM tasks GROUP BY state", ()))
+
+    def delete(self, client: str, task: str) -> State | None:
+        """The deleted task's state; running tasks stay."""
+        with self._transaction():
+            query = "SELECT state FROM tasks WHERE client = ? AND task = ?"
+            row = self._connection.execute(query, (client, task)).fetchone()
+            if row is not None and row[0] != "running":
+                self._connection.execute("DELETE FROM tasks WHERE client = ? AND task = ?", (client, task))
+        return None if row is None else row[0]
+
+    def delete_finished(self, before: float) -> int:
+        with self._transaction():
+            return self._connection.execute("DELETE FROM tasks WHERE finished_at < ?", (before,)).rowcount
+
+    def _add(self, task: NewTask) -> tuple[Entry, bool]:
+        digest = task.submission.digest
+        select = f"SELECT {_ENTRY} FROM tasks WHERE client = ? AND task = ?"
+        row = self._connection.execute(select, (task.client, task.task)).fetchone()
+        if row is not None and row[3] != digest:
+            raise TaskConflict(f"task {task.task} was submitted before with another program or other settings")
+        if row is None:
+            insert = "INSERT INTO tasks (client, task, digest, request, priority, state, accepted_at)"
+            request = zlib.compress(task.submission.encode().encode(), 1)
+            values = (task.client, task.task, digest, request, task.priority, "queued", time())
+            self._connection.execute(f"{insert} VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+        elif row[5] == "failed":
+            again = "state = 'queued', started_at = NULL, finished_at = NULL, verdict = NULL, error = ''"
+            self._connection.execute(f"UPDATE tasks SET {again} WHERE number = ?", (row[0],))
+        else:
+            return Entry(*row), False
+        return Entry(*self._connection.execute(select, (task.client, task.task)).fetchone()), True
+
+    def _require_room(self, client: str, limits: Limits) -> None:
+        """After the insertion: an exception takes it back."""
+        queued = self._connection.execute("SELECT count(*) FROM tasks WHERE state = 'queued'").fetchone()[0]
+        if queued > limits.queued:
+            raise QueueFull(f"the queue is full: {limits.queued} tasks wait")
+        query = "SELECT count(*) FROM tasks WHERE state IN ('queued', 'running') AND client = ?"
+        if self._connection.execute(query, (client,)).fetchone()[0] > limits.per_client:
+            raise QueueFull(f"{client} has {limits.per_client} unfinished tasks, which is the limit for one client")
+
+    def _start(self, number: int) -> tuple[Entry, Submission]:
+        execute = self._connection.execute
+        execute("UPDATE tasks SET state = 'running', started_at = ? WHERE number = ?", (time(), number))
+        *row, request = execute(f"SELECT {_ENTRY}, request FROM tasks WHERE number = ?", (number,)).fetchone()
+        return Entry(*row), Submission.decode(zlib.decompress(request).decode())
+
+    def _end(self, number: int, state: State, verdict: bytes | None, error: str) -> None:
+        change = "UPDATE tasks SET state = ?, verdict = ?, error = ?, finished_at = ? WHERE number = ?"
+        with self._transaction():
+            self._connection.execute(f"{change} AND state = 'running'", (state, verdict, error, time(), number))
+
+    def _read(self, query: str, values: tuple[Any, ...]) -> list[Any]:
+        with self._reading:
+            return self._reader.execute(query, values).fetchall()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._lock:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+
+def _lock_folder(folder: Path) -> int:
+    lock = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(lock)
+        message = f"another service uses the queue in {folder}: stop it, or choose another folder with --queue-dir"
+        raise UsageError(message) from error
+    return lock
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=NORMAL")
+    return connection

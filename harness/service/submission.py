@@ -1,0 +1,44 @@
+"""One request for an evaluation, whichever route it came by."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Any
+
+from harness.domain import Baseline, Language, WorkloadName
+from harness.service.settings import Fidelity
+
+PRIORITIES = {"low": 0, "normal": 1, "high": 2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """The program is `candidate`, or is extracted from `completion`; the problem is `problem` of `suite`, or the
+    `reference`. `language` None: detected. `requires_kernel` None: as the suite says; a reference by text requires
+    one."""
+
+    candidate: str | None = None
+    completion: str | None = None
+    problem: str | None = None
+    suite: str = "core"
+    reference: str | None = None
+    language: Language | None = None
+    workload: WorkloadName | None = None
+    baseline: Baseline = "eager"
+    requires_kernel: bool | None = None
+    fidelity: Fidelity = "full"
+
+    @property
+    def digest(self) -> str:
+        """Equal for requests that ask for the same evaluation."""
+        return sha256(self.encode().encode()).hexdigest()[:32]
+
+    def encode(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+
+    @classmethod
+    def decode(cls, text: str) -> Submission:
+        record: dict[str, Any] = json.loads(text)
+        return cls(**record)

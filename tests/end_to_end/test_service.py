@@ -1,0 +1,109 @@
+"""`harness serve` in a process of its own, with real evaluations on the CPU."""
+
+import json
+import re
+import signal
+import sqlite3
+import urllib.error
+import urllib.request
+
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("prometheus_client")
+
+HEAD = "import torch\nfrom torch import nn\nclass ModelNew(nn.Module):\n    def forward(self, a, b):\n        return "
+
+
+@pytest.fixture
+def serve(start_harness, tiny_suite, tmp_path):
+    """Starts the service; returns its process and address."""
+
+    def start(*options):
+        fixed = (
+            "--port",
+            "0",
+            "--device",
+            "cpu",
+            "--queue-dir",
+            tmp_path / "queue",
+            "--problems-dir",
+            tiny_suite.parent,
+        )
+        process = start_harness(["serve", *fixed, "--fidelity", "correctness", *options])
+        for line in process.stderr:
+            found = re.search(r"http://127\.0\.0\.1:\d+", line)
+            if found:
+                return process, found[0]
+        raise AssertionError(f"no address: exit code {process.wait()}")
+
+    return start
+
+
+def call(url, body=None):
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=300) as reply:
+            return reply.status, json.loads(reply.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.loads(error.read())
+
+
+def submit(address, name, source, wait=0):
+    body = {"task_id": name, "candidate": source, "problem": "add", "suite": "tiny"}
+    return call(f"{address}/v1/evaluations?wait={wait}", body)
+
+
+def read(address, name):
+    """Its verdict's outcome, waiting as long as it takes."""
+    while True:
+        status, body = call(f"{address}/v1/evaluations/{name}?wait=60")
+        if status != 202:
+            return status, body["verdict"] and body["verdict"]["outcome"]
+
+
+@pytest.mark.slow
+def test_real_programs_get_their_verdicts_and_a_stopped_service_ends_with_0(serve):
+    process, address = serve()
+    assert submit(address, "right", f"{HEAD}a + b\n")[0] == 202
+    assert submit(address, "wrong", f"{HEAD}a - b\n")[0] == 202
+    assert submit(address, "nul", f"{HEAD}a + b\n\0")[0] == 202
+    assert [read(address, name) for name in ("right", "wrong", "nul")] == [
+        (200, "correct"), (200, "wrong_value"), (200, "load_error"),
+    ]  # fmt: skip
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) in (0, -signal.SIGTERM)
+
+
+@pytest.mark.slow
+def test_every_accepted_task_ends_with_one_verdict_although_the_service_is_killed_again_and_again(serve, tmp_path):
+    names = [f"task-{number}" for number in range(12)]
+    process, address = serve()
+    for number, name in enumerate(names):
+        assert submit(address, name, f"{HEAD}a {'+-'[number % 2]} b  # {number}\n")[0] == 202
+    for _ in range(3):
+        read(address, names[0])
+        process.kill()
+        process.wait()
+        process, address = serve()
+    assert [read(address, name) for name in names] == [(200, "correct"), (200, "wrong_value")] * 6
+    with sqlite3.connect(tmp_path / "queue" / "tasks.db") as connection:
+        assert connection.execute("SELECT count(*) FROM tasks WHERE state = 'done'").fetchone() == (12,)
+    connection.close()
+
+
+@pytest.mark.slow
+def test_a_second_service_on_the_same_queue_is_refused_and_the_first_goes_on(serve, start_harness, tmp_path):
+    _, address = serve()
+    second = start_harness(["serve", "--port", "0", "--queue-dir", tmp_path / "queue"])
+    assert second.wait(120) == 2
+    assert "another service uses the queue" in second.stderr.read()
+    assert call(f"{address}/health")[0] == 200
+
+
+def test_a_service_without_tokens_listens_to_this_machine_only(start_harness):
+    process = start_harness(["serve", "--host", "0.0.0.0"])
+    assert process.wait(60) == 2
+    assert "HARNESS_SERVICE_TOKEN" in process.stderr.read()

@@ -1,0 +1,71 @@
+"""Adapters whose frameworks expect plain functions or HTTP; the others are in `test_rl_packages.py`."""
+
+import pytest
+
+from harness.domain import NoVerdict
+from harness.service.adapters.scoring import ALWAYS, find_scorer, list_tasks
+from harness.service.adapters.verl import compute_score
+from harness.service.reward import Shaping
+
+PROGRAM = (
+    "Here:\n```python\n# {}\nimport torch\nclass ModelNew(torch.nn.Module):\n    def forward(self):\n        pass\n```"
+)
+ADD = {"problem": "add", "suite": "tiny"}
+
+
+@pytest.fixture(autouse=True)
+def forget_scorers():
+    yield
+    find_scorer.cache_clear()
+
+
+def test_verl_gets_a_score_and_the_same_keys_for_every_program(server):
+    right = compute_score("kernels", PROGRAM.format("correct 2.0"), "", {"evaluation": ADD}, url=server.url)
+    wrong = compute_score("kernels", PROGRAM.format("wrong_value"), "", {"evaluation": ADD}, url=server.url)
+    assert (right["score"], wrong["score"]) == (pytest.approx(1.9), 0.0)
+    assert set(right) == set(wrong) == {"score", *ALWAYS}
+
+
+def test_verl_takes_the_ground_truth_as_the_reference(server, gym_request_of):
+    reference = gym_request_of()["reference_code"]
+    assert compute_score("kernels", PROGRAM.format("wrong_value"), reference, url=server.url)["score"] == 0.0
+    assert server.executor.evaluated[0].problem.source == reference
+
+
+def test_verl_never_scores_a_fault_of_the_service(server):
+    with pytest.raises(NoVerdict):
+        find_scorer(server.url).client._max_failures = 1
+        compute_score("kernels", PROGRAM.format("not_run"), "", {"evaluation": ADD}, url=server.url)
+
+
+def test_a_scorer_uses_its_shaping(server):
+    scorer = find_scorer(server.url, None, Shaping(loaded=0.25))
+    assert scorer.score(PROGRAM.format("wrong_value"), ADD).value == 0.25
+
+
+def test_tasks_have_a_prompt_with_the_reference_and_name_their_problem(tiny_suite):
+    (task,) = list_tasks("tiny", "cpp", problems_dir=tiny_suite.parent)
+    assert "return a + b" in task.prompt
+    assert task.evaluation == {"problem": "add", "suite": "tiny", "language": "cpp"}
+
+
+def test_an_openenv_episode_is_a_reset_and_a_step(server):
+    reset = server.post("/reset", {"suite": "tiny", "language": "cpp", "seed": 1})
+    observation = reset.body["observation"]
+    assert (reset.status, reset.body["done"], observation["problem"]) == (200, False, "add")
+    assert "return a + b" in observation["prompt"]
+    action = {name: observation[name] for name in ("task_id", "problem", "suite", "language")}
+    step = server.post("/step", {"action": action | {"completion": PROGRAM.format("correct 2.0")}})
+    assert (step.body["reward"], step.body["done"]) == (pytest.approx(1.9), True)
+    assert step.body["observation"]["metrics"]["correct"] == 1.0
+
+
+def test_an_openenv_step_that_the_harness_failed_has_no_reward(server):
+    answer = server.post("/step", {"action": {**ADD, "candidate": "# not_run\n"}})
+    assert answer.status == 503
+    assert "reward" not in answer.body
+
+
+@pytest.mark.parametrize("body", [{"suite": "../tiny"}, {"suite": "tiny", "problem": "absent"}, {"language": "cobol"}])
+def test_an_invalid_reset_is_refused(shared_server, body):
+    assert shared_server.post("/reset", body).status == 422

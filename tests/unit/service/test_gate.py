@@ -1,0 +1,123 @@
+import http.client
+import json
+import logging
+import socket
+from urllib.parse import urlsplit
+
+import pytest
+
+from harness.service.gate import JsonLines
+
+TOKENS = {"secret-a": "alice", "secret-b": "bob"}
+
+
+@pytest.mark.parametrize("token", ["wrong", "secret-", "secret-aa", "sécret", "\t"])
+def test_a_wrong_token_opens_nothing(open_service, request_of, token):
+    server = open_service(tokens=TOKENS)
+    for method, path in (("POST", "/v1/evaluations"), ("GET", "/metrics"), ("GET", "/queue/status"), ("GET", "/none")):
+        answer = server.call(method, path, request_of() if method == "POST" else None, token=token)
+        assert (answer.status, answer.headers["WWW-Authenticate"]) == (401, "Bearer")
+    assert sum(server.service.queue.count().values()) == 0
+
+
+def test_health_and_documentation_need_no_token(open_service):
+    server = open_service(tokens=TOKENS)
+    server.token = ""
+    assert [server.get(path).status for path in ("/health", "/docs", "/openapi.json")] == [200, 200, 200]
+
+
+def test_a_client_sees_only_its_own_tasks(open_service, request_of):
+    server = open_service(tokens=TOKENS)
+    server.post("/v1/evaluations?wait=30", request_of())
+    for path in ("/v1/evaluations/t1", "/status/t1", "/results/t1", "/v1/evaluations/t1/events"):
+        assert server.get(path, token="secret-b").status == 404
+    assert server.delete("/tasks/t1", token="secret-b").status == 404
+    assert server.post("/v1/evaluations?wait=30", request_of("wrong_value"), token="secret-b").status == 200
+    assert server.get("/v1/evaluations/t1").body["verdict"]["outcome"] == "correct"
+
+
+def test_a_body_over_the_limit_is_refused_before_it_is_read(shared_server):
+    address = urlsplit(shared_server.url)
+    with socket.create_connection((address.hostname, address.port)) as line:
+        head = "POST /v1/evaluations HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        line.sendall(f"{head}Content-Length: {100 * 2**20}\r\n\r\n".encode())
+        assert b" 413 " in line.recv(100)
+
+
+def test_a_chunked_body_over_the_limit_is_refused(shared_server):
+    address = urlsplit(shared_server.url)
+    line = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
+    try:
+        line.request("POST", "/v1/evaluations", iter([b"x" * 2**20] * 5), encode_chunked=True, headers={
+            "Transfer-Encoding": "chunked"
+        })  # fmt: skip
+        assert line.getresponse().status == 413
+    finally:
+        line.close()
+
+
+def test_a_body_of_the_limit_is_accepted(open_service, request_of):
+    body = json.dumps(request_of()).encode()
+    server = open_service(max_body_bytes=len(body))
+    assert server.post("/v1/evaluations?wait=30", raw=body).status == 200
+    assert server.post("/v1/evaluations", raw=body + b" ").status == 413
+
+
+def test_a_full_queue_asks_to_come_back_and_accepts_none_of_a_batch(open_service, request_of, gym_request_of):
+    server = open_service(max_queued=2)
+    server.executor.capacity = 0
+    for name in ("t1", "t2"):
+        assert server.post("/v1/evaluations", request_of(task_id=name)).status == 202
+    answer = server.post("/v1/evaluations", request_of(task_id="t3"))
+    assert answer.status == 429
+    assert int(answer.headers["Retry-After"]) > 0
+    assert server.post("/v1/evaluations", request_of(task_id="t1")).status == 202  # accepted before
+    tasks = [gym_request_of(task_id=name) for name in ("t4", "t5")]
+    assert server.post("/evaluate/batch", {"tasks": tasks}).status == 429
+    assert server.service.queue.count()["queued"] == 2
+
+
+def test_one_client_cannot_fill_the_queue_of_another(open_service, request_of):
+    server = open_service(tokens=TOKENS, max_per_client=1)
+    server.executor.capacity = 0
+    assert server.post("/v1/evaluations", request_of(task_id="t1")).status == 202
+    assert server.post("/v1/evaluations", request_of(task_id="t2")).status == 429
+    assert server.post("/v1/evaluations", request_of(task_id="t2"), token="secret-b").status == 202
+
+
+def test_a_client_that_disconnects_loses_nothing(server, request_of):
+    address = urlsplit(server.url)
+    line = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
+    body = json.dumps(request_of("wait"))
+    line.request("POST", "/v1/evaluations?wait=60", body, {"Content-Type": "application/json"})
+    server.await_state("t1", "running")
+    line.close()
+    server.executor.release.set()
+    assert server.get("/v1/evaluations/t1?wait=30").body["verdict"]["outcome"] == "wrong_value"
+
+
+def test_metrics_count_requests_verdicts_and_failures(server, request_of):
+    server.post("/v1/evaluations?wait=30", request_of())
+    server.post("/v1/evaluations?wait=30", request_of("raise", task_id="t2"))
+    text = server.get("/metrics").body
+    assert 'harness_verdicts_total{device="cpu",language="cpp",outcome="correct"} 1.0' in text
+    assert "harness_failures_total 1.0" in text
+    assert 'harness_tasks{state="done"} 1.0' in text
+    assert 'harness_requests_total{method="POST",route="/v1/evaluations",status="200"} 1.0' in text
+    assert "harness_queue_wait_seconds_count 2.0" in text
+    assert "harness_evaluation_seconds_count 1.0" in text
+
+
+def test_unknown_paths_share_one_metric(server):
+    for path in ("/a", "/b", "/c"):
+        server.get(path)
+    assert 'harness_requests_total{method="GET",route="unknown",status="404"} 3.0' in server.get("/metrics").body
+
+
+def test_log_lines_are_json_without_the_program(server, request_of, caplog):
+    with caplog.at_level(logging.INFO, "harness.service"):
+        server.post("/v1/evaluations?wait=30", request_of(candidate="# correct 2.0\nSECRET = 1\n"))
+    lines = [json.loads(JsonLines().format(record)) for record in caplog.records]
+    assert {"request", "evaluated"} <= {line["event"] for line in lines}
+    assert [line["outcome"] for line in lines if line["event"] == "evaluated"] == ["correct"]
+    assert "SECRET" not in str(lines)

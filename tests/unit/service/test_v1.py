@@ -1,0 +1,153 @@
+import json
+import urllib.request
+
+import pytest
+
+
+def test_a_verdict_is_the_whole_stored_record(server, request_of):
+    answer = server.post("/v1/evaluations?wait=30", request_of())
+    assert answer.status == 200
+    verdict = answer.body["verdict"]
+    assert (verdict["outcome"], verdict["speedup"], verdict["timing"]["speedup_low"]) == ("correct", 2.0, 1.9)
+    assert (verdict["problem"], verdict["suite"], verdict["workload"]) == ("add", "tiny", "full")
+    assert verdict["environment"]["torch"] == "2.9.0"
+    assert verdict["fidelity"] == "full"
+
+
+def test_a_failing_program_is_a_verdict(server, request_of):
+    answer = server.post("/v1/evaluations?wait=30", request_of("wrong_value"))
+    assert (answer.status, answer.body["verdict"]["outcome"]) == (200, "wrong_value")
+
+
+@pytest.mark.parametrize("script", ["harness_error", "not_run", "raise"])
+def test_a_fault_of_the_harness_is_no_verdict_but_a_server_error(server, request_of, script):
+    answer = server.post("/v1/evaluations?wait=30", request_of(script))
+    assert (answer.status, answer.body["verdict"], answer.body["state"]) == (503, None, "failed")
+    assert int(answer.headers["Retry-After"]) > 0
+
+
+def test_the_same_request_repeats_what_the_harness_failed(server, request_of):
+    server.post("/v1/evaluations?wait=30", request_of("not_run"))
+    server.post("/v1/evaluations?wait=30", request_of("not_run"))
+    assert len(server.executor.evaluated) == 2
+
+
+def test_a_repeated_request_returns_the_stored_verdict(server, request_of):
+    first = server.post("/v1/evaluations?wait=30", request_of())
+    second = server.post("/v1/evaluations?wait=30", request_of())
+    assert first.body == second.body
+    assert len(server.executor.evaluated) == 1
+
+
+def test_a_task_id_with_another_program_is_a_conflict(server, request_of):
+    server.post("/v1/evaluations", request_of())
+    assert server.post("/v1/evaluations", request_of("wrong_value")).status == 409
+
+
+def test_a_reference_by_text_is_evaluated_and_requires_a_custom_kernel(server, request_of, gym_request_of):
+    reference = gym_request_of()["reference_code"]
+    answer = server.post("/v1/evaluations?wait=30", request_of(problem=None, reference=reference))
+    assert answer.status == 200
+    (task,) = server.executor.evaluated
+    assert (task.problem.source, task.problem.requires_kernel) == (reference, True)
+
+
+def test_a_program_is_extracted_from_a_completion(server, request_of):
+    program = "# wrong_value\nimport torch\nclass ModelNew(torch.nn.Module):\n    def forward(self):\n        pass\n"
+    completion = f"Here it is:\n```python\n{program}```\n"
+    answer = server.post("/v1/evaluations?wait=30", request_of(candidate=None, completion=completion))
+    assert answer.body["verdict"]["outcome"] == "wrong_value"
+    answer = server.post("/v1/evaluations?wait=30", request_of(candidate=None, completion="no idea", task_id="t2"))
+    assert answer.body["verdict"]["outcome"] == "no_code"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"problem": "absent"},
+        {"problem": "../tiny/add"},
+        {"problem": "/etc/passwd"},
+        {"suite": "absent"},
+        {"suite": ".."},
+        {"workload": "small"},
+        {"unknown": 1},
+        {"candidate": None},
+        {"completion": "both"},
+        {"reference": "x = 1", "problem": None},
+        {"reference": "x = \0", "problem": None},
+        {"reference": "-" * 200_000 + "1", "problem": None},
+        {"candidate": "\ud800"},
+        {"candidate": 5},
+        {"task_id": "a/b"},
+        {"task_id": ""},
+        {"language": "cobol"},
+        {"priority": "urgent"},
+    ],
+    ids=lambda changes: str(changes)[:40],
+)
+def test_an_invalid_request_is_refused_and_queues_nothing(shared_server, request_of, changes):
+    answer = shared_server.post("/v1/evaluations", request_of(**changes))
+    assert answer.status == 422
+    assert isinstance(answer.body["detail"], str)
+    assert sum(shared_server.service.queue.count().values()) == 0
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b"[]", b"\xff\xfe", b'{"task_id": 1e999}', b"null"])
+def test_a_body_that_is_no_request_is_refused(shared_server, raw):
+    assert shared_server.post("/v1/evaluations", raw=raw).status in (400, 422)
+
+
+def test_a_program_with_nul_bytes_reaches_the_evaluator_unchanged(server, request_of):
+    answer = server.post("/v1/evaluations?wait=30", request_of(candidate="# load_error\n\0\n"))
+    assert answer.body["verdict"]["outcome"] == "load_error"
+    assert server.executor.evaluated[0].candidate.source == "# load_error\n\0\n"
+
+
+def test_a_service_without_references_refuses_them(open_service, request_of, gym_request_of):
+    server = open_service(accepts_references=False)
+    body = request_of(problem=None, reference=gym_request_of()["reference_code"])
+    assert server.post("/v1/evaluations", body).status == 422
+    assert server.post("/evaluate", gym_request_of()).status == 422
+
+
+def test_events_follow_a_task_to_its_verdict(server, request_of):
+    server.post("/v1/evaluations", request_of("wait"))
+    with urllib.request.urlopen(f"{server.url}/v1/evaluations/t1/events", timeout=60) as stream:
+        states = []
+        for line in stream:
+            if line.startswith(b"data: "):
+                states.append(json.loads(line[6:]))
+                server.executor.release.set()
+    assert states[0]["state"] in ("queued", "running")
+    assert (states[-1]["state"], states[-1]["verdict"]["outcome"]) == ("done", "wrong_value")
+
+
+def test_a_high_priority_overtakes(open_service, request_of):
+    server = open_service()
+    server.executor.capacity = 1
+    server.post("/v1/evaluations", request_of("wait", task_id="first"))
+    for name, priority in (("low", "low"), ("normal", "normal"), ("high", "high")):
+        server.post("/v1/evaluations", request_of(f"correct {len(name)}", task_id=name, priority=priority))
+    positions = [server.get(f"/v1/evaluations/{name}").body["position"] for name in ("high", "normal", "low")]
+    assert positions == [0, 1, 2]
+    server.executor.release.set()
+    server.get("/v1/evaluations/low?wait=30")
+    assert [task.candidate.source.split()[-4] for task in server.executor.evaluated[1:]] == ["4", "6", "3"]
+
+
+def test_a_deleted_task_is_unknown_and_a_running_one_cannot_be_deleted(open_service, request_of):
+    server = open_service()
+    server.executor.capacity = 1
+    server.post("/v1/evaluations", request_of("wait", task_id="first"))
+    server.await_state("first", "running")
+    server.post("/v1/evaluations", request_of(task_id="second"))
+    assert server.delete("/v1/evaluations/first").status == 409
+    assert server.delete("/v1/evaluations/second").status == 200
+    assert server.get("/v1/evaluations/second").status == 404
+    assert server.delete("/v1/evaluations/second").status == 404
+
+
+def test_the_openapi_description_names_every_route(shared_server):
+    paths = shared_server.get("/openapi.json").body["paths"]
+    assert {"/v1/evaluations", "/v1/evaluations/{task_id}/events", "/evaluate/batch", "/metrics"} <= set(paths)
+    assert shared_server.get("/docs").status == 200
