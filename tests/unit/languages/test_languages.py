@@ -19,10 +19,22 @@ def test_every_language_of_the_domain_has_rules():
         ("__global__ void add(float* x) {}", "cuda"),
         ('load_inline(name="x", cpp_sources="...")', "cpp"),
         ("class ModelNew: ...", "cpp"),
+        ("import triton\n@triton.jit\ndef add(x): ...", "triton"),
+        ("from triton import jit\n@jit(debug=True)\ndef add(x): ...", "triton"),
+        ("import triton\nkernel = triton.jit(add)", "triton"),
+        ("@triton.autotune(configs=[], key=[])\n@triton.jit\ndef add(x): ...\nload_inline(cuda_sources='')", "triton"),
+        ("# like triton.jit\nload_inline(cuda_sources='')", "cuda"),
+        ("import torch\n@torch.jit.script\ndef add(x): ...", "cpp"),
     ],
 )
-def test_a_program_that_passes_cuda_sources_or_defines_a_kernel_is_cuda(source, language):
+def test_each_program_is_told_by_its_kernels(source, language):
     assert detect_language(source) == language
+
+
+def test_triton_names_its_kernels_in_the_order_of_the_program():
+    source = "@triton.jit\ndef first(x): ...\ndef host(): ...\n@triton.jit\ndef second(x): ..."
+    assert LANGUAGES["triton"].list_kernels(source) == ("first", "second")
+    assert LANGUAGES["cuda"].list_kernels(source) == ()
 
 
 def test_cpp_refuses_extensions_with_cuda_sources_and_names_the_remedy():
