@@ -126,8 +126,10 @@ class CandidateEvaluator:
         )
 
     def prebuild(self, problem: Problem, workload: WorkloadName, candidate: Candidate) -> BuiltAhead:
-        """Loads the candidate once to fill the build cache."""
+        """Loads the candidate once to fill the build cache, unless its kernels need no extension."""
         record, hung = EvaluationRecord(seed=0), False
+        if LANGUAGES[candidate.language].list_kernels(candidate.source) and "cpp_extension" not in candidate.source:
+            return NOTHING_AHEAD
         if find_syntax_error(candidate.source) is None:
             try:
                 self._load_only(record, load_problem(problem, workload), candidate)
@@ -145,7 +147,7 @@ class CandidateEvaluator:
             raise CandidateFailure(Outcome.LOAD_ERROR, syntax_error)
         record.findings += screen_source(candidate.source)
         device, rules = self._device, LANGUAGES[subject.language]
-        missing = rules.find_missing()
+        missing = rules.find_missing(device is not None and device.is_emulated)
         if missing is not None:
             raise CandidateFailure(Outcome.NOT_RUN, missing)
         if device is None:

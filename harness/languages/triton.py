@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
-from importlib.util import find_spec
+import re
+from importlib.metadata import PackageNotFoundError, version
 
 from harness.domain import EMULATED
 from harness.languages.rules import LanguageRules
 
+EMULATED_SINCE = (3, 9)  # of its interpreter
 MARKS = ("triton.jit", "from triton import")
 
 
@@ -36,10 +38,14 @@ def _is_jit(node: ast.expr) -> bool:
     return ast.unparse(called) in ("triton.jit", "jit", "triton.runtime.jit")
 
 
-def _find_missing() -> str | None:
-    if find_spec("triton") is not None:
-        return None
-    return "Triton is not installed: install torch with CUDA, which includes it, or run: pip install triton"
+def _find_missing(emulated: bool) -> str | None:
+    try:
+        found = version("triton")
+    except PackageNotFoundError:
+        return "Triton is not installed: install torch with CUDA, which includes it, or run: pip install triton"
+    if emulated and tuple(int(part) for part in re.findall(r"\d+", found)[:2]) < EMULATED_SINCE:
+        return f"the emulated device needs Triton {'.'.join(map(str, EMULATED_SINCE))} or newer, found {found}"
+    return None
 
 
 TRITON = LanguageRules(

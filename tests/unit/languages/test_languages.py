@@ -43,3 +43,17 @@ def test_cpp_refuses_extensions_with_cuda_sources_and_names_the_remedy():
     assert "--language cuda" in LANGUAGES["cpp"].refuses(with_kernel)
     assert LANGUAGES["cpp"].refuses(without) is None
     assert LANGUAGES["cuda"].refuses(with_kernel) is None
+
+
+def test_only_triton_needs_a_package_and_says_how_to_install_it(tmp_path, monkeypatch):
+    assert [LANGUAGES[name].find_missing(True) for name in ("cuda", "cpp")] == [None, None]
+    monkeypatch.setattr("sys.path", [str(tmp_path)])
+    assert "pip install triton" in LANGUAGES["triton"].find_missing(False)
+
+
+def test_the_emulated_device_names_the_triton_that_it_needs(tmp_path, monkeypatch):
+    (tmp_path / "triton-3.2.0.dist-info").mkdir()
+    (tmp_path / "triton-3.2.0.dist-info" / "METADATA").write_text("Name: triton\nVersion: 3.2.0\n")
+    monkeypatch.setattr("sys.path", [str(tmp_path)])
+    assert LANGUAGES["triton"].find_missing(False) is None
+    assert LANGUAGES["triton"].find_missing(True) == "the emulated device needs Triton 3.9 or newer, found 3.2.0"

@@ -96,11 +96,10 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
     ) -> Any:
         access = self._find_access(ptrs, mask)
         if access is not None:
-            before = super().create_masked_load(ptrs, mask, None, None, False).data
+            old = super().create_masked_load(ptrs, mask, None, None, False).data
             chosen = np.broadcast_to(mask.data, ptrs.data.shape)
-            new = np.broadcast_to(value.data, ptrs.data.shape)[chosen]
-            changed = ~np.isclose(before[chosen], new, rtol=0, atol=0, equal_nan=True)
-            self._memory.note_store(access, changed, new, ordered=self._ordered)
+            old, new = (_find_bits(one, chosen, old.dtype) for one in (old, value.data))
+            self._memory.note_store(access, old != new, new, ordered=self._ordered)
         return super().create_masked_store(ptrs, value, mask, cache_policy)
 
     def create_atomic_load(self, ptr: Any, mask: Any, sem: Any, scope: Any) -> TensorHandle:
@@ -198,6 +197,12 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
         if self.memory is None:
             raise RuntimeError("memory is accessed outside of a kernel")
         return self.memory
+
+
+def _find_bits(values: np.ndarray, chosen: np.ndarray, kind: np.dtype) -> np.ndarray:
+    """Of these lanes, so that NaN equals NaN."""
+    taken = np.broadcast_to(values, chosen.shape)[chosen].astype(kind, copy=False)
+    return np.ascontiguousarray(taken).view(f"u{kind.itemsize}")
 
 
 def _refuse_assembly() -> None:

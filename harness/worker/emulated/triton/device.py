@@ -14,6 +14,7 @@ def install(link: EmulatorLink, target: dict[str, Any], scratch: Path, *, compil
     Triton, the candidate's own import fails."""
     os.environ["TRITON_CACHE_DIR"] = str(scratch / "triton_cache")
     os.environ["TRITON_INTERPRET"] = "0" if compiles else "1"
+    os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # as Triton 3.9 does, which warns where it is not set
     try:
         from harness.worker.emulated.triton import autotune, driver
     except ModuleNotFoundError as error:

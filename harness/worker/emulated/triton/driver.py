@@ -55,14 +55,6 @@ class TargetDriver:
 
     def clear_cache(self, _: Any) -> None: ...
 
-    def get_benchmarker(self) -> Any:
-        return _run_once
-
-
-def _run_once(call: Any, *_: Any, **__: Any) -> list[float]:
-    call()
-    return [1.0, 1.0, 1.0]
-
 
 def activate(target: dict[str, Any]) -> None:
     driver.set_active(TargetDriver(target))

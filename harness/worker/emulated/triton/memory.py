@@ -268,9 +268,9 @@ class LaunchMemory:
 
 def fill_new(tensor: torch.Tensor) -> None:
     """Marks a tensor's memory as uninitialised."""
-    size_bytes = tensor.untyped_storage().nbytes()
-    if not size_bytes or tensor.is_meta or tensor.layout is not torch.strided:
+    if tensor.is_meta or tensor.layout is not torch.strided or tensor.dtype is torch.bool:
         return
+    size_bytes = tensor.untyped_storage().nbytes()
     flat = torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage(), 0, (size_bytes,), (1,))
     flat[: size_bytes // 2 * 2].view(torch.int16).fill_(FILL)
 

@@ -1,4 +1,4 @@
-"""Triton's interpreter as the emulated device uses it: values as on a GPU, planted bugs named, and no false alarm.
+"""Triton as the emulated device uses it: values as on a GPU, planted bugs and refused kernels named, no false alarm.
 
 The programs are those of `tests/emulated/corpus`, run without the evaluator: one process that has imported torch and
 Triton, and a fork of it for each program.
@@ -27,7 +27,8 @@ target = {"name": "NVIDIA A100", "major": 8, "minor": 0, "total_memory": 1 << 30
           "shared_memory_per_block_optin": 166912, "clock_rate": 1410000}
 install_cuda(target)
 link = EmulatorLink()
-install(link, target, Path(tempfile.gettempdir()), compiles=False)
+compiles, names = sys.argv[1] == "compile", sys.argv[2:]
+install(link, target, Path(tempfile.mkdtemp()), compiles=compiles)
 
 def field(text, name):
     lines = ast.get_docstring(ast.parse(text)).splitlines()
@@ -45,6 +46,12 @@ def run(path):
     inputs = eval("dict(" + field(text, "inputs") + ")")
     expected = flat(eval(field(text, "forward"), {"torch": torch, **inputs}))
     found = []
+    if compiles:
+        try:
+            module.ModelNew()(*(one.cuda() for one in inputs.values()))
+        except Exception as error:
+            found.append(type(error).__name__)
+        return found + [one["check"] + ":" + str(one["line"]) + ":" + one["message"] for one in link.take_findings()]
     for order in ("ascending", "descending", "random"):
         link.configure({"order": order, "seed": 3, "time_limit_s": 20.0})
         try:
@@ -57,7 +64,7 @@ def run(path):
         found += [one["check"] + ":" + str(one["line"]) + ":" + one["message"] for one in link.take_findings()]
     return found
 
-for name in sys.argv[1:]:
+for name in names:
     sys.stdout.flush()
     if os.fork() == 0:
         try:
@@ -70,9 +77,9 @@ for name in sys.argv[1:]:
 """
 
 
-def run_programs(*paths):
+def run_programs(*paths, mode="interpret"):
     """Findings by program, each as `check:line:message`."""
-    command = [sys.executable, "-c", SCRIPT, *map(str, paths)]
+    command = [sys.executable, "-c", SCRIPT, mode, *map(str, paths)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
     return dict(json.loads(line) for line in done.stdout.splitlines() if line.startswith("["))
 
@@ -97,3 +104,16 @@ def is_named(path, found):
     if finding == "order":
         return "wrong:ascending" not in found and "wrong:descending" in found
     return any(one.startswith(f"{finding}:") and not one.startswith(f"{finding}:0:") for one in found)
+
+
+def test_refused_kernels_are_named_with_line_and_source_and_others_are_compiled():
+    names = ("undefined_name", "type_error", "accepted_by_the_interpreter", "unknown_option", "too_much_shared")
+    bad = run_programs(*(CORPUS / "bad" / f"triton_{name}.py" for name in names), mode="compile")
+    good = run_programs(*(CORPUS / "good" / f"triton_{name}.py" for name in ("softmax", "autotuned")), mode="compile")
+    assert "compile_error:17:" in bad["triton_undefined_name"][1] and "+ offset" in bad["triton_undefined_name"][1]
+    assert "compile_error:17:" in bad["triton_type_error"][1]
+    assert "compile_error:17:" in bad["triton_accepted_by_the_interpreter"][1]
+    assert "num_threads" in bad["triton_unknown_option"][1]
+    assert bad["triton_too_much_shared"][0] == "OutOfResources"
+    assert "bytes of shared memory; NVIDIA A100 has 166912 per block" in bad["triton_too_much_shared"][1]
+    assert [one.partition(":")[0] for one in good["triton_softmax"] + good["triton_autotuned"]] == ["compiled"] * 2
