@@ -46,7 +46,7 @@ class KernelCompilation:
         self._launches = launches
 
     def check(self, problem: Problem, workload: WorkloadName, candidate: Candidate) -> tuple[Finding, ...]:
-        """Raises CandidateFailure if the program cannot be loaded or a kernel cannot be compiled."""
+        """Raises CandidateFailure if the program cannot be loaded, a kernel is refused, or findings are forged."""
         compilation = _Compilation()
         for loaded in _list_sizes(problem, workload):
             compilation = self._compile(loaded, candidate)
@@ -67,7 +67,7 @@ class KernelCompilation:
                 compilation.failure = _run_host_code(client, loaded, self._launches.limits.construct_s)
                 compilation.found = parse_kernel_findings(client.take_kernel_findings(timeout_s=COMPILE_S))
         except CandidateFailure as failure:
-            if failure.outcome is Outcome.LOAD_ERROR and not unbuilt:
+            if failure.outcome is Outcome.SUSPECT or (failure.outcome is Outcome.LOAD_ERROR and not unbuilt):
                 raise
             compilation.failure = failure
         except HarnessError as error:

@@ -26,7 +26,7 @@ _LIBDEVICE: dict[str, Callable[..., Any]] = {
     "rsqrt": lambda x: np.reciprocal(np.sqrt(x)), "cbrt": np.cbrt, "pow": np.power, "sin": np.sin,
     "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2,
     "sinh": np.sinh, "cosh": np.cosh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
-    "erf": lambda x: _erf(x).astype(x.dtype), "erfc": lambda x: (1 - _erf(x)).astype(x.dtype),
+    "erf": lambda x: _erf(x).astype(x.dtype), "erfc": lambda x: np.asarray(1 - _erf(x)).astype(x.dtype),
     "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint, "nearbyint": np.rint,
     "round": lambda x: np.trunc(x + np.copysign(0.5, x)).astype(x.dtype), "fabs": np.abs, "abs": np.abs,
     "fmod": np.fmod, "fmax": np.fmax, "fmin": np.fmin, "max": np.maximum, "min": np.minimum,
