@@ -11,6 +11,7 @@ from harness.languages.rules import LanguageRules
 
 EMULATED_SINCE = (3, 9)  # of its interpreter
 MARKS = ("triton.jit", "from triton import")
+_IN_TEXT = re.compile(r"@triton\.jit[^\n]*\n\s*def\s+(\w+)")  # of kernels that the program makes by `exec`
 
 
 def _detects(source: str) -> bool:
@@ -29,7 +30,7 @@ def _list_kernels(source: str) -> tuple[str, ...]:
             found[node.name] = None
         elif isinstance(node, ast.Call) and _is_jit(node.func):
             found |= {argument.id: None for argument in node.args if isinstance(argument, ast.Name)}
-    return tuple(found)
+    return tuple(found) or tuple(_IN_TEXT.findall(source))
 
 
 def _is_jit(node: ast.expr) -> bool:

@@ -23,6 +23,7 @@ def test_every_language_of_the_domain_has_rules():
         ("from triton import jit\n@jit(debug=True)\ndef add(x): ...", "triton"),
         ("import triton\nkernel = triton.jit(add)", "triton"),
         ("@triton.autotune(configs=[], key=[])\n@triton.jit\ndef add(x): ...\nload_inline(cuda_sources='')", "triton"),
+        ('import triton\nSOURCE = """\n@triton.jit\ndef add(x): ...\n"""\nexec(SOURCE)', "triton"),
         ("# like triton.jit\nload_inline(cuda_sources='')", "cuda"),
         ("import torch\n@torch.jit.script\ndef add(x): ...", "cpp"),
     ],
