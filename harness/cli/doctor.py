@@ -86,6 +86,7 @@ def examine_machine(
     return [
         *_toolchain_checks(toolchain),
         *(_lane_checks(toolchain, cache_dir, confinement) if builds else ()),
+        _triton_check(),
         *_gpu_checks(),
         *_speed_checks(cache_dir, measure=measure),
         _confinement_check(),
@@ -133,6 +134,14 @@ def _lane_checks(toolchain: Toolchain, cache_dir: Path | None, confinement: str)
         Check(part=f"build {trial.name}", present=trial.works, found=trial.found, without_it=trial.found)
         for trial in try_lanes(toolchain, cache_dir, confinement)
     ]
+
+
+def _triton_check() -> Check:
+    """In a sandboxed worker: a kernel is interpreted, and compiled for the default target."""
+    from harness.executors.triton_trial import try_triton
+
+    found, problem = try_triton()
+    return Check(part="Triton", present=not problem, found=found, without_it=f"no language triton: {problem}")
 
 
 def _gpu_checks() -> list[Check]:
@@ -235,7 +244,9 @@ def summarise(checks: list[Check]) -> list[str]:
     emulated = "verified on the emulated device, not timed" if "C++ compiler" in present else "not built"
     cuda = "verified and timed" if gpu and builds_cuda else emulated
     cpp = "verified and timed on the CPU" if "C++ compiler" in present else "not built"
-    return [f"language cuda: {cuda}", f"language cpp:  {cpp}"]
+    timed = "verified and timed" if gpu else "compiled and verified on the emulated device, not timed"
+    triton = timed if "Triton" in present else "not evaluated"
+    return [f"language cuda: {cuda}", f"language triton: {triton}", f"language cpp:  {cpp}"]
 
 
 def _print_table(checks: list[Check]) -> None:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Literal
 
-Language = Literal["cuda", "cpp"]
-LANGUAGES: tuple[Language, ...] = ("cuda", "cpp")
+Language = Literal["triton", "cuda", "cpp"]
+LANGUAGES: tuple[Language, ...] = ("triton", "cuda", "cpp")
 FILE_RUN, NO_PROMPT = "file", "-"  # identity of a candidate given as a file
 
 

@@ -36,6 +36,7 @@ from harness.evaluation.timing.device_peaks import CeilingStore
 from harness.evaluation.timing.noise_floor import NoiseFloors
 from harness.evaluation.timing.roofline import Roofline
 from harness.evaluation.timing.window_timing import await_idle
+from harness.languages import LANGUAGES
 from harness.problems.loading import LoadedProblem, load_problem
 from harness.problems.shrink import REDUCED, describe_sizes, has_own_sizes
 from harness.sandbox.devices import Device
@@ -125,8 +126,10 @@ class CandidateEvaluator:
         )
 
     def prebuild(self, problem: Problem, workload: WorkloadName, candidate: Candidate) -> BuiltAhead:
-        """Loads the candidate once to fill the build cache."""
+        """Loads the candidate once to fill the build cache, unless its kernels need no extension."""
         record, hung = EvaluationRecord(seed=0), False
+        if LANGUAGES[candidate.language].list_kernels(candidate.source) and "cpp_extension" not in candidate.source:
+            return NOTHING_AHEAD
         if find_syntax_error(candidate.source) is None:
             try:
                 self._load_only(record, load_problem(problem, workload), candidate)
@@ -143,7 +146,10 @@ class CandidateEvaluator:
         if syntax_error is not None:
             raise CandidateFailure(Outcome.LOAD_ERROR, syntax_error)
         record.findings += screen_source(candidate.source)
-        device = self._device
+        device, rules = self._device, LANGUAGES[subject.language]
+        missing = rules.find_missing(device is not None and device.is_emulated)
+        if missing is not None:
+            raise CandidateFailure(Outcome.NOT_RUN, missing)
         if device is None:
             self._load_only(record, load_problem(problem, subject.workload), candidate)
             reason = f"this machine has no device for language {subject.language}"
@@ -153,7 +159,11 @@ class CandidateEvaluator:
             resized_task = _Task(record=attempt, problem=resized, subject=subject, candidate=candidate)
             self._evaluate_workload(device, resized_task)
 
-        evaluate_with_larger_sizes(record, problem, subject.workload, candidate.source, evaluate)
+        if device.is_emulated:
+            self._compile_kernels(task)
+        evaluate_with_larger_sizes(
+            record, problem, subject.workload, candidate.source, evaluate, cost=rules.emulation_cost
+        )
         if device.is_emulated and not has_own_sizes(problem, subject.workload):
             self._check_launch_limits(task)
 
@@ -167,7 +177,7 @@ class CandidateEvaluator:
             if failure.outcome in EXPLAINABLE:
                 self._sanitize_kernels(task, decides=False)
             if device.is_emulated:
-                excuse_unsupported(task.candidate.source, failure)
+                excuse_unsupported(task.candidate.source, failure, LANGUAGES[task.subject.language].modules)
             raise
         self._sanitize_kernels(task, decides=device.is_emulated)
 
@@ -269,7 +279,8 @@ class CandidateEvaluator:
             reference,
             reference.make_inputs(seed),
             record.built,
-            [build.extension for build in record.builds if build.extension is not None],
+            libraries=[build.extension for build in record.builds if build.extension is not None],
+            kernels=_list_kernels(task),
         )
         if not reference.device.is_emulated:  # emulated times mean nothing
             record.work = result.work
@@ -313,16 +324,25 @@ class CandidateEvaluator:
     def _sanitize_kernels(self, task: _Task, *, decides: bool) -> None:
         """Without `decides` it only adds warnings."""
         record = task.record
-        if self._checker is None or not any(request.needs_cuda for request in record.built):
+        builds_cuda = any(request.needs_cuda for request in record.built)
+        if self._checker is None or not (builds_cuda or _list_kernels(task)):
             return
         with record.phase("kernels"):
             checked = self._checker.check(task.problem, task.subject.workload, task.candidate, record.draw_seeds())
         record.findings += checked.findings if decides else explain(checked.findings)
-        if decides and self._nvcc is None:
+        if decides and builds_cuda and self._nvcc is None:
             message = "not compiled with nvcc, which is not installed; nvcc may reject what the emulator accepts"
             record.findings.append(Finding(check="nvcc", severity="note", message=message))
         if decides and checked.outcome is not None:
             raise CandidateFailure(checked.outcome, checked.message)
+
+    def _compile_kernels(self, task: _Task) -> None:
+        """Those of a language that has a compiler of its own."""
+        if self._checker is not None and _list_kernels(task):
+            with task.record.phase("build"):
+                task.record.findings += self._checker.compilation.check(
+                    task.problem, task.subject.workload, task.candidate
+                )
 
     def _check_launch_limits(self, task: _Task) -> None:
         """At the problem's own sizes, where smaller ones were evaluated."""
@@ -340,3 +360,7 @@ class CandidateEvaluator:
             answer_build=self._builds.answer_for(record, candidate, ahead=True),
             limits=self._settings.limits,
         )
+
+
+def _list_kernels(task: _Task) -> tuple[str, ...]:
+    return LANGUAGES[task.subject.language].list_kernels(task.candidate.source)

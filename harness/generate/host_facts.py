@@ -22,6 +22,7 @@ class HostFacts:
     python: str = UNKNOWN
     torch: str = UNKNOWN
     cuda: str = UNKNOWN
+    triton: str = UNKNOWN
     compiler: str = UNKNOWN
     cpu: str = UNKNOWN
     cores: str = UNKNOWN
@@ -35,6 +36,7 @@ def read_host_facts(cpu_info: Path = Path("/proc/cpuinfo")) -> HostFacts:
         python=platform.python_version(),
         torch=torch_version,
         cuda=cuda_version,
+        triton=_read_version("triton"),
         compiler=_read_compiler(os.environ.get("CXX", "g++")),
         cpu=_find(r"^model name\s*:\s*(.+)$", cpu),
         cores=str(len(os.sched_getaffinity(0))),
@@ -50,6 +52,13 @@ def _read_torch_versions() -> tuple[str, str]:
     path = Path(str(torch.locate_file("torch/version.py")))
     text = path.read_text(errors="replace") if path.is_file() else ""
     return torch.version, _find(r"^cuda\b[^=]*=\s*'([^']+)'", text)
+
+
+def _read_version(package: str) -> str:
+    try:
+        return distribution(package).version
+    except PackageNotFoundError:
+        return UNKNOWN
 
 
 def _read_compiler(command: str) -> str:

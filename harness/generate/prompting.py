@@ -1,4 +1,4 @@
-"""Renders prompts from jinja2 templates, one per language (`cuda.jinja`, `cpp.jinja`) in the prompt's folder.
+"""Renders prompts from jinja2 templates, one per language (such as `cuda.jinja`) in the prompt's folder.
 
 A copied folder can still include shared templates of `prompts/` (`_shared/...`). Variables: `problem`, `reference`
 (source without harness settings), `language`, `gpu` (`GpuFacts` or none), `host` (`HostFacts`); undefined ones are
@@ -53,7 +53,7 @@ def _find_prompt(prompt: str, prompts_dir: Path) -> Path:
     hint = f"did you mean {near[0]}? " if near else ""
     raise UsageError(
         f"no prompt {prompt!r}: {hint}Known in {prompts_dir}: {', '.join(known) or 'none'}; "
-        "or give the path of a folder with cuda.jinja or cpp.jinja"
+        f"or give the path of a folder with {' or '.join(f'{language}.jinja' for language in LANGUAGES)}"
     )
 
 

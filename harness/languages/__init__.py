@@ -4,8 +4,10 @@ from harness.domain import Language
 from harness.languages.cpp import CPP
 from harness.languages.cuda import CUDA
 from harness.languages.rules import LanguageRules
+from harness.languages.triton import TRITON
 
-LANGUAGES: dict[Language, LanguageRules] = {rules.name: rules for rules in (CUDA, CPP)}  # cpp detects any program
+# In the order of detection: a Triton program may also build extensions, and cpp detects any program.
+LANGUAGES: dict[Language, LanguageRules] = {rules.name: rules for rules in (TRITON, CUDA, CPP)}
 
 __all__ = ["LANGUAGES", "LanguageRules", "detect_language"]
 

@@ -11,12 +11,22 @@ from harness.domain import BuildRequest, Language
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageRules:
     """`devices`: the kinds of device that it runs on; `auto` takes the first that this machine has. `detects` tells
-    whether a program is written in it. `refuses` gives the reason why an extension is not allowed in it, or None."""
+    whether a program is written in it. `refuses` gives the reason why an extension is not allowed in it, or None.
+
+    For a language whose kernels are Python functions with a compiler of their own: `list_kernels` gives their names in
+    a program, `modules` are Python's modules of the language, which the emulated device supports, and `find_missing`
+    says what must be installed, if anything, for the emulated device or a GPU. `emulation_cost`: of an operation on
+    the emulated device, where 1 is that of compiled code; sizes are reduced accordingly.
+    """
 
     name: Language
     devices: tuple[str, ...]
     detects: Callable[[str], bool]
     refuses: Callable[[BuildRequest], str | None]
+    list_kernels: Callable[[str], tuple[str, ...]] = lambda source: ()
+    modules: frozenset[str] = frozenset()
+    emulation_cost: int = 1
+    find_missing: Callable[[bool], str | None] = lambda emulated: None
 
     @property
     def uses_gpu(self) -> bool:

@@ -130,7 +130,7 @@ def check_plan(plan: Plan, options: EvaluateOptions) -> None:
     lacking = []
     for problem in plan.problems:
         workload = choose_workload(problem, device, options)
-        provided = provide_workload(problem, workload)
+        provided = provide_workload(problem, workload, plan.manifest.language)
         if provided is None:
             lacking.append(problem.name)
         else:
@@ -204,7 +204,7 @@ def _choose_wanted(
         devices = executor.devices(task.subject.language)
         device = devices[0].name if devices else NO_DEVICE
         workload = choose_workload(task.problem, device, options)
-        problem = provide_workload(task.problem, workload)
+        problem = provide_workload(task.problem, workload, task.subject.language)
         if problem is None:
             report.without_workload.append(task.problem.name)
             continue
@@ -224,13 +224,14 @@ def choose_workload(problem: Problem, device: str, options: EvaluateOptions) -> 
 
 
 @lru_cache(maxsize=1024)  # an evaluation service sees ever more problems
-def provide_workload(problem: Problem, workload: WorkloadName) -> Problem | None:
+def provide_workload(problem: Problem, workload: WorkloadName, language: Language) -> Problem | None:
     """None without such a workload."""
     if workload != "reduced":
         return problem if problem.workload(workload) is not None else None
+    from harness.languages import LANGUAGES
     from harness.problems.shrink import EMULATED_BUDGET, reduce_problem
 
-    return reduce_problem(problem, EMULATED_BUDGET)
+    return reduce_problem(problem, EMULATED_BUDGET.divided_by(LANGUAGES[language].emulation_cost))
 
 
 def _find_verdict(subject: Subject, devices: Sequence[DeviceFacts], store: ResultStore) -> int | None:

@@ -42,6 +42,9 @@ class Budget:
     elements: int
     flops: int
 
+    def divided_by(self, cost: int) -> Budget:
+        return Budget(elements=self.elements // cost, flops=self.flops // cost)
+
 
 # Emulated on two cores, a call takes seconds at most, even with naive kernels; about ten seconds for the second.
 EMULATED_BUDGET = Budget(elements=2_000_000, flops=100_000_000)

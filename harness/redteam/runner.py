@@ -23,6 +23,7 @@ from harness.executors.device_evaluators import LocalSettings
 from harness.executors.executor import run_tasks
 from harness.executors.local import LocalExecutor
 from harness.executors.tasks import Origin, Task, make_task
+from harness.languages import detect_language
 from harness.problems.discovery import read_problem
 from harness.sandbox.devices import Device, open_device
 from harness.sandbox.model_session import TimeLimits
@@ -61,7 +62,7 @@ class CorpusFile:
     problem: Problem
     expected: tuple[str, ...]
     faster_than: float | None
-    device: Literal["cpu", "gpu"]
+    device: Literal["cpu", "gpu", "emulated"]
     timed: bool
     known_open: str
     source: str
@@ -72,7 +73,8 @@ class CorpusFile:
 
     @property
     def language(self) -> Language:
-        return "cuda" if self.device == "gpu" else "cpp"
+        """On the emulated device the program's own."""
+        return detect_language(self.source) if self.device == EMULATED else "cuda" if self.device == "gpu" else "cpp"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +164,8 @@ def _build_file(name: str, source: str, title: str, values: Mapping[str, str], c
     timed = _choose(values, "timed", ("yes", "no")) == "yes"
     if not timed and (faster_than is not None or {UNRANKED, NO_GAIN} & set(expected)):
         raise ValueError(f"{values['expected']!r} requires a timing: set timed: yes")
+    if timed and values["device"] == EMULATED:
+        raise ValueError("nothing is timed on the emulated device: set timed: no")
     return CorpusFile(
         name=name,
         title=title,
@@ -170,7 +174,7 @@ def _build_file(name: str, source: str, title: str, values: Mapping[str, str], c
         problem=_read_problem(corpus / "problems", values["problem"]),
         expected=expected,
         faster_than=faster_than,
-        device=_choose(values, "device", ("cpu", "gpu")),  # type: ignore[arg-type]
+        device=_choose(values, "device", ("cpu", "gpu", EMULATED)),  # type: ignore[arg-type]
         timed=timed,
         known_open=values.get("known_open", ""),
         source=source,
@@ -207,7 +211,12 @@ class RedTeam:
     """Evaluates programs of a corpus. A context manager: leaving it ends its processes."""
 
     def __init__(self, settings: RedTeamSettings) -> None:
-        self._executors = {timed: LocalExecutor(_local_settings(settings, timed=timed)) for timed in (False, True)}
+        emulated = replace(settings, local=replace(settings.local, device=EMULATED))
+        self._executors = {
+            "untimed": LocalExecutor(_local_settings(settings, timed=False)),
+            EMULATED: LocalExecutor(_local_settings(emulated, timed=False)),
+            "timed": LocalExecutor(_local_settings(settings, timed=True)),
+        }
 
     def __enter__(self) -> RedTeam:
         return self
@@ -219,25 +228,32 @@ class RedTeam:
     def devices(self) -> list[Device]:
         """One device per kind on this machine."""
         found = (open_device("auto", language) for language in LANGUAGES)
-        return [device for device in found if device is not None and not device.is_emulated]
+        real = (device for device in found if device is not None and not device.is_emulated)
+        return list({device.name: device for device in real}.values())
 
     def can_run(self, file: CorpusFile) -> bool:
-        devices = self._executors[file.timed].devices(file.language)
-        return bool(devices) and devices[0].name != EMULATED
+        devices = self._executors[_find_executor(file)].devices(file.language)
+        return bool(devices) and (devices[0].name == EMULATED) == (file.device == EMULATED)
 
     def evaluate(self, files: Sequence[CorpusFile], report: Callable[[CorpusResult], None]) -> None:
         """Evaluates every program, untimed ones first; those without a device are skipped."""
         for file in files:
             if not self.can_run(file):
                 report(CorpusResult(file=file, result="skipped", by="no GPU"))
-        for timed, executor in self._executors.items():
-            chosen = [file for file in files if file.timed is timed and self.can_run(file)]
+        for name, executor in self._executors.items():
+            chosen = [file for file in files if _find_executor(file) == name and self.can_run(file)]
             by_run = {file.name: file for file in chosen}
 
             def take(task: Task, evaluation: Evaluation, known: dict[str, CorpusFile] = by_run) -> None:
                 report(conclude(known[task.subject.run], evaluation))
 
             run_tasks(executor, [_make_task(file) for file in chosen], take)
+
+
+def _find_executor(file: CorpusFile) -> str:
+    if file.device == EMULATED:
+        return EMULATED
+    return "timed" if file.timed else "untimed"
 
 
 def _local_settings(settings: RedTeamSettings, *, timed: bool) -> LocalSettings:

@@ -70,7 +70,8 @@ STEPS = {
     WorkerReply.CONFIGURED: "configuring emulators",
     WorkerReply.KERNEL_FINDINGS: "reporting kernel findings",
 }
-Mode = Literal["plain", "profile", "ablate"]  # see `harness.worker.instrumentation`
+# "compile": compiles the kernels of a JIT language for the emulated GPU, and runs none; for the others see
+Mode = Literal["plain", "profile", "ablate", "compile"]  # `harness.worker.instrumentation`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,7 @@ def make_submitted_task(submission: Submission, problem: Problem, executor: Exec
     devices = executor.devices(language)
     device = devices[0].name if devices else NO_DEVICE
     workload = choose_workload(problem, device, EvaluateOptions(workload=submission.workload))
-    provided = provide_workload(problem, workload)
+    provided = provide_workload(problem, workload, language)
     if provided is None:
         raise UsageError(describe_lacking_workload(problem.name, submission.workload))
     return make_task(

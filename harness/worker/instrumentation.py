@@ -55,6 +55,20 @@ class Observer:
             self._conclusive = False  # functions called through ctypes cannot be replaced
         return loaded
 
+    def watch_triton(self) -> None:
+        """In mode "ablate", suppress the effect of Triton kernels."""
+        if self._mode != "ablate":
+            return
+        try:
+            from triton import knobs
+            from triton.runtime.jit import JITFunction as Kernel
+        except ImportError:
+            return
+        if knobs.runtime.interpret:
+            from triton.runtime.interpreter import InterpretedFunction as Kernel
+        launch = Kernel.run
+        Kernel.run = lambda kernel, *args, **options: self._ablate(functools.partial(launch, kernel), args, options)
+
     def ablates_everything(self) -> bool:
         """Whether all candidate code was called as usual and none of it took effect."""
         return self._conclusive and not find_candidate_libraries(self._scratch)
@@ -120,8 +134,9 @@ class Observer:
 
 
 def find_candidate_libraries(scratch: Path) -> list[str]:
-    """Code mapped from the candidate's own files, without extensions from the hook and output of torch's compiler."""
-    compiled = _compiler_cache()
+    """Code mapped from the candidate's own files, without extensions from the hook and output of torch's and Triton's
+    compilers."""
+    compiled = (*_compiler_cache(), *_triton_cache())
     found = []
     for path in dict.fromkeys(_MAPPED_FILE.findall(Path("/proc/self/maps").read_text())):
         inside = path.startswith((f"{scratch}/", "/memfd:"))
@@ -136,6 +151,15 @@ def _compiler_cache() -> tuple[str, ...]:
     from torch._inductor.runtime.cache_dir_utils import cache_dir
 
     return (cache_dir(),)
+
+
+def _triton_cache() -> tuple[str, ...]:
+    """Triton's launchers."""
+    if "triton" not in sys.modules:
+        return ()
+    from triton import knobs
+
+    return (str(knobs.cache.dir),)
 
 
 def _operator_names() -> set[str]:

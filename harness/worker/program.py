@@ -76,6 +76,7 @@ class Worker:
         self._pins: list[list[torch.Tensor]] = []  # kept until the end
         self._emulators = EmulatorLink()
         self._place_on_device: Callable[[list[torch.Tensor]], None] = lambda _: None  # for the emulated device
+        self._target: dict[str, Any] | None = None  # the emulated GPU
 
     def do_settle(self, message: dict[str, Any], descriptor: int, doorbell: int | None = None) -> dict[str, Any]:
         """Prepare device, memory and torch's threads. `doorbell`: GPU only."""
@@ -97,8 +98,11 @@ class Worker:
         return {"kind": WorkerReply.SETTLED, "address": self._memory.address}
 
     def do_start(self, message: dict[str, Any]) -> dict[str, Any]:
-        self._observer = Observer(message["mode"], self._scratch)
+        compiles = message["mode"] == "compile"
+        self._observer = Observer("plain" if compiles else message["mode"], self._scratch)
         LoadInlineHook(self._evaluator, self._scratch, self._observer, self._emulators).install()
+        if "triton" in message["source"]:
+            self._prepare_triton(compiles=compiles)
         module = self._import_source(message["source"])
         entry = getattr(module, message["entry"], None)
         if not isinstance(entry, type):
@@ -249,8 +253,16 @@ class Worker:
         from harness.worker.emulated.tensors import GPU, mark_as_gpu
 
         install(emulates["target"])
+        self._target = emulates["target"]
         self._seen_device, self._place_on_device = GPU, mark_as_gpu
         self._emulators.configure(emulates["settings"])
+
+    def _prepare_triton(self, *, compiles: bool) -> None:
+        if self._target is not None:
+            from harness.worker.emulated.triton.device import install
+
+            install(self._emulators, self._target, self._scratch, compiles=compiles)
+        self._observer.watch_triton()
 
     def _seed_call(self, seed: int | None) -> None:
         if seed is None:

@@ -130,6 +130,17 @@ def write_corpus(tmp_path):
     return write
 
 
+def test_a_program_of_the_emulated_device_has_its_own_language_and_is_never_timed(write_corpus):
+    from harness.domain import UsageError
+    from harness.redteam.runner import read_file
+
+    code = "import triton\n@triton.jit\ndef add(x): ...\n"
+    file = read_file(*write_corpus(device="emulated", code=code))
+    assert (file.device, file.language) == ("emulated", "triton")
+    with pytest.raises(UsageError, match="nothing is timed on the emulated device"):
+        read_file(*write_corpus(device="emulated", timed="yes"))
+
+
 def test_a_header_is_read_whole(write_corpus):
     from harness.redteam.runner import read_file
 

@@ -1,4 +1,5 @@
-"""The corpus of CUDA programs for the emulated device, and how it is judged: good ones, bad ones, and planted bugs.
+"""The corpus of CUDA and Triton programs for the emulated device, and how it is judged: good ones, bad ones, and
+planted bugs.
 
 A program begins with a comment: what it is, then `key: value` lines. A `.cu` file holds the kernels and one host
 function `run`; the candidate around it is written here. A `.py` file is a candidate as it is.
@@ -24,6 +25,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.domain import Candidate, Evaluation, Outcome, Problem
+from harness.languages import detect_language
 
 CORPUS = Path(__file__).resolve().parent / "corpus"
 KINDS = ("good", "bad", "bugs")
@@ -169,7 +171,7 @@ def make_batches(programs: Iterable[Program], size: int = BATCH) -> list[list[Pr
 def write_candidates(batch: Sequence[Program]) -> list[Candidate]:
     """One for each program; all of them build the same extension."""
     if batch[0].is_python:
-        return [Candidate(source=program.text, language="cuda", rule="file") for program in batch]
+        return [Candidate(source=one.text, language=find_language(one), rule="file") for one in batch]
     cuda, cpp = _write_sources(batch)
     functions = [program.name for program in batch]
     extension = f"emulated_{batch[0].name}"
@@ -207,6 +209,12 @@ def write_problem(program: Program) -> Problem:
     values = ", ".join(value for _, value in program.inputs)
     source = _PROBLEM.format(names=program.names, forward=program.forward, values=values)
     return Problem(name=program.name, suite="emulated", source=source)
+
+
+def find_language(program: Program):
+    """Of a Python program; those that define no kernel are to be CUDA."""
+    found = detect_language(program.text)
+    return "cuda" if found == "cpp" else found
 
 
 class Bench:
@@ -268,7 +276,7 @@ class Bench:
         from harness.executors.tasks import Origin, make_task
 
         problem = write_problem(program)
-        return make_task(problem, candidate, Origin(run="corpus", model="-"), language="cuda")
+        return make_task(problem, candidate, Origin(run="corpus", model="-"), language=candidate.language)
 
     def _executor(self, gpu: str):
         from harness.evaluation.settings import EvaluationSettings
@@ -310,5 +318,5 @@ def explain(program: Program, evaluation: Evaluation, device: str = "emulated") 
 CHECKS = frozenset({
     "shared_race", "global_race", "uninitialised_shared", "out_of_bounds", "misaligned", "too_much_shared",
     "absent_lanes", "barrier_divergence", "order", "invalid_launch", "too_many_threads", "too_many_blocks",
-    "cooperative_launch", "assertion", "trap", "time_limit",
+    "cooperative_launch", "assertion", "trap", "time_limit", "uninitialised_global",
 })  # fmt: skip

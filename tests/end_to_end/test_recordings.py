@@ -39,7 +39,11 @@ CUDA = {
     ("rms_norm", 0): ("build_error", "channels"),
     ("softmax", 0): ("not_run", "no device"),
 }
-RECORDED = {"cpp": CPP, "cuda": CUDA}
+TRITON = {
+    ("layer_norm", 0): ("runtime_error", r"candidate\.py:\d+: error: reads beyond the end of weight"),
+    ("softmax", 0): ("correct", ""),
+}
+RECORDED = {"cpp": CPP, "cuda": CUDA, "triton": TRITON}
 
 
 def replay(run_harness, language, problems, *options):
@@ -90,6 +94,13 @@ def test_every_recorded_cpp_completion_ends_as_meant(run_harness, needs_compiler
 @pytest.mark.nvcc
 def test_every_recorded_cuda_completion_is_built_and_then_not_run(run_harness):
     assert_ended_as_meant(replay(run_harness, "cuda", problems_of("cuda"), "--device", "cpu"), CUDA)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_every_recorded_triton_completion_ends_as_meant(run_harness):
+    pytest.importorskip("triton", reason="the emulated device runs Triton kernels in Triton's own interpreter")
+    assert_ended_as_meant(replay(run_harness, "triton", problems_of("triton"), "--device", "emulated"), TRITON)
 
 
 @pytest.mark.parametrize("language", RECORDED)

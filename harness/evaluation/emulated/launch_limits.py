@@ -27,7 +27,7 @@ from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.memory_limits import limit_worker
 from harness.sandbox.model_session import TimeLimits
 from harness.sandbox.opening import open_client
-from harness.sandbox.worker_client import WorkerClient
+from harness.sandbox.worker_client import Mode, WorkerClient
 
 # The work of torch operators in host code that a CPU does in seconds.
 BUDGET = Budget(elements=250_000_000, flops=40_000_000_000)
@@ -54,7 +54,7 @@ class LaunchChecker:
             return (_note("they take too long on a CPU, or their cost is unknown"),)
         loaded = load_problem(whole, REDUCED)
         try:
-            with self._open(loaded, candidate) as client:
+            with self.open(loaded, candidate) as client:
                 found = _launch(client, loaded, self.limits)
         except (CandidateFailure, HarnessError) as failure:
             return (_note(str(failure)),)
@@ -67,20 +67,28 @@ class LaunchChecker:
         raise CandidateFailure(Outcome.RUNTIME_ERROR, f"{WHEN}: {refused[0].describe()}", findings)
 
     @contextmanager
-    def _open(self, loaded: LoadedProblem, candidate: Candidate) -> Iterator[WorkerClient]:
+    def open(
+        self,
+        loaded: LoadedProblem,
+        candidate: Candidate,
+        *,
+        mode: Mode = "plain",
+        answer_build: AnswerBuild | None = None,
+    ) -> Iterator[WorkerClient]:
         """Inputs are never written."""
-        arena_bytes = max(measure_bytes(loaded.init_inputs), measure_bytes(_make_inputs(loaded)), LEAST_BYTES)
+        arena_bytes = max(measure_bytes(loaded.init_inputs), measure_bytes(make_meta_inputs(loaded)), LEAST_BYTES)
         opened = open_client(
             forkserver=self.forkserver,
             device=self.device,
             arena_bytes=arena_bytes,
             source=candidate.source,
             entry=CANDIDATE_ENTRY,
-            answer_build=self.answer_build,
+            answer_build=answer_build or self.answer_build,
             worker_limits=limit_worker(self.device.torch_device, arena_bytes),
             limits=replace(self.limits, call_s=CALL_S),
             threads=usable_threads(),
             allow_tf32=loaded.problem.allow_tf32,
+            mode=mode,
         )
         with opened as (client, _):
             yield client
@@ -91,7 +99,7 @@ def _launch(client: WorkerClient, loaded: LoadedProblem, limits: TimeLimits) -> 
     client.construct(
         0, loaded.init_inputs, compiled=False, training=loaded.problem.training, timeout_s=limits.construct_s
     )
-    placed = client.lay_out(_make_inputs(loaded))
+    placed = client.lay_out(make_meta_inputs(loaded))
     try:
         client.arm(placed, timeout_s=CALL_S)
         client.tell_go(timeout_s=CALL_S)
@@ -102,7 +110,7 @@ def _launch(client: WorkerClient, loaded: LoadedProblem, limits: TimeLimits) -> 
     return parse_kernel_findings(client.take_kernel_findings(timeout_s=limits.call_s))
 
 
-def _make_inputs(loaded: LoadedProblem) -> tuple[Any, ...]:
+def make_meta_inputs(loaded: LoadedProblem) -> tuple[Any, ...]:
     return tuple(loaded.make_inputs(0, torch.device("meta")))
 
 

@@ -16,16 +16,17 @@ DUE_TO_SIZES = (Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.RUNTIME_ERROR,
 
 
 def evaluate_with_larger_sizes(
-    record: EvaluationRecord, problem: Problem, workload: str, source: str, evaluate: Evaluate
+    record: EvaluationRecord, problem: Problem, workload: str, source: str, evaluate: Evaluate, *, cost: int
 ) -> None:
-    """On the reduced workload, the first correct milder reduction counts, with a warning."""
+    """On the reduced workload, the first correct milder reduction counts, with a warning. `cost`: see
+    `LanguageRules.emulation_cost`."""
     try:
         evaluate(record, problem)
     except CandidateFailure as failure:
         may_be_sizes = workload == REDUCED and failure.outcome in DUE_TO_SIZES
         if not may_be_sizes or problem.dynamic_shapes:
             raise
-        again = _find_correct(record, problem, source, evaluate)
+        again = _find_correct(record, problem, source, evaluate, cost)
         if again is None:
             raise
         message = f"wrong at {record.sizes} ({failure.outcome}: {failure.message[:300]}); right at {again.sizes}"
@@ -34,10 +35,10 @@ def evaluate_with_larger_sizes(
 
 
 def _find_correct(
-    record: EvaluationRecord, problem: Problem, source: str, evaluate: Evaluate
+    record: EvaluationRecord, problem: Problem, source: str, evaluate: Evaluate, cost: int
 ) -> EvaluationRecord | None:
     wrong_at, is_own_wrong = [record.sizes], has_own_sizes(problem, REDUCED)
-    for other in list_milder_sizes(problem, EMULATED_BUDGET, PATIENT_BUDGET):
+    for other in list_milder_sizes(problem, EMULATED_BUDGET.divided_by(cost), PATIENT_BUDGET.divided_by(cost)):
         again = EvaluationRecord(seed=record.seed, findings=list(screen_source(source)))
         try:
             evaluate(again, other)

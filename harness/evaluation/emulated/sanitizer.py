@@ -33,6 +33,7 @@ from harness.evaluation.emulated.findings import (
     parse_kernel_findings,
     report_kernel_findings,
 )
+from harness.evaluation.emulated.jit_compilation import KernelCompilation
 from harness.evaluation.emulated.launch_limits import LaunchChecker
 from harness.evaluation.load_check import CANDIDATE_ENTRY
 from harness.problems.loading import load_problem
@@ -85,6 +86,7 @@ class KernelChecker:
         self._forkserver = forkserver
         self._limits = limits
         self.launches = LaunchChecker(device=device, forkserver=forkserver, answer_build=builder.build, limits=limits)
+        self.compilation = KernelCompilation(self.launches)
 
     def build_ahead(self, request: BuildRequest) -> None:
         """Failures recur in the check."""

@@ -11,28 +11,33 @@ MODULES = frozenset(("triton", "cupy", "numba", "pycuda", "cuda", "cutlass", "ti
 ATTRIBUTES = frozenset(("CUDAGraph", "make_graphed_callables", "_compile_kernel"))
 
 
-def find_uncovered(source: str) -> str | None:
-    """The first such construct, as `line 3: import triton`."""
+def find_uncovered(source: str, covered: frozenset[str] = frozenset()) -> str | None:
+    """The first such construct, as `line 3: import cupy`. `covered`: modules that the language brings."""
     try:
         nodes = list(ast.walk(ast.parse(source)))
     except (SyntaxError, ValueError):
         return None
-    found = [(node.lineno, name) for node in nodes if isinstance(node, ast.stmt | ast.expr) for name in _name(node)]
+    found = [
+        (node.lineno, name)
+        for node in nodes
+        if isinstance(node, ast.stmt | ast.expr)
+        for name in _name(node, MODULES - covered)
+    ]
     return "line {}: {}".format(*min(found)) if found else None
 
 
-def excuse_unsupported(source: str, failure: CandidateFailure) -> None:
+def excuse_unsupported(source: str, failure: CandidateFailure, covered: frozenset[str] = frozenset()) -> None:
     """Raises CandidateFailure (not_run) if the source uses such a construct; the worker's messages are untrusted."""
-    construct = find_uncovered(source)
+    construct = find_uncovered(source, covered)
     if construct is not None and failure.outcome in (Outcome.LOAD_ERROR, Outcome.RUNTIME_ERROR):
         message = f"{construct} is not covered by the emulated device: {failure.message}"
         raise CandidateFailure(Outcome.NOT_RUN, message, failure.findings) from failure
 
 
-def _name(node: ast.AST) -> list[str]:
+def _name(node: ast.AST, modules: frozenset[str]) -> list[str]:
     if isinstance(node, ast.Import):
-        return [f"import {alias.name}" for alias in node.names if alias.name.split(".")[0] in MODULES]
-    if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in MODULES:
+        return [f"import {alias.name}" for alias in node.names if alias.name.split(".")[0] in modules]
+    if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in modules:
         return [f"import {node.module}"]
     if isinstance(node, ast.Attribute) and (node.attr in ATTRIBUTES or ast.unparse(node) == "torch.cuda.graph"):
         return [ast.unparse(node)]

@@ -96,22 +96,25 @@ def attribute_work(
     reference: Reference,
     inputs: Sequence[Any],
     requests: Sequence[BuildRequest],
+    *,
     libraries: Sequence[str] = (),
+    kernels: Sequence[str] = (),
 ) -> WorkResult:
-    """`requests`: successful builds, `libraries`: their files. If the candidate fails here, the time counts as
-    `other`, with a note."""
-    names = list_custom_kernels(requests)
+    """`requests`: successful builds, `libraries`: their files; `kernels`: those of a JIT language. If the candidate
+    fails here, the time counts as `other`, with a note."""
+    names = (*kernels, *list_custom_kernels(requests))[:MAX_KERNELS]
+    has_kernel = bool(requests or kernels)
     unknown = Work(own=0.0, torch=0.0, library=0.0, other=1.0, own_kernels=names)
     try:
         outputs, profile = _profile(open_in, reference, inputs)
     except CandidateFailure as failure:
         note = Finding(check="profile", severity="note", message=f"could not be profiled: {failure.message[:300]}")
-        return _conclude(unknown, requests, reference, libraries=(), findings=(note,))
+        return _conclude(unknown, reference, libraries=(), findings=(note,), has_kernel=has_kernel)
     functions = frozenset().union(*map(list_functions, libraries)) if reference.device.is_cuda else frozenset()
     work = replace(share_work(profile, CustomKernels(names=names, functions=functions)), own_kernels=names)
-    if requests:
+    if has_kernel:
         work = replace(work, without_own=_call_without_custom_code(open_in, reference, inputs, outputs))
-    return _conclude(work, requests, reference, libraries=profile.libraries, findings=())
+    return _conclude(work, reference, libraries=profile.libraries, findings=(), has_kernel=has_kernel)
 
 
 def confirm_custom_code(
@@ -169,14 +172,14 @@ def _construct(session: ModelSession, reference: Reference) -> None:
 
 def _conclude(
     work: Work,
-    requests: Sequence[BuildRequest],
     reference: Reference,
     *,
     libraries: Sequence[str],
     findings: tuple[Finding, ...],
+    has_kernel: bool,
 ) -> WorkResult:
     check, message = "", ""
-    if not requests and not libraries and work.own < NOTHING:
+    if not has_kernel and not libraries and work.own < NOTHING:
         check, message = (
             "no_own_kernel",
             "the candidate has no custom kernel: it built no extension and loaded no other machine code",

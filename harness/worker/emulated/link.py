@@ -18,6 +18,7 @@ class EmulatorLink:
     def __init__(self) -> None:
         self._settings: dict[str, Any] = {}
         self._libraries: list[ctypes.CDLL] = []
+        self._reported: dict[tuple[Any, ...], dict[str, Any]] = {}  # by kernels in Python, each finding once per line
 
     def adopt(self, path: Path, module: Any, source: str) -> None:
         """Register a loaded extension; ignores those without an emulator."""
@@ -43,6 +44,13 @@ class EmulatorLink:
         for library in self._libraries:
             _configure(library, self._settings)
 
+    def setting(self, name: str) -> Any:
+        return self._settings.get(name)
+
+    def report(self, finding: dict[str, Any]) -> None:
+        if len(self._reported) < MAX_FINDINGS:
+            self._reported.setdefault((finding["check"], finding["line"], finding["kernel"]), finding)
+
     def raise_error(self) -> None:
         """Raise a pending launch error, as torch does at its next use of the GPU."""
         for library in self._libraries:
@@ -53,6 +61,8 @@ class EmulatorLink:
     def take_findings(self) -> list[dict[str, Any]]:
         """Return the findings since the last call."""
         found = [one for library in self._libraries for one in json.loads(library.harness_emulator_take_findings())]
+        found += self._reported.values()
+        self._reported.clear()
         return [{name: _shorten(value) for name, value in one.items()} for one in found[:MAX_FINDINGS]]
 
 

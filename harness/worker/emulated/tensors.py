@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 
 GPU, HOST = torch.device("cuda", 0), torch.device("cpu")
 _MARK, _PINNED = "_harness_lies_on", "_harness_is_pinned"
+_EMPTY = frozenset(("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"))
 _MIXED = "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"
 # Operations that accept host and device tensors together, or check devices by their own rules, as torch's private ones
 # do. The result of those that return their first argument's values is on that argument's device.
@@ -42,6 +43,9 @@ _IN_FLOAT32 = frozenset({
     "renorm", "rsqrt", "sinh", "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus", "sum", "tan",
     "triplet_margin_loss", "upsample",
 })  # fmt: skip
+
+
+_FILLS: list[Callable[[torch.Tensor], None]] = []  # called for every new tensor without values
 
 
 class TensorsOnGpu(TorchFunctionMode):
@@ -94,6 +98,9 @@ class TensorsOnGpu(TorchFunctionMode):
             self._mark(result[0], _device_of(args[0]))
             self._mark(result[1], HOST)
         self._mark(result, location)
+        if _FILLS and name in _EMPTY:
+            with torch._C.DisableTorchFunction():
+                _FILLS[0](result)
         return self._pin(result) if wants_pinned else result
 
     def _convert(self, tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -150,6 +157,10 @@ class TensorsOnGpu(TorchFunctionMode):
         if location is not None:
             for tensor in find_tensors((result,)):
                 tensor.__dict__.setdefault(_MARK, location)
+
+
+def fill_new_tensors(fill: Callable[[torch.Tensor], None]) -> None:
+    _FILLS[:] = [fill]
 
 
 def mark_as_gpu(tensors: Iterable[torch.Tensor]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.domain import PROBLEM_SETTINGS, Language, Problem, UsageError
+from harness.domain import LANGUAGES, PROBLEM_SETTINGS, Language, Problem, UsageError
 from harness.generate.extraction.extractor import find_code
 from harness.generate.gpu_facts import find_gpu
 from harness.generate.host_facts import HostFacts, read_host_facts
@@ -60,7 +60,7 @@ def test_the_shipped_prompts_are_found_by_name() -> None:
     assert list_prompts(PROMPTS) == SHIPPED
 
 
-@pytest.mark.parametrize("language", ["cuda", "cpp"])
+@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("prompt", SHIPPED)
 def test_a_prompt_holds_the_reference_one_example_and_the_entry_point(prompt: str, language: Language) -> None:
     text = _render(prompt, language, "H100")
@@ -70,7 +70,7 @@ def test_a_prompt_holds_the_reference_one_example_and_the_entry_point(prompt: st
     assert "undefined" not in text.lower()
 
 
-@pytest.mark.parametrize("language", ["cuda", "cpp"])
+@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("prompt", SHIPPED)
 def test_every_code_block_of_a_prompt_is_closed_and_parses(prompt: str, language: Language) -> None:
     blocks = _render(prompt, language).split("```")
@@ -124,7 +124,7 @@ def test_the_strict_prompt_for_the_cpu_states_the_cpu() -> None:
     assert "CPU: A CPU, 8 threads, widest vector extension avx2" in _render("strict", "cpp", "H100")
 
 
-@pytest.mark.parametrize("language", ["cuda", "cpp"])
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_the_script_prompt_shows_the_script_as_it_is_shipped(language: Language) -> None:
     assert (PROMPTS / "script" / f"check_{language}.py").read_text().strip() in _render("script", language)
 
@@ -210,7 +210,7 @@ def test_host_facts_that_cannot_be_found_are_not_stated(tmp_path: Path) -> None:
     assert (facts.cpu, facts.simd) == ("not stated", "not stated")
 
 
-@pytest.mark.parametrize("language", ["cuda", "cpp"])
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_the_worked_example_is_itself_a_program(language: Language) -> None:
     source = (PROMPTS / "_shared" / f"example_{language}.py").read_text()
     found = find_code(source)

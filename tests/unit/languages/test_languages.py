@@ -19,10 +19,23 @@ def test_every_language_of_the_domain_has_rules():
         ("__global__ void add(float* x) {}", "cuda"),
         ('load_inline(name="x", cpp_sources="...")', "cpp"),
         ("class ModelNew: ...", "cpp"),
+        ("import triton\n@triton.jit\ndef add(x): ...", "triton"),
+        ("from triton import jit\n@jit(debug=True)\ndef add(x): ...", "triton"),
+        ("import triton\nkernel = triton.jit(add)", "triton"),
+        ("@triton.autotune(configs=[], key=[])\n@triton.jit\ndef add(x): ...\nload_inline(cuda_sources='')", "triton"),
+        ('import triton\nSOURCE = """\n@triton.jit\ndef add(x): ...\n"""\nexec(SOURCE)', "triton"),
+        ("# like triton.jit\nload_inline(cuda_sources='')", "cuda"),
+        ("import torch\n@torch.jit.script\ndef add(x): ...", "cpp"),
     ],
 )
-def test_a_program_that_passes_cuda_sources_or_defines_a_kernel_is_cuda(source, language):
+def test_each_program_is_told_by_its_kernels(source, language):
     assert detect_language(source) == language
+
+
+def test_triton_names_its_kernels_in_the_order_of_the_program():
+    source = "@triton.jit\ndef first(x): ...\ndef host(): ...\n@triton.jit\ndef second(x): ..."
+    assert LANGUAGES["triton"].list_kernels(source) == ("first", "second")
+    assert LANGUAGES["cuda"].list_kernels(source) == ()
 
 
 def test_cpp_refuses_extensions_with_cuda_sources_and_names_the_remedy():
@@ -31,3 +44,17 @@ def test_cpp_refuses_extensions_with_cuda_sources_and_names_the_remedy():
     assert "--language cuda" in LANGUAGES["cpp"].refuses(with_kernel)
     assert LANGUAGES["cpp"].refuses(without) is None
     assert LANGUAGES["cuda"].refuses(with_kernel) is None
+
+
+def test_only_triton_needs_a_package_and_says_how_to_install_it(tmp_path, monkeypatch):
+    assert [LANGUAGES[name].find_missing(True) for name in ("cuda", "cpp")] == [None, None]
+    monkeypatch.setattr("sys.path", [str(tmp_path)])
+    assert "pip install triton" in LANGUAGES["triton"].find_missing(False)
+
+
+def test_the_emulated_device_names_the_triton_that_it_needs(tmp_path, monkeypatch):
+    (tmp_path / "triton-3.2.0.dist-info").mkdir()
+    (tmp_path / "triton-3.2.0.dist-info" / "METADATA").write_text("Name: triton\nVersion: 3.2.0\n")
+    monkeypatch.setattr("sys.path", [str(tmp_path)])
+    assert LANGUAGES["triton"].find_missing(False) is None
+    assert LANGUAGES["triton"].find_missing(True) == "the emulated device needs Triton 3.9 or newer, found 3.2.0"

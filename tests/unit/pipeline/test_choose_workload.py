@@ -45,10 +45,10 @@ def test_the_emulated_device_takes_what_it_can_do_unless_asked_otherwise(problem
 
 
 def test_a_problem_without_a_small_workload_is_cut_and_stays_the_same_problem():
-    reduced = provide_workload(PLAIN, "reduced")
+    reduced = provide_workload(PLAIN, "reduced", "cuda")
     assert reduced.digest == PLAIN.digest
     assert dict(reduced.workload("reduced").overrides)["rows"] < 4096
-    assert provide_workload(PLAIN, "small") is None
+    assert provide_workload(PLAIN, "small", "cuda") is None
 
 
 @pytest.mark.parametrize(("gpu", "holds"), [("A100", True), ("H100", False), ("", False)])

@@ -20,3 +20,7 @@ from harness.evaluation.emulated.unsupported import find_uncovered
 )
 def test_what_is_not_covered_is_named_with_its_line(source, found):
     assert find_uncovered(source) == found
+
+
+def test_modules_of_the_language_are_covered():
+    assert find_uncovered("import triton\nimport cupy", frozenset(("triton",))) == "line 2: import cupy"

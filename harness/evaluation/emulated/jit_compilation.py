@@ -1,0 +1,112 @@
+"""Compiles the kernels of a JIT language for the emulated GPU, as they are launched at the problem's own sizes.
+
+Host code runs on zero inputs in a worker of its own, where each launch is compiled and no kernel runs. The worker is
+untrusted: its answers can only make a verdict worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from harness.domain import BuildRequest, BuildResult, Candidate, Finding, HarnessError, Outcome, Problem, WorkloadName
+from harness.evaluation.emulated.findings import KernelFinding, parse_kernel_findings, report_kernel_findings
+from harness.evaluation.emulated.launch_limits import BUDGET, LaunchChecker, make_meta_inputs
+from harness.problems.loading import LoadedProblem, load_problem
+from harness.problems.shrink import REDUCED, keep_sizes
+from harness.sandbox.failure import CandidateFailure
+from harness.sandbox.worker_client import WorkerClient
+
+COMPILED, COMPILE_ERROR = "compiled", "compile_error"
+COMPILE_S = 120.0
+
+
+@dataclass(slots=True, kw_only=True)
+class _Compilation:
+    """`failure`: how the host code ended, if it did not return."""
+
+    found: list[KernelFinding] = field(default_factory=list)
+    failure: CandidateFailure | None = None
+
+    @property
+    def compiled(self) -> list[str]:
+        return sorted({one.kernel for one in self.found if one.check == COMPILED})
+
+    @property
+    def refused(self) -> list[KernelFinding]:
+        return [one for one in self.found if one.check != COMPILED]
+
+    @property
+    def is_conclusive(self) -> bool:
+        return self.failure is None or bool(self.refused)
+
+
+class KernelCompilation:
+    def __init__(self, launches: LaunchChecker) -> None:
+        self._launches = launches
+
+    def check(self, problem: Problem, workload: WorkloadName, candidate: Candidate) -> tuple[Finding, ...]:
+        """Raises CandidateFailure if the program cannot be loaded, a kernel is refused, or findings are forged."""
+        compilation = _Compilation()
+        for loaded in _list_sizes(problem, workload):
+            compilation = self._compile(loaded, candidate)
+            if compilation.is_conclusive:
+                return _conclude(compilation)
+        return _conclude(compilation)
+
+    def _compile(self, loaded: LoadedProblem, candidate: Candidate) -> _Compilation:
+        compilation, unbuilt = _Compilation(), []
+
+        def answer(request: BuildRequest) -> BuildResult:
+            result = self._launches.answer_build(request)
+            unbuilt.extend([result] if result.extension is None else [])
+            return result
+
+        try:
+            with self._launches.open(loaded, candidate, mode="compile", answer_build=answer) as client:
+                compilation.failure = _run_host_code(client, loaded, self._launches.limits.construct_s)
+                compilation.found = parse_kernel_findings(client.take_kernel_findings(timeout_s=COMPILE_S))
+        except CandidateFailure as failure:
+            if failure.outcome is Outcome.SUSPECT or (failure.outcome is Outcome.LOAD_ERROR and not unbuilt):
+                raise
+            compilation.failure = failure
+        except HarnessError as error:
+            compilation.failure = CandidateFailure(Outcome.NOT_RUN, str(error))
+        return compilation
+
+
+def _list_sizes(problem: Problem, workload: WorkloadName) -> Iterator[LoadedProblem]:
+    whole = keep_sizes(problem, BUDGET)
+    if whole is not None:
+        yield load_problem(whole, REDUCED)
+    yield load_problem(problem, workload)
+
+
+def _run_host_code(client: WorkerClient, loaded: LoadedProblem, construct_s: float) -> CandidateFailure | None:
+    """Raises CandidateFailure if the worker is gone."""
+    try:
+        client.construct(0, loaded.init_inputs, compiled=False, training=loaded.problem.training, timeout_s=construct_s)
+        client.arm(client.lay_out(make_meta_inputs(loaded)), timeout_s=COMPILE_S)
+        client.tell_go(timeout_s=COMPILE_S)
+        client.await_called(timeout_s=COMPILE_S)
+    except CandidateFailure as failure:
+        if not any(finding.check == "exception" for finding in failure.findings):
+            raise
+        return failure
+    return None
+
+
+def _conclude(compilation: _Compilation) -> tuple[Finding, ...]:
+    refused, failure = compilation.refused, compilation.failure
+    if refused and (failure is not None or not compilation.compiled):
+        first = refused[0]
+        outcome = Outcome.BUILD_ERROR if first.check == COMPILE_ERROR else Outcome.RUNTIME_ERROR
+        raise CandidateFailure(outcome, first.describe(), report_kernel_findings(refused, "fatal"))
+    findings = list(report_kernel_findings(refused, "warning"))
+    if compilation.compiled:
+        message = f"compiled for the emulated GPU: {', '.join(compilation.compiled)}"
+        findings.append(Finding(check="compile", severity="note", message=message[:500]))
+    if failure is not None:
+        message = f"its kernels may not all have been compiled: {failure.message}"
+        findings.append(Finding(check="compile", severity="note", message=message[:500]))
+    return tuple(findings)

@@ -1,0 +1,71 @@
+"""Evaluates a small Triton program on the emulated device, to see whether Triton works on this machine."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from harness.builder import probe_toolchain
+from harness.domain import EMULATED, Candidate, Evaluation, Outcome, Problem
+from harness.evaluation.settings import EvaluationSettings
+from harness.executors.device_evaluators import DeviceEvaluators, LocalSettings, Setup
+from harness.executors.tasks import Origin, make_task
+from harness.languages import LANGUAGES
+from harness.sandbox.devices import Device
+from harness.sandbox.policy import probe_confinement
+
+_PROBLEM = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x + 1
+
+def get_inputs():
+    return [torch.randn(100)]
+
+def get_init_inputs():
+    return []
+"""
+_CANDIDATE = """
+import torch
+import triton
+import triton.language as tl
+from torch import nn
+
+@triton.jit
+def increment(x, out, size, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at, mask=at < size) + 1, mask=at < size)
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x)
+        increment[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+        return out
+"""
+
+
+def try_triton() -> tuple[str, str]:
+    """Triton's version with what works, and what does not ("": everything)."""
+    missing = LANGUAGES["triton"].find_missing(True)
+    if missing is not None:
+        return "none", missing
+    found, evaluation = version("triton"), _evaluate()
+    if evaluation.outcome is not Outcome.CORRECT:
+        return found, f"a small kernel ends as {evaluation.outcome}: {evaluation.message[:300]}"
+    return f"{found}, interprets, and compiles for the emulated GPU", ""
+
+
+def _evaluate() -> Evaluation:
+    judge = EvaluationSettings(measure_time=False, measure_noise=False, attribute_work=False)
+    settings = LocalSettings(device=EMULATED, judge=judge)
+    setup = Setup(settings=settings, toolchain=probe_toolchain(None), confinement=probe_confinement())
+    problem = Problem(name="triton_trial", suite="doctor", source=_PROBLEM)
+    candidate = Candidate(source=_CANDIDATE, language="triton", rule="file")
+    task = make_task(problem, candidate, Origin(run="doctor", model="-"), language="triton")
+    evaluators = DeviceEvaluators(setup, Device(EMULATED), checks=True)
+    try:
+        return evaluators.evaluate(task)
+    finally:
+        evaluators.close()

@@ -1,0 +1,118 @@
+"""Operations that Triton's interpreter lacks, or computes otherwise than a GPU."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import triton.language as tl
+from triton._C.libtriton import ir
+from triton.runtime.interpreter import TensorHandle
+
+_erf = np.frompyfunc(math.erf, 1, 1)
+_POINTER = np.dtype(np.uint64)
+_NUMPY = {
+    "fp16": np.dtype(np.float16), "fp32": np.dtype(np.float32), "fp64": np.dtype(np.float64),
+    "bf16": np.dtype(np.uint16), "int1": np.dtype(bool),
+    **{name: np.dtype(name) for kind in ("int", "uint") for name in (f"{kind}{bits}" for bits in (8, 16, 32, 64))},
+    **{name: np.dtype(np.uint8) for name in ("fp8e5", "fp8e5b16", "fp8e4nv", "fp8e4b8", "fp8e4b15")},
+}  # fmt: skip
+# libdevice functions by their names without `__nv_` and the suffix of the type.
+_LIBDEVICE: dict[str, Callable[..., Any]] = {
+    "tanh": np.tanh, "exp": np.exp, "exp2": np.exp2, "exp10": lambda x: np.power(x.dtype.type(10), x),
+    "expm1": np.expm1, "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt,
+    "rsqrt": lambda x: np.reciprocal(np.sqrt(x)), "cbrt": np.cbrt, "pow": np.power, "sin": np.sin,
+    "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2,
+    "sinh": np.sinh, "cosh": np.cosh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
+    "erf": lambda x: _erf(x).astype(x.dtype), "erfc": lambda x: np.asarray(1 - _erf(x)).astype(x.dtype),
+    "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint, "nearbyint": np.rint,
+    "round": lambda x: np.trunc(x + np.copysign(0.5, x)).astype(x.dtype), "fabs": np.abs, "abs": np.abs,
+    "fmod": np.fmod, "fmax": np.fmax, "fmin": np.fmin, "max": np.maximum, "min": np.minimum,
+    "copysign": np.copysign, "hypot": np.hypot, "isnan": np.isnan, "isinf": np.isinf, "signbit": np.signbit,
+    "fast_exp": np.exp, "fast_log": np.log, "fast_sin": np.sin, "fast_cos": np.cos, "fast_tan": np.tan,
+    "fast_pow": np.power, "fast_tanh": np.tanh,
+}  # fmt: skip
+
+
+def find_numpy_dtype(kind: Any) -> Any:
+    """The interpreter's own function takes most of the time of a small operation."""
+    kind = getattr(kind, "element_ty", kind) if isinstance(kind, tl.block_type) else kind
+    return _POINTER if isinstance(kind, tl.pointer_type) else _NUMPY[kind.name]
+
+
+class NotCovered(NotImplementedError):
+    """The emulated device does not support it."""
+
+
+def round_to_bfloat16(values: np.ndarray) -> np.ndarray:
+    """The bits of float32 values, rounded to the nearest, ties to even."""
+    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
+    rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
+    quiet = (bits >> np.uint32(16)) | np.uint32(0x40)
+    return np.asarray(np.where(np.isnan(values), quiet, rounded).astype(np.uint16))
+
+
+def widen_bfloat16(bits: np.ndarray) -> np.ndarray:
+    return np.asarray((bits.astype(np.uint32) << np.uint32(16)).view(np.float32))
+
+
+def cut_to_tf32(values: np.ndarray) -> np.ndarray:
+    """Ten bits of mantissa: tensor cores ignore the others."""
+    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
+    return np.asarray((bits & np.uint32(0xFFFFE000)).view(np.float32))
+
+
+def is_bfloat16(operand: TensorHandle) -> bool:
+    return bool(operand.dtype.scalar == tl.bfloat16)
+
+
+def widen(operand: TensorHandle) -> TensorHandle:
+    """bfloat16 as float32, since NumPy lacks it; other types as they are."""
+    if not is_bfloat16(operand):
+        return operand
+    return TensorHandle(widen_bfloat16(operand.data), tl.float32)
+
+
+def narrow(result: TensorHandle) -> TensorHandle:
+    """The result of an operation on `widen`ed operands; comparisons give booleans."""
+    if result.data.dtype == np.bool_:
+        return result
+    return TensorHandle(round_to_bfloat16(result.data), tl.bfloat16)
+
+
+def convert(source: TensorHandle, target: Any) -> TensorHandle | None:
+    """A conversion from or to bfloat16; None for others."""
+    before, after = source.dtype.scalar, target.scalar
+    if before == tl.bfloat16 and after == tl.bfloat16:
+        return TensorHandle(source.data, tl.bfloat16)
+    if before == tl.bfloat16:
+        wide = TensorHandle(widen_bfloat16(source.data), tl.float32)
+        return wide if after == tl.float32 else TensorHandle(wide.data.astype(find_numpy_dtype(after)), after)
+    if after == tl.bfloat16:
+        return TensorHandle(round_to_bfloat16(source.data.astype(np.float32)), tl.bfloat16)
+    return None
+
+
+def multiply(a: TensorHandle, b: TensorHandle, d: TensorHandle, precision: Any) -> TensorHandle | None:
+    """A product of matrices in float32 or bfloat16; None for other types."""
+    kinds = {a.dtype.scalar, b.dtype.scalar}
+    if kinds == {tl.bfloat16}:
+        left, right = widen_bfloat16(a.data), widen_bfloat16(b.data)
+    elif kinds == {tl.float32}:
+        rough = precision == ir.INPUT_PRECISION.TF32
+        left, right = (cut_to_tf32(one.data) if rough else one.data for one in (a, b))
+    else:
+        return None
+    return TensorHandle((np.matmul(left, right) + d.data).astype(d.data.dtype), d.dtype.scalar)
+
+
+def call_libdevice(symbol: str, arguments: list[TensorHandle], result_type: Any) -> TensorHandle:
+    """Raises NotCovered for an unknown function."""
+    name = symbol.removeprefix("__nv_")
+    plain = next((one for one in (name, name.removesuffix("f"), name.removesuffix("d")) if one in _LIBDEVICE), None)
+    if plain is None:
+        raise NotCovered(f"{symbol} of libdevice is not covered by the emulated device")
+    result = _LIBDEVICE[plain](*(one.data for one in arguments))
+    return TensorHandle(np.asarray(result).astype(find_numpy_dtype(result_type)), result_type.scalar)

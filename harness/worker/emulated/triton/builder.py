@@ -1,0 +1,215 @@
+"""Triton's interpreter with every access checked. It interprets a kernel's operations one by one, for all lanes."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import triton.language as tl
+from triton._C.libtriton import ir
+from triton.runtime.interpreter import InterpreterBuilder, InterpreterOptions, TensorHandle
+
+from harness.worker.emulated.link import EmulatorLink
+from harness.worker.emulated.triton import arithmetic
+from harness.worker.emulated.triton.arithmetic import NotCovered
+from harness.worker.emulated.triton.memory import Access, LaunchMemory, find_unwritten
+
+_ACQUIRING = (ir.MEM_SEMANTIC.ACQUIRE, ir.MEM_SEMANTIC.ACQUIRE_RELEASE)
+_RELEASING = (ir.MEM_SEMANTIC.RELEASE, ir.MEM_SEMANTIC.ACQUIRE_RELEASE)
+
+
+class TimeLimit(RuntimeError): ...
+
+
+class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
+    """`memory`, `kernel`, `file` and `deadline_s` are those of the running launch."""
+
+    def __init__(self, link: EmulatorLink) -> None:
+        super().__init__()
+        self.options = InterpreterOptions(sanitize_overflow=False)
+        self.memory: LaunchMemory | None = None
+        self.kernel = self.file = ""
+        self.deadline_s = 0.0
+        self.grid_idx: tuple[int, int, int] | None = None
+        self._link = link
+        self._ordered = False
+
+    def report(
+        self, check: str, message: str, *, lane: int | None = None, other: int = -1, decides: bool = True
+    ) -> None:
+        """A finding at the kernel's line that is being interpreted."""
+        line = _find_line(sys._getframe(1), self.file)
+        block = list(self.grid_idx or (0, 0, 0))
+        self._link.report({
+            "check": check, "severity": "error" if decides else "warning",
+            "message": message.replace("{other}", str(self._name_program(other))),
+            "file": self.file.rpartition("/")[2], "line": line, "kernel": self.kernel, "block": block,
+            "thread": "" if lane is None else f"lane {lane}",
+        })  # fmt: skip
+
+    def _name_program(self, number: int) -> tuple[int, int, int]:
+        _, ny, nz = self.grid_dim
+        return number // (ny * nz), number // nz % ny, number % nz
+
+    def watch_time(self) -> None:
+        if time.monotonic() > self.deadline_s:
+            message = "the kernel exceeded its time limit; it may only be too slow for a CPU"
+            self.report("time_limit", message)
+            raise TimeLimit(message)
+
+    def create_get_program_id(self, axis: int) -> TensorHandle:
+        self.watch_time()
+        return super().create_get_program_id(axis)
+
+    def binary_op(self, lhs: TensorHandle, rhs: TensorHandle, op: Any) -> TensorHandle:
+        self.watch_time()
+        if arithmetic.is_bfloat16(lhs):
+            return arithmetic.narrow(super().binary_op(arithmetic.widen(lhs), arithmetic.widen(rhs), op))
+        return super().binary_op(lhs, rhs, op)
+
+    def unary_op(self, arg: TensorHandle, op: Any) -> TensorHandle:
+        if arithmetic.is_bfloat16(arg):
+            return arithmetic.narrow(super().unary_op(arithmetic.widen(arg), op))
+        return super().unary_op(arg, op)
+
+    def create_fma(self, x: TensorHandle, y: TensorHandle, z: TensorHandle) -> TensorHandle:
+        if arithmetic.is_bfloat16(z):
+            return arithmetic.narrow(super().create_fma(*map(arithmetic.widen, (x, y, z))))
+        return super().create_fma(x, y, z)
+
+    def create_masked_load(
+        self, ptrs: TensorHandle, mask: TensorHandle, other: Any, cache_policy: Any, is_volatile: bool
+    ) -> TensorHandle:
+        access = self._find_access(ptrs, mask)
+        if access is not None:
+            self._memory.note_load(access, ordered=self._ordered or is_volatile)
+        loaded = super().create_masked_load(ptrs, mask, other, cache_policy, is_volatile)
+        if access is not None:
+            self._find_uninitialised(loaded, mask, "reads")
+        return loaded
+
+    def create_masked_store(
+        self, ptrs: TensorHandle, value: TensorHandle, mask: TensorHandle, cache_policy: Any
+    ) -> Any:
+        access = self._find_access(ptrs, mask)
+        if access is not None:
+            old = super().create_masked_load(ptrs, mask, None, None, False).data
+            chosen = np.broadcast_to(mask.data, ptrs.data.shape)
+            old, new = (_find_bits(one, chosen, old.dtype) for one in (old, value.data))
+            self._memory.note_store(access, old != new, new, ordered=self._ordered)
+        return super().create_masked_store(ptrs, value, mask, cache_policy)
+
+    def create_atomic_load(self, ptr: Any, mask: Any, sem: Any, scope: Any) -> TensorHandle:
+        return self._in_order(super().create_atomic_load, ptr, mask, mask, sem, scope)
+
+    def create_atomic_store(self, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any) -> Any:
+        return self._in_order(super().create_atomic_store, ptr, mask, val, mask, sem, scope)
+
+    def create_atomic_rmw(self, operation: Any, ptr: Any, val: Any, mask: Any, *how: Any) -> TensorHandle:
+        """`how`: semantics and scope."""
+        self._note_atomic(ptr, mask, how[0])
+        return self._check_old(super().create_atomic_rmw(operation, ptr, val, mask, *how), mask)
+
+    def create_atomic_cas(self, ptr: Any, cmp: Any, val: Any, sem: Any, scope: Any) -> TensorHandle:
+        every = TensorHandle(np.ones_like(ptr.data, dtype=bool), tl.int1)
+        self._note_atomic(ptr, every, sem)
+        return self._check_old(super().create_atomic_cas(ptr, cmp, val, sem, scope), every)
+
+    def create_barrier(self) -> None:
+        self._memory.program.barrier += 1
+
+    def create_int_to_ptr(self, src: TensorHandle, dst_type: Any) -> TensorHandle:
+        self._memory.add_live_tensors()
+        return super().create_bitcast(src, dst_type)
+
+    def cast_impl(self, src: TensorHandle, dst_type: Any) -> TensorHandle:
+        converted = arithmetic.convert(src, dst_type)
+        return super().cast_impl(src, dst_type) if converted is None else converted
+
+    def create_fp_to_fp(self, src: TensorHandle, dst_type: Any, rounding_mode: Any) -> TensorHandle:
+        converted = arithmetic.convert(src, dst_type) if rounding_mode in (None, ir.ROUNDING_MODE.RTNE) else None
+        return super().create_fp_to_fp(src, dst_type, rounding_mode) if converted is None else converted
+
+    def create_dot(self, a: Any, b: Any, d: Any, input_precision: Any, max_num_imprecise_acc: Any) -> TensorHandle:
+        product = arithmetic.multiply(a, b, d, input_precision)
+        return super().create_dot(a, b, d, input_precision, max_num_imprecise_acc) if product is None else product
+
+    def create_extern_elementwise(self, *call: Any) -> TensorHandle:
+        """`call`: library, its path, symbol, arguments, type of the result, whether it is pure."""
+        return self._covering(arithmetic.call_libdevice, *call[2:5])
+
+    def create_inline_asm(self, *_: Any) -> Any:
+        return self._covering(_refuse_assembly)
+
+    def _covering(self, compute: Any, *args: Any) -> Any:
+        try:
+            return compute(*args)
+        except NotCovered as error:
+            self.report("uncovered", str(error))
+            raise
+
+    def _in_order(self, operation: Any, ptr: Any, mask: Any, *args: Any) -> Any:
+        access, sem = self._find_access(ptr, mask), args[-2]
+        if access is not None:
+            acquires, releases = sem in _ACQUIRING, sem in _RELEASING
+            self._memory.order(access, acquires=acquires, releases=releases)
+        self._ordered = True
+        try:
+            return operation(ptr, *args)
+        finally:
+            self._ordered = False
+
+    def _note_atomic(self, ptr: TensorHandle, mask: TensorHandle, sem: Any) -> None:
+        self.watch_time()
+        access = self._find_access(ptr, mask)
+        if access is not None:
+            self._memory.note_atomic(access, acquires=sem in _ACQUIRING, releases=sem in _RELEASING)
+
+    def _check_old(self, old: TensorHandle, mask: TensorHandle) -> TensorHandle:
+        if mask.data.any():
+            self._find_uninitialised(old, mask, "updates")
+        return old
+
+    def _find_uninitialised(self, loaded: TensorHandle, mask: TensorHandle, what: str) -> None:
+        kind = loaded.dtype.scalar
+        unwritten = find_unwritten(np.ascontiguousarray(loaded.data), is_floating=kind.is_floating())
+        unwritten = unwritten & np.broadcast_to(mask.data, unwritten.shape)
+        if unwritten.any():
+            message = f"{what} uninitialised memory, in {int(unwritten.sum())} of {int(mask.data.sum())} lanes"
+            self.report("uninitialised_global", message, lane=int(np.flatnonzero(unwritten)[0]), decides=False)
+
+    def _find_access(self, ptrs: TensorHandle, mask: TensorHandle) -> Access | None:
+        """None if every lane is masked."""
+        self.watch_time()
+        addresses = ptrs.data.reshape(-1)
+        lanes = np.flatnonzero(np.broadcast_to(mask.data, ptrs.data.shape).reshape(-1))
+        if not len(lanes):
+            return None
+        chosen = addresses if len(lanes) == len(addresses) else addresses[lanes]
+        size_bytes = max(1, ptrs.get_element_ty().primitive_bitwidth // 8)
+        return Access(addresses=chosen, lanes=lanes, width=len(addresses), size_bytes=size_bytes)
+
+    @property
+    def _memory(self) -> LaunchMemory:
+        if self.memory is None:
+            raise RuntimeError("memory is accessed outside of a kernel")
+        return self.memory
+
+
+def _find_bits(values: np.ndarray, chosen: np.ndarray, kind: np.dtype) -> np.ndarray:
+    """Of these lanes, so that NaN equals NaN."""
+    taken = np.broadcast_to(values, chosen.shape)[chosen].astype(kind, copy=False)
+    return np.ascontiguousarray(taken).view(f"u{kind.itemsize}")
+
+
+def _refuse_assembly() -> None:
+    raise NotCovered("inline assembly is not covered by the emulated device")
+
+
+def _find_line(frame: FrameType | None, file: str) -> int:
+    while frame is not None and frame.f_code.co_filename != file:
+        frame = frame.f_back
+    return 0 if frame is None else frame.f_lineno

@@ -1,0 +1,105 @@
+"""Compiles the kernels that a program launches for the target, and runs none of them."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+from triton.compiler.errors import CompilationError
+from triton.runtime.autotuner import OutOfResources
+from triton.runtime.jit import JITFunction
+
+from harness.worker.emulated.link import EmulatorLink
+from harness.worker.emulated.triton.launch import find_arguments, normalize_grid, refuse_host_tensors
+
+MOST_PROGRAMS = (2**31 - 1, 65535, 65535)
+COMPILED, FAILED = "compiled", "compile_error"
+
+
+class KernelCompiler:
+    def __init__(self, link: EmulatorLink, target: dict[str, Any]) -> None:
+        self._link = link
+        self._target = target
+        self._compile = JITFunction.run
+
+    def install(self) -> None:
+        compiler = self
+
+        def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+            return compiler.run(self, args, kwargs, grid, warmup=warmup)
+
+        JITFunction.run = run
+
+    def run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any, *, warmup: bool) -> Any:
+        bound = function.signature.bind_partial(
+            *args, **{name: one for name, one in kwargs.items() if name in function.arg_names}
+        )
+        bound.apply_defaults()
+        refuse_host_tensors(list(find_arguments(bound.arguments)))
+        try:
+            kernel = self._compile(function, *args, grid=grid, warmup=True, **kwargs)
+        except Exception as error:
+            self._report(FAILED, function, *_explain(error, function))
+            raise
+        self._check_resources(function, kernel.metadata)
+        if not warmup:
+            self._check_grid(function, normalize_grid(grid, dict(bound.arguments)))
+        self._report(COMPILED, function, f"compiled for {kernel.metadata.target.arch}", 0, decides=False)
+        return kernel
+
+    def _check_resources(self, function: Any, metadata: Any) -> None:
+        """Raises OutOfResources, which autotuning catches."""
+        limits = (
+            ("too_much_shared", "shared memory", metadata.shared, self._target["shared_memory_per_block_optin"]),
+            ("too_many_threads", "threads", metadata.num_warps * 32, self._target["max_threads_per_block"]),
+        )
+        for check, what, needed, most in limits:
+            if needed > most:
+                text = f"the kernel needs {needed} bytes of shared memory" if "shared" in what else f"{needed} threads"
+                message = f"{text}; {self._target['name']} has {most} per block"
+                self._report(check, function, message, function.def_file_line_number)
+                raise OutOfResources(needed, most, what)
+
+    def _check_grid(self, function: Any, sizes: tuple[int, int, int]) -> None:
+        if any(size > most for size, most in zip(sizes, MOST_PROGRAMS, strict=True)):
+            message = f"a grid of {sizes}: at most {MOST_PROGRAMS} programs can be launched"
+            self._report("too_many_blocks", function, message, function.def_file_line_number)
+
+    def _report(self, check: str, function: Any, message: str, line: int, *, decides: bool = True) -> None:
+        self._link.report({
+            "check": check, "severity": "error" if decides else "warning", "message": message,
+            "file": Path(function.file_name).name, "line": line, "kernel": function.__name__, "block": "", "thread": "",
+        })  # fmt: skip
+
+
+def _explain(error: BaseException, function: Any) -> tuple[str, int]:
+    """The message with the source line, and the line's number in the file."""
+    chain: list[BaseException] = [error]
+    while (cause := chain[-1].__cause__) is not None:
+        chain.append(cause)
+    innermost = next((one for one in reversed(chain) if isinstance(one, CompilationError)), None)
+    if innermost is None:
+        return f"{type(error).__name__}: {error}", function.def_file_line_number
+    line = _find_line(innermost, function)
+    text = innermost.error_message or f"{type(chain[-1]).__name__}: {chain[-1]}"
+    return f"{text.strip()}\n    {_read_line(function, line)}", line
+
+
+def _find_line(error: CompilationError, function: Any) -> int:
+    """In the candidate's file: the error counts from the definition of the function."""
+    within = getattr(error.node, "lineno", 1)
+    head = (error.src or function.src).lstrip().splitlines()[0].strip()
+    lines = _read_lines(function)
+    found = [number for number, line in enumerate(lines, start=1) if line.strip() == head]
+    return (found[0] if found else function.def_file_line_number) + within - 1
+
+
+def _read_line(function: Any, number: int) -> str:
+    lines = _read_lines(function)
+    return lines[number - 1].strip() if 0 < number <= len(lines) else ""
+
+
+def _read_lines(function: Any) -> list[str]:
+    source = inspect.getsourcefile(function.fn)
+    return Path(source).read_text(encoding="utf-8").splitlines() if source else []

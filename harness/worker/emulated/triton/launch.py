@@ -1,0 +1,148 @@
+"""Runs the grid of a launch in Triton's interpreter, its programs in the order that the sanitizer asks for."""
+
+from __future__ import annotations
+
+import inspect
+import random
+import time
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+import triton.language as tl
+from triton.language.semantic import TritonSemantic
+from triton.runtime import interpreter
+from triton.runtime.interpreter import InterpretedFunction
+from triton.runtime.jit import _normalize_ty
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from harness.worker.emulated import tensors as emulated_tensors
+from harness.worker.emulated.link import EmulatorLink
+from harness.worker.emulated.tensors import is_on_host
+from harness.worker.emulated.triton import arithmetic
+from harness.worker.emulated.triton.builder import CheckedBuilder
+from harness.worker.emulated.triton.memory import LaunchMemory, fill_new
+
+MOST_PROGRAMS = (2**31 - 1, 65535, 65535)
+
+
+def install(link: EmulatorLink) -> None:
+    """Makes Triton's interpreter run and check kernels as described here."""
+    builder = CheckedBuilder(link)
+    interpreter.interpreter_builder = builder
+    interpreter.interpreter_semantic = TritonSemantic(builder)
+    _patch_language()
+    interpreter._get_np_dtype = arithmetic.find_numpy_dtype
+    emulated_tensors.fill_new_tensors(fill_new)
+
+    def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> None:
+        if not warmup:
+            Launch(self, builder, link).run(args, kwargs, grid)
+
+    InterpretedFunction.run = run
+    InterpretedFunction.__call__ = lambda self, *args, **kwargs: self.rewrite()(*args, **kwargs)
+
+
+def _patch_language() -> None:
+    """Once and for all, since it takes longer than a small kernel."""
+    interpreter._patch_lang(SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
+    interpreter._patch_lang = lambda fn: interpreter._LangPatchScope()
+    from triton.language.extra import libdevice as general
+    from triton.language.extra.cuda import libdevice
+
+    interpreter._patch_builtin(libdevice, interpreter.interpreter_builder, interpreter._LangPatchScope())
+    for name, value in vars(libdevice).items():
+        if hasattr(general, name) and callable(value):
+            setattr(general, name, value)
+
+
+class Launch:
+    def __init__(self, function: Any, builder: CheckedBuilder, link: EmulatorLink) -> None:
+        self._function = function
+        self._builder = builder
+        self._link = link
+
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any) -> None:
+        rewritten = self._function.rewrite()
+        known = {name: value for name, value in kwargs.items() if name in self._function.arg_names}
+        for hook in self._function.pre_run_hooks:
+            hook(*args, **known)
+        bound = inspect.getcallargs(rewritten, *args, **known)
+        sizes = normalize_grid(grid, bound)
+        tensors = list(find_arguments(bound))
+        refuse_host_tensors(tensors)
+        self._enter(rewritten.__code__.co_filename)
+        check_grid(sizes, self._builder)
+        if self._link.setting("launches_only"):
+            return
+        self._builder.set_grid_dim(*sizes)
+        self._builder.memory = memory = LaunchMemory(tensors, sizes[0] * sizes[1] * sizes[2], self._builder.report)
+        with np.errstate(all="ignore"):
+            converted = {name: self._convert(rewritten, name, value) for name, value in bound.items()}
+            self._run_programs(rewritten, converted, memory)
+
+    def _enter(self, file: str) -> None:
+        self._builder.kernel, self._builder.file = self._function.fn.__name__, file
+        self._builder.grid_idx = None
+        self._builder.deadline_s = time.monotonic() + float(self._link.setting("time_limit_s") or 1e9)
+
+    def _convert(self, rewritten: Any, name: str, value: Any) -> Any:
+        annotation = inspect.get_annotations(rewritten).get(name)
+        return value if _normalize_ty(annotation or "") == "constexpr" else interpreter._implicit_cvt(value)
+
+    def _run_programs(self, rewritten: Any, arguments: dict[str, Any], memory: LaunchMemory) -> None:
+        _, ny, nz = self._builder.grid_dim
+        for number in order_programs(memory.programs, str(self._link.setting("order")), self._link.setting("seed")):
+            self._builder.set_grid_idx(number // (ny * nz), number // nz % ny, number % nz)
+            memory.begin(number)
+            rewritten(**arguments)
+
+
+def normalize_grid(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:
+    given = grid(bound) if callable(grid) else grid
+    sizes = [int(size) for size in (given if isinstance(given, Sequence) else (given,))]
+    if not 1 <= len(sizes) <= 3:
+        raise ValueError(f"a grid has one to three dimensions, found {given!r}")
+    x, y, z = (*sizes, 1, 1)[:3]
+    return x, y, z
+
+
+def check_grid(sizes: tuple[int, int, int], reporter: Any) -> None:
+    """Raises RuntimeError as a GPU does."""
+    if all(size <= most for size, most in zip(sizes, MOST_PROGRAMS, strict=True)):
+        return
+    message = f"a grid of {sizes}: at most {MOST_PROGRAMS} programs can be launched"
+    reporter.report("too_many_blocks", message)
+    raise RuntimeError(f"Triton Error [CUDA]: invalid argument ({message})")
+
+
+def find_arguments(bound: dict[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
+    """Tensors among the arguments, also in tuples and descriptors."""
+    for name, value in bound.items():
+        if isinstance(value, torch.Tensor):
+            yield name, value
+        elif isinstance(value, TensorDescriptor):
+            yield from find_arguments({name: value.base})
+        elif isinstance(value, tuple | list):
+            yield from find_arguments({f"{name}[{index}]": one for index, one in enumerate(value)})
+        elif isinstance(getattr(value, "base", None), torch.Tensor):  # triton.reinterpret
+            yield name, value.base
+
+
+def refuse_host_tensors(tensors: list[tuple[str, torch.Tensor]]) -> None:
+    """With Triton's own message."""
+    for at, (name, tensor) in enumerate(tensors):
+        if is_on_host(tensor):
+            raise ValueError(f"Pointer argument (at {at}, {name}) cannot be accessed from Triton (cpu tensor?)")
+
+
+def order_programs(count: int, order: str, seed: Any) -> Sequence[int]:
+    if order == "descending":
+        return range(count - 1, -1, -1)
+    if order != "random":
+        return range(count)
+    numbers = list(range(count))
+    random.Random(seed).shuffle(numbers)
+    return numbers

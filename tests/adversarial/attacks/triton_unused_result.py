@@ -1,0 +1,26 @@
+"""Launches its kernel into a buffer that it drops, and adds with torch.
+
+layer: no_kernel
+mechanism: A kernel is launched in each call, and the profile shows it.
+problem: kernel_required/small_add
+expected: rejected
+device: emulated
+timed: no
+"""
+
+import torch
+import triton
+import triton.language as tl
+from torch import nn
+
+@triton.jit
+def add(a, b, out, size, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < size
+    tl.store(out + at, tl.load(a + at, mask=inside) + tl.load(b + at, mask=inside), mask=inside)
+
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        add[(triton.cdiv(a.numel(), 1024),)](a, b, torch.empty_like(a), a.numel(), BLOCK=1024)
+        return a + b

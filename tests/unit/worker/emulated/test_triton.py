@@ -1,0 +1,119 @@
+"""Triton as the emulated device uses it: values as on a GPU, planted bugs and refused kernels named, no false alarm.
+
+The programs are those of `tests/emulated/corpus`, run without the evaluator: one process that has imported torch and
+Triton, and a fork of it for each program.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("triton", reason="the emulated device runs Triton kernels in Triton's own interpreter")
+
+CORPUS = Path(__file__).resolve().parents[3] / "emulated" / "corpus"
+SCRIPT = """
+import ast, importlib.util, json, os, sys, tempfile
+from pathlib import Path
+import torch
+from harness.worker.emulated.cuda import install as install_cuda
+from harness.worker.emulated.link import EmulatorLink
+from harness.worker.emulated.triton.device import install
+
+target = {"name": "NVIDIA A100", "major": 8, "minor": 0, "total_memory": 1 << 30, "multi_processor_count": 108,
+          "warp_size": 32, "max_threads_per_block": 1024, "regs_per_multiprocessor": 65536,
+          "shared_memory_per_block_optin": 166912, "clock_rate": 1410000}
+install_cuda(target)
+link = EmulatorLink()
+compiles, names = sys.argv[1] == "compile", sys.argv[2:]
+install(link, target, Path(tempfile.mkdtemp()), compiles=compiles)
+
+def field(text, name):
+    lines = ast.get_docstring(ast.parse(text)).splitlines()
+    return next((line.partition(": ")[2] for line in lines if line.startswith(name + ": ")), "")
+
+def flat(value):
+    return [one for each in value for one in flat(each)] if isinstance(value, tuple) else [value]
+
+def run(path):
+    text = path.read_text()
+    spec = importlib.util.spec_from_file_location("candidate", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    torch.manual_seed(1)
+    inputs = eval("dict(" + field(text, "inputs") + ")")
+    expected = flat(eval(field(text, "forward"), {"torch": torch, **inputs}))
+    found = []
+    if compiles:
+        try:
+            module.ModelNew()(*(one.cuda() for one in inputs.values()))
+        except Exception as error:
+            found.append(type(error).__name__)
+        return found + [one["check"] + ":" + str(one["line"]) + ":" + one["message"] for one in link.take_findings()]
+    for order in ("ascending", "descending", "random"):
+        link.configure({"order": order, "seed": 3, "time_limit_s": 20.0})
+        try:
+            outputs = flat(module.ModelNew()(*(one.cuda() for one in inputs.values())))
+            right = all(torch.allclose(a.cpu().double(), b.double(), rtol=2e-2 if b.dtype.itemsize == 2 else 1e-4,
+                                       atol=1e-4) for a, b in zip(outputs, expected, strict=True))
+            found += [] if right else ["wrong:" + order]
+        except RuntimeError as error:
+            found.append(type(error).__name__)
+        found += [one["check"] + ":" + str(one["line"]) + ":" + one["message"] for one in link.take_findings()]
+    return found
+
+for name in names:
+    sys.stdout.flush()
+    if os.fork() == 0:
+        try:
+            answer = run(Path(name))
+        except BaseException as error:
+            answer = ["raised " + repr(error)]
+        print(json.dumps([Path(name).stem, answer]), flush=True)
+        os._exit(0)
+    os.wait()
+"""
+
+
+def run_programs(*paths, mode="interpret"):
+    """Findings by program, each as `check:line:message`."""
+    command = [sys.executable, "-c", SCRIPT, mode, *map(str, paths)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
+    return dict(json.loads(line) for line in done.stdout.splitlines() if line.startswith("["))
+
+
+def test_correct_programs_have_right_values_in_every_order_and_no_finding():
+    paths = [path for path in sorted((CORPUS / "good").glob("triton_*.py")) if path.stem != "triton_with_cuda"]
+    found = run_programs(*paths)
+    assert len(found) == len(paths) >= 20
+    assert {name: what for name, what in found.items() if what} == {}
+
+
+def test_planted_bugs_are_named_with_a_line_of_the_program():
+    paths = sorted((CORPUS / "bugs").glob("triton_*.py"))
+    found = run_programs(*paths)
+    unnamed = {path.stem: found[path.stem] for path in paths if not is_named(path, found[path.stem])}
+    assert unnamed == {} and len(paths) >= 12
+
+
+def is_named(path, found):
+    """A finding of the kind that the header names, or for `order` a value that only another order changes."""
+    finding = next(line.partition(": ")[2] for line in path.read_text().splitlines() if line.startswith("finding: "))
+    if finding == "order":
+        return "wrong:ascending" not in found and "wrong:descending" in found
+    return any(one.startswith(f"{finding}:") and not one.startswith(f"{finding}:0:") for one in found)
+
+
+def test_refused_kernels_are_named_with_line_and_source_and_others_are_compiled():
+    names = ("undefined_name", "type_error", "accepted_by_the_interpreter", "unknown_option", "too_much_shared")
+    bad = run_programs(*(CORPUS / "bad" / f"triton_{name}.py" for name in names), mode="compile")
+    good = run_programs(*(CORPUS / "good" / f"triton_{name}.py" for name in ("softmax", "autotuned")), mode="compile")
+    assert "compile_error:17:" in bad["triton_undefined_name"][1] and "+ offset" in bad["triton_undefined_name"][1]
+    assert "compile_error:17:" in bad["triton_type_error"][1]
+    assert "compile_error:17:" in bad["triton_accepted_by_the_interpreter"][1]
+    assert "num_threads" in bad["triton_unknown_option"][1]
+    assert bad["triton_too_much_shared"][0] == "OutOfResources"
+    assert "bytes of shared memory; NVIDIA A100 has 166912 per block" in bad["triton_too_much_shared"][1]
+    assert [one.partition(":")[0] for one in good["triton_softmax"] + good["triton_autotuned"]] == ["compiled"] * 2
