@@ -32,6 +32,7 @@ PACKAGES = (
     "redteam",
     "report",
     "sandbox",
+    "search",
     "store",
     "worker",
 )
