@@ -171,29 +171,29 @@ class _Chain:
         self._history = History()
         self._seen: dict[str, int] = {}  # turns by normalised program
 
-    async def follow(self, notify: Callable[[], None]) -> SampleSearch:
+    async def follow(self, notify: Callable[[int], None]) -> SampleSearch:
         """Stored turns first, then new ones until the strategy or a limit stops."""
         language = self._session.plan.manifest.language
         obstacle = self._session.evaluations.find_obstacle(self._problem, language)
         if obstacle:
-            notify()
+            notify(1)
             return SampleSearch(key=self._key, history=self._history, stopped=obstacle)
         if self._session.search.start is not None:
             self._write(self._key, self._first, Completion(text=None), self._session.search.start, None)
         try:
-            stopped, is_final = await self._take_turns()
+            stopped, is_final = await self._take_turns(notify)
             await self._measure_best_again()
         except EndpointRefused:
             raise
         except ProviderError as error:
             return SampleSearch(key=self._key, history=self._history, stopped=str(error), failure=True)
         finally:
-            notify()
+            notify(1)
         if is_final:
             self._record_end(stopped)
         return SampleSearch(key=self._key, history=self._history, stopped=stopped)
 
-    async def _take_turns(self) -> tuple[str, bool]:
+    async def _take_turns(self, notify: Callable[[int], None]) -> tuple[str, bool]:
         """(the reason to stop, whether the same command has nothing left to do)."""
         search = self._session.search
         for number in count():
@@ -207,7 +207,9 @@ class _Chain:
                 if not self._provider.can_answer(key):
                     return f"turn {number} is not in the recording", True
                 await self._ask(key, decision.parent)
+            notify(0)
             await self._evaluate(load_sample(self._run_dir, key))
+            notify(0)
         raise AssertionError
 
     async def _ask(self, key: SampleKey, parent: int | None) -> None:
@@ -253,6 +255,7 @@ class _Chain:
             turn = replace(original, number=number, parent=sample.parent, tokens=tokens, same_as=same_as)
         else:
             evaluation, measurements = await self._session.evaluations.evaluate(self._make_task(sample))
+            self._session.report.evaluated += 1
             is_copy = source is not None and is_reference_copy(source, self._problem.source)
             turn = Turn(
                 number=number, evaluation=evaluation, source=source, parent=sample.parent, is_copy=is_copy,
@@ -305,7 +308,8 @@ def _count_tokens(run_dir: Path, sample: Sample) -> int:
 
 
 @contextmanager
-def _show_progress(report: SearchReport, total: int) -> Iterator[Callable[[], None]]:
+def _show_progress(report: SearchReport, total: int) -> Iterator[Callable[[int], None]]:
+    """Yields a function that takes the number of samples that ended."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -316,4 +320,9 @@ def _show_progress(report: SearchReport, total: int) -> Iterator[Callable[[], No
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as progress:
         bar = progress.add_task("samples", total=total)
-        yield lambda: progress.advance(bar)
+
+        def notify(ended: int) -> None:
+            done = f"samples ({report.asked} answers, {report.evaluated} verdicts)"
+            progress.update(bar, advance=ended, description=done)
+
+        yield notify

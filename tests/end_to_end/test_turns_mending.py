@@ -38,8 +38,8 @@ PLAIN = f"{HEAD}class ModelNew(nn.Module):\n    def forward(self, x):\n        r
 COMPILED = f'''{HEAD}source = r"""
 #include <torch/extension.h>
 
-torch::Tensor row_mean(torch::Tensor values) {{
-  return value.mean(1);
+torch::Tensor row_mean(torch::Tensor measurements) {{
+  return measurments.mean(1);
 }}
 """
 extension = load_inline("mended_mean", cpp_sources=source, functions=["row_mean"])
@@ -103,42 +103,46 @@ EMULATED = {
 }
 
 
-def mend(program: str, told: str) -> str:
-    """By the feedback alone."""
-    if found := re.search(r"[\u2018'](\w+)[\u2019'] was not declared.*did you mean [\u2018'](\w+)[\u2019']", told):
-        return re.sub(rf"\b{found[1]}\b", found[2], program)
-    if found := re.search(r"expected (torch\.\w+), found torch\.\w+", told):
-        return wrap_result(program, f".to({found[1]})")
-    if found := re.search(r"expected shape \(([\d, ]+)\), found", told):
-        return wrap_result(program, f".reshape({found[1].strip(', ')})")
-    named = re.search(r"Lines of the program.*?\n(\d+): ", told, re.DOTALL)
-    if named and (found := re.search(r"byte \d+ of an allocation of (\d+) bytes", told)):
-        return guard_line(program, int(named[1]), int(found[1]) // 4)
-    if named and "race: " in told:
-        return change_line(program, int(named[1]), lambda line: f"__syncthreads(); {line.strip()}")
-    if found := re.search(r"expected (\S+), found (\S+)$", told, re.MULTILINE):
-        ratio = Fraction(float(found[1]) / float(found[2])).limit_denominator(1000)
-        return wrap_result(program, f" * {ratio.numerator} / {ratio.denominator}")
-    raise AssertionError(f"nothing to go by in {told}")
-
-
 def wrap_result(program: str, change: str) -> str:
     head, _, result = program.rstrip().rpartition("return ")
     return f"{head}return ({result}){change}\n"
 
 
-def guard_line(program: str, number: int, size: int) -> str:
-    def guard(line: str) -> str:
-        index = re.search(r"\[(\w+)\]", line)[1]
-        return f"if ({index} < {size}) {line.strip()}"
-
-    return change_line(program, number, guard)
+def scale_result(program: str, right: str, wrong: str) -> str:
+    ratio = Fraction(float(right) / float(wrong)).limit_denominator(1000)
+    return wrap_result(program, f" * {ratio.numerator} / {ratio.denominator}")
 
 
-def change_line(program: str, number: int, change) -> str:
+def guard_line(program: str, size: str, line: str) -> str:
+    index = re.search(r"\[(\w+)\]", program.split("\n")[int(line) - 1])[1]
+    return change_line(program, line, f"if ({index} < {int(size) // 4}) {{}}")
+
+
+def change_line(program: str, line: str, form: str) -> str:
     lines = program.split("\n")
-    lines[number - 1] = change(lines[number - 1])
+    lines[int(line) - 1] = form.format(lines[int(line) - 1].strip())
     return "\n".join(lines)
+
+
+QUOTED = r"[\u2018'](\w+)[\u2019']"
+LINE = r"Lines of the program.*?\n(\d+): "
+# What the feedback says, and what to do about it; the first that applies.
+RULES = (
+    (rf"{QUOTED} was not declared.*did you mean {QUOTED}", lambda program, old, new: program.replace(old, new)),
+    (r"expected (torch\.\w+), found torch", lambda program, dtype: wrap_result(program, f".to({dtype})")),
+    (r"expected shape \(([\d, ]+)\)", lambda program, shape: wrap_result(program, f".reshape({shape.strip(', ')})")),
+    (rf"(?s)of an allocation of (\d+) bytes.*{LINE}", guard_line),
+    (rf"(?s)race: .*{LINE}", lambda program, line: change_line(program, line, "__syncthreads(); {}")),
+    (r"expected (\S+), found ([-+.e\d]+)", scale_result),
+)
+
+
+def mend(program: str, told: str) -> str:
+    """By the feedback alone."""
+    for pattern, change in RULES:
+        if found := re.search(pattern, told):
+            return change(program, *found.groups())
+    return program
 
 
 def serve_mender(programs: tuple[str, ...]) -> ChatServer:
