@@ -132,7 +132,10 @@ RULES = (
     (r"expected (torch\.\w+), found torch", lambda program, dtype: wrap_result(program, f".to({dtype})")),
     (r"expected shape \(([\d, ]+)\)", lambda program, shape: wrap_result(program, f".reshape({shape.strip(', ')})")),
     (rf"(?s)of an allocation of (\d+) bytes.*{LINE}", guard_line),
-    (rf"(?s)race: .*{LINE}", lambda program, line: change_line(program, line, "__syncthreads(); {}")),
+    (
+        rf"(?s)(?:race: |of shared memory, which nobody has written).*{LINE}",
+        lambda program, line: change_line(program, line, "__syncthreads(); {}"),
+    ),
     (r"expected (\S+), found ([-+.e\d]+)", scale_result),
 )
 
