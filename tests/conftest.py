@@ -415,6 +415,18 @@ def processes_with():
 
 
 @pytest.fixture
+def without_nvcc(tmp_path):
+    """Variables of a machine without the CUDA compiler, whose answers take longer than all the rest."""
+    folder = tmp_path / "tools"
+    folder.mkdir()
+    for name in ("c++", "g++", "cc", "gcc", "ld", "as", "sh", "ar"):
+        found = shutil.which(name)
+        if found is not None:
+            (folder / name).symlink_to(Path(found).resolve())
+    return {"PATH": str(folder), "CUDA_HOME": str(tmp_path / "no-cuda"), "CUDA_VISIBLE_DEVICES": ""}
+
+
+@pytest.fixture
 def needs_compiler():
     if shutil.which(os.environ.get("CXX", "c++")) is None and shutil.which("g++") is None:
         pytest.skip("needs a C++ compiler; there is none here")

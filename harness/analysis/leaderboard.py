@@ -2,7 +2,7 @@
 
 Groups are never mixed, except that a sample that needed no device ("none": no code, rejected, not built) joins all
 device rows of its model; without any it has a row of its own. Emulated rows have no speed. One result per sample: its
-last turn, its latest evaluation.
+best turn, or its last if none is correct; of a turn its latest evaluation. Runs with several turns are ranked apart.
 
 With `min_own_share` a correct candidate counts only if at least that share of its time is in code of its own and its
 outputs depend on that code.
@@ -11,9 +11,9 @@ outputs depend on that code.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, inf, log, sqrt
-from statistics import median
+from statistics import mean, median
 from typing import Literal, NamedTuple
 
 from harness.analysis.metrics import (
@@ -24,6 +24,7 @@ from harness.analysis.metrics import (
     estimate_fast_at_k,
     geometric_mean,
 )
+from harness.analysis.turns import TurnResult, find_best
 from harness.domain import EMULATED, TRUNCATED, Outcome, chip_of
 
 NO_DEVICE = "none"
@@ -42,6 +43,7 @@ class GroupKey(NamedTuple):
     workload: str
     baseline: str
     chip: str  # the GPU or CPU; "" if nothing was timed (emulated, no device)
+    turns: int = 1  # the most of any sample of the run
 
 
 class RankedSample(NamedTuple):
@@ -81,7 +83,8 @@ class LeaderboardRow:
     harness or machine failed. `fast` pairs each threshold p with fast_p. `speedup_low` and `speedup_high` bound the
     mean by measurement error, not by the choice of problems. `own_share` is a median over correct candidates.
     `certified` of `on_device` samples had a valid red-team certificate. `not_own` counts correct samples excluded by
-    `min_own_share`.
+    `min_own_share`. Of runs with several turns: `mean_turns` of a sample, `best_turn` (median over correct samples,
+    counted from 0), `tokens_per_correct` sample.
     """
 
     group: GroupKey
@@ -102,6 +105,9 @@ class LeaderboardRow:
     certified: int = 0
     not_own: int = 0
     truncated: int = 0
+    mean_turns: float | None = None
+    best_turn: float | None = None
+    tokens_per_correct: float | None = None
 
     @property
     def certificate(self) -> Literal["yes", "part", "no"] | None:
@@ -122,17 +128,32 @@ def rank_samples(
     problems_by_suite: Mapping[str, Collection[str]] | None = None,
     ks: Collection[int] = (),
     min_own_share: float | None = None,
+    tokens: Mapping[SampleId, int] | None = None,
 ) -> tuple[LeaderboardRow, ...]:
     """Rows sorted by fast_1, correctness and mean speedup; `samples` are in evaluation order.
 
     Rates cover all evaluated problems and those of `problems_by_run` and `problems_by_suite`; problems without samples
-    count as unsolved. Raises UsageError for a k in `ks` above the number of samples.
+    count as unsolved. `tokens` of samples with several turns. Raises UsageError for a k in `ks` above the number of
+    samples.
     """
     rows = []
-    for group, latest in _merge_deviceless(_group_samples(samples)).items():
+    for group, turns in _merge_deviceless(_group_samples(samples)).items():
+        latest = _choose_turns(turns)
         asked = _list_requested(group, latest, problems_by_run or {}, problems_by_suite or {})
-        rows.append(_score_group(group, latest, asked, ks, min_own_share))
+        row = _score_group(group, latest, asked, ks, min_own_share)
+        rows.append(_count_turns(row, turns, latest, tokens or {}) if group.turns > 1 else row)
     return tuple(sorted(rows, key=_sort_key))
+
+
+def _count_turns(row: LeaderboardRow, turns: _Turns, latest: _Latest, tokens: Mapping[SampleId, int]) -> LeaderboardRow:
+    correct = [one for one in latest.values() if _is_correct(one)]
+    known = [tokens[key] for key in latest if key in tokens]
+    return replace(
+        row,
+        mean_turns=mean(max(numbers) + 1 for numbers in turns.values()),
+        best_turn=float(median([one.turn for one in correct])) if correct else None,
+        tokens_per_correct=sum(known) / len(correct) if correct and len(known) == len(latest) else None,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +172,8 @@ def list_members(
             samples=tuple(latest.values()),
             draws=tuple(_draws_by_problem(latest, _list_requested(group, latest, problems_by_run or {}, {}))),
         )
-        for group, latest in _merge_deviceless(_group_samples(samples)).items()
+        for group, turns in _merge_deviceless(_group_samples(samples)).items()
+        for latest in (_choose_turns(turns),)
     }
 
 
@@ -167,29 +189,47 @@ def _list_requested(
     return asked
 
 
-_SampleId = tuple[str, str, int]  # run, problem, sample
-_Latest = dict[_SampleId, RankedSample]
+SampleId = tuple[str, str, int]  # run, problem, sample
+_Latest = dict[SampleId, RankedSample]
+_Turns = dict[SampleId, dict[int, RankedSample]]
 
 
-def _group_samples(samples: Iterable[RankedSample]) -> dict[GroupKey, _Latest]:
-    groups: dict[GroupKey, _Latest] = {}
+def _group_samples(samples: Iterable[RankedSample]) -> dict[GroupKey, _Turns]:
+    """The latest evaluation of each turn."""
+    samples = list(samples)
+    most: dict[str, int] = {}
+    for one in samples:
+        most[one.run] = max(one.turn + 1, most.get(one.run, 1))
+    groups: dict[GroupKey, _Turns] = {}
     for one in samples:
         chip, kind = chip_of(one.device, one.hardware), one.device.partition(":")[0]
-        group = GroupKey(one.model, one.prompt, one.language, kind, one.suite, one.workload, one.baseline, chip)
-        latest = groups.setdefault(group, {})
-        key = (one.run, one.problem, one.sample)
-        earlier = latest.get(key)
-        if earlier is None or earlier.turn <= one.turn:
-            latest[key] = one
+        group = GroupKey(
+            one.model, one.prompt, one.language, kind, one.suite, one.workload, one.baseline, chip, most[one.run]
+        )
+        groups.setdefault(group, {}).setdefault((one.run, one.problem, one.sample), {})[one.turn] = one
     return groups
 
 
-def _merge_deviceless(groups: dict[GroupKey, _Latest]) -> dict[GroupKey, _Latest]:
-    """Adds samples that needed no device to their model's device rows; for equal turns the device result wins."""
-    on_device = {group: latest for group, latest in groups.items() if group.device != NO_DEVICE}
-    targets: dict[GroupKey, list[_Latest]] = {}
-    for group, latest in on_device.items():
-        targets.setdefault(group._replace(device=NO_DEVICE, chip=""), []).append(latest)
+def _choose_turns(turns: _Turns) -> _Latest:
+    """The best turn of each sample, else its last."""
+    latest = {}
+    for key, by_number in turns.items():
+        ordered = [by_number[number] for number in sorted(by_number)]
+        best = find_best([_describe_result(one) for one in ordered]) if len(ordered) > 1 else None
+        latest[key] = ordered[-1 if best is None else best]
+    return latest
+
+
+def _describe_result(one: RankedSample) -> TurnResult:
+    return TurnResult(_is_correct(one), one.speedup, one.speedup_low, one.speedup_high)
+
+
+def _merge_deviceless(groups: dict[GroupKey, _Turns]) -> dict[GroupKey, _Turns]:
+    """Adds turns that needed no device to their model's device rows; for equal turns the device result wins."""
+    on_device = {group: turns for group, turns in groups.items() if group.device != NO_DEVICE}
+    targets: dict[GroupKey, list[_Turns]] = {}
+    for group, turns in on_device.items():
+        targets.setdefault(group._replace(device=NO_DEVICE, chip=""), []).append(turns)
     without_device = {}
     for group in groups.keys() - on_device.keys():
         for target in targets.get(group, []):
@@ -199,10 +239,9 @@ def _merge_deviceless(groups: dict[GroupKey, _Latest]) -> dict[GroupKey, _Latest
     return on_device | without_device
 
 
-def _join(target: _Latest, added: _Latest) -> None:
-    for key, sample in added.items():
-        if key not in target or target[key].turn < sample.turn:
-            target[key] = sample
+def _join(target: _Turns, added: _Turns) -> None:
+    for key, turns in added.items():
+        target[key] = turns | target.get(key, {})
 
 
 def _score_group(

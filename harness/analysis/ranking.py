@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterable
 from operator import attrgetter
 from pathlib import Path
 
-from harness.analysis.leaderboard import LeaderboardRow, RankedSample, rank_samples
-from harness.domain import FILE_RUN, NO_PROMPT
+from harness.analysis.leaderboard import LeaderboardRow, RankedSample, SampleId, rank_samples
+from harness.domain import FILE_RUN, NO_PROMPT, SampleKey
+from harness.store.completions import has_run
 from harness.store.results import ResultRow
-from harness.store.runs import MANIFEST, read_manifest
+from harness.store.runs import MANIFEST, locate_run, read_manifest, read_search
 
 _ranking_fields = attrgetter(*RankedSample._fields)
 
@@ -27,7 +28,8 @@ def rank_stored(
     samples = list_ranked(rows)
     runs = {sample.run for sample in samples}
     asked = {} if generated_dir is None else read_requested_problems(generated_dir, runs)
-    return rank_samples(samples, problems_by_run=asked, ks=ks, min_own_share=min_own_share)
+    tokens = {} if generated_dir is None else read_tokens(generated_dir, samples)
+    return rank_samples(samples, problems_by_run=asked, ks=ks, min_own_share=min_own_share, tokens=tokens)
 
 
 def list_ranked(rows: Iterable[ResultRow]) -> list[RankedSample]:
@@ -44,3 +46,17 @@ def read_requested_problems(generated_dir: Path, runs: Iterable[str]) -> dict[st
     # Run names come from the database; empty or invalid ones (a candidate given as a file) have no folder.
     folders = {path.parent.name: path.parent for path in generated_dir.glob(f"*/{MANIFEST}")}
     return {run: read_manifest(folders[run]).problems for run in runs if run in folders}
+
+
+def read_tokens(generated_dir: Path, samples: Iterable[RankedSample]) -> dict[SampleId, int]:
+    """Of the samples of runs with several turns; omits those whose search has not ended."""
+    samples = list(samples)
+    runs = {one.run for one in samples if one.turn}
+    found = {}
+    for run, problem, sample in {(one.run, one.problem, one.sample) for one in samples if one.run in runs}:
+        if has_run(generated_dir, run):
+            key = SampleKey(run=run, problem=problem, sample=sample)
+            record = read_search(locate_run(generated_dir, run), key)
+            if isinstance(record.get("tokens"), int):
+                found[run, problem, sample] = record["tokens"]
+    return found

@@ -24,6 +24,7 @@ from harness.cli.extract import extract
 from harness.cli.generate import generate
 from harness.cli.grouped_help import GroupedCommand
 from harness.cli.import_ import import_
+from harness.cli.improve import improve
 from harness.cli.leaderboard import leaderboard
 from harness.cli.problems import problems_app
 from harness.cli.red_team import red_team
@@ -66,7 +67,7 @@ def build_app() -> typer.Typer:
     app.callback()(_root)
     app.add_typer(problems_app, name="problems", help="List the problems, or validate them.")
     app.add_typer(cache_app, name="cache", help="Show or reduce the size of the build cache.")
-    evaluating = (generate, extract, evaluate, run)
+    evaluating = (generate, extract, evaluate, run, improve)
     reading = (results, leaderboard, show, report, diff, regress)
     for command in (*evaluating, *reading, serve, export, import_, red_team, doctor):
         name = command.__name__.rstrip("_").replace("_", "-")

@@ -10,7 +10,7 @@ import typer
 from harness.cli.completion import complete_problem, complete_run, complete_suite
 from harness.domain import Baseline, Language, WorkloadName
 
-MODEL, EVALUATION, SANDBOX, PATHS = "Model", "Evaluation", "Sandbox and builds", "Paths"
+MODEL, TURNS, EVALUATION, SANDBOX, PATHS = "Model", "Turns", "Evaluation", "Sandbox and builds", "Paths"
 
 
 def in_group(group: str, *names: str, env: str | list[str], help: str, **more: Any) -> Any:
@@ -103,6 +103,38 @@ MaxWaitOption = Annotated[
 ]
 DryRunOption = Annotated[
     bool, in_group(MODEL, "--dry-run", env="DRY_RUN", help="Print the prompts without sending them.")
+]
+
+TurnsOption = Annotated[
+    int,
+    in_group(TURNS, env="TURNS", min=1, help="Answers per sample at most, with feedback.", metavar="N"),
+]
+StrategyOption = Annotated[
+    str,
+    in_group(
+        TURNS,
+        env="STRATEGY",
+        help="repair, optimise, best-of-n, beam, or a Python file. auto: optimise if timed, else repair.",
+        metavar="NAME|FILE",
+    ),
+]
+PatienceOption = Annotated[
+    int | None,
+    in_group(TURNS, env="PATIENCE", min=1, help="Stop after N turns without a gain. [default: 5]", metavar="N"),
+]
+BudgetTokensOption = Annotated[
+    int | None,
+    in_group(TURNS, env="BUDGET_TOKENS", min=0, help="Tokens per sample, prompts included.", metavar="N"),
+]
+TargetOption = Annotated[
+    float | None, in_group(TURNS, "--target", env="TARGET", min=0.0, help="Stop at this speedup.", metavar="X")
+]
+DeadlineOption = Annotated[
+    float | None, in_group(TURNS, env="DEADLINE", min=0.0, help="Ask nothing more after this time.", metavar="SECONDS")
+]
+ContextTokensOption = Annotated[
+    int,
+    in_group(TURNS, env="CONTEXT_TOKENS", min=1, help="Limit of a prompt; older turns become a line.", metavar="N"),
 ]
 
 DeviceOption = Annotated[

@@ -248,7 +248,7 @@ def _print_table(
         typer.echo(explain_no_results(store))
         return
     console = Console()
-    table = render_evaluations(rows, columns or choose_columns(console.width))
+    table = render_evaluations(rows, columns or choose_columns(console.width, has_turns=any(row.turn for row in rows)))
     if columns:  # keep named columns even beyond the terminal's width
         console.width = max(console.width, console.measure(table, options=console.options.update(width=10_000)).maximum)
     console.print(table)

@@ -12,12 +12,15 @@ from harness.cli.options import (
     ArchOption,
     BaselineOption,
     BaseUrlOption,
+    BudgetTokensOption,
     BuildTimeoutOption,
     CacheDirOption,
     CallTimeoutOption,
     CheckOption,
     ConcurrencyOption,
     ConfinementOption,
+    ContextTokensOption,
+    DeadlineOption,
     DeviceOption,
     GeneratedDirOption,
     GpuOption,
@@ -28,6 +31,7 @@ from harness.cli.options import (
     MaxTokensOption,
     MaxWaitOption,
     ModelOption,
+    PatienceOption,
     ProblemOption,
     ProblemsDirOption,
     PromptOption,
@@ -39,9 +43,12 @@ from harness.cli.options import (
     ResultsDirOption,
     RunOption,
     SamplesOption,
+    StrategyOption,
     SuiteOption,
+    TargetOption,
     TemperatureOption,
     TimeOption,
+    TurnsOption,
     WorkloadOption,
 )
 from harness.domain import HarnessError
@@ -65,6 +72,13 @@ def run(
     concurrency: ConcurrencyOption = 16,
     request_timeout: RequestTimeoutOption = 1200.0,
     max_wait: MaxWaitOption = 600.0,
+    turns: TurnsOption = 1,
+    strategy: StrategyOption = "auto",
+    patience: PatienceOption = None,
+    budget_tokens: BudgetTokensOption = None,
+    target: TargetOption = None,
+    deadline: DeadlineOption = None,
+    context_tokens: ContextTokensOption = 32_000,
     device: DeviceOption = "auto",
     check: CheckOption = None,
     workload: WorkloadOption = None,
@@ -92,12 +106,16 @@ def run(
 
     Example: harness run --suite core --model gpt-5 --samples 4
 
+    Errors and times fed back: harness run --model gpt-5 --turns 4
+
     Without a model or a key: harness run --provider recorded --language cpp --workload small
     """
     from harness.cli.evaluate import print_json, print_paths, print_report
+    from harness.cli.improve import print_search
     from harness.cli.leaderboard import leaderboard
     from harness.pipeline.evaluate import EvaluateOptions, check_plan, evaluate_tasks, sample_tasks
     from harness.pipeline.generate import GenerateOptions, generate_run, print_notes
+    from harness.pipeline.improve import SearchOptions, improve
 
     options = EvaluateOptions(
         device=device,
@@ -120,31 +138,41 @@ def run(
         problems_dir=problems_dir,
         cache_dir=cache_dir,
     )
-    report = generate_run(
-        GenerateOptions(
-            suite=suite,
-            problems=tuple(problem or ()),
-            model=model,
-            base_url=base_url,
-            provider=provider,
-            recording=recording,
-            samples=samples,
-            temperature=temperature,
-            max_tokens=max_tokens,
-            language=language,
-            prompt=prompt,
-            gpu=gpu,
-            run=run,
-            concurrency=concurrency,
-            timeout_s=request_timeout,
-            max_wait_s=max_wait,
-            generated_dir=generated_dir,
-            problems_dir=problems_dir,
-            prompts_dir=prompts_dir,
-            results_dir=results_dir,
-        ),
-        check=lambda plan: check_plan(plan, options),
+    asked = GenerateOptions(
+        suite=suite,
+        problems=tuple(problem or ()),
+        model=model,
+        base_url=base_url,
+        provider=provider,
+        recording=recording,
+        samples=samples,
+        temperature=temperature,
+        max_tokens=max_tokens,
+        language=language,
+        prompt=prompt,
+        gpu=gpu,
+        run=run,
+        concurrency=concurrency,
+        timeout_s=request_timeout,
+        max_wait_s=max_wait,
+        generated_dir=generated_dir,
+        problems_dir=problems_dir,
+        prompts_dir=prompts_dir,
+        results_dir=results_dir,
     )
+    if turns > 1:
+        search = SearchOptions(
+            turns=turns,
+            strategy=strategy,
+            patience=patience,
+            budget_tokens=budget_tokens,
+            target=target,
+            deadline_s=deadline,
+            context_tokens=context_tokens,
+        )
+        print_search(improve(asked, options, search), options, as_json=json_output, ranked=True)
+        return
+    report = generate_run(asked, check=lambda plan: check_plan(plan, options))
     print_notes(report)
     if not report.stored + report.already_there:
         raise HarnessError("no sample was generated: nothing to evaluate")

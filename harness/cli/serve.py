@@ -95,7 +95,7 @@ def serve(
 
     Example: HARNESS_SERVICE_TOKEN=secret harness serve --device cuda --host 0.0.0.0
     """
-    from harness.pipeline.evaluate import EvaluateOptions, local_settings
+    from harness.pipeline.evaluate import EvaluateOptions, make_local_settings
 
     options = EvaluateOptions(
         device=device,
@@ -137,7 +137,7 @@ def serve(
         max_per_client=max_per_client,
         keep_s=keep_hours * 3600,
     )
-    local = local_settings(options)
+    local = make_local_settings(options)
     executor = LocalExecutor(replace(local, judge=apply_fidelity(local.judge, fidelity)))
     run_server(Service(settings, executor), host, port)
 

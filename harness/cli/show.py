@@ -1,4 +1,4 @@
-"""`harness show`: explains one evaluation from results/harness.db alone."""
+"""`harness show`: explains one evaluation from results/harness.db; what was fed back to a model is in generated/."""
 
 from __future__ import annotations
 
@@ -8,12 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.results import DEFAULT_RESULTS_DIR, AsJson, ResultsDir, explain_no_results
+from harness.cli.results import (
+    DEFAULT_GENERATED_DIR,
+    DEFAULT_RESULTS_DIR,
+    AsJson,
+    GeneratedDir,
+    ResultsDir,
+    explain_no_results,
+)
 from harness.domain import UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import RenderableType
 
+    from harness.report.terminal.turn_details import SampleTurns
     from harness.store.results import ResultFilter, ResultStore, StoredEvaluation
 
 
@@ -25,8 +35,10 @@ def show(
     only_source: Annotated[bool, typer.Option("--source", help="Print only the candidate's source.")] = False,
     as_json: AsJson = False,
     results_dir: ResultsDir = DEFAULT_RESULTS_DIR,
+    generated_dir: GeneratedDir = DEFAULT_GENERATED_DIR,
 ) -> None:
-    """Explain one evaluation: findings, trials, both clocks, machine, build, source, sandbox.
+    """Explain one evaluation: findings, trials, both clocks, machine, build, source, sandbox; of several turns all
+    results, what was fed back, and the change.
 
     Examples: harness show 17
 
@@ -37,7 +49,7 @@ def show(
     with ResultStore.open(results_dir, read_only=True) as store:
         stored = find_evaluation(store, evaluation)
         source = store.source(stored.evaluation.subject.candidate_digest)
-        before = _find_source_before(store, stored)
+        turns = _find_turns(store, stored, generated_dir)
     if as_json:
         _print_json(stored, source)
     elif only_source:
@@ -45,7 +57,7 @@ def show(
     else:
         from harness.report.terminal.details import render_details
 
-        _print(render_details(stored, source=source, before=before, whole_log=whole_log, all_blocks=all_blocks))
+        _print(render_details(stored, source=source, turns=turns, whole_log=whole_log, all_blocks=all_blocks))
 
 
 def find_evaluation(store: ResultStore, name: str) -> StoredEvaluation:
@@ -56,17 +68,28 @@ def find_evaluation(store: ResultStore, name: str) -> StoredEvaluation:
     return stored
 
 
-def _find_source_before(store: ResultStore, stored: StoredEvaluation) -> str | None:
+def _find_turns(store: ResultStore, stored: StoredEvaluation, generated_dir: Path) -> SampleTurns:
+    from harness.report.terminal.turn_details import SampleTurns
+    from harness.store.completions import locate_answer, read_parent, read_prompt
     from harness.store.results import ResultFilter
 
     subject = stored.evaluation.subject
+    where = ResultFilter(run=subject.run, problem=subject.problem, sample=subject.sample, suite=subject.suite)
+    same = [row for row in store.rows(where, sort="turn") if row.language == subject.language]
+    rows = {
+        row.turn: row for row in same if row.workload == subject.workload and row.device in ("none", subject.device)
+    }
     if not subject.turn:
-        return None
-    where = ResultFilter(
-        run=subject.run, problem=subject.problem, sample=subject.sample, turn=subject.turn - 1, suite=subject.suite
+        return SampleTurns(rows=[*rows.values()])
+    folder = locate_answer(generated_dir, rows[subject.turn])
+    parent = read_parent(folder, default=subject.turn - 1)
+    before = next((row.candidate for row in reversed(same) if row.turn == parent and row.candidate), None)
+    return SampleTurns(
+        rows=[*rows.values()],
+        parent=parent,
+        before=None if before is None else store.source(before),
+        fed_back=None if parent is None else read_prompt(folder),
     )
-    same = [row for row in store.rows(where, sort="-id") if row.language == subject.language and row.candidate]
-    return store.source(same[0].candidate) if same else None
 
 
 def _find_sample(store: ResultStore, name: str) -> StoredEvaluation | None:

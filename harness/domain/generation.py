@@ -26,15 +26,29 @@ class SampleKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    role: Literal["user", "assistant"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
+    """A list of messages: those of `earlier` turns, then `text` of the user."""
+
     name: str
     problem: str
     language: Language
     text: str
+    earlier: tuple[Message, ...] = ()
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return (*self.earlier, Message(role="user", text=self.text))
 
     @property
     def digest(self) -> str:
-        return sha256(self.text.encode()).hexdigest()[:16]
+        whole = "".join(f"{one.role}\0{one.text}\0" for one in self.earlier) + self.text
+        return sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +128,8 @@ class ReferenceFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunManifest:
-    """Everything needed to repeat or resume a `generate` invocation. `files`: problems given as files."""
+    """Everything needed to repeat or resume a `generate` invocation. `files`: problems given as files. `turns` of a
+    sample at most, and the `strategy` of its turns, "" for one turn."""
 
     run: str
     suite: str
@@ -131,6 +146,8 @@ class RunManifest:
     gpu: str | None = None
     max_tokens: int | None = None
     files: tuple[ReferenceFile, ...] = ()
+    turns: int = 1
+    strategy: str = ""
 
     def find_file(self, problem: str) -> ReferenceFile | None:
         return next((file for file in self.files if file.name == problem), None)
@@ -138,7 +155,8 @@ class RunManifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One stored draw. `candidate` is None if no code was found."""
+    """One stored draw. `candidate` is None if no code was found. `parent`: the turn whose program this one goes on
+    from; None for a draw of its own."""
 
     key: SampleKey
     model: str
@@ -148,3 +166,4 @@ class Sample:
     completion: Completion | None
     candidate: Candidate | None
     max_tokens: int | None = None
+    parent: int | None = None

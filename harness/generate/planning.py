@@ -14,7 +14,7 @@ from harness.generate.sampler import Plan
 from harness.languages import LANGUAGES
 from harness.problems.discovery import find_problem, find_suite
 from harness.store.results import ResultFilter, ResultStore
-from harness.store.runs import check_name, has_sample, list_runs, locate_run, read_manifest
+from harness.store.runs import check_name, has_sample, list_runs, locate_run, read_manifest, read_search
 
 # Manifest fields that are not settings.
 _NOT_SETTINGS = {"run", "created_at", "harness_version"}
@@ -41,6 +41,8 @@ class GenerationSettings:
     gpu: str | None = None
     run: str | None = None
     results_dir: Path | None = None
+    turns: int = 1
+    strategy: str = ""
 
 
 def find_problems(settings: GenerationSettings) -> tuple[Problem, ...]:
@@ -101,6 +103,8 @@ def make_plan(settings: GenerationSettings, *, now: str, harness_version: str) -
         gpu=settings.gpu,
         max_tokens=settings.max_tokens,
         files=_list_files(problems, settings.suite_dir),
+        turns=settings.turns,
+        strategy=settings.strategy,
     )
     if settings.run is None and (unfinished := _find_unfinished(settings, manifest)):
         manifest = replace(manifest, run=unfinished)
@@ -160,7 +164,10 @@ def _agree(stored: RunManifest, asked: RunManifest) -> bool:
 def _is_unfinished(settings: GenerationSettings, manifest: RunManifest) -> bool:
     keys = {(problem, number) for problem in manifest.problems for number in range(manifest.samples)}
     run_dir = settings.generated_dir / manifest.run
-    if not all(has_sample(run_dir, SampleKey(run=manifest.run, problem=name, sample=number)) for name, number in keys):
+    samples = [SampleKey(run=manifest.run, problem=name, sample=number) for name, number in keys]
+    if not all(has_sample(run_dir, key) for key in samples):
+        return True
+    if manifest.turns > 1 and not all(read_search(run_dir, key) for key in samples):
         return True
     return settings.results_dir is not None and not keys <= _list_evaluated(settings.results_dir, manifest.run)
 

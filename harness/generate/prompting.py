@@ -3,6 +3,9 @@
 A copied folder can still include shared templates of `prompts/` (`_shared/...`). Variables: `problem`, `reference`
 (source without harness settings), `language`, `gpu` (`GpuFacts` or none), `host` (`HostFacts`); undefined ones are
 errors. Problem source is a value, never a template.
+
+Later turns are rendered from `feedback.jinja` of the prompt's folder, else `_shared/feedback.jinja`, with the variables
+`feedback` (`harness.search.feedback.Feedback`), `problem` and `language`.
 """
 
 from __future__ import annotations
@@ -18,9 +21,13 @@ from harness.domain import LANGUAGES, PROBLEM_SETTINGS, Language, Problem, Promp
 from harness.generate.gpu_facts import GpuFacts
 from harness.generate.host_facts import HostFacts
 from harness.problems.discovery import bound_names
+from harness.shipped import find_shipped
 
 if TYPE_CHECKING:
     from jinja2 import Template
+
+
+FEEDBACK = ("feedback.jinja", "_shared/feedback.jinja")
 
 
 def list_prompts(prompts_dir: Path) -> tuple[str, ...]:
@@ -35,13 +42,25 @@ def render_prompt(
 
     folder = _find_prompt(prompt, prompts_dir)
     try:
-        template = _load_template(folder, language, prompts_dir)
+        template = _load_template(folder, (f"{language}.jinja",), prompts_dir)
         text = template.render(
             problem=problem, reference=_clean_reference(problem.source), language=language, gpu=gpu, host=host
         )
     except TemplateError as error:
         raise UsageError(_describe_template_error(error, folder / f"{language}.jinja")) from error
     return Prompt(name=folder.name, problem=problem.name, language=language, text=text)
+
+
+def render_feedback(feedback: object, problem: Problem, *, prompt: str, language: Language, prompts_dir: Path) -> str:
+    """`prompt` is a name in `prompts_dir` or the path of a folder. Raises UsageError."""
+    from jinja2 import TemplateError
+
+    folder = _find_prompt(prompt, prompts_dir)
+    try:
+        template = _load_template(folder, FEEDBACK, prompts_dir)
+        return template.render(feedback=feedback, problem=problem, language=language)
+    except TemplateError as error:
+        raise UsageError(_describe_template_error(error, folder / FEEDBACK[0], ("feedback", "problem"))) from error
 
 
 def _find_prompt(prompt: str, prompts_dir: Path) -> Path:
@@ -58,30 +77,33 @@ def _find_prompt(prompt: str, prompts_dir: Path) -> Path:
 
 
 @cache
-def _load_template(folder: Path, language: Language, prompts_dir: Path) -> Template:
+def _load_template(folder: Path, names: tuple[str, ...], prompts_dir: Path) -> Template:
+    """The first of these that exists."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    name = f"{language}.jinja"
-    if not (folder / name).is_file():
+    name = names[0]
+    if names != FEEDBACK and not (folder / name).is_file():
         raise UsageError(f"prompt {folder.name!r} has no {name} in {folder}: write one, or choose another --language")
     environment = Environment(
-        loader=FileSystemLoader([folder, prompts_dir]),
+        loader=FileSystemLoader([folder, prompts_dir, find_shipped("prompts")]),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
         autoescape=False,
     )
-    return environment.get_template(name)
+    return environment.select_template(names)
 
 
-def _describe_template_error(error: Exception, template: Path) -> str:
+def _describe_template_error(
+    error: Exception, template: Path, variables: tuple[str, ...] = ("problem", "reference", "gpu", "host")
+) -> str:
     """Names the failing template, which may be an included one."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.endswith(".jinja")]
     line = getattr(error, "lineno", None) or (frames[-1].lineno if frames else None)
     where = getattr(error, "filename", None) or (frames[-1].filename if frames else str(template))
     at = f"{where}, line {line}" if line else where
-    return f"prompt template {at}: {error}. A template may use problem, reference, language, gpu and host"
+    return f"prompt template {at}: {error}. A template may use {', '.join(variables)} and language"
 
 
 def _clean_reference(source: str) -> str:

@@ -171,7 +171,9 @@ class _Session:
             prompt=prompt,
             completion=completion,
             candidate=candidate,
-            provenance=self._describe(key),
+            provenance=describe_provenance(
+                self.plan.manifest, self.problem_digests.get(key.problem), self.read_clock()
+            ),
         )
         self.report.truncated += is_truncated(completion, candidate)
         writing = asyncio.get_running_loop().run_in_executor(self.writers, write)
@@ -184,17 +186,17 @@ class _Session:
         self.report.without_code += not has_code
         self.notify(key, "stored" if has_code else "no_code")
 
-    def _describe(self, key: SampleKey) -> dict[str, object]:
-        manifest = self.plan.manifest
-        return {
-            "suite": manifest.suite,
-            "problem_digest": self.problem_digests.get(key.problem),
-            "model": manifest.model,
-            "provider": manifest.provider,
-            "base_url": manifest.base_url,
-            "temperature": manifest.temperature,
-            "max_tokens": manifest.max_tokens,
-            "gpu": manifest.gpu,
-            "created_at": self.read_clock(),
-            "harness_version": manifest.harness_version,
-        }
+
+def describe_provenance(manifest: RunManifest, problem_digest: str | None, created_at: str) -> dict[str, object]:
+    return {
+        "suite": manifest.suite,
+        "problem_digest": problem_digest,
+        "model": manifest.model,
+        "provider": manifest.provider,
+        "base_url": manifest.base_url,
+        "temperature": manifest.temperature,
+        "max_tokens": manifest.max_tokens,
+        "gpu": manifest.gpu,
+        "created_at": created_at,
+        "harness_version": manifest.harness_version,
+    }

@@ -93,7 +93,7 @@ def evaluate_tasks(tasks: Sequence[Task], options: EvaluateOptions) -> Evaluatio
     from harness.store.results import ResultStore
 
     report = EvaluationReport()
-    with ResultStore.open(options.results_dir) as store, LocalExecutor(local_settings(options)) as executor:
+    with ResultStore.open(options.results_dir) as store, LocalExecutor(make_local_settings(options)) as executor:
         try:
             wanted = list(_choose_wanted(tasks, options, executor, store, report))
             _run(executor, wanted, options, store, report)
@@ -114,7 +114,7 @@ def sample_tasks(runs: Iterable[str], options: EvaluateOptions) -> list[Task]:
             name = sample.key.problem
             if name not in problems:
                 problems[name] = find_run_problem(run_dir, manifest, name, options.problems_dir)
-            tasks.append(_make_task(sample, problems[name], options))
+            tasks.append(make_sample_task(sample, problems[name], options))
     return tasks
 
 
@@ -166,7 +166,7 @@ def file_task(file: Path, problem: str, language: Language, suite: str, options:
     )
 
 
-def _make_task(sample: Sample, problem: Problem, options: EvaluateOptions) -> Task:
+def make_sample_task(sample: Sample, problem: Problem, options: EvaluateOptions) -> Task:
     from harness.executors.tasks import Origin, make_task
 
     origin = Origin(
@@ -196,24 +196,38 @@ def _choose_wanted(
     report: EvaluationReport,
 ) -> Iterator[Task]:
     """Tasks without a stored result, reserved for the language's first device."""
-    from dataclasses import replace
-
-    from harness.executors.tasks import NO_DEVICE
-
     for task in tasks:
         devices = executor.devices(task.subject.language)
-        device = devices[0].name if devices else NO_DEVICE
-        workload = choose_workload(task.problem, device, options)
-        problem = provide_workload(task.problem, workload, task.subject.language)
-        if problem is None:
+        placed = place_task(task, devices, options)
+        if placed is None:
             report.without_workload.append(task.problem.name)
             continue
-        subject = replace(task.subject, device=device, workload=workload)
-        stored = None if options.again else _find_verdict(subject, devices, store)
+        stored = None if options.again else find_verdict(placed.subject, devices, store)
         if stored is not None:
             report.skipped.append(stored)
             continue
-        yield replace(task, subject=subject, problem=problem)
+        yield placed
+
+
+def place_task(task: Task, devices: Sequence[DeviceFacts], options: EvaluateOptions) -> Task | None:
+    """On the first device; None if the problem lacks the workload."""
+    from dataclasses import replace
+
+    device, workload, problem = place_problem(task.problem, task.subject.language, devices, options)
+    if problem is None:
+        return None
+    return replace(task, subject=replace(task.subject, device=device, workload=workload), problem=problem)
+
+
+def place_problem(
+    problem: Problem, language: Language, devices: Sequence[DeviceFacts], options: EvaluateOptions
+) -> tuple[str, WorkloadName, Problem | None]:
+    """The first device, and the workload there; None in the problem's place if it lacks that workload."""
+    from harness.executors.tasks import NO_DEVICE
+
+    device = devices[0].name if devices else NO_DEVICE
+    workload = choose_workload(problem, device, options)
+    return device, workload, provide_workload(problem, workload, language)
 
 
 def choose_workload(problem: Problem, device: str, options: EvaluateOptions) -> WorkloadName:
@@ -234,7 +248,7 @@ def provide_workload(problem: Problem, workload: WorkloadName, language: Languag
     return reduce_problem(problem, EMULATED_BUDGET.divided_by(LANGUAGES[language].emulation_cost))
 
 
-def _find_verdict(subject: Subject, devices: Sequence[DeviceFacts], store: ResultStore) -> int | None:
+def find_verdict(subject: Subject, devices: Sequence[DeviceFacts], store: ResultStore) -> int | None:
     """The id of a valid stored result by any of these devices."""
     from dataclasses import replace
 
@@ -272,7 +286,7 @@ def _run(
         return read_steps(executor, len(tasks), (len(report.evaluations), report.count(Outcome.CORRECT)), began_s)
 
     def find(task: Task) -> int | None:
-        return _find_verdict(task.subject, executor.devices(task.subject.language), store)
+        return find_verdict(task.subject, executor.devices(task.subject.language), store)
 
     def take(task: Task, evaluation: Evaluation) -> None:
         source = task.candidate.source if task.candidate else None
@@ -302,7 +316,7 @@ def _run(
         raise DeviceError(f"{'; '.join(lost)}. The other devices completed all {len(report.evaluations)} evaluations")
 
 
-def local_settings(options: EvaluateOptions) -> LocalSettings:
+def make_local_settings(options: EvaluateOptions) -> LocalSettings:
     from harness.builder.cache import read_cache_size
     from harness.evaluation.settings import EvaluationSettings
     from harness.evaluation.timing.paired import TimingPlan

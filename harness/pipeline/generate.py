@@ -50,6 +50,8 @@ class GenerateOptions:
     problems_dir: Path | None = None
     prompts_dir: Path | None = None
     results_dir: Path | None = None  # None: the command does not evaluate the run
+    turns: int = 1
+    strategy: str = ""
 
 
 def check_files(plan: Plan) -> None:
@@ -63,6 +65,15 @@ def check_files(plan: Plan) -> None:
 
 def generate_run(options: GenerateOptions, check: Callable[[Plan], None] = check_files) -> SessionReport:
     """`check` rejects a plan before any request. Raises HarnessError and KeyboardInterrupt; stored samples stay."""
+    plan, open_provider = prepare_run(options, check)
+    with open_run(plan):
+        return asyncio.run(_draw_with_progress(plan, open_provider, options.concurrency))
+
+
+def prepare_run(
+    options: GenerateOptions, check: Callable[[Plan], None] = check_files
+) -> tuple[Plan, Callable[[], Provider]]:
+    """The checked plan, and what opens its provider. Writes nothing. Raises HarnessError."""
     recording = _find_recording(options)
     settings = _make_settings(options, recording)
     if recording is not None:
@@ -72,7 +83,7 @@ def generate_run(options: GenerateOptions, check: Callable[[Plan], None] = check
         if not options.problems:  # problems given by name stay, and are reported as not recorded
             plan = _plan(replace(settings, problems=kept))
         check(plan)
-        return _draw(plan, lambda: replay, options)
+        return plan, lambda: replay
 
     from harness.generate.providers.openai_compatible import open_endpoint, read_endpoint_settings
 
@@ -85,11 +96,11 @@ def generate_run(options: GenerateOptions, check: Callable[[Plan], None] = check
     )
     plan = _plan(settings)
     check(plan)
-    return _draw(plan, lambda: open_endpoint(endpoint), options)
+    return plan, lambda: open_endpoint(endpoint)
 
 
 def _plan(settings: GenerationSettings) -> Plan:
-    return make_plan(settings, now=_read_clock(), harness_version=harness.__version__)
+    return make_plan(settings, now=read_clock(), harness_version=harness.__version__)
 
 
 def _choose_recorded(plan: Plan, replay: RecordedProvider) -> tuple[str, ...]:
@@ -104,14 +115,16 @@ def _choose_recorded(plan: Plan, replay: RecordedProvider) -> tuple[str, ...]:
     return tuple(name for name in plan.manifest.problems if name in recorded)
 
 
-def _draw(plan: Plan, open_provider: Callable[[], Provider], options: GenerateOptions) -> SessionReport:
+@contextmanager
+def open_run(plan: Plan) -> Iterator[None]:
+    """Locks the run, writes its manifest and references; a run that stays empty is removed."""
     with hold_run(plan.run_dir):
         try:
             manifest = write_manifest(plan.run_dir, plan.manifest)
             for problem in plan.problems:
                 if manifest.find_file(problem.name):
                     write_reference(plan.run_dir, problem.name, problem.source)
-            return asyncio.run(_draw_with_progress(plan, open_provider, options.concurrency))
+            yield
         finally:
             discard_empty_run(plan.run_dir)
 
@@ -122,7 +135,7 @@ async def _draw_with_progress(plan: Plan, open_provider: Callable[[], Provider],
         report, wanted = start_report(plan, provider)
         with _show_progress(report, len(wanted)) as notify:
             await draw_samples(
-                plan, provider, report, wanted, concurrency=concurrency, read_clock=_read_clock, notify=notify
+                plan, provider, report, wanted, concurrency=concurrency, read_clock=read_clock, notify=notify
             )
         return report
     finally:
@@ -171,10 +184,12 @@ def _make_settings(options: GenerateOptions, recording: Path | None) -> Generati
         gpu=options.gpu,
         run=options.run,
         results_dir=options.results_dir,
+        turns=options.turns,
+        strategy=options.strategy,
     )
 
 
-def _read_clock() -> str:
+def read_clock() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 

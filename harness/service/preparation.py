@@ -9,11 +9,11 @@ from pathlib import Path
 
 from harness.domain import Candidate, Completion, Problem, UsageError
 from harness.executors.executor import Executor
-from harness.executors.tasks import NO_DEVICE, Origin, Task, make_task
+from harness.executors.tasks import Origin, Task, make_task
 from harness.generate.extraction.extractor import extract_candidate
 from harness.languages import detect_language
 from harness.pipeline.data_folders import find_suite_folder
-from harness.pipeline.evaluate import EvaluateOptions, choose_workload, describe_lacking_workload, provide_workload
+from harness.pipeline.evaluate import EvaluateOptions, describe_lacking_workload, place_problem
 from harness.problems.discovery import list_files, parse_problem, read_problem
 from harness.service.submission import Submission
 
@@ -44,10 +44,8 @@ def make_submitted_task(submission: Submission, problem: Problem, executor: Exec
         candidate = extract_candidate(Completion(text=submission.completion), language)
     elif submission.candidate is not None:
         candidate = Candidate(source=submission.candidate, language=language, rule="file")
-    devices = executor.devices(language)
-    device = devices[0].name if devices else NO_DEVICE
-    workload = choose_workload(problem, device, EvaluateOptions(workload=submission.workload))
-    provided = provide_workload(problem, workload, language)
+    options = EvaluateOptions(workload=submission.workload)
+    _, workload, provided = place_problem(problem, language, executor.devices(language), options)
     if provided is None:
         raise UsageError(describe_lacking_workload(problem.name, submission.workload))
     return make_task(

@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.domain import Completion, SampleKey, StoreError, UsageError
 from harness.store.results import ResultRow
-from harness.store.runs import COMPLETION_REST, PROMPT, locate_run, locate_sample, read_completion
+from harness.store.runs import COMPLETION_REST, PROMPT, PROVENANCE, locate_run, locate_sample, read_completion
 
 _TAIL_BYTES = 4096
 
@@ -82,6 +82,16 @@ def read_prompt(folder: Path | None) -> str | None:
         return None if folder is None else (folder / PROMPT).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
+
+
+def read_parent(folder: Path | None, *, default: int) -> int | None:
+    """The turn that this one goes on from; `default` without a record of it."""
+    try:
+        record = {} if folder is None else json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
+        parent = record.get("parent", default)
+    except (OSError, ValueError, AttributeError):
+        return default
+    return parent if parent is None or isinstance(parent, int) else default
 
 
 def read_answer(folder: Path | None) -> Completion | None:

@@ -2,12 +2,14 @@
 
     generated/<run>/manifest.json                  the settings of the run (`RunManifest`)
     generated/<run>/<problem>/<sample>/            one sample, counted from 0
-        prompt.md          the prompt exactly as sent
+        prompt.md          the prompt exactly as sent; of several messages, the last
+        messages.json      the messages before that one, if there are any
         completion.md      the content exactly as received; absent without content
         completion.json    reasoning, finish_reason, usage, latency_s, model, response_id
         candidate.py       the extracted program; absent without one
         provenance.json    key, settings, digests, time, version; extraction rule, reason and alternatives
     generated/<run>/<problem>/<sample>/turn-<n>/   the same files for the n-th turn of that sample
+    generated/<run>/<problem>/<sample>/search.json why the turns of that sample ended, and the best of them
     generated/<run>/<problem>/<problem>.py         the reference of a problem that was given as a file
 
 A sample is written to a hidden folder and renamed, so that a visible folder is complete; it is never overwritten.
@@ -51,13 +53,15 @@ COMPLETION_TEXT = "completion.md"
 COMPLETION_REST = "completion.json"
 CANDIDATE = "candidate.py"
 PROMPT = "prompt.md"
+MESSAGES = "messages.json"
+SEARCH = "search.json"
 PROVENANCE = "provenance.json"
 
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+=@,-]{0,199}")
 _PARTIAL = ".partial-"
 _LOCK = ".lock"
 # Manifest fields that may differ when a run is repeated.
-_MAY_DIFFER = {"samples", "problems", "files", "created_at", "harness_version"}
+_MAY_DIFFER = {"samples", "problems", "files", "created_at", "harness_version", "turns", "strategy"}
 
 
 def check_name(kind: str, name: str) -> str:
@@ -139,7 +143,14 @@ def _join_manifests(stored: RunManifest, asked: RunManifest, path: Path) -> RunM
     _require_same_problems(stored, asked)
     new = tuple(name for name in asked.problems if name not in stored.problems)
     files = (*stored.files, *(file for file in asked.files if file.name in new))
-    return replace(stored, samples=max(stored.samples, asked.samples), problems=(*stored.problems, *new), files=files)
+    return replace(
+        stored,
+        samples=max(stored.samples, asked.samples),
+        problems=(*stored.problems, *new),
+        files=files,
+        turns=max(stored.turns, asked.turns),
+        strategy=asked.strategy or stored.strategy,
+    )
 
 
 def _require_same_problems(stored: RunManifest, asked: RunManifest) -> None:
@@ -218,6 +229,8 @@ def write_sample(
         return folder
     record = {**_describe(key, prompt, candidate), **provenance}
     files = {PROMPT: prompt.text.encode("utf-8", "surrogatepass"), COMPLETION_REST: _describe_completion(completion)}
+    if prompt.earlier:
+        files[MESSAGES] = (json.dumps([asdict(one) for one in prompt.earlier], indent=1) + "\n").encode()
     if completion.text is not None:
         files[COMPLETION_TEXT] = completion.text.encode("utf-8", "surrogatepass")
     if candidate is not None:
@@ -226,6 +239,19 @@ def write_sample(
     with _store_errors(folder):
         _write_folder(run_dir, folder, files)
     return folder
+
+
+def write_search(run_dir: Path, key: SampleKey, record: dict[str, Any]) -> None:
+    """Replaces the record of an earlier search of this sample."""
+    path = locate_sample(run_dir, replace(key, turn=0)) / SEARCH
+    with _store_errors(path):
+        _replace_file(path, _to_json(record))
+
+
+def read_search(run_dir: Path, key: SampleKey) -> dict[str, Any]:
+    """Empty if no search of this sample has ended."""
+    path = locate_sample(run_dir, replace(key, turn=0)) / SEARCH
+    return _read_json(path) if path.is_file() else {}
 
 
 def _describe(key: SampleKey, prompt: Prompt, candidate: Candidate | None) -> dict[str, object]:
@@ -348,6 +374,7 @@ def _read_sample(folder: Path, manifest: RunManifest) -> Sample:
             completion=read_completion(folder),
             candidate=candidate,
             max_tokens=record.get("max_tokens", manifest.max_tokens),
+            parent=record.get("parent"),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise StoreError(

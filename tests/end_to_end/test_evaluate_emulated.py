@@ -3,9 +3,6 @@
 nvcc is hidden from the command: what it would say takes longer than all the rest. All kernels of a kind share a build.
 """
 
-import shutil
-from pathlib import Path
-
 import pytest
 
 from harness.store.results import ResultFilter, ResultStore
@@ -57,17 +54,6 @@ RIGHT, WRONG, RACY, BEYOND, ENDLESS = range(5)
 
 def candidate(mode, source=BODY):
     return source.replace("MODE", str(mode))
-
-
-@pytest.fixture
-def without_nvcc(tmp_path):
-    folder = tmp_path / "tools"
-    folder.mkdir()
-    for name in ("c++", "g++", "cc", "gcc", "ld", "as", "sh", "ar"):
-        found = shutil.which(name)
-        if found is not None:
-            (folder / name).symlink_to(Path(found).resolve())
-    return {"PATH": str(folder), "CUDA_HOME": str(tmp_path / "no-cuda"), "CUDA_VISIBLE_DEVICES": ""}
 
 
 @pytest.fixture

@@ -129,3 +129,51 @@ def test_only_the_answers_meant_to_hold_no_program_hold_none(language, problem, 
 def test_the_recording_says_that_it_was_written_by_hand(language):
     assert name_recorded_model(RECORDING, language) == "hand-written-example"
     assert "No model wrote these completions" in (ROOT / "recordings" / "README.md").read_text()
+
+
+REPAIR = ROOT / "recordings" / "repair"
+REPAIRED = {
+    "cpp": {"layer_norm": "build_error", "softmax": "wrong_value", "sum_reduction": "wrong_shape"},
+    "cuda": {"elementwise_add": "runtime_error", "layer_norm": "wrong_value", "softmax": "wrong_value"},
+}
+
+
+def replay_turns(run_harness, language, *options, env=None):
+    """The outcomes by turn of each problem."""
+    done = run_harness(
+        [
+            "run", "--provider", "recorded", "--recording", REPAIR, "--problems-dir", ROOT / "reference_models",
+            "--prompts-dir", ROOT / "prompts", "--language", language, "--workload", "small", "--turns", 3,
+            "--strategy", "repair", "--run", "replay", "--json", *options,
+        ],
+        env=env,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    return {record["problem"]: [turn["outcome"] for turn in record["turns"]] for record in records}
+
+
+@pytest.mark.slow
+def test_every_recorded_repair_in_cpp_ends_correct(run_harness, needs_compiler):
+    repaired = replay_turns(run_harness, "cpp", "--no-time")
+    assert repaired == {problem: [first, "correct"] for problem, first in REPAIRED["cpp"].items()}
+
+
+@pytest.mark.slow
+def test_every_recorded_repair_in_cuda_ends_correct_on_the_emulated_device(run_harness, needs_compiler, without_nvcc):
+    repaired = replay_turns(run_harness, "cuda", "--device", "emulated", env=without_nvcc)
+    assert repaired == {problem: [first, "correct"] for problem, first in REPAIRED["cuda"].items()}
+
+
+@pytest.mark.parametrize("language", REPAIRED)
+def test_every_recorded_repair_has_two_turns_with_programs(language):
+    provider = RecordedProvider(REPAIR, language)
+    assert {path.name for path in (REPAIR / language).iterdir()} == set(REPAIRED[language])
+    for problem in REPAIRED[language]:
+        programs = []
+        for turn in (0, 1):
+            key = SampleKey(run="replay", problem=problem, sample=0, turn=turn)
+            candidate = extract_candidate(read_completion(locate_sample(provider.folder, key)), language)
+            programs.append(candidate.source)
+        assert programs[0] != programs[1]
+        assert all("load_inline" in program for program in programs)

@@ -33,6 +33,7 @@ PACKAGES = (
     "redteam",
     "report",
     "sandbox",
+    "search",
     "service",
     "store",
     "worker",

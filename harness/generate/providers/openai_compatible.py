@@ -116,7 +116,7 @@ class EndpointProvider:
     def _make_parameters(self, request: CompletionRequest) -> dict[str, Any]:
         parameters: dict[str, Any] = {
             "model": request.model,
-            "messages": [{"role": "user", "content": request.prompt.text}],
+            "messages": [{"role": one.role, "content": one.text} for one in request.prompt.messages],
         }
         if request.temperature is not None:
             parameters["temperature"] = request.temperature

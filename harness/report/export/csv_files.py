@@ -58,7 +58,7 @@ def format_leaderboard(rows: Sequence[LeaderboardRow]) -> str:
 
 def _flatten_row(row: LeaderboardRow) -> dict[str, Any]:
     outcomes, group = dict(row.outcomes), row.group._asdict()
-    chip = group.pop("chip")
+    chip, turns = group.pop("chip"), group.pop("turns")
     return {
         **group,
         "problems": row.problems,
@@ -78,6 +78,10 @@ def _flatten_row(row: LeaderboardRow) -> dict[str, Any]:
         "certificate": row.certificate,
         "truncated": row.truncated,
         "chip": chip,
+        "turns": turns,
+        "mean_turns": row.mean_turns,
+        "best_turn": row.best_turn,
+        "tokens_per_correct": row.tokens_per_correct,
     }
 
 

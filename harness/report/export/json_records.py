@@ -54,6 +54,9 @@ def leaderboard_record(row: LeaderboardRow) -> dict[str, Any]:
         "on_device": row.on_device,
         "not_own": row.not_own,
         "truncated": row.truncated,
+        "mean_turns": row.mean_turns,
+        "best_turn": row.best_turn,
+        "tokens_per_correct": row.tokens_per_correct,
     }
     return {key: make_strict(value, as_strings=True) for key, value in record.items()}
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from harness.analysis.source_locations import find_lines
 from harness.domain import BuildSummary, Correctness, Evaluation, Finding, Timing, Trial, Work
 from harness.report.html.encoding import clean, cut_text, encode_numbers
-from harness.report.source_locations import find_lines
 from harness.report.terminal.tables import format_speedup
 from harness.report.terminal.timing_details import list_conditions
 from harness.report.verdict_text import (

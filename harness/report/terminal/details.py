@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from harness.analysis.source_locations import find_lines
 from harness.domain import BuildSummary, Correctness, Evaluation, Finding, Outcome, Work
 from harness.report.escaping import make_printable
-from harness.report.source_locations import find_lines
-from harness.report.terminal.sources import render_difference, render_excerpt
+from harness.report.terminal.sources import render_excerpt
 from harness.report.terminal.tables import format_speedup, make_table, style_outcome, style_text
 from harness.report.terminal.timing_details import list_conditions, render_timing
+from harness.report.terminal.turn_details import NO_TURNS, SampleTurns, render_turns
 from harness.report.verdict_text import (
     explain_certificate,
     explain_plausibility,
@@ -37,16 +38,16 @@ def render_details(
     stored: StoredEvaluation,
     *,
     source: str | None = None,
-    before: str | None = None,
+    turns: SampleTurns = NO_TURNS,
     whole_log: bool = False,
     all_blocks: bool = False,
 ) -> RenderableType:
-    """The verdict is first and last, since a terminal shows the end. `before` is the previous turn's source. The log is
-    reduced to errors unless `whole_log`.
+    """The verdict is first and last, since a terminal shows the end. The log is reduced to errors unless
+    `whole_log`.
     """
     from rich.console import Group
 
-    return Group(*_sections(stored, source, before, whole_log=whole_log, all_blocks=all_blocks))
+    return Group(*_sections(stored, source, turns, whole_log=whole_log, all_blocks=all_blocks))
 
 
 def render_log(log: str, *, whole: bool = True) -> Text:
@@ -61,7 +62,7 @@ def render_log(log: str, *, whole: bool = True) -> Text:
 
 
 def _sections(
-    stored: StoredEvaluation, source: str | None, before: str | None, *, whole_log: bool, all_blocks: bool
+    stored: StoredEvaluation, source: str | None, turns: SampleTurns, *, whole_log: bool, all_blocks: bool
 ) -> Iterator[RenderableType]:
     evaluation = stored.evaluation
     yield style_text(f"Evaluation {stored.id}: ", "bold").append_text(style_outcome(evaluation.outcome.value))
@@ -77,7 +78,8 @@ def _sections(
     if evaluation.build is not None:
         yield from _build_parts(evaluation, evaluation.build, whole_log=whole_log)
     if source:
-        yield from _source_parts(evaluation, source, before)
+        yield from _source_parts(evaluation, source)
+    yield from render_turns(turns, evaluation.subject.turn, source)
     yield _heading("Evaluation conditions")
     yield _render_facts(_list_circumstances(evaluation))
     yield style_text(f"\nAlso: harness show {stored.id} --source | --log | --blocks | --json", "dim")
@@ -188,14 +190,10 @@ def _build_parts(evaluation: Evaluation, build: BuildSummary, *, whole_log: bool
         yield style_text(f"({len(build.log.splitlines())} lines of log; --log shows them)", "dim")
 
 
-def _source_parts(evaluation: Evaluation, source: str, before: str | None) -> Iterator[RenderableType]:
+def _source_parts(evaluation: Evaluation, source: str) -> Iterator[RenderableType]:
     marked = {line for finding in evaluation.findings for line in find_lines(finding, source)}
     yield _heading("Source")
     yield render_excerpt(source, marked=marked)
-    if before is not None:
-        turn = evaluation.subject.turn - 1
-        yield _heading(f"Changed since turn {turn}")
-        yield render_difference(before, source, turn=turn)
 
 
 def _list_facts(evaluation: Evaluation) -> list[tuple[str, str]]:

@@ -46,11 +46,15 @@ _CERTIFICATE_STYLES = {"yes": "green", "part": "yellow"}
 # Leaderboard columns of narrow terminals; several names are stacked in one column.
 _NARROW_HEAD = (("#",), ("model", "prompt"), ("correct", "problems"), ("fast_1",), ("fast_2",))
 _NARROW_TAIL = (("speedup", "[low, high]"), ("own", "cert"))
+_TURNS = (("turns", "best@turn", "tokens"),)  # only where a run has several turns
 _LEGEND = (
     "correct, fast_p: share of all problems with a correct candidate, and with one more than p times as fast as the "
     "baseline; speedup: geometric mean over the timed correct candidates (number of candidates), [interval by "
     "measurement error]; own: median share of a correct candidate's time in its own compiled code; cert: evaluated "
     "under a valid red-team certificate (part: some samples)."
+)
+_TURNS_LEGEND = (
+    "turns: mean per sample; best@turn: median turn of the result that counts, from 0; tokens: per correct sample."
 )
 _MARKDOWN_HEAD = (
     "Model", "Prompt", "Language", "Device", "Workload", "Problems", "Correct", "fast_1", "fast_2", "Mean speedup"
@@ -67,10 +71,14 @@ def render_evaluations(rows: Iterable[ResultRow], columns: Sequence[str] = DEFAU
     return table
 
 
-def choose_columns(width: int) -> tuple[str, ...]:
+def choose_columns(width: int, *, has_turns: bool = False) -> tuple[str, ...]:
     if width >= WIDEST_TERMINAL:
         return WIDEST_COLUMNS
-    return WIDE_COLUMNS if width >= WIDE_TERMINAL else DEFAULT_COLUMNS
+    columns = WIDE_COLUMNS if width >= WIDE_TERMINAL else DEFAULT_COLUMNS
+    if not has_turns:
+        return columns
+    at = columns.index("model")
+    return (*columns[:at], "turn", *columns[at:])
 
 
 def render_leaderboard(rows: Sequence[LeaderboardRow], *, wide: bool = False) -> RenderableType:
@@ -81,7 +89,8 @@ def render_leaderboard(rows: Sequence[LeaderboardRow], *, wide: bool = False) ->
     parts: list[RenderableType] = []
     for section, members in groupby(sorted(rows, key=lambda row: _section(row.group)), lambda row: _section(row.group)):
         parts.extend([_render_section(section, list(members), wide=wide), ""])
-    return Group(*parts, Text(_LEGEND, style="dim"))
+    legend = f"{_LEGEND} {_TURNS_LEGEND}" if any(row.group.turns > 1 for row in rows) else _LEGEND
+    return Group(*parts, Text(legend, style="dim"))
 
 
 def render_leaderboard_markdown(rows: Sequence[LeaderboardRow]) -> str:
@@ -90,7 +99,7 @@ def render_leaderboard_markdown(rows: Sequence[LeaderboardRow]) -> str:
         group = row.group
         cells = (
             group.model,
-            group.prompt,
+            _name_prompt(group),
             group.language,
             f"{group.device} ({group.chip})" if group.chip else group.device,
             group.workload,
@@ -139,6 +148,7 @@ def _render_section(
     where = descriptions.get(device, f"on {device} against {baseline}")
     table = make_table()
     columns = [*_NARROW_HEAD, *((f"pass@{at.k}",) for at in rows[0].at_k), *_NARROW_TAIL]
+    columns += _TURNS if any(row.group.turns > 1 for row in rows) else ()
     if wide:
         columns = [(name,) for column in columns for name in column]
     for names in columns:
@@ -166,13 +176,20 @@ def _leaderboard_cells(rank: int, row: LeaderboardRow) -> dict[str, Text]:
     return {name: _cell_text(format_rate(share)) for name, share in shares.items()} | {
         "#": _cell_text(str(rank)),
         "model": _cell_text(row.group.model),
-        "prompt": _cell_text(row.group.prompt, "dim"),
+        "prompt": _cell_text(_name_prompt(row.group), "dim"),
         "problems": _cell_text(_format_problems(row)),
         "speedup": _cell_text(_format_mean(row)),
         "[low, high]": _cell_text(_format_interval(row)),
         "own": _cell_text(own_share),
+        "turns": _cell_text("-" if row.mean_turns is None else format_fixed(row.mean_turns, 1)),
+        "best@turn": _cell_text("-" if row.best_turn is None else f"{row.best_turn:g}"),
+        "tokens": _cell_text("-" if row.tokens_per_correct is None else f"{row.tokens_per_correct:,.0f}"),
         "cert": _cell_text(row.certificate or "-", _CERTIFICATE_STYLES.get(row.certificate or "", "dim")),
     }
+
+
+def _name_prompt(group: GroupKey) -> str:
+    return f"{group.prompt}, {group.turns} turns" if group.turns > 1 else group.prompt
 
 
 def _stack(parts: Iterable[Text]) -> Text:

@@ -85,6 +85,24 @@ def test_the_latest_evaluation_of_a_sample_speaks_for_it(evaluation_of, only_row
     assert (row.samples, row.fast_p(0.0)) == (1, 0.0)
 
 
+def test_the_best_turn_of_a_sample_speaks_for_it_and_a_tie_is_no_gain(evaluation_of, only_row):
+    turns = [evaluation_of("correct", speed, turn=turn) for turn, speed in enumerate((2.0, 3.0, 3.1, 1.0))]
+    row = only_row(*turns, evaluation_of("timeout", turn=4), tokens={("demo", "add", 0): 700})
+    assert (row.samples, row.geometric_mean_speedup) == (1, pytest.approx(3.0))
+    assert (row.group.turns, row.mean_turns, row.best_turn, row.tokens_per_correct) == (5, 5.0, 1.0, 700.0)
+
+
+def test_without_a_correct_turn_the_last_one_speaks_for_a_sample(evaluation_of, only_row):
+    row = only_row(evaluation_of("wrong_value"), evaluation_of("build_error", turn=1, device="none"))
+    assert dict(row.outcomes)["build_error"] == 1
+    assert (row.best_turn, row.tokens_per_correct) == (None, None)
+
+
+def test_runs_with_several_turns_are_ranked_apart(evaluation_of, rank_evaluations):
+    single, several = evaluation_of("timeout", run="one"), [evaluation_of("correct", 2.0, turn=turn) for turn in (0, 1)]
+    assert [row.group.turns for row in rank_evaluations([single, *several])] == [2, 1]
+
+
 def test_the_last_turn_of_a_sample_speaks_for_it(evaluation_of, only_row):
     row = only_row(evaluation_of("correct", 2.0, turn=1), evaluation_of("build_error", turn=0))
     assert (row.samples, row.fast_p(0.0)) == (1, 1.0)

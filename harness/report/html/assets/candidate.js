@@ -163,7 +163,7 @@ function renderCircumstances(record) {
 function renderAnswer(row, answer) {
   if (!answer) return card("Prompt and answer", "Omitted to limit the file size.");
   const part = (label, text, open) => text !== null && h("details", { open }, h("summary", {}, label, h("span", { class: "note" }, ` ${formatCount(text.length)} characters`)), h("pre", { class: "long" }, text));
-  const parts = [part("Prompt", answer.textOf(answer.prompt), false), part("Reasoning", answer.textOf(answer.reasoning), false), part("Answer", answer.textOf(answer.answer), false)].filter(Boolean);
+  const parts = [part(numberAt("turn", row) ? "Fed back" : "Prompt", answer.textOf(answer.prompt), numberAt("turn", row) > 0), part("Reasoning", answer.textOf(answer.reasoning), false), part("Answer", answer.textOf(answer.answer), false)].filter(Boolean);
   const note = parts.length ? answer.finish && `Finished: ${answer.finish}.` : "The files of this run were not found when the report was created.";
   return card("Prompt and answer", note, parts);
 }

@@ -81,7 +81,7 @@ function leaderColumns(section, timed) {
   const number = (name, label, key, cell, title) => ({ name, label, number: true, key, cell, title });
   return [
     number("place", "#", (g) => g.place, (g) => String(g.place + 1), "Rank: by fast_1, then correctness, then mean speedup"),
-    { name: "model", label: "model", key: (g) => g.model, class: "wraps", cell: (g) => [swatch(colourOfGroup(g.place)), h("a", { href: href("evaluations", { model: g.model, section }) }, g.model), h("span", { class: "note" }, ` ${g.prompt}`)] },
+    { name: "model", label: "model", key: (g) => g.model, class: "wraps", cell: (g) => [swatch(colourOfGroup(g.place)), h("a", { href: href("evaluations", { model: g.model, section }) }, g.model), h("span", { class: "note" }, ` ${g.prompt}${g.turns > 1 ? `, ${g.turns} turns` : ""}`)] },
     number("correct", "correct", (g) => g.fast["0"], (g) => shareBar(g.fast["0"], g.correct_low, g.correct_high), "Share of all problems, expected for one sample"),
     ...(timed ? [
       number("fast_1", "fast_1", (g) => g.fast["1"], (g) => shareBar(g.fast["1"]), "Share of all problems that are correct and faster than the baseline"),

@@ -58,7 +58,10 @@ def test_new_columns_stand_at_the_end_of_both_files(store, evaluation_of, write)
         ("certificate", "f" * 16),
         ("noise_floor", ""),
     ]
-    assert list(group)[-7:] == ["runs", "speedup_low", "speedup_high", "own_share", "certificate", "truncated", "chip"]
+    assert list(group)[-11:] == [
+        "runs", "speedup_low", "speedup_high", "own_share", "certificate", "truncated", "chip",
+        "turns", "mean_turns", "best_turn", "tokens_per_correct",
+    ]  # fmt: skip
     assert (group["own_share"], group["certificate"]) == ("0.75", "yes")
     assert (float(group["speedup_low"]), float(group["speedup_high"])) == (pytest.approx(1.9), pytest.approx(2.1))
 

@@ -10,6 +10,7 @@ from harness.report.export.json_records import leaderboard_record
 from harness.report.rounding import format_fixed
 from harness.report.terminal.tables import (
     WIDE_COLUMNS,
+    choose_columns,
     format_time_us,
     render_evaluations,
     render_leaderboard,
@@ -154,3 +155,19 @@ def test_numbers_are_rounded_as_on_the_page(value, digits, text):
 def test_a_share_of_five_in_sixteen_is_rounded_up(evaluation_of, rank_evaluations):
     evaluations = [evaluation_of("correct" if n < 5 else "timeout", problem=f"p{n}") for n in range(16)]
     assert "31.3%" in render(render_leaderboard(rank_evaluations(evaluations)), 80)
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_columns_about_turns_appear_only_where_a_run_has_several(evaluation_of, width, rank_evaluations):
+    single = [evaluation_of("correct", 2.0, model=LONG_MODEL)]
+    assert "best@turn" not in render(render_leaderboard(rank_evaluations(single), wide=width > 80), width)
+    several = [evaluation_of("timeout", run="more"), evaluation_of("correct", 2.0, run="more", turn=1)]
+    ranked = rank_evaluations([*single, *several], tokens={("more", "add", 0): 12_345})
+    text = render(render_leaderboard(ranked, wide=width > 80), width)
+    for part in ("best@turn", "2.0", "12,345", "plain, 2 turns"):
+        assert part in text, text
+
+
+def test_results_show_the_turn_only_where_there_are_several():
+    assert "turn" not in choose_columns(80)
+    assert "turn" in choose_columns(80, has_turns=True)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.analysis.source_locations import find_lines
 from harness.domain import Finding
-from harness.report.source_locations import find_lines
 
 SOURCE = '''import torch
 SOURCE = r"""

@@ -1,0 +1,328 @@
+"""Asks a model turn after turn for `harness run --turns` and `harness improve`. Requests, builds and evaluations of
+different samples overlap; each turn is stored before its evaluation starts, so an interrupted search resumes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.domain import (
+    EMULATED,
+    Candidate,
+    Completion,
+    Language,
+    Problem,
+    Prompt,
+    ProviderError,
+    Sample,
+    SampleKey,
+)
+from harness.generate.extraction.extractor import extract_candidate
+from harness.generate.prompting import render_feedback
+from harness.generate.providers.base import CompletionRequest, Provider
+from harness.generate.providers.retries import EndpointRefused
+from harness.generate.sampler import Plan, describe_provenance
+from harness.pipeline.data_folders import find_folder
+from harness.pipeline.evaluate import EvaluateOptions, check_plan, make_local_settings, make_sample_task
+from harness.pipeline.generate import GenerateOptions, open_run, prepare_run, read_clock
+from harness.pipeline.run_problems import find_run_problem
+from harness.pipeline.search_report import SampleSearch, SearchReport
+from harness.pipeline.single_evaluations import SingleEvaluations
+from harness.search.conversation import CONTEXT_TOKENS, count_tokens, make_prompt
+from harness.search.duplicates import is_reference_copy, normalise
+from harness.search.feedback import Feedback
+from harness.search.history import History, Turn
+from harness.search.strategies import AUTO, find_strategy
+from harness.search.strategy import Limits, Stop, Strategy, decide
+from harness.store.completions import read_prompt
+from harness.store.reservations import Reservations
+from harness.store.runs import (
+    has_sample,
+    load_sample,
+    locate_sample,
+    read_manifest,
+    require_unedited,
+    write_sample,
+    write_search,
+)
+
+if TYPE_CHECKING:
+    from harness.executors.tasks import Task
+
+FROM_FILE = ", from a file"  # in the prompt's name: a model that was given a program is ranked apart
+MEASUREMENTS_OF_BEST = 2  # the second one on fresh seeds, after the choice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchOptions:
+    """`start`: the program of turn 0, in the place of an answer."""
+
+    turns: int = 4
+    strategy: str = AUTO
+    patience: int | None = None
+    budget_tokens: int | None = None
+    target: float | None = None
+    deadline_s: float | None = None
+    context_tokens: int = CONTEXT_TOKENS
+    start: Candidate | None = None
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(turns=self.turns, patience=self.patience, budget_tokens=self.budget_tokens, target=self.target)
+
+
+def choose_strategy(search: SearchOptions, language: Language, options: EvaluateOptions) -> Strategy:
+    """Raises UsageError, also where the strategy needs timing and there is none."""
+    from harness.sandbox.devices import find_devices
+
+    names = find_devices(options.device, language)
+    is_timed = options.measure_time and bool(names) and names[0] != EMULATED
+    return find_strategy(search.strategy, is_timed=is_timed)
+
+
+def improve(generate: GenerateOptions, options: EvaluateOptions, search: SearchOptions) -> SearchReport:
+    """Raises HarnessError and KeyboardInterrupt; stored turns and verdicts stay."""
+    from harness.executors.local import LocalExecutor
+    from harness.report.export.csv_files import write_csvs
+    from harness.store.results import ResultStore
+
+    strategy = choose_strategy(search, generate.language, options)
+    generate = replace(generate, turns=search.turns, strategy=strategy.name, results_dir=options.results_dir)
+    plan, open_provider = prepare_run(generate, lambda plan: check_plan(plan, options))
+    if search.start is not None:
+        plan = replace(plan, prompts=tuple(replace(one, name=f"{one.name}{FROM_FILE}") for one in plan.prompts))
+    with (
+        open_run(plan),
+        ResultStore.open(options.results_dir) as store,
+        LocalExecutor(make_local_settings(options)) as executor,
+        Reservations(options.results_dir) as reservations,
+    ):
+        session = _Session(
+            plan=plan,
+            problems=_find_problems(plan, options),
+            prompt=generate.prompt,
+            prompts_dir=find_folder("prompts", generate.prompts_dir, option="--prompts-dir"),
+            concurrency=generate.concurrency,
+            search=search,
+            strategy=strategy,
+            evaluations=SingleEvaluations(options, executor, store, reservations),
+            report=SearchReport(run=plan.manifest.run, strategy=strategy.name, turns=search.turns),
+        )
+        try:
+            return asyncio.run(_search_all(session, open_provider))
+        finally:
+            write_csvs(store, options.results_dir, generated_dir=options.generated_dir)
+
+
+def _find_problems(plan: Plan, options: EvaluateOptions) -> dict[str, Problem]:
+    """As the run has them: a changed file is an error."""
+    manifest = read_manifest(plan.run_dir)
+    names = [prompt.problem for prompt in plan.prompts]
+    return {name: find_run_problem(plan.run_dir, manifest, name, options.problems_dir) for name in names}
+
+
+async def _search_all(session: _Session, open_provider: Callable[[], Provider]) -> SearchReport:
+    keys, report, provider = session.plan.list_keys(), session.report, open_provider()
+    asking = asyncio.Semaphore(session.concurrency)
+    try:
+        with _show_progress(report, len(keys)) as notify:
+            async with asyncio.TaskGroup() as group:
+                chains = [_Chain(session, key, provider, asking) for key in keys]
+                tasks = [group.create_task(chain.follow(notify)) for chain in chains]
+    except BaseExceptionGroup as errors:
+        # The other exceptions are cancellations, or the same failure in a concurrent task.
+        raise errors.exceptions[0] from None
+    finally:
+        await provider.close()
+    report.samples = [task.result() for task in tasks]
+    return report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Session:
+    plan: Plan
+    problems: dict[str, Problem]
+    prompt: str
+    prompts_dir: Path
+    concurrency: int
+    search: SearchOptions
+    strategy: Strategy
+    evaluations: SingleEvaluations
+    report: SearchReport
+    began_s: float = field(default_factory=time.monotonic)
+
+
+class _Chain:
+    """The turns of one sample."""
+
+    def __init__(self, session: _Session, key: SampleKey, provider: Provider, asking: asyncio.Semaphore) -> None:
+        self._session, self._provider, self._asking = session, provider, asking
+        self._key = key
+        self._run_dir = session.plan.run_dir
+        self._problem = session.problems[key.problem]
+        self._first = next(prompt for prompt in session.plan.prompts if prompt.problem == key.problem)
+        self._history = History()
+        self._seen: dict[str, int] = {}  # turns by normalised program
+
+    async def follow(self, notify: Callable[[int], None]) -> SampleSearch:
+        """Stored turns first, then new ones until the strategy or a limit stops."""
+        language = self._session.plan.manifest.language
+        obstacle = self._session.evaluations.find_obstacle(self._problem, language)
+        if obstacle:
+            notify(1)
+            return SampleSearch(key=self._key, history=self._history, stopped=obstacle)
+        if self._session.search.start is not None:
+            self._write(self._key, self._first, Completion(text=None), self._session.search.start, None)
+        try:
+            stopped, is_final = await self._take_turns(notify)
+            await self._measure_best_again()
+        except EndpointRefused:
+            raise
+        except ProviderError as error:
+            return SampleSearch(key=self._key, history=self._history, stopped=str(error), failure=True)
+        finally:
+            notify(1)
+        if is_final:
+            self._record_end(stopped)
+        return SampleSearch(key=self._key, history=self._history, stopped=stopped)
+
+    async def _take_turns(self, notify: Callable[[int], None]) -> tuple[str, bool]:
+        """(the reason to stop, whether the same command has nothing left to do)."""
+        search = self._session.search
+        for number in count():
+            key = replace(self._key, turn=number)
+            if not has_sample(self._run_dir, key):
+                decision = decide(self._session.strategy, self._history, search.limits)
+                if isinstance(decision, Stop):
+                    return decision.reason, True
+                if search.deadline_s is not None and time.monotonic() - self._session.began_s >= search.deadline_s:
+                    return f"the deadline of {search.deadline_s:g} s has passed", False
+                if not self._provider.can_answer(key):
+                    return f"turn {number} is not in the recording", True
+                await self._ask(key, decision.parent)
+            notify(0)
+            await self._evaluate(load_sample(self._run_dir, key))
+            notify(0)
+        raise AssertionError
+
+    async def _ask(self, key: SampleKey, parent: int | None) -> None:
+        """Stores the answer without a wait in between, so that cancellation does not lose it."""
+        manifest, tokens = self._session.plan.manifest, self._session.search.context_tokens
+        prompt = make_prompt(self._first, self._history, parent, self._render, context_tokens=tokens)
+        request = CompletionRequest(
+            key=key, prompt=prompt, model=manifest.model, temperature=manifest.temperature,
+            max_tokens=manifest.max_tokens,
+        )  # fmt: skip
+        async with self._asking:
+            completion = await self._provider.complete(request)
+        self._write(key, prompt, completion, extract_candidate(completion, prompt.language), parent)
+        self._session.report.asked += 1
+
+    def _render(self, feedback: Feedback) -> str:
+        manifest = self._session.plan.manifest
+        return render_feedback(
+            feedback,
+            self._problem,
+            prompt=self._session.prompt,
+            language=manifest.language,
+            prompts_dir=self._session.prompts_dir,
+        )
+
+    def _write(
+        self, key: SampleKey, prompt: Prompt, completion: Completion, candidate: Candidate | None, parent: int | None
+    ) -> None:
+        provenance = describe_provenance(self._session.plan.manifest, self._problem.digest, read_clock())
+        provenance |= {"parent": parent, "strategy": self._session.strategy.name}
+        write_sample(
+            self._run_dir, key=key, prompt=prompt, completion=completion, candidate=candidate, provenance=provenance
+        )
+
+    async def _evaluate(self, sample: Sample) -> None:
+        require_unedited(self._run_dir, sample)
+        source = sample.candidate.source if sample.candidate else None
+        digest = "" if source is None else normalise(source)
+        same_as = self._seen.get(digest)
+        number, tokens = sample.key.turn, _count_tokens(self._run_dir, sample)
+        if same_as is not None:
+            original = self._history.find(same_as)
+            turn = replace(original, number=number, parent=sample.parent, tokens=tokens, same_as=same_as)
+        else:
+            evaluation, measurements = await self._session.evaluations.evaluate(self._make_task(sample))
+            self._session.report.evaluated += 1
+            is_copy = source is not None and is_reference_copy(source, self._problem.source)
+            turn = Turn(
+                number=number, evaluation=evaluation, source=source, parent=sample.parent, is_copy=is_copy,
+                tokens=tokens, measurements=measurements,
+            )  # fmt: skip
+        self._history = History(turns=(*self._history.turns, turn))
+        if digest:
+            self._seen.setdefault(digest, number)
+
+    async def _measure_best_again(self) -> None:
+        """The best of several times was chosen by its time, so its number is too good: a fresh measurement counts."""
+        while (best := self._history.best) is not None and best.evaluation.timing is not None:
+            rivals = [one for one in self._history.turns if one.result.is_correct and one.same_as is None]
+            if len(rivals) < 2 or best.measurements >= MEASUREMENTS_OF_BEST:
+                return
+            sample = load_sample(self._run_dir, replace(self._key, turn=best.number))
+            evaluation, measurements = await self._session.evaluations.evaluate(self._make_task(sample), again=True)
+            again = replace(best, evaluation=evaluation, measurements=max(measurements, MEASUREMENTS_OF_BEST))
+            turns = (again if one.number == best.number else one for one in self._history.turns)
+            self._history = History(turns=tuple(turns))
+
+    def _make_task(self, sample: Sample) -> Task:
+        return make_sample_task(sample, self._problem, self._session.evaluations.options)
+
+    def _record_end(self, stopped: str) -> None:
+        if not self._history.turns:
+            return
+        best, search = self._history.best, self._session.search
+        record = {
+            "strategy": self._session.strategy.name,
+            "turns": search.turns,
+            "stopped": stopped,
+            "best": None if best is None else best.number,
+            "tokens": self._history.tokens,
+        }
+        write_search(self._run_dir, self._key, record)
+
+
+def _count_tokens(run_dir: Path, sample: Sample) -> int:
+    """As the endpoint counted them, else estimated."""
+    completion = sample.completion
+    if completion is None or (completion.text is None and completion.usage.completion_tokens is None):
+        return 0
+    asked, written = completion.usage.prompt_tokens, completion.usage.completion_tokens
+    if asked is None:
+        asked = count_tokens(read_prompt(locate_sample(run_dir, sample.key)) or "")
+    if written is None:
+        written = count_tokens((completion.text or "") + (completion.reasoning or ""))
+    return asked + written
+
+
+@contextmanager
+def _show_progress(report: SearchReport, total: int) -> Iterator[Callable[[int], None]]:
+    """Yields a function that takes the number of samples that ended."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True, highlight=False)
+    console.print(
+        f"run {report.run}: {report.strategy}, up to {report.turns} turns a sample", soft_wrap=True, markup=False
+    )
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as progress:
+        bar = progress.add_task("samples", total=total)
+
+        def notify(ended: int) -> None:
+            done = f"samples ({report.asked} answers, {report.evaluated} verdicts)"
+            progress.update(bar, advance=ended, description=done)
+
+        yield notify

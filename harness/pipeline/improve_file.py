@@ -1,0 +1,98 @@
+"""Improves a user's own program, or the samples of a stored run."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+from harness.analysis.turns import find_best
+from harness.domain import Candidate, UsageError
+from harness.domain.files import replacing
+from harness.languages import detect_language
+from harness.pipeline.evaluate import EvaluateOptions
+from harness.pipeline.generate import GenerateOptions
+from harness.pipeline.improve import SearchOptions, improve
+from harness.pipeline.search_report import SampleSearch, SearchReport
+from harness.search.feedback import summarise
+from harness.store.runs import find_run, locate_reference, read_manifest
+
+_NO_MODEL = ("kernelbench",)  # providers of runs that no endpoint answers
+
+
+def improve_run(run: str, generate: GenerateOptions, options: EvaluateOptions, search: SearchOptions) -> SearchReport:
+    """With the settings of the stored run; `generate` has those of the endpoint. Raises UsageError."""
+    run_dir = find_run(options.generated_dir, run)
+    manifest = read_manifest(run_dir)
+    if manifest.provider in _NO_MODEL:
+        raise UsageError(f"run {run!r} was imported, so there is no model to ask: improve its files one by one")
+    files = {file.name: str(locate_reference(run_dir, file.name)) for file in manifest.files}
+    return improve(
+        replace(
+            generate,
+            suite=manifest.suite,
+            problems=tuple(files.get(name, name) for name in manifest.problems),
+            model=manifest.model,
+            base_url=manifest.base_url,
+            provider="recorded" if manifest.provider == "recorded" else "openai",
+            samples=manifest.samples,
+            temperature=manifest.temperature,
+            max_tokens=manifest.max_tokens,
+            language=manifest.language,
+            prompt=manifest.prompt,
+            gpu=manifest.gpu,
+            run=run,
+        ),
+        options,
+        search,
+    )
+
+
+def improve_file(
+    file: Path, generate: GenerateOptions, options: EvaluateOptions, search: SearchOptions
+) -> tuple[SearchReport, Path | None]:
+    """Turn 0 is the file. Also the path of the best verified program; None without one. Raises UsageError."""
+    try:
+        source = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {file}: {error}") from error
+    start = Candidate(source=source, language=detect_language(source), rule="file")
+    generate = replace(generate, language=start.language, run=generate.run or _name_run(file, source, generate))
+    report = improve(generate, options, replace(search, start=start))
+    chosen = _choose_best(report)
+    if chosen is None:
+        return report, None
+    path = file.with_name(f"{file.stem}.best.py")
+    with replacing(path) as partial:
+        partial.write_text(_describe_history(chosen, generate) + _read_best(chosen), encoding="utf-8")
+    return report, path
+
+
+def _name_run(file: Path, source: str, generate: GenerateOptions) -> str:
+    """The same for the same file, problem and model, so that a killed command can be repeated."""
+    settings = f"{source}\0{generate.problems}\0{generate.suite}\0{generate.model}\0{generate.prompt}"
+    name = re.sub(r"[^A-Za-z0-9.]+", "-", file.stem).strip("-.")[:60] or "file"
+    return f"improve-{name}-{sha256(settings.encode()).hexdigest()[:8]}"
+
+
+def _choose_best(report: SearchReport) -> SampleSearch | None:
+    solved = [one for one in report.samples if one.history.best is not None]
+    index = find_best([one.history.best.result for one in solved if one.history.best is not None])
+    return None if index is None else solved[index]
+
+
+def _read_best(chosen: SampleSearch) -> str:
+    best = chosen.history.best
+    assert best is not None
+    return best.source or ""
+
+
+def _describe_history(chosen: SampleSearch, generate: GenerateOptions) -> str:
+    """Comments, which may precede any program."""
+    best = chosen.history.best
+    assert best is not None
+    device = best.evaluation.subject.device
+    lines = [f"harness improve: {chosen.key.problem} on {device}, turn {best.number} of run {chosen.key.run}"]
+    lines += [summarise(turn) for turn in chosen.history.turns]
+    return "".join(f"# {line}\n" for line in lines) + "\n"

@@ -1,0 +1,83 @@
+"""The result of a search over turns, and how it is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import typer
+
+from harness.domain import SampleKey
+from harness.search.history import History, Turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleSearch:
+    """`stopped`: why no more turns are asked. `failure`: of the endpoint; the same command continues."""
+
+    key: SampleKey
+    history: History
+    stopped: str
+    failure: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class SearchReport:
+    run: str
+    strategy: str
+    turns: int
+    asked: int = 0
+    evaluated: int = 0
+    samples: list[SampleSearch] = field(default_factory=list)
+
+    @property
+    def failed(self) -> list[SampleSearch]:
+        return [one for one in self.samples if one.failure]
+
+
+def describe_search(report: SearchReport) -> Sequence[dict[str, object]]:
+    """One record per sample."""
+    return [
+        {
+            "run": report.run,
+            "problem": one.key.problem,
+            "sample": one.key.sample,
+            "strategy": report.strategy,
+            "turns": [_describe_turn(turn) for turn in one.history.turns],
+            "best": one.history.best.number if one.history.best else None,
+            "tokens": one.history.tokens,
+            "stopped": one.stopped,
+            "failed": one.failure,
+        }
+        for one in report.samples
+    ]
+
+
+def _describe_turn(turn: Turn) -> dict[str, object]:
+    result = turn.result
+    return {
+        "turn": turn.number,
+        "parent": turn.parent,
+        "outcome": turn.outcome.value,
+        "same_as": turn.same_as,
+        "speedup": result.speedup,
+        "speedup_low": result.speedup_low,
+        "speedup_high": result.speedup_high,
+        "tokens": turn.tokens,
+    }
+
+
+def note_turns(report: SearchReport) -> None:
+    """One line per sample on stdout, failures on stderr."""
+    for one in report.samples:
+        path = " > ".join(_name_result(turn) for turn in one.history.turns) or "nothing asked"
+        best = one.history.best
+        chosen = "" if best is None or len(one.history.turns) == 1 else f"; best: turn {best.number}"
+        typer.echo(f"{one.key.problem}/{one.key.sample}: {path}{chosen} ({one.stopped})", err=one.failure)
+
+
+def _name_result(turn: Turn) -> str:
+    if turn.same_as is not None:
+        return f"same as turn {turn.same_as}"
+    timing = turn.evaluation.timing
+    return turn.outcome.value if timing is None else f"{turn.outcome.value} {timing.speedup:.2f}x"

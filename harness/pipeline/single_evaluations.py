@@ -1,0 +1,74 @@
+"""Evaluates one task at a time for many concurrent samples."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from harness.domain import Evaluation, Language, Outcome, Problem, UsageError
+from harness.pipeline.evaluate import (
+    POLL_S,
+    EvaluateOptions,
+    describe_lacking_workload,
+    find_verdict,
+    place_problem,
+    place_task,
+)
+from harness.store.reservations import Reservations
+from harness.store.results import ResultFilter
+
+if TYPE_CHECKING:
+    from harness.executors.executor import Executor
+    from harness.executors.tasks import Task
+    from harness.store.results import ResultStore
+
+
+class SingleEvaluations:
+    """Each task is evaluated once across all processes."""
+
+    def __init__(
+        self, options: EvaluateOptions, executor: Executor, store: ResultStore, reservations: Reservations
+    ) -> None:
+        self.options = options
+        self._executor = executor
+        self._store = store
+        self._reservations = reservations
+        self._slots: asyncio.Semaphore | None = None
+
+    def find_obstacle(self, problem: Problem, language: Language) -> str:
+        """Why candidates of this problem cannot be evaluated, or ""."""
+        _, _, placed = place_problem(problem, language, self._executor.devices(language), self.options)
+        return "" if placed else describe_lacking_workload(problem.name, self.options.workload)
+
+    async def evaluate(self, task: Task, *, again: bool = False) -> tuple[Evaluation, int]:
+        """(evaluation, how often this subject was evaluated). A stored verdict is used unless `again`."""
+        again = again or self.options.again
+        devices = self._executor.devices(task.subject.language)
+        placed = place_task(task, devices, self.options)
+        if placed is None:
+            raise UsageError(describe_lacking_workload(task.problem.name, self.options.workload))
+        emulated_gpu = next((one.emulated_gpu for one in devices), "")
+        while True:
+            number = None if again else find_verdict(placed.subject, devices, self._store)
+            stored = None if number is None else self._store.get(number)
+            if stored is not None:
+                return stored.evaluation, self._count(stored.evaluation)
+            with self._reservations.hold(placed.subject, emulated_gpu) as reserved:
+                if reserved and (again or find_verdict(placed.subject, devices, self._store) is None):
+                    evaluation = await self._run(placed)
+                    return evaluation, self._count(evaluation)
+            await asyncio.sleep(POLL_S)
+
+    async def _run(self, task: Task) -> Evaluation:
+        if self._slots is None:
+            self._slots = asyncio.Semaphore(self._executor.capacity)
+        async with self._slots:
+            evaluation = await asyncio.wrap_future(self._executor.submit(task))
+        self._store.record(evaluation, task.candidate.source if task.candidate else None)
+        return evaluation
+
+    def _count(self, evaluation: Evaluation) -> int:
+        subject = evaluation.subject
+        where = ResultFilter(run=subject.run, problem=subject.problem, sample=subject.sample, turn=subject.turn)
+        same = [one.evaluation for one in self._store.load_all(where, history=True)]
+        return sum(one.subject == subject and one.outcome is not Outcome.HARNESS_ERROR for one in same)

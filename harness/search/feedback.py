@@ -1,0 +1,187 @@
+"""The feedback on one turn: the one main problem with its evidence, or what was measured.
+
+Verdicts that could help a program to deceive the evaluator are stated without evidence. Nothing of the environment
+(seeds, machine, isolation) is part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from harness.analysis.source_locations import find_lines
+from harness.builder.error_excerpt import shorten_log
+from harness.domain import TRUNCATED, Evaluation, Finding, Outcome
+from harness.search.history import History, Turn
+from harness.search.quoting import Quote, clean, clean_line
+
+MOST_ERROR_LINES = 8
+MOST_LOCATIONS = 4
+MOST_KERNELS = 8
+MOST_REMARKS = 3
+MOST_ATTEMPTS = 12
+_PROBLEMS = {
+    Outcome.NO_CODE: "The answer holds no Python program that defines `ModelNew`.",
+    Outcome.REJECTED: "The program was rejected before it was measured.",
+    Outcome.BUILD_ERROR: "The extension does not compile.",
+    Outcome.LOAD_ERROR: "The program cannot be imported, or `ModelNew` cannot be constructed.",
+    Outcome.RUNTIME_ERROR: "The program fails when it is called.",
+    Outcome.WRONG_SHAPE: "The outputs have another shape or structure than the reference's.",
+    Outcome.WRONG_DTYPE: "An output has another dtype than the reference's.",
+    Outcome.WRONG_VALUE: "The outputs have wrong values.",
+    Outcome.TIMEOUT: "The program did not finish within the time limit.",
+    Outcome.OUT_OF_MEMORY: "The program needs more memory than there is.",
+    Outcome.SUSPECT: (
+        "The program was not accepted: it does not behave like a program that computes its outputs from its inputs, in "
+        "full, on every call."
+    ),
+}
+_TRUNCATED = "The answer was cut off by the token limit, before it held a whole program."
+_COPY = "The program is the reference under another name. Write kernels of your own."
+_KERNEL = "A kernel has an error, found while its threads were checked."
+# Warnings of a correct program that its author can act on.
+_REMARKS = ("launches", "nondeterministic", "shape_specialised", "size_specialised", "build", "repeated")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """Of a correct program. Times in µs; shares in percent, None if unknown."""
+
+    candidate_us: float
+    baseline: str
+    baseline_us: float
+    speedup: float
+    low: float
+    high: float
+    verdict: str
+    roofline_percent: float | None = None
+    limited_by: str = ""  # memory or arithmetic
+    bound_us: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feedback:
+    """What templates see as `feedback`. `shares` (part, percent) of a call's time; `kernels`: names; `remarks`:
+    warnings about a correct program; `attempts`: one line per turn that is not shown as messages."""
+
+    number: int
+    outcome: str
+    problem: str = ""
+    quotes: tuple[Quote, ...] = ()
+    same_as: int | None = None
+    is_copy: bool = False
+    measured: Measured | None = None
+    shares: tuple[tuple[str, float], ...] = ()
+    kernels: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    best: str = ""
+    attempts: tuple[str, ...] = ()
+
+
+def make_feedback(turn: Turn, history: History = History(), hidden: Sequence[Turn] = ()) -> Feedback:  # noqa: B008
+    """`history` gives the best so far; `hidden`: turns to be told in one line each."""
+    evaluation = turn.evaluation
+    known = {"number": turn.number, "outcome": turn.outcome.value, "same_as": turn.same_as, "is_copy": turn.is_copy}
+    attempts = tuple(summarise(one) for one in hidden[-MOST_ATTEMPTS:])
+    if turn.outcome is not Outcome.CORRECT:
+        problem, quotes = _explain_failure(evaluation, turn.source or "")
+        return Feedback(**known, problem=problem, quotes=quotes, attempts=attempts)  # type: ignore[arg-type]
+    best, work = history.best, evaluation.work
+    return Feedback(
+        **known,  # type: ignore[arg-type]
+        problem=_COPY if turn.is_copy else "",
+        measured=_measure(evaluation),
+        shares=() if work is None else tuple(_list_shares(evaluation)),
+        kernels=() if work is None else tuple(clean_line(name) for name in work.own_kernels[:MOST_KERNELS]),
+        remarks=tuple(_list_remarks(evaluation.findings)),
+        best=summarise(best) if best is not None and best.number != turn.number else "",
+        attempts=attempts,
+    )
+
+
+def summarise(turn: Turn) -> str:
+    """One line, without text of the candidate."""
+    if turn.same_as is not None:
+        return f"turn {turn.number}: the same program as in turn {turn.same_as}"
+    timing = turn.evaluation.timing
+    if turn.is_copy:
+        return f"turn {turn.number}: a copy of the reference"
+    if timing is None:
+        return f"turn {turn.number}: {turn.outcome.value}"
+    interval = f"[{timing.speedup_low:.2f}, {timing.speedup_high:.2f}]"
+    measured = f"{timing.speedup:.2f}x as fast as {timing.baseline}, interval {interval}, {timing.verdict}"
+    return f"turn {turn.number}: {turn.outcome.value}, {measured}"
+
+
+def _explain_failure(evaluation: Evaluation, source: str) -> tuple[str, tuple[Quote, ...]]:
+    """(the main problem, its evidence)."""
+    outcome, problem = evaluation.outcome, _PROBLEMS.get(evaluation.outcome, "The program could not be evaluated.")
+    if outcome is Outcome.NO_CODE and any(one.check == TRUNCATED for one in evaluation.findings):
+        return _TRUNCATED, ()
+    if outcome in (Outcome.NO_CODE, Outcome.SUSPECT):
+        return problem, ()
+    kernel = next((one for one in evaluation.findings if _is_about_kernel(one)), None)
+    if kernel is not None and outcome in (Outcome.RUNTIME_ERROR, Outcome.WRONG_VALUE, Outcome.TIMEOUT):
+        text = "\n".join(filter(None, (kernel.message, kernel.evidence)))
+        consequence = [] if kernel.message in evaluation.message else [_quote("Its consequence", evaluation.message)]
+        return _KERNEL, (_quote("Kernel check", text), *_quote_lines(kernel, source), *consequence)
+    if outcome is Outcome.BUILD_ERROR:
+        log = shorten_log(evaluation.build.log if evaluation.build else evaluation.message, max_lines=MOST_ERROR_LINES)
+        error = Finding(check="build", severity="fatal", message=log)
+        return problem, (_quote("Compiler", log), *_quote_lines(error, source))
+    fatal = [one for one in evaluation.findings if one.severity == "fatal"]
+    located = fatal[0] if fatal else Finding(check="", severity="fatal", message=evaluation.message)
+    return problem, (_quote("Evaluation", evaluation.message), *_quote_lines(located, source))
+
+
+def _is_about_kernel(finding: Finding) -> bool:
+    return finding.severity != "note" and finding.evidence.startswith("in kernel ")
+
+
+def _quote(title: str, text: str) -> Quote:
+    return Quote(title=title, text=clean(text))
+
+
+def _quote_lines(finding: Finding, source: str) -> Iterator[Quote]:
+    numbers = find_lines(finding, source)[:MOST_LOCATIONS]
+    if numbers:
+        lines = source.splitlines()
+        yield _quote("Lines of the program", "\n".join(f"{number}: {lines[number - 1]}" for number in numbers))
+
+
+def _measure(evaluation: Evaluation) -> Measured | None:
+    timing, roofline = evaluation.timing, evaluation.plausibility
+    if timing is None:
+        return None
+    limited_by, bound_us, percent = "", None, None
+    if roofline is not None and roofline.peak_fraction is not None:
+        operations_us = roofline.operations_us or 0.0
+        limited_by = "arithmetic" if operations_us > roofline.bound_us else "memory"
+        bound_us, percent = max(operations_us, roofline.bound_us), 100 * roofline.peak_fraction
+    return Measured(
+        candidate_us=timing.candidate_us,
+        baseline=timing.baseline,
+        baseline_us=timing.baseline_us,
+        speedup=timing.speedup,
+        low=timing.speedup_low,
+        high=timing.speedup_high,
+        verdict=timing.verdict,
+        roofline_percent=percent,
+        limited_by=limited_by,
+        bound_us=bound_us,
+    )
+
+
+def _list_shares(evaluation: Evaluation) -> Iterator[tuple[str, float]]:
+    work = evaluation.work
+    assert work is not None
+    yield "code of your own", 100 * work.own
+    yield "torch operators", 100 * work.torch
+    yield "vendor libraries", 100 * work.library
+    yield "Python and launches", 100 * work.other
+
+
+def _list_remarks(findings: Sequence[Finding]) -> Iterator[str]:
+    told = [one for one in findings if one.severity == "warning" and (one.check in _REMARKS or _is_about_kernel(one))]
+    for one in told[:MOST_REMARKS]:
+        yield clean_line(one.message)

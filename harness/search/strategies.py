@@ -1,0 +1,49 @@
+"""Finds a strategy by name, or in a user's file."""
+
+from __future__ import annotations
+
+import runpy
+from difflib import get_close_matches
+from pathlib import Path
+
+from harness.domain import UsageError
+from harness.search.beam import BEAM
+from harness.search.best_of_n import BEST_OF_N
+from harness.search.optimise import OPTIMISE
+from harness.search.repair import REPAIR
+from harness.search.strategy import Strategy
+
+STRATEGIES = {strategy.name: strategy for strategy in (REPAIR, OPTIMISE, BEST_OF_N, BEAM)}
+AUTO = "auto"
+
+
+def find_strategy(name: str, *, is_timed: bool) -> Strategy:
+    """`auto`: optimise where time is measured, else repair. A path of a Python file: its STRATEGY. Raises
+    UsageError."""
+    if name == AUTO:
+        return OPTIMISE if is_timed else REPAIR
+    strategy = _load_strategy(Path(name)) if name.endswith(".py") else STRATEGIES.get(name)
+    if strategy is None:
+        near = get_close_matches(name, STRATEGIES, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise UsageError(
+            f"no strategy {name!r}: {hint}Known: {AUTO}, {', '.join(STRATEGIES)}, or the path of a Python file"
+        )
+    if strategy.needs_timing and not is_timed:
+        raise UsageError(
+            f"--strategy {strategy.name} needs timing, and nothing is timed here (emulated device, no device, or "
+            "--no-time): use --strategy repair"
+        )
+    return strategy
+
+
+def _load_strategy(path: Path) -> Strategy:
+    if not path.is_file():
+        raise UsageError(f"no strategy file {path}")
+    try:
+        found = runpy.run_path(str(path)).get("STRATEGY")
+    except Exception as error:
+        raise UsageError(f"the strategy file {path} failed: {type(error).__name__}: {error}") from error
+    if not isinstance(found, Strategy):
+        raise UsageError(f"{path} must define STRATEGY = Strategy(name=..., choose=...), see docs/turns.md")
+    return found

@@ -1,0 +1,72 @@
+"""The protocol of strategies: after each verdict a strategy chooses the turn that the next request goes on from.
+
+A strategy is a pure function of the history, so an interrupted search continues where it ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from harness.search.history import History
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """The next request. `parent`: the turn whose program it goes on from; None: the problem alone, without feedback."""
+
+    parent: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    reason: str
+
+
+Decision = Ask | Stop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strategy:
+    """`choose` gets a history of at least one turn. `patience`: turns without a gain before the search ends; None:
+    unlimited."""
+
+    name: str
+    choose: Callable[[History], Decision]
+    needs_timing: bool = False
+    patience: int | None = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Of one sample. `budget_tokens`: prompts and answers together; `target`: a speedup that is enough."""
+
+    turns: int
+    patience: int | None = None
+    budget_tokens: int | None = None
+    target: float | None = None
+
+
+def decide(strategy: Strategy, history: History, limits: Limits) -> Decision:
+    """The limits first, then the strategy."""
+    reason = next(_find_limits(strategy, history, limits), None)
+    if reason is not None:
+        return Stop(reason=reason)
+    return strategy.choose(history) if history.turns else Ask(parent=None)
+
+
+def _find_limits(strategy: Strategy, history: History, limits: Limits) -> Iterator[str]:
+    """The reasons to stop."""
+    if limits.budget_tokens is not None and history.tokens >= limits.budget_tokens:
+        yield f"the budget of {limits.budget_tokens} tokens is spent"
+    if not history.turns:
+        return
+    best, patience = history.best, strategy.patience if limits.patience is None else limits.patience
+    if not history.last.outcome.counts_against_model:
+        yield f"turn {history.last.number} has no verdict: {history.last.outcome}"
+    if best is not None and limits.target is not None and (best.result.speedup_low or 0.0) >= limits.target:
+        yield f"the target of {limits.target:g}x is reached"
+    if patience is not None and history.turns_without_gain >= patience:
+        yield f"{patience} turns without a gain"
+    if len(history.turns) >= limits.turns:
+        yield f"all {limits.turns} turns are used"

@@ -1,0 +1,45 @@
+"""Turns and their rendered feedback, as the tests of this folder share them."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.domain import BuildSummary, Problem
+from harness.generate.prompting import render_feedback
+from harness.search.feedback import make_feedback
+from harness.search.history import History, Turn
+
+PROMPTS = Path(__file__).resolve().parents[3] / "prompts"
+
+
+@pytest.fixture(scope="session")
+def turn_of(evaluation_of):
+    """A turn that ended as `outcome`, optionally timed."""
+
+    def make(number=0, outcome="correct", speedup=None, *, source="x = 1\n", log="", parent=None, **changes):
+        more = {name: changes.pop(name) for name in ("same_as", "is_copy", "tokens", "measurements") if name in changes}
+        spread = changes.pop("spread", 0.1)
+        if log:
+            changes["build"] = BuildSummary(keys=("k",), cached=False, duration_s=1.0, lane="plain", log=log)
+        evaluation = evaluation_of(outcome, speedup, spread=spread, turn=number, extra=changes)
+        parent = number - 1 if parent is None and number else parent
+        return Turn(number=number, evaluation=evaluation, source=source, parent=parent, **more)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def history_of():
+    return lambda *turns: History(turns=tuple(turns))
+
+
+@pytest.fixture(scope="session")
+def render():
+    """The text that a model gets about a turn."""
+    problem = Problem(name="add", suite="core", source="class Model: pass\n")
+
+    def make(turn, history=None, hidden=(), prompt="plain", language="cpp", prompts_dir=PROMPTS):
+        feedback = make_feedback(turn, history or History(turns=(turn,)), hidden)
+        return render_feedback(feedback, problem, prompt=prompt, language=language, prompts_dir=prompts_dir)
+
+    return make
