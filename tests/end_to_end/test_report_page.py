@@ -95,7 +95,7 @@ def follow(page, selector, address):
 
 def test_the_overview_ranks_the_models_of_one_section(open_page, honest):
     page = open_page(honest)
-    assert texts(page, "#leaderboard tbody td:nth-child(2)") == ["model-b plain", "model-a plain"]
+    assert texts(page, "#leaderboard tbody td:nth-child(2)") == ["model-b plain", "model-a plain, 2 turns"]
     assert "core, full workload: cpp on cpu against eager" in page.locator("#section").inner_text()
     assert page.locator(".plot svg").count() >= 4
     assert page.locator(".heat td").count() == 6
@@ -105,10 +105,10 @@ def test_the_leaderboard_is_filtered_and_sorted(open_page, honest):
     page = open_page(honest)
     page.keyboard.press("/")
     page.keyboard.type("MODEL-A")
-    assert texts(page, "#leaderboard tbody td:nth-child(2)") == ["model-a plain"]
+    assert texts(page, "#leaderboard tbody td:nth-child(2)") == ["model-a plain, 2 turns"]
     page.locator("#leaderboard input").fill("")
     page.locator("#leaderboard button[data-column=model]").click()
-    assert texts(page, "#leaderboard tbody td:nth-child(2)") == ["model-a plain", "model-b plain"]
+    assert texts(page, "#leaderboard tbody td:nth-child(2)") == ["model-a plain, 2 turns", "model-b plain"]
     assert page.locator("#leaderboard th[aria-sort=ascending]").inner_text().startswith("model")
 
 

@@ -106,6 +106,7 @@ def is_named(path, found):
     return any(one.startswith(f"{finding}:") and not one.startswith(f"{finding}:0:") for one in found)
 
 
+@pytest.mark.slow
 def test_refused_kernels_are_named_with_line_and_source_and_others_are_compiled():
     names = ("undefined_name", "type_error", "accepted_by_the_interpreter", "unknown_option", "too_much_shared")
     bad = run_programs(*(CORPUS / "bad" / f"triton_{name}.py" for name in names), mode="compile")
