@@ -3,6 +3,7 @@
 PYTHON ?= python3
 TORCH ?= torch
 DEMO_CUDA := conv2d_relu_bias rms_norm
+DEMO_TRITON := layer_norm softmax
 DEMO_CPP := embedding group_norm linear_bias_relu matmul max_pool2d rms_norm softmax top_k
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,11 +11,13 @@ STAMP := $(VENV)/.installed
 
 .PHONY: demo test test-quick test-slow test-all check lint types imports system-packages rl-packages clean
 
-# Recorded answers, judged for real: C++ candidates are timed on this CPU; CUDA candidates are timed on a GPU where there
-# is one, and otherwise emulated: checked on the CPU, and by nvcc where that is installed. A build takes half a minute of
-# one core, so the demo takes a part of the recording; without --problem the same commands take all of it.
+# Recorded answers, judged for real: C++ candidates are timed on this CPU; CUDA and Triton candidates are timed on a GPU
+# where there is one, and otherwise emulated: checked on the CPU, and by nvcc or Triton's compiler where that is installed.
+# A build takes half a minute of one core, so the demo takes a part of the recording; without --problem the same commands
+# take all of it.
 demo: $(STAMP)
 	$(BIN)/harness run --provider recorded --language cuda --run demo-cuda $(DEMO_CUDA:%=--problem %)
+	$(BIN)/harness run --provider recorded --language triton --run demo-triton $(DEMO_TRITON:%=--problem %)
 	$(BIN)/harness run --provider recorded --language cpp --run demo-cpp --samples 2 --workload small \
 	    $(DEMO_CPP:%=--problem %)
 
