@@ -45,12 +45,16 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began_s, status = perf_counter(), 500
+        began_s, status, is_reported = perf_counter(), 500, False
 
         async def note_status(message: Message) -> None:
-            nonlocal status
+            """Reports before the end of the answer, so that who has it finds its request counted."""
+            nonlocal status, is_reported
             if message["type"] == "http.response.start":
                 status = message["status"]
+            elif not message.get("more_body", False) and not is_reported:
+                is_reported = True
+                self._report(scope, status, perf_counter() - began_s)
             await send(message)
 
         try:
@@ -60,7 +64,8 @@ class Gate:
             else:
                 await self._app(scope, refusal, note_status)
         finally:
-            self._report(scope, status, perf_counter() - began_s)
+            if not is_reported:
+                self._report(scope, status, perf_counter() - began_s)
 
     async def _admit(self, scope: Scope, receive: Receive) -> JSONResponse | Receive:
         """The answer that refuses the request, or the body for the application."""

@@ -2,7 +2,6 @@ import http.client
 import json
 import logging
 import socket
-import time
 from urllib.parse import urlsplit
 
 import pytest
@@ -118,9 +117,6 @@ def test_unknown_paths_share_one_metric(server):
 def test_log_lines_are_json_without_the_program(server, request_of, caplog):
     with caplog.at_level(logging.INFO, "harness.service"):
         server.post("/v1/evaluations?wait=30", request_of(candidate="# correct 2.0\nSECRET = 1\n"))
-        deadline_s = time.monotonic() + 60
-        while len(caplog.records) < 2 and time.monotonic() < deadline_s:
-            time.sleep(0.01)  # a request is logged after its answer was sent
     lines = [json.loads(JsonLines().format(record)) for record in caplog.records]
     assert {"request", "evaluated"} <= {line["event"] for line in lines}
     assert [line["outcome"] for line in lines if line["event"] == "evaluated"] == ["correct"]
