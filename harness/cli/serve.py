@@ -123,8 +123,7 @@ def serve(
     except ImportError as error:
         raise UsageError(f"the service needs {error.name}: pip install 'kernel-harness[serve]'") from error
     from harness.executors.local import LocalExecutor
-    from harness.service.fidelity import apply_fidelity
-    from harness.service.settings import ServiceSettings
+    from harness.service.settings import ServiceSettings, apply_fidelity
 
     settings = ServiceSettings(
         folder=queue_dir,
