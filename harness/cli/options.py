@@ -143,7 +143,7 @@ DeviceOption = Annotated[
         EVALUATION,
         env="DEVICE",
         help="auto, cpu, emulated, cuda or cuda:0,1. auto: the CPU for cpp, else all GPUs, or emulated.",
-        metavar="DEVICE",
+        metavar="DEVICES",
     ),
 ]
 EmulatedGpuOption = Annotated[

@@ -34,8 +34,8 @@ TOKEN_VARIABLE = "HARNESS_SERVICE_TOKEN"
 
 def serve(
     *,
-    host: Annotated[str, in_group(SERVICE, env="HOST", help="Address to listen on.", metavar="HOST")] = "127.0.0.1",
-    port: Annotated[int, in_group(SERVICE, env="PORT", min=0, max=65535, help="Port.", metavar="PORT")] = 8700,
+    host: Annotated[str, in_group(SERVICE, env="HOST", help="Address to listen on.", metavar="ADDRESS")] = "127.0.0.1",
+    port: Annotated[int, in_group(SERVICE, env="PORT", min=0, max=65535, help="Port.", metavar="NUMBER")] = 8700,
     tokens: Annotated[
         Path | None,
         in_group(

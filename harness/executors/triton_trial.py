@@ -1,4 +1,4 @@
-"""Evaluates a small Triton program on the emulated device, to see whether Triton works on this machine."""
+"""Evaluates a small Triton program, to see whether Triton works on this machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.evaluation.settings import EvaluationSettings
 from harness.executors.device_evaluators import DeviceEvaluators, LocalSettings, Setup
 from harness.executors.tasks import Origin, make_task
 from harness.languages import LANGUAGES
-from harness.sandbox.devices import Device
+from harness.sandbox.devices import Device, find_devices
 from harness.sandbox.policy import probe_confinement
 
 _PROBLEM = """
@@ -48,24 +48,26 @@ class ModelNew(nn.Module):
 
 def try_triton() -> tuple[str, str]:
     """Triton's version with what works, and what does not ("": everything)."""
-    missing = LANGUAGES["triton"].find_missing(True)
+    device = find_devices("auto", "triton")[0]
+    missing = LANGUAGES["triton"].find_missing(device == EMULATED)
     if missing is not None:
         return "none", missing
-    found, evaluation = version("triton"), _evaluate()
+    found, evaluation = version("triton"), _evaluate(device)
     if evaluation.outcome is not Outcome.CORRECT:
         return found, f"a small kernel ends as {evaluation.outcome}: {evaluation.message[:300]}"
-    return f"{found}, interprets, and compiles for the emulated GPU", ""
+    works = "interprets, and compiles for the emulated GPU" if device == EMULATED else f"runs on {device}"
+    return f"{found}, {works}", ""
 
 
-def _evaluate() -> Evaluation:
+def _evaluate(device: str) -> Evaluation:
     judge = EvaluationSettings(measure_time=False, measure_noise=False, attribute_work=False)
-    settings = LocalSettings(device=EMULATED, judge=judge)
+    settings = LocalSettings(device=device, judge=judge)
     setup = Setup(settings=settings, toolchain=probe_toolchain(None), confinement=probe_confinement())
     problem = Problem(name="triton_trial", suite="doctor", source=_PROBLEM)
     candidate = Candidate(source=_CANDIDATE, language="triton", rule="file")
     task = make_task(problem, candidate, Origin(run="doctor", model="-"), language="triton")
-    evaluators = DeviceEvaluators(setup, Device(EMULATED), checks=True)
+    evaluators = DeviceEvaluators(setup, Device(device), checks=device == EMULATED)
     try:
-        return evaluators.evaluate(task)
+        return evaluators.evaluate(task.on_device(device))
     finally:
         evaluators.close()

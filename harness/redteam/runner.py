@@ -231,17 +231,24 @@ class RedTeam:
         real = (device for device in found if device is not None and not device.is_emulated)
         return list({device.name: device for device in real}.values())
 
-    def can_run(self, file: CorpusFile) -> bool:
+    def find_missing(self, file: CorpusFile) -> str | None:
+        """What this machine lacks to run the program."""
         devices = self._executors[_find_executor(file)].devices(file.language)
-        return bool(devices) and (devices[0].name == EMULATED) == (file.device == EMULATED)
+        if not devices or (devices[0].name == EMULATED) != (file.device == EMULATED):
+            return "no GPU"
+        return LANGUAGES[file.language].find_missing(file.device == EMULATED)
 
     def evaluate(self, files: Sequence[CorpusFile], report: Callable[[CorpusResult], None]) -> None:
         """Evaluates every program, untimed ones first; those without a device are skipped."""
+        runnable = []
         for file in files:
-            if not self.can_run(file):
-                report(CorpusResult(file=file, result="skipped", by="no GPU"))
+            missing = self.find_missing(file)
+            if missing is None:
+                runnable.append(file)
+            else:
+                report(CorpusResult(file=file, result="skipped", by=missing))
         for name, executor in self._executors.items():
-            chosen = [file for file in files if _find_executor(file) == name and self.can_run(file)]
+            chosen = [file for file in runnable if _find_executor(file) == name]
             by_run = {file.name: file for file in chosen}
 
             def take(task: Task, evaluation: Evaluation, known: dict[str, CorpusFile] = by_run) -> None:

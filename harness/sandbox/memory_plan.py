@@ -1,7 +1,8 @@
 """Plans which checks of one evaluation fit into device memory. Sizes are in bytes.
 
-The smallest plan needs inputs, two outputs and weights, like KernelBench's evaluator: reference and candidate run one
-after the other, and copies lie in host memory. Free memory is spent on the `CHECKS`, in order.
+Inputs are made again from their seeds and earlier outputs are kept as digests, so that few copies exist at a time. The
+smallest plan needs inputs, two outputs and weights, like KernelBench's evaluator: reference and candidate run one after
+the other, and copies lie in host memory, which is slow. Free memory is spent on the `CHECKS`, in order.
 """
 
 from __future__ import annotations
@@ -12,13 +13,23 @@ from typing import Any, Literal
 
 USABLE_SHARE = 0.9  # of free memory; the rest is for fragmentation and other processes
 TRIALS, LEAST_TRIALS = 3, 2  # with the problem's own inputs
-TIMED_COPIES = 8  # calls whose inputs and outputs are kept during timing
+TIMED_COPIES = 8  # calls whose outputs are kept during timing
 MIXING = 2  # further copies of the inputs while stress inputs are made
+TRUTHS = 3  # sizes of the outputs: the reference's own, and float64
 
 Holds = Literal["device", "host"]
+HOLDS: tuple[Holds, ...] = ("device", "host")
 Thrift = Literal["planned", "lean", "least"]  # the usual plan, or one for a retry
 Check = Literal[
-    "trials", "float64", "kept_outputs", "inputs_on_device", "baseline_beside", "probes", "stress", "roofline"
+    "trials",
+    "float64",
+    "kept_outputs",
+    "inputs_on_device",
+    "baseline_beside",
+    "timed_outputs",
+    "probes",
+    "stress",
+    "roofline",
 ]
 
 
@@ -64,9 +75,9 @@ class Room:
 class MemoryPlan:
     """`holds` "host": expected outputs are computed before the worker starts, and all copies lie in host memory.
 
-    `kept_calls` 1: earlier outputs are not compared again. `baseline_beside` False: the baseline is timed separately,
-    and timed outputs are compared in samples. `inputs_on_device` False: timed inputs come from host memory. `stress`:
-    declared distributions, other weights, nearby shapes.
+    `kept_calls` 1: earlier outputs are not compared again. `baseline_beside` False: the baseline is timed separately.
+    `timed_outputs` False: timed outputs are compared in samples. `inputs_on_device` False: timed inputs come from host
+    memory. `stress`: declared distributions, other weights, nearby shapes.
     """
 
     holds: Holds = "device"
@@ -75,6 +86,7 @@ class MemoryPlan:
     kept_calls: int = 8
     inputs_on_device: bool = True
     baseline_beside: bool = True
+    timed_outputs: bool = True
     probes: bool = True
     stress: bool = True
     roofline: bool = True
@@ -87,7 +99,8 @@ class MemoryPlan:
             "the reference's own dtype instead of float64 truth": not self.float64,
             _describe_kept(self.kept_calls, full.kept_calls): self.kept_calls < full.kept_calls,
             "timed inputs come from host memory": not self.inputs_on_device,
-            "baseline timed separately; timed outputs compared in samples": not self.baseline_beside,
+            "baseline timed separately": not self.baseline_beside,
+            "timed outputs compared in samples": not self.timed_outputs,
             "no probes": not self.probes,
             "no stress inputs, other weights or shapes": not self.stress,
             "no roofline for impossible times": not self.roofline,
@@ -96,7 +109,8 @@ class MemoryPlan:
 
 
 CHECKS: tuple[Check, ...] = (
-    "trials", "float64", "kept_outputs", "inputs_on_device", "baseline_beside", "roofline", "probes", "stress",
+    "trials", "float64", "stress", "kept_outputs", "inputs_on_device", "baseline_beside", "timed_outputs", "roofline",
+    "probes",
 )  # fmt: skip
 
 
@@ -104,23 +118,28 @@ def plan_in_full(need: MemoryNeed) -> MemoryPlan:
     return _with_peak(MemoryPlan(kept_calls=need.kept_calls), need)
 
 
-def plan_smallest(need: MemoryNeed) -> MemoryPlan:
+def plan_smallest(need: MemoryNeed, holds: Holds = "host") -> MemoryPlan:
     smallest = MemoryPlan(
-        holds="host", trials=LEAST_TRIALS, float64=False, kept_calls=1, inputs_on_device=False, baseline_beside=False,
-        probes=False, stress=False, roofline=False,
+        holds=holds, trials=LEAST_TRIALS, float64=False, kept_calls=1, inputs_on_device=holds == "device",
+        baseline_beside=False, timed_outputs=False, probes=False, stress=False, roofline=False,
     )  # fmt: skip
     return _with_peak(smallest, need)
 
 
 def plan_memory(need: MemoryNeed, room: Room) -> MemoryPlan | None:
-    """The full plan, or the smallest with every check that still fits; None if it does not fit."""
-    full, plan = plan_in_full(need), plan_smallest(need)
-    if fits(full, need, room):
-        return full
+    """The smallest plan with every check that still fits: on the device, or if stress inputs fit only in host memory,
+    there. None if none fits."""
+    on_device, on_host = (_fill(plan_smallest(need, holds), need, room) for holds in HOLDS)
+    if on_device is None or (on_host is not None and on_host.stress and not on_device.stress):
+        return on_host
+    return on_device
+
+
+def _fill(plan: MemoryPlan, need: MemoryNeed, room: Room) -> MemoryPlan | None:
     if not fits(plan, need, room):
         return None
     for check in CHECKS:
-        more = (_with_peak(other, need) for other in _add(plan, check, full))
+        more = (_with_peak(other, need) for other in _add(plan, check, plan_in_full(need)))
         plan = next((other for other in more if fits(other, need, room)), plan)
     return plan
 
@@ -154,20 +173,32 @@ def count_device_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
     inputs, outputs = need.inputs_bytes, need.outputs_bytes
     worker = need.count_worker_bytes(plan.kept_calls)
     call = inputs + outputs + need.work_bytes
+    judging = _count_judging_bytes(plan, need)
     phases = [worker + need.slice_bytes, *([call + 2 * outputs] if plan.roofline else [])]
     if plan.holds == "device":
-        kept = 4 * inputs + (plan.kept_calls + 4) * outputs
-        phases.append(worker + kept + need.work_bytes + need.float64_bytes + need.slice_bytes)
+        phases.append(worker + judging)
     else:
         making = [call + (MIXING * inputs if plan.stress else 0), *([need.float64_bytes] if plan.float64 else [])]
         phases.append(max(making))
     if plan.inputs_on_device:
         phases.append(worker + inputs + need.slice_bytes)
     if plan.baseline_beside:
-        phases.append(2 * worker + TIMED_COPIES * (inputs + outputs))
+        copies = TIMED_COPIES * outputs if plan.timed_outputs else 0
+        phases.append(2 * worker + inputs + copies + need.slice_bytes)
     if plan.probes:
-        phases.append(worker + 2 * call + 2 * outputs + need.slice_bytes)
+        phases.append(worker + inputs + outputs + judging)
     return max(phases)
+
+
+def _count_judging_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
+    """Of the evaluator, for one call: its inputs, its truth and the copy of its outputs, and where calls follow each
+    other inputs and truth of the first."""
+    inputs, outputs = need.inputs_bytes, need.outputs_bytes
+    truths = TRUTHS * outputs if plan.float64 else outputs
+    computing = max(inputs + outputs + need.work_bytes, outputs + need.float64_bytes if plan.float64 else 0)
+    mixing = MIXING * inputs if plan.stress else 0
+    before = inputs + truths if need.row_steps else 0
+    return before + inputs + max(computing, mixing, truths + outputs + need.slice_bytes)
 
 
 def count_host_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
@@ -184,6 +215,8 @@ def _add(plan: MemoryPlan, check: Check, full: MemoryPlan) -> Iterator[MemoryPla
         yield from (replace(plan, trials=trials) for trials in range(full.trials, plan.trials, -1))
     elif check == "kept_outputs":
         yield from (replace(plan, kept_calls=kept) for kept in range(full.kept_calls, plan.kept_calls, -1))
+    elif check == "timed_outputs" and not plan.baseline_beside:
+        return
     else:
         wanted: dict[str, Any] = {check: True}
         yield replace(plan, **wanted)

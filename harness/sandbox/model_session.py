@@ -29,8 +29,9 @@ from harness.sandbox.memory_probe import (
     record_elements,
 )
 from harness.sandbox.tensors.host_copies import HOST
+from harness.sandbox.tensors.output_records import TensorRecord
 from harness.sandbox.tensors.output_samples import Sample, choose_sample
-from harness.sandbox.tensors.outputs import FlatOutputs, has_same_bits
+from harness.sandbox.tensors.outputs import FlatOutputs
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient, describe
 from harness.sandbox.worker_process import Stopped
 
@@ -107,7 +108,7 @@ class ModelSession:
         self._armed: PlacedInputs | None = None
         self._rest: Callable[[], Stopped] | None = None  # waits for the stop after a call
         self._samples_memory = False
-        self._pinned: list[tuple[Tensor, ...]] = []
+        self._pinned: list[TensorRecord] = []
         self._resumed_ns = 0  # for the last call; 0 until the next stop
 
     def construct(
@@ -331,18 +332,17 @@ class ModelSession:
         """Makes the worker keep its last outputs, unless they are large."""
         if sum(tensor.numel() * tensor.element_size() for tensor in outputs.tensors) < LARGE_OUTPUT_BYTES:
             self._client.pin(timeout_s=self._limits.call_s)
-            self._pinned.append(outputs.tensors)
+            self._pinned.append(TensorRecord.of(outputs.tensors))
 
     def has_lost_pinned(self) -> bool:
         return not all(self.still_has(outputs, pin=index) for index, outputs in enumerate(self._pinned))
 
-    def still_has(self, outputs: Sequence[Tensor], *, age: int = 0, pin: int | None = None) -> bool:
+    def still_has(self, outputs: TensorRecord, *, age: int = 0, pin: int | None = None) -> bool:
         """Compares the worker's outputs of the last call, of `age` calls before, or pinned ones. Only after calls with
         correct shapes."""
         self._bytes_of(self._footprint.output).fill_(POISON)
         self._client.recopy(self._footprint.output, age=age, pin=pin, timeout_s=self._limits.call_s)
-        found = (self._arena.view(spec) for spec in self._footprint.output_specs)
-        return all(has_same_bits(now, before) for now, before in zip(found, outputs, strict=True))
+        return outputs.has_bits_of([self._arena.view(spec) for spec in self._footprint.output_specs])
 
     def paused(self) -> AbstractContextManager[None]:
         return self._client.paused()

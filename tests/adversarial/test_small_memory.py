@@ -36,7 +36,7 @@ def get_init_inputs():
 """
 LARGE = PROBLEM.format(rows=2048)  # 8 MiB in, 8 MiB out
 HONEST = "return x * self.weight"
-BUDGETS = {"two outputs": 29 * MIB, "earlier outputs": 40 * MIB, "float64": 90 * MIB}
+BUDGETS = {"two outputs": 29 * MIB, "earlier outputs": 90 * MIB, "float64": 150 * MIB}
 
 
 def candidate(forward, init="pass"):
@@ -88,7 +88,7 @@ def reductions(evaluation):
 def test_an_honest_candidate_is_right_and_the_record_says_what_was_reduced(small_bench):
     evaluation = small_bench.judge(candidate(HONEST), LARGE)
     assert evaluation.outcome == "correct", evaluation.message
-    assert "kept in host memory" in reductions(evaluation)
+    assert reductions(evaluation)
     assert ("own dtype" in reductions(evaluation)) == (evaluation.correctness.truth == "reference")
 
 
@@ -98,6 +98,7 @@ def test_budgets_differ_in_what_they_leave_room_for(bench_with):
     assert "compared again for 0 of" not in told["earlier outputs"]
     assert "own dtype" in told["earlier outputs"]
     assert "own dtype" not in told["float64"]
+    assert [name for name in BUDGETS if "kept in host memory" in told[name]] == ["two outputs"]
 
 
 WRONG = {

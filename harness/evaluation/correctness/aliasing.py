@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 
-from torch import Tensor
-
 from harness.domain import Finding, Outcome
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.model_session import ModelSession, Run
+from harness.sandbox.tensors.output_records import TensorRecord
 
 
 class AliasCheck:
@@ -19,7 +18,7 @@ class AliasCheck:
         self._session = session
         self._may_be_views = may_be_views
         self._kept_calls = kept_calls
-        self._last: deque[tuple[Tensor, ...]] = deque()  # the newest first
+        self._last: deque[TensorRecord] = deque()  # the newest first
         self._has_pinned = False
 
     def forget(self) -> None:
@@ -41,7 +40,7 @@ class AliasCheck:
             self._session.pin(run.outputs)
             self._has_pinned = True
         message = None if self._may_be_views else self._compare(run)
-        self._last.appendleft(run.outputs.tensors)
+        self._last.appendleft(TensorRecord.of(run.outputs.tensors))
         while len(self._last) > self._count_compared(run):
             self._last.pop()
         return message

@@ -1,5 +1,5 @@
-"""Inputs and expected outputs of the correctness calls, made on demand, or in advance in host memory where memory is
-short."""
+"""Inputs and expected outputs of the correctness calls, made on demand, or in advance in host memory where the device
+has too little."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from harness.sandbox.arena_layout import Footprint
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exercise:
-    """`state`: weights to write before the call; `footprint`: arena layout for outputs of another shape."""
+    """`seed`: of the inputs; `state`: weights to write before the call; `footprint`: arena layout for outputs of
+    another shape."""
 
     step: str
+    seed: int
     inputs: tuple[Any, ...]
     truth: Truth
     state: dict[str, Tensor] | None = None
@@ -56,33 +58,31 @@ class Exercises:
             return self._make_with_other_weights()
         if step == "nearby_shape":
             return self._make_nearby()
-        inputs = self._make_inputs(step)
-        return (Exercise(step=step, inputs=inputs, truth=self.reference.truth_of(inputs)),)
+        seed = next(self._seeds)
+        inputs = self.reference.make_inputs(seed, step)
+        return (Exercise(step=step, seed=seed, inputs=inputs, truth=self.reference.truth_of(inputs)),)
 
     def _make_row(self) -> tuple[Exercise, ...]:
         """The second call starts from the state left by the first."""
-        first, second = self._make_inputs("as_given"), self._make_inputs("as_given")
-        truth = self.reference.truth_of(first)
-        later = self.reference.truth_of(second, truth.state_after)
-        return (
-            Exercise(step="as_given", inputs=first, truth=truth),
-            Exercise(step="second_in_a_row", inputs=second, truth=later),
-        )
+        (first,) = self._make("as_given")
+        seed = next(self._seeds)
+        inputs = self.reference.make_inputs(seed)
+        later = self.reference.truth_of(inputs, first.truth.state_after)
+        return (first, Exercise(step="second_in_a_row", seed=seed, inputs=inputs, truth=later))
 
     def _make_with_other_weights(self) -> tuple[Exercise, ...]:
         other = make_other_weights(self.reference, next(self._seeds))
         if other is None:
             return ()
-        inputs = self._make_inputs("as_given")
-        truth = other.truth_of(self.reference, inputs)
-        return (Exercise(step="other_weights", inputs=inputs, truth=truth, state=self.reference.keep(other.state)),)
+        seed = next(self._seeds)
+        inputs = self.reference.make_inputs(seed)
+        truth, state = other.truth_of(self.reference, inputs), self.reference.keep(other.state)
+        return (Exercise(step="other_weights", seed=seed, inputs=inputs, truth=truth, state=state),)
 
     def _make_nearby(self) -> tuple[Exercise, ...]:
-        nearby = find_nearby(self.reference, self._make_inputs("as_given"), self.source)
+        seed = next(self._seeds)
+        nearby = find_nearby(self.reference, self.reference.make_inputs(seed), self.source)
         if nearby is None:
             return ()
-        footprint = nearby.footprint
-        return (Exercise(step="nearby_shape", inputs=nearby.inputs, truth=nearby.truth, footprint=footprint),)
-
-    def _make_inputs(self, step: str) -> tuple[Any, ...]:
-        return self.reference.make_inputs(next(self._seeds), step)
+        inputs, truth, footprint = nearby.inputs, nearby.truth, nearby.footprint
+        return (Exercise(step="nearby_shape", seed=seed, inputs=inputs, truth=truth, footprint=footprint),)

@@ -16,6 +16,7 @@ from harness.protocol import TensorSpec
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.memory_probe import shares_memory_within
 from harness.sandbox.model_session import ModelSession, Run, Weights
+from harness.sandbox.tensors.output_records import TensorRecord
 from harness.sandbox.tensors.outputs import Difference, FlatOutputs, find_difference
 from harness.sandbox.worker_client import describe
 
@@ -39,12 +40,14 @@ class _Failure:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A correct call that will be repeated."""
+    """A correct call that will be repeated. `exercise` None: made again from the seed. `specs`: of the outputs in the
+    worker."""
 
-    inputs: tuple[Any, ...]
-    outputs: FlatOutputs
-    specs: tuple[TensorSpec, ...]  # of the outputs in the worker
-    truth: Truth | None  # None: recomputed when needed
+    seed: int
+    exercise: Exercise | None
+    outputs: TensorRecord
+    tree: dict[str, Any]
+    specs: tuple[TensorSpec, ...]
 
 
 def check_correctness(session: ModelSession, exercises: Exercises, weights: Weights) -> CheckResult:
@@ -71,7 +74,7 @@ class _Checker:
             session, may_be_views=reference.returns_views, kept_calls=reference.footprint.kept_calls
         )
         self._kept: list[_Kept] = []
-        self._last_inputs: tuple[Any, ...] | None = None
+        self._last_seed: int | None = None
         self.trials: list[Trial] = []
         self.findings: list[Finding] = []
         self.truth_kind: Literal["float64", "reference"] = "float64"
@@ -109,7 +112,7 @@ class _Checker:
         self._aliases.check_inputs_apart()
         outcome, trial, run = compare_call(self._session, self._reference, inputs, truth, distribution)
         self.trials.append(trial)
-        self._last_inputs = inputs
+        self._last_seed = exercise.seed
         self.findings += _note_strides(run, truth, self.findings)
         if outcome is not None:
             return _Failure(outcome, _say_where(trial))
@@ -123,35 +126,51 @@ class _Checker:
     def _keep(self, exercise: Exercise, run: Run) -> None:
         """Two calls of a small problem, else one: repeated inputs are never the latest."""
         if len(self._kept) < (2 if self._reference.is_small else 1):
-            truth = None if self._reference.computes_on is None else exercise.truth
-            self._kept.append(_Kept(exercise.inputs, run.outputs, run.called.specs, truth))
+            kept = _Kept(
+                seed=exercise.seed,
+                exercise=None if self._reference.computes_on is None else exercise,
+                outputs=TensorRecord.of(run.outputs.tensors),
+                tree=run.outputs.tree,
+                specs=run.called.specs,
+            )
+            self._kept.append(kept)
 
     def _call_again(self) -> _Failure | None:
         """Repeats an earlier call: bit-identical where the problem is deterministic, else correct."""
-        kept = self._source.choice([kept for kept in self._kept if kept.inputs is not self._last_inputs])
+        kept = self._source.choice([kept for kept in self._kept if kept.seed != self._last_seed])
+        inputs = self._reference.make_inputs(kept.seed) if kept.exercise is None else kept.exercise.inputs
         self._session.reset_state()
-        self._session.place(kept.inputs)
+        self._session.place(inputs)
         self._aliases.check_inputs_apart()
-        run = self._session.call(kept.inputs, self._reference.device)
-        self._last_inputs = kept.inputs
-        as_before = trust_outputs(kept.outputs, compared_on=self._reference.computes_on)
-        outcome, trial = compare_run(run, as_before, self._reference, "again", accepted=kept.specs)
+        run = self._session.call(inputs, self._reference.device)
+        self._last_seed = kept.seed
+        if kept.outputs.tensors:
+            outputs = FlatOutputs(tree=kept.tree, tensors=kept.outputs.tensors)
+            expected = trust_outputs(outputs, compared_on=self._reference.computes_on)
+        else:
+            expected = self._find_truth(kept, inputs)
+        outcome, trial = compare_run(run, expected, self._reference, "again", accepted=kept.specs)
         if outcome not in (None, Outcome.WRONG_VALUE) or _has_changed_inputs(run, self._reference):
             self.trials.append(trial)
             return _Failure(outcome or Outcome.WRONG_VALUE, trial.message)
         overwritten = self._aliases.find_overwritten(run)
         if overwritten is not None:
             return _Failure(Outcome.WRONG_VALUE, overwritten)
-        difference = find_difference(run.outputs.tensors, kept.outputs.tensors)
-        return None if difference is None else self._weigh_difference(difference, run, kept, trial)
+        difference = kept.outputs.find_difference(run.outputs.tensors)
+        return None if difference is None else self._weigh_difference(difference, run, kept, inputs, trial)
 
-    def _weigh_difference(self, difference: Difference, run: Run, kept: _Kept, trial: Trial) -> _Failure | None:
+    def _find_truth(self, kept: _Kept, inputs: tuple[Any, ...]) -> Truth:
+        return self._reference.truth_of(inputs) if kept.exercise is None else kept.exercise.truth
+
+    def _weigh_difference(
+        self, difference: Difference, run: Run, kept: _Kept, inputs: tuple[Any, ...], trial: Trial
+    ) -> _Failure | None:
         message = f"two calls on the same inputs differ: {difference}"
         if self._reference.requires_same_bits:
             message += "; the problem declares DETERMINISTIC = True"
-            self.trials.append(replace(trial, passed=False, mismatched=difference.differing, message=message))
+            self.trials.append(replace(trial, passed=False, mismatched=difference.differing or 0, message=message))
             return _Failure(Outcome.WRONG_VALUE, message, "nondeterministic")
-        truth = kept.truth or self._reference.truth_of(kept.inputs)
+        truth = self._find_truth(kept, inputs)
         outcome, trial = _compare_call_and_state(self._session, self._reference, run, truth, "again")
         self.trials.append(trial)
         if outcome is not None:

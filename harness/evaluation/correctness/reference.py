@@ -20,6 +20,7 @@ from harness.evaluation.correctness.reference_checks import (
     measure_inputs,
     require_finite,
     require_memory,
+    require_repeatable,
     require_sendable,
     require_weights_known,
 )
@@ -92,10 +93,8 @@ class Reference:
         return self.device.torch_device if self.plan.holds == "host" else None
 
     @property
-    def float64_limit(self) -> int | None:
-        """Bytes for the float64 truth; None: a share of the free memory."""
-        if self.plan.holds == "device":
-            return None
+    def float64_limit(self) -> int:
+        """Bytes for the float64 truth."""
         return sys.maxsize if self.plan.float64 else 0
 
     @property
@@ -162,6 +161,8 @@ def prepare_reference(
         host_bytes = count_host_bytes(least, reference.need)
         require_memory(loaded, host_bytes + room.is_shared * least.device_bytes, room.host_bytes, "the host")
         raise ProblemTooLarge(f"{loaded.problem.name}: no memory plan fits {room}")
+    if not device.is_cuda and not plan.timed_outputs:
+        plan = replace(plan, baseline_beside=False)
     footprint = reference.footprint
     if plan.kept_calls < reference.need.kept_calls:
         footprint = replace(footprint, most_kept=plan.kept_calls)
@@ -185,7 +186,10 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
     state = {name: tensor for name, tensor in model.state_dict().items() if torch.is_tensor(tensor)}
     generators = read_generators(device.torch_device)
     on_host |= ROOMY * _count_bytes(inputs) > device.measure_room().device_bytes
-    used, inputs = (inputs, copy_all_to(inputs, HOST)) if on_host else (copy_tensors(inputs), inputs)
+    if on_host:
+        inputs = copy_all_to(inputs, HOST)
+    used = loaded.make_inputs(input_seed, device.torch_device)
+    require_repeatable(loaded, _tensors_in(inputs), _tensors_in(used))
     outputs, changing = run_and_compare_state(loaded, model, used)
     changes_inputs = _differ(inputs, used)
     del used
@@ -209,9 +213,11 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
     wider = pad_rows(inputs) if tries_padding else ()
     slack_bytes = INPUT_SLACK_BYTES if device.is_cuda else 0
     footprint = Footprint.measure(inputs, outputs, state, wider, slack_bytes=slack_bytes)
+    work_bytes = again.work_bytes if device.is_cuda else None
     need = MemoryNeed(
         inputs_bytes=sizes[0], weights_bytes=sizes[1], outputs_bytes=sizes[2], arena_bytes=footprint.arena_bytes,
-        work_bytes=again.work_bytes, float64_bytes=estimate_float64_bytes(model, inputs, outputs.tensors),
+        work_bytes=again.work_bytes,
+        float64_bytes=estimate_float64_bytes(model, inputs, outputs.tensors, work_bytes),
         slice_bytes=device.slice_bytes, context_bytes=device.context_bytes, kept_calls=count_kept_calls(sizes[2]),
         row_steps=2 if changing else 0, further_steps=count_further_steps(loaded.problem, is_small=is_small),
     )  # fmt: skip

@@ -17,7 +17,14 @@ from harness.problems.loading import LoadedProblem
 from harness.protocol import flatten_value
 from harness.sandbox.memory_limits import count_free_bytes, is_out_of_memory, limit_memory
 from harness.sandbox.memory_plan import USABLE_SHARE
-from harness.sandbox.tensors.outputs import SLICE_ELEMENTS, Difference, FlatOutputs, cut_slices, find_difference
+from harness.sandbox.tensors.outputs import (
+    SLICE_ELEMENTS,
+    Difference,
+    FlatOutputs,
+    cut_slices,
+    find_difference,
+    has_same_bits,
+)
 
 IN_INIT = "make them in __init__, so that candidates can be given the same ones"
 
@@ -60,6 +67,16 @@ def require_sendable(loaded: LoadedProblem, inputs: Sequence[Any]) -> None:
                 f"{_name_file(loaded)}: {call}: {error}; return tensors, numbers, strings, or lists, "
                 "tuples and dicts of them"
             ) from error
+
+
+def require_repeatable(loaded: LoadedProblem, inputs: Sequence[Tensor], again: Sequence[Tensor]) -> None:
+    """Raises ProblemError. Inputs are made again from their seed instead of being kept."""
+    dense = [(one, other) for one, other in zip(inputs, again, strict=True) if one.layout is torch.strided]
+    if not all(one.shape == other.shape and has_same_bits(one, other) for one, other in dense):
+        raise ProblemError(
+            f"{_name_file(loaded)}: get_inputs() returns other values when it is seeded and called again; draw them "
+            "with the global generators of torch, numpy and random"
+        )
 
 
 def require_weights_known(loaded: LoadedProblem, model: nn.Module, state: Mapping[str, Tensor]) -> None:

@@ -159,8 +159,10 @@ def float32_precision(allow_tf32: bool) -> Iterator[None]:
         torch.backends.cudnn.allow_tf32 = cudnn
 
 
-def estimate_float64_bytes(model: nn.Module, inputs: Sequence[Any], outputs: Sequence[Tensor]) -> int:
-    """Beyond the memory in use."""
+def estimate_float64_bytes(
+    model: nn.Module, inputs: Sequence[Any], outputs: Sequence[Tensor], work_bytes: int | None = None
+) -> int:
+    """Beyond the memory in use. `work_bytes`: intermediates of a call in the reference's dtype; None: unknown."""
     elements = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers(), *outputs))
 
     def count(tensor: Tensor) -> Tensor:
@@ -169,7 +171,7 @@ def estimate_float64_bytes(model: nn.Module, inputs: Sequence[Any], outputs: Seq
         return tensor
 
     map_tensors(tuple(inputs), count)
-    return int(elements * 8 * INTERMEDIATES)
+    return elements * 8 + 2 * work_bytes if work_bytes is not None else int(elements * 8 * INTERMEDIATES)
 
 
 def copy_tensors(inputs: Sequence[Any], device: torch.device | None = None) -> tuple[Any, ...]:

@@ -39,7 +39,7 @@ class ApartTimer:
         with pin_to_cores(self._device.evaluator_cores):
             before = self._time_alone(open_baseline, seeds, self._count_calls, sampler)
             half = len(before)
-            mine = self._time_alone(open_candidate, seeds, lambda _: 2 * half, sampler, note=self._chosen.note_alone)
+            mine = self._time_alone(open_candidate, seeds, lambda _: 2 * half, sampler, note=self._chosen.note)
             after = self._time_alone(open_baseline, seeds, lambda _: half, sampler)
             wrong = self._chosen.find_wrong()
         theirs = [run for pair in zip(before, after, strict=False) for run in pair]

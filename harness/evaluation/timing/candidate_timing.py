@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 
 from harness.domain import Candidate, Timing
 from harness.evaluation.correctness.reference import Reference
@@ -57,14 +58,11 @@ class CandidateTimer:
         if not reference.plan.baseline_beside:
             apart = ApartTimer(reference=reference, plan=self._plan, seed=next(seeds))
             return apart.measure(baseline, open_baseline, open_candidate, seeds)
-        floor = 0.0
-        if self._noise is not None:
-            floor = self._noise.find(
-                self._name_noise(reference, baseline),
-                lambda: self._pair_baseline_in_windows(reference, baseline, seeds),
-            )
         timer = WindowTimer(reference=reference, plan=self._plan, seed=next(seeds))
-        return timer.measure(baseline, open_baseline, open_candidate, seeds, floor)
+        if self._noise is None:
+            return timer.measure(baseline, open_baseline, open_candidate, seeds)
+        find_floor = partial(self._noise.widen, self._name_noise(reference, baseline))
+        return timer.measure(baseline, open_baseline, open_candidate, seeds, find_floor)
 
     def _pair_baseline(self, reference: Reference, baseline: str, seeds: Iterator[int]) -> Timing:
         """A/A."""
@@ -72,10 +70,6 @@ class CandidateTimer:
         with open_baseline(reference, baseline) as one, open_baseline(reference, baseline) as other:
             timer = PairedTimer(baseline=one, candidate=other, reference=reference, plan=plan, seed=next(seeds))
             return timer.measure(baseline, seeds).timing
-
-    def _pair_baseline_in_windows(self, reference: Reference, baseline: str, seeds: Iterator[int]) -> Timing:
-        timer = WindowTimer(reference=reference, plan=self._plan, seed=next(seeds))
-        return timer.measure_equals(baseline, lambda: self._workers.open_baseline(reference, baseline), seeds)
 
     def _name_noise(self, reference: Reference, baseline: str) -> NoiseKey:
         facts = self._environment

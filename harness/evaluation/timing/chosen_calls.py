@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
 
 from harness.evaluation.correctness.checks import compare_run, is_surely_right
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
@@ -14,8 +11,6 @@ from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import Truth, trust_outputs
 from harness.sandbox.model_session import Run
 from harness.sandbox.tensors.output_samples import Sample
-
-MakeInputs = Callable[[], tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,23 +28,20 @@ class ChosenCalls:
         self._choice = choice
         self._source = source
         self._tolerance = reference.loaded.problem.tolerance
-        self._kept: list[tuple[MakeInputs, Run]] = []
-        self._screened: list[tuple[MakeInputs, Run]] = []
+        self._kept: list[tuple[int, Run]] = []
+        self._screened: list[tuple[int, Run]] = []
         self._seen = 0
 
-    def note_alone(self, seed: int, candidate: Run) -> None:
-        """`seed` made its inputs."""
-        self._keep_some(partial(self._reference.make_timed_inputs, seed), candidate)
-
-    def note(self, inputs: tuple[Any, ...], baseline: Run, candidate: Run) -> None:
-        self._keep_some(lambda: inputs, candidate)
-        if self._source.random() < self._choice.screened_share:
-            self._screen(inputs, baseline, candidate)
+    def note(self, seed: int, candidate: Run, baseline: Run | None = None) -> None:
+        """`seed`: of the inputs. Runs with a sample of their outputs have none in common."""
+        self._keep_some(seed, candidate)
+        if baseline is not None and candidate.sample is None and self._source.random() < self._choice.screened_share:
+            self._screen(seed, baseline, candidate)
 
     def find_wrong(self) -> str | None:
         """The first error."""
-        for make_inputs, run in (*self._screened, *self._kept):
-            inputs = make_inputs()
+        for seed, run in (*self._screened, *self._kept):
+            inputs = self._reference.make_timed_inputs(seed)
             if run.sample is None and is_surely_right(run, self._reference.outputs_of(inputs), self._reference):
                 continue
             truth = self._reference.truth_of(inputs)
@@ -63,17 +55,17 @@ class ChosenCalls:
                 return f"a timed call was wrong, untimed ones were correct: {trial.message}"
         return None
 
-    def _keep_some(self, inputs: MakeInputs, run: Run) -> None:
+    def _keep_some(self, seed: int, run: Run) -> None:
         """Reservoir sampling."""
         self._seen += 1
         if len(self._kept) < self._choice.judged_calls:
-            self._kept.append((inputs, run))
+            self._kept.append((seed, run))
             return
         slot = self._source.randrange(self._seen)
         if slot < self._choice.judged_calls:
-            self._kept[slot] = (inputs, run)
+            self._kept[slot] = (seed, run)
 
-    def _screen(self, inputs: tuple[Any, ...], baseline: Run, candidate: Run) -> None:
+    def _screen(self, seed: int, baseline: Run, candidate: Run) -> None:
         """Much cheaper than computing the truth."""
         if len(self._screened) >= self._choice.max_screened_kept:
             return
@@ -81,7 +73,7 @@ class ChosenCalls:
             return
         outcome, _ = compare_outputs(trust_outputs(baseline.outputs), candidate.outputs, self._tolerance, "timed")
         if outcome is not None:
-            self._screened.append((lambda: inputs, candidate))
+            self._screened.append((seed, candidate))
 
 
 def _sample_truth(truth: Truth, sample: Sample) -> Truth:

@@ -1,13 +1,14 @@
 """Noise floors: how far from 1 the speedup of a program over itself can be.
 
-Measured with A/A pairs in fresh processes, cached per problem, machine and version. Never below `DEVICE_FLOORS`.
+Measured with A/A pairs in fresh processes, cached per problem, machine and version. Never below `DEVICE_FLOORS`. On a
+GPU every measurement includes such pairs; on a CPU they are measured once per problem.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from harness.store.machine_cache import add_to_record, read_record
 # a call plus microseconds. Measured with A/A pairs of every core problem; see docs/measurement.md.
 DEVICE_FLOORS = {"cuda": (0.02, 10.0), "cpu": (0.05, 8.0)}
 PAIRS = 3  # of processes
+LATEST_PAIRS = 8  # of one problem, of all its evaluations on a GPU
 SLOW_CALL_US = 200_000.0  # longer calls are measured with one pair
 MARGIN = 1.5  # a few pairs underestimate the maximum
 
@@ -41,13 +43,14 @@ class NoiseFloors:
     def __init__(self, folder: Path | None) -> None:
         self._path = None if folder is None else folder / "noise.json"
         self._known: dict[str, float] = {}
+        self._pairs: dict[str, list[float]] = {}  # logarithms of speedups
 
     def find(self, key: NoiseKey, measure_pair: Callable[[], Timing]) -> float:
         """`measure_pair` times the baseline against itself in fresh processes. A disturbed result is not cached, one
         under allowed load only in memory."""
         name = str(key)
-        if name not in self._known and self._path is not None:
-            self._known |= {name: float(value) for name, value in read_record(self._path).items()}
+        if name not in self._known and self._path is not None and name in (record := read_record(self._path)):
+            self._known[name] = float(record[name])
         if name in self._known:
             return self._known[name]
         timings = list(_measure_pairs(measure_pair))
@@ -58,6 +61,17 @@ class NoiseFloors:
         if self._path is not None and not any(map(_was_loaded, timings)):
             add_to_record(self._path, {name: floor})
         return floor
+
+    def widen(self, key: NoiseKey, timings: Sequence[Timing]) -> float:
+        """By the pairs of one measurement and those of the problem's last ones."""
+        name = f"pairs {key}"
+        if name not in self._pairs:
+            self._pairs[name] = [] if self._path is None else list(read_record(self._path).get(name, []))
+        pairs = [*self._pairs[name], *(math.log(timing.speedup) for timing in timings)][-LATEST_PAIRS:]
+        self._pairs[name] = pairs
+        if self._path is not None:
+            add_to_record(self._path, {name: pairs})
+        return math.expm1(MARGIN * max(map(abs, pairs)))
 
 
 def _was_loaded(timing: Timing) -> bool:

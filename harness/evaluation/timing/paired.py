@@ -90,7 +90,7 @@ class PairedTimer:
         self._sights: list[str] = []
         self._spent_s: dict[int, float] = {}  # by session id, in this measurement
         self._noise_floor = 0.0
-        self._inputs_ahead: tuple[Any, ...] = ()  # of the next block
+        self._ahead: tuple[int, tuple[Any, ...]] | None = None  # seed and inputs of the next block
 
     def measure(self, name: str, seeds: Iterator[int], problem_floor: float = 0.0) -> TimingResult:
         """`problem_floor`: the problem's noise floor."""
@@ -162,6 +162,10 @@ class PairedTimer:
         is_resolved = gaps.resolution_us <= DISTURBED_SHARE * reported_us
         return is_resolved and not depends_on_clocks(low / (1 + self._noise_floor), reported_us, gaps)
 
+    def _make_inputs(self, seeds: Iterator[int]) -> tuple[int, tuple[Any, ...]]:
+        seed = next(seeds)
+        return seed, self._reference.make_timed_inputs(seed)
+
     def _is_held_up(self) -> bool:
         """The candidate takes far longer by the evaluator's clock, whatever it reports."""
         return self._spent_s[id(self._candidate)] > HELD_UP * self._spent_s[id(self._baseline)]
@@ -175,7 +179,7 @@ class PairedTimer:
     def _measure_block(self, seeds: Iterator[int], *, take: bool) -> Block:
         """One call of each on the same inputs, in random order. Everything is flushed from the cache before the
         first call; before the second, what the first left, such as shared torch code."""
-        inputs = self._inputs_ahead or self._reference.make_timed_inputs(next(seeds))
+        seed, inputs = self._ahead or self._make_inputs(seeds)
         look = take and self._random.random() < self._plan.looked_share
         keep = take and self._random.random() < self._plan.kept_share
         order = [self._baseline, self._candidate]
@@ -190,9 +194,9 @@ class PairedTimer:
                 runs.append(session.call_timed(take=take, keep=keep))
         baseline, candidate = runs if order[0] is self._baseline else reversed(runs)
         # The second one is stopped now.
-        self._inputs_ahead = self._reference.make_timed_inputs(next(seeds))
+        self._ahead = self._make_inputs(seeds)
         if candidate.taken:
-            self._chosen.note(inputs, baseline, candidate)
+            self._chosen.note(seed, candidate, baseline)
         baseline, candidate = self._baseline.complete(baseline), self._candidate.complete(candidate)
         self._note_samples(baseline.memory_sample, candidate.memory_sample)
         return Block(

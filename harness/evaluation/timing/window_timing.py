@@ -33,6 +33,7 @@ PATIENCE = 10.0  # times the budget: then fewer pairs are enough
 KEPT_SHARE = 0.2  # of pairs: the outputs must not change until the last call
 MAX_PINS = 6
 SETTLE_S = 10.0  # for an ended worker to leave the device
+OVERWRITTEN = "an output of an earlier call changed before the last timed call ended"
 
 Open = Callable[[], AbstractContextManager[ModelSession]]
 
@@ -48,24 +49,31 @@ class WindowTimer:
         self._program_us: list[float] = []  # the baseline's overhead from GO to the answer
 
     def measure(
-        self, name: str, open_baseline: Open, open_candidate: Open, seeds: Iterator[int], problem_floor: float = 0.0
+        self,
+        name: str,
+        open_baseline: Open,
+        open_candidate: Open,
+        seeds: Iterator[int],
+        find_floor: Callable[[Sequence[Timing]], float] = lambda equals: 0.0,
     ) -> TimingResult:
-        """`problem_floor`: the problem's noise floor."""
+        """`find_floor`: the problem's noise floor, given its A/A pairs of this measurement."""
         with pin_to_cores(self._device.evaluator_cores), open_baseline() as opened:
-            baseline = _require_windows(opened)
+            baseline = self._prepare(opened)
             baseline_us = self._warm_up(baseline, seeds)
-            floor = max(problem_floor, find_device_floor("cuda", baseline_us))
             before = self._measure_equals(baseline, open_baseline, seeds, baseline_us)
             with open_candidate() as opened_too:
-                candidate = _require_windows(opened_too)
+                candidate = self._prepare(opened_too)
                 self._warm_up(candidate, seeds)
                 for attempt in range(1, self._plan.attempts + 1):  # noqa: B007 - the last one counts
                     pairs, conditions = self._measure_pairs(baseline, candidate, seeds, baseline_us)
                     if not conditions.disturbed:
                         break
-                wrong = self._find_wrong_call(candidate)
+                has_lost_pinned = candidate.has_lost_pinned()
             await_idle(self._device)
             after = self._measure_equals(baseline, open_baseline, seeds, baseline_us)
+        wrong = OVERWRITTEN if has_lost_pinned else self._chosen.find_wrong()
+        floor = find_floor([summarise_blocks(name, equals, 0.0) for equals in (before, after)])
+        floor = max(floor, find_device_floor("cuda", baseline_us))
         windows = Windows(
             blocks=tuple(pairs), before=before, after=after, program_us=statistics.median(self._program_us)
         )
@@ -76,6 +84,13 @@ class WindowTimer:
             return TimingResult(timing=timing, outcome=Outcome.SUSPECT, message=wrong, findings=(finding,))
         return mark_disturbed_unreliable(replace(result, timing=timing))
 
+    def _prepare(self, session: ModelSession) -> WindowSession:
+        if not isinstance(session, WindowSession):
+            raise HarnessError("window timing needs a GPU session")
+        if not self._reference.plan.timed_outputs:
+            session.take_samples()
+        return session
+
     def _warm_up(self, session: WindowSession, seeds: Iterator[int]) -> float:
         """The shortest reported time, in us; more calls while outputs come in new memory."""
         times: list[float] = []
@@ -83,19 +98,12 @@ class WindowTimer:
             times.append(self._call(session, self._reference.make_timed_inputs(next(seeds))).called.claim_us)
         return min(times)
 
-    def measure_equals(self, name: str, open_baseline: Open, seeds: Iterator[int]) -> Timing:
-        """A/A."""
-        with pin_to_cores(self._device.evaluator_cores), open_baseline() as opened:
-            baseline = _require_windows(opened)
-            baseline_us = self._warm_up(baseline, seeds)
-            return summarise_blocks(name, self._measure_equals(baseline, open_baseline, seeds, baseline_us), 0.0)
-
     def _measure_equals(
         self, baseline: WindowSession, open_baseline: Open, seeds: Iterator[int], baseline_us: float
     ) -> tuple[Block, ...]:
         count = min(max(int(EQUAL_S * 1e6 / (2 * baseline_us)), LEAST_EQUAL_PAIRS), EQUAL_PAIRS)
         with open_baseline() as opened:
-            other = _require_windows(opened)
+            other = self._prepare(opened)
             self._warm_up(other, seeds)
             pairs = tuple(
                 self._measure_pair(baseline, other, self._reference.make_timed_inputs(next(seeds)))[0]
@@ -111,11 +119,11 @@ class WindowTimer:
         pairs: list[Block] = []
         began_s = time.monotonic()
         while not self._is_enough(pairs, time.monotonic() - began_s, baseline_us):
-            inputs = self._reference.make_timed_inputs(next(seeds))
-            block, theirs, mine = self._measure_pair(baseline, candidate, inputs)
+            seed = next(seeds)
+            block, theirs, mine = self._measure_pair(baseline, candidate, self._reference.make_timed_inputs(seed))
             pairs.append(block)
-            self._chosen.note(inputs, theirs, mine)
-            if self._pins < MAX_PINS and self._random.random() < KEPT_SHARE:
+            self._chosen.note(seed, mine, theirs)
+            if mine.sample is None and self._pins < MAX_PINS and self._random.random() < KEPT_SHARE:
                 candidate.pin(mine.outputs)
                 self._pins += 1
             sampler.sample()
@@ -169,19 +177,8 @@ class WindowTimer:
             )
         return run
 
-    def _find_wrong_call(self, candidate: WindowSession) -> str | None:
-        if candidate.has_lost_pinned():
-            return "an output of an earlier call changed before the last timed call ended"
-        return self._chosen.find_wrong()
-
 
 def await_idle(device: Device) -> None:
     """Raises HarnessError after SETTLE_S."""
     if not device.await_quiet(SETTLE_S):
         raise HarnessError(f"{device.name} was not idle within {SETTLE_S:g} s; end other programs that use it")
-
-
-def _require_windows(session: ModelSession) -> WindowSession:
-    if not isinstance(session, WindowSession):
-        raise HarnessError("window timing needs a GPU session")
-    return session

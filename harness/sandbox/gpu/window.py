@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from harness.domain import Finding, Outcome
 from harness.protocol import Signal, TensorSpec, storage_bytes
@@ -26,7 +25,8 @@ from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.gpu.snapshot import Snapshot, take_snapshot, view_outputs
 from harness.sandbox.gpu.worker_memory import Stretch, WorkerMemory
 from harness.sandbox.model_session import POISON, ModelSession, Run, TimeLimits, WindowTimes
-from harness.sandbox.tensors.outputs import FlatOutputs, has_same_bits
+from harness.sandbox.tensors.output_records import TensorRecord
+from harness.sandbox.tensors.outputs import FlatOutputs
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient
 
 QUIET_S = 2.0  # for work that a worker left running on the device
@@ -140,13 +140,12 @@ class WindowSession(ModelSession):
         """All workers resume on one core, so that none gains by its core."""
         self._client.resume(self._device.worker_core)
 
-    def still_has(self, outputs: Sequence[Tensor], *, age: int = 0, pin: int | None = None) -> bool:
+    def still_has(self, outputs: TensorRecord, *, age: int = 0, pin: int | None = None) -> bool:
         """Reads without the worker's help."""
         held = self._recent[age] if pin is None else self._held_for_good[pin]
         if held.stretches is None:
             return super().still_has(outputs, age=age, pin=pin)
-        found = view_outputs(held.stretches, held.specs, self._device)
-        return all(has_same_bits(now, before) for now, before in zip(found, outputs, strict=True))
+        return outputs.has_bits_of(list(view_outputs(held.stretches, held.specs, self._device)))
 
     def pin(self, outputs: FlatOutputs) -> None:
         if sum(tensor.numel() * tensor.element_size() for tensor in outputs.tensors) < LARGE_OUTPUT_BYTES:

@@ -24,13 +24,15 @@ class FlatOutputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """`largest` is infinite if undefined."""
+    """`largest` is infinite if undefined. `differing` None: unknown."""
 
-    differing: int
+    differing: int | None
     elements: int
-    largest: float
+    largest: float = math.inf
 
     def __str__(self) -> str:
+        if self.differing is None:
+            return f"some of {self.elements} elements differ"
         return f"{self.differing} of {self.elements} elements differ, by up to {self.largest:.3g}"
 
 

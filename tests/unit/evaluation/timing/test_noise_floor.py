@@ -3,7 +3,15 @@ import json
 import pytest
 
 from harness.domain import Block, Conditions, StoreError, Timing
-from harness.evaluation.timing.noise_floor import MARGIN, PAIRS, SLOW_CALL_US, NoiseFloors, NoiseKey, find_device_floor
+from harness.evaluation.timing.noise_floor import (
+    LATEST_PAIRS,
+    MARGIN,
+    PAIRS,
+    SLOW_CALL_US,
+    NoiseFloors,
+    NoiseKey,
+    find_device_floor,
+)
 from harness.store.machine_cache import add_to_record, read_record
 
 KEY = NoiseKey(problem_digest="abc", workload="full", baseline="eager", device_type="cpu", machine="a chip")
@@ -97,3 +105,19 @@ def test_records_of_two_writers_are_both_kept(tmp_path):
     add_to_record(path, {"one": 1})
     add_to_record(path, {"two": 2, "one": 3})
     assert read_record(path) == {"one": 3, "two": 2} == json.loads(path.read_text())
+
+
+def test_pairs_of_a_measurement_widen_the_floor_of_later_ones(tmp_path):
+    floors = NoiseFloors(tmp_path)
+    first = floors.widen(KEY, [make_timing(1.01), make_timing(1 / 1.05)])
+    assert first == pytest.approx(1.05**MARGIN - 1)
+    assert NoiseFloors(tmp_path).widen(KEY, [make_timing(1.0), make_timing(1.0)]) == first
+    assert floors.find(KEY, Pairs(1.0, 1.0, 1.0)) == 0.0
+
+
+def test_only_the_latest_pairs_count(tmp_path):
+    floors = NoiseFloors(None)
+    floors.widen(KEY, [make_timing(2.0)])
+    for _ in range(LATEST_PAIRS):
+        last = floors.widen(KEY, [make_timing(1.01)])
+    assert last == pytest.approx(1.01**MARGIN - 1)

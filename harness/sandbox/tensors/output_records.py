@@ -1,0 +1,74 @@
+"""What tensors held earlier, without keeping large ones."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from harness.sandbox.tensors.outputs import Difference, cut_slices, find_difference, has_same_bits
+
+KEPT_BYTES = 64 << 20  # of tensors that are kept themselves
+SLICE_ELEMENTS, WORD_BYTES = 1 << 20, 4
+MOST_WORDS = SLICE_ELEMENTS * 16 // WORD_BYTES  # of a slice of the largest dtype
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRecord:
+    """`digests`: one number for each slice of large tensors, with a secret key."""
+
+    elements: int
+    tensors: tuple[Tensor, ...] = ()
+    digests: tuple[Tensor, ...] = ()
+
+    @classmethod
+    def of(cls, tensors: Sequence[Tensor]) -> TensorRecord:
+        elements = sum(tensor.numel() for tensor in tensors)
+        if sum(tensor.numel() * tensor.element_size() for tensor in tensors) <= KEPT_BYTES:
+            return cls(elements, tensors=tuple(tensors))
+        return cls(elements, digests=tuple(map(_digest, tensors)))
+
+    def has_bits_of(self, now: Sequence[Tensor]) -> bool:
+        """NaN equals itself; 0.0 differs from -0.0. The devices may differ."""
+        if self.digests:
+            return all(torch.equal(_digest(tensor), digest) for tensor, digest in zip(now, self.digests, strict=True))
+        return all(has_same_bits(after, before) for after, before in zip(now, self.tensors, strict=True))
+
+    def find_difference(self, now: Sequence[Tensor]) -> Difference | None:
+        """None: equal bits."""
+        if not self.digests:
+            return find_difference(now, self.tensors)
+        return None if self.has_bits_of(now) else Difference(differing=None, elements=self.elements)
+
+
+def _digest(tensor: Tensor) -> Tensor:
+    """Sums of the slices' words times random numbers, modulo 2^64: equal by chance once in 2^32."""
+    key = _make_key(tensor.device)
+    sums = [torch.zeros((), dtype=torch.int64, device=tensor.device)]
+    for _, (part,) in cut_slices(tensor.detach(), elements=SLICE_ELEMENTS):
+        words = _as_words(part)
+        sums.append((words * key[: words.numel()]).sum())
+    return torch.stack(sums).cpu()
+
+
+def _as_words(part: Tensor) -> Tensor:
+    if (part.numel() * part.element_size()) % WORD_BYTES:
+        return part.view(torch.uint8).long()
+    is_aligned = (part.storage_offset() * part.element_size()) % WORD_BYTES == 0
+    return (part if is_aligned else part.clone()).view(torch.int32).long()
+
+
+@cache
+def _make_key(device: torch.device) -> Tensor:
+    return _draw_key().to(device)
+
+
+@cache
+def _draw_key() -> Tensor:
+    generator = torch.Generator().manual_seed(secrets.randbits(62))
+    limits = torch.iinfo(torch.int64)
+    return torch.randint(limits.min, limits.max, (MOST_WORDS,), generator=generator)
