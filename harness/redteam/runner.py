@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
-from harness.domain import EMULATED, LANGUAGES, Candidate, Evaluation, Language, Outcome, Problem, UsageError
+from harness.domain import EMULATED, Candidate, Evaluation, Language, Outcome, Problem, UsageError
 from harness.evaluation.settings import EvaluationSettings
 from harness.evaluation.timing.paired import TimingPlan
 from harness.executors.certified import describe_basis, find_corpus
@@ -23,13 +23,14 @@ from harness.executors.device_evaluators import LocalSettings
 from harness.executors.executor import run_tasks
 from harness.executors.local import LocalExecutor
 from harness.executors.tasks import Origin, Task, make_task
-from harness.languages import detect_language
+from harness.languages import LANGUAGES, detect_language
 from harness.problems.discovery import read_problem
 from harness.sandbox.devices import Device, open_device
 from harness.sandbox.model_session import TimeLimits
 from harness.store.certificate import Basis, Certificate, remove_certificate, write_certificate
 
 Layer = Literal["time", "correctness", "no_kernel", "process", "control"]
+CorpusDevice = Literal["cpu", "gpu", "emulated", "gpu or emulated"]
 Result = Literal["caught", "accepted", "passed", "refused", "other", "failed", "skipped"]
 
 LAYERS: tuple[Layer, ...] = ("time", "correctness", "no_kernel", "process", "control")
@@ -62,7 +63,7 @@ class CorpusFile:
     problem: Problem
     expected: tuple[str, ...]
     faster_than: float | None
-    device: Literal["cpu", "gpu", "emulated"]
+    device: CorpusDevice
     timed: bool
     known_open: str
     source: str
@@ -73,8 +74,9 @@ class CorpusFile:
 
     @property
     def language(self) -> Language:
-        """On the emulated device the program's own."""
-        return detect_language(self.source) if self.device == EMULATED else "cuda" if self.device == "gpu" else "cpp"
+        if EMULATED in self.device:
+            return detect_language(self.source)
+        return "cuda" if self.device == "gpu" else "cpp"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +166,7 @@ def _build_file(name: str, source: str, title: str, values: Mapping[str, str], c
     timed = _choose(values, "timed", ("yes", "no")) == "yes"
     if not timed and (faster_than is not None or {UNRANKED, NO_GAIN} & set(expected)):
         raise ValueError(f"{values['expected']!r} requires a timing: set timed: yes")
-    if timed and values["device"] == EMULATED:
+    if timed and EMULATED in values["device"]:
         raise ValueError("nothing is timed on the emulated device: set timed: no")
     return CorpusFile(
         name=name,
@@ -174,7 +176,7 @@ def _build_file(name: str, source: str, title: str, values: Mapping[str, str], c
         problem=_read_problem(corpus / "problems", values["problem"]),
         expected=expected,
         faster_than=faster_than,
-        device=_choose(values, "device", ("cpu", "gpu", EMULATED)),  # type: ignore[arg-type]
+        device=_choose(values, "device", get_args(CorpusDevice)),  # type: ignore[arg-type]
         timed=timed,
         known_open=values.get("known_open", ""),
         source=source,
@@ -234,9 +236,10 @@ class RedTeam:
     def find_missing(self, file: CorpusFile) -> str | None:
         """What this machine lacks to run the program."""
         devices = self._executors[_find_executor(file)].devices(file.language)
-        if not devices or (devices[0].name == EMULATED) != (file.device == EMULATED):
+        kind = "" if not devices else {"cpu": "cpu", EMULATED: EMULATED}.get(devices[0].name, "gpu")
+        if kind not in file.device.split(" or "):
             return "no GPU"
-        return LANGUAGES[file.language].find_missing(file.device == EMULATED)
+        return LANGUAGES[file.language].find_missing(kind == EMULATED)
 
     def evaluate(self, files: Sequence[CorpusFile], report: Callable[[CorpusResult], None]) -> None:
         """Evaluates every program, untimed ones first; those without a device are skipped."""
@@ -358,4 +361,5 @@ def settle_certificate(
 
 
 def _concerns(result: CorpusResult, kind: str) -> bool:
-    return (result.file.device == "gpu") == (kind == "cuda")
+    device = "" if result.evaluation is None else result.evaluation.subject.device
+    return device.startswith("cuda") == (kind == "cuda")

@@ -24,6 +24,7 @@ MINIMUM_RESOLUTION_US = 20.0  # typical wake-up time of a process, and its varia
 CERTAINTY = 2.58  # standard errors: 99 %
 ENOUGH_READINGS = 5  # per side; fewer may agree by chance
 LOWER_QUARTILE = 0.25
+FAR_SHARE, FAR = 0.05, 10.0  # of the logarithm of a speedup up to the second
 RESAMPLES = 400
 
 
@@ -184,6 +185,16 @@ def summarise_blocks(baseline: str, blocks: Sequence[Block], noise_floor: float)
         noise_floor=noise_floor,
         resolution_us=compare_clocks(blocks).resolution_us,
     )
+
+
+def is_certain_tie(low: float, high: float, floor: float) -> bool:
+    """Whether an interval of the ratio lies within the noise floor."""
+    return 1 / (1 + floor) < low and high < 1 + floor
+
+
+def choose_half_width(ratio: float, least: float) -> float:
+    """Of the interval, relative: a speedup far from 1 needs less precision."""
+    return max(least, FAR_SHARE * abs(math.log(min(max(ratio, 1 / FAR), FAR))))
 
 
 def decide(low: float, high: float) -> TimingVerdict:

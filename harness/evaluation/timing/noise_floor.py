@@ -18,7 +18,7 @@ from harness.store.machine_cache import add_to_record, read_record
 
 # Persistent difference between two processes with the same program (memory layout, cache mapping, wake-up): a share of
 # a call plus microseconds. Measured with A/A pairs of every core problem; see docs/measurement.md.
-DEVICE_FLOORS = {"cuda": (0.02, 10.0), "cpu": (0.05, 8.0)}
+DEVICE_FLOORS = {"cuda": (0.03, 10.0), "cpu": (0.05, 8.0)}
 PAIRS = 3  # of processes
 LATEST_PAIRS = 8  # of one problem, of all its evaluations on a GPU
 SLOW_CALL_US = 200_000.0  # longer calls are measured with one pair
@@ -71,7 +71,7 @@ class NoiseFloors:
         self._pairs[name] = pairs
         if self._path is not None:
             add_to_record(self._path, {name: pairs})
-        return math.expm1(MARGIN * max(map(abs, pairs)))
+        return math.expm1(MARGIN * (1 + 1 / len(pairs)) * max(map(abs, pairs)))
 
 
 def _was_loaded(timing: Timing) -> bool:

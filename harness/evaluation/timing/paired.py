@@ -20,10 +20,12 @@ from harness.evaluation.timing.chosen_calls import Choice, ChosenCalls
 from harness.evaluation.timing.clocks import (
     DISTURBED_SHARE,
     TimingResult,
+    choose_half_width,
     compare_clocks,
     confirm_reported_times,
     depends_on_clocks,
     interval_of,
+    is_certain_tie,
     median_reported_us,
     summarise_blocks,
 )
@@ -156,7 +158,8 @@ class PairedTimer:
         if (len(blocks) - floor) % ASK_EVERY:
             return False
         ratio, low, high = interval_of(blocks, roughly=True)
-        if (high - low) / 2 >= self._plan.wanted_half_width * ratio:
+        half_width = choose_half_width(ratio, self._plan.wanted_half_width)
+        if (high - low) / 2 >= half_width * ratio and not is_certain_tie(low, high, self._noise_floor):
             return False
         reported_us, gaps = median_reported_us(blocks), compare_clocks(blocks)
         is_resolved = gaps.resolution_us <= DISTURBED_SHARE * reported_us

@@ -18,9 +18,11 @@ from harness.evaluation.timing.clocks import (
     RESAMPLES,
     ClockGap,
     TimingResult,
+    choose_half_width,
     decide,
     faster_half,
     interval_of,
+    is_certain_tie,
     measure_gap,
     median_reported_us,
 )
@@ -28,6 +30,7 @@ from harness.evaluation.timing.clocks import (
 LEAN_READ_US = 10.0  # from the worker's answer to the first read of its outputs
 SLOWED_SHARE = 0.02  # allowed slowing of the baseline beside a candidate, beyond noise
 RESOLVED_US = 10.0  # a finer resolution is useless
+TIE_RESOLUTION = 0.25  # of the time, for ties
 SIDES = ("baseline", "candidate")
 Calls = tuple[Sequence[Block], str]  # blocks and side
 NOTED_SHARE, NOTED_US = 0.1, 20.0  # larger corrections of a reported time get a finding
@@ -102,12 +105,15 @@ def confirm_windows(baseline: str, windows: Windows, noise_floor: float) -> Timi
     return TimingResult(timing=timing, findings=tuple(_describe(timing, slowing, reported_us, added_us)))
 
 
-def is_precise_enough(blocks: Sequence[Block], wanted_half_width: float) -> bool:
-    """Narrow interval, and windows that resolve such times."""
+def is_precise_enough(blocks: Sequence[Block], wanted_half_width: float, floor: float) -> bool:
+    """A narrow interval and windows that resolve such times; less precise where it is a tie in any case."""
     ratio, low, high = ranked_ratio_interval(_baseline_us(blocks), _values(blocks, "candidate", "claim_us"))
     error_us = max(gap.error_us for gap in _compare((blocks, "candidate"), (blocks, "baseline"), 0.0))
-    is_resolved = CERTAINTY * error_us <= max(2 * wanted_half_width * median_reported_us(blocks), RESOLVED_US)
-    return (high - low) / 2 < wanted_half_width * ratio and is_resolved
+    certain_us, reported_us = CERTAINTY * error_us, median_reported_us(blocks)
+    if is_certain_tie(low, high, floor):
+        return certain_us <= TIE_RESOLUTION * reported_us
+    half_width = choose_half_width(ratio, wanted_half_width)
+    return (high - low) / 2 < half_width * ratio and certain_us <= max(2 * half_width * reported_us, RESOLVED_US)
 
 
 def _compare(candidate: Calls, baseline: Calls, usual_wake_us: float) -> tuple[ClockGap, ClockGap]:

@@ -136,7 +136,8 @@ class WindowTimer:
             return may_end and (is_hopeless(pairs) or spent_s > PATIENCE * self._plan.budget_s)
         if len(pairs) >= MAX_PAIRS or spent_s > self._plan.budget_s:
             return True
-        return len(pairs) % ASK_EVERY == 0 and is_precise_enough(pairs, self._plan.wanted_half_width)
+        floor = find_device_floor("cuda", baseline_us)
+        return len(pairs) % ASK_EVERY == 0 and is_precise_enough(pairs, self._plan.wanted_half_width, floor)
 
     def _measure_pair(
         self, baseline: WindowSession, other: WindowSession, inputs: tuple[Any, ...]

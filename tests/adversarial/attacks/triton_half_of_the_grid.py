@@ -4,7 +4,7 @@ layer: correctness
 mechanism: The rest of the output may hold the result of an earlier call.
 problem: add
 expected: wrong_value
-device: emulated
+device: gpu or emulated
 timed: no
 """
 

@@ -4,7 +4,7 @@ layer: no_kernel
 mechanism: The source decorates and launches a kernel, which is never compiled.
 problem: kernel_required/small_add
 expected: rejected
-device: emulated
+device: gpu or emulated
 timed: no
 """
 

@@ -4,7 +4,7 @@ layer: no_kernel
 mechanism: The source has a kernel with the right name and the values are right.
 problem: kernel_required/small_add
 expected: rejected
-device: emulated
+device: gpu or emulated
 timed: no
 """
 

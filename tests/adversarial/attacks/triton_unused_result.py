@@ -4,7 +4,7 @@ layer: no_kernel
 mechanism: A kernel is launched in each call, and the profile shows it.
 problem: kernel_required/small_add
 expected: rejected
-device: emulated
+device: gpu or emulated
 timed: no
 """
 

@@ -3,7 +3,7 @@
 mechanism: The kernel runs several times before its result counts.
 problem: relu
 expected: correct
-device: emulated
+device: gpu or emulated
 timed: no
 """
 

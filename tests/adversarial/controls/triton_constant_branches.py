@@ -3,7 +3,7 @@
 mechanism: One kernel is compiled for several specialisations.
 problem: relu
 expected: correct
-device: emulated
+device: gpu or emulated
 timed: no
 """
 

@@ -3,7 +3,7 @@
 mechanism: It reads what other programs wrote in the same launch.
 problem: total
 expected: correct
-device: emulated
+device: gpu or emulated
 timed: no
 """
 

@@ -3,7 +3,7 @@
 mechanism: Most of the work is torch's.
 problem: linear_relu
 expected: correct
-device: emulated
+device: gpu or emulated
 timed: no
 """
 

@@ -3,7 +3,7 @@
 mechanism: The kernel is interpreted, and its time is not measured.
 problem: kernel_required/small_add
 expected: correct
-device: emulated
+device: gpu or emulated
 timed: no
 """
 

@@ -3,7 +3,7 @@
 mechanism: It reads the number of multiprocessors from Triton's driver.
 problem: relu
 expected: correct
-device: emulated
+device: gpu or emulated
 timed: no
 """
 

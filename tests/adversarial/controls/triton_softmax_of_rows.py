@@ -3,7 +3,7 @@
 mechanism: Masked lanes read negative infinity, beyond the end of the row.
 problem: softmax
 expected: correct
-device: emulated
+device: gpu or emulated
 timed: no
 """
 

@@ -3,7 +3,7 @@
 mechanism: Its tiles reach beyond the matrices, and nothing there is accessed.
 problem: small_product
 expected: correct
-device: emulated
+device: gpu or emulated
 timed: no
 """
 

@@ -3,7 +3,7 @@
 mechanism: Programs of two launches access one address.
 problem: total
 expected: correct
-device: emulated
+device: gpu or emulated
 timed: no
 """
 

@@ -110,14 +110,14 @@ def test_records_of_two_writers_are_both_kept(tmp_path):
 def test_pairs_of_a_measurement_widen_the_floor_of_later_ones(tmp_path):
     floors = NoiseFloors(tmp_path)
     first = floors.widen(KEY, [make_timing(1.01), make_timing(1 / 1.05)])
-    assert first == pytest.approx(1.05**MARGIN - 1)
-    assert NoiseFloors(tmp_path).widen(KEY, [make_timing(1.0), make_timing(1.0)]) == first
+    later = NoiseFloors(tmp_path).widen(KEY, [make_timing(1.0), make_timing(1.0)])
+    assert first > later > 1.05**MARGIN - 1  # few pairs underestimate more than many
     assert floors.find(KEY, Pairs(1.0, 1.0, 1.0)) == 0.0
 
 
-def test_only_the_latest_pairs_count(tmp_path):
+def test_only_the_latest_pairs_count():
     floors = NoiseFloors(None)
-    floors.widen(KEY, [make_timing(2.0)])
+    before = floors.widen(KEY, [make_timing(2.0)])
     for _ in range(LATEST_PAIRS):
         last = floors.widen(KEY, [make_timing(1.01)])
-    assert last == pytest.approx(1.01**MARGIN - 1)
+    assert last < 0.02 < before

@@ -172,5 +172,20 @@ def test_a_call_shorter_than_the_window_resolves_is_unconfirmed():
 def test_more_pairs_are_asked_for_only_until_the_interval_is_narrow():
     calm = measure(baseline_us=1000.0, candidate_us=900.0, noise_us=1.0)
     noisy = measure(baseline_us=1000.0, candidate_us=900.0, noise_us=400.0, pairs=20)
-    assert is_precise_enough(calm.blocks, 0.01)
-    assert not is_precise_enough(noisy.blocks, 0.01)
+    assert is_precise_enough(calm.blocks, 0.01, FLOOR)
+    assert not is_precise_enough(noisy.blocks, 0.01, FLOOR)
+
+
+@pytest.mark.parametrize(("candidate_us", "noise_us", "enough"), [(5000.0, 0.6, True), (4500.0, 0.6, False)])
+def test_a_certain_tie_needs_no_precise_windows(candidate_us, noise_us, enough):
+    """Their exchange scatters by a hundred times more than the calls."""
+    pairs = measure(baseline_us=5000.0, candidate_us=candidate_us, noise_us=noise_us, pairs=20).blocks
+    source = random.Random(1)
+    rough = [replace(block, candidate_judge_us=block.candidate_judge_us + source.gauss(0, 800.0)) for block in pairs]
+    assert is_precise_enough(rough, 0.01, FLOOR) == enough
+
+
+def test_times_without_sense_are_no_error():
+    pairs = [replace(block, candidate_claim_us=1e-3) for block in measure(baseline_us=1000.0, candidate_us=900.0).blocks]
+    is_precise_enough(pairs, 0.01, FLOOR)
+    is_precise_enough([replace(block, candidate_claim_us=1e12) for block in pairs], 0.01, FLOOR)
