@@ -11,6 +11,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from harness.worker.emulated.link import EmulatorLink
 from harness.worker.instrumentation import Observer
 from harness.worker.load_inline_hook import LoadInlineHook
 from harness.worker.memory import SharedMemory, describe
+from harness.worker.random_weights import DrawOnDevice
 from harness.worker.window import Window, address_of, count_released_bytes, export_pages
 
 MODULE_NAME = "candidate"
@@ -113,7 +115,8 @@ class Worker:
     def do_construct(self, message: dict[str, Any]) -> dict[str, Any]:
         arguments = self._receive_value(message, own=True)  # the module may keep them
         torch.manual_seed(message["seed"])
-        with torch.device(self._seen_device):
+        on_gpu = self._device.type == "cuda"
+        with torch.device(self._seen_device), DrawOnDevice(self._device) if on_gpu else nullcontext():
             model = self._entry(*arguments)
         _refuse_lazy(model)
         self._model = model.to(self._seen_device).train(message["training"])

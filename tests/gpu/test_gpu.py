@@ -116,6 +116,45 @@ def test_a_right_fused_kernel_is_correct_and_timed_against_the_named_baseline(gp
     assert evaluation.hardware == dict(evaluation.environment)["gpu"]
 
 
+def test_weights_under_another_name_are_those_of_the_reference_also_without_a_device(gpu_bench):
+    """`torch.Tensor(...)` ignores torch's default device."""
+    problem = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(64, 32, bias=False)
+
+    def forward(self, x):
+        return self.layer(x)
+
+def get_inputs():
+    return [torch.randn(16, 64)]
+
+def get_init_inputs():
+    return []
+"""
+    source = """
+import math
+
+import torch
+from torch import nn
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.Tensor(32, 64))
+        nn.init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+
+    def forward(self, x):
+        return x @ self.weight.t()
+"""
+    evaluation = gpu_bench.judge(source, problem)
+    assert evaluation.outcome == "correct", evaluation.message
+
+
 def test_a_wrong_kernel_is_a_wrong_value(gpu_bench):
     evaluation = gpu_bench.judge(candidate("kernels.fused(a, b, -1.0)"), PROBLEM)
     assert evaluation.outcome == "wrong_value", evaluation.message

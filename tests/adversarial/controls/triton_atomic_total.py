@@ -3,7 +3,7 @@
 mechanism: Their order, and so the rounding, differs from run to run.
 problem: total
 expected: correct
-device: gpu or emulated
+device: emulated
 timed: no
 """
 

@@ -114,6 +114,13 @@ def test_runs_must_agree_within_the_tolerance():
         prepare("return x + torch.rand(5)")
 
 
+def test_runs_of_sums_that_nearly_cancel_may_differ_slightly():
+    forward = "self.steps += 1\nreturn torch.where(x == x.max(), x, 1e-6 * x + 1e-7 * torch.rand(5))"
+    assert prepare(forward).variation.largest < 2e-7
+    with pytest.raises(ProblemError, match="differ by more than its own tolerance"):
+        prepare(forward.replace("x == x.max()", "x > 99"))
+
+
 def test_infinity_and_nan_are_right_where_float64_gives_them_too():
     assert prepare("return x.log(), x / 0").footprint is not None
 
