@@ -28,6 +28,7 @@ from harness.sandbox.model_session import ModelSession, Run
 
 EQUAL_PAIRS, LEAST_EQUAL_PAIRS, EQUAL_S = 20, 5, 0.4  # A/A pairs, before and after the candidate
 MAX_PAIRS, ASK_EVERY = 200, 10
+HOPELESS_PAIRS = 8  # enough for a candidate that is far slower in each of them
 MAX_WARMUP_CALLS = 12
 PATIENCE = 10.0  # times the budget: then fewer pairs are enough
 KEPT_SHARE = 0.2  # of pairs: the outputs must not change until the last call
@@ -132,6 +133,8 @@ class WindowTimer:
     def _is_enough(self, pairs: Sequence[Block], spent_s: float, baseline_us: float) -> bool:
         least = self._plan.min_blocks if baseline_us < 1e6 else self._plan.min_blocks_when_slow
         if len(pairs) < least:
+            if len(pairs) >= HOPELESS_PAIRS and is_hopeless(pairs):
+                return True
             may_end = len(pairs) >= self._plan.min_blocks_when_slow and spent_s > self._plan.budget_s
             return may_end and (is_hopeless(pairs) or spent_s > PATIENCE * self._plan.budget_s)
         if len(pairs) >= MAX_PAIRS or spent_s > self._plan.budget_s:
