@@ -30,6 +30,7 @@ from torch import Tensor
 
 from harness.domain import Outcome, Tolerance, Trial
 from harness.evaluation.correctness.truth import Truth, TruthLeaf
+from harness.evaluation.correctness.wrong_elements import MOST_ELEMENTS, describe_wrong
 from harness.sandbox.tensors.outputs import FlatOutputs, cut_slices
 
 BLOCK = 1024
@@ -39,6 +40,7 @@ CHUNK = {"cpu": BLOCK * 32, "cuda": BLOCK * 8192}
 LEAF_MEAN_SHARE = 1 / 1024
 LOST_SHARE = 0.05
 SURE_FACTOR = 2.0
+Masks = Sequence[tuple[int, Tensor]]  # the first element of a slice, and which of its elements are wrong
 ITEM_BYTES = 4  # smaller floats are widened to this size
 ROUNDING_SLACK = 1 + 1e-12  # so that the reference passes its own limit
 SMALLEST = 1e-300
@@ -197,6 +199,7 @@ def _compare_exact(leaf: TruthLeaf, candidate: Tensor) -> LeafVerdict:
     """Equal to the reference in its own dtype or in float64."""
     device = leaf.device
     mismatched, at, error = 0, None, 0.0
+    masks: list[tuple[int, Tensor]] = []
     for first, parts in cut_slices(candidate, leaf.reference, leaf.exact, elements=CHUNK[device.type]):
         found, own, exact = (part.to(device) for part in parts)
         wrong = (found != own) & (found != exact)
@@ -205,13 +208,14 @@ def _compare_exact(leaf: TruthLeaf, candidate: Tensor) -> LeafVerdict:
             at = first + int(wrong.to(torch.uint8).argmax()) if at is None else at
             error = max(error, float((found.double() - own.double()).abs_().max()))
             mismatched += count
+            masks.append((first, wrong))
     return LeafVerdict(
         mismatched=mismatched,
         elements=candidate.numel(),
         max_abs_error=error,
         reference_max_abs_error=0.0,
         worst_ratio=math.inf if mismatched else 0.0,
-        message="" if at is None else _describe_worst(leaf, candidate, at, mismatched),
+        message="" if at is None else _describe_worst(leaf, candidate, at, mismatched, masks),
     )
 
 
@@ -220,7 +224,7 @@ def _compare_floating(leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, 
         return LeafVerdict(mismatched=0, elements=0, max_abs_error=0.0, reference_max_abs_error=0.0, worst_ratio=0.0)
     scale = _measure_reference(leaf, leaf_mean_share)
     floor = _choose_floor(leaf.reference.dtype, tolerance)
-    rows = []
+    rows, masks = [], list[tuple[int, Tensor]]()
     for first, (exact, own, found) in _chunks(leaf.device, leaf.exact, leaf.reference, candidate):
         rounded = exact.to(leaf.reference.dtype).double()
         magnitude = scale.magnitude_of(exact, first)
@@ -232,10 +236,13 @@ def _compare_floating(leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, 
             error = torch.where(rounded.isfinite(), error, 0.0)
             ratio = _rate_special(rounded, own, found, error / allowed)
         worst, at = ratio.reshape(-1).max(dim=0)
-        failed = (ratio > 1.0).count_nonzero().double()
+        wrong = ratio > 1.0
+        failed = wrong.count_nonzero().double()
+        if bool(worst > 1.0):
+            masks.append((first, wrong.reshape(-1)))
         lost = _count_lost(rounded, own, found, torch.finfo(leaf.reference.dtype).tiny).double()
         rows.append(torch.stack([worst, (at + first).double(), failed, error.max(), lost]))
-    return _read_verdict(leaf, candidate, torch.stack(rows).tolist(), float(scale.largest_error))
+    return _read_verdict(leaf, candidate, torch.stack(rows).tolist(), masks, float(scale.largest_error))
 
 
 def _count_lost(rounded: Tensor, own: Tensor, found: Tensor, least: float) -> Tensor:
@@ -327,7 +334,9 @@ def _choose_floor(dtype: torch.dtype, tolerance: Tolerance) -> Floor:
     )
 
 
-def _read_verdict(leaf: TruthLeaf, candidate: Tensor, rows: list[list[float]], reference_error: float) -> LeafVerdict:
+def _read_verdict(
+    leaf: TruthLeaf, candidate: Tensor, rows: list[list[float]], masks: Masks, reference_error: float
+) -> LeafVerdict:
     """`rows` per chunk: worst ratio, its index, failed elements, largest error, lost elements."""
     worst, at = max(rows, key=lambda row: row[0])[:2]
     mismatched, lost = (int(sum(row[column] for row in rows)) for column in (2, 4))
@@ -340,7 +349,7 @@ def _read_verdict(leaf: TruthLeaf, candidate: Tensor, rows: list[list[float]], r
         max_abs_error=math.nan if any(map(math.isnan, errors)) else max(errors),
         reference_max_abs_error=reference_error,
         worst_ratio=worst,
-        message=_describe_worst(leaf, candidate, int(at), mismatched) if mismatched else "",
+        message=_describe_worst(leaf, candidate, int(at), mismatched, masks) if mismatched else "",
     )
 
 
@@ -359,11 +368,21 @@ def _refuse_lost(
     )
 
 
-def _describe_worst(leaf: TruthLeaf, candidate: Tensor, at: int, mismatched: int) -> str:
+def _describe_worst(leaf: TruthLeaf, candidate: Tensor, at: int, mismatched: int, masks: Masks) -> str:
     index = _unravel(at, leaf.exact.shape)
     expected, found = leaf.exact[tuple(index)].item(), candidate[tuple(index)].item()
     share = f"{mismatched} of {candidate.numel()} elements wrong"
-    return f"{leaf.name}: {share}; at {index} expected {expected:.9g}, found {found:.9g}"
+    where = describe_wrong(_join_masks(masks, leaf)) if candidate.numel() <= MOST_ELEMENTS else ""
+    wrong = f"; wrong: {where}" if where else ""
+    return f"{leaf.name}: {share}; at {index} expected {expected:.9g}, found {found:.9g}{wrong}"
+
+
+def _join_masks(masks: Masks, leaf: TruthLeaf) -> Tensor:
+    """The last slice may be padded."""
+    whole = torch.zeros(leaf.exact.numel(), dtype=torch.bool, device=leaf.device)
+    for first, wrong in masks:
+        whole[first : first + wrong.numel()] = wrong[: whole.numel() - first]
+    return whole.view(leaf.exact.shape)
 
 
 def _unravel(at: int, shape: Sequence[int]) -> list[int]:
