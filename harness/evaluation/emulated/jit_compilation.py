@@ -108,5 +108,6 @@ def _conclude(compilation: _Compilation) -> tuple[Finding, ...]:
         findings.append(Finding(check="compile", severity="note", message=message[:500]))
     if failure is not None:
         message = f"its kernels may not all have been compiled: {failure.message}"
-        findings.append(Finding(check="compile", severity="note", message=message[:500]))
+        timed_out = failure.outcome is Outcome.TIMEOUT
+        findings.append(Finding(check="compile", severity="warning" if timed_out else "note", message=message[:500]))
     return tuple(findings)
