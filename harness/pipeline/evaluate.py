@@ -142,8 +142,12 @@ def check_plan(plan: Plan, options: EvaluateOptions) -> None:
 
 
 def describe_lacking_workload(problem: str, asked: WorkloadName | None) -> str:
-    how = f"write {asked.upper()} = {{...}} into its file" if asked else "it cannot be shrunk"
-    return f"{problem} has no {asked or 'reduced'} workload: {how}"
+    if asked:
+        return f"{problem} has no {asked} workload: write {asked.upper()} = {{...}} into its file"
+    return (
+        f"{problem} has no reduced workload: its sizes cannot be found; name them at the top of its file "
+        "(rows = 256), or write SMALL = {...} with smaller ones, or choose --workload full"
+    )
 
 
 def file_task(file: Path, problem: str, language: Language, suite: str, options: EvaluateOptions) -> Task:
