@@ -12,7 +12,7 @@ _API = ("Evaluator", "evaluate", "load_claims", "load_results", "render_report")
 
 
 def __getattr__(name: str) -> Any:
-    # By its name: every room reads the version above, and must not thereby import all others.
+    # By name: every package reads the version above, which must not import the API.
     if name in _API:
         return getattr(import_module("harness.api"), name)
     raise AttributeError(f"module 'harness' has no attribute {name!r}")

@@ -15,6 +15,7 @@ from harness.cli.options import (
     BudgetTokensOption,
     BuildTimeoutOption,
     CacheDirOption,
+    CacheSizeOption,
     CallTimeoutOption,
     CheckOption,
     ConcurrencyOption,
@@ -99,6 +100,7 @@ def improve(
     problems_dir: ProblemsDirOption = None,
     prompts_dir: PromptsDirOption = None,
     cache_dir: CacheDirOption = None,
+    cache_size: CacheSizeOption = None,
     json_output: JsonOption = False,
 ) -> None:
     """Ask the model again, with errors and times fed back.
@@ -138,6 +140,7 @@ def improve(
         generated_dir=generated_dir,
         problems_dir=problems_dir,
         cache_dir=cache_dir,
+        cache_size=cache_size,
     )
     search = SearchOptions(
         turns=turns,

@@ -15,6 +15,7 @@ from harness.cli.options import (
     BudgetTokensOption,
     BuildTimeoutOption,
     CacheDirOption,
+    CacheSizeOption,
     CallTimeoutOption,
     CheckOption,
     ConcurrencyOption,
@@ -98,6 +99,7 @@ def run(
     problems_dir: ProblemsDirOption = None,
     prompts_dir: PromptsDirOption = None,
     cache_dir: CacheDirOption = None,
+    cache_size: CacheSizeOption = None,
     json_output: JsonOption = False,
 ) -> None:
     """Generate candidates, evaluate them, and print the leaderboard.
@@ -137,6 +139,7 @@ def run(
         generated_dir=generated_dir,
         problems_dir=problems_dir,
         cache_dir=cache_dir,
+        cache_size=cache_size,
     )
     asked = GenerateOptions(
         suite=suite,

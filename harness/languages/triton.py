@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from importlib.metadata import PackageNotFoundError, version
 
 from harness.domain import EMULATED
 from harness.languages.rules import LanguageRules
@@ -40,6 +39,8 @@ def _is_jit(node: ast.expr) -> bool:
 
 
 def _find_missing(emulated: bool) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version  # takes 20 ms
+
     try:
         found = version("triton")
     except PackageNotFoundError:
