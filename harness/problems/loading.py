@@ -15,7 +15,7 @@ import random
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -29,6 +29,7 @@ from harness.domain import MIXED, Problem, ProblemError, SizeValue, UsageError, 
 from harness.problems.discovery import DISTRIBUTION_NAMES, bound_names, parse_source
 from harness.problems.distributions import mix, redistribute
 from harness.problems.time_limit import limit_reference
+from harness.random_weights import DrawOnDevice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,8 @@ class LoadedProblem:
 
     def make_model(self, seed: int, device: torch.device, dtype: torch.dtype | None = None) -> nn.Module:
         """The reference on `device`, constructed after seeding, in the problem's mode, without gradients."""
-        with run_user_code(self.problem, "Model(*get_init_inputs())", seed, device):
+        on_gpu = DrawOnDevice(device) if device.type == "cuda" else nullcontext()
+        with run_user_code(self.problem, "Model(*get_init_inputs())", seed, device), on_gpu:
             model = self.module.Model(*_move(copy.deepcopy(self.init_inputs), device))
             if not isinstance(model, nn.Module):
                 raise ProblemError(f"{_where(self.problem)}: Model is a {type(model).__name__}, not an nn.Module")

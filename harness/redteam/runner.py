@@ -271,7 +271,7 @@ def _local_settings(settings: RedTeamSettings, *, timed: bool) -> LocalSettings:
         limits=settings.limits,
         plan=settings.plan,
         measure_time=timed,
-        measure_noise=False,  # stricter, and saves the A/A runs of every baseline
+        measure_noise=False,  # stricter, and on a CPU saves the A/A runs of every baseline
     )
     return replace(settings.local, judge=judge)
 

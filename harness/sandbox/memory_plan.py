@@ -13,8 +13,7 @@ from typing import Any, Literal
 
 USABLE_SHARE = 0.9  # of free memory; the rest is for fragmentation and other processes
 TRIALS, LEAST_TRIALS = 3, 2  # with the problem's own inputs
-TIMED_COPIES = 8  # calls whose outputs are kept during timing
-MIXING = 2  # further copies of the inputs while stress inputs are made
+TIMED_COPIES = 10  # calls whose outputs are kept during timing
 TRUTHS = 3  # sizes of the outputs: the reference's own, and float64
 
 Holds = Literal["device", "host"]
@@ -36,7 +35,8 @@ Check = Literal[
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryNeed:
     """`work_bytes`: of a reference call beside inputs and outputs; `float64_bytes`: of a call in float64;
-    `slice_bytes`: of a comparison; `context_bytes`: of an idle worker. `row_steps`, `further_steps`: calls beside the
+    `mixing_bytes`: beside the inputs while stress inputs are made; `slice_bytes`: of a comparison; `context_bytes`: of
+    an idle worker. `row_steps`, `further_steps`: calls beside the
     trials."""
 
     inputs_bytes: int
@@ -45,6 +45,7 @@ class MemoryNeed:
     arena_bytes: int
     work_bytes: int = 0
     float64_bytes: int = 0
+    mixing_bytes: int = 0
     slice_bytes: int = 0
     context_bytes: int = 0
     kept_calls: int = 2
@@ -173,18 +174,18 @@ def count_device_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
     inputs, outputs = need.inputs_bytes, need.outputs_bytes
     worker = need.count_worker_bytes(plan.kept_calls)
     call = inputs + outputs + need.work_bytes
-    judging = _count_judging_bytes(plan, need)
+    judging, mixing = _count_judging_bytes(plan, need), need.mixing_bytes if plan.stress else 0
     phases = [worker + need.slice_bytes, *([call + 2 * outputs] if plan.roofline else [])]
     if plan.holds == "device":
         phases.append(worker + judging)
     else:
-        making = [call + (MIXING * inputs if plan.stress else 0), *([need.float64_bytes] if plan.float64 else [])]
+        making = [call + mixing, *([need.float64_bytes] if plan.float64 else [])]
         phases.append(max(making))
     if plan.inputs_on_device:
-        phases.append(worker + inputs + need.slice_bytes)
+        phases.append(worker + inputs + mixing + need.slice_bytes)
     if plan.baseline_beside:
         copies = TIMED_COPIES * outputs if plan.timed_outputs else 0
-        phases.append(2 * worker + inputs + copies + need.slice_bytes)
+        phases.append(2 * worker + inputs + mixing + copies + need.slice_bytes)
     if plan.probes:
         phases.append(worker + inputs + outputs + judging)
     return max(phases)
@@ -196,7 +197,7 @@ def _count_judging_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
     inputs, outputs = need.inputs_bytes, need.outputs_bytes
     truths = TRUTHS * outputs if plan.float64 else outputs
     computing = max(inputs + outputs + need.work_bytes, outputs + need.float64_bytes if plan.float64 else 0)
-    mixing = MIXING * inputs if plan.stress else 0
+    mixing = need.mixing_bytes if plan.stress else 0
     before = inputs + truths if need.row_steps else 0
     return before + inputs + max(computing, mixing, truths + outputs + need.slice_bytes)
 

@@ -21,11 +21,11 @@ from torch.nn.parameter import is_lazy
 from harness.domain import WorkerLost
 from harness.protocol import GO, Channel, TensorSpec, count_kept_calls, flatten_value, rebuild_value
 from harness.protocol.messages import WorkerReply
+from harness.random_weights import DrawOnDevice
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.instrumentation import Observer
 from harness.worker.load_inline_hook import LoadInlineHook
 from harness.worker.memory import SharedMemory, describe
-from harness.worker.random_weights import DrawOnDevice
 from harness.worker.window import Window, address_of, count_released_bytes, export_pages
 
 MODULE_NAME = "candidate"

@@ -136,7 +136,7 @@ def test_a_baseline_that_does_not_fit_beside_the_candidate_is_timed_apart(least_
 
 
 def test_a_timed_call_that_is_wrong_is_found_in_samples_of_its_outputs(least_bench):
-    lazy = candidate("self.calls += 1\nreturn x * self.weight if self.calls < 10 else x * 1.0", "self.calls = 0")
+    lazy = candidate("self.calls += 1\nreturn x * self.weight if self.calls < 18 else x * 1.0", "self.calls = 0")
     evaluation = least_bench.judge(lazy, LARGE, time=True, plan=TimingPlan(budget_s=2.0, allow_load=True))
     assert (evaluation.outcome, "timed call" in evaluation.message) == ("suspect", True), evaluation.message
 

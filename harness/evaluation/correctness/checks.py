@@ -139,16 +139,12 @@ class _Checker:
         """Repeats an earlier call: bit-identical where the problem is deterministic, else correct."""
         kept = self._source.choice([kept for kept in self._kept if kept.seed != self._last_seed])
         inputs = self._reference.make_inputs(kept.seed) if kept.exercise is None else kept.exercise.inputs
+        truth, expected = self._find_expected(kept, inputs)
         self._session.reset_state()
         self._session.place(inputs)
         self._aliases.check_inputs_apart()
         run = self._session.call(inputs, self._reference.device)
         self._last_seed = kept.seed
-        if kept.outputs.tensors:
-            outputs = FlatOutputs(tree=kept.tree, tensors=kept.outputs.tensors)
-            expected = trust_outputs(outputs, compared_on=self._reference.computes_on)
-        else:
-            expected = self._find_truth(kept, inputs)
         outcome, trial = compare_run(run, expected, self._reference, "again", accepted=kept.specs)
         if outcome not in (None, Outcome.WRONG_VALUE) or _has_changed_inputs(run, self._reference):
             self.trials.append(trial)
@@ -157,20 +153,25 @@ class _Checker:
         if overwritten is not None:
             return _Failure(Outcome.WRONG_VALUE, overwritten)
         difference = kept.outputs.find_difference(run.outputs.tensors)
-        return None if difference is None else self._weigh_difference(difference, run, kept, inputs, trial)
+        if difference is None:
+            return None
+        return self._weigh_difference(difference, run, truth or self._reference.truth_of(inputs), trial)
 
-    def _find_truth(self, kept: _Kept, inputs: tuple[Any, ...]) -> Truth:
-        return self._reference.truth_of(inputs) if kept.exercise is None else kept.exercise.truth
+    def _find_expected(self, kept: _Kept, inputs: tuple[Any, ...]) -> tuple[Truth | None, Truth]:
+        """The truth, if it is known or needed, and what the call is compared with first: small outputs as they were."""
+        truth = None if kept.exercise is None else kept.exercise.truth
+        if kept.outputs.tensors:
+            outputs = FlatOutputs(tree=kept.tree, tensors=kept.outputs.tensors)
+            return truth, trust_outputs(outputs, compared_on=self._reference.computes_on)
+        truth = truth or self._reference.truth_of(inputs)
+        return truth, truth
 
-    def _weigh_difference(
-        self, difference: Difference, run: Run, kept: _Kept, inputs: tuple[Any, ...], trial: Trial
-    ) -> _Failure | None:
+    def _weigh_difference(self, difference: Difference, run: Run, truth: Truth, trial: Trial) -> _Failure | None:
         message = f"two calls on the same inputs differ: {difference}"
         if self._reference.requires_same_bits:
             message += "; the problem declares DETERMINISTIC = True"
             self.trials.append(replace(trial, passed=False, mismatched=difference.differing or 0, message=message))
             return _Failure(Outcome.WRONG_VALUE, message, "nondeterministic")
-        truth = self._find_truth(kept, inputs)
         outcome, trial = _compare_call_and_state(self._session, self._reference, run, truth, "again")
         self.trials.append(trial)
         if outcome is not None:

@@ -208,7 +208,8 @@ def _compare_exact(leaf: TruthLeaf, candidate: Tensor) -> LeafVerdict:
             at = first + int(wrong.to(torch.uint8).argmax()) if at is None else at
             error = max(error, float((found.double() - own.double()).abs_().max()))
             mismatched += count
-            masks.append((first, wrong))
+            if candidate.numel() <= MOST_ELEMENTS:
+                masks.append((first, wrong))
     return LeafVerdict(
         mismatched=mismatched,
         elements=candidate.numel(),
@@ -238,7 +239,7 @@ def _compare_floating(leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, 
         worst, at = ratio.reshape(-1).max(dim=0)
         wrong = ratio > 1.0
         failed = wrong.count_nonzero().double()
-        if bool(worst > 1.0):
+        if bool(worst > 1.0) and candidate.numel() <= MOST_ELEMENTS:
             masks.append((first, wrong.reshape(-1)))
         lost = _count_lost(rounded, own, found, torch.finfo(leaf.reference.dtype).tiny).double()
         rows.append(torch.stack([worst, (at + first).double(), failed, error.max(), lost]))

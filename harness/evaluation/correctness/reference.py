@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -61,6 +62,7 @@ ENTRY = "Model"
 SMALL_BYTES = 64 << 20
 SMALL_CALL_S = 0.05
 MIXED_ONE_IN = 4
+MIXING_BYTES = 16  # of each element, while stress inputs are made
 ROOMY = 8  # times the size of a copy must be free, or it is kept in host memory
 
 
@@ -190,6 +192,8 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         inputs = copy_all_to(inputs, HOST)
     used = loaded.make_inputs(input_seed, device.torch_device)
     require_repeatable(loaded, _tensors_in(inputs), _tensors_in(used))
+    if _may_share_memory(inputs, used):
+        used = copy_tensors(used)
     outputs, changing = run_and_compare_state(loaded, model, used)
     changes_inputs = _differ(inputs, used)
     del used
@@ -202,11 +206,12 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
     if on_host or ROOMY * _count_bytes(outputs.tensors) > device.measure_room().device_bytes:
         outputs = keep_on_host(outputs)
     again = _run(loaded, model, inputs, device)
-    variation = compare_runs(loaded, outputs, again.outputs)
+    computes_on = device.torch_device if on_host else None
+    find_truth = partial(compute_truth, loaded, model, inputs, state=changing, device=computes_on)
+    variation = compare_runs(loaded, outputs, again.outputs, find_truth)
     write_state(model, changing)
     if not has_only_numbers(outputs):
-        computes_on = device.torch_device if on_host else None
-        require_finite(loaded, compute_truth(loaded, model, inputs, state=changing, device=computes_on))
+        require_finite(loaded, find_truth())
     sizes = [_count_bytes(value) for value in (inputs, state.values(), outputs.tensors)]
     is_small = sum(sizes) <= SMALL_BYTES and again.call_s <= SMALL_CALL_S
     tries_padding = is_small or "padded" in loaded.problem.distributions
@@ -217,6 +222,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
     need = MemoryNeed(
         inputs_bytes=sizes[0], weights_bytes=sizes[1], outputs_bytes=sizes[2], arena_bytes=footprint.arena_bytes,
         work_bytes=again.work_bytes,
+        mixing_bytes=_count_mixing_bytes(loaded, inputs),
         float64_bytes=estimate_float64_bytes(model, inputs, outputs.tensors, work_bytes),
         slice_bytes=device.slice_bytes, context_bytes=device.context_bytes, kept_calls=count_kept_calls(sizes[2]),
         row_steps=2 if changing else 0, further_steps=count_further_steps(loaded.problem, is_small=is_small),
@@ -254,6 +260,20 @@ def _run(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], device:
         work_bytes=max(device.read_peak(outputs_bytes) - outputs_bytes, 0),
         returns_views=bool(_storages(outputs.tensors) & _storages(given)),
     )
+
+
+def _count_mixing_bytes(loaded: LoadedProblem, inputs: Sequence[Any]) -> int:
+    """Masks and values are drawn in float32."""
+    if not loaded.problem.stress_distributions:
+        return 0
+    return sum(MIXING_BYTES * tensor.numel() for tensor in _tensors_in(inputs) if tensor.is_floating_point())
+
+
+def _may_share_memory(inputs: Sequence[Any], used: Sequence[Any]) -> bool:
+    """Copies are needed before a reference may work in place."""
+    tensors = _tensors_in(used)
+    overlaps = any(0 in tensor.stride() for tensor in tensors if tensor.layout is torch.strided)
+    return overlaps or len(_storages(used)) < len(tensors) or bool(_storages(inputs) & _storages(used))
 
 
 def _storages(value: Any) -> set[int]:

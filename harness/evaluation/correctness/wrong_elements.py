@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 MOST_ELEMENTS = 1 << 28  # of outputs that are described
 MOST = 0.99
@@ -21,29 +23,27 @@ def describe_wrong(wrong: Tensor) -> str:
     if count == total:
         return "all of them"
     hits = [_find_hits(wrong, dimension) for dimension in range(wrong.dim())]
-    sizes = tuple(wrong.shape)
+    counts = [int(hit.count_nonzero()) for hit in hits]
     named = [
-        f"{_name_indices(hit, size)} in dimension {dimension}"
-        for dimension, (hit, size) in enumerate(zip(hits, sizes, strict=True))
-        if len(hit) < size
+        f"{_name_indices(hit, hit_count)} in dimension {dimension}"
+        for dimension, (hit, hit_count) in enumerate(zip(hits, counts, strict=True))
+        if hit_count < hit.numel()
     ]
     if not named:
         return _describe_stretch(wrong.reshape(-1), count)
-    cells = 1
-    for hit in hits:
-        cells *= len(hit)
+    cells = prod(counts)
     return " and ".join(named) + ("" if count >= DENSE * cells else f", {count / cells:.1%} of these elements")
 
 
-def _find_hits(wrong: Tensor, dimension: int) -> list[int]:
+def _find_hits(wrong: Tensor, dimension: int) -> Tensor:
+    """Per index of the dimension, whether any element is wrong."""
     others = [other for other in range(wrong.dim()) if other != dimension]
-    hit = wrong.any(dim=others) if others else wrong
-    found: list[int] = hit.nonzero().reshape(-1).tolist()
-    return found
+    return wrong.any(dim=others) if others else wrong
 
 
-def _name_indices(found: Sequence[int], size: int) -> str:
-    first, last, count = found[0], found[-1], len(found)
+def _name_indices(hit: Tensor, count: int) -> str:
+    size = hit.numel()
+    first, last = _find_ends(hit)
     if count == 1:
         return f"index {first} of {size}"
     if last - first + 1 == count:
@@ -51,10 +51,15 @@ def _name_indices(found: Sequence[int], size: int) -> str:
             return f"the last {count} of {size} indices"
         return f"the first {count} of {size} indices" if first == 0 else f"indices {first} to {last} of {size}"
     for period in PERIODS:
-        rests = sorted({index % period for index in found})
+        rests = pad(hit, (0, -size % period)).view(-1, period).any(dim=0).nonzero().reshape(-1).tolist()
         if len(rests) <= period // 2 and count == sum((size - 1 - rest) // period + 1 for rest in rests):
             return f"indices of {size} that are {_join(rests)} modulo {period}"
     return f"{count} of {size} indices"
+
+
+def _find_ends(hit: Tensor) -> tuple[int, int]:
+    numbers = hit.to(torch.uint8)
+    return int(numbers.argmax()), hit.numel() - 1 - int(numbers.flip(0).argmax())
 
 
 def _join(numbers: Sequence[int]) -> str:
@@ -66,8 +71,7 @@ def _join(numbers: Sequence[int]) -> str:
 def _describe_stretch(wrong: Tensor, count: int) -> str:
     """`wrong` is flat, and every index of every dimension has wrong elements."""
     total = wrong.numel()
-    first = int(wrong.to(torch.uint8).argmax())
-    last = total - 1 - int(wrong.flip(0).to(torch.uint8).argmax())
+    first, last = _find_ends(wrong)
     length = last - first + 1
     if length < total and count >= DENSE * length:
         if last == total - 1:

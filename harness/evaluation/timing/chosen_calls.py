@@ -12,6 +12,8 @@ from harness.evaluation.correctness.truth import Truth, trust_outputs
 from harness.sandbox.model_session import Run
 from harness.sandbox.tensors.output_samples import Sample
 
+JUDGED_SAMPLES = 2  # times as many calls, where only samples of their outputs are kept
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
@@ -41,6 +43,8 @@ class ChosenCalls:
     def find_wrong(self) -> str | None:
         """The first error."""
         for seed, run in (*self._screened, *self._kept):
+            if not run.inputs_unchanged and not self._reference.changes_inputs:
+                return "a timed call changed its inputs, untimed ones did not"
             inputs = self._reference.make_timed_inputs(seed)
             if run.sample is None and is_surely_right(run, self._reference.outputs_of(inputs), self._reference):
                 continue
@@ -58,11 +62,12 @@ class ChosenCalls:
     def _keep_some(self, seed: int, run: Run) -> None:
         """Reservoir sampling."""
         self._seen += 1
-        if len(self._kept) < self._choice.judged_calls:
+        judged_calls = self._choice.judged_calls * (1 if run.sample is None else JUDGED_SAMPLES)
+        if len(self._kept) < judged_calls:
             self._kept.append((seed, run))
             return
         slot = self._source.randrange(self._seen)
-        if slot < self._choice.judged_calls:
+        if slot < judged_calls:
             self._kept[slot] = (seed, run)
 
     def _screen(self, seed: int, baseline: Run, candidate: Run) -> None:

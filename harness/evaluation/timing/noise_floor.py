@@ -63,14 +63,15 @@ class NoiseFloors:
         return floor
 
     def widen(self, key: NoiseKey, timings: Sequence[Timing]) -> float:
-        """By the pairs of one measurement and those of the problem's last ones."""
-        name = f"pairs {key}"
+        """By the pairs of one measurement and those of the problem's last ones. Disturbed pairs count once."""
+        name, path = str(key), None if self._path is None else self._path.with_name("noise_pairs.json")
         if name not in self._pairs:
-            self._pairs[name] = [] if self._path is None else list(read_record(self._path).get(name, []))
-        pairs = [*self._pairs[name], *(math.log(timing.speedup) for timing in timings)][-LATEST_PAIRS:]
-        self._pairs[name] = pairs
-        if self._path is not None:
-            add_to_record(self._path, {name: pairs})
+            self._pairs[name] = [] if path is None else list(read_record(path).get(name, []))
+        pairs = [*self._pairs[name], *(math.log(timing.speedup) for timing in timings)]
+        if not any(timing.conditions and timing.conditions.disturbed for timing in timings):
+            self._pairs[name] = pairs = pairs[-LATEST_PAIRS:]
+            if path is not None:
+                add_to_record(path, {name: pairs})
         return math.expm1(MARGIN * (1 + 1 / len(pairs)) * max(map(abs, pairs)))
 
 

@@ -112,8 +112,8 @@ def is_precise_enough(blocks: Sequence[Block], wanted_half_width: float, floor: 
     certain_us, reported_us = CERTAINTY * error_us, median_reported_us(blocks)
     if is_certain_tie(low, high, floor):
         return certain_us <= TIE_RESOLUTION * reported_us
-    half_width = choose_half_width(ratio, wanted_half_width)
-    return (high - low) / 2 < half_width * ratio and certain_us <= max(2 * half_width * reported_us, RESOLVED_US)
+    is_resolved = certain_us <= max(2 * wanted_half_width * reported_us, RESOLVED_US)
+    return (high - low) / 2 < choose_half_width(ratio, wanted_half_width) * ratio and is_resolved
 
 
 def _compare(candidate: Calls, baseline: Calls, usual_wake_us: float) -> tuple[ClockGap, ClockGap]:

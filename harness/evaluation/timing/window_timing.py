@@ -47,6 +47,7 @@ class WindowTimer:
         self._random = random.Random(seed)
         self._chosen = ChosenCalls(reference, replace(plan.choice, screened_share=1.0), self._random)
         self._pins = 0
+        self._equal: list[Timing] = []  # A/A
         self._program_us: list[float] = []  # the baseline's overhead from GO to the answer
 
     def measure(
@@ -73,8 +74,7 @@ class WindowTimer:
             await_idle(self._device)
             after = self._measure_equals(baseline, open_baseline, seeds, baseline_us)
         wrong = OVERWRITTEN if has_lost_pinned else self._chosen.find_wrong()
-        floor = find_floor([summarise_blocks(name, equals, 0.0) for equals in (before, after)])
-        floor = max(floor, find_device_floor("cuda", baseline_us))
+        floor = max(find_floor(self._equal), find_device_floor("cuda", baseline_us))
         windows = Windows(
             blocks=tuple(pairs), before=before, after=after, program_us=statistics.median(self._program_us)
         )
@@ -103,15 +103,17 @@ class WindowTimer:
         self, baseline: WindowSession, open_baseline: Open, seeds: Iterator[int], baseline_us: float
     ) -> tuple[Block, ...]:
         count = min(max(int(EQUAL_S * 1e6 / (2 * baseline_us)), LEAST_EQUAL_PAIRS), EQUAL_PAIRS)
+        pairs = []
         with open_baseline() as opened:
             other = self._prepare(opened)
             self._warm_up(other, seeds)
-            pairs = tuple(
-                self._measure_pair(baseline, other, self._reference.make_timed_inputs(next(seeds)))[0]
-                for _ in range(count)
-            )
+            sampler = ConditionSampler(self._device, load_matters=False)
+            for _ in range(count):
+                pairs.append(self._measure_pair(baseline, other, self._reference.make_timed_inputs(next(seeds)))[0])
+                sampler.sample()
         await_idle(self._device)
-        return pairs
+        self._equal.append(replace(summarise_blocks("", tuple(pairs), 0.0), conditions=sampler.conclude()))
+        return tuple(pairs)
 
     def _measure_pairs(
         self, baseline: WindowSession, candidate: WindowSession, seeds: Iterator[int], baseline_us: float

@@ -76,7 +76,7 @@ def cut_slices(
     ]
     count = tensors[0].numel()
     for first in range(0, count, elements):
-        yield first, tuple(cut_stretch(tensor, first, min(first + elements, count)) for tensor in whole)
+        yield first, tuple(cut_stretch(tensor, first, min(first + elements, count)).contiguous() for tensor in whole)
 
 
 def cut_stretch(tensor: Tensor, first: int, last: int) -> Tensor:

@@ -28,6 +28,7 @@ needs = st.builds(
     arena_bytes=sizes,
     work_bytes=sizes,
     float64_bytes=sizes,
+    mixing_bytes=sizes,
     slice_bytes=st.integers(0, GIB),
     context_bytes=st.integers(0, GIB),
     kept_calls=st.integers(2, 8),
@@ -123,7 +124,7 @@ def test_the_smallest_plan_takes_no_more_than_inputs_two_outputs_and_weights(inp
 def test_eight_gib_in_and_out_give_up_checks_one_after_another(free_gib, holds, checks):
     need = MemoryNeed(
         inputs_bytes=8 * GIB, outputs_bytes=8 * GIB, weights_bytes=0, arena_bytes=16 * GIB, float64_bytes=32 * GIB,
-        context_bytes=GIB, further_steps=6,
+        context_bytes=GIB, mixing_bytes=16 * GIB, further_steps=6,
     )  # fmt: skip
     plan = plan_memory(need, Room(device_bytes=free_gib * GIB, host_bytes=300 * GIB))
     assert (None if plan is None else plan.holds) == holds

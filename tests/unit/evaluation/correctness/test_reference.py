@@ -35,8 +35,10 @@ def get_init_inputs():
 """
 
 
-def load(forward, **settings):
-    source = SOURCE.replace("FORWARD", forward.replace("\n", "\n        "))
+def load(forward, *, inputs="[torch.rand(300, 5) - 0.5]", **settings):
+    source = SOURCE.replace("FORWARD", forward.replace("\n", "\n        ")).replace(
+        "[torch.rand(300, 5) - 0.5]", inputs
+    )
     return load_problem(Problem(name="toy", suite="mine", source=source, **settings), "full")
 
 
@@ -119,6 +121,43 @@ def test_runs_of_sums_that_nearly_cancel_may_differ_slightly():
     assert prepare(forward).variation.largest < 2e-7
     with pytest.raises(ProblemError, match="differ by more than its own tolerance"):
         prepare(forward.replace("x == x.max()", "x > 99"))
+
+
+def test_runs_that_differ_beside_an_infinity_are_an_error():
+    with pytest.raises(ProblemError, match="differ by more than its own tolerance"):
+        prepare("return torch.where(x == x.max(), float('inf'), torch.rand(300, 5))")
+
+
+@pytest.mark.parametrize(
+    ("forward", "inputs"),
+    [
+        ("return x.mul_(2)", "[torch.rand(1, 5).expand(300, 5).contiguous()]"),
+        ("return x.mul_(2) + y, y", "(lambda x: [x, x])(torch.rand(300, 5))"),
+        ("return x.mul_(2)", "[torch.rand(1, 5).expand(300, 5)]"),
+        ("return x[:, 0] * 2", "[torch.rand(300, 5)]"),
+        ("return (x * 2)[:, 0]", "[torch.rand(300, 5)[:, 0:2]]"),
+        ("return x * 2", "[torch.rand(300, 5)[:, 0]]"),
+    ],
+)
+def test_references_may_work_in_place_and_on_views(forward, inputs):
+    source = load(forward, inputs=inputs).problem.source
+    arguments = "self, x, y" if "x, x" in inputs else "self, x"
+    problem = Problem(
+        name="toy", suite="mine", source=source.replace("def forward(self, x)", f"def forward({arguments})")
+    )
+    reference = prepare_reference(load_problem(problem, "full"), Device("cpu"), 1, 2)
+    assert reference.variation is None
+    assert reference.truth_of(reference.make_inputs(3)).kind == "float64"
+
+
+def test_inputs_must_be_the_same_under_the_same_seed():
+    with pytest.raises(ProblemError, match="returns other values when it is seeded and called again"):
+        prepare("return x", inputs="[torch.tensor([__import__('time').time_ns()])]")
+
+
+def test_a_reference_that_asserts_its_dtype_is_its_own_truth():
+    reference = prepare("assert x.dtype == torch.float32\nreturn x * 2")
+    assert reference.truth_of(reference.make_inputs(3)).kind == "reference"
 
 
 def test_infinity_and_nan_are_right_where_float64_gives_them_too():

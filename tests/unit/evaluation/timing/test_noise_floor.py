@@ -121,3 +121,9 @@ def test_only_the_latest_pairs_count():
     for _ in range(LATEST_PAIRS):
         last = floors.widen(KEY, [make_timing(1.01)])
     assert last < 0.02 < before
+
+
+def test_disturbed_pairs_widen_only_their_own_floor():
+    floors = NoiseFloors(None)
+    assert floors.widen(KEY, [make_timing(1.3, disturbed="throttled")]) > 0.3
+    assert floors.widen(KEY, [make_timing(1.01)]) < 0.05

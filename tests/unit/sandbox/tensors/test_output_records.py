@@ -57,3 +57,11 @@ def test_parts_of_a_tensor_that_begin_at_an_odd_byte_are_read(kept_bytes):
     tensor = torch.randint(0, 255, (101,), dtype=torch.uint8)
     record = TensorRecord.of([tensor[1:]])
     assert record.has_bits_of([tensor[1:].clone()])
+
+
+@pytest.mark.parametrize("make", [lambda t: t[:, 0], lambda t: t[:, -1:], lambda t: t.t(), lambda t: t[::2, ::3]])
+def test_strides_are_free(kept_bytes, make):
+    tensor = torch.randn(300, 5, dtype=torch.float64)
+    record = TensorRecord.of([make(tensor)])
+    assert record.has_bits_of([make(tensor).contiguous()])
+    assert record.find_difference([make(tensor)]) is None

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from harness.worker.random_weights import DrawOnDevice
+from harness.random_weights import DrawOnDevice
 
 FILL = {
     "init": lambda tensor: nn.init.normal_(nn.Parameter(tensor)),
