@@ -25,8 +25,8 @@ from harness.service.tools.session import ToolSession, ToolSettings
 INSTRUCTIONS = """Optimise kernels against an evaluator that verifies and times them.
 Start with get_problem: its task states what a program must keep, with an example. Then repeat: write a program, call
 evaluate, act on its feedback. sanitize finds races, out-of-bounds accesses and barrier misuse in GPU kernels without a
-GPU. Call submit with the final program. Evaluations take seconds to minutes and run one after the other. Inputs are
-fresh and secret on every call; a speedup counts only beyond its interval."""
+GPU. Call submit with the final program. Evaluations take seconds to minutes and run one after the other; feedback calls
+evaluation n turn n. Inputs are fresh and secret on every call; a speedup counts only beyond its interval."""
 
 LANGUAGE_ORDER: tuple[Language, ...] = ("cuda", "cpp", "triton")
 Suite = Annotated[str, Field(description="Suite of problems.")]
@@ -94,7 +94,8 @@ class Tools:
 
     async def _evaluate(self, source: str, language: Language, about: Submission, **how: bool) -> CallToolResult:
         with tool_errors():
-            feedback, summary = await self._session.evaluate(source, language, about, **how)
+            # Shielded: an evaluation goes on when its call is cancelled, and the next one waits for its end.
+            feedback, summary = await asyncio.shield(self._session.evaluate(source, language, about, **how))
         return answer(f"{feedback}\n{json.dumps(summary)}", summary | {"feedback": feedback})
 
 

@@ -80,8 +80,7 @@ class ToolSession:
             if stores:
                 task = replace(task, subject=await asyncio.to_thread(self._number_submission, task.subject))
             self._started += 1
-            # Shielded: an evaluation ends by itself, although its call was cancelled.
-            evaluation = await asyncio.shield(asyncio.wrap_future(executor.submit(task)))
+            evaluation = await asyncio.wrap_future(executor.submit(task))
             self._verdicts += evaluation.outcome.counts_against_model
             number = await asyncio.to_thread(self._store, evaluation, source) if stores else None
             feedback, summary = self._tell(evaluation, source, problem)
