@@ -36,6 +36,7 @@ from harness.cli.run import run
 from harness.cli.serve import serve
 from harness.cli.settings import SETTINGS_FILE, map_defaults, read_settings
 from harness.cli.show import show
+from harness.cli.tools import tools_app
 from harness.domain import HarnessError, ProviderError, UsageError
 from harness.evaluation.timing.threads import wait_passively
 
@@ -67,6 +68,7 @@ def build_app() -> typer.Typer:
     app.callback()(_root)
     app.add_typer(problems_app, name="problems", help="List the problems, or validate them.")
     app.add_typer(cache_app, name="cache", help="Show or reduce the size of the build cache.")
+    app.add_typer(tools_app, name="tools", help="Evaluation as tools of a coding agent.")
     evaluating = (generate, extract, evaluate, run, improve)
     reading = (results, leaderboard, show, report, diff, regress)
     for command in (*evaluating, *reading, serve, export, import_, red_team, doctor):

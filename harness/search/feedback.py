@@ -93,10 +93,17 @@ def make_feedback(turn: Turn, history: History = History(), hidden: Sequence[Tur
         measured=_measure(evaluation),
         shares=() if work is None else tuple(_list_shares(evaluation)),
         kernels=() if work is None else tuple(clean_line(name) for name in work.own_kernels[:MOST_KERNELS]),
-        remarks=tuple(_list_remarks(evaluation.findings)),
+        remarks=tuple(_list_remarks(evaluation)),
         best=summarise(best) if best is not None and best.number != turn.number else "",
         attempts=attempts,
     )
+
+
+def list_told_findings(evaluation: Evaluation) -> Iterator[Finding]:
+    """Errors of its kernels, and warnings that their author can act on; none of a program that was not accepted."""
+    for one in evaluation.findings if evaluation.outcome is not Outcome.SUSPECT else ():
+        if _is_about_kernel(one) or (one.severity == "warning" and one.check in _REMARKS):
+            yield one
 
 
 def summarise(turn: Turn) -> str:
@@ -181,7 +188,7 @@ def _list_shares(evaluation: Evaluation) -> Iterator[tuple[str, float]]:
     yield "Python and launches", 100 * work.other
 
 
-def _list_remarks(findings: Sequence[Finding]) -> Iterator[str]:
-    told = [one for one in findings if one.severity == "warning" and (one.check in _REMARKS or _is_about_kernel(one))]
+def _list_remarks(evaluation: Evaluation) -> Iterator[str]:
+    told = [one for one in list_told_findings(evaluation) if one.severity == "warning"]
     for one in told[:MOST_REMARKS]:
         yield clean_line(one.message)

@@ -1,0 +1,75 @@
+"""What an agent reads about problems."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from harness.domain import PROBLEM_SETTINGS, Language, Problem
+from harness.generate.host_facts import read_host_facts
+from harness.generate.prompting import render_prompt
+from harness.pipeline.data_folders import find_folder, find_suite_folder
+from harness.problems.discovery import find_suite
+from harness.problems.loading import load_problem
+from harness.service.preparation import require_name
+
+PROMPT = "plain"
+_MEANINGS = {
+    "SMALL": "sizes of the workload `small`; `full` has the sizes of the file and is scored",
+    "TAGS": "for filters only",
+    "TOLERANCE": "an output may deviate by `factor` times the reference's own error, or by atol + rtol * magnitude; "
+    "null: the default of the dtype",
+    "DISTRIBUTIONS": "distributions of the input values that a program must compute correctly",
+    "ALLOW_TF32": "whether the reference's matrix products may be computed in TF32",
+    "DETERMINISTIC": "whether equal inputs must give bitwise equal outputs",
+    "TRAINING": "whether the model is in training mode, and its buffers are compared too",
+    "SEEDED_CALLS": "whether torch is seeded before each call, so that random numbers must be those of the reference",
+    "DYNAMIC_SHAPES": "whether the program must be correct at nearby shapes",
+    "DYNAMIC_WEIGHTS": "whether the program must be correct after a change of its weights",
+}
+
+
+def list_suite(suite: str, problems_dir: Path | None) -> list[dict[str, Any]]:
+    """Raises HarnessError."""
+    require_name(suite)
+    found = find_suite(find_suite_folder(suite, problems_dir))
+    return [
+        {"name": one.name, "summary": one.summary, "tags": one.tags, "workloads": [size.name for size in one.workloads]}
+        for one in found
+    ]
+
+
+def describe_problem(problem: Problem) -> dict[str, Any]:
+    """Executes the problem's file. Raises HarnessError."""
+    return {
+        "name": problem.name,
+        "suite": problem.suite,
+        "source": problem.source,
+        "workloads": [
+            {
+                "name": one.name,
+                "sizes": dict(one.overrides),
+                "inputs": load_problem(problem, one.name).describe_inputs(),  # dtype and shape
+            }
+            for one in problem.workloads
+        ],
+        "settings": _describe_settings(problem),
+        "requires_kernel": problem.requires_kernel,
+    }
+
+
+def render_task(problem: Problem, language: Language) -> str:
+    """The prompt that a model gets: rules, an example, the reference."""
+    folder = find_folder("prompts", None)
+    host = read_host_facts()
+    return render_prompt(problem, prompt=PROMPT, language=language, gpu=None, host=host, prompts_dir=folder).text
+
+
+def _describe_settings(problem: Problem) -> dict[str, dict[str, Any]]:
+    small = problem.workload("small")
+    values = {"SMALL": dict(small.overrides) if small else {}, "TOLERANCE": asdict(problem.tolerance)}
+    return {
+        name: {"value": values[name] if name in values else getattr(problem, name.lower()), "meaning": _MEANINGS[name]}
+        for name in PROBLEM_SETTINGS
+    }

@@ -1,0 +1,141 @@
+"""The MCP server over stdio. Standard output carries the protocol only: the SDK diverts the descriptor, and
+`divert_prints` what Python would keep in its buffer until the descriptor is restored."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, redirect_stdout
+from typing import Annotated, Any
+
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import CallToolResult, TextContent
+from pydantic import Field
+
+from harness import __version__
+from harness.domain import HarnessError, Language, WorkloadName
+from harness.sandbox.devices import find_devices
+from harness.service.submission import Submission
+from harness.service.tools.problem_facts import describe_problem, list_suite, render_task
+from harness.service.tools.session import ToolSession, ToolSettings
+
+INSTRUCTIONS = """Optimise kernels against an evaluator that verifies and times them.
+Start with get_problem: its task states what a program must keep, with an example. Then repeat: write a program, call
+evaluate, act on its feedback. sanitize finds races, out-of-bounds accesses and barrier misuse in GPU kernels without a
+GPU. Call submit with the final program. Evaluations take seconds to minutes and run one after the other; feedback calls
+evaluation n turn n. Inputs are fresh and secret on every call; a speedup counts only beyond its interval."""
+
+LANGUAGE_ORDER: tuple[Language, ...] = ("cuda", "cpp", "triton")
+Suite = Annotated[str, Field(description="Suite of problems.")]
+ProblemName = Annotated[str, Field(description="A name that list_problems gives.")]
+Source = Annotated[str, Field(description="The whole program: one Python file that defines `ModelNew`.")]
+ProgramLanguage = Annotated[Language, Field(description="What its kernels are written in; cpp runs on the CPU.")]
+ExampleLanguage = Annotated[Language | None, Field(description="Of the example. Default: one that can be evaluated.")]
+Workload = Annotated[
+    WorkloadName | None,
+    Field(description="Sizes; full is scored. Default: as the server was started, else full; if emulated, smaller."),
+]
+
+
+class Tools:
+    """Each public method is a tool; its docstring is what the agent reads."""
+
+    def __init__(self, session: ToolSession) -> None:
+        self._session = session
+        self._options = session.settings.options
+
+    def list_problems(self, suite: Suite = "core") -> CallToolResult:
+        """List the problems of a suite: name, workloads, summary, tags."""
+        with tool_errors():
+            problems = list_suite(suite, self._options.problems_dir)
+        lines = [f"{one['name']} ({', '.join(one['workloads'])}): {one['summary']}" for one in problems]
+        return answer("\n".join(lines), {"suite": suite, "problems": problems})
+
+    def get_problem(
+        self, problem: ProblemName, suite: Suite = "core", language: ExampleLanguage = None
+    ) -> CallToolResult:
+        """Read one problem: the task with its rules and an example, the source of the reference, the workloads with
+        sizes and inputs, the devices by language, and the settings with their meanings."""
+        with tool_errors():
+            devices = {one: find_devices(self._options.device, one) for one in LANGUAGE_ORDER}
+            first: Language = next((one for one in LANGUAGE_ORDER if devices[one]), LANGUAGE_ORDER[0])
+            found = self._session.find_problem(Submission(problem=problem, suite=suite))
+            facts = describe_problem(found) | {"devices": devices}
+            return answer(f"{render_task(found, language or first)}\n{json.dumps(facts)}", facts)
+
+    async def evaluate(
+        self,
+        problem: ProblemName,
+        source: Source,
+        language: ProgramLanguage,
+        workload: Workload = None,
+        suite: Suite = "core",
+    ) -> CallToolResult:
+        """Build, verify and time a program. Answers with feedback on its main problem or its time, and with a summary:
+        outcome, measured speedup with interval and verdict, findings. Stores nothing."""
+        about = Submission(problem=problem, suite=suite, workload=workload)
+        return await self._evaluate(source, language, about)
+
+    async def sanitize(
+        self, problem: ProblemName, source: Source, language: ProgramLanguage, suite: Suite = "core"
+    ) -> CallToolResult:
+        """Run a cuda or triton program on an emulated GPU, without timing. The findings name races, out-of-bounds
+        accesses, barrier misuse and launches beyond the GPU's limits, with line, block and thread."""
+        return await self._evaluate(source, language, Submission(problem=problem, suite=suite), sanitizes=True)
+
+    async def submit(
+        self, problem: ProblemName, source: Source, language: ProgramLanguage, suite: Suite = "core"
+    ) -> CallToolResult:
+        """Evaluate a final program and store the result, so that it is ranked. Every submission counts as a turn."""
+        return await self._evaluate(source, language, Submission(problem=problem, suite=suite), stores=True)
+
+    async def _evaluate(self, source: str, language: Language, about: Submission, **how: bool) -> CallToolResult:
+        with tool_errors():
+            # Shielded: an evaluation goes on when its call is cancelled, and the next one waits for its end.
+            feedback, summary = await asyncio.shield(self._session.evaluate(source, language, about, **how))
+        return answer(f"{feedback}\n{json.dumps(summary)}", summary | {"feedback": feedback})
+
+
+def answer(text: str, record: dict[str, Any]) -> CallToolResult:
+    """Both are whole: some clients show a model the text, others the structure."""
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=record)
+
+
+@contextmanager
+def tool_errors() -> Iterator[None]:
+    try:
+        yield
+    except HarnessError as error:
+        raise ToolError(str(error)) from error
+
+
+@asynccontextmanager
+async def divert_prints(_: MCPServer[None]) -> AsyncIterator[None]:
+    with redirect_stdout(sys.stderr):
+        yield
+
+
+def make_server(session: ToolSession) -> MCPServer[None]:
+    server = MCPServer(
+        "kernel-harness",
+        instructions=INSTRUCTIONS,
+        version=__version__,
+        log_level="WARNING",
+        lifespan=divert_prints,
+    )
+    tools = Tools(session)
+    for tool in (tools.list_problems, tools.get_problem, tools.evaluate, tools.sanitize, tools.submit):
+        server.add_tool(tool)
+    return server
+
+
+def serve(settings: ToolSettings) -> None:
+    """Until standard input ends."""
+    session = ToolSession(settings)
+    try:
+        asyncio.run(make_server(session).run_stdio_async())
+    finally:
+        session.close()

@@ -1,0 +1,148 @@
+"""The evaluations that one agent asks for."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from harness.domain import EMULATED, Evaluation, Language, Problem, Subject, UsageError
+from harness.executors.executor import Executor
+from harness.executors.local import LocalExecutor
+from harness.generate.prompting import render_feedback
+from harness.pipeline.data_folders import find_folder
+from harness.pipeline.evaluate import EvaluateOptions, make_local_settings
+from harness.report.export.csv_files import write_csvs
+from harness.sandbox.devices import find_devices
+from harness.search.duplicates import is_reference_copy
+from harness.search.feedback import list_told_findings, make_feedback
+from harness.search.history import History, Turn
+from harness.search.quoting import clean
+from harness.service.preparation import find_submitted_problem, make_submitted_task
+from harness.service.submission import Submission
+from harness.service.tools.problem_facts import PROMPT
+from harness.store.completions import has_run
+from harness.store.results import ResultFilter, ResultStore
+from harness.store.runs import check_name
+
+MOST_SOURCE_BYTES = 2**20
+PROMPT_NAME = "tools"  # of stored submissions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSettings:
+    """`run` and `model`: names of stored submissions; `budget`: verdicts at most."""
+
+    options: EvaluateOptions
+    run: str = "agent"
+    model: str = "agent"
+    budget: int | None = None
+
+
+class ToolSession:
+    """One evaluation at a time, so that none disturbs the time of another."""
+
+    def __init__(self, settings: ToolSettings) -> None:
+        """Raises UsageError and DeviceError."""
+        check_name("run", settings.run)
+        if has_run(settings.options.generated_dir, settings.run):
+            raise UsageError(f"run {settings.run!r} has a model's answers: choose another --run name for submissions")
+        find_devices(settings.options.device, "cuda")  # only to refuse an unknown or missing one at the start
+        self.settings = settings
+        self._local = make_local_settings(settings.options)
+        self._executors = {self._local: LocalExecutor(self._local)}
+        self._lock = asyncio.Lock()
+        self._verdicts = self._started = 0
+        self._best: dict[Subject, Turn] = {}
+
+    def close(self) -> None:
+        for executor in self._executors.values():
+            executor.close()
+
+    def find_problem(self, submission: Submission) -> Problem:
+        """Raises UsageError and ProblemError."""
+        return find_submitted_problem(submission, self.settings.options.problems_dir)
+
+    async def evaluate(
+        self, source: str, language: Language, about: Submission, *, sanitizes: bool = False, stores: bool = False
+    ) -> tuple[str, dict[str, Any]]:
+        """(feedback, summary). Failing is an outcome. Raises HarnessError, also when the budget is spent."""
+        _require_source(source)
+        options = self.settings.options
+        workload = about.workload or (None if sanitizes else options.workload)
+        submission = replace(about, candidate=source, language=language, workload=workload, baseline=options.baseline)
+        problem = await asyncio.to_thread(self.find_problem, submission)
+        async with self._lock:
+            if self._left == 0:
+                raise UsageError(f"the budget of {self.settings.budget} evaluations is spent")
+            executor = await asyncio.to_thread(self._find_executor, language, sanitizes)
+            task = await asyncio.to_thread(make_submitted_task, submission, problem, executor)
+            if stores:
+                task = replace(task, subject=await asyncio.to_thread(self._number_submission, task.subject))
+            self._started += 1
+            evaluation = await asyncio.wrap_future(executor.submit(task))
+            self._verdicts += evaluation.outcome.counts_against_model
+            number = await asyncio.to_thread(self._store, evaluation, source) if stores else None
+            feedback, summary = self._tell(evaluation, source, problem)
+            return feedback, summary | {"evaluations_left": self._left, "id": number}
+
+    @property
+    def _left(self) -> int | None:
+        return None if self.settings.budget is None else self.settings.budget - self._verdicts
+
+    def _find_executor(self, language: Language, sanitizes: bool) -> Executor:
+        local = replace(self._local, device=EMULATED, check_kernels=None) if sanitizes else self._local
+        if not find_devices(local.device, language):
+            raise UsageError(f"device {local.device} evaluates no {language} programs")
+        if local not in self._executors:
+            self._executors[local] = LocalExecutor(local)
+        return self._executors[local]
+
+    def _number_submission(self, subject: Subject) -> Subject:
+        """Submissions for one problem are the turns of one sample."""
+        settings = self.settings
+        where = ResultFilter(run=settings.run, suite=subject.suite, problem=subject.problem)
+        with ResultStore.open(settings.options.results_dir) as store:
+            turn = store.count(where)
+        return replace(subject, run=settings.run, model=settings.model, prompt=PROMPT_NAME, turn=turn)
+
+    def _store(self, evaluation: Evaluation, source: str) -> int:
+        options = self.settings.options
+        with ResultStore.open(options.results_dir) as store:
+            number = store.record(evaluation, source)
+            write_csvs(store, options.results_dir, generated_dir=options.generated_dir)
+        return number
+
+    def _tell(self, evaluation: Evaluation, source: str, problem: Problem) -> tuple[str, dict[str, Any]]:
+        """The summary has no more than the feedback's record, and findings about the candidate's kernels."""
+        subject = evaluation.subject
+        place = replace(subject, run="", model="", prompt="", turn=0, candidate_digest="")
+        is_copy = is_reference_copy(source, problem.source)
+        turn = Turn(number=self._started, evaluation=evaluation, source=source, is_copy=is_copy)
+        history = History(turns=(self._best[place], turn) if place in self._best else (turn,))
+        if history.best is not None:
+            self._best[place] = history.best
+        feedback = make_feedback(turn, history)
+        told = [
+            asdict(replace(one, message=clean(one.message), evidence=clean(one.evidence)))
+            for one in list_told_findings(evaluation)
+        ]
+        summary = {
+            "evaluation": turn.number,
+            "outcome": feedback.outcome,
+            "measured": asdict(feedback.measured) if feedback.measured else None,
+            "findings": told,
+            "problem": subject.problem,
+            "device": subject.device,
+            "workload": subject.workload,
+        }
+        folder, language = find_folder("prompts", None), subject.language
+        return render_feedback(feedback, problem, prompt=PROMPT, language=language, prompts_dir=folder), summary
+
+
+def _require_source(source: str) -> None:
+    if not source.strip():
+        raise UsageError("the source is empty: send one Python file that defines ModelNew")
+    size_bytes = len(source.encode())
+    if size_bytes > MOST_SOURCE_BYTES:
+        raise UsageError(f"the source has {size_bytes:,} bytes; the limit is {MOST_SOURCE_BYTES:,}")
