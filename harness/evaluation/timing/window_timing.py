@@ -62,7 +62,7 @@ class WindowTimer:
         with pin_to_cores(self._device.evaluator_cores), open_baseline() as opened:
             baseline = self._prepare(opened)
             baseline_us = self._warm_up(baseline, seeds)
-            before = self._measure_equals(baseline, open_baseline, seeds, baseline_us)
+            before = self._measure_equals(name, baseline, open_baseline, seeds, baseline_us)
             with open_candidate() as opened_too:
                 candidate = self._prepare(opened_too)
                 self._warm_up(candidate, seeds)
@@ -72,7 +72,7 @@ class WindowTimer:
                         break
                 has_lost_pinned = candidate.has_lost_pinned()
             await_idle(self._device)
-            after = self._measure_equals(baseline, open_baseline, seeds, baseline_us)
+            after = self._measure_equals(name, baseline, open_baseline, seeds, baseline_us)
         wrong = OVERWRITTEN if has_lost_pinned else self._chosen.find_wrong()
         floor = max(find_floor(self._equal), find_device_floor("cuda", baseline_us))
         windows = Windows(
@@ -100,7 +100,7 @@ class WindowTimer:
         return min(times)
 
     def _measure_equals(
-        self, baseline: WindowSession, open_baseline: Open, seeds: Iterator[int], baseline_us: float
+        self, name: str, baseline: WindowSession, open_baseline: Open, seeds: Iterator[int], baseline_us: float
     ) -> tuple[Block, ...]:
         count = min(max(int(EQUAL_S * 1e6 / (2 * baseline_us)), LEAST_EQUAL_PAIRS), EQUAL_PAIRS)
         pairs = []
@@ -112,7 +112,7 @@ class WindowTimer:
                 pairs.append(self._measure_pair(baseline, other, self._reference.make_timed_inputs(next(seeds)))[0])
                 sampler.sample()
         await_idle(self._device)
-        self._equal.append(replace(summarise_blocks("", tuple(pairs), 0.0), conditions=sampler.conclude()))
+        self._equal.append(replace(summarise_blocks(name, tuple(pairs), 0.0), conditions=sampler.conclude()))
         return tuple(pairs)
 
     def _measure_pairs(
