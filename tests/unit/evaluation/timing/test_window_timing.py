@@ -1,0 +1,171 @@
+"""The sequence of a GPU measurement, with simulated workers: made-up times, computed outputs."""
+
+import itertools
+import random
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+import torch
+
+from harness.domain import Outcome, Problem
+from harness.evaluation.correctness.reference import prepare_reference
+from harness.evaluation.timing.noise_floor import NoiseFloors, NoiseKey
+from harness.evaluation.timing.paired import TimingPlan
+from harness.evaluation.timing.window_timing import HOPELESS_PAIRS, MAX_PAIRS, WindowTimer
+from harness.problems.loading import load_problem
+from harness.protocol.tensor_layout import TensorSpec
+from harness.sandbox.devices import Device
+from harness.sandbox.gpu.window import WindowSession
+from harness.sandbox.model_session import Run, WindowTimes
+from harness.sandbox.tensors.outputs import FlatOutputs
+from harness.sandbox.worker_client import Called
+
+SOURCE = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x.exp()
+
+
+def get_inputs():
+    return [torch.randn(8, 8)]
+
+
+def get_init_inputs():
+    return []
+"""
+BASELINE_US, EXCHANGE_US, WAKE_US, PROGRAM_US = 1000.0, 150.0, 150.0, 10.0
+SPEC = TensorSpec(dtype="float32", shape=(8, 8), stride=(8, 1))
+KEY = NoiseKey(problem_digest="p", workload="full", baseline="eager", device_type="cuda", machine="m")
+
+
+class QuietDevice(Device):
+    def await_quiet(self, limit_s):
+        return True
+
+
+class SimulatedSession(WindowSession):
+    """A worker that takes about `usual_us` a call."""
+
+    def __init__(self, usual_us, seed, spoil=lambda outputs: outputs):
+        self.usual_us, self.spoil, self.source = usual_us, spoil, random.Random(seed)
+        self.calls, self.paused, self.saw_new_memory = 0, False, False
+
+    def scatter(self, value_us):
+        return value_us + abs(self.source.gauss(0, 4.0))
+
+    def reset_state(self):
+        pass
+
+    def pause(self):
+        self.paused = True
+
+    def resume(self):
+        self.paused = False
+
+    def pin(self, outputs):
+        pass
+
+    def has_lost_pinned(self):
+        return False
+
+    def call(self, inputs, device, *, look=True):
+        assert not self.paused
+        self.calls += 1
+        reported_us = self.scatter(self.usual_us)
+        outputs = FlatOutputs(tree={"t": 0}, tensors=(self.spoil(inputs[0].exp()),))
+        called = Called(
+            claim_us=reported_us, at_ns=0, tree=outputs.tree, specs=(SPEC,), devices=("cpu",), addresses=(0,)
+        )
+        times = WindowTimes(wake_us=self.scatter(WAKE_US), go_us=reported_us + PROGRAM_US, snapshot_us=30.0)
+        judge_us = reported_us + self.scatter(EXCHANGE_US)
+        return Run(outputs=outputs, called=called, judge_us=judge_us, taken=True, times=times)
+
+
+@pytest.fixture(scope="module")
+def reference():
+    return prepare_reference(
+        load_problem(Problem(name="p", suite="s", source=SOURCE), "full"), QuietDevice("cpu"), 1, 2
+    )
+
+
+def measure(reference, candidate_us, find_floor=lambda equals: 0.0, spoil=lambda outputs: outputs):
+    """The result, and the session of the candidate."""
+    numbers, opened = itertools.count(), []
+
+    @contextmanager
+    def open_session(usual_us, spoil=lambda outputs: outputs):
+        opened.append(SimulatedSession(usual_us, next(numbers), spoil))
+        yield opened[-1]
+
+    timer = WindowTimer(reference=reference, plan=TimingPlan(allow_load=True), seed=3)
+    result = timer.measure(
+        "eager",
+        lambda: open_session(BASELINE_US),
+        lambda: open_session(candidate_us, spoil),
+        itertools.count(100),
+        find_floor,
+    )
+    (candidate,) = [session for session in opened if session.usual_us == candidate_us] or [opened[2]]
+    return result, candidate
+
+
+@pytest.mark.parametrize(("candidate_us", "verdict"), [(500.0, "faster"), (999.0, "tie"), (1300.0, "slower")])
+def test_a_measurement_recovers_the_speedup(reference, candidate_us, verdict):
+    result, _ = measure(reference, candidate_us)
+    assert (result.outcome, result.timing.baseline, result.timing.verdict) == (None, "eager", verdict)
+    assert result.timing.speedup == pytest.approx(BASELINE_US / candidate_us, rel=0.03)
+
+
+def test_the_noise_floor_is_taken_from_both_pairs_of_baselines(reference):
+    floors, seen = NoiseFloors(None), []
+
+    def find_floor(equals):
+        seen.extend(equals)
+        return floors.widen(KEY, equals)
+
+    result, _ = measure(reference, 500.0, find_floor)
+    assert [timing.baseline for timing in seen] == ["eager", "eager"]
+    assert all(timing.conditions is not None for timing in seen)
+    assert result.timing.noise_floor >= 0.03
+
+
+def test_a_candidate_that_is_far_slower_is_timed_a_few_times_only(reference):
+    result, candidate = measure(reference, 20_000.0)
+    assert result.timing.verdict == "slower"
+    assert candidate.calls < 3 * HOPELESS_PAIRS < MAX_PAIRS
+
+
+def test_a_candidate_that_is_wrong_in_timed_calls_only_is_suspect(reference):
+    calls = itertools.count()
+
+    def spoil(outputs):
+        return outputs if next(calls) < 3 else torch.zeros_like(outputs)
+
+    result, _ = measure(reference, 500.0, spoil=spoil)
+    assert result.outcome == Outcome.SUSPECT
+    assert "timed call was wrong" in result.message
+
+
+def test_samples_are_taken_where_the_plan_keeps_no_timed_outputs(reference):
+    thrifty = replace(reference, plan=replace(reference.plan, timed_outputs=False))
+    asked = []
+
+    class Sampled(SimulatedSession):
+        def take_samples(self):
+            asked.append(self)
+
+    timer = WindowTimer(reference=thrifty, plan=TimingPlan(allow_load=True), seed=3)
+    sessions = []
+
+    @contextmanager
+    def open_session():
+        sessions.append(Sampled(BASELINE_US, len(sessions)))
+        yield sessions[-1]
+
+    timer.measure("eager", open_session, open_session, itertools.count(100))
+    assert asked == sessions
