@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.builder import Builder
 from harness.domain import Candidate, Evaluation, Finding, HarnessError, Outcome, Problem, Subject, WorkloadName
@@ -55,6 +55,7 @@ class _Task:
     problem: Problem
     subject: Subject
     candidate: Candidate
+    ahead: BuiltAhead
 
 
 class CandidateEvaluator:
@@ -106,7 +107,8 @@ class CandidateEvaluator:
         def attempt(record: EvaluationRecord) -> None:
             if candidate is None:
                 raise CandidateFailure(Outcome.NO_CODE, "no program that defines ModelNew was found in the answer")
-            self._evaluate_candidate(_Task(record=record, problem=problem, subject=subject, candidate=candidate))
+            task = _Task(record=record, problem=problem, subject=subject, candidate=candidate, ahead=ahead)
+            self._evaluate_candidate(task)
 
         self._builds.add_ahead(ahead, candidate)
         record = EvaluationRecord(seed=secrets.randbits(62) if seed is None else seed)
@@ -139,6 +141,15 @@ class CandidateEvaluator:
                 pass  # occurs again, and is recorded, in the evaluation
         return BuiltAhead(builds={build.key: build for build in record.builds}, hung=hung)
 
+    def _require_builds(self, task: _Task) -> None:
+        """Raises CandidateFailure if the candidate needs extensions that failed. Does not use the GPU."""
+        attempt = EvaluationRecord(seed=task.record.seed)
+        try:
+            self._load_only(attempt, load_problem(task.problem, task.subject.workload), task.candidate)
+        except CandidateFailure:
+            task.record.add_builds_of(attempt)
+            raise
+
     def _evaluate_candidate(self, task: _Task) -> None:
         """Raises CandidateFailure on any outcome but correct."""
         record, problem, subject, candidate = task.record, task.problem, task.subject, task.candidate
@@ -156,11 +167,13 @@ class CandidateEvaluator:
             raise CandidateFailure(Outcome.NOT_RUN, f"{record.describe_builds()}, but {reason}")
 
         def evaluate(attempt: EvaluationRecord, resized: Problem) -> None:
-            resized_task = _Task(record=attempt, problem=resized, subject=subject, candidate=candidate)
+            resized_task = replace(task, record=attempt, problem=resized)
             self._evaluate_workload(device, resized_task)
 
         if device.is_emulated:
             self._compile_kernels(task)
+        elif device.is_cuda and any(build.extension is None for build in task.ahead.builds.values()):
+            self._require_builds(task)
         evaluate_with_larger_sizes(
             record, problem, subject.workload, candidate.source, evaluate, cost=rules.emulation_cost
         )

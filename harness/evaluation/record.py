@@ -116,6 +116,10 @@ class EvaluationRecord:
             self.built.append(request)
         self.phases_s["build"] += result.duration_s
 
+    def add_builds_of(self, other: EvaluationRecord) -> None:
+        for request, result in zip(other.requests, other.builds, strict=True):
+            self.add_build(request, result)
+
     def blame_build(self, failure: CandidateFailure) -> CandidateFailure:
         """After a failed build, a failure to load or run is a build failure."""
         build = self._failed_build()

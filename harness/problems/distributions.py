@@ -6,7 +6,7 @@ changes the memory layout.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -14,38 +14,52 @@ import torch
 Fill = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 FEW = 8  # most elements or slices of a sparse mix
 PADDING = 8  # elements between two rows of a padded view: rows stay aligned for vector loads
+PART = 1 << 23  # elements that are refilled at a time, or one row
+PART_BYTES = 32  # temporary memory per element of a part
 
 
 def redistribute(value: Any, distribution: str, generator: torch.Generator) -> Any:
     """Refills floating tensors in place, in nested lists, tuples and dicts; for `padded` see `pad_rows`."""
     if distribution == "padded":
         return pad_rows(value)
-    if isinstance(value, torch.Tensor):
-        _refill(value, FILLS[distribution], generator)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            redistribute(item, distribution, generator)
-    elif isinstance(value, dict):
-        for item in value.values():
-            redistribute(item, distribution, generator)
+    for tensor in _floating_tensors(value):
+        for part in _parts(tensor):
+            part.copy_(FILLS[distribution](part, generator))
     return value
 
 
-def mix(given: Any, stressed: Any, generator: torch.Generator) -> Any:
-    """`given` with random elements or slices of each floating tensor taken from `stressed` (same structure); the
-    generator decides which and how many, so that sampling the inputs does not reveal them.
+def mix(value: Any, distribution: str, generator: torch.Generator) -> Any:
+    """Refills random elements or slices of each floating tensor in place; the generator decides which and how many, so
+    that sampling the inputs does not reveal them.
     """
-    if isinstance(given, torch.Tensor):
-        if given.is_floating_point() and given.numel():
-            own = _without_repeats(given)
-            own.copy_(torch.where(_choose_part(own, generator), _without_repeats(stressed), own))
-    elif isinstance(given, list | tuple):
-        for one, other in zip(given, stressed, strict=True):
-            mix(one, other, generator)
-    elif isinstance(given, dict):
-        for name, one in given.items():
-            mix(one, stressed[name], generator)
-    return given
+    for tensor in _floating_tensors(value):
+        mask = _choose_part(tensor, generator).expand_as(tensor)
+        for part, chosen in zip(_parts(tensor), _parts(mask), strict=True):
+            part.copy_(torch.where(chosen, FILLS[distribution](part, generator), part))
+    return value
+
+
+def count_refill_bytes(value: Any) -> int:
+    """Temporary memory of `redistribute` and `mix`: a mask, and values of a part."""
+    sizes = [tensor.numel() for tensor in _floating_tensors(value)]
+    return max((size + PART_BYTES * min(size, PART) for size in sizes), default=0)
+
+
+def _floating_tensors(value: Any) -> Iterator[torch.Tensor]:
+    """Of expanded tensors the part that owns memory."""
+    if isinstance(value, torch.Tensor):
+        if value.is_floating_point() and value.numel():
+            yield _without_repeats(value if value.dim() else value.view(1))
+    elif isinstance(value, list | tuple | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _floating_tensors(item)
+
+
+def _parts(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
+    """Views of about `PART` elements: slices along the longest dimension, of even length, as `_alternating` needs."""
+    dimension = max(range(tensor.dim()), key=tensor.size)
+    length = max(PART * tensor.size(dimension) // tensor.numel(), 2) & ~1
+    yield from torch.split(tensor, length, dimension)
 
 
 def _choose_part(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -61,7 +75,9 @@ def _choose_part(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tens
     count = torch.Size(shape).numel()
     most = max(1.0, min(count / 2, FEW) if draw(2) else count / 2)
     chosen: float = most ** float(torch.rand((), generator=generator, device=tensor.device))
-    mask = torch.rand(count, generator=generator, device=tensor.device) < chosen / count
+    mask = torch.empty(count, dtype=torch.bool, device=tensor.device)
+    for part in torch.split(mask, PART):
+        part.copy_(torch.rand(part.numel(), generator=generator, device=tensor.device) < chosen / count)
     mask[draw(count)] = True
     return mask.view(shape)
 
@@ -90,13 +106,6 @@ def _pad_tensor(tensor: torch.Tensor) -> torch.Tensor:
     view = buffer[..., PADDING:]
     view.copy_(tensor)
     return view
-
-
-def _refill(tensor: torch.Tensor, fill: Fill, generator: torch.Generator) -> None:
-    if not tensor.is_floating_point() or tensor.numel() == 0:
-        return
-    own = _without_repeats(tensor)
-    own.copy_(fill(own, generator))
 
 
 def _without_repeats(tensor: torch.Tensor) -> torch.Tensor:

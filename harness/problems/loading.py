@@ -72,7 +72,7 @@ class LoadedProblem:
         inputs = self.make_inputs(seed, device)
         generator = torch.Generator(device=device).manual_seed(seed)
         for name in self.problem.stress_distributions:
-            inputs = mix(inputs, redistribute(copy.deepcopy(inputs), name, generator), generator)
+            mix(inputs, name, generator)
         return inputs
 
     def describe_inputs(self) -> tuple[tuple[str, tuple[int, ...]], ...]:

@@ -17,12 +17,14 @@ from harness.sandbox.worker_client import Called, describe
 
 OUTPUT_OFFSETS = 4096  # 256 bytes apart
 LEAST_BYTES = 1 << 16
+OVERLAY_BYTES = 1 << 30  # on a GPU: larger inputs and outputs share the memory, which is rarely used for outputs
 INPUT_SLACK_BYTES = 64 << 20  # on a GPU: searching so much for the inputs costs more than it could gain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footprint:
-    """Offsets of inputs, expected outputs and weights in an arena."""
+    """Offsets of inputs, expected outputs and weights in an arena. `output`: on a GPU only for outputs whose memory the
+    evaluator cannot map."""
 
     tree: dict[str, Any]
     output_specs: tuple[TensorSpec, ...]
@@ -48,11 +50,11 @@ class Footprint:
     ) -> Footprint:
         """`wider`: the inputs in their largest layout; `slack_bytes`: the largest shift of the inputs."""
         inputs_end = max(measure_bytes(inputs), measure_bytes(wider)) + slack_bytes
-        specs, end = place_contiguous([describe(tensor) for tensor in outputs.tensors], align(inputs_end))
-        start = specs[0].offset if specs else align(inputs_end)
+        start = 0 if slack_bytes and inputs_end >= OVERLAY_BYTES else align(inputs_end)
+        specs, end = place_contiguous([describe(tensor) for tensor in outputs.tensors], start)
         _, state_end = place_strided([describe(tensor) for tensor in state.values()])
         region = Region(offset=start, size_bytes=end - start)
-        arena_bytes = max(end + OUTPUT_OFFSETS * ALIGNMENT_BYTES, state_end, LEAST_BYTES)
+        arena_bytes = max(inputs_end, end + OUTPUT_OFFSETS * ALIGNMENT_BYTES, state_end, LEAST_BYTES)
         return cls(tree=outputs.tree, output_specs=specs, output=region, arena_bytes=arena_bytes)
 
     def has_form(self, called: Called) -> bool:

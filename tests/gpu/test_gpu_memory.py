@@ -126,6 +126,37 @@ def test_inputs_and_outputs_of_a_tenth_of_the_device_each_are_evaluated(gpu_benc
     assert evaluation.outcome == "correct", evaluation.message
 
 
+MANAGED = """import ctypes
+import torch
+from torch import nn
+
+runtime = ctypes.CDLL(f"libcudart.so.{{torch.version.cuda.split('.')[0]}}")
+
+class Place:
+    def __init__(self, like):
+        self.address = ctypes.c_void_p()
+        assert runtime.cudaMallocManaged(ctypes.byref(self.address), ctypes.c_size_t(like.numel() * 4), 1) == 0
+        self.__cuda_array_interface__ = {{
+            "shape": tuple(like.shape), "typestr": "<f4", "data": (self.address.value, False), "version": 3,
+        }}
+
+    def __del__(self):
+        runtime.cudaFree(self.address)
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        y = torch.clamp_min(x, 0, out=torch.as_tensor(Place(x), device=x.device))
+        {last}
+        return y
+"""
+
+
+@pytest.mark.parametrize(("last", "outcome"), [("pass", "correct"), ("x[5] = 3.0", "wrong_value")])
+def test_large_outputs_that_cannot_be_mapped_take_the_place_of_the_inputs(gpu_bench, last, outcome):
+    evaluation = gpu_bench.judge(MANAGED.format(last=last), PROBLEM.format(exponent=28))
+    assert evaluation.outcome == outcome, evaluation.message
+
+
 def test_a_problem_larger_than_the_device_is_not_run(gpu_bench):
     evaluation = gpu_bench.judge(HONEST, PROBLEM.format(exponent=40))
     assert evaluation.outcome == "not_run", evaluation.message

@@ -37,7 +37,7 @@ from harness.evaluation.correctness.truth import (
     run_reference,
     write_state,
 )
-from harness.problems.distributions import pad_rows
+from harness.problems.distributions import count_refill_bytes, pad_rows
 from harness.problems.loading import LoadedProblem
 from harness.protocol import count_kept_calls, flatten_value
 from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint
@@ -62,7 +62,6 @@ ENTRY = "Model"
 SMALL_BYTES = 64 << 20
 SMALL_CALL_S = 0.05
 MIXED_ONE_IN = 4
-MIXING_BYTES = 16  # of each element, while stress inputs are made
 ROOMY = 8  # times the size of a copy must be free, or it is kept in host memory
 
 
@@ -222,7 +221,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
     need = MemoryNeed(
         inputs_bytes=sizes[0], weights_bytes=sizes[1], outputs_bytes=sizes[2], arena_bytes=footprint.arena_bytes,
         work_bytes=again.work_bytes,
-        mixing_bytes=_count_mixing_bytes(loaded, inputs),
+        mixing_bytes=count_refill_bytes(inputs) if loaded.problem.stress_distributions else 0,
         float64_bytes=estimate_float64_bytes(model, inputs, outputs.tensors, work_bytes),
         slice_bytes=device.slice_bytes, context_bytes=device.context_bytes, kept_calls=count_kept_calls(sizes[2]),
         row_steps=2 if changing else 0, further_steps=count_further_steps(loaded.problem, is_small=is_small),
@@ -260,13 +259,6 @@ def _run(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], device:
         work_bytes=max(device.read_peak(outputs_bytes) - outputs_bytes, 0),
         returns_views=bool(_storages(outputs.tensors) & _storages(given)),
     )
-
-
-def _count_mixing_bytes(loaded: LoadedProblem, inputs: Sequence[Any]) -> int:
-    """Masks and values are drawn in float32."""
-    if not loaded.problem.stress_distributions:
-        return 0
-    return sum(MIXING_BYTES * tensor.numel() for tensor in _tensors_in(inputs) if tensor.is_floating_point())
 
 
 def _may_share_memory(inputs: Sequence[Any], used: Sequence[Any]) -> bool:

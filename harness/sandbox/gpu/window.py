@@ -42,8 +42,11 @@ class _Held:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
+    """`inputs_unchanged`: None if not compared yet."""
+
     snapshot: Snapshot
     held: _Held
+    inputs_unchanged: bool | None = None
 
 
 class WindowSession(ModelSession):
@@ -79,7 +82,8 @@ class WindowSession(ModelSession):
 
     def place(self, inputs: Sequence[Any]) -> None:
         """NaN-fills the memory; `call` writes the inputs."""
-        self._arena.bytes_view(0, self._footprint.output.offset).fill_(POISON)
+        outputs = self._footprint.output
+        self._arena.bytes_view(0, outputs.offset + outputs.size_bytes).fill_(POISON)
 
     def call(self, inputs: Sequence[Any], device: Device, *, look: bool = True) -> Run:
         """Raises CandidateFailure (suspect) if the device is busy."""
@@ -111,20 +115,21 @@ class WindowSession(ModelSession):
             return Run(outputs=outline(called), called=called)
         self.saw_new_memory = taken is None or usual is None or not _is_as_described(called, usual, addresses)
         if taken is None or self.saw_new_memory:
-            taken = self._take_anew(called)
+            taken = self._take_anew(called, placed)
         self._last = called
         self._recent.appendleft(taken.held)
         return self._describe(called, placed, taken, marks_ns)
 
     def _describe(self, called: Called, placed: PlacedInputs, taken: _Taken, marks_ns: Sequence[int]) -> Run:
         began_ns, published_ns, woken_ns, answered_ns = marks_ns
+        unchanged = taken.inputs_unchanged
         ended_ns = taken.snapshot.ended_ns
         return Run(
             outputs=FlatOutputs(tree=called.tree, tensors=taken.snapshot.outputs),
             called=called,
             judge_us=(ended_ns - woken_ns + published_ns - began_ns) / 1e3,
             taken=True,
-            inputs_unchanged=self._client.inputs_unchanged(placed),
+            inputs_unchanged=self._client.inputs_unchanged(placed) if unchanged is None else unchanged,
             sample=self._sample,
             times=WindowTimes(
                 wake_us=(woken_ns - published_ns) / 1e3,
@@ -159,7 +164,7 @@ class WindowSession(ModelSession):
         stretches = self._locate(usual.specs, addresses)
         return None if stretches is None else self._copy_from(stretches, usual.specs)
 
-    def _take_anew(self, called: Called) -> _Taken:
+    def _take_anew(self, called: Called, placed: PlacedInputs) -> _Taken:
         """Maps the memory first, or has the worker copy it. Both lengthen the window."""
         for spec, address in zip(called.specs, called.addresses, strict=True):
             if storage_bytes(spec):
@@ -167,11 +172,12 @@ class WindowSession(ModelSession):
         stretches = self._locate(called.specs, called.addresses)
         if stretches is not None:
             return self._copy_from(stretches, called.specs)
+        unchanged = self._client.inputs_unchanged(placed)  # outputs may overwrite them
         self._client.store(self._footprint.output, timeout_s=self._limits.call_s)
         specs = self._footprint.output_specs
         copies = [Stretch(self._arena.address + spec.offset, storage_bytes(spec)) for spec in specs]
         snapshot = take_snapshot(copies, specs, self._device, self._source, self._copy)
-        return _Taken(snapshot, _Held(specs, None))
+        return _Taken(snapshot, _Held(specs, None), unchanged)
 
     def _copy_from(self, stretches: Sequence[Stretch], specs: tuple[TensorSpec, ...]) -> _Taken:
         snapshot = take_snapshot(stretches, specs, self._device, self._source, self._copy)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from harness.problems import distributions
 from harness.problems.discovery import DISTRIBUTION_NAMES
 from harness.problems.distributions import FILLS, PADDING, mix, redistribute
 
@@ -89,20 +90,30 @@ def test_padding_walks_nested_values_and_leaves_what_has_no_rows():
 @pytest.mark.parametrize("seed", range(40))
 def test_mixed_inputs_hold_some_of_both_and_nothing_else(seed):
     generator = torch.Generator().manual_seed(seed)
-    given = [torch.zeros(40, 30).t(), torch.arange(3), 2.0]
-    mixed, integers, scalar = mix(given, [torch.ones(40, 30).t(), torch.arange(3), 2.0], generator)
+    mixed, integers, scalar = mix([torch.ones(40, 30).t(), torch.arange(3), 2.0], "zeros", generator)
     assert (mixed.shape, mixed.stride()) == ((30, 40), (1, 30))
-    assert 0 < mixed.sum() < 0.9 * mixed.numel()
+    assert 0 < (mixed == 0).sum() < 0.9 * mixed.numel()
     assert set(mixed.unique().tolist()) == {0.0, 1.0}
     assert (integers.tolist(), scalar) == ([0, 1, 2], 2.0)
 
 
 def test_the_split_of_mixed_inputs_is_another_each_time():
-    parts = [mix(torch.zeros(64, 64), torch.ones(64, 64), torch.Generator().manual_seed(seed)) for seed in range(20)]
+    parts = [1 - mix(torch.ones(64, 64), "zeros", torch.Generator().manual_seed(seed)) for seed in range(20)]
     assert len({tuple(part.flatten().tolist()) for part in parts}) == 20
     small_samples = [part[::8, :8].sum().item() for part in parts]
     assert 0.0 in small_samples  # a cheap sample may well miss what is there
 
 
 def test_mixing_a_single_number_replaces_it():
-    assert mix(torch.tensor(0.0), torch.tensor(1.0), torch.Generator().manual_seed(0)).item() == 1.0
+    assert mix(torch.tensor(1.0), "zeros", torch.Generator().manual_seed(0)).item() == 0.0
+
+
+@pytest.mark.parametrize("shape", [(1000,), (7, 301), (3, 5, 100), (301, 2)])
+def test_large_tensors_are_refilled_in_parts_as_a_whole_is(shape, monkeypatch):
+    monkeypatch.setattr(distributions, "PART", 50)
+    given = torch.rand(shape) + 1
+    whole = given.abs() * (1 - 2 * (torch.arange(shape[-1]) % 2))
+    assert torch.equal(fill(given.clone(), "alternating"), whole)
+    mixed = mix(given.clone(), "zeros", torch.Generator().manual_seed(0))
+    assert torch.equal(mixed[mixed != 0], given[mixed != 0])
+    assert (mixed == 0).any()

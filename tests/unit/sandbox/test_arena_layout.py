@@ -1,0 +1,25 @@
+"""Where inputs and outputs lie in the shared memory."""
+
+import pytest
+import torch
+
+from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, OVERLAY_BYTES, Footprint
+from harness.sandbox.tensors.outputs import FlatOutputs
+
+
+def measure(elements, slack_bytes):
+    tensor = torch.empty(elements, device="meta")
+    return Footprint.measure((tensor,), FlatOutputs(tree={"t": 0}, tensors=(tensor,)), {}, slack_bytes=slack_bytes)
+
+
+@pytest.mark.parametrize(("elements", "slack_bytes"), [(1000, 0), (1000, INPUT_SLACK_BYTES), (OVERLAY_BYTES, 0)])
+def test_outputs_lie_behind_the_inputs(elements, slack_bytes):
+    footprint = measure(elements, slack_bytes)
+    assert footprint.output.offset >= 4 * elements + slack_bytes
+    assert footprint.arena_bytes >= footprint.output.offset + footprint.output.size_bytes
+
+
+def test_large_outputs_on_a_gpu_need_no_memory_of_their_own():
+    footprint = measure(OVERLAY_BYTES, INPUT_SLACK_BYTES)
+    assert footprint.output.offset == 0
+    assert footprint.arena_bytes < 4 * OVERLAY_BYTES + 2 * INPUT_SLACK_BYTES
