@@ -33,6 +33,7 @@ from harness.sandbox.devices import Device
 from harness.sandbox.policy import probe_confinement
 
 GIB = 1 << 30
+NOTED = ("memory_plan", "memory", "opponent_slowed", "reported_time", "clock")
 
 
 def choose_problems(folder: Path, wanted: str) -> list[BenchProblem]:
@@ -56,8 +57,11 @@ def prepare_task(problem: BenchProblem, folder: Path, language: Language) -> Tas
 
 
 def describe(evaluation: Evaluation) -> str:
-    speedup = "" if evaluation.timing is None else f"{evaluation.timing.speedup:6.3f} {evaluation.timing.verdict}"
-    notes = [one.message for one in evaluation.findings if one.check in ("memory_plan", "memory")]
+    speedup, timing = "", evaluation.timing
+    if timing is not None:
+        interval = f"[{timing.speedup_low:.3f}, {timing.speedup_high:.3f}]"
+        speedup = f"{timing.speedup:6.3f} {interval} {timing.verdict}, {timing.baseline_us:.0f} us"
+    notes = [one.message for one in evaluation.findings if one.check in NOTED]
     message = "" if evaluation.outcome == "correct" else evaluation.message.replace("\n", " ")[:300]
     return " | ".join(filter(None, (speedup, message, *notes)))
 

@@ -29,6 +29,7 @@ Check = Literal[
     "probes",
     "stress",
     "roofline",
+    "pair_kept",
 ]
 
 
@@ -77,8 +78,9 @@ class MemoryPlan:
     """`holds` "host": expected outputs are computed before the worker starts, and all copies lie in host memory.
 
     `kept_calls` 1: earlier outputs are not compared again. `baseline_beside` False: the baseline is timed separately.
-    `timed_outputs` False: timed outputs are compared in samples. `inputs_on_device` False: timed inputs come from host
-    memory. `stress`: declared distributions, other weights, nearby shapes.
+    `timed_outputs` False: timed outputs are compared in samples. `pair_kept`: on a GPU, the second baseline's worker
+    stays from the first to the last A/A pairs. `inputs_on_device` False: timed inputs come from host memory. `stress`:
+    declared distributions, other weights, nearby shapes.
     """
 
     holds: Holds = "device"
@@ -91,6 +93,7 @@ class MemoryPlan:
     probes: bool = True
     stress: bool = True
     roofline: bool = True
+    pair_kept: bool = True
     device_bytes: int = 0  # at its peak
 
     def describe_reductions(self, full: MemoryPlan) -> tuple[str, ...]:
@@ -111,7 +114,7 @@ class MemoryPlan:
 
 CHECKS: tuple[Check, ...] = (
     "trials", "float64", "stress", "kept_outputs", "inputs_on_device", "baseline_beside", "timed_outputs", "roofline",
-    "probes",
+    "probes", "pair_kept",
 )  # fmt: skip
 
 
@@ -122,7 +125,7 @@ def plan_in_full(need: MemoryNeed) -> MemoryPlan:
 def plan_smallest(need: MemoryNeed, holds: Holds = "host") -> MemoryPlan:
     smallest = MemoryPlan(
         holds=holds, trials=LEAST_TRIALS, float64=False, kept_calls=1, inputs_on_device=holds == "device",
-        baseline_beside=False, timed_outputs=False, probes=False, stress=False, roofline=False,
+        baseline_beside=False, timed_outputs=False, probes=False, stress=False, roofline=False, pair_kept=False,
     )  # fmt: skip
     return _with_peak(smallest, need)
 
@@ -185,7 +188,7 @@ def count_device_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
         phases.append(worker + inputs + mixing + need.slice_bytes)
     if plan.baseline_beside:
         copies = TIMED_COPIES * outputs if plan.timed_outputs else 0
-        phases.append(2 * worker + inputs + mixing + copies + need.slice_bytes)
+        phases.append((3 if plan.pair_kept else 2) * worker + inputs + mixing + copies + need.slice_bytes)
     if plan.probes:
         phases.append(worker + inputs + outputs + judging)
     return max(phases)
@@ -216,7 +219,7 @@ def _add(plan: MemoryPlan, check: Check, full: MemoryPlan) -> Iterator[MemoryPla
         yield from (replace(plan, trials=trials) for trials in range(full.trials, plan.trials, -1))
     elif check == "kept_outputs":
         yield from (replace(plan, kept_calls=kept) for kept in range(full.kept_calls, plan.kept_calls, -1))
-    elif check == "timed_outputs" and not plan.baseline_beside:
+    elif check in ("timed_outputs", "pair_kept") and not plan.baseline_beside:
         return
     else:
         wanted: dict[str, Any] = {check: True}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import statistics
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -20,7 +21,7 @@ from harness.evaluation.timing.noise_floor import find_device_floor
 from harness.evaluation.timing.paired import TimingPlan, mark_disturbed_unreliable, pin_to_cores
 from harness.evaluation.timing.system_conditions import ConditionSampler
 from harness.evaluation.timing.window_clock import Windows, confirm_windows
-from harness.evaluation.timing.window_timing import MAX_WARMUP_CALLS, await_idle
+from harness.evaluation.timing.window_timing import MAX_WARMUP_CALLS, PATIENCE, await_idle
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.model_session import ModelSession, Run
 
@@ -39,8 +40,8 @@ class ApartTimer:
         with pin_to_cores(self._device.evaluator_cores):
             before = self._time_alone(open_baseline, seeds, self._count_calls, sampler)
             half = len(before)
-            mine = self._time_alone(open_candidate, seeds, lambda _: 2 * half, sampler, note=self._chosen.note)
-            after = self._time_alone(open_baseline, seeds, lambda _: half, sampler)
+            mine = self._time_alone(open_candidate, seeds, lambda *_: 2 * half, sampler, note=self._chosen.note)
+            after = self._time_alone(open_baseline, seeds, lambda *_: half, sampler)
             wrong = self._chosen.find_wrong()
         theirs = [run for pair in zip(before, after, strict=False) for run in pair]
         result = self._conclude(name, _pair(theirs, mine), _pair(before, after), theirs, sampler.conclude())
@@ -70,24 +71,24 @@ class ApartTimer:
         result = confirm_windows(name, windows, floor)
         return replace(result, timing=replace(result.timing, conditions=conditions))
 
-    def _count_calls(self, usual_us: float) -> int:
-        """Half the planned pairs, since the baseline is timed twice."""
+    def _count_calls(self, usual_us: float, call_s: float) -> int:
+        """Half the planned pairs, since the baseline is timed twice; fewer if making inputs takes long (`call_s`)."""
         least = self._plan.min_blocks if usual_us < 1e6 else self._plan.min_blocks_when_slow
-        affordable = int(self._plan.budget_s * 1e6 / (4 * usual_us))
+        affordable = int(min(self._plan.budget_s * 1e6 / (4 * usual_us), PATIENCE * self._plan.budget_s / (4 * call_s)))
         return max(-(-least // 2), min(affordable, self._plan.max_blocks // 2))
 
     def _time_alone(
         self,
         open_worker: Open,
         seeds: Iterator[int],
-        count_calls: Callable[[float], int],
+        count_calls: Callable[[float, float], int],
         sampler: ConditionSampler,
         note: Callable[[int, Run], None] = lambda seed, run: None,
     ) -> list[Run]:
         if self._device.is_cuda:
             await_idle(self._device)  # work of the previous worker may still run
         with open_worker() as session:
-            count = count_calls(self._warm_up(session, seeds))
+            count = count_calls(*self._warm_up(session, seeds))
             session.take_samples()
             runs = []
             for seed, run in self._call_in_turn(session, seeds, count):
@@ -96,15 +97,18 @@ class ApartTimer:
                 sampler.sample()
         return runs
 
-    def _warm_up(self, session: ModelSession, seeds: Iterator[int]) -> float:
-        """The shortest reported time, in us."""
+    def _warm_up(self, session: ModelSession, seeds: Iterator[int]) -> tuple[float, float]:
+        """The shortest reported time, in us, and the shortest time of a call with all around it, in s."""
         times: list[float] = []
+        spent_s: list[float] = []
         while len(times) < self._plan.warmup_calls or (session.saw_new_memory and len(times) < MAX_WARMUP_CALLS):
+            began_s = time.monotonic()
             inputs = self._reference.make_timed_inputs(next(seeds))
             session.reset_state()
             times.append(_require_form(session.call(inputs, self._device, look=False)).called.claim_us)
+            spent_s.append(time.monotonic() - began_s)
         session.collect_garbage()
-        return min(times)
+        return min(times), min(spent_s)
 
     def _call_in_turn(self, session: ModelSession, seeds: Iterator[int], count: int) -> Iterator[tuple[int, Run]]:
         """(seed of the inputs, call), cold cache."""

@@ -9,9 +9,12 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
+
+import torch
 
 from harness.domain import Block, Conditions, Finding, HarnessError, Outcome, Timing
 from harness.evaluation.correctness.reference import Reference
@@ -30,6 +33,7 @@ EQUAL_PAIRS, LEAST_EQUAL_PAIRS, EQUAL_S = 20, 5, 0.4  # A/A pairs, before and af
 MAX_PAIRS, ASK_EVERY = 200, 10
 HOPELESS_PAIRS = 8  # enough for a candidate that is far slower in each of them
 MAX_WARMUP_CALLS = 12
+MOST_SLOWED = 2  # measurements, where the baseline is slower beside the candidate: its clock may have changed
 PATIENCE = 10.0  # times the budget: then fewer pairs are enough
 KEPT_SHARE = 0.2  # of pairs: the outputs must not change until the last call
 MAX_PINS = 6
@@ -39,7 +43,19 @@ OVERWRITTEN = "an output of an earlier call changed before the last timed call e
 Open = Callable[[], AbstractContextManager[ModelSession]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Beside:
+    """Pairs of baseline and candidate."""
+
+    pairs: tuple[Block, ...]
+    conditions: Conditions
+    attempts: int
+    has_lost_pinned: bool
+
+
 class WindowTimer:
+    """For one measurement."""
+
     def __init__(self, *, reference: Reference, plan: TimingPlan, seed: int) -> None:
         self._reference = reference
         self._device = reference.device
@@ -47,6 +63,8 @@ class WindowTimer:
         self._random = random.Random(seed)
         self._chosen = ChosenCalls(reference, replace(plan.choice, screened_share=1.0), self._random)
         self._pins = 0
+        self._second = ExitStack()  # with the A/A worker
+        self._other: WindowSession
         self._equal: list[Timing] = []  # A/A
         self._program_us: list[float] = []  # the baseline's overhead from GO to the answer
 
@@ -59,31 +77,78 @@ class WindowTimer:
         find_floor: Callable[[Sequence[Timing]], float] = lambda equals: 0.0,
     ) -> TimingResult:
         """`find_floor`: the problem's noise floor, given its A/A pairs of this measurement."""
-        with pin_to_cores(self._device.evaluator_cores), open_baseline() as opened:
-            baseline = self._prepare(opened)
+        with pin_to_cores(self._device.evaluator_cores), ExitStack() as first, self._second:
+            opened = self._open_together((first, open_baseline), (self._second, open_baseline))
+            baseline, self._other = map(self._prepare, opened)
             baseline_us = self._warm_up(baseline, seeds)
-            before = self._measure_equals(name, baseline, open_baseline, seeds, baseline_us)
-            with open_candidate() as opened_too:
-                candidate = self._prepare(opened_too)
-                self._warm_up(candidate, seeds)
-                for attempt in range(1, self._plan.attempts + 1):  # noqa: B007 - the last one counts
-                    pairs, conditions = self._measure_pairs(baseline, candidate, seeds, baseline_us)
-                    if not conditions.disturbed:
-                        break
-                has_lost_pinned = candidate.has_lost_pinned()
-            await_idle(self._device)
-            after = self._measure_equals(name, baseline, open_baseline, seeds, baseline_us)
+            self._warm_up(self._other, seeds)
+            after = self._measure_equals(name, baseline, seeds, baseline_us)
+            has_lost_pinned = False
+            for _ in range(MOST_SLOWED):
+                before = after
+                with self._without_other(open_baseline, seeds):
+                    beside = self._measure_beside(baseline, open_candidate, seeds, baseline_us)
+                has_lost_pinned |= beside.has_lost_pinned
+                after = self._measure_equals(name, baseline, seeds, baseline_us)
+                program_us = statistics.median(self._program_us)
+                windows = Windows(blocks=beside.pairs, before=before, after=after, program_us=program_us)
+                if windows.find_slowing() == 1.0:
+                    break
+        await_idle(self._device)
         wrong = OVERWRITTEN if has_lost_pinned else self._chosen.find_wrong()
         floor = max(find_floor(self._equal), find_device_floor("cuda", baseline_us))
-        windows = Windows(
-            blocks=tuple(pairs), before=before, after=after, program_us=statistics.median(self._program_us)
-        )
         result = confirm_windows(name, windows, floor)
-        timing = replace(result.timing, conditions=conditions, attempts=attempt)
+        timing = replace(result.timing, conditions=beside.conditions, attempts=beside.attempts)
         if wrong is not None:
             finding = Finding(check="timed_call", severity="fatal", message=wrong)
             return TimingResult(timing=timing, outcome=Outcome.SUSPECT, message=wrong, findings=(finding,))
         return mark_disturbed_unreliable(replace(result, timing=timing))
+
+    @contextmanager
+    def _without_other(self, open_baseline: Open, seeds: Iterator[int]) -> Iterator[None]:
+        """The second baseline's worker is paused, or closed where memory is short."""
+        if self._reference.plan.pair_kept:
+            self._other.pause()
+        else:
+            self._second.close()
+        await_idle(self._device)
+        yield
+        await_idle(self._device)
+        if self._reference.plan.pair_kept:
+            self._other.resume()
+        else:
+            self._other = self._prepare(self._second.enter_context(open_baseline()))
+            self._warm_up(self._other, seeds)
+
+    def _measure_beside(
+        self, baseline: WindowSession, open_candidate: Open, seeds: Iterator[int], baseline_us: float
+    ) -> _Beside:
+        with open_candidate() as opened:
+            candidate = self._prepare(opened)
+            self._warm_up(candidate, seeds)
+            self._pins = 0
+            for attempt in range(1, self._plan.attempts + 1):  # noqa: B007 - the last one counts
+                pairs, conditions = self._measure_pairs(baseline, candidate, seeds, baseline_us)
+                if not conditions.disturbed:
+                    break
+            return _Beside(
+                pairs=tuple(pairs),
+                conditions=conditions,
+                attempts=attempt,
+                has_lost_pinned=candidate.has_lost_pinned(),
+            )
+
+    def _open_together(self, *openings: tuple[ExitStack, Open]) -> list[ModelSession]:
+        """Starts workers at the same time, each closed by its stack."""
+
+        def enter(stack: ExitStack, start: Open) -> ModelSession:
+            if self._device.is_cuda:
+                torch.cuda.set_device(self._device.torch_device)  # of this thread
+            return stack.enter_context(start())
+
+        with ThreadPoolExecutor(len(openings)) as pool:
+            entering = [pool.submit(enter, *opening) for opening in openings]
+        return [one.result() for one in entering]
 
     def _prepare(self, session: ModelSession) -> WindowSession:
         if not isinstance(session, WindowSession):
@@ -100,18 +165,14 @@ class WindowTimer:
         return min(times)
 
     def _measure_equals(
-        self, name: str, baseline: WindowSession, open_baseline: Open, seeds: Iterator[int], baseline_us: float
+        self, name: str, baseline: WindowSession, seeds: Iterator[int], baseline_us: float
     ) -> tuple[Block, ...]:
         count = min(max(int(EQUAL_S * 1e6 / (2 * baseline_us)), LEAST_EQUAL_PAIRS), EQUAL_PAIRS)
         pairs = []
-        with open_baseline() as opened:
-            other = self._prepare(opened)
-            self._warm_up(other, seeds)
-            sampler = ConditionSampler(self._device, load_matters=False)
-            for _ in range(count):
-                pairs.append(self._measure_pair(baseline, other, self._reference.make_timed_inputs(next(seeds)))[0])
-                sampler.sample()
-        await_idle(self._device)
+        sampler = ConditionSampler(self._device, load_matters=False)
+        for _ in range(count):
+            pairs.append(self._measure_pair(baseline, self._other, self._reference.make_timed_inputs(next(seeds)))[0])
+            sampler.sample()
         self._equal.append(replace(summarise_blocks(name, tuple(pairs), 0.0), conditions=sampler.conclude()))
         return tuple(pairs)
 

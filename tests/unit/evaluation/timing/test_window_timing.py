@@ -94,7 +94,7 @@ def reference():
 
 
 def measure(reference, candidate_us, find_floor=lambda equals: 0.0, spoil=lambda outputs: outputs):
-    """The result, and the session of the candidate."""
+    """The result, and all sessions: baseline, its pair, candidate."""
     numbers, opened = itertools.count(), []
 
     @contextmanager
@@ -110,8 +110,7 @@ def measure(reference, candidate_us, find_floor=lambda equals: 0.0, spoil=lambda
         itertools.count(100),
         find_floor,
     )
-    (candidate,) = [session for session in opened if session.usual_us == candidate_us] or [opened[2]]
-    return result, candidate
+    return result, opened
 
 
 @pytest.mark.parametrize(("candidate_us", "verdict"), [(500.0, "faster"), (999.0, "tie"), (1300.0, "slower")])
@@ -135,7 +134,7 @@ def test_the_noise_floor_is_taken_from_both_pairs_of_baselines(reference):
 
 
 def test_a_candidate_that_is_far_slower_is_timed_a_few_times_only(reference):
-    result, candidate = measure(reference, 20_000.0)
+    result, (_, _, candidate) = measure(reference, 20_000.0)
     assert result.timing.verdict == "slower"
     assert candidate.calls < 3 * HOPELESS_PAIRS < MAX_PAIRS
 
@@ -149,6 +148,42 @@ def test_a_candidate_that_is_wrong_in_timed_calls_only_is_suspect(reference):
     result, _ = measure(reference, 500.0, spoil=spoil)
     assert result.outcome == Outcome.SUSPECT
     assert "timed call was wrong" in result.message
+
+
+@pytest.mark.parametrize(("pair_kept", "workers"), [(True, 3), (False, 4)])
+def test_the_worker_of_the_equal_pairs_is_kept_where_memory_allows(reference, pair_kept, workers):
+    planned = replace(reference, plan=replace(reference.plan, pair_kept=pair_kept))
+    result, opened = measure(planned, 500.0)
+    assert len(opened) == workers
+    assert result.timing.verdict == "faster"
+    assert not any(session.paused for session in opened)
+
+
+@pytest.mark.parametrize(("slowed_phases", "candidates", "verdict"), [(1, 2, "tie"), (2, 2, "slower")])
+def test_a_slower_baseline_beside_the_candidate_is_measured_again(reference, slowed_phases, candidates, verdict):
+    """Once it may be a change of the clock, which slows both; twice it is charged to the candidate."""
+    opened = []
+
+    class Slowing(SimulatedSession):
+        def call(self, inputs, device, *, look=True):
+            slowed = len(candidate_sessions) <= slowed_phases and candidate_sessions and candidate_sessions[-1].is_open
+            self.usual_us = BASELINE_US * (1.1 if slowed else 1.0)
+            return super().call(inputs, device, look=look)
+
+    candidate_sessions = []
+
+    @contextmanager
+    def open_session(sessions):
+        sessions.append(Slowing(BASELINE_US, len(opened) + 10 * len(candidate_sessions)))
+        sessions[-1].is_open = True
+        yield sessions[-1]
+        sessions[-1].is_open = False
+
+    timer = WindowTimer(reference=reference, plan=TimingPlan(allow_load=True), seed=3)
+    result = timer.measure(
+        "eager", lambda: open_session(opened), lambda: open_session(candidate_sessions), itertools.count(100)
+    )
+    assert (len(candidate_sessions), result.timing.verdict) == (candidates, verdict)
 
 
 def test_samples_are_taken_where_the_plan_keeps_no_timed_outputs(reference):
