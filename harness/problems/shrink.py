@@ -15,12 +15,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import FlopCounterMode
 
 from harness.domain import Problem, ProblemError, ReferenceTimeout, SizeValue, Workload, WorkloadName
 from harness.problems.discovery import parse_source
 from harness.problems.loading import LoadedProblem, load_problem
+from harness.problems.operators import OperatorCosts
 from harness.problems.time_limit import limit_reference
 
 REDUCED: WorkloadName = "reduced"
@@ -244,12 +243,12 @@ def _runs(problem: Problem, budget: Budget) -> bool:
 
 
 def _call(problem: Problem, device: torch.device) -> _Cost | None:
-    counter, flops = _CountElements(), FlopCounterMode(display=False)
+    costs = OperatorCosts()
     try:
         loaded: LoadedProblem = load_problem(problem, REDUCED)
         model = loaded.make_model(0, device)
         inputs = loaded.make_inputs(0, device)
-        with torch.no_grad(), flops, counter, limit_reference(f"{problem.suite}/{problem.name}.py: forward"):
+        with torch.no_grad(), costs, limit_reference(f"{problem.suite}/{problem.name}.py: forward"):
             model(*inputs)
     except ReferenceTimeout:
         raise
@@ -258,19 +257,4 @@ def _call(problem: Problem, device: torch.device) -> _Cost | None:
     except Exception:  # noqa: BLE001 - user code may raise anything; the sizes are rejected
         return None
     stored = sum(tensor.numel() for tensor in (*model.state_dict().values(), *inputs) if torch.is_tensor(tensor))
-    return _Cost(elements=counter.elements + stored, flops=flops.get_total_flops())
-
-
-class _CountElements(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts the elements of operator results."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.elements = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        for one in result if isinstance(result, list | tuple) else (result,):
-            if isinstance(one, torch.Tensor):
-                self.elements += one.numel()
-        return result
+    return _Cost(elements=costs.elements + stored, flops=costs.flops)

@@ -11,12 +11,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.domain import ProblemError
 from harness.evaluation.correctness.reference import SMALL_BYTES, Reference
 from harness.evaluation.correctness.reference_checks import has_only_numbers
 from harness.evaluation.correctness.truth import Truth, compute_truth, copy_tensors, run_reference, write_state
+from harness.problems.operators import OperatorWatch
 from harness.problems.tensor_trees import map_tensors
 from harness.protocol import flatten_value
 from harness.sandbox.arena_layout import Footprint
@@ -147,20 +147,18 @@ def takes_layout(reference: Reference, inputs: Sequence[Any]) -> bool:
     return True
 
 
-class _WatchValues(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _WatchValues(OperatorWatch):  # type: ignore[no-untyped-call]
     """Detects operators that assert on a GPU."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.restricts_values = False
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name, options = func.name(), kwargs or {}
+    def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        name, wanted = operator.name(), kwargs.get("dtype")
         self.restricts_values |= name in VALUE_RESTRICTED
-        wanted = options.get("dtype")
         if name == "aten::_to_copy" and wanted is not None:
             self.restricts_values |= args[0].is_floating_point() and not wanted.is_floating_point
-        return func(*args, **options)
 
 
 def _may_index(reference: Reference, inputs: Sequence[Any]) -> bool:

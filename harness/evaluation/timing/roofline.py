@@ -22,6 +22,7 @@ from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import float32_precision, run_reference, trust_outputs, write_state
 from harness.evaluation.timing.device_peaks import Ceilings, CeilingStore
+from harness.problems.operators import OperatorCosts
 from harness.protocol import flatten_value
 from harness.sandbox.tensors.outputs import FlatOutputs, are_far_apart
 
@@ -126,17 +127,15 @@ def _needs_fewer_operations(timing: Timing, plausibility: Plausibility) -> bool:
 
 def count_traffic(reference: Reference, seed: int) -> Traffic:
     """Inputs, weights and outputs once each. Outputs that fit into the cache need not have been moved."""
-    from torch.utils.flop_counter import FlopCounterMode
-
     inputs = reference.make_device_inputs(seed)
     read = count_distinct_bytes(_list_tensors((inputs, reference.state)))
-    with FlopCounterMode(display=False) as counter:
+    with OperatorCosts() as costs:
         outputs = _run(reference, inputs)
     write_state(reference.model, reference.changing)
     written = count_distinct_bytes(outputs.tensors)
     return Traffic(
         moved_bytes=read + written,
-        flops=counter.get_total_flops() or None,
+        flops=costs.flops or None,
         bound_bytes=read + max(written - reference.device.cache_bytes(), 0),
     )
 

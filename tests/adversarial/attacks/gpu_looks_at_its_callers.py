@@ -3,7 +3,7 @@
 layer: correctness
 mechanism: Checks and timing are different functions, or set different things.
 problem: gpu_product
-expected: wrong_value, suspect
+expected: wrong_value, suspect, no_gain
 device: gpu
 timed: yes
 """

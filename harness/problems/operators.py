@@ -1,0 +1,46 @@
+"""Watching the operators of a reference, without torch._dynamo, whose import takes seconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
+
+
+class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Calls `note` after each operator. Nothing inside may be compiled."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """True would import torch._dynamo at the first operator."""
+        return False
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        self.note(func, args, kwargs or {}, result)
+        return result
+
+    def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        raise NotImplementedError
+
+
+class OperatorCosts(OperatorWatch):  # type: ignore[no-untyped-call]
+    """Counts the elements of results, and floating-point operations as torch's `FlopCounterMode` does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elements = 0
+        self.flops = 0
+
+    def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        for one in result if isinstance(result, list | tuple) else (result,):
+            if isinstance(one, torch.Tensor):
+                self.elements += one.numel()
+        count = flop_registry.get(getattr(operator, "_overloadpacket", None))
+        if count is not None:
+            self.flops += count(*args, **kwargs, out_val=result)

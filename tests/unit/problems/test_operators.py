@@ -1,0 +1,66 @@
+"""What a reference costs, and that finding it out imports no compiler."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from harness.problems.operators import OperatorCosts
+
+CALLS = {
+    "product": lambda: torch.ones(8, 4) @ torch.ones(4, 6),
+    "linear": lambda: torch.nn.functional.linear(torch.ones(8, 4), torch.ones(6, 4), torch.ones(6)),
+    "convolution": lambda: torch.nn.functional.conv2d(torch.ones(2, 3, 8, 8), torch.ones(5, 3, 3, 3)),
+    "attention": lambda: torch.nn.functional.scaled_dot_product_attention(*[torch.ones(1, 2, 8, 16)] * 3),
+    "none": lambda: torch.ones(3).exp(),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_operations_are_counted_as_torch_counts_them(name):
+    with torch.no_grad(), FlopCounterMode(display=False) as expected:
+        CALLS[name]()
+    with torch.no_grad(), OperatorCosts() as costs:
+        CALLS[name]()
+    assert costs.flops == expected.get_total_flops()
+    assert costs.elements > 0
+
+
+EVALUATED = """
+import random, sys
+import torch
+from harness.domain import Problem
+from harness.evaluation.correctness.reference import prepare_reference
+from harness.evaluation.correctness.variations import find_nearby, restricts_values
+from harness.evaluation.timing.roofline import count_traffic
+from harness.problems.loading import load_problem
+from harness.sandbox.devices import Device
+
+source = '''
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def forward(self, x, y):
+        return torch.softmax(x @ x, -1)[y]
+
+def get_inputs():
+    return [torch.randn(8, 8), torch.randint(0, 8, (4,))]
+
+def get_init_inputs():
+    return []
+'''
+loaded = load_problem(Problem(name="p", suite="s", source=source), "full")
+print(loaded.describe_inputs())
+reference = prepare_reference(loaded, Device("cpu"), 1, 2)
+inputs = reference.make_inputs(3)
+restricts_values(reference, inputs), find_nearby(reference, inputs, random.Random(1)), count_traffic(reference, 3)
+print([name for name in ("torch._dynamo", "torch._inductor", "sympy") if name in sys.modules])
+"""
+
+
+def test_an_evaluation_imports_no_compiler():
+    done = subprocess.run([sys.executable, "-c", EVALUATED], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["(('float32', (8, 8)), ('int64', (4,)))", "[]"]
