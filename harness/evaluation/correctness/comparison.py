@@ -102,15 +102,15 @@ def _is_surely_close(own: Tensor, found: Tensor) -> bool:
     floor = FLOORS.get(own.dtype)
     if floor is None or own.numel() == 0 or not _is_finite(own):
         return torch.equal(found, own)
-    share, least, lost = floor.rtol / 5, _mean_size(own) * (LEAF_MEAN_SHARE / 2), 0
+    share, least = floor.rtol / 5, _mean_size(own) * (LEAF_MEAN_SHARE / 2)
+    close, lost = [], []  # on the device: one transfer at the end
     for _, parts in cut_slices(own, found, elements=CHUNK[own.device.type]):
         ours, theirs = map(_widen_small, parts)
         size, error = ours.abs(), (theirs - ours).abs_()
-        if not bool((error <= (size + least).mul_(share)).all()):
-            return False
+        close.append((error <= (size + least).mul_(share)).all())
         # Elements so small that this error changes them entirely are counted separately.
-        lost += int((error > size / 4).count_nonzero())
-    return lost <= LOST_SHARE / 2 * own.numel()
+        lost.append((error > size / 4).count_nonzero())
+    return bool(torch.stack(close).all()) and int(torch.stack(lost).sum()) <= LOST_SHARE / 2 * own.numel()
 
 
 def _mean_size(tensor: Tensor) -> Tensor:

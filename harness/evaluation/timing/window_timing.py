@@ -29,7 +29,7 @@ from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.gpu.window import WindowSession
 from harness.sandbox.model_session import ModelSession, Run
 
-EQUAL_PAIRS, LEAST_EQUAL_PAIRS, EQUAL_S = 20, 5, 0.4  # A/A pairs, before and after the candidate
+EQUAL_PAIRS, LEAST_EQUAL_PAIRS, EQUAL_S = 20, 5, 0.8  # A/A pairs, before and after the candidate
 MAX_PAIRS, ASK_EVERY = 200, 10
 HOPELESS_PAIRS = 8  # enough for a candidate that is far slower in each of them
 MAX_WARMUP_CALLS = 12
@@ -82,14 +82,14 @@ class WindowTimer:
             baseline, self._other = map(self._prepare, opened)
             baseline_us = self._warm_up(baseline, seeds)
             self._warm_up(self._other, seeds)
-            after = self._measure_equals(name, baseline, seeds, baseline_us)
+            after = self._measure_equals(name, baseline, seeds)
             has_lost_pinned = False
             for _ in range(MOST_SLOWED):
                 before = after
                 with self._without_other(open_baseline, seeds):
                     beside = self._measure_beside(baseline, open_candidate, seeds, baseline_us)
                 has_lost_pinned |= beside.has_lost_pinned
-                after = self._measure_equals(name, baseline, seeds, baseline_us)
+                after = self._measure_equals(name, baseline, seeds)
                 program_us = statistics.median(self._program_us)
                 windows = Windows(blocks=beside.pairs, before=before, after=after, program_us=program_us)
                 if windows.find_slowing() == 1.0:
@@ -164,13 +164,10 @@ class WindowTimer:
             times.append(self._call(session, self._reference.make_timed_inputs(next(seeds))).called.claim_us)
         return min(times)
 
-    def _measure_equals(
-        self, name: str, baseline: WindowSession, seeds: Iterator[int], baseline_us: float
-    ) -> tuple[Block, ...]:
-        count = min(max(int(EQUAL_S * 1e6 / (2 * baseline_us)), LEAST_EQUAL_PAIRS), EQUAL_PAIRS)
-        pairs = []
-        sampler = ConditionSampler(self._device, load_matters=False)
-        for _ in range(count):
+    def _measure_equals(self, name: str, baseline: WindowSession, seeds: Iterator[int]) -> tuple[Block, ...]:
+        pairs: list[Block] = []
+        sampler, began_s = ConditionSampler(self._device, load_matters=False), time.monotonic()
+        while len(pairs) < LEAST_EQUAL_PAIRS or (len(pairs) < EQUAL_PAIRS and time.monotonic() - began_s < EQUAL_S):
             pairs.append(self._measure_pair(baseline, self._other, self._reference.make_timed_inputs(next(seeds)))[0])
             sampler.sample()
         self._equal.append(replace(summarise_blocks(name, tuple(pairs), 0.0), conditions=sampler.conclude()))
