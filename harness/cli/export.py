@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from harness.cli.completion import complete_run, complete_suite
-from harness.cli.import_ import FormatOption
 from harness.cli.options import GeneratedDirOption, ProblemsDirOption
 from harness.cli.results import DEFAULT_RESULTS_DIR, ResultsDir
-from harness.domain import UsageError
+from harness.domain import Language, UsageError
 
 
 def export(
     target: Annotated[Path, typer.Argument(help="Output folder; for problems also a .parquet file.")],
     *,
-    other_format: FormatOption,
+    other_format: Annotated[Literal["kernelbench", "harbor"], typer.Option("--format", help="The other format.")],
     only_suite: Annotated[
         list[str] | None,
         typer.Option("--suite", help="Export these problems. Repeatable.", autocompletion=complete_suite),
@@ -26,19 +26,27 @@ def export(
         str | None,
         typer.Option("--run", help="Export this run: kernels, results, baseline times.", autocompletion=complete_run),
     ] = None,
+    language: Annotated[Language, typer.Option(help="harbor: language of the programs.")] = "cuda",
+    device: Annotated[
+        str | None,
+        typer.Option(metavar="DEVICES", help="harbor: the verifier's device. [default: the language's first]"),
+    ] = None,
+    image: Annotated[str, typer.Option(metavar="TAG", help="harbor: container image of this project.")] = "harness",
     level: Annotated[
         int | None,
-        typer.Option("--level", min=0, help="Level of a suite without one in its name. [default: 1]"),
+        typer.Option("--level", min=0, help="kernelbench: level of a suite without one in its name. [default: 1]"),
     ] = None,
     results_dir: ResultsDir = DEFAULT_RESULTS_DIR,
     generated_dir: GeneratedDirOption = Path("generated"),
     problems_dir: ProblemsDirOption = None,
 ) -> None:
-    """Export problems, or a run.
+    """Export problems, or a run in KernelBench's format.
 
     A run's results are those measured here; those reported with an imported run are exported if it was not evaluated.
 
     Example: harness export --format kernelbench --run my-run exported
+
+    Tasks for agents: harness export --format harbor --suite core tasks
     """
     from harness.kernelbench.exporting import export_problems, export_run
     from harness.pipeline.data_folders import find_suite_folder
@@ -47,6 +55,10 @@ def export(
 
     if bool(only_suite) == bool(only_run):
         raise UsageError("export either problems, with --suite NAME, or a run, with --run NAME")
+    folders = {suite: find_suite_folder(suite, problems_dir) for suite in only_suite or ()}
+    if other_format == "harbor":
+        _export_harbor(folders, target, language, device, image)
+        return
     if only_run is not None:
         run_dir = find_run(generated_dir, only_run)
         problems = list_run_problems(read_manifest(run_dir), problems_dir)
@@ -58,5 +70,19 @@ def export(
             )
         typer.echo(f"{exported.kernels} kernels in {target}; results: {exported.origin}")
     else:
-        folders = {suite: find_suite_folder(suite, problems_dir) for suite in only_suite or ()}
         typer.echo(f"{export_problems(folders, target, level)} problems in {target}")
+
+
+def _export_harbor(
+    folders: Mapping[str, Path], target: Path, language: Language, device: str | None, image: str
+) -> None:
+    from harness.problems.discovery import find_suite
+    from harness.service.adapters.harbor import HarborTask, choose_device, export_task
+
+    if not folders:
+        raise UsageError("the format harbor has tasks, not runs: name a suite with --suite")
+    problems = [problem for folder in folders.values() for problem in find_suite(folder)]
+    for problem in problems:
+        task = HarborTask(problem=problem, language=language, device=device or choose_device(language), image=image)
+        export_task(task, target)
+    typer.echo(f"{len(problems)} tasks in {target}; build the image {image} from the Dockerfile of this project")
