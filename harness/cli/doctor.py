@@ -145,29 +145,26 @@ def _triton_check() -> Check:
 
 
 def _gpu_checks() -> list[Check]:
-    import torch
+    from harness.hardware.cuda_driver import list_gpus
 
     without_it = "CUDA candidates are emulated: checked on the CPU, not timed"
-    if not torch.cuda.is_available():
-        return [Check(part="GPU", present=False, found="none", without_it=without_it)]
-    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
-    return [
-        Check(part=f"GPU cuda:{index}", present=True, found=name, without_it=without_it)
-        for index, name in enumerate(names)
+    checks = [
+        Check(part=f"GPU cuda:{index}", present=True, found=gpu.name, without_it=without_it)
+        for index, gpu in enumerate(list_gpus())
     ]
+    return checks or [Check(part="GPU", present=False, found="none", without_it=without_it)]
 
 
 def _speed_checks(cache_dir: Path | None, *, measure: bool) -> list[Check]:
     """Upper bounds for every candidate."""
-    import torch
-
     from harness.builder import find_machine_folder
     from harness.evaluation.timing.device_peaks import CeilingStore
+    from harness.hardware.cuda_driver import list_gpus
     from harness.sandbox.devices import Device
 
     store = CeilingStore(find_machine_folder(cache_dir))
     checks = []
-    for name in ("cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))):
+    for name in ("cpu", *(f"cuda:{index}" for index in range(len(list_gpus())))):
         device = Device(name)
         ceilings = store.measure(device) if measure else store.find(device)
         found = f"{ceilings.bandwidth_gb_s:,.0f} GB/s, {ceilings.tflops:,.3g} TFLOP/s ({ceilings.matrix_dtype})"

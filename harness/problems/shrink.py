@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import FlopCounterMode
 
 from harness.domain import Problem, ProblemError, ReferenceTimeout, SizeValue, Workload, WorkloadName
 from harness.problems.discovery import parse_source
@@ -244,6 +243,8 @@ def _runs(problem: Problem, budget: Budget) -> bool:
 
 
 def _call(problem: Problem, device: torch.device) -> _Cost | None:
+    from torch.utils.flop_counter import FlopCounterMode  # imports triton
+
     counter, flops = _CountElements(), FlopCounterMode(display=False)
     try:
         loaded: LoadedProblem = load_problem(problem, REDUCED)

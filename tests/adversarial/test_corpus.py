@@ -56,10 +56,10 @@ def get_init_inputs(): return []
 
 @pytest.fixture(scope="module")
 def team(build_cache, tmp_path_factory):
-    from harness.evaluation.timing.paired import TimingPlan
-    from harness.executors.device_evaluators import LocalSettings
+    from harness.evaluation.timing.plan import TimingPlan
+    from harness.executors.settings import LocalSettings
     from harness.redteam.runner import RedTeam, RedTeamSettings
-    from harness.sandbox.model_session import TimeLimits
+    from harness.sandbox.worker_process import TimeLimits
 
     plan = TimingPlan(warmup_calls=2, max_blocks=20, budget_s=0.5, attempts=1)
     limits = TimeLimits(start_s=30.0, construct_s=30.0, call_s=5.0)
@@ -262,7 +262,7 @@ def make_evaluation(outcome, verdict, speedup):
 @pytest.fixture
 def judge_some(tmp_path, monkeypatch):
     """Evaluates files of the corpus with a new executor, which keeps what it knows in the test's folder."""
-    from harness.executors.device_evaluators import LocalSettings
+    from harness.executors.settings import LocalSettings
     from harness.redteam.runner import RedTeam, RedTeamSettings, read_file
 
     monkeypatch.setenv("TMPDIR", str(tmp_path))

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from harness.domain import Problem
-from harness.evaluation.timing.paired import TimingPlan
+from harness.evaluation.timing.plan import TimingPlan
 from harness.sandbox.devices import Device
 
 MIB = 1 << 20

@@ -54,9 +54,21 @@ def test_without_nvcc_a_cuda_candidate_that_is_not_emulated_is_not_run_and_says_
     assert record["speedup"] is None
 
 
-def test_without_a_compiler_a_candidate_that_needs_one_is_not_run(judge_file, tmp_path):
-    finished, record = judge_file(CPP, env={"PATH": bare_path(tmp_path, ["sh"]), "CXX": None, "CC": None})
+WITHOUT_TORCH = """import sys
+from harness.cli.main import run_command
+code = run_command(sys.argv[1:])
+print("torch" in sys.modules, file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def test_without_a_compiler_a_candidate_is_not_run_and_the_commands_own_process_never_imports_torch(
+    judge_file, tmp_path
+):
+    environment = {"PATH": bare_path(tmp_path, ["sh"]), "CXX": None, "CC": None}
+    finished, record = judge_file(CPP, env=environment, program=("-c", WITHOUT_TORCH))
     assert finished.returncode == 3, finished.stderr
+    assert finished.stderr.splitlines()[-1] == "False"
     assert record["outcome"] == "not_run"
     assert "no C++ compiler was found; install one" in record["message"]
 

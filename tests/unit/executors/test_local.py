@@ -10,9 +10,9 @@ import pytest
 from harness.domain import TRUNCATED, Candidate, DeviceError, Finding, Problem
 from harness.evaluation.settings import EvaluationSettings
 from harness.executors import tasks
-from harness.executors.device_evaluators import LocalSettings
 from harness.executors.executor import run_tasks
 from harness.executors.local import LocalExecutor
+from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Origin
 
 HEAD = "import torch\nfrom torch import nn\n"
@@ -105,6 +105,7 @@ def test_several_threads_may_submit(open_executor):
 
 # Its import takes as long as the file is there: a build that does not end.
 SLOW = f"""{HEAD}import time
+from torch.utils import cpp_extension
 while time.time() < END:
     time.sleep(0.05)
 class ModelNew(nn.Module):
