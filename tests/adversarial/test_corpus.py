@@ -300,17 +300,18 @@ def test_evaluations_carry_a_certificate_until_something_changes(judge_some, tmp
     assert "package" in check_standing(machine, device).reason
 
 
-def test_a_run_with_a_surprise_ends_the_certificate_before_it(judge_some, tmp_path):
+def test_a_run_with_a_surprise_ends_the_certificate_before_it(team, tmp_path):
     from dataclasses import replace
 
     from harness.executors.certified import describe_basis
-    from harness.redteam.runner import settle_certificate
+    from harness.redteam.runner import read_file, settle_certificate
     from harness.sandbox.devices import Device
     from harness.store.certificate import read_certificate
 
-    device = Device("cpu")
+    device, results = Device("cpu"), []
     before = describe_basis(device, CORPUS, "")
-    (result,) = judge_some("controls/plain")
+    team.evaluate([read_file(CORPUS / "controls" / "plain.py", CORPUS)], results.append)
+    (result,) = results
     assert settle_certificate(tmp_path, device, replace(before, package="changed meanwhile"), [result]) is None
     assert settle_certificate(tmp_path, device, before, [result]) == read_certificate(tmp_path, "cpu") is not None
     assert settle_certificate(tmp_path, device, before, [result, replace(result, result="refused")]) is None
