@@ -64,9 +64,7 @@ def doctor(
 
         typer.echo(json.dumps({check.part: asdict(check) for check in checks}))
         return
-    _print_table(checks)
-    for line in summarise(checks):
-        typer.echo(line)
+    print_checks(checks)
 
 
 def examine_machine(
@@ -246,7 +244,7 @@ def summarise(checks: list[Check]) -> list[str]:
     return [f"language cuda: {cuda}", f"language triton: {triton}", f"language cpp:  {cpp}"]
 
 
-def _print_table(checks: list[Check]) -> None:
+def print_checks(checks: list[Check]) -> None:
     from rich.console import Console
 
     from harness.report.terminal.tables import make_table, style_text
@@ -258,3 +256,5 @@ def _print_table(checks: list[Check]) -> None:
         mark = style_text("yes", "green") if check.present else style_text("no", "yellow")
         table.add_row(check.part, mark, style_text(check.found if check.present else check.without_it))
     Console().print(table)
+    for line in summarise(checks):
+        typer.echo(line)
