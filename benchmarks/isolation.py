@@ -15,8 +15,8 @@ from pathlib import Path
 
 from harness.domain import Candidate, Outcome
 from harness.evaluation.settings import EvaluationSettings
-from harness.executors.device_evaluators import LocalSettings
 from harness.executors.local import LocalExecutor
+from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Origin, Task, make_task
 from harness.problems.discovery import read_problem
 

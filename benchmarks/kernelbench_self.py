@@ -24,8 +24,9 @@ import torch
 from harness.builder import probe_toolchain
 from harness.domain import Candidate, Evaluation, Language
 from harness.evaluation.settings import EvaluationSettings
-from harness.evaluation.timing.paired import TimingPlan
-from harness.executors.device_evaluators import DeviceEvaluators, LocalSettings, Setup
+from harness.evaluation.timing.plan import TimingPlan
+from harness.executors.device_evaluators import DeviceEvaluators
+from harness.executors.settings import LocalSettings, Setup
 from harness.executors.tasks import Origin, Task, make_task
 from harness.kernelbench.format import BenchProblem, keep_semantics, read_problems
 from harness.problems.discovery import read_problem

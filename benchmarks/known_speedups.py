@@ -20,8 +20,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 import torch
 
 from harness.domain import Candidate, Evaluation, Problem
-from harness.executors.device_evaluators import LocalSettings
 from harness.executors.local import LocalExecutor
+from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Origin, Task, make_task
 from harness.sandbox.devices import Device
 

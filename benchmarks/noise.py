@@ -18,8 +18,8 @@ from pathlib import Path
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from harness.domain import Candidate, Evaluation, Problem, Timing
-from harness.executors.device_evaluators import LocalSettings
 from harness.executors.local import LocalExecutor
+from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Origin, Task, make_task
 from harness.problems.discovery import find_suite
 

@@ -19,9 +19,9 @@ import torch
 
 from harness.domain import Candidate, Evaluation, Outcome
 from harness.evaluation.settings import EvaluationSettings
-from harness.evaluation.timing.paired import TimingPlan
-from harness.executors.device_evaluators import LocalSettings
+from harness.evaluation.timing.plan import TimingPlan
 from harness.executors.local import LocalExecutor
+from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Origin, make_task
 from harness.problems.discovery import read_problem
 from harness.problems.loading import load_problem

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from harness.executors.device_evaluators import LocalSettings
+    from harness.executors.settings import LocalSettings
 
 StrPath = str | os.PathLike[str]
 
@@ -76,8 +76,8 @@ class Evaluator:
     ) -> None:
         from dataclasses import replace
 
-        from harness.executors.device_evaluators import LocalSettings
         from harness.executors.local import LocalExecutor
+        from harness.executors.settings import LocalSettings
 
         cache = os.environ.get("HARNESS_CACHE_DIR")
         chosen = settings or LocalSettings(cache=Path(cache) if cache else None)

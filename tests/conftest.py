@@ -172,11 +172,11 @@ def clean_environment_for(tmp_path, build_cache):
 
 @pytest.fixture
 def start_harness(tmp_path, clean_environment_for):
-    """Starts `python -m harness ARGS` in a process group of its own; every one is ended with the test."""
+    """Starts `python PROGRAM ARGS` in a process group of its own; every one is ended with the test."""
     started = []
 
-    def start(args, *, cwd=None, env=None, before=(), stderr=subprocess.PIPE):
-        command = [*before, sys.executable, "-m", "harness", *map(str, args)]
+    def start(args, *, cwd=None, env=None, before=(), program=("-m", "harness"), stderr=subprocess.PIPE):
+        command = [*before, sys.executable, *program, *map(str, args)]
         process = subprocess.Popen(
             command,
             cwd=cwd or tmp_path,
@@ -204,8 +204,8 @@ def start_harness(tmp_path, clean_environment_for):
 def run_harness(start_harness):
     """Runs `python -m harness ARGS` to its end."""
 
-    def run(args, *, cwd=None, env=None, before=(), timeout_s=800):
-        process = start_harness(args, cwd=cwd, env=env, before=before)
+    def run(args, *, timeout_s=800, **options):
+        process = start_harness(args, **options)
         stdout, stderr = process.communicate(timeout=timeout_s)
         return Finished(process.returncode, stdout, stderr)
 
@@ -292,7 +292,6 @@ class Bench:
             readable=interpreter_folders(),
             environment=clean_environment,
         )
-        self.builder.expect_many(at_once=True)
 
     def judge(
         self, source, problem=TINY_PROBLEM, *, time=False, plan=None, baseline="eager", attribute_work=True, **limits
@@ -301,8 +300,8 @@ class Bench:
         from harness.domain import Candidate, Problem, Subject
         from harness.evaluation.evaluator import CandidateEvaluator
         from harness.evaluation.settings import EvaluationSettings
-        from harness.evaluation.timing.paired import TimingPlan
-        from harness.sandbox.model_session import TimeLimits
+        from harness.evaluation.timing.plan import TimingPlan
+        from harness.sandbox.worker_process import TimeLimits
 
         settings = EvaluationSettings(
             limits=TimeLimits(**(self._limits | limits)),
@@ -338,9 +337,8 @@ class Bench:
         from harness.domain import Problem
         from harness.evaluation.correctness.reference import prepare_reference
         from harness.problems.loading import load_problem
-        from harness.sandbox.model_session import TimeLimits
         from harness.sandbox.opening import open_session
-        from harness.sandbox.worker_process import WorkerLimits
+        from harness.sandbox.worker_process import TimeLimits, WorkerLimits
 
         loaded = load_problem(Problem(name="add", suite="tiny", source=problem), "full")
         reference = prepare_reference(loaded, self._device, 1, 2)

@@ -12,7 +12,11 @@ from pathlib import Path
 from subprocess import PIPE, STDOUT
 from types import ModuleType
 
+from harness.hardware.cuda_driver import list_gpus
+from harness.hardware.torch_build import read_torch_build
+
 DEFAULT_ARCHITECTURE = "9.0"
+DEFAULT_CUDA_HOME = "/usr/local/cuda"
 LIBRARY_HEADERS = ("cublas_v2.h", "cublasLt.h", "cusolverDn.h", "cusparse.h")  # included by ATen/cuda
 
 
@@ -44,21 +48,20 @@ def probe_toolchain(architecture: str | None = None) -> Toolchain:
     """`architecture`: the given one, or this machine's GPU, or 9.0."""
     import sysconfig
 
-    import torch
-
+    torch, cuda_home = read_torch_build(), find_cuda_home()
     compiler = os.environ.get("CXX", "c++" if shutil.which("c++") else "g++")
     return Toolchain(
         compiler=shutil.which(compiler),
         compiler_version=_first_line([compiler, "--version"]),
-        nvcc_version=_nvcc_version(),
-        cuda_home=import_torch_extension().CUDA_HOME,
+        nvcc_version=_nvcc_version(cuda_home),
+        cuda_home=cuda_home,
         ninja_version=_first_line([ninja_program(), "--version"]),
-        torch_version=torch.__version__,
-        torch_cuda=torch.version.cuda,
+        torch_version=torch.version,
+        torch_cuda=torch.cuda,
         python_abi=str(sysconfig.get_config_var("SOABI")),
         architecture=architecture or _machine_architecture(),
         cpu=_describe_cpu(),
-        packaged_cuda_headers=_find_packaged_cuda_headers(),
+        packaged_cuda_headers=_find_packaged_cuda_headers(cuda_home),
     )
 
 
@@ -73,14 +76,27 @@ def ninja_program() -> str:
 
 
 def import_torch_extension() -> ModuleType:
-    """Without torch's warning about a missing GPU; corrects CUDA_HOME if nvcc forwards to another toolkit."""
+    """Without torch's warning about a missing GPU, and with our CUDA_HOME. Imports torch."""
     logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)
     from torch.utils import cpp_extension
 
-    home = cpp_extension.CUDA_HOME
-    if home is not None and not any(Path(home).glob("lib*/libcudart.so*")):
-        cpp_extension.CUDA_HOME = _toolkit_of(str(Path(home) / "bin" / "nvcc")) or home
+    cpp_extension.CUDA_HOME = find_cuda_home()
     return cpp_extension
+
+
+def find_cuda_home() -> str | None:
+    """The toolkit that torch would choose; of an nvcc that forwards to another toolkit, the other one."""
+    if read_torch_build().cuda is None:
+        return None
+    home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
+    if home is None:
+        nvcc = shutil.which("nvcc")
+        home = str(Path(nvcc).parents[1] if nvcc else DEFAULT_CUDA_HOME)
+        if not Path(home).exists():
+            return None
+    if any(Path(home).glob("lib*/libcudart.so*")):
+        return home
+    return _toolkit_of(str(Path(home) / "bin" / "nvcc")) or home
 
 
 def _toolkit_of(nvcc: str) -> str | None:
@@ -88,9 +104,8 @@ def _toolkit_of(nvcc: str) -> str | None:
     return os.path.realpath(found[1]) if found else None
 
 
-def _find_packaged_cuda_headers() -> tuple[str, ...]:
+def _find_packaged_cuda_headers(home: str | None) -> tuple[str, ...]:
     """Include folders of torch's CUDA packages, if the toolkit lacks libraries that ATen/cuda includes."""
-    home = import_torch_extension().CUDA_HOME
     if home is None or all((Path(home) / "include" / header).exists() for header in LIBRARY_HEADERS):
         return ()
     folders = [
@@ -102,20 +117,15 @@ def _find_packaged_cuda_headers() -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(str, folders)))
 
 
-def _nvcc_version() -> str | None:
-    home = import_torch_extension().CUDA_HOME
+def _nvcc_version(home: str | None) -> str | None:
     program = os.path.join(home, "bin", "nvcc") if home else "nvcc"  # noqa: PTH118
     found = re.search(r"release ([\d.]+), V([\d.]+)", _output([program, "--version"]) or "")
     return found[2] if found else None
 
 
 def _machine_architecture() -> str:
-    import torch
-
-    if not torch.cuda.is_available():
-        return DEFAULT_ARCHITECTURE
-    major, minor = torch.cuda.get_device_capability()
-    return f"{major}.{minor}"
+    gpus = list_gpus()
+    return gpus[0].architecture if gpus else DEFAULT_ARCHITECTURE
 
 
 def _describe_cpu() -> str:

@@ -64,9 +64,7 @@ def doctor(
 
         typer.echo(json.dumps({check.part: asdict(check) for check in checks}))
         return
-    _print_table(checks)
-    for line in summarise(checks):
-        typer.echo(line)
+    print_checks(checks)
 
 
 def examine_machine(
@@ -145,29 +143,26 @@ def _triton_check() -> Check:
 
 
 def _gpu_checks() -> list[Check]:
-    import torch
+    from harness.hardware.cuda_driver import list_gpus
 
     without_it = "CUDA candidates are emulated: checked on the CPU, not timed"
-    if not torch.cuda.is_available():
-        return [Check(part="GPU", present=False, found="none", without_it=without_it)]
-    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
-    return [
-        Check(part=f"GPU cuda:{index}", present=True, found=name, without_it=without_it)
-        for index, name in enumerate(names)
+    checks = [
+        Check(part=f"GPU cuda:{index}", present=True, found=gpu.name, without_it=without_it)
+        for index, gpu in enumerate(list_gpus())
     ]
+    return checks or [Check(part="GPU", present=False, found="none", without_it=without_it)]
 
 
 def _speed_checks(cache_dir: Path | None, *, measure: bool) -> list[Check]:
     """Upper bounds for every candidate."""
-    import torch
-
     from harness.builder import find_machine_folder
     from harness.evaluation.timing.device_peaks import CeilingStore
+    from harness.hardware.cuda_driver import list_gpus
     from harness.sandbox.devices import Device
 
     store = CeilingStore(find_machine_folder(cache_dir))
     checks = []
-    for name in ("cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))):
+    for name in ("cpu", *(f"cuda:{index}" for index in range(len(list_gpus())))):
         device = Device(name)
         ceilings = store.measure(device) if measure else store.find(device)
         found = f"{ceilings.bandwidth_gb_s:,.0f} GB/s, {ceilings.tflops:,.3g} TFLOP/s ({ceilings.matrix_dtype})"
@@ -249,7 +244,7 @@ def summarise(checks: list[Check]) -> list[str]:
     return [f"language cuda: {cuda}", f"language triton: {triton}", f"language cpp:  {cpp}"]
 
 
-def _print_table(checks: list[Check]) -> None:
+def print_checks(checks: list[Check]) -> None:
     from rich.console import Console
 
     from harness.report.terminal.tables import make_table, style_text
@@ -261,3 +256,5 @@ def _print_table(checks: list[Check]) -> None:
         mark = style_text("yes", "green") if check.present else style_text("no", "yellow")
         table.add_row(check.part, mark, style_text(check.found if check.present else check.without_it))
     Console().print(table)
+    for line in summarise(checks):
+        typer.echo(line)

@@ -1,48 +1,24 @@
-"""Registers commands, reads settings, and turns errors into messages and exit codes.
+"""Reads settings, runs a command, and turns errors into messages and exit codes.
 
 Exit codes: 0 success, 1 negative result, 2 wrong usage, 3 failure of harness or endpoint, 130 interrupted.
 """
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import harness
-from harness.cli.cache import cache_app
-from harness.cli.diff import diff
-from harness.cli.doctor import doctor
-from harness.cli.evaluate import evaluate
-from harness.cli.export import export
-from harness.cli.extract import extract
-from harness.cli.generate import generate
-from harness.cli.grouped_help import GroupedCommand
-from harness.cli.import_ import import_
-from harness.cli.improve import improve
-from harness.cli.leaderboard import leaderboard
-from harness.cli.problems import problems_app
-from harness.cli.red_team import red_team
-from harness.cli.reextract import reextract
-from harness.cli.regress import regress
-from harness.cli.report import report
-from harness.cli.results import results
-from harness.cli.run import run
-from harness.cli.serve import serve
+from harness.cli.commands import CommandGroup
 from harness.cli.settings import SETTINGS_FILE, map_defaults, read_settings
-from harness.cli.show import show
-from harness.cli.tools import tools_app
-from harness.domain import HarnessError, ProviderError, UsageError
 from harness.evaluation.timing.threads import wait_passively
 
 USAGE_EXIT_CODE = 2
 FAILURE_EXIT_CODE = 3
-INTERRUPTED_EXIT_CODE = 130
 
 
 def _print_version(wanted: bool) -> None:
@@ -63,33 +39,12 @@ def _root(
     """
 
 
-def build_app() -> typer.Typer:
-    app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+def build_group() -> CommandGroup:
+    app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None, cls=CommandGroup)
     app.callback()(_root)
-    app.add_typer(problems_app, name="problems", help="List the problems, or validate them.")
-    app.add_typer(cache_app, name="cache", help="Show or reduce the size of the build cache.")
-    app.add_typer(tools_app, name="tools", help="Evaluation as tools of a coding agent.")
-    evaluating = (generate, extract, evaluate, run, improve)
-    reading = (results, leaderboard, show, report, diff, regress)
-    for command in (*evaluating, *reading, serve, export, import_, red_team, doctor):
-        name = command.__name__.rstrip("_").replace("_", "-")
-        app.command(name, cls=GroupedCommand)(_report_interrupts(command))
-    app.command("reextract", cls=GroupedCommand, hidden=True)(_report_interrupts(reextract))
-    return app
-
-
-def _report_interrupts(command: Callable[..., None]) -> Callable[..., None]:
-    """The option parser ends silently on Ctrl-C."""
-
-    @functools.wraps(command)
-    def run(*args: Any, **kwargs: Any) -> None:
-        try:
-            command(*args, **kwargs)
-        except KeyboardInterrupt as error:
-            message = "harness: interrupted; everything finished before is kept"
-            raise typer.Exit(_complain(message, INTERRUPTED_EXIT_CODE)) from error
-
-    return run
+    group = typer.main.get_command(app)
+    assert isinstance(group, CommandGroup)
+    return group
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -100,19 +55,36 @@ def run_command(arguments: list[str]) -> int:
     """Returns the exit code."""
     wait_passively()  # before any command imports torch
     try:
-        command = typer.main.get_command(build_app())
-        defaults = map_defaults(read_settings(Path.cwd()), _options_by_command(command))
-        _name_settings_file(command, defaults, arguments)
-        command.main(args=arguments, prog_name="harness", default_map=_nest_defaults(command, defaults))
+        group, settings = build_group(), read_settings(Path.cwd())
+        group.main(args=arguments, prog_name="harness", default_map=_read_defaults(group, settings, arguments))
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-    except UsageError as error:
-        return _complain(f"harness: {error}", USAGE_EXIT_CODE)
-    except ProviderError as error:  # such as a wrong key: no failure of the harness
-        return _complain(f"harness: {error}", FAILURE_EXIT_CODE)
-    except HarnessError as error:
-        return _complain(f"harness failed: {error}", FAILURE_EXIT_CODE)
+    except Exception as error:  # noqa: BLE001 - unknown ones are raised again
+        return _report_error(error)
     return 0
+
+
+def _report_error(error: Exception) -> int:
+    """Raises it if it is a bug."""
+    from harness.domain import HarnessError, ProviderError, UsageError
+
+    if isinstance(error, UsageError):
+        return _complain(f"harness: {error}", USAGE_EXIT_CODE)
+    if isinstance(error, ProviderError):  # such as a wrong key: no failure of the harness
+        return _complain(f"harness: {error}", FAILURE_EXIT_CODE)
+    if isinstance(error, HarnessError):
+        return _complain(f"harness failed: {error}", FAILURE_EXIT_CODE)
+    raise error
+
+
+def _read_defaults(group: CommandGroup, settings: dict[str, Any], arguments: list[str]) -> dict[str, Any]:
+    """Needs the options of all commands, so that an unknown key is found."""
+    if not settings:
+        return {}
+    group.load_all()
+    defaults = map_defaults(settings, _options_by_command(group))
+    _name_settings_file(group, defaults, arguments)
+    return _nest_defaults(group, defaults)
 
 
 def _name_settings_file(group: Any, defaults: dict[str, dict[str, Any]], arguments: list[str]) -> None:

@@ -175,7 +175,9 @@ def _read_named(name: str, suite_dir: Path) -> Problem | ProblemError:
 def _choose_device(name: str) -> torch.device:
     import torch
 
-    count = torch.cuda.device_count()
+    from harness.hardware.cuda_driver import list_gpus
+
+    count = len(list_gpus())
     if name == "auto":
         return torch.device("cuda:0" if count else "cpu")
     kind, _, index = name.partition(":")

@@ -90,7 +90,7 @@ def _find_corpus(options: RedTeamOptions) -> Path:
 
 
 def _local_settings(options: RedTeamOptions) -> Any:
-    from harness.executors.device_evaluators import LocalSettings
+    from harness.executors.settings import LocalSettings
 
     return LocalSettings(architecture=options.architecture, confinement=options.confinement, cache=options.cache_dir)
 

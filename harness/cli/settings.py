@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
-
-from harness.domain import UsageError
 
 SETTINGS_FILE = "harness.toml"
 
@@ -15,10 +12,14 @@ SETTINGS_FILE = "harness.toml"
 def read_settings(folder: Path) -> dict[str, Any]:
     """{} without a file. Raises UsageError."""
     path = folder / SETTINGS_FILE
+    if not path.exists():
+        return {}
+    import tomllib
+
+    from harness.domain import UsageError
+
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not valid TOML: {error}") from error
 
@@ -44,6 +45,8 @@ def map_defaults(settings: dict[str, Any], options: dict[str, set[str]]) -> dict
 
 
 def _check_known(keys: Iterable[str], known: set[str], *, where: str) -> None:
+    from harness.domain import UsageError
+
     unknown = [key for key in keys if key.replace("-", "_") not in known]
     if unknown:
         raise UsageError(f"{SETTINGS_FILE}: {where} has {', '.join(sorted(unknown))}, which is no option")

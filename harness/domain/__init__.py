@@ -1,6 +1,6 @@
 """Domain model as frozen types. Imports only the standard library."""
 
-from harness.domain.build import BuildRequest, BuildResult, BuildStatus
+from harness.domain.build import NOTHING_AHEAD, BuildRequest, BuildResult, BuildStatus, BuiltAhead
 from harness.domain.errors import (
     BuildToolError,
     DeviceError,
@@ -66,6 +66,7 @@ __all__ = [
     "FILE_RUN",
     "LANGUAGES",
     "MIXED",
+    "NOTHING_AHEAD",
     "NO_PROMPT",
     "PROBLEM_FLAGS",
     "PROBLEM_SETTINGS",
@@ -78,6 +79,7 @@ __all__ = [
     "BuildStatus",
     "BuildSummary",
     "BuildToolError",
+    "BuiltAhead",
     "Candidate",
     "Completion",
     "Conditions",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 # "uncovered": it uses a construct that the emulator does not support; no verdict
@@ -55,3 +55,14 @@ class BuildResult:
     def __post_init__(self) -> None:
         if (self.extension is not None) != (self.status in ("built", "cached")):
             raise ValueError(f"a build that is {self.status} cannot have extension={self.extension!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltAhead:
+    """`hung`: the candidate timed out while it was loaded."""
+
+    builds: dict[str, BuildResult] = field(default_factory=dict)
+    hung: bool = False
+
+
+NOTHING_AHEAD = BuiltAhead()

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from harness.builder import Builder
-from harness.domain import BuildRequest, BuildResult, Candidate
+from harness.domain import BuildRequest, BuildResult, BuiltAhead, Candidate
 from harness.evaluation.emulated.nvcc import NvccCheck
 from harness.evaluation.emulated.sanitizer import KernelChecker
 from harness.evaluation.record import EvaluationRecord
 from harness.languages import LANGUAGES
 from harness.sandbox.build_requests import AnswerBuild
-from harness.sandbox.model_session import TimeLimits
+from harness.sandbox.worker_process import TimeLimits
 
 SECOND_LOAD_SHARE = 1 / 8  # of the time limits
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuiltAhead:
-    """`hung`: the candidate timed out while it was loaded."""
-
-    builds: dict[str, BuildResult] = field(default_factory=dict)
-    hung: bool = False
-
-
-NOTHING_AHEAD = BuiltAhead()
 
 
 class CandidateBuilds:

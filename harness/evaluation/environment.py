@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import platform
-import sys
-from pathlib import Path
-
-import torch
 
 import harness
 from harness.builder import Toolchain
 from harness.evaluation.correctness.reference import usable_threads
+from harness.hardware.cpu import cpu_name
+from harness.hardware.torch_build import read_torch_build
 from harness.sandbox.devices import Device, find_gpu
 
 
 def describe_environment(toolchain: Toolchain, device: Device | None) -> tuple[tuple[str, str], ...]:
+    torch = read_torch_build()
     facts = {
         "harness": harness.__version__,
         "python": platform.python_version(),
-        "torch": torch.__version__,
-        "torch_cuda": torch.version.cuda,
+        "torch": torch.version,
+        "torch_cuda": torch.cuda,
         "compiler": toolchain.compiler_version,
         "nvcc": toolchain.nvcc_version,
         "architecture": toolchain.architecture,
@@ -45,10 +44,3 @@ def describe_gpu(device: Device) -> dict[str, str | None]:
         "sm_clock_mhz": str(clock(handle, nvml.NVML_CLOCK_SM)),
         "memory_clock_mhz": str(clock(handle, nvml.NVML_CLOCK_MEM)),
     }
-
-
-def cpu_name() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.processor() or sys.platform

@@ -12,9 +12,20 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass, replace
 
 from harness.builder import Builder
-from harness.domain import Candidate, Evaluation, Finding, HarnessError, Outcome, Problem, Subject, WorkloadName
+from harness.domain import (
+    NOTHING_AHEAD,
+    BuiltAhead,
+    Candidate,
+    Evaluation,
+    Finding,
+    HarnessError,
+    Outcome,
+    Problem,
+    Subject,
+    WorkloadName,
+)
 from harness.evaluation.attempts import evaluate_with_repetition
-from harness.evaluation.builds import NOTHING_AHEAD, BuiltAhead, CandidateBuilds
+from harness.evaluation.builds import CandidateBuilds
 from harness.evaluation.correctness.calls import Exercises
 from harness.evaluation.correctness.checks import check_correctness
 from harness.evaluation.correctness.reference import Reference, describe_calls, note_variation, prepare_reference
@@ -128,10 +139,8 @@ class CandidateEvaluator:
         )
 
     def prebuild(self, problem: Problem, workload: WorkloadName, candidate: Candidate) -> BuiltAhead:
-        """Loads the candidate once to fill the build cache, unless its kernels need no extension."""
+        """Loads the candidate once to fill the build cache."""
         record, hung = EvaluationRecord(seed=0), False
-        if LANGUAGES[candidate.language].list_kernels(candidate.source) and "cpp_extension" not in candidate.source:
-            return NOTHING_AHEAD
         if find_syntax_error(candidate.source) is None:
             try:
                 self._load_only(record, load_problem(problem, workload), candidate)

@@ -11,9 +11,10 @@ from harness.sandbox.devices import Device
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.memory_limits import limit_worker
-from harness.sandbox.model_session import ModelSession, TimeLimits
+from harness.sandbox.model_session import ModelSession
 from harness.sandbox.opening import open_session
 from harness.sandbox.tensors.outputs import FlatOutputs
+from harness.sandbox.worker_process import TimeLimits
 
 CANDIDATE_ENTRY = "ModelNew"
 

@@ -14,9 +14,10 @@ from harness.problems.loading import workload_source
 from harness.sandbox.build_requests import AnswerBuild
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.memory_limits import limit_worker
-from harness.sandbox.model_session import ModelSession, TimeLimits
+from harness.sandbox.model_session import ModelSession
 from harness.sandbox.opening import open_session
 from harness.sandbox.worker_client import Mode
+from harness.sandbox.worker_process import TimeLimits
 
 
 class ModelWorkers:

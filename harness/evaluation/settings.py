@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from harness.evaluation.timing.paired import TimingPlan
-from harness.sandbox.model_session import TimeLimits
+from harness.evaluation.timing.plan import TimingPlan
+from harness.sandbox.worker_process import TimeLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

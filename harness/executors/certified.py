@@ -6,10 +6,10 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 import harness
-from harness.evaluation.environment import cpu_name, describe_gpu
+from harness.evaluation.environment import describe_gpu
+from harness.hardware.cpu import cpu_name
+from harness.hardware.torch_build import read_torch_build
 from harness.sandbox.devices import Device
 from harness.shipped import find_shipped
 from harness.store.certificate import (
@@ -64,7 +64,7 @@ def describe_basis(device: Device, corpus: Path, confinement: str) -> Basis:
         package=hash_trusted_code(Path(harness.__file__).resolve().parent),
         corpus=hash_corpus(corpus),
         hardware=hardware,
-        torch=torch.__version__,
+        torch=read_torch_build().version,
         python=platform.python_version(),
         confinement=confinement,
     )

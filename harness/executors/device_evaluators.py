@@ -6,55 +6,23 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
-from harness.builder import Builder, Toolchain, default_cache_folder, find_machine_folder
-from harness.builder.cache import DEFAULT_LIMIT_BYTES
-from harness.domain import EMULATED, TRUNCATED, Evaluation, Language, Outcome
+from harness.builder import Builder, default_cache_folder, find_machine_folder
+from harness.domain import EMULATED, NOTHING_AHEAD, TRUNCATED, BuiltAhead, Evaluation, Language, Outcome
 from harness.emulator import Emulation
-from harness.evaluation.builds import NOTHING_AHEAD, BuiltAhead
 from harness.evaluation.emulated.sanitizer import KernelChecker
 from harness.evaluation.evaluator import CandidateEvaluator
-from harness.evaluation.settings import EvaluationSettings
 from harness.evaluation.timing.device_peaks import CeilingStore
 from harness.evaluation.timing.noise_floor import NoiseFloors
 from harness.executors.certified import check_standing
+from harness.executors.settings import Setup
 from harness.executors.tasks import Task
 from harness.languages import LANGUAGES
-from harness.problems.time_limit import DEFAULT_LIMIT_S
 from harness.sandbox.devices import Device
 from harness.sandbox.forkserver import Forkserver
-from harness.sandbox.policy import Confinement, clean_environment, interpreter_folders
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalSettings:
-    """`device`: see `find_devices`; `jobs`: concurrent builds; `architecture`: as in TORCH_CUDA_ARCH_LIST; `gpu`: to
-    emulate; `check_kernels` None: if emulated; `memory_bytes`: to plan with (None: all free). `reference_timeout_s`:
-    per step of a problem file, process-wide."""
-
-    device: str = "auto"
-    gpu: str | None = None
-    memory_bytes: int | None = None
-    check_kernels: bool | None = None
-    architecture: str | None = None
-    jobs: int | None = None
-    cache: Path | None = None
-    confinement: str = "auto"
-    build_timeout_s: float = 600.0
-    reference_timeout_s: float = DEFAULT_LIMIT_S
-    max_cache_bytes: int = DEFAULT_LIMIT_BYTES
-    judge: EvaluationSettings = field(default_factory=EvaluationSettings)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
-    """Sent to the evaluator processes."""
-
-    settings: LocalSettings
-    toolchain: Toolchain
-    confinement: Confinement
+from harness.sandbox.policy import clean_environment, interpreter_folders
 
 
 class DeviceEvaluators:

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.domain import Evaluation
-    from harness.evaluation.builds import BuiltAhead
-    from harness.executors.device_evaluators import DeviceEvaluators, Setup
+    from harness.domain import BuiltAhead, Evaluation
+    from harness.executors.device_evaluators import DeviceEvaluators
+    from harness.executors.settings import Setup
     from harness.executors.tasks import Task
     from harness.sandbox.devices import Device
 
@@ -139,7 +139,7 @@ def _try_device(device: Device) -> None:
 def _name_chip(device: Device) -> str:
     import torch
 
-    from harness.evaluation.environment import cpu_name
+    from harness.hardware.cpu import cpu_name
 
     return torch.cuda.get_device_name(device.torch_device) if device.is_cuda else cpu_name()
 

@@ -1,7 +1,8 @@
 """Evaluates on this machine's devices, each with a queue and an evaluator process.
 
-Candidates are built ahead in this process on cores that timing does not use, unless their device is idle. If builds and
-timing share cores, as on a CPU device, they exclude each other. Candidates without a device are only built and loaded.
+Candidates with extensions are built ahead in this process on cores that timing does not use, unless their device is
+idle. If builds and timing share cores, as on a CPU device, they exclude each other. Candidates without a device are
+only built and loaded.
 """
 
 from __future__ import annotations
@@ -12,24 +13,27 @@ import time
 from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from harness.builder import find_machine_folder, probe_toolchain
 from harness.domain import EMULATED, DeviceError, Evaluation, Finding, Language, Outcome
 from harness.emulator import DEFAULT_TARGET
-from harness.evaluation.environment import cpu_name
-from harness.executors.device_evaluators import DeviceEvaluators, LocalSettings, Setup
 from harness.executors.evaluator_process import Start
 from harness.executors.executor import DeviceFacts, ExecutorStatus
 from harness.executors.locks import hold_cores_to_build
 from harness.executors.placement import CorePlan, divide_cores
 from harness.executors.processes import EvaluatorProcess, choose_visible
 from harness.executors.queues import DeviceQueues, Job
+from harness.executors.settings import LocalSettings, Setup
 from harness.executors.tasks import NO_DEVICE, Task
+from harness.hardware.cpu import cpu_name
 from harness.hardware.gpus import find_gpu_model
+from harness.languages.devices import find_devices
 from harness.problems.time_limit import set_reference_limit
-from harness.sandbox.devices import Device, find_devices
 from harness.sandbox.policy import probe_confinement
+
+if TYPE_CHECKING:
+    from harness.executors.device_evaluators import DeviceEvaluators
 
 FEW_BUILDS = 2  # too few to make the precompiled header cache first
 QUEUED_PER_DEVICE = 2
@@ -92,7 +96,7 @@ class LocalExecutor:
         queues = self._find_queues(names)
         name, has_nothing_else = queues.reserve(task.problem.digest)
         job.task = task.on_device(name)
-        if has_nothing_else or task.candidate is None:
+        if has_nothing_else or not _builds_extensions(task):
             queues.put(job)
         else:
             self._build(job, name, queues)
@@ -180,7 +184,10 @@ class LocalExecutor:
         return kind == EMULATED if self._settings.check_kernels is None else self._settings.check_kernels
 
     def _find_ahead(self, kind: str) -> DeviceEvaluators:
-        """For builds ahead, or for candidates without a device."""
+        """For builds ahead, or for candidates without a device. Only these import torch in this process."""
+        from harness.executors.device_evaluators import DeviceEvaluators
+        from harness.sandbox.devices import Device
+
         with self._lock:
             if kind not in self._ahead:
                 device = Device(EMULATED, self._settings.gpu) if kind == EMULATED else None
@@ -227,6 +234,11 @@ class LocalExecutor:
     def _require_open(self) -> None:
         if self._closed:
             raise DeviceError("the executor was closed")
+
+
+def _builds_extensions(task: Task) -> bool:
+    """A program that hides it is built later, in its evaluation."""
+    return task.candidate is not None and "cpp_extension" in task.candidate.source
 
 
 def _kind_of(name: str) -> str:

@@ -10,8 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from harness.domain import DeviceError, Evaluation, HarnessError
-from harness.evaluation.builds import NOTHING_AHEAD, BuiltAhead
+from harness.domain import NOTHING_AHEAD, BuiltAhead, DeviceError, Evaluation, HarnessError
 from harness.executors.executor import DeviceFacts, DeviceStatus
 from harness.executors.placement import Placement
 from harness.executors.tasks import Task

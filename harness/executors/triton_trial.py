@@ -7,10 +7,12 @@ from importlib.metadata import version
 from harness.builder import probe_toolchain
 from harness.domain import EMULATED, Candidate, Evaluation, Outcome, Problem
 from harness.evaluation.settings import EvaluationSettings
-from harness.executors.device_evaluators import DeviceEvaluators, LocalSettings, Setup
+from harness.executors.device_evaluators import DeviceEvaluators
+from harness.executors.settings import LocalSettings, Setup
 from harness.executors.tasks import Origin, make_task
 from harness.languages import LANGUAGES
-from harness.sandbox.devices import Device, find_devices
+from harness.languages.devices import find_devices
+from harness.sandbox.devices import Device
 from harness.sandbox.policy import probe_confinement
 
 _PROBLEM = """

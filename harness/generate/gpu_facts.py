@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
+from harness.hardware.cuda_driver import list_gpus
 from harness.hardware.gpus import GpuModel, find_gpu_model, match_gpu_model
-
-_DRIVER = Path("/proc/driver/nvidia/version")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,25 +49,19 @@ def _describe(model: GpuModel) -> GpuFacts:
 
 
 def read_gpu_facts() -> GpuFacts | None:
-    """This machine's first GPU. Imports torch, which takes seconds, only where a driver is loaded."""
-    if not _DRIVER.exists():
+    """This machine's first GPU."""
+    gpus = list_gpus()
+    if not gpus:
         return None
-    try:
-        import torch
-    except ImportError:
-        return None
-    if not torch.cuda.is_available():
-        return None
-    properties: Any = torch.cuda.get_device_properties(0)  # torch's stubs list different fields in each version
-    model = match_gpu_model(properties.name)
+    gpu, model = gpus[0], match_gpu_model(gpus[0].name)
     return GpuFacts(
-        name=properties.name,
-        arch=f"{properties.major}.{properties.minor}",
-        memory_gb=round(properties.total_memory / 1e9),
-        sms=properties.multi_processor_count,
-        shared_per_sm_kb=properties.shared_memory_per_multiprocessor // 1024,
-        shared_per_block_kb=properties.shared_memory_per_block_optin // 1024,
-        l2_mb=round(properties.L2_cache_size / 2**20),
+        name=gpu.name,
+        arch=gpu.architecture,
+        memory_gb=round(gpu.memory_bytes / 1e9),
+        sms=gpu.multiprocessors,
+        shared_per_sm_kb=gpu.shared_bytes_per_multiprocessor // 1024,
+        shared_per_block_kb=gpu.shared_bytes_per_block // 1024,
+        l2_mb=round(gpu.l2_bytes / 2**20),
         bandwidth_gb_s=model.bandwidth_gb_s if model else None,
         fp32_tflops=model.fp32_tflops if model else None,
         tf32_tflops=model.tf32_tflops if model else None,

@@ -37,8 +37,8 @@ from harness.store.reservations import Reservations
 from harness.store.runs import find_run, load_samples, read_manifest, require_unedited
 
 if TYPE_CHECKING:
-    from harness.executors.device_evaluators import LocalSettings
     from harness.executors.executor import DeviceFacts, Executor
+    from harness.executors.settings import LocalSettings
     from harness.executors.tasks import Task
     from harness.generate.sampler import Plan
     from harness.store.results import ResultStore
@@ -323,9 +323,9 @@ def _run(
 def make_local_settings(options: EvaluateOptions) -> LocalSettings:
     from harness.builder.cache import read_cache_size
     from harness.evaluation.settings import EvaluationSettings
-    from harness.evaluation.timing.paired import TimingPlan
-    from harness.executors.device_evaluators import LocalSettings
-    from harness.sandbox.model_session import TimeLimits
+    from harness.evaluation.timing.plan import TimingPlan
+    from harness.executors.settings import LocalSettings
+    from harness.sandbox.worker_process import TimeLimits
 
     limits = TimeLimits(
         start_s=options.load_timeout_s, construct_s=options.load_timeout_s, call_s=options.call_timeout_s

@@ -80,7 +80,7 @@ class SearchOptions:
 
 def choose_strategy(search: SearchOptions, language: Language, options: EvaluateOptions) -> Strategy:
     """Raises UsageError, also where the strategy needs timing and there is none."""
-    from harness.sandbox.devices import find_devices
+    from harness.languages.devices import find_devices
 
     names = find_devices(options.device, language)
     is_timed = options.measure_time and bool(names) and names[0] != EMULATED

@@ -26,6 +26,7 @@ from harness.domain import (
     UsageError,
     WorkloadName,
 )
+from harness.hardware.cuda_driver import list_gpus
 from harness.languages import LANGUAGES
 from harness.store.pins import Pin, read_pins
 from harness.store.results import ResultFilter, ResultRow, ResultStore, StoredEvaluation
@@ -283,10 +284,8 @@ def find_device(subject: Subject) -> str:
         return "auto" if subject.device == NO_DEVICE else subject.device
     if not subject.device.startswith("cuda"):
         return "cpu" if subject.device == NO_DEVICE else subject.device
-    import torch
-
     index = int(subject.device.partition(":")[2] or 0)
-    return subject.device if index < torch.cuda.device_count() else "cpu"
+    return subject.device if index < len(list_gpus()) else "cpu"
 
 
 def _identify(subject: Subject) -> tuple[str | int, ...]:

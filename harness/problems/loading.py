@@ -138,7 +138,7 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
 
 
 class _OnDevice(TorchFunctionMode):
-    """Redirects explicit CUDA devices to the target device. On the meta device random numbers have a shape only."""
+    """Redirects explicit CUDA devices to the target device. Meta tensors have no values to draw."""
 
     def __init__(self, device: torch.device) -> None:
         super().__init__()
@@ -154,18 +154,24 @@ class _OnDevice(TorchFunctionMode):
             kwargs["device"] = self.device
         if func is torch.Tensor.to:
             args = tuple(self.device if _names_cuda(arg) else arg for arg in args)
-        if self.device.type == "meta" and func in (torch.randn, torch.randint):
-            return _allocate(func, args, kwargs)
+        if self.device.type == "meta" and func in _WITHOUT_VALUES:
+            kwargs.pop("generator", None)
+            return _WITHOUT_VALUES[func](*args, **kwargs)
         return func(*args, **kwargs)
 
 
-def _allocate(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor:
-    """An empty tensor with the shape and dtype of `torch.randn` or `torch.randint`, whose versions for the meta device
-    import much of torch's compiler."""
-    given = {name: value for name, value in kwargs.items() if name not in ("generator", "low", "high")}
-    if func is torch.randn:
-        return torch.empty(*args, **given)
-    return torch.empty(given.pop("size", args[-1] if args else ()), **{"dtype": torch.int64, **given})
+def _make_integers(*args: Any, dtype: torch.dtype = torch.int64, **options: Any) -> torch.Tensor:
+    """Like `torch.randint(low, high, size)`."""
+    size = options.pop("size", args[-1] if args else ())
+    others = {name: value for name, value in options.items() if name not in ("low", "high")}
+    return torch.empty(size, dtype=dtype, **others)
+
+
+# For the meta device, where torch draws in Python, and imports symbolic shapes for that: half a second.
+_WITHOUT_VALUES: dict[Callable[..., Any], Callable[..., Any]] = {
+    torch.randn: torch.empty,
+    torch.randint: _make_integers,
+}
 
 
 def _names_cuda(value: Any) -> bool:

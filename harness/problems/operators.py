@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import flop_registry
 
 
 class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -33,7 +32,10 @@ class OperatorCosts(OperatorWatch):  # type: ignore[no-untyped-call]
     """Counts the elements of results, and floating-point operations as torch's `FlopCounterMode` does."""
 
     def __init__(self) -> None:
+        from torch.utils.flop_counter import flop_registry  # imports triton
+
         super().__init__()
+        self._registry = flop_registry
         self.elements = 0
         self.flops = 0
 
@@ -41,6 +43,6 @@ class OperatorCosts(OperatorWatch):  # type: ignore[no-untyped-call]
         for one in result if isinstance(result, list | tuple) else (result,):
             if isinstance(one, torch.Tensor):
                 self.elements += one.numel()
-        count = flop_registry.get(getattr(operator, "_overloadpacket", None))
+        count = self._registry.get(getattr(operator, "_overloadpacket", None))
         if count is not None:
             self.flops += count(*args, **kwargs, out_val=result)

@@ -17,16 +17,16 @@ from typing import Literal, get_args
 
 from harness.domain import EMULATED, Candidate, Evaluation, Language, Outcome, Problem, UsageError
 from harness.evaluation.settings import EvaluationSettings
-from harness.evaluation.timing.paired import TimingPlan
+from harness.evaluation.timing.plan import TimingPlan
 from harness.executors.certified import describe_basis, find_corpus
-from harness.executors.device_evaluators import LocalSettings
 from harness.executors.executor import run_tasks
 from harness.executors.local import LocalExecutor
+from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Origin, Task, make_task
 from harness.languages import LANGUAGES, detect_language
 from harness.problems.discovery import read_problem
 from harness.sandbox.devices import Device, open_device
-from harness.sandbox.model_session import TimeLimits
+from harness.sandbox.worker_process import TimeLimits
 from harness.store.certificate import Basis, Certificate, remove_certificate, write_certificate
 
 Layer = Literal["time", "correctness", "no_kernel", "process", "control"]

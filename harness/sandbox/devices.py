@@ -6,7 +6,6 @@ import fcntl
 import gc
 import mmap
 import os
-import re
 import time
 from functools import cached_property
 from math import prod
@@ -19,7 +18,7 @@ from harness.domain import EMULATED, DeviceError, Language
 from harness.emulator import DEFAULT_TARGET
 from harness.hardware.gpus import GpuModel, find_gpu_model
 from harness.hardware.memory import available_memory_bytes
-from harness.languages import LANGUAGES
+from harness.languages.devices import find_devices
 from harness.protocol import TensorSpec, device_memory, storage_bytes
 from harness.sandbox.memory_limits import count_free_bytes
 from harness.sandbox.memory_plan import Room
@@ -250,26 +249,6 @@ class Device:
         if self.is_cuda:
             return max(int(torch.cuda.get_device_properties(self.torch_device).L2_cache_size), MINIMUM_CACHE_BYTES)
         return max(_last_level_cache_bytes(), MINIMUM_CACHE_BYTES)
-
-
-def find_devices(wanted: str, language: Language) -> tuple[str, ...]:
-    """`auto`: the CPU for cpp; for cuda all GPUs, else `emulated`. Empty if `wanted` does not suit the language. Raises
-    DeviceError."""
-    kinds = LANGUAGES[language].devices
-    if wanted == "auto":
-        wanted = next(kind for kind in kinds if kind != "cuda" or torch.cuda.is_available())
-    kind, _, indices = wanted.partition(":")
-    if not re.fullmatch(r"cpu|emulated|cuda(:\d+(,\d+)*)?", wanted):
-        raise DeviceError(f"unknown device {wanted!r}; expected auto, cpu, emulated, cuda, cuda:N or cuda:N,M")
-    if kind not in kinds:
-        return ()
-    if kind != "cuda":
-        return (wanted,)
-    count = torch.cuda.device_count()
-    chosen = sorted({int(index) for index in indices.split(",")}) if indices else list(range(count))
-    if not chosen or chosen[-1] >= count:
-        raise DeviceError(f"{wanted} was requested, but this machine has {count} usable GPUs")
-    return tuple(f"cuda:{index}" for index in chosen)
 
 
 def open_device(

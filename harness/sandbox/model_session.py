@@ -33,22 +33,13 @@ from harness.sandbox.tensors.output_records import TensorRecord
 from harness.sandbox.tensors.output_samples import Sample, choose_sample
 from harness.sandbox.tensors.outputs import FlatOutputs
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient, describe
-from harness.sandbox.worker_process import Stopped
+from harness.sandbox.worker_process import Stopped, TimeLimits
 
 PROFILED_CALLS = 5  # at most; fewer if they are slow, see `harness.worker.instrumentation`
 MAX_PINS = 6
 SAMPLED_BEFORE = 4  # earlier calls whose outputs are sampled after a timed one
 POISON = 0xFF  # NaN in every floating format, -1 in signed integers
 Weights = Literal["identical", "loaded", "unmatched", "none"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeLimits:
-    """Builds do not count."""
-
-    start_s: float = 120.0
-    construct_s: float = 120.0
-    call_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

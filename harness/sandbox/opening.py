@@ -11,9 +11,9 @@ from harness.sandbox.build_requests import AnswerBuild
 from harness.sandbox.devices import Device, SharedArena
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.gpu.window import WindowSession
-from harness.sandbox.model_session import ModelSession, TimeLimits
+from harness.sandbox.model_session import ModelSession
 from harness.sandbox.worker_client import Mode, WorkerClient
-from harness.sandbox.worker_process import WorkerLimits
+from harness.sandbox.worker_process import TimeLimits, WorkerLimits
 
 
 @contextmanager

@@ -35,6 +35,15 @@ class WorkerLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TimeLimits:
+    """Builds do not count."""
+
+    start_s: float = 120.0
+    construct_s: float = 120.0
+    call_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
     """`used_ns`: CPU time of all its processes; `resumed_ns`: monotonic time of the last resume; `seen`: sampled bytes,
     None if unmapped."""

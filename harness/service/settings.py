@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from harness.evaluation.settings import EvaluationSettings
-    from harness.evaluation.timing.paired import TimingPlan
+    from harness.evaluation.timing.plan import TimingPlan
 
 Fidelity = Literal["correctness", "quick", "full"]
 ANONYMOUS = "anonymous"  # client name without tokens

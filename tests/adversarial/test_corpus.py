@@ -56,10 +56,10 @@ def get_init_inputs(): return []
 
 @pytest.fixture(scope="module")
 def team(build_cache, tmp_path_factory):
-    from harness.evaluation.timing.paired import TimingPlan
-    from harness.executors.device_evaluators import LocalSettings
+    from harness.evaluation.timing.plan import TimingPlan
+    from harness.executors.settings import LocalSettings
     from harness.redteam.runner import RedTeam, RedTeamSettings
-    from harness.sandbox.model_session import TimeLimits
+    from harness.sandbox.worker_process import TimeLimits
 
     plan = TimingPlan(warmup_calls=2, max_blocks=20, budget_s=0.5, attempts=1)
     limits = TimeLimits(start_s=30.0, construct_s=30.0, call_s=5.0)
@@ -262,7 +262,7 @@ def make_evaluation(outcome, verdict, speedup):
 @pytest.fixture
 def judge_some(tmp_path, monkeypatch):
     """Evaluates files of the corpus with a new executor, which keeps what it knows in the test's folder."""
-    from harness.executors.device_evaluators import LocalSettings
+    from harness.executors.settings import LocalSettings
     from harness.redteam.runner import RedTeam, RedTeamSettings, read_file
 
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -300,17 +300,18 @@ def test_evaluations_carry_a_certificate_until_something_changes(judge_some, tmp
     assert "package" in check_standing(machine, device).reason
 
 
-def test_a_run_with_a_surprise_ends_the_certificate_before_it(judge_some, tmp_path):
+def test_a_run_with_a_surprise_ends_the_certificate_before_it(team, tmp_path):
     from dataclasses import replace
 
     from harness.executors.certified import describe_basis
-    from harness.redteam.runner import settle_certificate
+    from harness.redteam.runner import read_file, settle_certificate
     from harness.sandbox.devices import Device
     from harness.store.certificate import read_certificate
 
-    device = Device("cpu")
+    device, results = Device("cpu"), []
     before = describe_basis(device, CORPUS, "")
-    (result,) = judge_some("controls/plain")
+    team.evaluate([read_file(CORPUS / "controls" / "plain.py", CORPUS)], results.append)
+    (result,) = results
     assert settle_certificate(tmp_path, device, replace(before, package="changed meanwhile"), [result]) is None
     assert settle_certificate(tmp_path, device, before, [result]) == read_certificate(tmp_path, "cpu") is not None
     assert settle_certificate(tmp_path, device, before, [result, replace(result, result="refused")]) is None

@@ -10,12 +10,12 @@ import pytest
 
 from harness.domain import Candidate
 from harness.evaluation.settings import EvaluationSettings
-from harness.executors.device_evaluators import LocalSettings
 from harness.executors.local import LocalExecutor
+from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Origin, make_task
 from harness.problems.discovery import read_problem
-from harness.sandbox.model_session import TimeLimits
 from harness.sandbox.policy import probe_confinement
+from harness.sandbox.worker_process import TimeLimits
 
 LONG_S = 5.0
 GOOD = """

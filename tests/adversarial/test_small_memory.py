@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from harness.domain import Problem
-from harness.evaluation.timing.paired import TimingPlan
+from harness.evaluation.timing.plan import TimingPlan
 from harness.sandbox.devices import Device
 
 MIB = 1 << 20
@@ -127,7 +127,7 @@ def test_an_output_that_is_written_again_is_caught_where_earlier_ones_are_kept(b
 
 def test_a_baseline_that_does_not_fit_beside_the_candidate_is_timed_apart(least_bench):
     slower = candidate("for _ in range(6): y = x * self.weight\nreturn y")
-    plan = TimingPlan(budget_s=4.0, allow_load=True)
+    plan = TimingPlan(budget_s=1.0, allow_load=True)
     evaluation = least_bench.judge(slower, LARGE, time=True, plan=plan)
     assert evaluation.outcome == "correct", evaluation.message
     assert "baseline timed separately" in reductions(evaluation)
@@ -250,10 +250,17 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize("outcome", ENDS)
-def test_nothing_of_an_evaluation_is_kept_whatever_its_end(bench_with, outcome):
+@pytest.fixture(scope="module")
+def warm_bench(bench_with):
+    """It has evaluated a candidate, so that what is kept for good is there."""
     bench = bench_with()
     bench.judge(candidate(HONEST), LARGE)
+    return bench
+
+
+@pytest.mark.parametrize("outcome", ENDS)
+def test_nothing_of_an_evaluation_is_kept_whatever_its_end(warm_bench, bench_with, outcome):
+    bench = bench_with()
     gc.collect()
     gc.disable()
     try:

@@ -363,7 +363,7 @@ def test_a_weight_that_is_not_read_must_be_left_alone_too(judge, tmp_path):
 
 
 def test_every_timed_call_begins_with_the_same_state(judge, tmp_path):
-    from harness.evaluation.timing.paired import TimingPlan
+    from harness.evaluation.timing.plan import TimingPlan
 
     plan = TimingPlan(max_blocks=20, attempts=1)
     evaluation = judge(write_candidate(**COUNTER), write_problem(**COUNTER), tmp_path, time=True, plan=plan)
@@ -433,7 +433,7 @@ def test_dropout_that_draws_other_numbers_is_wrong(judge, tmp_path, name):
 
 
 def test_each_timed_call_has_a_seed_of_its_own(judge, tmp_path):
-    from harness.evaluation.timing.paired import TimingPlan
+    from harness.evaluation.timing.plan import TimingPlan
 
     plan = TimingPlan(max_blocks=20, attempts=1)
     evaluation = judge(write_candidate(**DROPOUT), SEEDED, tmp_path, time=True, plan=plan)

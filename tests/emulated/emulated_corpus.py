@@ -280,9 +280,9 @@ class Bench:
 
     def _executor(self, gpu: str):
         from harness.evaluation.settings import EvaluationSettings
-        from harness.executors.device_evaluators import LocalSettings
         from harness.executors.local import LocalExecutor
-        from harness.sandbox.model_session import TimeLimits
+        from harness.executors.settings import LocalSettings
+        from harness.sandbox.worker_process import TimeLimits
 
         if gpu not in self._executors:
             judge = EvaluationSettings(limits=TimeLimits(call_s=20.0), measure_time=False, measure_noise=False)

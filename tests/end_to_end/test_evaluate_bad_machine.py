@@ -54,9 +54,21 @@ def test_without_nvcc_a_cuda_candidate_that_is_not_emulated_is_not_run_and_says_
     assert record["speedup"] is None
 
 
-def test_without_a_compiler_a_candidate_that_needs_one_is_not_run(judge_file, tmp_path):
-    finished, record = judge_file(CPP, env={"PATH": bare_path(tmp_path, ["sh"]), "CXX": None, "CC": None})
+WITHOUT_TORCH = """import sys
+from harness.cli.main import run_command
+code = run_command(sys.argv[1:])
+print("torch" in sys.modules, file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def test_without_a_compiler_a_candidate_is_not_run_and_the_commands_own_process_never_imports_torch(
+    judge_file, tmp_path
+):
+    environment = {"PATH": bare_path(tmp_path, ["sh"]), "CXX": None, "CC": None}
+    finished, record = judge_file(CPP, env=environment, program=("-c", WITHOUT_TORCH))
     assert finished.returncode == 3, finished.stderr
+    assert finished.stderr.splitlines()[-1] == "False"
     assert record["outcome"] == "not_run"
     assert "no C++ compiler was found; install one" in record["message"]
 
@@ -181,11 +193,12 @@ def test_an_edited_program_of_a_run_is_not_taken_for_the_models(command, tiny_su
     write_run("r", [GOOD])
     program = tmp_path / "generated" / "r" / "add" / "0" / "candidate.py"
     program.write_text(GOOD.replace("a + b", "b + a"))
-    code, _, stderr = command("evaluate", "r", "--problems-dir", tiny_suite.parent, "--no-time")
+    args = ("evaluate", "r", "--problems-dir", tiny_suite.parent, "--workload", "small")  # which is not there
+    code, _, stderr = command(*args)
     assert code == 2
     assert "add/0/candidate.py was edited after extraction" in stderr
     program.write_text(GOOD)
-    assert command("evaluate", "r", "--problems-dir", tiny_suite.parent, "--no-time")[0] == 0
+    assert command(*args)[0] == 0
 
 
 def test_without_any_run_it_says_how_to_make_one(command):

@@ -55,28 +55,57 @@ def honest(write_report):
     return write_report(material.store_honest)
 
 
+def open_watched(browser, path, wrong, *, width=1280, **options):
+    """A page of a context of its own; requests to the network, errors and dialogs are added to `wrong`."""
+    context = browser.new_context(viewport={"width": width, "height": 900}, offline=True, **options)
+    page = context.new_page()
+    page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
+    page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("dialog", lambda dialog: (wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    page.on(
+        "request", lambda request: wrong.append(request.url) if request.url.split("#")[0] != path.as_uri() else None
+    )
+    return page
+
+
 @pytest.fixture
 def open_page(browser):
     """Opens an address of a report; the test fails if anything is asked of the network, or anything breaks or runs."""
-    contexts, wrong = [], []
+    pages, wrong = [], []
 
-    def open_it(path, address="/", *, width=1280, **options):
-        context = browser.new_context(viewport={"width": width, "height": 900}, offline=True, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
-        page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
-        page.on("dialog", lambda dialog: (wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        page.on(
-            "request", lambda request: wrong.append(request.url) if request.url.split("#")[0] != path.as_uri() else None
-        )
+    def open_it(path, address="/", **options):
+        page = open_watched(browser, path, wrong, **options)
+        pages.append(page)
         page.goto(f"{path.as_uri()}#{address}")
         wait_for(page, f"#{address}")
         return page
 
     yield open_it
-    for context in contexts:
-        context.close()
+    for page in pages:
+        page.context.close()
+    assert wrong == []
+
+
+@pytest.fixture(scope="module")
+def honest_page(browser, honest):
+    """A page of the honest report for all tests that only read, and what went wrong in it."""
+    wrong = []
+    page = open_watched(browser, honest, wrong)
+    yield page, wrong
+    page.context.close()
+
+
+@pytest.fixture
+def visit(honest_page, honest):
+    """Leads the shared page to an address."""
+    page, wrong = honest_page
+
+    def go(address):
+        page.goto(f"{honest.as_uri()}#{address}")
+        wait_for(page, f"#{address}")
+        return page
+
+    yield go
     assert wrong == []
 
 
@@ -93,8 +122,8 @@ def follow(page, selector, address):
     wait_for(page, address)
 
 
-def test_the_overview_ranks_the_models_of_one_section(open_page, honest):
-    page = open_page(honest)
+def test_the_overview_ranks_the_models_of_one_section(visit):
+    page = visit("/")
     assert texts(page, "#leaderboard tbody td:nth-child(2)") == ["model-b plain", "model-a plain, 2 turns"]
     assert "core, full workload: cpp on cpu against eager" in page.locator("#section").inner_text()
     assert page.locator(".plot svg").count() >= 4
@@ -137,8 +166,8 @@ def test_evaluations_are_filtered_sorted_and_linked(open_page, honest):
     assert texts(page, "tr.opens td:first-child") == ["2", "3"]
 
 
-def test_a_choice_filters_by_the_whole_name(open_page, honest):
-    page = open_page(honest, "/evaluations")
+def test_a_choice_filters_by_the_whole_name(visit):
+    page = visit("/evaluations")
     page.locator("select[data-filter=outcome]").select_option("correct")
     wait_for(page, "#/evaluations?outcome=correct")
     assert texts(page, "tr.opens td:first-child") == ["2", "3", "5", "7"]
@@ -159,14 +188,14 @@ def test_rows_are_walked_and_opened_with_the_keyboard(open_page, honest):
     assert page.locator("dialog").is_visible()
 
 
-def test_a_link_of_the_heat_map_leads_to_the_candidate(open_page, honest):
-    page = open_page(honest)
+def test_a_link_of_the_heat_map_leads_to_the_candidate(visit):
+    page = visit("/")
     follow(page, ".heat tbody tr:has-text('conv') td >> nth=0 >> a", "#/candidate/6")
     assert "3 of 64 wrong" in page.locator(".told").inner_text()
 
 
-def test_a_candidate_shows_source_reference_samples_and_answer(open_page, honest):
-    page = open_page(honest, "/candidate/2")
+def test_a_candidate_shows_source_reference_samples_and_answer(visit):
+    page = visit("/candidate/2")
     main = page.locator("main")
     assert "2.00x as fast as eager" in main.inner_text()
     assert "# turn 1" in page.locator(".sources .source").nth(0).inner_text()
@@ -177,8 +206,8 @@ def test_a_candidate_shows_source_reference_samples_and_answer(open_page, honest
     assert "123456" in main.inner_text()
 
 
-def test_what_a_turn_changed_is_shown_as_a_difference(open_page, honest):
-    page = open_page(honest, "/candidate/2")
+def test_what_a_turn_changed_is_shown_as_a_difference(visit):
+    page = visit("/candidate/2")
     assert texts(page, "#difference .removed") == ["-         return x  # turn 0"]
     assert texts(page, "#difference .added") == ["+         return x  # turn 1"]
     follow(page, ".turns a", "#/candidate/1")
@@ -199,10 +228,10 @@ def accumulate_common(above, line, second):
         yield best
 
 
-def test_differences_are_true_and_as_short_as_can_be(open_page, honest):
+def test_differences_are_true_and_as_short_as_can_be(visit):
     source = Random(0)
     pairs = [[source.choices("abc", k=source.randrange(9)) for _ in range(2)] for _ in range(500)]
-    page = open_page(honest, "/candidate/2")
+    page = visit("/candidate/2")
     found = page.evaluate("pairs => pairs.map(([before, after]) => diffLines(before, after))", pairs)
     for (before, after), steps in zip(pairs, found, strict=True):
         assert [line for kind, line in steps if kind != "+"] == before
@@ -210,7 +239,7 @@ def test_differences_are_true_and_as_short_as_can_be(open_page, honest):
         assert sum(kind == " " for kind, _ in steps) == count_common(before, after)
 
 
-def test_colours_change_no_character_of_a_source(open_page, honest):
+def test_colours_change_no_character_of_a_source(visit):
     source = Random(0)
     parts = [
         '"',
@@ -232,13 +261,13 @@ def test_colours_change_no_character_of_a_source(open_page, honest):
         "\u2028",
     ]
     texts = ["".join(source.choices(parts, k=12)) for _ in range(500)]
-    page = open_page(honest, "/candidate/2")
+    page = visit("/candidate/2")
     lines = page.evaluate("texts => texts.map(text => colourSource(text))", texts)
     assert ["\n".join("".join(part for _, part in line) for line in coloured) for coloured in lines] == texts
 
 
-def test_a_finding_marks_its_line(open_page, honest):
-    page = open_page(honest, "/candidate/1")
+def test_a_finding_marks_its_line(visit):
+    page = visit("/candidate/1")
     assert "return a + missing;" in page.locator(".source .marked").inner_text()
     assert page.locator(".source .marked").get_attribute("id") == "line-4"
     page.locator("a.to-line").click()
@@ -280,8 +309,8 @@ def test_dark_mode_follows_the_system_and_can_be_turned(open_page, honest):
 
 
 @pytest.mark.parametrize("address", ["/", "/evaluations", "/candidate/2"])
-def test_no_page_is_wider_than_its_screen(open_page, honest, address):
-    page = open_page(honest, address, width=390)
+def test_no_page_is_wider_than_its_screen(visit, address):
+    page = visit(address)
     for width in (390, 1280):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -312,8 +341,8 @@ def test_one_evaluation_is_enough_for_every_page(open_page, write_report):
     assert "The files of this run were not found" in open_page(report, "/candidate/1").locator("main").inner_text()
 
 
-def test_an_id_that_is_not_in_the_report_says_so(open_page, honest):
-    assert "No evaluation 99 in this report" in open_page(honest, "/candidate/99").locator("main").inner_text()
+def test_an_id_that_is_not_in_the_report_says_so(visit):
+    assert "No evaluation 99 in this report" in visit("/candidate/99").locator("main").inner_text()
 
 
 def test_what_was_left_out_for_size_is_said(open_page, write_report):

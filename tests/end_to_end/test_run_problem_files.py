@@ -43,6 +43,7 @@ def ask(call_harness):
     return run
 
 
+@pytest.mark.slow
 def test_a_run_of_a_file_is_evaluated_on_the_text_that_was_asked(ask, call_harness, reference, tmp_path):
     text = reference.read_text()
     with serve(reply_with(ANSWER)).running() as server:

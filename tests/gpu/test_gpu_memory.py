@@ -3,7 +3,7 @@ evaluator is evaluated in as much."""
 
 import pytest
 
-from harness.evaluation.timing.paired import TimingPlan
+from harness.evaluation.timing.plan import TimingPlan
 from harness.sandbox.devices import Device
 
 pytestmark = pytest.mark.gpu

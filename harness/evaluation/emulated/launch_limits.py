@@ -25,9 +25,9 @@ from harness.sandbox.devices import Device
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.memory_limits import limit_worker
-from harness.sandbox.model_session import TimeLimits
 from harness.sandbox.opening import open_client
 from harness.sandbox.worker_client import Mode, WorkerClient
+from harness.sandbox.worker_process import TimeLimits
 
 # The work of torch operators in host code that a CPU does in seconds.
 BUDGET = Budget(elements=250_000_000, flops=40_000_000_000)

@@ -42,8 +42,9 @@ from harness.sandbox.devices import Device
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.memory_limits import limit_worker
-from harness.sandbox.model_session import ModelSession, TimeLimits
+from harness.sandbox.model_session import ModelSession
 from harness.sandbox.opening import open_session
+from harness.sandbox.worker_process import TimeLimits
 
 ORDERS = ("ascending", "descending", "random")
 CHECK_BUDGET = Budget(elements=60_000, flops=2_000_000)

@@ -12,7 +12,8 @@ from harness.evaluation.model_workers import ModelWorkers
 from harness.evaluation.timing.apart import ApartTimer
 from harness.evaluation.timing.clocks import TimingResult
 from harness.evaluation.timing.noise_floor import NoiseFloors, NoiseKey
-from harness.evaluation.timing.paired import PairedTimer, TimingPlan, shorten_plan
+from harness.evaluation.timing.paired import PairedTimer
+from harness.evaluation.timing.plan import TimingPlan, shorten_plan
 from harness.evaluation.timing.window_timing import WindowTimer
 from harness.sandbox.model_session import ModelSession
 

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from harness.evaluation.correctness.checks import compare_run, is_surely_right
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import Truth, trust_outputs
+from harness.evaluation.timing.plan import Choice
 from harness.sandbox.model_session import Run
 from harness.sandbox.tensors.output_samples import Sample
 
 JUDGED_SAMPLES = 2  # times as many calls, where only samples of their outputs are kept
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """`judged_calls`: compared with the truth; `screened_share`: compared with the baseline."""
-
-    judged_calls: int = 3
-    screened_share: float = 0.5
-    max_screened_kept: int = 3
 
 
 class ChosenCalls:

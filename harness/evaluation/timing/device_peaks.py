@@ -15,7 +15,7 @@ import torch
 from harness.domain import HarnessError, StoreError
 from harness.evaluation.correctness.reference import usable_threads
 from harness.evaluation.correctness.truth import float32_precision
-from harness.evaluation.environment import cpu_name
+from harness.hardware.cpu import cpu_name
 from harness.sandbox.devices import Device
 from harness.store.machine_cache import add_to_record, read_record
 

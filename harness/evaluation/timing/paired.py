@@ -11,12 +11,12 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from harness.domain import Block, Conditions, Finding, Outcome
 from harness.evaluation.correctness.reference import Reference
-from harness.evaluation.timing.chosen_calls import Choice, ChosenCalls
+from harness.evaluation.timing.chosen_calls import ChosenCalls
 from harness.evaluation.timing.clocks import (
     DISTURBED_SHARE,
     TimingResult,
@@ -30,6 +30,7 @@ from harness.evaluation.timing.clocks import (
     summarise_blocks,
 )
 from harness.evaluation.timing.noise_floor import find_device_floor
+from harness.evaluation.timing.plan import TimingPlan
 from harness.evaluation.timing.system_conditions import ConditionSampler
 from harness.sandbox.memory_probe import MemorySample
 from harness.sandbox.model_session import ModelSession
@@ -38,38 +39,6 @@ ASK_EVERY = 10  # blocks: the test resamples, which takes time
 HOPELESS = 2.0  # times slower
 HELD_UP = 10.0  # times slower by the evaluator's clock, whatever is reported
 DEALT_BLOCKS = 20  # actions are distributed over as many blocks at a time
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimingPlan:
-    """A candidate cannot lower the minimum number of blocks, except by being slower in every one."""
-
-    warmup_calls: int = 3
-    min_blocks: int = 20
-    min_blocks_when_slow: int = 5  # for baselines of 1 s per call or more
-    max_blocks: int = 150
-    budget_s: float = 6.0
-    wanted_half_width: float = 0.01
-    choice: Choice = field(default_factory=Choice)
-    # Blocks in twenty whose outputs are read, in the first `min_blocks` and after them.
-    taken: tuple[int, int] = (14, 5)
-    looked_share: float = 0.3  # of those: both workers' memory is sampled right after the call
-    kept_share: float = 0.25  # of those: the outputs must not change until the last call
-    # The outputs of all longer calls are read, since that costs little in comparison.
-    short_below_us: float = 20_000.0
-    attempts: int = 3  # at most, while measurements are disturbed
-    allow_load: bool = False  # by other processes: recorded, but no disturbance
-
-
-def shorten_plan(plan: TimingPlan) -> TimingPlan:
-    """For A/A measurements."""
-    return replace(
-        plan,
-        budget_s=plan.budget_s / 4,
-        min_blocks=max(plan.min_blocks // 2, 1),
-        choice=Choice(judged_calls=0, screened_share=0.0),
-        attempts=1,
-    )
 
 
 def is_hopeless(blocks: Sequence[Block]) -> bool:

@@ -21,7 +21,8 @@ from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.timing.chosen_calls import ChosenCalls
 from harness.evaluation.timing.clocks import TimingResult, summarise_blocks
 from harness.evaluation.timing.noise_floor import find_device_floor
-from harness.evaluation.timing.paired import TimingPlan, is_hopeless, mark_disturbed_unreliable, pin_to_cores
+from harness.evaluation.timing.paired import is_hopeless, mark_disturbed_unreliable, pin_to_cores
+from harness.evaluation.timing.plan import TimingPlan
 from harness.evaluation.timing.system_conditions import ConditionSampler
 from harness.evaluation.timing.window_clock import Windows, confirm_windows, is_precise_enough
 from harness.sandbox.devices import Device

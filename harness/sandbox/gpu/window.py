@@ -24,10 +24,11 @@ from harness.sandbox.devices import Device, SharedArena
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.gpu.snapshot import Snapshot, take_snapshot, view_outputs
 from harness.sandbox.gpu.worker_memory import Stretch, WorkerMemory
-from harness.sandbox.model_session import POISON, ModelSession, Run, TimeLimits, WindowTimes
+from harness.sandbox.model_session import POISON, ModelSession, Run, WindowTimes
 from harness.sandbox.tensors.output_records import TensorRecord
 from harness.sandbox.tensors.outputs import FlatOutputs
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient
+from harness.sandbox.worker_process import TimeLimits
 
 QUIET_S = 2.0  # for work that a worker left running on the device
 

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from harness import __version__
 from harness.domain import HarnessError, Language, WorkloadName
-from harness.sandbox.devices import find_devices
+from harness.languages.devices import find_devices
 from harness.service.submission import Submission
 from harness.service.tools.problem_facts import describe_problem, list_suite, render_task
 from harness.service.tools.session import ToolSession, ToolSettings

@@ -10,10 +10,10 @@ from harness.domain import EMULATED, Evaluation, Language, Problem, Subject, Usa
 from harness.executors.executor import Executor
 from harness.executors.local import LocalExecutor
 from harness.generate.prompting import render_feedback
+from harness.languages.devices import find_devices
 from harness.pipeline.data_folders import find_folder
 from harness.pipeline.evaluate import EvaluateOptions, make_local_settings
 from harness.report.export.csv_files import write_csvs
-from harness.sandbox.devices import find_devices
 from harness.search.duplicates import is_reference_copy
 from harness.search.feedback import list_told_findings, make_feedback
 from harness.search.history import History, Turn

@@ -2,7 +2,8 @@ import os
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,9 @@ import pytest
 from harness.domain import TRUNCATED, Candidate, DeviceError, Finding, Problem
 from harness.evaluation.settings import EvaluationSettings
 from harness.executors import tasks
-from harness.executors.device_evaluators import LocalSettings
 from harness.executors.executor import run_tasks
 from harness.executors.local import LocalExecutor
+from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Origin
 
 HEAD = "import torch\nfrom torch import nn\n"
@@ -42,26 +43,32 @@ def make_task(source, *, language="cpp", sample=0, problem_source=PROBLEM):
     return tasks.make_task(problem, candidate, Origin(run="r", sample=sample, model="m"), language=language)
 
 
-@pytest.fixture
-def open_executor(build_cache, tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-
+@pytest.fixture(scope="module")
+def open_executor(build_cache, tmp_path_factory):
     def make(**changes):
         return LocalExecutor(
             LocalSettings(**{"cache": build_cache} | changes, judge=EvaluationSettings(measure_time=False))
         )
 
-    return make
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("locks")))
+        patch.setattr("tempfile.tempdir", None)
+        yield make
+
+
+@pytest.fixture(scope="module")
+def shared_executor(open_executor):
+    with open_executor(jobs=1) as executor:
+        yield executor
 
 
 @pytest.fixture
-def evaluate(open_executor):
-    """The verdicts in the order of the tasks; an executor of its own."""
+def evaluate(open_executor, shared_executor):
+    """The verdicts in the order of the tasks; with changes by an executor of its own."""
 
     def run(tasks, **changes):
         found = {}
-        with open_executor(**changes) as executor:
+        with open_executor(**changes) if changes else nullcontext(shared_executor) as executor:
             assert run_tasks(executor, tasks, lambda task, evaluation: found.setdefault(id(task), evaluation)) == []
         return [found[id(task)] for task in tasks]
 
@@ -81,7 +88,7 @@ def test_notes_on_the_answer_join_the_findings_and_explain_why_there_is_no_progr
 
 def test_every_task_is_reported_once_with_its_verdict_and_its_device(evaluate):
     sources = [GOOD, GOOD.replace("+ b", "- b"), None, "not python ("]
-    judged = evaluate([make_task(source, sample=number) for number, source in enumerate(sources)], jobs=1)
+    judged = evaluate([make_task(source, sample=number) for number, source in enumerate(sources)])
     assert [one.outcome for one in judged] == ["correct", "wrong_value", "no_code", "load_error"]
     assert [one.subject.sample for one in judged] == [0, 1, 2, 3]
     assert {one.subject.device for one in judged} == {"cpu"}
@@ -105,6 +112,7 @@ def test_several_threads_may_submit(open_executor):
 
 # Its import takes as long as the file is there: a build that does not end.
 SLOW = f"""{HEAD}import time
+from torch.utils import cpp_extension
 while time.time() < END:
     time.sleep(0.05)
 class ModelNew(nn.Module):
@@ -141,19 +149,35 @@ def find_evaluator(executor):
     return process._process.pid
 
 
-def test_an_evaluator_that_ends_is_started_again_and_the_task_is_evaluated_once_more(open_executor):
+@dataclass(frozen=True)
+class Ended:
+    """What became of two tasks, between which the evaluator was killed; its sessions, and those still there at last."""
+
+    outcomes: tuple[str, ...]
+    sessions: tuple[int, ...]
+    left: tuple[int, ...]
+
+
+@pytest.fixture(scope="module")
+def ended_evaluator(open_executor):
     with open_executor() as executor:
-        assert executor.submit(make_task(GOOD)).result().outcome == "correct"
+        before = executor.submit(make_task(GOOD)).result().outcome
+        sessions = [os.getsid(find_evaluator(executor))]
         os.kill(find_evaluator(executor), signal.SIGKILL)
-        assert executor.submit(make_task(GOOD)).result().outcome == "correct"
+        after = executor.submit(make_task(GOOD)).result().outcome
+        sessions.append(os.getsid(find_evaluator(executor)))
+    left = tuple(one for one in sessions if Path(f"/proc/{one}").exists())
+    return Ended((before, after), tuple(sessions), left)
 
 
-def test_no_process_is_left_behind(open_executor):
-    with open_executor() as executor:
-        executor.submit(make_task(GOOD)).result()
-        session = os.getsid(find_evaluator(executor))
-    assert session != os.getsid(0)
-    assert not Path(f"/proc/{session}").exists()
+def test_an_evaluator_that_ends_is_started_again_and_the_task_is_evaluated_once_more(ended_evaluator):
+    assert ended_evaluator.outcomes == ("correct", "correct")
+    assert len(set(ended_evaluator.sessions)) == 2
+
+
+def test_no_process_is_left_behind(ended_evaluator):
+    assert os.getsid(0) not in ended_evaluator.sessions
+    assert ended_evaluator.left == ()
 
 
 @pytest.mark.nvcc

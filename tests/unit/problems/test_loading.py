@@ -141,6 +141,22 @@ def test_inputs_are_described_without_being_allocated():
 
 
 @pytest.mark.parametrize(
+    "drawn",
+    [
+        "torch.randn(3, 4, dtype=torch.float16)",
+        "torch.randn(size=(2, 3), generator=torch.Generator())",
+        "torch.randint(5, (3, 2))",
+        "torch.randint(1, 5, [3], dtype=torch.int32)",
+        "torch.randint(low=0, high=5, size=(3,), generator=torch.Generator())",
+    ],
+)
+def test_random_inputs_are_described_as_they_are_drawn(drawn):
+    loaded = load_problem(with_inputs(f"    return [{drawn}]"), "full")
+    (made,) = loaded.make_inputs(0, CPU)
+    assert loaded.describe_inputs() == ((str(made.dtype).removeprefix("torch."), tuple(made.shape)),)
+
+
+@pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ("= 64, 32", "= 64 / 0, 32", r"line 14: module level raised ZeroDivisionError"),

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from harness.evaluation.timing.paired import PairedTimer, TimingPlan
+from harness.evaluation.timing.paired import PairedTimer
+from harness.evaluation.timing.plan import TimingPlan
 from harness.sandbox.model_session import Run
 from harness.sandbox.tensors.outputs import FlatOutputs
 from harness.sandbox.worker_client import Called

@@ -1,0 +1,46 @@
+"""How much is measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """`judged_calls`: compared with the truth; `screened_share`: compared with the baseline."""
+
+    judged_calls: int = 3
+    screened_share: float = 0.5
+    max_screened_kept: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimingPlan:
+    """A candidate cannot lower the minimum number of blocks, except by being slower in every one."""
+
+    warmup_calls: int = 3
+    min_blocks: int = 20
+    min_blocks_when_slow: int = 5  # for baselines of 1 s per call or more
+    max_blocks: int = 150
+    budget_s: float = 6.0
+    wanted_half_width: float = 0.01
+    choice: Choice = field(default_factory=Choice)
+    # Blocks in twenty whose outputs are read, in the first `min_blocks` and after them.
+    taken: tuple[int, int] = (14, 5)
+    looked_share: float = 0.3  # of those: both workers' memory is sampled right after the call
+    kept_share: float = 0.25  # of those: the outputs must not change until the last call
+    # The outputs of all longer calls are read, since that costs little in comparison.
+    short_below_us: float = 20_000.0
+    attempts: int = 3  # at most, while measurements are disturbed
+    allow_load: bool = False  # by other processes: recorded, but no disturbance
+
+
+def shorten_plan(plan: TimingPlan) -> TimingPlan:
+    """For A/A measurements."""
+    return replace(
+        plan,
+        budget_s=plan.budget_s / 4,
+        min_blocks=max(plan.min_blocks // 2, 1),
+        choice=Choice(judged_calls=0, screened_share=0.0),
+        attempts=1,
+    )

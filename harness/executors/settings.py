@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.builder import Toolchain
+from harness.builder.cache import DEFAULT_LIMIT_BYTES
+from harness.evaluation.settings import EvaluationSettings
+from harness.problems.time_limit import DEFAULT_LIMIT_S
+from harness.sandbox.policy import Confinement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalSettings:
+    """`device`: see `find_devices`; `jobs`: concurrent builds; `architecture`: as in TORCH_CUDA_ARCH_LIST; `gpu`: to
+    emulate; `check_kernels` None: if emulated; `memory_bytes`: to plan with (None: all free). `reference_timeout_s`:
+    per step of a problem file, process-wide."""
+
+    device: str = "auto"
+    gpu: str | None = None
+    memory_bytes: int | None = None
+    check_kernels: bool | None = None
+    architecture: str | None = None
+    jobs: int | None = None
+    cache: Path | None = None
+    confinement: str = "auto"
+    build_timeout_s: float = 600.0
+    reference_timeout_s: float = DEFAULT_LIMIT_S
+    max_cache_bytes: int = DEFAULT_LIMIT_BYTES
+    judge: EvaluationSettings = field(default_factory=EvaluationSettings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """Sent to the evaluator processes."""
+
+    settings: LocalSettings
+    toolchain: Toolchain
+    confinement: Confinement

@@ -1,0 +1,29 @@
+"""The installed build of torch, without importing torch, which takes seconds."""
+
+from __future__ import annotations
+
+import runpy
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from harness.domain import HarnessError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TorchBuild:
+    """`cuda`: CUDA's version; None for a CPU build."""
+
+    version: str
+    cuda: str | None
+
+
+@cache
+def read_torch_build() -> TorchBuild:
+    """Raises HarnessError."""
+    spec = find_spec("torch")
+    if spec is None or spec.origin is None:
+        raise HarnessError("torch is not installed: pip install torch")
+    facts = runpy.run_path(str(Path(spec.origin).with_name("version.py")))
+    return TorchBuild(version=str(facts["__version__"]), cuda=facts["cuda"])

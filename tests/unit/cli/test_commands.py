@@ -1,0 +1,41 @@
+import subprocess
+import sys
+
+import pytest
+
+from harness.cli.commands import GROUPS, HIDDEN, SUMMARIES, CommandGroup
+from harness.cli.main import run_command
+
+
+def test_help_lists_every_command_whole_and_imports_none_of_them():
+    code = (
+        "import sys\nfrom harness.cli.main import run_command\nrun_command(['--help'])\n"
+        "print({'torch', 'pandas', 'rich', 'harness.domain', 'harness.cli.run'} & set(sys.modules))"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    lines = printed.splitlines()
+    assert lines[-1] == "set()"
+    assert max(map(len, lines)) <= 80
+    for name, summary in SUMMARIES.items():
+        assert [name, *summary.split()] in [line.split() for line in lines]
+
+
+@pytest.mark.parametrize("name", [*SUMMARIES, *HIDDEN])
+def test_every_command_that_is_listed_can_be_loaded_under_its_name(name):
+    command = CommandGroup().get_command(None, name)
+    assert command.name == name
+    assert bool(getattr(command, "commands", None)) == (name in GROUPS)
+
+
+def test_a_name_that_is_no_command_suggests_the_nearest(capsys):
+    assert run_command(["evalate"]) == 2
+    assert "Did you mean 'evaluate'?" in capsys.readouterr().err
+
+
+def test_an_error_that_is_not_the_harness_s_own_is_raised(monkeypatch, tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(FileNotFoundError):
+        run_command(["results"])
