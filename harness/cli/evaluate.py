@@ -21,6 +21,7 @@ from harness.cli.options import (
     ConfinementOption,
     DeviceOption,
     EmulatedGpuOption,
+    FidelityOption,
     GeneratedDirOption,
     JobsOption,
     JsonOption,
@@ -31,6 +32,7 @@ from harness.cli.options import (
     RunsArgument,
     TimeOption,
     WorkloadOption,
+    choose_fidelity,
 )
 from harness.domain import Language, Outcome, UsageError
 from harness.languages import detect_language
@@ -64,6 +66,7 @@ def evaluate(
     workload: WorkloadOption = None,
     baseline: BaselineOption = "eager",
     again: AgainOption = False,
+    fidelity: FidelityOption = "full",
     time: TimeOption = True,
     allow_load: AllowLoadOption = False,
     call_timeout: CallTimeoutOption = 60.0,
@@ -108,7 +111,7 @@ def evaluate(
         workload=workload,
         baseline=baseline,
         again=again,
-        measure_time=time,
+        fidelity=choose_fidelity(fidelity, time),
         allow_load=allow_load,
         call_timeout_s=call_timeout,
         load_timeout_s=load_timeout,

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from harness.cli.options import (
     PATHS,
@@ -20,6 +19,7 @@ from harness.cli.options import (
     ConfinementOption,
     DeviceOption,
     EmulatedGpuOption,
+    FidelityOption,
     JobsOption,
     LoadTimeoutOption,
     ProblemsDirOption,
@@ -54,10 +54,6 @@ def serve(
             help="Accept references by text, which are executed as trusted code.",
         ),
     ] = True,
-    fidelity: Annotated[
-        Literal["correctness", "quick", "full"],
-        in_group(SERVICE, env="FIDELITY", help="quick: fewer timed pairs, wider intervals; correctness: no timing."),
-    ] = "full",
     max_body: Annotated[
         int, in_group(SERVICE, env="MAX_BODY", min=1, help="Limit of a request's body.", metavar="KIB")
     ] = 4096,
@@ -73,6 +69,7 @@ def serve(
     device: DeviceOption = "auto",
     gpu: EmulatedGpuOption = None,
     check: CheckOption = None,
+    fidelity: FidelityOption = "full",
     allow_load: AllowLoadOption = False,
     call_timeout: CallTimeoutOption = 60.0,
     load_timeout: LoadTimeoutOption = 120.0,
@@ -101,6 +98,7 @@ def serve(
         device=device,
         gpu=gpu,
         check_kernels=check,
+        fidelity=fidelity,
         allow_load=allow_load,
         call_timeout_s=call_timeout,
         load_timeout_s=load_timeout,
@@ -123,7 +121,7 @@ def serve(
     except ImportError as error:
         raise UsageError(f"the service needs {error.name}: pip install 'kernel-harness[serve]'") from error
     from harness.executors.local import LocalExecutor
-    from harness.service.settings import ServiceSettings, apply_fidelity
+    from harness.service.settings import ServiceSettings
 
     settings = ServiceSettings(
         folder=queue_dir,
@@ -136,9 +134,7 @@ def serve(
         max_per_client=max_per_client,
         keep_s=keep_hours * 3600,
     )
-    local = make_local_settings(options)
-    executor = LocalExecutor(replace(local, judge=apply_fidelity(local.judge, fidelity)))
-    run_server(Service(settings, executor), host, port)
+    run_server(Service(settings, LocalExecutor(make_local_settings(options))), host, port)
 
 
 def _read_tokens(path: Path | None) -> dict[str, str]:

@@ -49,7 +49,7 @@ def open_executor(build_cache, tmp_path, monkeypatch):
 
     def make(**changes):
         return LocalExecutor(
-            LocalSettings(**{"cache": build_cache} | changes, judge=EvaluationSettings(measure_time=False))
+            LocalSettings(**{"cache": build_cache} | changes, judge=EvaluationSettings(fidelity="correctness"))
         )
 
     return make
