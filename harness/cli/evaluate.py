@@ -9,6 +9,7 @@ import typer
 
 from harness.cli.completion import complete_problem, complete_suite
 from harness.cli.options import (
+    AddressOption,
     AgainOption,
     AllowLoadOption,
     ArchOption,
@@ -18,9 +19,11 @@ from harness.cli.options import (
     CacheSizeOption,
     CallTimeoutOption,
     CheckOption,
+    ChipOption,
     ConfinementOption,
     DeviceOption,
     EmulatedGpuOption,
+    ExecutorOption,
     FidelityOption,
     GeneratedDirOption,
     JobsOption,
@@ -61,6 +64,9 @@ def evaluate(
         ),
     ] = "core",
     device: DeviceOption = "auto",
+    executor: ExecutorOption = "local",
+    address: AddressOption = "auto",
+    chip: ChipOption = None,
     gpu: EmulatedGpuOption = None,
     check: CheckOption = None,
     workload: WorkloadOption = None,
@@ -106,6 +112,9 @@ def evaluate(
 
     options = EvaluateOptions(
         device=device,
+        executor=executor,
+        address=address,
+        chip=chip,
         gpu=gpu,
         check_kernels=check,
         workload=workload,

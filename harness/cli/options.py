@@ -165,6 +165,18 @@ WorkloadOption = Annotated[
 BaselineOption = Annotated[
     Baseline, in_group(EVALUATION, env="BASELINE", help="Baseline to time the candidate against.")
 ]
+ExecutorOption = Annotated[
+    Literal["local", "ray"],
+    in_group(EVALUATION, env="EXECUTOR", help="local: devices of this machine; ray: of a Ray cluster."),
+]
+AddressOption = Annotated[
+    str,
+    in_group(EVALUATION, env="ADDRESS", help="With --executor ray: the cluster; local starts one.", metavar="ADDRESS"),
+]
+ChipOption = Annotated[
+    str | None,
+    in_group(EVALUATION, env="CHIP", help="With --executor ray: part of the GPU's name.", metavar="NAME"),
+]
 AgainOption = Annotated[bool, in_group(EVALUATION, "--again", env="AGAIN", help="Re-evaluate finished candidates.")]
 TimeOption = Annotated[
     bool, in_group(EVALUATION, "--time/--no-time", env="TIME", help="--no-time: as --fidelity correctness.")

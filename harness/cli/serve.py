@@ -9,6 +9,7 @@ from typing import Annotated
 
 from harness.cli.options import (
     PATHS,
+    AddressOption,
     AllowLoadOption,
     ArchOption,
     BuildTimeoutOption,
@@ -16,9 +17,11 @@ from harness.cli.options import (
     CacheSizeOption,
     CallTimeoutOption,
     CheckOption,
+    ChipOption,
     ConfinementOption,
     DeviceOption,
     EmulatedGpuOption,
+    ExecutorOption,
     FidelityOption,
     JobsOption,
     LoadTimeoutOption,
@@ -67,6 +70,9 @@ def serve(
         float, in_group(SERVICE, env="KEEP_HOURS", min=0.01, help="Delete finished tasks after.", metavar="HOURS")
     ] = 168.0,
     device: DeviceOption = "auto",
+    executor: ExecutorOption = "local",
+    address: AddressOption = "auto",
+    chip: ChipOption = None,
     gpu: EmulatedGpuOption = None,
     check: CheckOption = None,
     fidelity: FidelityOption = "full",
@@ -92,10 +98,13 @@ def serve(
 
     Example: HARNESS_SERVICE_TOKEN=secret harness serve --device cuda --host 0.0.0.0
     """
-    from harness.pipeline.evaluate import EvaluateOptions, make_local_settings
+    from harness.pipeline.evaluate import EvaluateOptions, open_executor
 
     options = EvaluateOptions(
         device=device,
+        executor=executor,
+        address=address,
+        chip=chip,
         gpu=gpu,
         check_kernels=check,
         fidelity=fidelity,
@@ -120,7 +129,6 @@ def serve(
         from harness.service.service import Service
     except ImportError as error:
         raise UsageError(f"the service needs {error.name}: pip install 'kernel-harness[serve]'") from error
-    from harness.executors.local import LocalExecutor
     from harness.service.settings import ServiceSettings
 
     settings = ServiceSettings(
@@ -134,7 +142,7 @@ def serve(
         max_per_client=max_per_client,
         keep_s=keep_hours * 3600,
     )
-    run_server(Service(settings, LocalExecutor(make_local_settings(options))), host, port)
+    run_server(Service(settings, open_executor(options)), host, port)
 
 
 def _read_tokens(path: Path | None) -> dict[str, str]:

@@ -32,7 +32,8 @@ from harness.sandbox.policy import Confinement, clean_environment, interpreter_f
 class LocalSettings:
     """`device`: see `find_devices`; `jobs`: concurrent builds; `architecture`: as in TORCH_CUDA_ARCH_LIST; `gpu`: to
     emulate; `check_kernels` None: if emulated; `memory_bytes`: to plan with (None: all free). `reference_timeout_s`:
-    per step of a problem file, process-wide."""
+    per step of a problem file, process-wide; `measurements`: folder of the device's peaks and noise floors (None: the
+    machine's)."""
 
     device: str = "auto"
     gpu: str | None = None
@@ -41,6 +42,7 @@ class LocalSettings:
     architecture: str | None = None
     jobs: int | None = None
     cache: Path | None = None
+    measurements: Path | None = None
     confinement: str = "auto"
     build_timeout_s: float = 600.0
     reference_timeout_s: float = DEFAULT_LIMIT_S
@@ -132,7 +134,7 @@ class DeviceEvaluators:
             builder=self._find_builder(None if device is None else _describe_emulation(device)),
             forkserver=self._forkserver,
             settings=self._setup.settings.judge,
-            ceilings=CeilingStore(self._machine),
+            ceilings=CeilingStore(self._setup.settings.measurements or self._machine),
             noise=NoiseFloors(self._floors),
             certificate=None if device is None else check_standing(self._machine, device).certificate,
             checker=self._make_checker() if checks else None,

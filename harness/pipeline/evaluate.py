@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import typer
 
@@ -38,8 +38,10 @@ from harness.store.reservations import Reservations
 from harness.store.runs import find_run, load_samples, read_manifest, require_unedited
 
 if TYPE_CHECKING:
+    from harness.executors.cluster.executor import RayExecutor
     from harness.executors.device_evaluators import LocalSettings
     from harness.executors.executor import DeviceFacts, Executor
+    from harness.executors.local import LocalExecutor
     from harness.executors.tasks import Task
     from harness.generate.sampler import Plan
     from harness.store.results import ResultStore
@@ -70,6 +72,9 @@ class EvaluateOptions:
     problems_dir: Path | None = None
     cache_dir: Path | None = None
     cache_size: str | None = None  # None: HARNESS_CACHE_SIZE
+    executor: Literal["local", "ray"] = "local"
+    address: str = "auto"  # of the Ray cluster
+    chip: str | None = None  # of the Ray cluster's devices
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,12 +95,11 @@ def evaluate_tasks(tasks: Sequence[Task], options: EvaluateOptions) -> Evaluatio
 
     Raises HarnessError, also after a device loss, and KeyboardInterrupt; recorded results stay.
     """
-    from harness.executors.local import LocalExecutor
     from harness.report.export.csv_files import write_csvs
     from harness.store.results import ResultStore
 
     report = EvaluationReport()
-    with ResultStore.open(options.results_dir) as store, LocalExecutor(make_local_settings(options)) as executor:
+    with ResultStore.open(options.results_dir) as store, open_executor(options) as executor:
         try:
             wanted = list(_choose_wanted(tasks, options, executor, store, report))
             _run(executor, wanted, options, store, report)
@@ -327,6 +331,19 @@ def _run(
     lost = executor.status().lost
     if lost:
         raise DeviceError(f"{'; '.join(lost)}. The other devices completed all {len(report.evaluations)} evaluations")
+
+
+def open_executor(options: EvaluateOptions) -> LocalExecutor | RayExecutor:
+    """Raises UsageError and DeviceError."""
+    settings = make_local_settings(options)
+    if options.executor == "local":
+        from harness.executors.local import LocalExecutor
+
+        return LocalExecutor(settings)
+    from harness.executors.cluster.connection import ClusterSettings
+    from harness.executors.cluster.executor import RayExecutor
+
+    return RayExecutor(ClusterSettings(address=options.address, chip=options.chip), settings)
 
 
 def make_local_settings(options: EvaluateOptions) -> LocalSettings:
