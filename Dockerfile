@@ -14,9 +14,10 @@ COPY prompts prompts
 COPY recordings recordings
 COPY reference_models reference_models
 COPY tests/adversarial tests/adversarial
-RUN python3 -m venv /opt/venv && /opt/venv/bin/pip install --no-cache-dir .
+RUN python3 -m venv /opt/venv && /opt/venv/bin/pip install --no-cache-dir '.[serve,ray]'
 
-RUN useradd --create-home harness && install --directory --owner harness /work
+RUN useradd --create-home --uid 1001 harness \
+    && install --directory --owner harness /work /home/harness/.cache /home/harness/.cache/harness
 USER harness
 ENV PATH=/opt/venv/bin:$PATH
 WORKDIR /work

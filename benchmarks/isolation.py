@@ -63,7 +63,9 @@ def write_task(folder: Path) -> Task:
 def measure_evaluations(folder: Path) -> tuple[float, float]:
     """(median seconds of an evaluation, median seconds of the calls inside it), the extension being built before."""
     task = write_task(folder)
-    settings = LocalSettings(cache=folder / "cache", judge=EvaluationSettings(measure_time=False, attribute_work=False))
+    settings = LocalSettings(
+        cache=folder / "cache", judge=EvaluationSettings(fidelity="correctness", attribute_work=False)
+    )
     totals, own = [], []
     with LocalExecutor(settings) as executor:
         executor.submit(task).result()  # builds, and warms the forkserver

@@ -92,7 +92,7 @@ def main() -> None:
         if name != "cpu":
             torch.cuda.set_per_process_memory_fraction(options.memory_fraction)
     plan = TimingPlan(allow_load=options.allow_load)
-    judge = EvaluationSettings(measure_time=not options.no_time, plan=plan)
+    judge = EvaluationSettings(fidelity="correctness" if options.no_time else "full", plan=plan)
     outcomes: Counter[str] = Counter()
     before_bytes, began_s = count_held_bytes(), time.monotonic()
     with tempfile.TemporaryDirectory() as scratch:

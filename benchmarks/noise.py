@@ -1,6 +1,6 @@
 """Whether a speedup means anything: every core problem against itself, and single pairs of programs measured ten times.
 
-Run on an idle machine: python benchmarks/noise.py [--rounds N] [--language cpp|cuda] [--workload small|full]
+Run on an idle machine: python benchmarks/noise.py [--rounds N] [--language cpp|cuda] [--fidelity quick|full]
 Goals: at most 1 % of the pairs of equal programs are called faster or slower; of ten measurements of one pair, at least
 nine lie in the interval of the first.
 """
@@ -17,7 +17,8 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-from harness.domain import Candidate, Evaluation, Problem, Timing
+from harness.domain import Candidate, Evaluation, Fidelity, Problem, Timing
+from harness.evaluation.settings import EvaluationSettings
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Origin, Task, make_task
@@ -56,6 +57,10 @@ def slow_down(problem: Problem) -> str:
     return as_candidate(problem) + SLOWED
 
 
+def open_executor(cache: Path, fidelity: Fidelity) -> LocalExecutor:
+    return LocalExecutor(LocalSettings(cache=cache, judge=EvaluationSettings(fidelity=fidelity)))
+
+
 def measure(executor: LocalExecutor, tasks: list[Task]) -> list[Evaluation]:
     return [future.result() for future in [executor.submit(task) for task in tasks]]
 
@@ -90,11 +95,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=6, help="evaluations of each problem against itself")
     parser.add_argument("--language", default="cpp", help="cpp: on this CPU; cuda: on a GPU")
     parser.add_argument("--workload", default="small")
+    parser.add_argument("--fidelity", default="full", choices=["quick", "full"])
+    parser.add_argument("--problem", nargs="*", help="only these")
     parser.add_argument("--repeated", nargs="*", default=["softmax", "matmul", "layer_norm"], help="of which problems")
     options = parser.parse_args()
     problems = {problem.name: replace(problem, requires_kernel=False) for problem in find_suite(CORE)}
+    problems = {name: problem for name, problem in problems.items() if not options.problem or name in options.problem}
     rule = options.language, options.workload
-    with tempfile.TemporaryDirectory() as cache, LocalExecutor(LocalSettings(cache=Path(cache))) as executor:
+    with tempfile.TemporaryDirectory() as cache, open_executor(Path(cache), options.fidelity) as executor:
         tasks = [task_for(problem, as_candidate(problem), *rule) for problem in problems.values()]
         equal = [timing_of(one) for _ in range(options.rounds) for one in measure(executor, tasks)]
         met = [report_equals(equal)]

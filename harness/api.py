@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from harness.domain import FILE_RUN, Baseline, Candidate, Evaluation, Language, WorkloadName
+from harness.domain import FILE_RUN, Baseline, Candidate, Evaluation, Fidelity, Language, WorkloadName
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -61,8 +61,9 @@ def load_claims(run: str, generated_dir: StrPath = "generated") -> pd.DataFrame:
 class Evaluator:
     """Evaluates candidates in persistent processes on this machine's devices. Thread-safe.
 
-    `device`: "auto", "cpu", "emulated", "cuda" (all GPUs) or "cuda:0,1"; `time` False: only correctness; `settings`:
-    limits and cache (default: HARNESS_CACHE_DIR).
+    `device`: "auto", "cpu", "emulated", "cuda" (all GPUs) or "cuda:0,1"; `fidelity`: "correctness", "quick" or "full",
+    as `harness evaluate --fidelity`; `time` False: "correctness"; `settings`: limits and cache (default:
+    HARNESS_CACHE_DIR).
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Evaluator:
         *,
         device: str | None = None,
         time: bool = True,
+        fidelity: Fidelity | None = None,
         settings: LocalSettings | None = None,
         suite: str = "core",
         problems_dir: StrPath | None = None,
@@ -81,7 +83,7 @@ class Evaluator:
 
         cache = os.environ.get("HARNESS_CACHE_DIR")
         chosen = settings or LocalSettings(cache=Path(cache) if cache else None)
-        evaluation = replace(chosen.judge, measure_time=time and chosen.judge.measure_time)
+        evaluation = replace(chosen.judge, fidelity=(fidelity or chosen.judge.fidelity) if time else "correctness")
         self._executor = LocalExecutor(replace(chosen, device=device or chosen.device, judge=evaluation))
         self._suite = suite
         self._problems_dir = None if problems_dir is None else Path(problems_dir)
@@ -142,13 +144,16 @@ def evaluate(
     workload: WorkloadName = "full",
     baseline: Baseline = "eager",
     time: bool = True,
+    fidelity: Fidelity | None = None,
     settings: LocalSettings | None = None,
     problems_dir: StrPath | None = None,
     store: bool = False,
     results_dir: StrPath = "results",
 ) -> Evaluation:
     """One evaluation; `Evaluator` is faster for many. `store`: records it in `results_dir`."""
-    with Evaluator(time=time, settings=settings, suite=suite, problems_dir=problems_dir) as evaluator:
+    with Evaluator(
+        time=time, fidelity=fidelity, settings=settings, suite=suite, problems_dir=problems_dir
+    ) as evaluator:
         verdict = evaluator.evaluate(candidate, problem, language=language, workload=workload, baseline=baseline)
     if store:
         _record(verdict, read_source(candidate), Path(results_dir))

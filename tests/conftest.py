@@ -306,7 +306,7 @@ class Bench:
         settings = EvaluationSettings(
             limits=TimeLimits(**(self._limits | limits)),
             plan=plan or TimingPlan(budget_s=1.0, allow_load=True),
-            measure_time=time,
+            fidelity="full" if time else "correctness",
             attribute_work=attribute_work,
         )
         judge = CandidateEvaluator(

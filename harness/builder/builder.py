@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from harness.builder.cache import DEFAULT_LIMIT_BYTES, prune_cache
+from harness.builder.cache import DEFAULT_LIMIT_BYTES, find_entry, prune_cache
 from harness.builder.emulated import EmulatedStrategy
 from harness.builder.error_excerpt import name_first_error
 from harness.builder.fast.prebuilt_cache import PrebuiltCache
@@ -167,9 +167,6 @@ class Builder:
             lacks = "nvcc" if self.toolchain.nvcc_version is None else "a CUDA build of torch"
             raise BuildToolError(f"a CUDA extension needs nvcc and a CUDA build of torch; this machine lacks {lacks}")
 
-    def _folder(self, key: str) -> Path:
-        return self._cache / key[:2] / key
-
     @contextmanager
     def _locked(self, key: str) -> Iterator[None]:
         locks = self._cache / "locks"
@@ -179,7 +176,7 @@ class Builder:
             yield
 
     def _look_up(self, key: str, began_s: float) -> BuildResult | None:
-        folder = self._folder(key)
+        folder = find_entry(self._cache, key)
         if not folder.exists():
             return None
         os.utime(folder)
@@ -287,7 +284,7 @@ class Builder:
             (finished / UNCOVERED).touch()
         if done.returncode == 0:
             shutil.move(done.library, finished / LIBRARY)
-        folder = self._folder(key)
+        folder = find_entry(self._cache, key)
         folder.parent.mkdir(parents=True, exist_ok=True)
         finished.rename(folder)
         prune_cache(self._cache, self._max_cache_bytes)

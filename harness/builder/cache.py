@@ -46,6 +46,10 @@ class CacheContents:
         return sum(entry.size_bytes for entry in (*self.builds, *self.prebuilt, *self.leftovers))
 
 
+def find_entry(folder: Path, key: str) -> Path:
+    return folder / key[:2] / key
+
+
 def parse_size(text: str) -> int:
     """Bytes of "500M", "20G", "1.5GB" or a plain number. Raises ValueError."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*", text, re.IGNORECASE)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import ArchOption, CacheDirOption, ConfinementOption, JsonOption
+from harness.cli.options import AddressOption, ArchOption, CacheDirOption, ConfinementOption, ExecutorOption, JsonOption
 from harness.domain import UsageError
 
 if TYPE_CHECKING:
@@ -40,12 +40,14 @@ def doctor(
         bool,
         typer.Option("--builds/--no-builds", help="Test each build strategy; minutes the first time, then seconds."),
     ] = True,
+    executor: ExecutorOption = "local",
+    address: AddressOption = "auto",
     arch: ArchOption = None,
     confinement: ConfinementOption = "auto",
     cache_dir: CacheDirOption = None,
     json_output: JsonOption = False,
 ) -> None:
-    """Report what this machine can do: compilers, torch, GPUs, sandbox.
+    """Report what this machine can do: compilers, torch, GPUs, sandbox. With --executor ray: the nodes of a cluster.
 
     Example: harness doctor
     """
@@ -58,6 +60,9 @@ def doctor(
         return
     if corpus is not None or only is not None:
         raise UsageError("--corpus and --only go with --red-team")
+    if executor == "ray":
+        _report_cluster(address, cache_dir, confinement, json_output=json_output)
+        return
     checks = examine_machine(arch, cache_dir, measure=measure, builds=builds, confinement=confinement)
     if json_output:
         import json
@@ -242,6 +247,33 @@ def summarise(checks: list[Check]) -> list[str]:
     timed = "verified and timed" if gpu else "compiled and verified on the emulated device, not timed"
     triton = timed if "Triton" in present else "not evaluated"
     return [f"language cuda: {cuda}", f"language triton: {triton}", f"language cpp:  {cpp}"]
+
+
+def _report_cluster(address: str, cache_dir: Path | None, confinement: str, *, json_output: bool) -> None:
+    from harness.executors.cluster.connection import ClusterSettings
+    from harness.executors.cluster.examination import examine_cluster
+    from harness.executors.settings import LocalSettings
+
+    reports = examine_cluster(ClusterSettings(address=address), LocalSettings(cache=cache_dir, confinement=confinement))
+    if json_output:
+        from harness.report.export.json_records import dump_json
+
+        typer.echo(dump_json(*(asdict(report) for report in reports)), nl=False)
+        return
+    from rich.console import Console
+
+    from harness.report.terminal.tables import make_table, style_text
+
+    table = make_table("Nodes of the cluster")
+    for name in ("node", "device", "chip", "isolation layers", "certificate"):
+        table.add_column(name, overflow="fold")
+    for report in reports:
+        for device in report.devices:
+            certificate = style_text(device.certificate, "green" if device.is_certified else "yellow")
+            table.add_row(report.node, device.name, device.chip, device.isolation, certificate)
+        if not report.devices:
+            table.add_row(report.node, "none", style_text(report.obstacle, "yellow"), "", "")
+    Console().print(table)
 
 
 def print_checks(checks: list[Check]) -> None:

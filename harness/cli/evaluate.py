@@ -9,6 +9,7 @@ import typer
 
 from harness.cli.completion import complete_problem, complete_suite
 from harness.cli.options import (
+    AddressOption,
     AgainOption,
     AllowLoadOption,
     ArchOption,
@@ -18,9 +19,12 @@ from harness.cli.options import (
     CacheSizeOption,
     CallTimeoutOption,
     CheckOption,
+    ChipOption,
     ConfinementOption,
     DeviceOption,
     EmulatedGpuOption,
+    ExecutorOption,
+    FidelityOption,
     GeneratedDirOption,
     JobsOption,
     JsonOption,
@@ -31,6 +35,7 @@ from harness.cli.options import (
     RunsArgument,
     TimeOption,
     WorkloadOption,
+    choose_fidelity,
 )
 from harness.domain import Language, Outcome, UsageError
 from harness.languages import detect_language
@@ -59,11 +64,15 @@ def evaluate(
         ),
     ] = "core",
     device: DeviceOption = "auto",
+    executor: ExecutorOption = "local",
+    address: AddressOption = "auto",
+    chip: ChipOption = None,
     gpu: EmulatedGpuOption = None,
     check: CheckOption = None,
     workload: WorkloadOption = None,
     baseline: BaselineOption = "eager",
     again: AgainOption = False,
+    fidelity: FidelityOption = "full",
     time: TimeOption = True,
     allow_load: AllowLoadOption = False,
     call_timeout: CallTimeoutOption = 60.0,
@@ -103,12 +112,15 @@ def evaluate(
 
     options = EvaluateOptions(
         device=device,
+        executor=executor,
+        address=address,
+        chip=chip,
         gpu=gpu,
         check_kernels=check,
         workload=workload,
         baseline=baseline,
         again=again,
-        measure_time=time,
+        fidelity=choose_fidelity(fidelity, time),
         allow_load=allow_load,
         call_timeout_s=call_timeout,
         load_timeout_s=load_timeout,

@@ -23,6 +23,7 @@ from harness.cli.options import (
     ContextTokensOption,
     DeadlineOption,
     DeviceOption,
+    FidelityOption,
     GeneratedDirOption,
     GpuOption,
     JobsOption,
@@ -49,6 +50,7 @@ from harness.cli.options import (
     TimeOption,
     TurnsOption,
     WorkloadOption,
+    choose_fidelity,
 )
 from harness.domain import UsageError
 
@@ -86,6 +88,7 @@ def improve(
     check: CheckOption = None,
     workload: WorkloadOption = None,
     baseline: BaselineOption = "eager",
+    fidelity: FidelityOption = "full",
     time: TimeOption = True,
     allow_load: AllowLoadOption = False,
     call_timeout: CallTimeoutOption = 60.0,
@@ -127,7 +130,7 @@ def improve(
         check_kernels=check,
         workload=workload,
         baseline=baseline,
-        measure_time=time,
+        fidelity=choose_fidelity(fidelity, time),
         allow_load=allow_load,
         call_timeout_s=call_timeout,
         load_timeout_s=load_timeout,

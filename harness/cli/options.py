@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from harness.cli.completion import complete_problem, complete_run, complete_suite
-from harness.domain import Baseline, Language, WorkloadName
+from harness.domain import Baseline, Fidelity, Language, WorkloadName
 
 MODEL, TURNS, EVALUATION, SANDBOX, PATHS = "Model", "Turns", "Evaluation", "Sandbox and builds", "Paths"
 
@@ -165,9 +165,25 @@ WorkloadOption = Annotated[
 BaselineOption = Annotated[
     Baseline, in_group(EVALUATION, env="BASELINE", help="Baseline to time the candidate against.")
 ]
+ExecutorOption = Annotated[
+    Literal["local", "ray"],
+    in_group(EVALUATION, env="EXECUTOR", help="local: devices of this machine; ray: of a Ray cluster."),
+]
+AddressOption = Annotated[
+    str,
+    in_group(EVALUATION, env="ADDRESS", help="With --executor ray: the cluster; local starts one.", metavar="ADDRESS"),
+]
+ChipOption = Annotated[
+    str | None,
+    in_group(EVALUATION, env="CHIP", help="With --executor ray: part of the GPU's name.", metavar="NAME"),
+]
 AgainOption = Annotated[bool, in_group(EVALUATION, "--again", env="AGAIN", help="Re-evaluate finished candidates.")]
 TimeOption = Annotated[
-    bool, in_group(EVALUATION, "--time/--no-time", env="TIME", help="Measure time, or stop after correctness.")
+    bool, in_group(EVALUATION, "--time/--no-time", env="TIME", help="--no-time: as --fidelity correctness.")
+]
+FidelityOption = Annotated[
+    Fidelity,
+    in_group(EVALUATION, env="FIDELITY", help="correctness: no timing; quick: fewer timed pairs, wider interval."),
 ]
 AllowLoadOption = Annotated[
     bool, in_group(EVALUATION, "--allow-load", env="ALLOW_LOAD", help="Allow timing on a busy machine.")
@@ -235,3 +251,7 @@ CacheDirOption = Annotated[
     Path | None,
     in_group(PATHS, env="CACHE_DIR", help="Build cache. [default: ~/.cache/harness/builds]", metavar="DIR"),
 ]
+
+
+def choose_fidelity(fidelity: Fidelity, time: bool) -> Fidelity:
+    return fidelity if time else "correctness"

@@ -23,6 +23,7 @@ from harness.cli.options import (
     ReferenceTimeoutOption,
     ResultsDirOption,
     TimeOption,
+    choose_fidelity,
 )
 from harness.domain import UsageError
 
@@ -97,7 +98,7 @@ def regress(
         raise UsageError("only one of --markdown and --json can be printed: give the other one a file")
     options = EvaluateOptions(
         again=True,
-        measure_time=time,
+        fidelity=choose_fidelity("full", time),
         gpu=gpu,
         architecture=arch,
         jobs=jobs,

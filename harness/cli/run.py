@@ -23,6 +23,7 @@ from harness.cli.options import (
     ContextTokensOption,
     DeadlineOption,
     DeviceOption,
+    FidelityOption,
     GeneratedDirOption,
     GpuOption,
     JobsOption,
@@ -51,6 +52,7 @@ from harness.cli.options import (
     TimeOption,
     TurnsOption,
     WorkloadOption,
+    choose_fidelity,
 )
 from harness.domain import HarnessError
 
@@ -85,6 +87,7 @@ def run(
     workload: WorkloadOption = None,
     baseline: BaselineOption = "eager",
     again: AgainOption = False,
+    fidelity: FidelityOption = "full",
     time: TimeOption = True,
     allow_load: AllowLoadOption = False,
     call_timeout: CallTimeoutOption = 60.0,
@@ -126,7 +129,7 @@ def run(
         workload=workload,
         baseline=baseline,
         again=again,
-        measure_time=time,
+        fidelity=choose_fidelity(fidelity, time),
         allow_load=allow_load,
         call_timeout_s=call_timeout,
         load_timeout_s=load_timeout,

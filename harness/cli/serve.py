@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from harness.cli.options import (
     PATHS,
+    AddressOption,
     AllowLoadOption,
     ArchOption,
     BuildTimeoutOption,
@@ -17,9 +17,12 @@ from harness.cli.options import (
     CacheSizeOption,
     CallTimeoutOption,
     CheckOption,
+    ChipOption,
     ConfinementOption,
     DeviceOption,
     EmulatedGpuOption,
+    ExecutorOption,
+    FidelityOption,
     JobsOption,
     LoadTimeoutOption,
     ProblemsDirOption,
@@ -54,10 +57,6 @@ def serve(
             help="Accept references by text, which are executed as trusted code.",
         ),
     ] = True,
-    fidelity: Annotated[
-        Literal["correctness", "quick", "full"],
-        in_group(SERVICE, env="FIDELITY", help="quick: fewer timed pairs, wider intervals; correctness: no timing."),
-    ] = "full",
     max_body: Annotated[
         int, in_group(SERVICE, env="MAX_BODY", min=1, help="Limit of a request's body.", metavar="KIB")
     ] = 4096,
@@ -71,8 +70,12 @@ def serve(
         float, in_group(SERVICE, env="KEEP_HOURS", min=0.01, help="Delete finished tasks after.", metavar="HOURS")
     ] = 168.0,
     device: DeviceOption = "auto",
+    executor: ExecutorOption = "local",
+    address: AddressOption = "auto",
+    chip: ChipOption = None,
     gpu: EmulatedGpuOption = None,
     check: CheckOption = None,
+    fidelity: FidelityOption = "full",
     allow_load: AllowLoadOption = False,
     call_timeout: CallTimeoutOption = 60.0,
     load_timeout: LoadTimeoutOption = 120.0,
@@ -95,12 +98,16 @@ def serve(
 
     Example: HARNESS_SERVICE_TOKEN=secret harness serve --device cuda --host 0.0.0.0
     """
-    from harness.pipeline.evaluate import EvaluateOptions, make_local_settings
+    from harness.pipeline.evaluate import EvaluateOptions, open_executor
 
     options = EvaluateOptions(
         device=device,
+        executor=executor,
+        address=address,
+        chip=chip,
         gpu=gpu,
         check_kernels=check,
+        fidelity=fidelity,
         allow_load=allow_load,
         call_timeout_s=call_timeout,
         load_timeout_s=load_timeout,
@@ -122,8 +129,7 @@ def serve(
         from harness.service.service import Service
     except ImportError as error:
         raise UsageError(f"the service needs {error.name}: pip install 'kernel-harness[serve]'") from error
-    from harness.executors.local import LocalExecutor
-    from harness.service.settings import ServiceSettings, apply_fidelity
+    from harness.service.settings import ServiceSettings
 
     settings = ServiceSettings(
         folder=queue_dir,
@@ -136,9 +142,7 @@ def serve(
         max_per_client=max_per_client,
         keep_s=keep_hours * 3600,
     )
-    local = make_local_settings(options)
-    executor = LocalExecutor(replace(local, judge=apply_fidelity(local.judge, fidelity)))
-    run_server(Service(settings, executor), host, port)
+    run_server(Service(settings, open_executor(options)), host, port)
 
 
 def _read_tokens(path: Path | None) -> dict[str, str]:

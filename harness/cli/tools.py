@@ -23,6 +23,7 @@ from harness.cli.options import (
     ResultsDirOption,
     TimeOption,
     WorkloadOption,
+    choose_fidelity,
     in_group,
 )
 from harness.domain import UsageError
@@ -79,7 +80,7 @@ def serve(
         check_kernels=check,
         workload=workload,
         baseline=baseline,
-        measure_time=time,
+        fidelity=choose_fidelity("full", time),
         allow_load=allow_load,
         call_timeout_s=call_timeout,
         load_timeout_s=load_timeout,

@@ -13,6 +13,7 @@ from harness.domain.problem import WorkloadName
 Baseline = Literal["eager", "compile"]
 TRUNCATED = "truncated"  # check name: the completion hit the token limit before a complete program
 EMULATED = "emulated"  # device name: CUDA on the CPU, correctness only
+Fidelity = Literal["correctness", "quick", "full"]  # ascending
 TimingVerdict = Literal["faster", "tie", "slower", "unreliable", "unconfirmed"]
 
 

@@ -40,7 +40,7 @@ from harness.evaluation.integrity.static_checks import find_syntax_error, screen
 from harness.evaluation.load_check import load_only
 from harness.evaluation.model_workers import ModelWorkers, construct_model
 from harness.evaluation.record import EvaluationRecord
-from harness.evaluation.settings import EvaluationSettings
+from harness.evaluation.settings import FIDELITY, EvaluationSettings
 from harness.evaluation.timing.candidate_timing import CandidateTimer
 from harness.evaluation.timing.clocks import TimingResult
 from harness.evaluation.timing.device_peaks import CeilingStore
@@ -99,9 +99,10 @@ class CandidateEvaluator:
         self._roofline = Roofline(self._ceilings)
         self._builds = CandidateBuilds(builder, checker, self._nvcc)
         self._workers = ModelWorkers(forkserver, self._builds, settings.limits)
-        self._environment = describe_environment(builder.toolchain, device)
+        facts = describe_environment(builder.toolchain, device)
+        self._environment = facts if settings.fidelity == "full" else (*facts, (FIDELITY, settings.fidelity))
         floors = (noise or NoiseFloors(None)) if settings.measure_noise else None
-        self._timer = CandidateTimer(self._workers, settings.plan, floors, dict(self._environment))
+        self._timer = CandidateTimer(self._workers, settings, floors, dict(self._environment))
 
     def evaluate(
         self,

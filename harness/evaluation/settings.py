@@ -1,18 +1,39 @@
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from harness.domain import Fidelity
 from harness.evaluation.timing.plan import TimingPlan
 from harness.sandbox.worker_process import TimeLimits
+
+FIDELITY = "fidelity"  # a fact of the environment, except "full"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationSettings:
     """Without `attribute_work`, a suite's requirement of a custom kernel is not checked. Without `measure_noise`,
-    the noise floor is that of the device type."""
+    the noise floor is that of the device type. `plan`: of fidelity `full`."""
 
     limits: TimeLimits = field(default_factory=TimeLimits)
     plan: TimingPlan = field(default_factory=TimingPlan)
-    measure_time: bool = True
+    fidelity: Fidelity = "full"
     attribute_work: bool = True
     measure_noise: bool = True
+
+    @property
+    def measure_time(self) -> bool:
+        return self.fidelity != "correctness"
+
+    @property
+    def timed_plan(self) -> TimingPlan:
+        """`quick`: fewer pairs, hence a wider interval. The checks of timed calls and the noise floor stay."""
+        if self.fidelity != "quick":
+            return self.plan
+        return replace(
+            self.plan,
+            budget_s=self.plan.budget_s / 4,
+            min_blocks=min(self.plan.min_blocks, 10),
+            max_blocks=min(self.plan.max_blocks, 40),
+            wanted_half_width=max(self.plan.wanted_half_width, 0.03),
+            attempts=min(self.plan.attempts, 2),
+        )

@@ -100,7 +100,7 @@ class DeviceEvaluators:
             builder=self._find_builder(None if device is None else _describe_emulation(device)),
             forkserver=self._forkserver,
             settings=self._setup.settings.judge,
-            ceilings=CeilingStore(self._machine),
+            ceilings=CeilingStore(self._setup.settings.measurements or self._machine),
             noise=NoiseFloors(self._floors),
             certificate=None if device is None else check_standing(self._machine, device).certificate,
             checker=self._make_checker() if checks else None,

@@ -16,7 +16,16 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
 
 from harness.builder import find_machine_folder, probe_toolchain
-from harness.domain import EMULATED, DeviceError, Evaluation, Finding, Language, Outcome
+from harness.domain import (
+    EMULATED,
+    NOTHING_AHEAD,
+    BuiltAhead,
+    DeviceError,
+    Evaluation,
+    Finding,
+    Language,
+    Outcome,
+)
 from harness.emulator import DEFAULT_TARGET
 from harness.executors.evaluator_process import Start
 from harness.executors.executor import DeviceFacts, ExecutorStatus
@@ -82,8 +91,9 @@ class LocalExecutor:
             return (DeviceFacts(name="cpu", chip=cpu_name()),)
         return self._find_queues(names).facts()
 
-    def submit(self, task: Task) -> Future[Evaluation]:
-        job = Job(task=task)
+    def submit(self, task: Task, ahead: BuiltAhead = NOTHING_AHEAD) -> Future[Evaluation]:
+        """`ahead`: built elsewhere, so that it is not built ahead here."""
+        job = Job(task=task, ahead=ahead)
         names = self._find_names(task.subject.language)
         with self._lock:
             if self._closed:
@@ -96,7 +106,7 @@ class LocalExecutor:
         queues = self._find_queues(names)
         name, has_nothing_else = queues.reserve(task.problem.digest)
         job.task = task.on_device(name)
-        if has_nothing_else or not _builds_extensions(task):
+        if has_nothing_else or not _builds_extensions(task) or ahead is not NOTHING_AHEAD:
             queues.put(job)
         else:
             self._build(job, name, queues)
@@ -156,7 +166,7 @@ class LocalExecutor:
     def _open_process(self, name: str, names: tuple[str, ...], plan: CorePlan) -> EvaluatorProcess:
         """It sees only its GPU. Each of several GPUs has its own noise floors."""
         kind, _, index = name.partition(":")
-        machine = find_machine_folder(self._settings.cache)
+        machine = self._settings.measurements or find_machine_folder(self._settings.cache)
         start = Start(
             setup=self._setup(),
             device="cuda:0" if kind == "cuda" else kind,

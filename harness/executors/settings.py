@@ -14,7 +14,8 @@ from harness.sandbox.policy import Confinement
 class LocalSettings:
     """`device`: see `find_devices`; `jobs`: concurrent builds; `architecture`: as in TORCH_CUDA_ARCH_LIST; `gpu`: to
     emulate; `check_kernels` None: if emulated; `memory_bytes`: to plan with (None: all free). `reference_timeout_s`:
-    per step of a problem file, process-wide."""
+    per step of a problem file, process-wide; `measurements`: folder of the device's peaks and noise floors (None: the
+    machine's)."""
 
     device: str = "auto"
     gpu: str | None = None
@@ -23,6 +24,7 @@ class LocalSettings:
     architecture: str | None = None
     jobs: int | None = None
     cache: Path | None = None
+    measurements: Path | None = None
     confinement: str = "auto"
     build_timeout_s: float = 600.0
     reference_timeout_s: float = DEFAULT_LIMIT_S

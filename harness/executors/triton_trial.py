@@ -62,7 +62,7 @@ def try_triton() -> tuple[str, str]:
 
 
 def _evaluate(device: str) -> Evaluation:
-    judge = EvaluationSettings(measure_time=False, measure_noise=False, attribute_work=False)
+    judge = EvaluationSettings(fidelity="correctness", measure_noise=False, attribute_work=False)
     settings = LocalSettings(device=device, judge=judge)
     setup = Setup(settings=settings, toolchain=probe_toolchain(None), confinement=probe_confinement())
     problem = Problem(name="triton_trial", suite="doctor", source=_PROBLEM)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from time import monotonic, sleep
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 import typer
 
@@ -20,6 +20,7 @@ from harness.domain import (
     Candidate,
     DeviceError,
     Evaluation,
+    Fidelity,
     Language,
     Outcome,
     Problem,
@@ -37,12 +38,15 @@ from harness.store.reservations import Reservations
 from harness.store.runs import find_run, load_samples, read_manifest, require_unedited
 
 if TYPE_CHECKING:
+    from harness.executors.cluster.executor import RayExecutor
     from harness.executors.executor import DeviceFacts, Executor
+    from harness.executors.local import LocalExecutor
     from harness.executors.settings import LocalSettings
     from harness.executors.tasks import Task
     from harness.generate.sampler import Plan
     from harness.store.results import ResultStore
 
+_FIDELITIES = get_args(Fidelity)
 POLL_S = 0.2  # for the end of another process
 
 
@@ -54,7 +58,7 @@ class EvaluateOptions:
     workload: WorkloadName | None = None  # None: full; if emulated, small or reduced
     baseline: Baseline = "eager"
     again: bool = False
-    measure_time: bool = True
+    fidelity: Fidelity = "full"
     allow_load: bool = False
     call_timeout_s: float = 60.0
     load_timeout_s: float = 120.0
@@ -68,6 +72,9 @@ class EvaluateOptions:
     problems_dir: Path | None = None
     cache_dir: Path | None = None
     cache_size: str | None = None  # None: HARNESS_CACHE_SIZE
+    executor: Literal["local", "ray"] = "local"
+    address: str = "auto"  # of the Ray cluster
+    chip: str | None = None  # of the Ray cluster's devices
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,12 +95,11 @@ def evaluate_tasks(tasks: Sequence[Task], options: EvaluateOptions) -> Evaluatio
 
     Raises HarnessError, also after a device loss, and KeyboardInterrupt; recorded results stay.
     """
-    from harness.executors.local import LocalExecutor
     from harness.report.export.csv_files import write_csvs
     from harness.store.results import ResultStore
 
     report = EvaluationReport()
-    with ResultStore.open(options.results_dir) as store, LocalExecutor(make_local_settings(options)) as executor:
+    with ResultStore.open(options.results_dir) as store, open_executor(options) as executor:
         try:
             wanted = list(_choose_wanted(tasks, options, executor, store, report))
             _run(executor, wanted, options, store, report)
@@ -206,7 +212,7 @@ def _choose_wanted(
         if placed is None:
             report.without_workload.append(task.problem.name)
             continue
-        stored = None if options.again else find_verdict(placed.subject, devices, store)
+        stored = None if options.again else find_verdict(placed.subject, devices, store, options.fidelity)
         if stored is not None:
             report.skipped.append(stored)
             continue
@@ -252,8 +258,10 @@ def provide_workload(problem: Problem, workload: WorkloadName, language: Languag
     return reduce_problem(problem, EMULATED_BUDGET.divided_by(LANGUAGES[language].emulation_cost))
 
 
-def find_verdict(subject: Subject, devices: Sequence[DeviceFacts], store: ResultStore) -> int | None:
-    """The id of a valid stored result by any of these devices."""
+def find_verdict(
+    subject: Subject, devices: Sequence[DeviceFacts], store: ResultStore, fidelity: Fidelity
+) -> int | None:
+    """The id of a valid stored result by any of these devices, at least of this fidelity."""
     from dataclasses import replace
 
     from harness.executors.tasks import NO_DEVICE
@@ -261,15 +269,20 @@ def find_verdict(subject: Subject, devices: Sequence[DeviceFacts], store: Result
     known = [(one.name, one.emulated_gpu) for one in devices] or [(NO_DEVICE, "")]
     for name, emulated_gpu in known:
         stored = store.find(replace(subject, device=name))
-        if stored is not None and _still_holds(stored.evaluation, emulated_gpu):
+        if stored is not None and _still_holds(stored.evaluation, emulated_gpu, fidelity):
             return stored.id
     return None
 
 
-def _still_holds(evaluation: Evaluation, emulated_gpu: str) -> bool:
-    """No harness error, and the same emulated GPU."""
-    known = dict(evaluation.environment).get("emulated_gpu", "")
-    return evaluation.outcome is not Outcome.HARNESS_ERROR and known == emulated_gpu
+def _still_holds(evaluation: Evaluation, emulated_gpu: str, fidelity: Fidelity) -> bool:
+    """No harness error, the same emulated GPU, and no time missing that `fidelity` would measure."""
+    from harness.evaluation.settings import FIDELITY
+
+    facts = dict(evaluation.environment)
+    if evaluation.outcome is Outcome.HARNESS_ERROR or facts.get("emulated_gpu", "") != emulated_gpu:
+        return False
+    is_timed = evaluation.outcome is Outcome.CORRECT and not emulated_gpu
+    return not is_timed or _FIDELITIES.index(facts.get(FIDELITY, "full")) >= _FIDELITIES.index(fidelity)
 
 
 def _run(
@@ -290,7 +303,7 @@ def _run(
         return read_steps(executor, len(tasks), (len(report.evaluations), report.count(Outcome.CORRECT)), began_s)
 
     def find(task: Task) -> int | None:
-        return find_verdict(task.subject, executor.devices(task.subject.language), store)
+        return find_verdict(task.subject, executor.devices(task.subject.language), store, options.fidelity)
 
     def take(task: Task, evaluation: Evaluation) -> None:
         source = task.candidate.source if task.candidate else None
@@ -320,6 +333,19 @@ def _run(
         raise DeviceError(f"{'; '.join(lost)}. The other devices completed all {len(report.evaluations)} evaluations")
 
 
+def open_executor(options: EvaluateOptions) -> LocalExecutor | RayExecutor:
+    """Raises UsageError and DeviceError."""
+    settings = make_local_settings(options)
+    if options.executor == "local":
+        from harness.executors.local import LocalExecutor
+
+        return LocalExecutor(settings)
+    from harness.executors.cluster.connection import ClusterSettings
+    from harness.executors.cluster.executor import RayExecutor
+
+    return RayExecutor(ClusterSettings(address=options.address, chip=options.chip), settings)
+
+
 def make_local_settings(options: EvaluateOptions) -> LocalSettings:
     from harness.builder.cache import read_cache_size
     from harness.evaluation.settings import EvaluationSettings
@@ -342,5 +368,5 @@ def make_local_settings(options: EvaluateOptions) -> LocalSettings:
         build_timeout_s=options.build_timeout_s,
         reference_timeout_s=options.reference_timeout_s,
         max_cache_bytes=read_cache_size(options.cache_size or os.environ.get("HARNESS_CACHE_SIZE")),
-        judge=EvaluationSettings(limits=limits, plan=plan, measure_time=options.measure_time),
+        judge=EvaluationSettings(limits=limits, plan=plan, fidelity=options.fidelity),
     )

@@ -83,7 +83,7 @@ def choose_strategy(search: SearchOptions, language: Language, options: Evaluate
     from harness.languages.devices import find_devices
 
     names = find_devices(options.device, language)
-    is_timed = options.measure_time and bool(names) and names[0] != EMULATED
+    is_timed = options.fidelity != "correctness" and bool(names) and names[0] != EMULATED
     return find_strategy(search.strategy, is_timed=is_timed)
 
 

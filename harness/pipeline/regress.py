@@ -139,7 +139,7 @@ def _open_entry(store: ResultStore, row: ResultRow, options: EvaluateOptions, ru
     if stored is None:
         raise UsageError(f"evaluation {row.id} is no longer stored in {store.path}")
     before = find_repeats(store, stored, rule.most)
-    if not options.measure_time:  # only outcomes are compared
+    if options.fidelity == "correctness":  # only outcomes are compared
         before = tuple(replace(one, timing=None) for one in before)
     entry = Reevaluation(id=row.id, before=before)
     try:

@@ -18,7 +18,9 @@ from harness.store.reservations import Reservations
 from harness.store.results import ResultFilter
 
 if TYPE_CHECKING:
-    from harness.executors.executor import Executor
+    from collections.abc import Sequence
+
+    from harness.executors.executor import DeviceFacts, Executor
     from harness.executors.tasks import Task
     from harness.store.results import ResultStore
 
@@ -49,15 +51,18 @@ class SingleEvaluations:
             raise UsageError(describe_lacking_workload(task.problem.name, self.options.workload))
         emulated_gpu = next((one.emulated_gpu for one in devices), "")
         while True:
-            number = None if again else find_verdict(placed.subject, devices, self._store)
+            number = None if again else self._find(placed, devices)
             stored = None if number is None else self._store.get(number)
             if stored is not None:
                 return stored.evaluation, self._count(stored.evaluation)
             with self._reservations.hold(placed.subject, emulated_gpu) as reserved:
-                if reserved and (again or find_verdict(placed.subject, devices, self._store) is None):
+                if reserved and (again or self._find(placed, devices) is None):
                     evaluation = await self._run(placed)
                     return evaluation, self._count(evaluation)
             await asyncio.sleep(POLL_S)
+
+    def _find(self, placed: Task, devices: Sequence[DeviceFacts]) -> int | None:
+        return find_verdict(placed.subject, devices, self._store, self.options.fidelity)
 
     async def _run(self, task: Task) -> Evaluation:
         if self._slots is None:

@@ -270,7 +270,7 @@ def _local_settings(settings: RedTeamSettings, *, timed: bool) -> LocalSettings:
     judge = EvaluationSettings(
         limits=settings.limits,
         plan=settings.plan,
-        measure_time=timed,
+        fidelity="full" if timed else "correctness",
         measure_noise=False,  # stricter, and on a CPU saves the A/A runs of every baseline
     )
     return replace(settings.local, judge=judge)

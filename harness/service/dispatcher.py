@@ -9,13 +9,12 @@ from functools import partial
 from threading import Event, Lock, Thread
 from time import time
 
-from harness.domain import Evaluation, HarnessError
+from harness.domain import Evaluation, Fidelity, HarnessError
 from harness.executors.executor import Executor
 from harness.executors.tasks import Task
 from harness.report.export.json_records import dump_json, evaluation_record
 from harness.service.metrics import Metrics
 from harness.service.queue import Entry, TaskQueue
-from harness.service.settings import Fidelity
 from harness.service.submission import Submission
 from harness.store.results import StoredEvaluation
 

@@ -7,9 +7,8 @@ from uuid import uuid4
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from harness.domain import LANGUAGES, Baseline, Language, UsageError, WorkloadName
+from harness.domain import LANGUAGES, Baseline, Fidelity, Language, UsageError, WorkloadName
 from harness.service.queue import NewTask
-from harness.service.settings import Fidelity
 from harness.service.submission import PRIORITIES, Submission
 
 MOST_IN_BATCH = 100

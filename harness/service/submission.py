@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any
 
-from harness.domain import Baseline, Language, WorkloadName
-from harness.service.settings import Fidelity
+from harness.domain import Baseline, Fidelity, Language, WorkloadName
 
 PRIORITIES = {"low": 0, "normal": 1, "high": 2}
 

@@ -110,7 +110,7 @@ def test_a_candidate_that_hangs_at_import_does_not_cost_its_time_limit_twice(tmp
     monkeypatch.setattr("tempfile.tempdir", None)
     candidate = Candidate(source="while True: pass", language="cpp", rule="file")
     problem = read_problem(tiny_suite / "add.py", "tiny")
-    settings = EvaluationSettings(limits=TimeLimits(start_s=LONG_S), measure_time=False, attribute_work=False)
+    settings = EvaluationSettings(limits=TimeLimits(start_s=LONG_S), fidelity="correctness", attribute_work=False)
     task = make_task(problem, candidate, Origin(run="bench", model="m"), language="cpp")
     with LocalExecutor(LocalSettings(cache=tmp_path, judge=settings)) as executor:
         first, built_ahead = [future.result() for future in [executor.submit(task) for _ in range(2)]]

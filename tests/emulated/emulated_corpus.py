@@ -285,7 +285,7 @@ class Bench:
         from harness.sandbox.worker_process import TimeLimits
 
         if gpu not in self._executors:
-            judge = EvaluationSettings(limits=TimeLimits(call_s=20.0), measure_time=False, measure_noise=False)
+            judge = EvaluationSettings(limits=TimeLimits(call_s=20.0), fidelity="correctness", measure_noise=False)
             is_emulated = self._device == "emulated"
             settings = LocalSettings(
                 device=self._device, gpu=gpu if is_emulated else None, check_kernels=self._checked and is_emulated,

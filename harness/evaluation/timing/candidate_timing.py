@@ -9,11 +9,12 @@ from functools import partial
 from harness.domain import Candidate, Timing
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.model_workers import ModelWorkers
+from harness.evaluation.settings import EvaluationSettings
 from harness.evaluation.timing.apart import ApartTimer
 from harness.evaluation.timing.clocks import TimingResult
 from harness.evaluation.timing.noise_floor import NoiseFloors, NoiseKey
 from harness.evaluation.timing.paired import PairedTimer
-from harness.evaluation.timing.plan import TimingPlan, shorten_plan
+from harness.evaluation.timing.plan import shorten_plan
 from harness.evaluation.timing.window_timing import WindowTimer
 from harness.sandbox.model_session import ModelSession
 
@@ -22,10 +23,15 @@ class CandidateTimer:
     """`noise` None: floors of the device type."""
 
     def __init__(
-        self, workers: ModelWorkers, plan: TimingPlan, noise: NoiseFloors | None, environment: Mapping[str, str]
+        self,
+        workers: ModelWorkers,
+        settings: EvaluationSettings,
+        noise: NoiseFloors | None,
+        environment: Mapping[str, str],
     ) -> None:
         self._workers = workers
-        self._plan = plan
+        self._plan = settings.timed_plan
+        self._equal_plan = shorten_plan(settings.plan)  # the same for every fidelity, since noise floors are stored
         self._noise = noise
         self._environment = environment
 
@@ -67,7 +73,7 @@ class CandidateTimer:
 
     def _pair_baseline(self, reference: Reference, baseline: str, seeds: Iterator[int]) -> Timing:
         """A/A."""
-        plan, open_baseline = shorten_plan(self._plan), self._workers.open_baseline
+        plan, open_baseline = self._equal_plan, self._workers.open_baseline
         with open_baseline(reference, baseline) as one, open_baseline(reference, baseline) as other:
             timer = PairedTimer(baseline=one, candidate=other, reference=reference, plan=plan, seed=next(seeds))
             return timer.measure(baseline, seeds).timing

@@ -47,7 +47,7 @@ def make_task(source, *, language="cpp", sample=0, problem_source=PROBLEM):
 def open_executor(build_cache, tmp_path_factory):
     def make(**changes):
         return LocalExecutor(
-            LocalSettings(**{"cache": build_cache} | changes, judge=EvaluationSettings(measure_time=False))
+            LocalSettings(**{"cache": build_cache} | changes, judge=EvaluationSettings(fidelity="correctness"))
         )
 
     with pytest.MonkeyPatch.context() as patch:

@@ -54,9 +54,16 @@ def test_a_problem_without_a_small_workload_is_cut_and_stays_the_same_problem():
 @pytest.mark.parametrize(("gpu", "holds"), [("A100", True), ("H100", False), ("", False)])
 def test_a_verdict_about_another_emulated_gpu_is_another_verdict(evaluation_of, gpu, holds):
     stored = evaluation_of("correct", device="emulated", extra={"environment": (("emulated_gpu", "A100"),)})
-    assert _still_holds(stored, gpu) is holds
+    assert _still_holds(stored, gpu, "full") is holds
 
 
 def test_a_verdict_of_a_device_that_is_there_holds(evaluation_of):
-    assert _still_holds(evaluation_of("correct"), "")
-    assert not _still_holds(evaluation_of("harness_error"), "")
+    assert _still_holds(evaluation_of("correct"), "", "full")
+    assert not _still_holds(evaluation_of("harness_error"), "", "full")
+
+
+@pytest.mark.parametrize(("stored", "wanted", "holds"), [("quick", "full", False), ("quick", "correctness", True)])
+def test_a_correct_candidate_is_evaluated_again_to_measure_more(evaluation_of, stored, wanted, holds):
+    extra = {"environment": (("fidelity", stored),)}
+    assert _still_holds(evaluation_of("correct", extra=extra), "", wanted) is holds
+    assert _still_holds(evaluation_of("wrong_value", extra=extra), "", wanted)

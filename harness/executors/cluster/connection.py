@@ -1,0 +1,95 @@
+"""Connects to a Ray cluster, and compares the versions of its nodes."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from typing import Any
+
+from harness.domain import DeviceError, UsageError
+
+NAMESPACE = "harness"
+LOCAL = "local"  # address: a cluster of this machine alone, for this command
+CONNECT_S = 10.0
+LOCAL_STORE_BYTES = 100 * 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSettings:
+    """`address`: as of ray.init; `chip`: part of the name of the GPU or CPU to use."""
+
+    address: str = "auto"
+    chip: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Versions:
+    """`package`: hash of the evaluator's files."""
+
+    harness: str
+    package: str
+    torch: str
+    python: str
+
+    def explain_difference(self, other: Versions) -> str:
+        """Empty if equal."""
+        mine, theirs = asdict(self), asdict(other)
+        named = [f"{name} {theirs[name]}, here {mine[name]}" for name in mine if mine[name] != theirs[name]]
+        return "; ".join(named)
+
+
+def connect(address: str) -> tuple[Any, bool]:
+    """(the ray module, whether this call connected it). Raises UsageError and DeviceError."""
+    try:
+        ray = import_module("ray")
+    except ImportError as error:
+        raise UsageError(f"--executor ray needs {error.name}: pip install 'kernel-harness[ray]'") from error
+    if ray.is_initialized():
+        return ray, False
+    starts = {"include_dashboard": False, "object_store_memory": LOCAL_STORE_BYTES} if address == LOCAL else {}
+    try:
+        _reach(address)
+        ray.init(address, namespace=NAMESPACE, log_to_driver=False, logging_level=logging.ERROR, **starts)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise DeviceError(
+            f"no Ray cluster at {address}: {error}. Start one with `ray start --head`, or choose --address {LOCAL}"
+        ) from error
+    return ray, True
+
+
+def _reach(address: str) -> None:
+    """Raises OSError at once, where Ray would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if port.isdecimal() and "//" not in host:
+        socket.create_connection((host, int(port)), timeout=CONNECT_S).close()
+
+
+def make_version_reader() -> Callable[[], dict[str, str]]:
+    """A function that is sent whole: the node may have another version of this package, or none."""
+
+    def read() -> dict[str, str]:
+        import platform
+        from importlib import import_module
+        from pathlib import Path
+
+        found = {"harness": "none", "package": "none", "torch": "none", "python": platform.python_version()}
+        for name in ("torch", "harness"):
+            try:
+                found[name] = str(import_module(name).__version__)
+            except (ImportError, AttributeError):
+                continue
+        try:
+            folder = Path(str(import_module("harness").__file__)).resolve().parent
+            found["package"] = str(import_module("harness.store.certificate").hash_trusted_code(folder))
+        except (ImportError, AttributeError, OSError):
+            found["package"] = "unknown"
+        return found
+
+    return read
+
+
+def read_own_versions() -> Versions:
+    return Versions(**make_version_reader()())

