@@ -104,11 +104,20 @@ def test_shared_memory_that_cannot_be_had_is_a_harness_error_and_the_next_candid
     assert bench.judge(GOOD).outcome == "correct"
 
 
+def test_a_candidate_that_never_ends_to_load_is_a_timeout_with_the_limit_that_was_set(bench):
+    evaluation = bench.judge("import time\ntime.sleep(1e6)\n", start_s=2.0)
+    assert evaluation.outcome == "timeout"
+    assert "no answer to start within 2 s" in evaluation.message
+
+
+HANGS = "from torch.utils import cpp_extension\nwhile True: pass\n"
+
+
 @pytest.mark.slow
 def test_a_candidate_that_hangs_at_import_does_not_cost_its_time_limit_twice(tmp_path, tiny_suite, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))  # locks of its own: no other command's timing delays a build
     monkeypatch.setattr("tempfile.tempdir", None)
-    candidate = Candidate(source="while True: pass", language="cpp", rule="file")
+    candidate = Candidate(source=HANGS, language="cpp", rule="file")
     problem = read_problem(tiny_suite / "add.py", "tiny")
     settings = EvaluationSettings(limits=TimeLimits(start_s=LONG_S), fidelity="correctness", attribute_work=False)
     task = make_task(problem, candidate, Origin(run="bench", model="m"), language="cpp")

@@ -135,6 +135,7 @@ def test_a_baseline_that_does_not_fit_beside_the_candidate_is_timed_apart(least_
     assert len(evaluation.timing.blocks) >= 20
 
 
+@pytest.mark.slow
 def test_a_timed_call_that_is_wrong_is_found_in_samples_of_its_outputs(least_bench):
     lazy = candidate("self.calls += 1\nreturn x * self.weight if self.calls < 18 else x * 1.0", "self.calls = 0")
     evaluation = least_bench.judge(lazy, LARGE, time=True, plan=TimingPlan(budget_s=2.0, allow_load=True))
@@ -258,7 +259,12 @@ def warm_bench(bench_with):
     return bench
 
 
-@pytest.mark.parametrize("outcome", ENDS)
+QUICK_ENDS = ("correct", "wrong_value", "runtime_error", "load_error")
+
+
+@pytest.mark.parametrize(
+    "outcome", [name if name in QUICK_ENDS else pytest.param(name, marks=pytest.mark.slow) for name in ENDS]
+)
 def test_nothing_of_an_evaluation_is_kept_whatever_its_end(warm_bench, bench_with, outcome):
     bench = bench_with()
     gc.collect()

@@ -87,13 +87,15 @@ def test_ended_while_judging_it_keeps_what_is_finished_and_goes_on(
     assert outcomes == {0: "correct", 1: "correct", 2: "timeout", 3: "correct"}
 
 
+@pytest.mark.parametrize("before", [pytest.param([variant(0)], marks=pytest.mark.slow), []], ids=["ahead", "in_turn"])
 @pytest.mark.parametrize(
     "number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGKILL], ids=["ctrl_c", "killed"]
 )
 def test_ended_while_building_it_leaves_no_compiler_and_goes_on(
-    number, tmp_path, tiny_suite, write_run, start_harness, call_harness, processes_with, marker, needs_compiler
+    number, before, tmp_path, tiny_suite, write_run, start_harness, call_harness, processes_with, marker, needs_compiler
 ):
-    write_run("runs", [variant(0), f"# {number}\n{SLOW_BUILD}"])
+    """The candidates before it are evaluated while it is built ahead; alone it is built in its evaluation."""
+    write_run("runs", [*before, f"# {number}\n{SLOW_BUILD}"])
     cache = tmp_path / "cache"
     args = ["evaluate", "runs", "--problems-dir", tiny_suite.parent, "--no-time", "--cache-dir", cache]
     process = start_harness(args, env={"NVIDIA_TEST_MARKER": marker})
@@ -108,7 +110,8 @@ def test_ended_while_building_it_leaves_no_compiler_and_goes_on(
 
     finished = call_harness([*args, "--build-timeout", "2"])
     assert finished.returncode == 0, finished.stderr
-    assert stored_outcomes(tmp_path / "results") == {0: "correct", 1: "build_error"}
+    expected = dict(enumerate([*("correct" for _ in before), "build_error"]))
+    assert stored_outcomes(tmp_path / "results") == expected
 
 
 @pytest.mark.slow

@@ -276,8 +276,10 @@ def test_a_finding_marks_its_line(visit):
 
 def test_hostile_texts_are_shown_and_nothing_of_them_runs(open_page, write_report):
     report = write_report(material.store_hostile, title=material.HOSTILE)
+    page = open_page(report)
     for address in ("/", "/evaluations", "/candidate/1", "/candidate/2"):
-        page = open_page(report, address)
+        page.goto(f"{report.as_uri()}#{address}")
+        wait_for(page, f"#{address}")
         page.wait_for_timeout(100)
         assert page.locator("main img, main script, main svg[onload]").count() == 0
         assert "</script><script>alert(1)</script>" in page.locator("main").inner_text()
@@ -337,8 +339,11 @@ def test_single_candidates_are_listed_and_no_model_is_ranked(open_page, write_re
 
 def test_one_evaluation_is_enough_for_every_page(open_page, write_report):
     report = write_report(lambda store, generated: store.record(material.make_evaluation("softmax", "correct", 1.2)))
-    assert "100.0%" in open_page(report).locator("main").inner_text()
-    assert "The files of this run were not found" in open_page(report, "/candidate/1").locator("main").inner_text()
+    page = open_page(report)
+    assert "100.0%" in page.locator("main").inner_text()
+    page.goto(f"{report.as_uri()}#/candidate/1")
+    wait_for(page, "#/candidate/1")
+    assert "The files of this run were not found" in page.locator("main").inner_text()
 
 
 def test_an_id_that_is_not_in_the_report_says_so(visit):

@@ -248,6 +248,10 @@ def test_the_facts_for_prompts_come_from_the_gpu_that_is_here():
     properties = torch.cuda.get_device_properties(0)
     assert facts is not None
     assert (facts.name, facts.sms) == (properties.name, properties.multi_processor_count)
+    assert facts.arch == f"{properties.major}.{properties.minor}"
+    assert facts.shared_per_sm_kb == properties.shared_memory_per_multiprocessor // 1024
+    assert facts.shared_per_block_kb == properties.shared_memory_per_block_optin // 1024
+    assert (facts.memory_gb, facts.l2_mb) == (round(properties.total_memory / 1e9), properties.L2_cache_size / 2**20)
 
 
 def test_the_command_judges_a_program_on_the_gpu(run_harness, tmp_path):
