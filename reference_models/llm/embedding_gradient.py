@@ -1,0 +1,36 @@
+"""Gradient of an embedding table: rows are added up per token, few tokens being frequent; a padding token gets none."""
+
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self, vocabulary, padding_token):
+        super().__init__()
+        self.vocabulary = vocabulary
+        self.padding_token = padding_token
+
+    def forward(self, gradient, tokens):
+        return torch.ops.aten.embedding_dense_backward(gradient, tokens, self.vocabulary, self.padding_token, False)
+
+
+batch_size = 32
+sequence_length = 2048
+vocabulary = 65536
+features = 1024
+padding_token = 1
+
+
+def get_inputs():
+    # The cube of a uniform number: low tokens occur far more often than high ones.
+    tokens = (torch.rand(batch_size, sequence_length) ** 3 * vocabulary).long()
+    return [torch.randn(batch_size, sequence_length, features), tokens]
+
+
+def get_init_inputs():
+    return [vocabulary, padding_token]
+
+
+SMALL = {"batch_size": 5, "sequence_length": 109, "vocabulary": 401, "features": 307}
+TAGS = ("scatter", "backward")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

@@ -1,0 +1,34 @@
+"""Return of a mixture of experts: each token's rows are fetched from their places, weighted, and summed."""
+
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, expert_rows, places, weights):
+        rows = expert_rows[places]
+        return (rows * weights.unsqueeze(-1)).sum(dim=1)
+
+
+tokens = 8192
+chosen = 8
+features = 2048
+
+
+def get_inputs():
+    expert_rows = torch.randn(tokens * chosen, features, dtype=torch.bfloat16)
+    places = torch.rand(tokens * chosen).argsort().view(tokens, chosen)
+    weights = torch.softmax(torch.randn(tokens, chosen), dim=-1)
+    return [expert_rows, places, weights]
+
+
+def get_init_inputs():
+    return []
+
+
+SMALL = {"tokens": 193, "chosen": 5, "features": 519}
+TAGS = ("moe", "gather", "reduction")
+DISTRIBUTIONS = ("as_given", "uniform", "tiny", "zeros")

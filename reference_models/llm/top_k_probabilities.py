@@ -1,0 +1,35 @@
+"""Sampling filter: softmax at a temperature per row over the k largest logits; all other tokens get zero."""
+
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self, k):
+        super().__init__()
+        self.k = k
+
+    def forward(self, logits, temperature):
+        scaled = logits / temperature.unsqueeze(-1)
+        least = torch.topk(scaled, self.k, dim=-1).values[:, -1:]
+        return torch.softmax(scaled.masked_fill(scaled < least, float("-inf")), dim=-1)
+
+
+batch_size = 1024
+vocabulary = 65536
+k = 50
+
+
+def get_inputs():
+    # Logits of a row are apart from each other, so that there is one right set.
+    ranks = torch.rand(batch_size, vocabulary).argsort(dim=-1).float()
+    logits = (ranks + 0.5 * torch.rand(batch_size, vocabulary) - vocabulary) / 16
+    return [logits, 0.5 + torch.rand(batch_size)]
+
+
+def get_init_inputs():
+    return [k]
+
+
+SMALL = {"batch_size": 37, "vocabulary": 4099, "k": 13}
+TAGS = ("sampling", "selection", "reduction")

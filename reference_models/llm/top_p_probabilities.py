@@ -1,0 +1,40 @@
+"""Sampling filter: the most probable tokens of a row until their sum reaches the row's p, renormalised."""
+
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, logits, p):
+        probabilities = torch.softmax(logits, dim=-1)
+        ordered, tokens = probabilities.sort(dim=-1, descending=True)
+        before = ordered.cumsum(dim=-1) - ordered
+        kept = ordered.masked_fill(before >= p.unsqueeze(-1), 0.0)
+        kept = kept / kept.sum(dim=-1, keepdim=True)
+        return torch.zeros_like(kept).scatter(-1, tokens, kept)
+
+
+batch_size = 512
+vocabulary = 32768
+most_kept = 20
+
+
+def get_inputs():
+    # Probabilities fall by about the same factor from rank to rank, and p is halfway between two partial sums, so that
+    # rounding does not decide which tokens stay.
+    ranks = torch.rand(batch_size, vocabulary).argsort(dim=-1) + 0.1 * torch.rand(batch_size, vocabulary)
+    slope = 0.05 + 0.1 * torch.rand(batch_size)
+    count = torch.randint(1, most_kept + 1, (batch_size,))
+    p = 1 - torch.exp(-slope * count) * (1 + torch.exp(slope)) / 2
+    return [-slope.unsqueeze(-1) * ranks, p]
+
+
+def get_init_inputs():
+    return []
+
+
+SMALL = {"batch_size": 29, "vocabulary": 2053}
+TAGS = ("sampling", "selection", "scan")

@@ -1,0 +1,36 @@
+"""Divergence of a flux in 3D, with a conductivity per cell that is averaged on the faces; no flux through the boundary."""
+
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, field, conductivity):
+        result = torch.zeros_like(field)
+        for dim in range(3):
+            size = field.size(dim) - 1
+            face = (conductivity.narrow(dim, 0, size) + conductivity.narrow(dim, 1, size)) / 2
+            flux = face * field.diff(dim=dim)
+            result.narrow(dim, 0, size).add_(flux)
+            result.narrow(dim, 1, size).sub_(flux)
+        return result
+
+
+depth = height = width = 384
+
+
+def get_inputs():
+    shape = (depth, height, width)
+    return [torch.randn(shape), 0.2 + torch.rand(shape)]
+
+
+def get_init_inputs():
+    return []
+
+
+SMALL = {"depth": 37, "height": 43, "width": 51}
+TAGS = ("stencil", "fusion")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "alternating", "zeros")

@@ -1,0 +1,36 @@
+"""Scan of the recurrence h[t] = a[t] h[t-1] + b[t] along the last dimension, by doubling."""
+
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, a, b):
+        step, length = 1, a.size(-1)
+        while step < length:
+            b = torch.cat([b[..., :step], a[..., step:] * b[..., :-step] + b[..., step:]], dim=-1)
+            a = torch.cat([a[..., :step], a[..., step:] * a[..., :-step]], dim=-1)
+            step *= 2
+        return b
+
+
+batch_size = 8
+channels = 1024
+length = 2048
+
+
+def get_inputs():
+    shape = (batch_size, channels, length)
+    return [0.8 + 0.2 * torch.rand(shape), torch.randn(shape)]
+
+
+def get_init_inputs():
+    return []
+
+
+SMALL = {"batch_size": 3, "channels": 17, "length": 1031}
+TAGS = ("scan",)
+DISTRIBUTIONS = ("as_given", "uniform", "tiny", "zeros")

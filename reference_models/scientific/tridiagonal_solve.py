@@ -1,0 +1,46 @@
+"""Solution of many tridiagonal systems by parallel cyclic reduction."""
+
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, lower, diagonal, upper, right):
+        pad, size, step = nn.functional.pad, right.size(-1), 1
+        while step < size:
+            before, after = (step, 0), (0, step)
+            from_before = -lower[..., step:] / diagonal[..., :-step]
+            from_after = -upper[..., :-step] / diagonal[..., step:]
+            new_lower = pad(from_before * lower[..., :-step], before)
+            new_upper = pad(from_after * upper[..., step:], after)
+            change = pad(from_before * right[..., :-step], before) + pad(from_after * right[..., step:], after)
+            right = right + change
+            change = pad(from_before * upper[..., :-step], before) + pad(from_after * lower[..., step:], after)
+            diagonal = diagonal + change
+            lower, upper = new_lower, new_upper
+            step *= 2
+        return right / diagonal
+
+
+batch_size = 8192
+size = 512
+
+
+def get_inputs():
+    shape = (batch_size, size)
+    lower, upper = torch.rand(shape) - 0.5, torch.rand(shape) - 0.5
+    lower[..., 0] = 0
+    upper[..., -1] = 0
+    # Dominant diagonals, so that no pivoting is needed.
+    return [lower, 1.2 + torch.rand(shape), upper, torch.randn(shape)]
+
+
+def get_init_inputs():
+    return []
+
+
+SMALL = {"batch_size": 53, "size": 173}
+TAGS = ("solver", "scan")
