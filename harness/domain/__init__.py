@@ -51,10 +51,14 @@ from harness.domain.generation import (
     Usage,
 )
 from harness.domain.problem import (
+    CASES_FUNCTION,
     MIXED,
     PROBLEM_FLAGS,
     PROBLEM_SETTINGS,
+    Case,
+    CaseSizes,
     Problem,
+    SizeRange,
     SizeValue,
     Tolerance,
     Workload,
@@ -62,6 +66,7 @@ from harness.domain.problem import (
 )
 
 __all__ = [
+    "CASES_FUNCTION",
     "EMULATED",
     "FILE_RUN",
     "LANGUAGES",
@@ -79,6 +84,8 @@ __all__ = [
     "BuildSummary",
     "BuildToolError",
     "Candidate",
+    "Case",
+    "CaseSizes",
     "Completion",
     "Conditions",
     "Correctness",
@@ -102,6 +109,7 @@ __all__ = [
     "RunManifest",
     "Sample",
     "SampleKey",
+    "SizeRange",
     "SizeValue",
     "StoreError",
     "Subject",
