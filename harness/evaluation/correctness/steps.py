@@ -11,6 +11,7 @@ from harness.sandbox.memory_plan import TRIALS as AS_GIVEN_TRIALS
 from harness.sandbox.memory_plan import MemoryPlan
 
 MIXED_TRIALS = 8  # where calls cost little; else 2
+FEW_TRIALS = 2  # as given, of a case that is not checked in full
 RERUNS = 3  # where calls cost little; else 1
 
 
@@ -34,6 +35,14 @@ def plan_steps(problem: Problem, *, is_small: bool, changes_state: bool, source:
         "other_weights": problem.dynamic_weights,
     }
     return (*["as_given"] * AS_GIVEN_TRIALS, *others, *(name for name, wanted in declared.items() if wanted), "rerun")
+
+
+def plan_few_steps(problem: Problem, *, changes_state: bool, source: random.Random) -> tuple[str, ...]:
+    """For the cases beside the one that is checked in full: half of the declared distributions, in secret choice."""
+    declared = [name for name in problem.distributions if name != "as_given"]
+    others = source.sample(declared, -(-len(declared) // 2)) + [MIXED] * bool(problem.stress_distributions)
+    source.shuffle(others)
+    return (*["as_given"] * FEW_TRIALS, *others, *["calls_in_a_row"] * changes_state, "rerun")
 
 
 def reduce_steps(steps: Sequence[str], plan: MemoryPlan) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
+from copy import copy
 from functools import partial
 
 from harness.domain import Candidate, Timing
@@ -12,7 +13,7 @@ from harness.evaluation.model_workers import ModelWorkers
 from harness.evaluation.timing.apart import ApartTimer
 from harness.evaluation.timing.clocks import TimingResult
 from harness.evaluation.timing.noise_floor import NoiseFloors, NoiseKey
-from harness.evaluation.timing.paired import PairedTimer, TimingPlan, shorten_plan
+from harness.evaluation.timing.paired import PairedTimer, TimingPlan, share_plan, shorten_plan
 from harness.evaluation.timing.window_timing import WindowTimer
 from harness.sandbox.model_session import ModelSession
 
@@ -27,6 +28,12 @@ class CandidateTimer:
         self._plan = plan
         self._noise = noise
         self._environment = environment
+
+    def share_among(self, cases: int) -> CandidateTimer:
+        """With the time budget of one case, or of two, divided among several."""
+        timer = copy(self)
+        timer._plan = share_plan(self._plan, cases)
+        return timer
 
     def time_session(
         self, session: ModelSession, reference: Reference, baseline: str, seeds: Iterator[int]

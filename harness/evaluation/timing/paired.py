@@ -72,6 +72,13 @@ def shorten_plan(plan: TimingPlan) -> TimingPlan:
     )
 
 
+def share_plan(plan: TimingPlan, cases: int) -> TimingPlan:
+    """For one of several cases: with half the blocks, and its share of twice the time."""
+    if cases == 1:
+        return plan
+    return replace(plan, budget_s=plan.budget_s * min(1.0, 2 / cases), min_blocks=max(plan.min_blocks // 2, 1))
+
+
 def is_hopeless(blocks: Sequence[Block]) -> bool:
     """Slower in every block by so much that more blocks change nothing."""
     return all(block.candidate_claim_us > HOPELESS * block.baseline_claim_us for block in blocks)
