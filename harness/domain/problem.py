@@ -47,6 +47,9 @@ class SizeRange:
     def draw(self, source: random.Random) -> int:
         return source.randrange(self.low, self.high + 1, self.step)
 
+    def __str__(self) -> str:
+        return f"{self.low} to {self.high}" + (f" in steps of {self.step}" if self.step > 1 else "")
+
     @property
     def ends(self) -> tuple[int, int]:
         return self.low, range(self.low, self.high + 1, self.step)[-1]
@@ -94,6 +97,11 @@ class Case:
     def is_secret(self) -> bool:
         """Sizes are drawn at evaluation time. Its speedup is not part of the geometric mean."""
         return any(isinstance(value, SizeRange) for _, value in (*self.sizes, *self.small))
+
+    def describe(self) -> str:
+        """Such as `rows=4096, columns=1000 to 9000, bfloat16`, of the full workload."""
+        sizes = [f"{name}={value}" for name, value in self.sizes]
+        return ", ".join([*sizes, *filter(None, (self.dtype, self.distribution))])
 
     def is_part_of(self, workload: WorkloadName) -> bool:
         return workload == "full" or (workload == "small" and (bool(self.small) or not self.sizes))
