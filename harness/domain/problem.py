@@ -106,6 +106,11 @@ class Case:
     def is_part_of(self, workload: WorkloadName) -> bool:
         return workload == "full" or (workload == "small" and (bool(self.small) or not self.sizes))
 
+    def is_whole(self, workload: WorkloadName) -> bool:
+        """Whether the case is the workload as it is without cases."""
+        changes = self.list_sizes(workload), self.dtype, self.distribution, self.tolerance
+        return self.timed and not any(changes)
+
     def list_sizes(self, workload: WorkloadName) -> CaseSizes:
         return self.sizes if workload == "full" else self.small
 

@@ -75,7 +75,7 @@ def list_runs(problem: Problem, workload: WorkloadName, seed: int) -> tuple[tupl
     """The cases of a workload, each with the problem that has it as its workload; or the workload itself. `seed` draws
     the sizes of secret cases."""
     cases = problem.list_cases(workload)
-    if not cases:
+    if not cases or (len(cases) == 1 and cases[0].is_whole(workload)):
         return ((problem, WHOLE),)
     source = random.Random(f"cases {seed}")
     timed, fully = sum(case.timed for case in cases), source.randrange(len(cases))

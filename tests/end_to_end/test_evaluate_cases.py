@@ -103,6 +103,12 @@ def test_a_case_that_the_reference_cannot_run_is_named_and_counts_against_nobody
     assert evaluation.message.startswith("case empty (columns=-1): ")
 
 
+def test_a_workload_of_which_only_the_given_sizes_are_part_is_as_without_cases(bench):
+    evaluation = bench.judge(write("return x * 2"), read('CASES = [{"name": "given"}]'))
+    assert (evaluation.outcome, evaluation.cases) == (Outcome.WRONG_VALUE, ())
+    assert "given" not in evaluation.message
+
+
 def test_secret_sizes_differ_between_evaluations_and_show_a_specialised_candidate(bench):
     problem = read(RANGES)
     first, again = (bench.judge(write(), problem) for _ in range(2))
