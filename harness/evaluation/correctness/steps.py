@@ -38,9 +38,9 @@ def plan_steps(problem: Problem, *, is_small: bool, changes_state: bool, source:
 
 
 def plan_few_steps(problem: Problem, *, changes_state: bool, source: random.Random) -> tuple[str, ...]:
-    """For the cases beside the one that is checked in full: half of the declared distributions, in secret choice."""
+    """For the cases beside the one that is checked in full: a third of the declared distributions, in secret choice."""
     declared = [name for name in problem.distributions if name != "as_given"]
-    others = source.sample(declared, -(-len(declared) // 2)) + [MIXED] * bool(problem.stress_distributions)
+    others = source.sample(declared, -(-len(declared) // 3)) + [MIXED] * bool(problem.stress_distributions)
     source.shuffle(others)
     return (*["as_given"] * FEW_TRIALS, *others, *["calls_in_a_row"] * changes_state, "rerun")
 

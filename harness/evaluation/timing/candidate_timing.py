@@ -30,7 +30,7 @@ class CandidateTimer:
         self._environment = environment
 
     def share_among(self, cases: int) -> CandidateTimer:
-        """With the time budget of one case, or of two, divided among several."""
+        """See `share_plan`."""
         timer = copy(self)
         timer._plan = share_plan(self._plan, cases)
         return timer

@@ -73,10 +73,17 @@ def shorten_plan(plan: TimingPlan) -> TimingPlan:
 
 
 def share_plan(plan: TimingPlan, cases: int) -> TimingPlan:
-    """For one of several cases: with half the blocks, and its share of twice the time."""
+    """For one of several cases: its share of the time and blocks of one."""
     if cases == 1:
         return plan
-    return replace(plan, budget_s=plan.budget_s * min(1.0, 2 / cases), min_blocks=max(plan.min_blocks // 2, 1))
+    least = max(plan.min_blocks // 2, 1)
+    return replace(
+        plan,
+        budget_s=plan.budget_s / cases,
+        min_blocks=least,
+        max_blocks=max(plan.max_blocks // cases, least),
+        wanted_half_width=2 * plan.wanted_half_width,
+    )
 
 
 def is_hopeless(blocks: Sequence[Block]) -> bool:
