@@ -73,7 +73,7 @@ def shorten_plan(plan: TimingPlan) -> TimingPlan:
 
 
 def share_plan(plan: TimingPlan, cases: int) -> TimingPlan:
-    """For one of several cases: its share of the time and blocks of one."""
+    """For each of several cases, which share the time of a single one."""
     if cases == 1:
         return plan
     least = max(plan.min_blocks // 2, 1)
