@@ -43,7 +43,7 @@ class Exercises:
             steps = plan_steps(problem, is_small=is_small, changes_state=changes_state, source=self.source)
         else:
             steps = plan_few_steps(problem, changes_state=changes_state, source=self.source)
-        self.steps = reduce_steps(steps, reference.plan)
+        self.steps = reduce_steps(steps, reference.plan) if fully or not reference.plan.stress else steps
         self._ahead: dict[int, tuple[Exercise, ...]] = {}
 
     def make_ahead(self) -> None:

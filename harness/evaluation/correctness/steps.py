@@ -11,7 +11,6 @@ from harness.sandbox.memory_plan import TRIALS as AS_GIVEN_TRIALS
 from harness.sandbox.memory_plan import MemoryPlan
 
 MIXED_TRIALS = 8  # where calls cost little; else 2
-FEW_TRIALS = 2  # as given, of a case that is not checked in full
 RERUNS = 3  # where calls cost little; else 1
 
 
@@ -38,11 +37,12 @@ def plan_steps(problem: Problem, *, is_small: bool, changes_state: bool, source:
 
 
 def plan_few_steps(problem: Problem, *, changes_state: bool, source: random.Random) -> tuple[str, ...]:
-    """For the cases beside the one that is checked in full: a third of the declared distributions, in secret choice."""
+    """For the cases beside the one that is checked in full: a third of the declared distributions, in secret choice.
+    At least two calls."""
     declared = [name for name in problem.distributions if name != "as_given"]
     others = source.sample(declared, -(-len(declared) // 3)) + [MIXED] * bool(problem.stress_distributions)
     source.shuffle(others)
-    return (*["as_given"] * FEW_TRIALS, *others, *["calls_in_a_row"] * changes_state, "rerun")
+    return (*["as_given"] * (1 if others else 2), *others, *["calls_in_a_row"] * changes_state)
 
 
 def reduce_steps(steps: Sequence[str], plan: MemoryPlan) -> tuple[str, ...]:
