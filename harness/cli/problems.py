@@ -90,7 +90,8 @@ def check_problems(
     """Check that problems can be scored.
 
     The reference must pass, and zeros, a constant, the identity, a stale buffer, a coarser number format and a 99 %
-    partial answer must all fail. Runs the small workload if there is one. Exit code 1 if a problem is rejected.
+    partial answer must all fail, in every case. Runs the small workload if there is one. Exit code 1 if a problem is
+    rejected.
 
     Example: harness problems check softmax my_problem.py
     """
@@ -122,6 +123,7 @@ def _describe_file(path: Path, suite: str) -> dict[str, Any]:
         "allow_tf32": problem.allow_tf32,
         "digest": problem.digest,
         "workloads": workloads,
+        "cases": [case.name for case in problem.cases],
     }
 
 
@@ -136,7 +138,7 @@ def _make_listing(suite: str, entries: list[dict[str, Any]]) -> Table:
     from rich.table import Table
 
     cells_by_column = zip(*map(_describe_row, entries), strict=True)
-    columns = dict(zip(("problem", "inputs, full", "small", "tags"), cells_by_column, strict=True))
+    columns = dict(zip(("problem", "inputs, full", "small", "cases", "tags"), cells_by_column, strict=True))
     shown = {name: cells for name, cells in columns.items() if any(cells)}
     table = Table(title=f"suite {suite}: {len(entries)} problems", show_lines=True)
     for name, cells in shown.items():
@@ -147,11 +149,11 @@ def _make_listing(suite: str, entries: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _describe_row(entry: dict[str, Any]) -> tuple[str, str, str, str]:
+def _describe_row(entry: dict[str, Any]) -> tuple[str, ...]:
     if "error" in entry:
-        return entry["name"], f"not a problem: {entry['error']}", "", ""
+        return entry["name"], f"not a problem: {entry['error']}", "", "", ""
     shapes = {workload["name"]: _format_inputs(workload["inputs"]) for workload in entry["workloads"]}
-    return entry["name"], shapes["full"], shapes.get("small", ""), "\n".join(entry["tags"])
+    return entry["name"], shapes["full"], shapes.get("small", ""), "\n".join(entry["cases"]), "\n".join(entry["tags"])
 
 
 def _format_inputs(inputs: list[dict[str, Any]]) -> str:
@@ -194,20 +196,20 @@ def _admit_with_progress(found: dict[str, Problem | ProblemError], device: torch
 
     console = Console(stderr=True)
     for name in track(found, description="checking", console=console, transient=True):
-        yield _admit(name, found[name], device)
+        yield from _admit(name, found[name], device)
 
 
-def _admit(name: str, problem: Problem | ProblemError, device: torch.device) -> Admission:
-    from harness.evaluation.problem_validation import admit_problem, reject_unread
-    from harness.problems.loading import load_problem
+def _admit(name: str, problem: Problem | ProblemError, device: torch.device) -> Iterator[Admission]:
+    from harness.evaluation.case_validation import admit_cases
+    from harness.evaluation.problem_validation import reject_unread
 
     if isinstance(problem, ProblemError):
-        return reject_unread(name, problem)
+        yield reject_unread(name, problem)
+        return
     try:
-        loaded = load_problem(problem, problem.workloads[-1].name)
+        yield from admit_cases(problem, device, CHECK_SEED)
     except ProblemError as error:
-        return reject_unread(name, error)
-    return admit_problem(loaded, device, CHECK_SEED)
+        yield reject_unread(name, error)
 
 
 def _record_check(suite: str, admissions: tuple[Admission, ...]) -> dict[str, Any]:
@@ -218,23 +220,26 @@ def _record_check(suite: str, admissions: tuple[Admission, ...]) -> dict[str, An
 def _make_report(suite: str, admissions: tuple[Admission, ...]) -> Table:
     from rich.table import Table
 
-    admitted = sum(admission.admitted for admission in admissions)
-    table = Table(title=f"suite {suite}: {admitted} of {len(admissions)} problems admitted")
+    problems = {admission.problem for admission in admissions}
+    rejected = {admission.problem for admission in admissions if not admission.admitted}
+    table = Table(title=f"suite {suite}: {len(problems - rejected)} of {len(problems)} problems admitted")
     table.add_column("problem", overflow="fold")
-    table.add_column("workload")
+    table.add_column("workload, case", overflow="fold")
     table.add_column("checks", justify="right")
     table.add_column("verdict")
     for admission in admissions:
         passed = len(admission.checks) - len(admission.failed)
         verdict = "admitted" if admission.admitted else "rejected"
-        table.add_row(admission.problem, admission.workload, f"{passed}/{len(admission.checks)}", verdict)
+        workload = ", ".join(filter(None, (admission.workload, admission.case)))
+        table.add_row(admission.problem, workload, f"{passed}/{len(admission.checks)}", verdict)
     return table
 
 
 def _print_rejections(admissions: tuple[Admission, ...]) -> None:
     for admission in admissions:
         for check in admission.failed:
-            typer.echo(f"{admission.problem}: {check.name}: {check.evidence}")
+            where = f", case {admission.case}" if admission.case else ""
+            typer.echo(f"{admission.problem}{where}: {check.name}: {check.evidence}")
 
 
 def _print_table(table: Table) -> None:

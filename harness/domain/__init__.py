@@ -22,15 +22,18 @@ from harness.domain.evaluation import (
     Baseline,
     Block,
     BuildSummary,
+    CaseResult,
     Correctness,
     Evaluation,
     Fidelity,
     Finding,
+    Gap,
     Outcome,
     Subject,
     Timing,
     TimingVerdict,
     Trial,
+    average,
     chip_of,
 )
 from harness.domain.evidence import Conditions, Plausibility, WithoutOwn, Work
@@ -52,10 +55,14 @@ from harness.domain.generation import (
     Usage,
 )
 from harness.domain.problem import (
+    CASES_FUNCTION,
     MIXED,
     PROBLEM_FLAGS,
     PROBLEM_SETTINGS,
+    Case,
+    CaseSizes,
     Problem,
+    SizeRange,
     SizeValue,
     Tolerance,
     Workload,
@@ -63,6 +70,7 @@ from harness.domain.problem import (
 )
 
 __all__ = [
+    "CASES_FUNCTION",
     "EMULATED",
     "FILE_RUN",
     "LANGUAGES",
@@ -82,6 +90,9 @@ __all__ = [
     "BuildToolError",
     "BuiltAhead",
     "Candidate",
+    "Case",
+    "CaseResult",
+    "CaseSizes",
     "Completion",
     "Conditions",
     "Correctness",
@@ -90,6 +101,7 @@ __all__ = [
     "Extraction",
     "Fidelity",
     "Finding",
+    "Gap",
     "HarnessError",
     "Language",
     "Message",
@@ -106,6 +118,7 @@ __all__ = [
     "RunManifest",
     "Sample",
     "SampleKey",
+    "SizeRange",
     "SizeValue",
     "StoreError",
     "Subject",
@@ -122,5 +135,6 @@ __all__ = [
     "WorkerTimeout",
     "Workload",
     "WorkloadName",
+    "average",
     "chip_of",
 ]

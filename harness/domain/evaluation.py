@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
@@ -50,7 +52,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One call with fresh inputs. Errors are against the float64 truth, in output units."""
+    """One call with fresh inputs. Errors are against the float64 truth, in output units. `case`: "" without cases."""
 
     distribution: str
     passed: bool
@@ -60,6 +62,7 @@ class Trial:
     mismatched: int = 0
     elements: int = 0
     message: str = ""
+    case: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +102,8 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """Paired timing against a named baseline. Times in µs per call.
+    """Paired timing against a named baseline, of one case or of several: then times and speedups are geometric means,
+    and `blocks` are those of the cases. Times in µs per call.
 
     The interval covers the scatter of the blocks, the noise floor, and time that the evaluator's clock cannot rule out
     beyond the reported times. `resolution_us`: that clock's resolution. `attempts`: measurements made, since disturbed
@@ -129,6 +133,30 @@ class Timing:
             raise ValueError(
                 f"speedup {self.speedup} lies outside its interval [{self.speedup_low}, {self.speedup_high}]"
             )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseResult:
+    """One case of an evaluation. `sizes`: such as `rows=4096, columns=512, bfloat16`. `is_secret`: drawn for this
+    evaluation, and no part of the geometric mean. `timing` None: not timed.
+    """
+
+    name: str
+    sizes: str
+    outcome: Outcome
+    weight: float = 1.0
+    is_secret: bool = False
+    timing: Timing | None = None
+    plausibility: Plausibility | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """Speedup of the known cases / speedup of the secret ones, with its interval. 1: no difference."""
+
+    ratio: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +212,7 @@ class Evaluation:
     phases_s: tuple[tuple[str, float], ...] = field(default=())
     plausibility: Plausibility | None = None
     work: Work | None = None
+    cases: tuple[CaseResult, ...] = ()  # in the order of evaluation; those after a failed one are missing
     certificate: str = ""  # digest of the red-team certificate that was valid at the evaluation; "": none
 
     def __post_init__(self) -> None:
@@ -209,6 +238,32 @@ class Evaluation:
         return None if self.timing.verdict in ("unreliable", "unconfirmed") else self.timing.speedup
 
     @property
+    def worst_case(self) -> CaseResult | None:
+        """The known case with the lowest speedup."""
+        return min(self._list_timed(is_secret=False), key=_speedup_of, default=None)
+
+    @property
+    def generalisation_gap(self) -> Gap | None:
+        """None unless known and secret cases have a confirmed time."""
+        known, secret = self._list_timed(is_secret=False), self._list_timed(is_secret=True)
+        if self.speedup is None or not known or not secret or any(map(_is_doubtful, secret)):
+            return None
+
+        def divide(mine: str, theirs: str) -> float:
+            return average(known, mine) / average(secret, theirs)
+
+        return Gap(
+            ratio=divide("speedup", "speedup"),
+            low=divide("speedup_low", "speedup_high"),
+            high=divide("speedup_high", "speedup_low"),
+        )
+
+    def _list_timed(self, *, is_secret: bool) -> list[CaseResult]:
+        if self.outcome is not Outcome.CORRECT:
+            return []
+        return [case for case in self.cases if case.timing is not None and case.is_secret == is_secret]
+
+    @property
     def findings_summary(self) -> str:
         return "; ".join(f"{finding.severity}: {finding.check}" for finding in self.findings)
 
@@ -218,3 +273,17 @@ class Evaluation:
         if self.subject.device == EMULATED:
             return f"{facts.get('emulated_gpu', 'GPU')} emulated on {facts.get('cpu', 'CPU')}"
         return facts.get("gpu" if self.subject.device.startswith("cuda") else "cpu", "")
+
+
+def average(cases: Sequence[CaseResult], name: str) -> float:
+    """The weighted geometric mean of a field of the cases' timings. All are timed."""
+    values = [(case.weight, math.log(getattr(case.timing, name))) for case in cases]
+    return math.exp(sum(weight * value for weight, value in values) / sum(weight for weight, _ in values))
+
+
+def _speedup_of(case: CaseResult) -> float:
+    return case.timing.speedup if case.timing is not None else math.inf
+
+
+def _is_doubtful(case: CaseResult) -> bool:
+    return case.timing is not None and case.timing.verdict in ("unreliable", "unconfirmed")

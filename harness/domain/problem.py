@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import random
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Literal
 
@@ -12,19 +13,49 @@ MIXED = "mixed"  # given inputs, with stress distributions at random positions
 NO_STRESS = ("as_given", "integers", "padded")
 PROBLEM_FLAGS = ("ALLOW_TF32", "DETERMINISTIC", "TRAINING", "SEEDED_CALLS", "DYNAMIC_SHAPES", "DYNAMIC_WEIGHTS")
 # Module-level names of a problem file that configure the harness and are not part of the reference.
-PROBLEM_SETTINGS = ("SMALL", "TAGS", "TOLERANCE", "DISTRIBUTIONS", *PROBLEM_FLAGS)
+PROBLEM_SETTINGS = ("SMALL", "TAGS", "TOLERANCE", "DISTRIBUTIONS", "CASES", "RANGES", *PROBLEM_FLAGS)
+CASES_FUNCTION = "get_cases"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """One set of shapes: `overrides` replaces module-level sizes of the problem file. `full` has none."""
+    """One set of shapes: `overrides` replaces module-level sizes of the problem file. `full` has none, except in a
+    `case`.
+    """
 
     name: WorkloadName
     overrides: tuple[tuple[str, SizeValue], ...] = ()
+    case: str = ""
 
     def __post_init__(self) -> None:
-        if self.name == "full" and self.overrides:
+        if self.name == "full" and self.overrides and not self.case:
             raise ValueError("the full workload is the problem file as written: it takes no overrides")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeRange:
+    """A size that is drawn anew for each evaluation, from `low` to `high` inclusive."""
+
+    low: int
+    high: int
+    step: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 < self.low < self.high or not 0 < self.step <= self.high - self.low:
+            raise ValueError("a range needs 0 < low < high, and a step that reaches a second value")
+
+    def draw(self, source: random.Random) -> int:
+        return source.randrange(self.low, self.high + 1, self.step)
+
+    def __str__(self) -> str:
+        return f"{self.low} to {self.high}" + (f" in steps of {self.step}" if self.step > 1 else "")
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        return self.low, range(self.low, self.high + 1, self.step)[-1]
+
+
+CaseSizes = tuple[tuple[str, SizeValue | SizeRange], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,13 +75,55 @@ class Tolerance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A named override of a problem's workloads. `sizes`: of the full workload, `small`: of the small one, of which a
+    case with sizes is no part without them. `tolerance` None: the problem's. `weight` in the geometric mean.
+    """
+
+    name: str
+    sizes: CaseSizes = ()
+    small: CaseSizes = ()
+    dtype: str = ""
+    distribution: str = ""
+    tolerance: Tolerance | None = None
+    weight: float = 1.0
+    timed: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.name or self.weight <= 0:
+            raise ValueError("a case needs a name and a positive weight")
+
+    @property
+    def is_secret(self) -> bool:
+        """Sizes are drawn at evaluation time. Its speedup is not part of the geometric mean."""
+        return any(isinstance(value, SizeRange) for _, value in (*self.sizes, *self.small))
+
+    def describe(self) -> str:
+        """Such as `rows=4096, columns=1000 to 9000, bfloat16`, of the full workload."""
+        sizes = [f"{name}={value}" for name, value in self.sizes]
+        return ", ".join([*sizes, *filter(None, (self.dtype, self.distribution))])
+
+    def is_part_of(self, workload: WorkloadName) -> bool:
+        return workload == "full" or (workload == "small" and (bool(self.small) or not self.sizes))
+
+    def is_whole(self, workload: WorkloadName) -> bool:
+        """Whether the case is the workload as it is without cases."""
+        changes = self.list_sizes(workload), self.dtype, self.distribution, self.tolerance
+        return self.timed and not any(changes)
+
+    def list_sizes(self, workload: WorkloadName) -> CaseSizes:
+        return self.sizes if workload == "full" else self.small
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """One reference file.
 
     Requirements on candidates: `dynamic_shapes` (work on nearby shapes), `dynamic_weights` (work after a change of
     weights), `deterministic` (bitwise repeatable); otherwise a failure there is only a finding. `training`: training
     mode, buffers are compared. `seeded_calls`: torch is seeded before each call. `requires_kernel`: candidates without
-    a custom kernel are rejected.
+    a custom kernel are rejected. `cases`: what the workloads consist of; without, each is one set of shapes. Of one
+    case (`take_case`): `dtype` of floating inputs and weights, and what `draws` the inputs; "" as in the file.
     """
 
     name: str
@@ -68,12 +141,18 @@ class Problem:
     dynamic_shapes: bool = False
     dynamic_weights: bool = False
     requires_kernel: bool = False
+    cases: tuple[Case, ...] = ()
+    dtype: str = ""
+    draws: str = ""
     path: str = field(default="", compare=False)  # "" if not read from a file
 
     def __post_init__(self) -> None:
         names = [workload.name for workload in self.workloads]
         if "full" not in names or len(set(names)) != len(names):
             raise ValueError(f"problem {self.name} needs exactly one full workload, got {names}")
+        cases = [case.name for case in self.cases]
+        if len(set(cases)) != len(cases) or (cases and all(case.is_secret or not case.timed for case in self.cases)):
+            raise ValueError(f"the cases of {self.name} need distinct names, one of them timed and without ranges")
 
     @property
     def digest(self) -> str:
@@ -85,3 +164,26 @@ class Problem:
 
     def workload(self, name: WorkloadName) -> Workload | None:
         return next((workload for workload in self.workloads if workload.name == name), None)
+
+    def list_cases(self, workload: WorkloadName) -> tuple[Case, ...]:
+        return tuple(case for case in self.cases if case.is_part_of(workload))
+
+    def take_case(self, case: Case, workload: WorkloadName, source: random.Random) -> Problem:
+        """The problem with this case as its only `workload`. `source` draws sizes from ranges."""
+        drawn = ((name, _draw(value, source)) for name, value in case.list_sizes(workload))
+        usual = self.workload(workload)
+        overrides = {**dict(usual.overrides if usual else ()), **dict(drawn)}
+        chosen = Workload(name=workload, overrides=tuple(overrides.items()), case=case.name)
+        others = tuple(one for one in self.workloads if one.name != workload)
+        return replace(
+            self,
+            workloads=(*others, chosen),
+            cases=(),
+            tolerance=case.tolerance or self.tolerance,
+            dtype=case.dtype,
+            draws=case.distribution,
+        )
+
+
+def _draw(value: SizeValue | SizeRange, source: random.Random) -> SizeValue:
+    return value.draw(source) if isinstance(value, SizeRange) else value

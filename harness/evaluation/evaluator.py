@@ -26,6 +26,7 @@ from harness.domain import (
 )
 from harness.evaluation.attempts import evaluate_with_repetition
 from harness.evaluation.builds import CandidateBuilds
+from harness.evaluation.cases import WHOLE, CaseRun, list_runs
 from harness.evaluation.correctness.calls import Exercises
 from harness.evaluation.correctness.checks import check_correctness
 from harness.evaluation.correctness.reference import Reference, describe_calls, note_variation, prepare_reference
@@ -67,6 +68,7 @@ class _Task:
     subject: Subject
     candidate: Candidate
     ahead: BuiltAhead
+    run: CaseRun = WHOLE
 
 
 class CandidateEvaluator:
@@ -191,38 +193,46 @@ class CandidateEvaluator:
             self._check_launch_limits(task)
 
     def _evaluate_workload(self, device: Device, task: _Task) -> None:
-        """The method, then the sanitizer."""
-        problem, workload = task.problem, task.subject.workload
-        task.record.sizes = describe_sizes(problem, REDUCED) if workload == REDUCED else ""
+        """The method for each case, then the sanitizer at the sizes of the first."""
+        problem, workload, record = task.problem, task.subject.workload, task.record
+        record.sizes = describe_sizes(problem, REDUCED) if workload == REDUCED else ""
+        runs = list_runs(problem, workload, record.seed)
+        for chosen, run in runs:
+            with record.at_case(run):
+                self._evaluate_case(device, replace(task, problem=chosen, run=run))
+        if record.cases:
+            record.combine_cases()
+        self._sanitize_kernels(replace(task, problem=runs[0][0]), decides=device.is_emulated)
+
+    def _evaluate_case(self, device: Device, task: _Task) -> None:
         try:
-            self._run_method(device, task, load_problem(problem, workload))
+            self._run_method(device, task, load_problem(task.problem, task.subject.workload))
         except CandidateFailure as failure:
             if failure.outcome in EXPLAINABLE:
                 self._sanitize_kernels(task, decides=False)
             if device.is_emulated:
                 excuse_unsupported(task.candidate.source, failure, LANGUAGES[task.subject.language].modules)
             raise
-        self._sanitize_kernels(task, decides=device.is_emulated)
 
     def _run_method(self, device: Device, task: _Task, loaded: LoadedProblem) -> None:
         """Load, check correctness, attribute time, measure time, probe robustness."""
         if device.is_cuda:
             await_idle(device)  # work of the previous candidate may still run
-            if self._times(device) and self._ceilings.look_up(device) is None:
+            if self._times(device, task) and self._ceilings.look_up(device) is None:
                 with self._quiet():
-                    self._find_device_peaks(task.record, device)
+                    self._find_device_peaks(task, device)
         with self._load_candidate(device, task, loaded) as (session, exercises, seeds):
             reference = exercises.reference
             with explained_by_kernels(session, task.record.findings) if device.is_emulated else nullcontext():
-                self._check_correctness(task.record, session, exercises)
+                self._check_correctness(task, session, exercises)
             if not device.is_cuda and reference.plan.baseline_beside:
                 with ExitStack() as stack:
                     with session.paused():
                         stack.enter_context(self._quiet())
-                        self._find_device_peaks(task.record, device)
+                        self._find_device_peaks(task, device)
                     self._measure_in_same_worker(task, session, reference, seeds)
                 return
-            self._probe_robustness(task.record, session, reference, seeds)
+            self._probe_robustness(task, session, reference, seeds)
         self._measure_in_fresh_workers(task, reference, seeds)
 
     @contextmanager
@@ -230,11 +240,11 @@ class CandidateEvaluator:
         self, device: Device, task: _Task, loaded: LoadedProblem
     ) -> Iterator[tuple[ModelSession, Exercises, Iterator[int]]]:
         record, candidate = task.record, task.candidate
-        seeds = record.draw_seeds()
+        seeds = record.draw_seeds(task.run.name)
         with record.phase("reference"):
             reference = prepare_reference(loaded, device, next(seeds), next(seeds), thrift=record.thrift)
             record.note_memory(reference.plan, plan_in_full(reference.need), device.measure_room())
-            exercises = Exercises(reference, seeds)
+            exercises = Exercises(reference, seeds, fully=task.run.is_checked_fully)
             if reference.computes_on is not None:
                 exercises.make_ahead()
         record.findings += note_variation(reference)
@@ -248,14 +258,14 @@ class CandidateEvaluator:
             raise record.blame_build(failure) from failure
         record.check_builds()
 
-    def _check_correctness(self, record: EvaluationRecord, session: ModelSession, exercises: Exercises) -> None:
-        reference = exercises.reference
+    def _check_correctness(self, task: _Task, session: ModelSession, exercises: Exercises) -> None:
+        record, reference = task.record, exercises.reference
         with record.phase("load"):
             construct_model(session, reference)
             weights = session.match_weights(reference.state)
         with record.phase("correctness"):
             result = check_correctness(session, exercises, weights)
-        record.correctness = result.correctness
+        record.add_correctness(result.correctness, task.run.name)
         record.add_result(result)
 
     def _measure_in_same_worker(
@@ -263,35 +273,37 @@ class CandidateEvaluator:
     ) -> None:
         """On a CPU. The worker is stopped while others run."""
         record = task.record
-        if self._settings.attribute_work:
+        if self._attributes(task):
             with record.phase("work"), session.paused():
                 self._attribute_time(task, reference, next(seeds))
-        if self._times(reference.device):
+        if self._times(reference.device, task):
+            timer = self._timer.share_among(task.run.timed_runs)
             with record.phase("timing"):
-                result = self._timer.time_session(session, reference, task.subject.baseline, seeds)
+                result = timer.time_session(session, reference, task.subject.baseline, seeds)
             with record.phase("plausibility"), session.paused():
-                self._check_roofline(record, result, reference, next(seeds))
-        if record.work is not None:
+                self._check_roofline(task, result, reference, next(seeds))
+        if record.work is not None and self._attributes(task):
             with record.phase("work"):
                 self._confirm_custom_code(record, session, reference, seeds)
-        self._probe_robustness(record, session, reference, seeds)
+        self._probe_robustness(task, session, reference, seeds)
 
     def _measure_in_fresh_workers(self, task: _Task, reference: Reference, seeds: Iterator[int]) -> None:
         """On a GPU, and where two workers do not fit into memory."""
         record, device = task.record, reference.device
-        if self._settings.attribute_work:
+        if self._attributes(task):
             with record.phase("work"):
                 self._attribute_time(task, reference, next(seeds))
-        if record.work is not None and not device.is_cuda:
+        if record.work is not None and self._attributes(task) and not device.is_cuda:
             with record.phase("work"), self._workers.open_constructed_candidate(task.candidate, reference) as session:
                 self._confirm_custom_code(record, session, reference, seeds)
-        if self._times(device):
+        if self._times(device, task):
+            timer = self._timer.share_among(task.run.timed_runs)
             with self._quiet():
-                self._find_device_peaks(record, device)
+                self._find_device_peaks(task, device)
                 with record.phase("timing"):
-                    result = self._timer.time_in_fresh_workers(task.candidate, reference, task.subject.baseline, seeds)
+                    result = timer.time_in_fresh_workers(task.candidate, reference, task.subject.baseline, seeds)
             with record.phase("plausibility"):
-                self._check_roofline(record, result, reference, next(seeds))
+                self._check_roofline(task, result, reference, next(seeds))
 
     def _attribute_time(self, task: _Task, reference: Reference, seed: int) -> None:
         record = task.record
@@ -318,30 +330,32 @@ class CandidateEvaluator:
         record.work = result.work
         record.add_result(result)
 
-    def _check_roofline(self, record: EvaluationRecord, result: TimingResult, reference: Reference, seed: int) -> None:
-        examined = self._roofline.examine(result.timing, reference, seed)
+    def _check_roofline(self, task: _Task, result: TimingResult, reference: Reference, seed: int) -> None:
+        record, examined = task.record, self._roofline.examine(result.timing, reference, seed)
         record.timing, record.plausibility = result.timing, examined.plausibility
-        record.findings += (*result.findings, *examined.findings)
+        record.findings += map(task.run.name_finding, (*result.findings, *examined.findings))
         for verdict in (result, examined):
             if verdict.outcome is not None:
                 raise CandidateFailure(verdict.outcome, verdict.message)
 
-    def _probe_robustness(
-        self, record: EvaluationRecord, session: ModelSession, reference: Reference, seeds: Iterator[int]
-    ) -> None:
+    def _probe_robustness(self, task: _Task, session: ModelSession, reference: Reference, seeds: Iterator[int]) -> None:
         """Last in its worker, since a probe may crash the candidate."""
+        record = task.record
         with record.phase("probes"):
-            if record.correctness is not None and reference.plan.probes:
+            if record.correctness is not None and reference.plan.probes and task.run.is_first:
                 spent_s = record.phases_s.get("correctness", 0.0)
                 record.findings += probe_candidate(session, reference, seeds, record.correctness.weights, spent_s)
 
-    def _times(self, device: Device) -> bool:
-        return self._settings.measure_time and not device.is_emulated
+    def _times(self, device: Device, task: _Task) -> bool:
+        return self._settings.measure_time and task.run.is_timed and not device.is_emulated
 
-    def _find_device_peaks(self, record: EvaluationRecord, device: Device) -> None:
+    def _attributes(self, task: _Task) -> bool:
+        return self._settings.attribute_work and task.run.is_first
+
+    def _find_device_peaks(self, task: _Task, device: Device) -> None:
         """The device must be idle."""
-        if self._times(device):
-            with record.phase("ceilings"):
+        if self._times(device, task):
+            with task.record.phase("ceilings"):
                 self._ceilings.find(device)
 
     def _sanitize_kernels(self, task: _Task, *, decides: bool) -> None:

@@ -108,5 +108,11 @@ class ModelWorkers:
 
 
 def construct_model(session: ModelSession, reference: Reference, *, compiled: bool = False) -> None:
-    training = reference.loaded.problem.training
-    session.construct(reference.seed, reference.loaded.init_inputs, compiled=compiled, training=training)
+    problem = reference.loaded.problem
+    session.construct(
+        reference.seed,
+        reference.loaded.init_inputs,
+        compiled=compiled,
+        training=problem.training,
+        dtype=problem.dtype,
+    )

@@ -46,9 +46,12 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
+    """`case`: "" without cases."""
+
     problem: str
     workload: str
     checks: tuple[Check, ...]
+    case: str = ""
 
     @property
     def admitted(self) -> bool:

@@ -6,9 +6,9 @@ import hashlib
 import random
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -17,15 +17,18 @@ from harness.domain import (
     BuildRequest,
     BuildResult,
     BuildSummary,
+    CaseResult,
     Correctness,
     Evaluation,
     Finding,
     Outcome,
     Plausibility,
+    ProblemError,
     Subject,
     Timing,
     Work,
 )
+from harness.evaluation.cases import CaseRun, combine_timings
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.memory_plan import MemoryPlan, Room, Thrift
 
@@ -58,6 +61,7 @@ class EvaluationRecord:
     timing: Timing | None = None
     plausibility: Plausibility | None = None
     work: Work | None = None
+    cases: list[CaseResult] = field(default_factory=list)
     phases_s: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     sizes: str = ""  # of the reduced problem
     calls: tuple[tuple[str, str], ...] = ()  # unusual mode and seeding
@@ -73,8 +77,8 @@ class EvaluationRecord:
         finally:
             self.phases_s[name] += time.monotonic() - began_s
 
-    def draw_seeds(self) -> Iterator[int]:
-        source = random.Random(self.seed)
+    def draw_seeds(self, case: str = "") -> Iterator[int]:
+        source = random.Random(f"{self.seed} {case}" if case else self.seed)
         while True:
             yield source.getrandbits(62)
 
@@ -96,8 +100,45 @@ class EvaluationRecord:
             findings=[Finding(check="memory", severity="note", message=note)],
         )  # fmt: skip
 
+    def add_correctness(self, correctness: Correctness, case: str) -> None:
+        """Adds the trials of a case to those before."""
+        known = self.correctness
+        trials = tuple(replace(trial, case=case) for trial in correctness.trials) if case else correctness.trials
+        if known is None:
+            self.correctness = replace(correctness, trials=trials)
+            return
+        truth = correctness.truth if known.truth == "float64" else known.truth
+        self.correctness = replace(known, trials=(*known.trials, *trials), truth=truth)
+
+    @contextmanager
+    def at_case(self, run: CaseRun) -> Iterator[None]:
+        """Collects the results of a case; failures and errors name it."""
+        if run.case is None:
+            yield
+            return
+        try:
+            yield
+        except CandidateFailure as failure:
+            self._close_case(run, failure.outcome)
+            raise run.name_failure(failure) from failure
+        except ProblemError as error:
+            raise type(error)(f"{run.label}: {error}") from error
+        self._close_case(run, Outcome.CORRECT)
+
+    def _close_case(self, run: CaseRun, outcome: Outcome) -> None:
+        self.cases.append(run.conclude(outcome, self.timing, self.plausibility))
+        self.findings = list(dict.fromkeys(self.findings))
+        if outcome is Outcome.CORRECT:
+            self.timing = self.plausibility = None
+
+    def combine_cases(self) -> None:
+        """The geometric mean, and the roofline of the first timed case."""
+        self.timing = combine_timings(self.cases)
+        self.plausibility = next((case.plausibility for case in self.cases if case.timing is not None), None)
+
     def take_over(self, other: EvaluationRecord) -> None:
         """Adopts another record's verdict; keeps its own builds and adds the times."""
+        self.cases = other.cases
         self.findings, self.correctness = other.findings, other.correctness
         self.sizes, self.calls = other.sizes, other.calls
         for name, spent_s in other.phases_s.items():
@@ -110,6 +151,8 @@ class EvaluationRecord:
             raise CandidateFailure(result.outcome, result.message)
 
     def add_build(self, request: BuildRequest, result: BuildResult) -> None:
+        if self.cases and any(result.key == known.key for known in self.builds):
+            return  # built for an earlier case
         self.requests.append(request)
         self.builds.append(result)
         if result.extension is not None:
@@ -176,6 +219,7 @@ class EvaluationRecord:
             phases_s=tuple((name, round(spent_s, 4)) for name, spent_s in self.phases_s.items()),
             plausibility=self.plausibility if timed else None,
             work=self.work,
+            cases=tuple(self.cases if timed else _drop_times(self.cases)),
             certificate=certificate,
         )
 
@@ -194,6 +238,10 @@ class EvaluationRecord:
             reason=slow.reason,
             log="\n".join(build.log for build in self.builds),
         )
+
+
+def _drop_times(cases: Iterable[CaseResult]) -> Iterator[CaseResult]:
+    return (replace(case, timing=None, plausibility=None) for case in cases)
 
 
 def _build_failure(build: BuildResult) -> CandidateFailure:

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.domain import LANGUAGES, PROBLEM_SETTINGS, Language, Problem, Prompt, UsageError
+from harness.domain import CASES_FUNCTION, LANGUAGES, PROBLEM_SETTINGS, Language, Problem, Prompt, UsageError
 from harness.generate.gpu_facts import GpuFacts
 from harness.generate.host_facts import HostFacts
 from harness.problems.discovery import bound_names
@@ -110,7 +110,8 @@ def _clean_reference(source: str) -> str:
     """The problem's source without harness settings and the comments attached to them."""
     lines = source.split("\n")
     for statement in reversed(ast.parse(source).body):
-        if not bound_names(statement).isdisjoint(PROBLEM_SETTINGS):
+        is_cases = isinstance(statement, ast.FunctionDef) and statement.name == CASES_FUNCTION
+        if is_cases or not bound_names(statement).isdisjoint(PROBLEM_SETTINGS):
             del lines[_first_line(statement, lines) : statement.end_lineno]
     return "\n".join(lines).strip("\n") + "\n"
 

@@ -3,8 +3,8 @@
 A problem is a Python file with `Model`, `get_inputs` and `get_init_inputs`. Optional literals: `SMALL = {"batch_size":
 4}` (overrides of the small workload), `TAGS = ("conv",)`, `ALLOW_TF32 = False`, `TOLERANCE = {"factor": 8.0, "atol":
 None, "rtol": None}`, `DISTRIBUTIONS = ("as_given", "normal")`, and the flags `DETERMINISTIC`, `TRAINING`,
-`SEEDED_CALLS`, `DYNAMIC_SHAPES`, `DYNAMIC_WEIGHTS` (see `harness.domain.Problem`). A suite's `suite.toml` may set
-`requires_kernel = true`.
+`SEEDED_CALLS`, `DYNAMIC_SHAPES`, `DYNAMIC_WEIGHTS` (see `harness.domain.Problem`); `CASES` and `RANGES`, see
+`harness.problems.cases`. A suite's `suite.toml` may set `requires_kernel = true`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from harness.domain import (
     UsageError,
     Workload,
 )
+from harness.problems.cases import read_cases
 
 DISTRIBUTION_NAMES = (
     "as_given",
@@ -84,19 +85,33 @@ def parse_problem(source: str, path: Path, suite: str) -> Problem:
     settings = _read_settings(tree, path)
     _require_names(tree, path)
     small = _read_small(settings, tree, path)
-    return Problem(
-        name=path.stem,
-        suite=suite,
-        source=source,
-        workloads=(Workload(name="full"), *small),
-        tolerance=_read_tolerance(settings, path),
-        tags=_read_words(settings, "TAGS", path),
-        distributions=_read_distributions(settings, path),
-        summary=_first_line(ast.get_docstring(tree)),
-        requires_kernel=False,
-        path="",
-        **{name.lower(): _read_flag(settings, name, path) for name in PROBLEM_FLAGS},
+    cases = read_cases(
+        tree,
+        settings,
+        path,
+        sizes=frozenset(name for statement in tree.body for name in bound_names(statement)) - set(PROBLEM_SETTINGS),
+        distributions=DISTRIBUTION_NAMES,
+        read_size=_read_size,
     )
+    try:
+        return Problem(
+            name=path.stem,
+            suite=suite,
+            source=source,
+            workloads=(Workload(name="full"), *small),
+            cases=cases,
+            tolerance=_read_tolerance(settings, path),
+            tags=_read_words(settings, "TAGS", path),
+            distributions=_read_distributions(settings, path),
+            summary=_first_line(ast.get_docstring(tree)),
+            requires_kernel=False,
+            dtype="",
+            draws="",
+            path="",
+            **{name.lower(): _read_flag(settings, name, path) for name in PROBLEM_FLAGS},
+        )
+    except ValueError as error:
+        raise ProblemError(f"{path}: {error}") from error
 
 
 def parse_source(source: str, where: str) -> ast.Module:
@@ -193,16 +208,16 @@ def _read_small(settings: dict[str, Any], tree: ast.Module, path: Path) -> tuple
             f"{path}: SMALL names {', '.join(unknown)}, which the file does not assign at module level."
             f"{_suggest(unknown[0], sorted(sizes))}"
         )
-    overrides = tuple((name, _read_size(name, value, path)) for name, value in small.items())
+    overrides = tuple((name, _read_size(name, value, f"{path}: SMALL")) for name, value in small.items())
     return (Workload(name="small", overrides=overrides),)
 
 
-def _read_size(name: str, value: Any, path: Path) -> int | float | bool | str | tuple[int, ...]:
+def _read_size(name: str, value: Any, where: str) -> int | float | bool | str | tuple[int, ...]:
     if isinstance(value, int | float | bool | str):
         return value
     if isinstance(value, list | tuple) and all(isinstance(item, int) for item in value):
         return tuple(value)
-    raise ProblemError(f"{path}: SMALL[{name!r}] must be a number, a string or a tuple of integers, found {value!r}")
+    raise ProblemError(f"{where}[{name!r}] must be a number, a string or a tuple of integers, found {value!r}")
 
 
 def _read_tolerance(settings: dict[str, Any], path: Path) -> Tolerance:

@@ -28,6 +28,7 @@ from torch.overrides import TorchFunctionMode
 from harness.domain import MIXED, Problem, ProblemError, SizeValue, UsageError, WorkloadName
 from harness.problems.discovery import DISTRIBUTION_NAMES, bound_names, parse_source
 from harness.problems.distributions import mix, redistribute
+from harness.problems.tensor_trees import map_tensors
 from harness.problems.time_limit import limit_reference
 from harness.random_weights import DrawOnDevice
 
@@ -41,6 +42,11 @@ class LoadedProblem:
     init_inputs: tuple[Any, ...]
     module: ModuleType
 
+    @property
+    def dtype(self) -> torch.dtype | None:
+        """Of floating inputs and weights; None: as in the file."""
+        return getattr(torch, self.problem.dtype) if self.problem.dtype else None
+
     def make_model(self, seed: int, device: torch.device, dtype: torch.dtype | None = None) -> nn.Module:
         """The reference on `device`, constructed after seeding, in the problem's mode, without gradients."""
         on_gpu = DrawOnDevice(device) if device.type == "cuda" else nullcontext()
@@ -49,7 +55,7 @@ class LoadedProblem:
             if not isinstance(model, nn.Module):
                 raise ProblemError(f"{_where(self.problem)}: Model is a {type(model).__name__}, not an nn.Module")
             _require_sizes(model, self.problem)
-            model = model.to(device=device, dtype=dtype)
+            model = model.to(device=device, dtype=dtype or self.dtype)
         return model.train(self.problem.training).requires_grad_(False)
 
     def make_inputs(self, seed: int, device: torch.device, distribution: str = "as_given") -> tuple[Any, ...]:
@@ -62,11 +68,12 @@ class LoadedProblem:
             raise UsageError(f"unknown distribution {distribution!r}; choose among {', '.join(DISTRIBUTION_NAMES)}")
         with run_user_code(self.problem, "get_inputs()", seed, device), torch.no_grad():
             inputs = _require_sequence(self.module.get_inputs(), self.problem, "get_inputs()")
-            inputs = tuple(_move(value, device) for value in inputs)
-            if distribution == "as_given":
-                return inputs
-            generator = torch.Generator(device=device).manual_seed(seed)
-            return tuple(redistribute(value, distribution, generator) for value in inputs)
+            inputs = _cast(tuple(_move(value, device) for value in inputs), self.dtype)
+            generator = None if device.type == "meta" else torch.Generator(device=device).manual_seed(seed)
+            for name in (self.problem.draws, distribution):
+                if name not in ("", "as_given") and generator is not None:
+                    inputs = tuple(redistribute(value, name, generator) for value in inputs)
+            return inputs
 
     def _make_mixed_inputs(self, seed: int, device: torch.device) -> tuple[Any, ...]:
         inputs = self.make_inputs(seed, device)
@@ -172,6 +179,15 @@ _WITHOUT_VALUES: dict[Callable[..., Any], Callable[..., Any]] = {
     torch.randn: torch.empty,
     torch.randint: _make_integers,
 }
+
+
+def _cast(inputs: tuple[Any, ...], dtype: torch.dtype | None) -> tuple[Any, ...]:
+    """Floating tensors; strides are kept."""
+
+    def cast(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+    return inputs if dtype is None else map_tensors(inputs, cast)
 
 
 def _names_cuda(value: Any) -> bool:

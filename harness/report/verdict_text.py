@@ -39,6 +39,7 @@ def state_verdict(evaluation: Evaluation) -> str:
     parts = [f"{name_sample(evaluation)} {_OUTCOMES[evaluation.outcome]}"]
     if evaluation.outcome is Outcome.CORRECT:
         parts.append(_state_speed(evaluation.timing))
+        parts.extend(f"; {sentence}" for sentence in _list_case_facts(evaluation))
     if evaluation.message:
         parts.append(f": {evaluation.message}")
     return "".join(parts) + ("" if evaluation.message else ".")
@@ -54,6 +55,28 @@ def _state_speed(timing: Timing | None) -> str:
         return f", but its time is {timing.verdict} and not ranked; measured {measured}"
     joint = "and" if timing.verdict == "faster" else "but only"
     return f" {joint} {measured}: {timing.verdict}, {_mention_floor(timing)}"
+
+
+def explain_cases(evaluation: Evaluation) -> list[str]:
+    """What the cases say together; without times nothing."""
+    return [f"{sentence[0].upper()}{sentence[1:]}." for sentence in _list_case_facts(evaluation)]
+
+
+def _list_case_facts(evaluation: Evaluation) -> list[str]:
+    worst, gap = evaluation.worst_case, evaluation.generalisation_gap
+    if worst is None or worst.timing is None:
+        return []
+    known = sum(case.timing is not None and not case.is_secret for case in evaluation.cases)
+    facts = [
+        f"the speedup is the geometric mean of {known} case{'s' if known > 1 else ''}; the worst is {worst.name}, "
+        f"{format_speedup(worst.timing.speedup)} {format_interval(worst.timing)}"
+    ]
+    if gap is not None:
+        meaning = "a program that is specialised for the known sizes" if gap.low > 1 else "within the noise"
+        if gap.high < 1:
+            meaning = "faster on the secret sizes"
+        facts.append(f"generalisation gap {gap.ratio:.2f} [{gap.low:.2f}, {gap.high:.2f}], known to secret: {meaning}")
+    return facts
 
 
 def format_interval(timing: Timing) -> str:

@@ -103,10 +103,17 @@ class ModelSession:
         self._resumed_ns = 0  # for the last call; 0 until the next stop
 
     def construct(
-        self, seed: int, init_inputs: Sequence[Any], *, compiled: bool = False, training: bool = False
+        self,
+        seed: int,
+        init_inputs: Sequence[Any],
+        *,
+        compiled: bool = False,
+        training: bool = False,
+        dtype: str = "",
     ) -> None:
+        """`dtype`: of floating weights; "": as constructed."""
         self.state = self._client.construct(
-            seed, init_inputs, compiled=compiled, training=training, timeout_s=self._limits.construct_s
+            seed, init_inputs, compiled=compiled, training=training, dtype=dtype, timeout_s=self._limits.construct_s
         )
 
     def match_weights(self, reference: dict[str, Tensor]) -> Weights:

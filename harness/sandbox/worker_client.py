@@ -140,7 +140,14 @@ class WorkerClient:
         self._ask(message, WorkerReply.READY, Outcome.LOAD_ERROR, timeout_s)
 
     def construct(
-        self, seed: int, init_inputs: Sequence[Any], *, compiled: bool, training: bool, timeout_s: float
+        self,
+        seed: int,
+        init_inputs: Sequence[Any],
+        *,
+        compiled: bool,
+        training: bool,
+        timeout_s: float,
+        dtype: str = "",
     ) -> dict[str, TensorSpec]:
         """Returns the specs of the state dict."""
         placed = self.place(tuple(init_inputs))
@@ -149,6 +156,7 @@ class WorkerClient:
             "seed": seed,
             "compiled": compiled,
             "training": training,
+            "dtype": dtype,
             **_value_message(placed),
         }
         answer = self._ask(message, WorkerReply.CONSTRUCTED, Outcome.LOAD_ERROR, timeout_s)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from harness.analysis.source_locations import find_lines
 from harness.builder.error_excerpt import shorten_log
-from harness.domain import TRUNCATED, Evaluation, Finding, Outcome
+from harness.domain import TRUNCATED, Evaluation, Finding, Outcome, Plausibility, Timing
 from harness.search.history import History, Turn
 from harness.search.quoting import Quote, clean, clean_line
 
@@ -45,7 +45,7 @@ _REMARKS = ("launches", "nondeterministic", "shape_specialised", "size_specialis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Of a correct program. Times in µs; shares in percent, None if unknown."""
+    """Of a correct program, or of one case of it. Times in µs; shares in percent, None if unknown."""
 
     candidate_us: float
     baseline: str
@@ -57,6 +57,8 @@ class Measured:
     roofline_percent: float | None = None
     limited_by: str = ""  # memory or arithmetic
     bound_us: float | None = None
+    case: str = ""  # with its sizes
+    worst: Measured | None = None  # of several cases; times and speedups beside it are geometric means
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +159,17 @@ def _quote_lines(finding: Finding, source: str) -> Iterator[Quote]:
 
 
 def _measure(evaluation: Evaluation) -> Measured | None:
-    timing, roofline = evaluation.timing, evaluation.plausibility
+    worst = evaluation.worst_case
+    if worst is None or worst.timing is None or evaluation.timing is None:
+        return _measure_times(evaluation.timing, evaluation.plausibility)
+    name = f"{worst.name} ({worst.sizes})" if worst.sizes else worst.name
+    of_worst = _measure_times(worst.timing, worst.plausibility, case=name)
+    return _measure_times(evaluation.timing, None, worst=of_worst)
+
+
+def _measure_times(
+    timing: Timing | None, roofline: Plausibility | None, *, case: str = "", worst: Measured | None = None
+) -> Measured | None:
     if timing is None:
         return None
     limited_by, bound_us, percent = "", None, None
@@ -176,6 +188,8 @@ def _measure(evaluation: Evaluation) -> Measured | None:
         roofline_percent=percent,
         limited_by=limited_by,
         bound_us=bound_us,
+        case=case,
+        worst=worst,
     )
 
 

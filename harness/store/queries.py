@@ -17,7 +17,8 @@ class ResultRow(NamedTuple):
     `candidate`: digest, "" without code. `speedup`: None unless correct and confirmed. `own_share`: share of a call's
     time in the candidate's own compiled code; `without_own`: effect on the outputs of disabling it. `peak_fraction`:
     share of the device's peak. `certificate`: digest of the valid red-team certificate or "". `noise_floor`: largest
-    deviation from 1 of a program's speedup over itself.
+    deviation from 1 of a program's speedup over itself. `worst_speedup`: of the slowest case; `generalisation_gap`:
+    speedup of the known cases / that of the secret ones; None without such cases.
     """
 
     id: int
@@ -53,6 +54,8 @@ class ResultRow(NamedTuple):
     peak_fraction: float | None
     certificate: str
     noise_floor: float | None
+    worst_speedup: float | None
+    generalisation_gap: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The tables of `results/harness.db`, and the upgrade from schema 1.
+"""The tables of `results/harness.db`, and the upgrade from older schemas.
 
 Filtered and sorted values are columns of `evaluations`; the whole evaluation is JSON in `details`, so that listings do
 not read it.
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from harness.domain import StoreError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 APPLICATION_ID = 0x68726E73  # "hrns"
 BUSY_TIMEOUT_S = 30.0
 
@@ -35,7 +35,8 @@ CREATE TABLE evaluations (
     message TEXT NOT NULL, findings TEXT NOT NULL, candidate TEXT NOT NULL,
     duration_s REAL NOT NULL, started_at TEXT NOT NULL, confinement TEXT NOT NULL,
     harness_version TEXT NOT NULL, torch TEXT NOT NULL, hardware TEXT NOT NULL,
-    own_share REAL, without_own TEXT, peak_fraction REAL, certificate TEXT NOT NULL DEFAULT '', noise_floor REAL
+    own_share REAL, without_own TEXT, peak_fraction REAL, certificate TEXT NOT NULL DEFAULT '', noise_floor REAL,
+    worst_speedup REAL, generalisation_gap REAL
 );
 CREATE TABLE details (
     evaluation_id INTEGER PRIMARY KEY REFERENCES evaluations (id),
@@ -46,14 +47,17 @@ CREATE TABLE build_logs (evaluation_id INTEGER PRIMARY KEY REFERENCES evaluation
 CREATE INDEX evaluations_by_slot ON evaluations (slot, problem_digest);
 CREATE INDEX evaluations_by_sample ON evaluations (run, problem, sample, turn);
 """
-# Columns added in schema 2: type, and the value's path in the JSON of an evaluation.
-_ADDED_IN_2 = (
-    ("own_share", "REAL", "$.work.own"),
-    ("without_own", "TEXT", "$.work.without_own"),
-    ("peak_fraction", "REAL", "$.plausibility.peak_fraction"),
-    ("certificate", "TEXT NOT NULL DEFAULT ''", "$.certificate"),
-    ("noise_floor", "REAL", "$.timing.noise_floor"),
-)
+# Columns by the schema that added them: type, and the value's path in the JSON of an earlier evaluation; "": no value.
+_ADDED = {
+    2: (
+        ("own_share", "REAL", "$.work.own"),
+        ("without_own", "TEXT", "$.work.without_own"),
+        ("peak_fraction", "REAL", "$.plausibility.peak_fraction"),
+        ("certificate", "TEXT NOT NULL DEFAULT ''", "$.certificate"),
+        ("noise_floor", "REAL", "$.timing.noise_floor"),
+    ),
+    3: (("worst_speedup", "REAL", ""), ("generalisation_gap", "REAL", "")),
+}
 
 
 def connect_writer(path: Path, harness_version: str) -> sqlite3.Connection:
@@ -79,7 +83,8 @@ def connect_writer(path: Path, harness_version: str) -> sqlite3.Connection:
 
 
 def connect_reader(path: Path, harness_version: str) -> sqlite3.Connection:
-    """A missing file reads as an empty store, schema 1 as schema 2. Raises StoreError or sqlite3.Error."""
+    """A missing file reads as an empty store, an older schema as the present one. Raises StoreError or
+    sqlite3.Error."""
     if not path.exists() or path.stat().st_size == 0:
         connection = _connect(":memory:")
         _prepare_tables(connection, harness_version)
@@ -169,7 +174,7 @@ def _prepare_tables(connection: sqlite3.Connection, harness_version: str) -> Non
     with _transaction(connection):
         if _is_new(connection):
             _create_tables(connection, harness_version)
-        elif _read_pragma(connection, "user_version") == 1:
+        elif _read_pragma(connection, "user_version") < SCHEMA_VERSION:
             _upgrade_tables(connection)
 
 
@@ -182,27 +187,36 @@ def _create_tables(connection: sqlite3.Connection, harness_version: str) -> None
 
 
 def _upgrade_tables(connection: sqlite3.Connection) -> None:
-    """Schema 1 to 2 by added columns only: an older harness that has the file open can keep writing."""
-    for name, kind, _ in _ADDED_IN_2:
+    """By added columns only: an older harness that has the file open can keep writing."""
+    added = _list_added(_read_pragma(connection, "user_version"))
+    for name, kind, _ in added:
         connection.execute(f"ALTER TABLE evaluations ADD COLUMN {name} {kind}")
-    values = ", ".join(f"{name} = {_read_json(name, path)}" for name, _, path in _ADDED_IN_2)
+    values = ", ".join(f"{name} = {_read_json(name, path)}" for name, _, path in added)
     connection.execute(f"UPDATE evaluations AS e SET {values}")
-    connection.execute("PRAGMA user_version=2")
+    connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+
+
+def _list_added(version: int) -> list[tuple[str, str, str]]:
+    """The columns that a schema lacks."""
+    return [column for added_in, columns in _ADDED.items() if added_in > version for column in columns]
 
 
 def _show_missing_columns(connection: sqlite3.Connection) -> None:
-    """A temporary view for a read-only schema 1 file; stays correct if a writer adds the columns, since the table's
-    come first.
+    """A temporary view for a read-only file of an older schema; stays correct if a writer adds the columns, since the
+    table's come first.
     """
-    if _read_pragma(connection, "user_version") == 1:
-        values = ", ".join(f"{_read_json(name, path)} AS {name}" for name, _, path in _ADDED_IN_2)
+    added = _list_added(_read_pragma(connection, "user_version"))
+    if added:
+        values = ", ".join(f"{_read_json(name, path)} AS {name}" for name, _, path in added)
         connection.execute(f"CREATE TEMP VIEW evaluations AS SELECT e.*, {values} FROM main.evaluations e")
 
 
 def _read_json(column: str, path: str) -> str:
-    """SQL for a column that schema 1 lacks; NULL for JSON with infinities, which SQLite cannot parse (failed
+    """SQL for a column that an older schema lacks; NULL for JSON with infinities, which SQLite cannot parse (failed
     candidates).
     """
+    if not path:
+        return "NULL"
     value = f"(SELECT json_extract(d.evaluation, '{path}') FROM main.details d"
     value += " WHERE d.evaluation_id = e.id AND json_valid(d.evaluation))"
     return f"coalesce({value}, '')" if column == "certificate" else value

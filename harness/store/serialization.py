@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from harness.domain import (
     Block,
     BuildSummary,
+    CaseResult,
     Conditions,
     Correctness,
     Evaluation,
@@ -38,8 +39,11 @@ def encode_evaluation(evaluation: Evaluation) -> str:
     del record["environment"]
     if record["build"] is not None:
         del record["build"]["log"]
-    if evaluation.timing is not None:
-        record["timing"]["blocks"] = _encode_blocks(evaluation.timing.blocks)
+    timings = [(record["timing"], evaluation.timing)]
+    timings += [(case["timing"], one.timing) for case, one in zip(record["cases"], evaluation.cases, strict=True)]
+    for encoded, timing in timings:
+        if timing is not None:
+            encoded["blocks"] = _encode_blocks(timing.blocks)
     return json.dumps(record, separators=(",", ":"))
 
 
@@ -56,6 +60,7 @@ def decode_evaluation(text: str, *, environment: str, build_log: str) -> Evaluat
     record["plausibility"] = Plausibility(**record["plausibility"]) if record.get("plausibility") else None
     record["work"] = _decode_work(record.get("work"))
     record["phases_s"] = _decode_pairs(record["phases_s"])
+    record["cases"] = tuple(map(_decode_case, record.get("cases", ())))
     return Evaluation(**record)
 
 
@@ -92,6 +97,7 @@ def encode_columns(evaluation: Evaluation) -> dict[str, str | int | float | None
     """Column values; lone surrogates become `?`."""
     subject, timing, work = evaluation.subject, evaluation.timing, evaluation.work
     environment = dict(evaluation.environment)
+    worst, gap = evaluation.worst_case, evaluation.generalisation_gap
     columns: dict[str, str | int | float | None] = asdict(subject)
     columns |= {
         "slot": identity_of(subject),
@@ -116,6 +122,8 @@ def encode_columns(evaluation: Evaluation) -> dict[str, str | int | float | None
         "peak_fraction": evaluation.plausibility.peak_fraction if evaluation.plausibility else None,
         "certificate": evaluation.certificate,
         "noise_floor": timing.noise_floor if timing else None,
+        "worst_speedup": worst.timing.speedup if worst and worst.timing else None,
+        "generalisation_gap": gap.ratio if gap else None,
     }
     return {name: _storable(value) for name, value in columns.items()}
 
@@ -156,6 +164,17 @@ def _decode_correctness(record: dict[str, Any] | None) -> Correctness | None:
     if record is None:
         return None
     return Correctness(**record | {"trials": tuple(Trial(**trial) for trial in record["trials"])})
+
+
+def _decode_case(record: dict[str, Any]) -> CaseResult:
+    return CaseResult(
+        **record
+        | {
+            "outcome": Outcome(record["outcome"]),
+            "timing": _decode_timing(record["timing"]),
+            "plausibility": Plausibility(**record["plausibility"]) if record["plausibility"] else None,
+        }
+    )
 
 
 def _decode_timing(record: dict[str, Any] | None) -> Timing | None:

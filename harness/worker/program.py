@@ -119,7 +119,8 @@ class Worker:
         with torch.device(self._seen_device), DrawOnDevice(self._device) if on_gpu else nullcontext():
             model = self._entry(*arguments)
         _refuse_lazy(model)
-        self._model = model.to(self._seen_device).train(message["training"])
+        dtype = getattr(torch, message["dtype"]) if message["dtype"] else None
+        self._model = model.to(device=self._seen_device, dtype=dtype).train(message["training"])
         self._model.requires_grad_(False)
         self._forward = torch.compile(self._model) if message["compiled"] else self._model
         if self._device.type == "cuda":

@@ -37,3 +37,9 @@ SMALL = {"batch_size": 2, "heads": 3, "sequence_length": 187, "head_size": 40}
 TAGS = ("attention", "matmul", "fusion")
 DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")
 DETERMINISTIC = True
+CASES = [
+    {"name": "given"},
+    {"name": "long", "sizes": {"batch_size": 2, "sequence_length": 2048}},
+    {"name": "odd", "sizes": {"batch_size": 4, "sequence_length": 1001, "head_size": 80}},
+]
+RANGES = {"sequence_length": (256, 1024)}

@@ -36,3 +36,9 @@ SMALL = {"batch_size": 3, "in_channels": 13, "out_channels": 23, "height": 37, "
 TAGS = ("conv", "fusion")
 DISTRIBUTIONS = ("as_given", "normal", "large", "alternating", "zeros")
 DETERMINISTIC = True
+CASES = [
+    {"name": "given"},
+    {"name": "many channels", "sizes": {"batch_size": 32, "in_channels": 256, "out_channels": 256, "height": 64, "width": 64}},
+    {"name": "odd", "sizes": {"batch_size": 61, "height": 127, "width": 93}},
+]
+RANGES = {"height": (64, 128), "width": (64, 128)}

@@ -34,3 +34,9 @@ SMALL = {"batch_size": 4, "in_channels": 7, "out_channels": 27, "height": 47, "w
 TAGS = ("conv", "fusion")
 DISTRIBUTIONS = ("as_given", "normal", "large", "alternating", "zeros")
 DETERMINISTIC = True
+CASES = [
+    {"name": "given"},
+    {"name": "large images", "sizes": {"batch_size": 8, "height": 512, "width": 512}},
+    {"name": "odd", "sizes": {"batch_size": 61, "height": 127, "width": 93}},
+]
+RANGES = {"height": (64, 128), "width": (64, 128)}

@@ -27,3 +27,9 @@ def get_init_inputs():
 SMALL = {"batch_size": 1103, "classes": 1013}
 TAGS = ("loss", "reduction")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros", "ties")
+CASES = [
+    {"name": "given"},
+    {"name": "large vocabulary", "sizes": {"batch_size": 2048, "classes": 65536}},
+    {"name": "odd", "sizes": {"batch_size": 16381, "classes": 8191}},
+]
+RANGES = {"classes": (1000, 8192)}

@@ -30,3 +30,9 @@ SMALL = {"batch_size": 151, "length": 4103}
 TAGS = ("scan",)
 DISTRIBUTIONS = ("as_given", "uniform", "large", "alternating", "zeros", "integers")
 DETERMINISTIC = True
+CASES = [
+    {"name": "given"},
+    {"name": "long rows", "sizes": {"batch_size": 512, "length": 262144}},
+    {"name": "odd", "sizes": {"batch_size": 32749, "length": 4093}},
+]
+RANGES = {"length": (1000, 4096)}

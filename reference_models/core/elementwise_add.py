@@ -28,3 +28,9 @@ SMALL = {"rows": 1531, "columns": 1511}
 TAGS = ("elementwise",)
 DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros", "integers")
 DETERMINISTIC = True
+CASES = [
+    {"name": "given"},
+    {"name": "one row", "sizes": {"rows": 1, "columns": 67108864}},
+    {"name": "odd", "sizes": {"rows": 16381, "columns": 4093}},
+]
+RANGES = {"rows": (1000, 16384)}

@@ -30,3 +30,9 @@ def get_init_inputs():
 SMALL = {"batch_size": 11, "sequence_length": 389, "entries": 5003, "features": 509}
 TAGS = ("gather",)
 DETERMINISTIC = True
+CASES = [
+    {"name": "given"},
+    {"name": "narrow", "sizes": {"entries": 1048576, "features": 128}},
+    {"name": "odd", "sizes": {"sequence_length": 2039, "features": 1021}},
+]
+RANGES = {"sequence_length": (512, 2048)}

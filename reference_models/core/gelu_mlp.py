@@ -31,3 +31,9 @@ SMALL = {"batch_size": 93, "features": 203, "hidden_features": 811}
 TAGS = ("matmul", "fusion")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
 DETERMINISTIC = True
+CASES = [
+    {"name": "given"},
+    {"name": "few rows", "sizes": {"batch_size": 32}},
+    {"name": "odd", "sizes": {"batch_size": 4093, "features": 1021, "hidden_features": 4091}},
+]
+RANGES = {"batch_size": (256, 4096)}

@@ -33,3 +33,9 @@ def get_init_inputs():
 SMALL = {"batch_size": 5, "groups": 6, "channels": 42, "height": 101, "width": 83}
 TAGS = ("reduction", "normalization")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "small images", "sizes": {"batch_size": 128, "groups": 32, "channels": 512, "height": 32, "width": 32}},
+    {"name": "odd", "sizes": {"height": 253, "width": 241}},
+]
+RANGES = {"height": (64, 256)}

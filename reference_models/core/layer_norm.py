@@ -32,3 +32,9 @@ def get_init_inputs():
 SMALL = {"batch_size": 7, "sequence_length": 277, "features": 771}
 TAGS = ("reduction", "normalization")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "wide", "sizes": {"batch_size": 4, "sequence_length": 1024, "features": 16384}},
+    {"name": "odd", "sizes": {"sequence_length": 2039, "features": 1021}},
+]
+RANGES = {"features": (512, 2048)}

@@ -34,3 +34,9 @@ SMALL = {"batch_size": 61, "in_features": 1031, "out_features": 773}
 TAGS = ("matmul", "fusion")
 DISTRIBUTIONS = ("as_given", "normal", "large", "alternating", "zeros")
 DETERMINISTIC = True
+CASES = [
+    {"name": "given"},
+    {"name": "few rows", "sizes": {"batch_size": 16}},
+    {"name": "odd", "sizes": {"batch_size": 1021, "in_features": 8191, "out_features": 8189}},
+]
+RANGES = {"batch_size": (128, 1024)}

@@ -29,3 +29,10 @@ SMALL = {"rows": 283, "inner": 517, "columns": 311}
 TAGS = ("matmul",)
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros", "integers")
 DETERMINISTIC = True
+CASES = [
+    {"name": "given"},
+    {"name": "skinny", "sizes": {"rows": 64}},
+    {"name": "deep", "sizes": {"rows": 512, "inner": 65536, "columns": 512}},
+    {"name": "odd", "sizes": {"rows": 4093, "inner": 4091, "columns": 4099}},
+]
+RANGES = {"rows": (1024, 4096), "columns": (1024, 4096)}

@@ -33,3 +33,9 @@ SMALL = {"batch_size": 5, "channels": 29, "height": 93, "width": 71}
 TAGS = ("pooling",)
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros", "ties")
 DETERMINISTIC = True
+CASES = [
+    {"name": "given"},
+    {"name": "larger window", "sizes": {"batch_size": 8, "kernel_size": 5, "stride": 1, "padding": 2}},
+    {"name": "odd", "sizes": {"height": 253, "width": 241}},
+]
+RANGES = {"height": (64, 256), "width": (64, 256)}

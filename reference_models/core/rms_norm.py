@@ -34,3 +34,9 @@ SMALL = {"batch_size": 5, "channels": 37, "height": 91, "width": 97}
 TAGS = ("reduction", "normalization")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros")
 DETERMINISTIC = True
+CASES = [
+    {"name": "given"},
+    {"name": "many channels", "sizes": {"channels": 1024, "height": 64, "width": 128}},
+    {"name": "odd", "sizes": {"height": 253, "width": 509}},
+]
+RANGES = {"width": (128, 512)}

@@ -27,3 +27,9 @@ def get_init_inputs():
 SMALL = {"batch_size": 251, "features": 4099}
 TAGS = ("reduction", "normalization")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros", "ties")
+CASES = [
+    {"name": "given"},
+    {"name": "short rows", "sizes": {"batch_size": 1048576, "features": 128}},
+    {"name": "odd", "sizes": {"batch_size": 4093, "features": 32749}},
+]
+RANGES = {"features": (1000, 32768)}

@@ -30,3 +30,9 @@ def get_init_inputs():
 SMALL = {"batch_size": 37, "length": 811, "features": 151}
 TAGS = ("reduction",)
 DISTRIBUTIONS = ("as_given", "uniform", "large", "alternating", "zeros", "integers")
+CASES = [
+    {"name": "given"},
+    {"name": "one batch", "sizes": {"batch_size": 1, "length": 524288}},
+    {"name": "odd", "sizes": {"batch_size": 127, "length": 4093, "features": 251}},
+]
+RANGES = {"length": (1000, 4096)}

@@ -34,3 +34,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 131, "length": 2053, "k": 7}
 TAGS = ("selection",)
 DETERMINISTIC = True
+CASES = [
+    {"name": "given"},
+    {"name": "larger k", "sizes": {"k": 64}},
+    {"name": "short rows", "sizes": {"batch_size": 65536, "length": 1024}},
+    {"name": "odd", "sizes": {"length": 8179, "k": 7}},
+]
+RANGES = {"length": (1024, 8192)}

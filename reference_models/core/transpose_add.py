@@ -31,3 +31,9 @@ SMALL = {"batch_size": 5, "rows": 419, "columns": 387}
 TAGS = ("layout", "elementwise")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros")
 DETERMINISTIC = True
+CASES = [
+    {"name": "given"},
+    {"name": "tall", "sizes": {"rows": 16384, "columns": 256}},
+    {"name": "odd", "sizes": {"rows": 2039, "columns": 2027}},
+]
+RANGES = {"rows": (512, 2048), "columns": (512, 2048)}

@@ -8,6 +8,7 @@ from harness.domain import (
     Block,
     BuildSummary,
     Candidate,
+    CaseResult,
     Completion,
     Correctness,
     Evaluation,
@@ -131,3 +132,21 @@ def store_hostile(store, generated):
     store.record(replace(timed, findings=(finding,)), source)
     write_run(generated, "demo", ("conv",))
     write_answer(generated, SampleKey(run="demo", problem="conv", sample=0), HOSTILE, reasoning=HOSTILE)
+
+
+def store_cases(store, generated):
+    """One evaluation with two known cases and a secret one."""
+    del generated
+    names = (("tall", 99, 4.0), ("<b>wide", 3, 1.0), ("secret", 57, 0.5))
+    cases = tuple(
+        CaseResult(
+            name=name,
+            sizes=f"rows={rows}",
+            outcome=Outcome.CORRECT,
+            is_secret=name == "secret",
+            timing=make_timing(speedup),
+        )
+        for name, rows, speedup in names
+    )
+    evaluation = make_evaluation(speedup=2.0, cases=cases)
+    store.record(replace(evaluation, timing=replace(evaluation.timing, blocks=())), SOURCE)

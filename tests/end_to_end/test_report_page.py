@@ -206,6 +206,21 @@ def test_a_candidate_shows_source_reference_samples_and_answer(visit):
     assert "123456" in main.inner_text()
 
 
+def test_the_cases_of_a_candidate_are_listed_with_the_generalisation_gap(open_page, write_report):
+    page = open_page(write_report(material.store_cases), "/candidate/1")
+    rows = [text.split("\t") for text in page.locator("#cases tbody tr").all_inner_texts()]
+    assert [[*row[:3], row[3][:4]] for row in rows] == [
+        ["tall", "rows=99", "correct", "4.00"],
+        ["<b>wide", "rows=3", "correct", "1.00"],
+        ["secret (secret)", "rows=57", "correct", "0.50"],
+    ]
+    main = page.locator("main").inner_text()
+    assert "geometric mean of 2 cases; the worst is <b>wide, 1.00x" in main
+    assert "generalisation gap 4.00" in main.lower()
+    page = open_page(write_report(material.store_cases), "/evaluations")
+    assert "worst case" in texts(page, "thead th")[5]
+
+
 def test_what_a_turn_changed_is_shown_as_a_difference(visit):
     page = visit("/candidate/2")
     assert texts(page, "#difference .removed") == ["-         return x  # turn 0"]

@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor
 
 from harness.evaluation.correctness.reference import Reference
-from harness.evaluation.correctness.steps import plan_steps, reduce_steps
+from harness.evaluation.correctness.steps import plan_few_steps, plan_steps, reduce_steps
 from harness.evaluation.correctness.truth import Truth
 from harness.evaluation.correctness.variations import find_nearby, make_other_weights
 from harness.sandbox.arena_layout import Footprint
@@ -31,15 +31,19 @@ class Exercise:
 
 
 class Exercises:
-    """The planned steps; `source` is their random source."""
+    """The planned steps; `source` is their random source. `fully`: all of them."""
 
-    def __init__(self, reference: Reference, seeds: Iterator[int]) -> None:
+    def __init__(self, reference: Reference, seeds: Iterator[int], *, fully: bool = True) -> None:
         self.reference = reference
         self._seeds = seeds
         self.source = random.Random(next(seeds))
-        changes_state, is_small = reference.changes_state, reference.is_small
-        steps = plan_steps(reference.loaded.problem, is_small=is_small, changes_state=changes_state, source=self.source)
-        self.steps = reduce_steps(steps, reference.plan)
+        problem, changes_state = reference.loaded.problem, reference.changes_state
+        if fully:
+            is_small = reference.is_small
+            steps = plan_steps(problem, is_small=is_small, changes_state=changes_state, source=self.source)
+        else:
+            steps = plan_few_steps(problem, changes_state=changes_state, source=self.source)
+        self.steps = reduce_steps(steps, reference.plan) if fully or not reference.plan.stress else steps
         self._ahead: dict[int, tuple[Exercise, ...]] = {}
 
     def make_ahead(self) -> None:

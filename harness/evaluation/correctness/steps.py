@@ -36,6 +36,15 @@ def plan_steps(problem: Problem, *, is_small: bool, changes_state: bool, source:
     return (*["as_given"] * AS_GIVEN_TRIALS, *others, *(name for name, wanted in declared.items() if wanted), "rerun")
 
 
+def plan_few_steps(problem: Problem, *, changes_state: bool, source: random.Random) -> tuple[str, ...]:
+    """For the cases beside the one that is checked in full: a third of the declared distributions, in secret choice.
+    At least two calls."""
+    declared = [name for name in problem.distributions if name != "as_given"]
+    others = source.sample(declared, -(-len(declared) // 3)) + [MIXED] * bool(problem.stress_distributions)
+    source.shuffle(others)
+    return (*["as_given"] * (1 if others else 2), *others, *["calls_in_a_row"] * changes_state)
+
+
 def reduce_steps(steps: Sequence[str], plan: MemoryPlan) -> tuple[str, ...]:
     """The steps that fit into memory."""
     if plan.stress:

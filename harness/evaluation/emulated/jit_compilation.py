@@ -85,7 +85,14 @@ def _list_sizes(problem: Problem, workload: WorkloadName) -> Iterator[LoadedProb
 def _run_host_code(client: WorkerClient, loaded: LoadedProblem, construct_s: float) -> CandidateFailure | None:
     """Raises CandidateFailure if the worker is gone."""
     try:
-        client.construct(0, loaded.init_inputs, compiled=False, training=loaded.problem.training, timeout_s=construct_s)
+        client.construct(
+            0,
+            loaded.init_inputs,
+            compiled=False,
+            training=loaded.problem.training,
+            dtype=loaded.problem.dtype,
+            timeout_s=construct_s,
+        )
         client.arm(client.lay_out(make_meta_inputs(loaded)), timeout_s=COMPILE_S)
         client.tell_go(timeout_s=COMPILE_S)
         client.await_called(timeout_s=COMPILE_S)

@@ -97,7 +97,12 @@ class LaunchChecker:
 def _launch(client: WorkerClient, loaded: LoadedProblem, limits: TimeLimits) -> list[KernelFinding]:
     client.check_kernels({"launches_only": 1}, own_inputs=False, timeout_s=limits.call_s)
     client.construct(
-        0, loaded.init_inputs, compiled=False, training=loaded.problem.training, timeout_s=limits.construct_s
+        0,
+        loaded.init_inputs,
+        compiled=False,
+        training=loaded.problem.training,
+        dtype=loaded.problem.dtype,
+        timeout_s=limits.construct_s,
     )
     placed = client.lay_out(make_meta_inputs(loaded))
     try:

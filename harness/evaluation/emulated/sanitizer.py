@@ -151,7 +151,8 @@ class KernelChecker:
 
 
 def _run_orders(session: ModelSession, reference: Reference, seeds: Iterator[int], sanitized: _SanitizerPass) -> None:
-    session.construct(reference.seed, reference.loaded.init_inputs, training=reference.loaded.problem.training)
+    problem = reference.loaded.problem
+    session.construct(reference.seed, reference.loaded.init_inputs, training=problem.training, dtype=problem.dtype)
     session.match_weights(reference.state)
     session.hold_state(reference.changing)
     inputs = reference.make_inputs(next(seeds))

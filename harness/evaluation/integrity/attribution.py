@@ -164,7 +164,8 @@ def _call_without_custom_code(
 
 def _construct(session: ModelSession, reference: Reference) -> None:
     loaded = reference.loaded
-    session.construct(reference.seed, loaded.init_inputs, training=loaded.problem.training)
+    problem = loaded.problem
+    session.construct(reference.seed, loaded.init_inputs, training=problem.training, dtype=problem.dtype)
     session.match_weights(reference.state)
     session.hold_state(reference.changing)
     session.reset_state()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
+from copy import copy
 from functools import partial
 
 from harness.domain import Candidate, Timing
@@ -14,7 +15,7 @@ from harness.evaluation.timing.apart import ApartTimer
 from harness.evaluation.timing.clocks import TimingResult
 from harness.evaluation.timing.noise_floor import NoiseFloors, NoiseKey
 from harness.evaluation.timing.paired import PairedTimer
-from harness.evaluation.timing.plan import shorten_plan
+from harness.evaluation.timing.plan import share_plan, shorten_plan
 from harness.evaluation.timing.window_timing import WindowTimer
 from harness.sandbox.model_session import ModelSession
 
@@ -34,6 +35,12 @@ class CandidateTimer:
         self._equal_plan = shorten_plan(settings.plan)  # the same for every fidelity, since noise floors are stored
         self._noise = noise
         self._environment = environment
+
+    def share_among(self, cases: int) -> CandidateTimer:
+        """See `share_plan`."""
+        timer = copy(self)
+        timer._plan = share_plan(self._plan, cases)
+        return timer
 
     def time_session(
         self, session: ModelSession, reference: Reference, baseline: str, seeds: Iterator[int]

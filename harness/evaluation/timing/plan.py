@@ -44,3 +44,17 @@ def shorten_plan(plan: TimingPlan) -> TimingPlan:
         choice=Choice(judged_calls=0, screened_share=0.0),
         attempts=1,
     )
+
+
+def share_plan(plan: TimingPlan, cases: int) -> TimingPlan:
+    """For each of several cases, which share the time of a single one."""
+    if cases == 1:
+        return plan
+    least = max(plan.min_blocks // 2, 1)
+    return replace(
+        plan,
+        budget_s=plan.budget_s / cases,
+        min_blocks=least,
+        max_blocks=max(plan.max_blocks // cases, least),
+        wanted_half_width=2 * plan.wanted_half_width,
+    )

@@ -56,12 +56,13 @@ class Roofline:
 
     def __init__(self, ceilings: CeilingStore) -> None:
         self._store = ceilings
-        self._traffic: dict[tuple[str, str], Traffic] = {}
+        self._traffic: dict[tuple[str, ...], Traffic] = {}
         self._is_checked = False
 
     def examine(self, timing: Timing, reference: Reference, seed: int) -> RooflineResult:
         """Call while nothing else runs."""
-        key = (reference.loaded.problem.digest, reference.loaded.workload)
+        problem = reference.loaded.problem
+        key = (problem.digest, str(problem.workload(reference.loaded.workload)), problem.dtype, problem.draws)
         if key not in self._traffic:
             self._traffic[key] = count_traffic(reference, seed)
         plausibility = self._assess(timing, reference, self._traffic[key])

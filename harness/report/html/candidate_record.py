@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.analysis.source_locations import find_lines
-from harness.domain import BuildSummary, Correctness, Evaluation, Finding, Timing, Trial, Work
+from harness.domain import BuildSummary, CaseResult, Correctness, Evaluation, Finding, Timing, Trial, Work
 from harness.report.html.encoding import clean, cut_text, encode_numbers
 from harness.report.terminal.tables import format_speedup
 from harness.report.terminal.timing_details import list_conditions
 from harness.report.verdict_text import (
+    explain_cases,
     explain_certificate,
     explain_plausibility,
     explain_resolution,
@@ -45,6 +46,8 @@ def make_record(stored: StoredEvaluation, source: str | None, refer: Callable[[s
         "correctness": _describe_trials(evaluation.correctness) if evaluation.correctness else None,
         "timing": _describe_timing(evaluation.timing) if evaluation.timing else None,
         "limits": explain_plausibility(evaluation.plausibility) if evaluation.plausibility else None,
+        "cases": [_describe_case(case) for case in evaluation.cases],
+        "case_facts": explain_cases(evaluation),
         "work": _describe_work(work) if work else None,
         "build": _describe_build(build) if build else None,
         "circumstances": _list_circumstances(evaluation),
@@ -105,6 +108,21 @@ def _describe_timing(timing: Timing) -> dict[str, Any]:
         "conditions": list_conditions(timing),
         "blocks": len(timing.blocks),
         "calls": sorted({block.calls for block in timing.blocks}),
+    }
+
+
+def _describe_case(case: CaseResult) -> dict[str, Any]:
+    timing = case.timing
+    return {
+        "name": case.name,
+        "sizes": case.sizes,
+        "secret": case.is_secret,
+        "outcome": case.outcome.value,
+        "speedup": timing and timing.speedup,
+        "interval": format_interval(timing) if timing else "",
+        "verdict": timing.verdict if timing else "not timed",
+        "baseline_us": timing and timing.baseline_us,
+        "candidate_us": timing and timing.candidate_us,
     }
 
 

@@ -43,7 +43,7 @@ _TEXTS = (
 )  # fmt: skip
 _NUMBERS = (
     "id", "sample", "turn", "speedup", "speedup_low", "speedup_high", "baseline_us", "candidate_us", "duration_s",
-    "own_share", "peak_fraction", "noise_floor",
+    "own_share", "peak_fraction", "noise_floor", "worst_speedup", "generalisation_gap",
 )  # fmt: skip
 _LIMITS = ("moved_bytes", "flops", "bandwidth_gb_s", "tflops")
 

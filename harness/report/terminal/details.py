@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from harness.analysis.source_locations import find_lines
 from harness.domain import BuildSummary, Correctness, Evaluation, Finding, Outcome, Work
 from harness.report.escaping import make_printable
+from harness.report.terminal.case_details import render_cases
 from harness.report.terminal.sources import render_excerpt
 from harness.report.terminal.tables import format_speedup, make_table, style_outcome, style_text
 from harness.report.terminal.timing_details import list_conditions, render_timing
@@ -72,6 +73,9 @@ def _sections(
     yield from _finding_parts(evaluation.findings, source or "")
     if evaluation.correctness is not None:
         yield from _correctness_parts(evaluation.correctness)
+    if evaluation.cases:
+        yield _heading("Cases")
+        yield from render_cases(evaluation)
     yield from _timing_parts(evaluation, all_blocks=all_blocks)
     if evaluation.work is not None:
         yield from _work_parts(evaluation.work)
@@ -122,7 +126,7 @@ def _correctness_parts(correctness: Correctness) -> Iterator[RenderableType]:
     for number, trial in enumerate(trials, start=1):
         table.add_row(
             str(number),
-            style_text(trial.distribution),
+            style_text(f"{trial.case}: {trial.distribution}" if trial.case else trial.distribution),
             style_text("yes", "green") if trial.passed else style_text("NO", "bold red"),
             *map(_format_error, (trial.max_abs_error, trial.reference_max_abs_error)),
             "-" if trial.worst_ratio is None else format_share(trial.worst_ratio),
@@ -151,11 +155,19 @@ def _timing_parts(evaluation: Evaluation, *, all_blocks: bool) -> Iterator[Rende
         if evaluation.outcome is not Outcome.CORRECT:
             yield style_text("Not ranked: the candidate is not correct.", "bold red")
         yield from render_timing(timing, all_blocks=all_blocks)
+        for case in evaluation.cases:
+            if case.timing is not None and all_blocks:
+                yield style_text(f"\ncase {case.name}", "bold")
+                yield from render_timing(case.timing, all_blocks=True)
         yield _heading("System conditions")
         yield _render_facts(list_conditions(timing))
     if evaluation.plausibility is not None:
-        yield _heading("Roofline")
+        yield _heading("Roofline" + (f" of case {_name_first_timed(evaluation)}" if evaluation.cases else ""))
         yield _render_facts(explain_plausibility(evaluation.plausibility))
+
+
+def _name_first_timed(evaluation: Evaluation) -> str:
+    return next((case.name for case in evaluation.cases if case.plausibility is not None), "")
 
 
 def _work_parts(work: Work) -> Iterator[RenderableType]:

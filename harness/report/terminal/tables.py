@@ -33,7 +33,8 @@ WIDE_TERMINAL = 110
 WIDEST_TERMINAL = 170
 _SHARES = frozenset(("own_share", "peak_fraction", "noise_floor"))
 NUMBER_COLUMNS = _SHARES | {
-    "id", "sample", "turn", "speedup", "speedup_low", "speedup_high", "baseline_us", "candidate_us", "duration_s"
+    "id", "sample", "turn", "speedup", "speedup_low", "speedup_high", "baseline_us", "candidate_us", "duration_s",
+    "worst_speedup", "generalisation_gap",
 }  # fmt: skip
 _KEPT_WHOLE = NUMBER_COLUMNS | {"outcome", "device", "workload", "language", "verdict"}
 OUTCOME_STYLES = {

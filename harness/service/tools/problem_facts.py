@@ -21,6 +21,8 @@ _MEANINGS = {
     "TOLERANCE": "an output may deviate by `factor` times the reference's own error, or by atol + rtol * magnitude; "
     "null: the default of the dtype",
     "DISTRIBUTIONS": "distributions of the input values that a program must compute correctly",
+    "CASES": "sizes, dtypes and distributions that a program must compute correctly; the score is the geometric mean "
+    "of the speedups of those without ranges. `small`: sizes in the workload `small`",
     "ALLOW_TF32": "whether the reference's matrix products may be computed in TF32",
     "DETERMINISTIC": "whether equal inputs must give bitwise equal outputs",
     "TRAINING": "whether the model is in training mode, and its buffers are compared too",
@@ -68,8 +70,10 @@ def render_task(problem: Problem, language: Language) -> str:
 
 def _describe_settings(problem: Problem) -> dict[str, dict[str, Any]]:
     small = problem.workload("small")
-    values = {"SMALL": dict(small.overrides) if small else {}, "TOLERANCE": asdict(problem.tolerance)}
+    values: dict[str, Any] = {"SMALL": dict(small.overrides) if small else {}, "TOLERANCE": asdict(problem.tolerance)}
+    values["CASES"] = [asdict(case) for case in problem.cases]
     return {
         name: {"value": values[name] if name in values else getattr(problem, name.lower()), "meaning": _MEANINGS[name]}
         for name in PROBLEM_SETTINGS
+        if name != "RANGES"  # among the cases
     }

@@ -15,6 +15,7 @@ from harness.generate.gpu_facts import find_gpu
 from harness.generate.host_facts import HostFacts, read_host_facts
 from harness.generate.prompting import list_prompts, render_prompt
 from harness.hardware.gpus import GPU_MODELS
+from harness.problems.discovery import parse_problem
 
 PROMPTS = Path(harness.__file__).resolve().parent.parent / "prompts"
 SHIPPED = ("notebook", "plain", "script", "strict", "tips")
@@ -95,6 +96,25 @@ def test_no_setting_of_any_problem_is_shown(path: Path) -> None:
     assert "# about" not in text
     assert "# because" not in text
     assert "def get_init_inputs" in text
+
+
+CASES = """rows, columns = 16, 32
+CASES = [{"name": "given"}, {"name": "half", "sizes": {"rows": 99}, "dtype": "bfloat16", "timed": False}]
+RANGES = {"columns": (40, 80, 8)}
+def get_cases():
+    return []
+"""
+
+
+@pytest.mark.parametrize("prompt", list_prompts(PROMPTS))
+def test_the_cases_of_a_problem_are_listed_and_their_code_is_not_shown(prompt: str) -> None:
+    source = next(PROBLEMS.glob("*/softmax.py")).read_text() + CASES
+    problem = parse_problem(source, Path("softmax.py"), "mine")
+    for language in LANGUAGES:
+        text = render_prompt(problem, prompt=prompt, language=language, gpu=None, host=HOST, prompts_dir=PROMPTS).text
+        assert "- given: as written\n- half: rows=99, bfloat16 (not timed)\n" in text
+        assert "- secret: columns=40 to 80 in steps of 8 (drawn anew for each check)\n" in text
+        assert "get_cases" not in text
 
 
 def test_a_comment_that_is_not_attached_to_a_setting_is_shown() -> None:

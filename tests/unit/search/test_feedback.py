@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain import TRUNCATED, Finding, Outcome, Plausibility, Work
+from harness.domain import TRUNCATED, CaseResult, Finding, Outcome, Plausibility, Work
 from harness.generate.prompting import list_prompts
 from harness.search.feedback import list_told_findings, summarise
 from harness.search.quoting import MOST_CHARACTERS, Quote, clean
@@ -92,6 +92,18 @@ def test_a_correct_program_gets_its_times_roofline_and_attribution(turn_of, hist
     assert "code of your own 80 %, torch operators 10 %" in text
     assert "`add_kernel`" in text
     assert "Best so far: turn 0: correct, 4.00x" in text
+
+
+def test_of_several_cases_only_the_worst_is_told_beside_the_mean(turn_of, render):
+    def case(name, speedup):
+        timing = turn_of(0, "correct", speedup).evaluation.timing
+        return CaseResult(name=name, sizes=f"rows={len(name)}", outcome=Outcome.CORRECT, timing=timing)
+
+    text = render(turn_of(0, "correct", 2.0, cases=(case("tall", 8.0), case("narrow", 0.5))))
+    assert "geometric mean of the cases: 2.00x" in text
+    assert "The worst case is narrow (rows=6)" in text
+    assert "200 us per call; eager: 100 us" in text
+    assert "tall" not in text
 
 
 def test_a_copy_of_the_reference_is_no_solution(turn_of, render):

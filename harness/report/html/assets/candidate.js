@@ -19,7 +19,7 @@ async function showCandidate(main, id, stillWanted) {
   }
   replaceContent(main, head,
     h("div", { class: "cards" }, renderFindings(record), renderFacts(row)),
-    record.timing && renderTiming(record.timing), record.correctness && renderCorrectness(record.correctness),
+    record.timing && renderTiming(record.timing), record.cases && record.cases.length > 0 && renderCases(record), record.correctness && renderCorrectness(record.correctness),
     renderSources(row, record, parentRecord, parent),
     h("div", { class: "cards" }, renderBuild(record, answer), renderWork(record), renderCircumstances(record)),
     renderAnswer(row, answer));
@@ -102,7 +102,7 @@ function showLine(line) {
 }
 
 function renderTiming(timing) {
-  const several = timing.calls.length === 1 ? plural(timing.calls[0], "call") : `${timing.calls[0]} to ${timing.calls[timing.calls.length - 1]} calls`;
+  const several = timing.calls.length === 0 ? "" : timing.calls.length === 1 ? plural(timing.calls[0], "call") : `${timing.calls[0]} to ${timing.calls[timing.calls.length - 1]} calls`;
   const samples = timing.samples.candidate_claim_us.length;
   return h("section", { class: "card", "aria-label": "Time" }, h("h2", {}, "Time"),
     h("p", {}, h("strong", {}, timing.summary), `: ${timing.why}. ${timing.resolution}`),
@@ -112,8 +112,18 @@ function renderTiming(timing) {
     factList(timing.conditions));
 }
 
+function renderCases({ cases, case_facts }) {
+  const heads = ["case", "sizes", "outcome", "speedup", "interval", "verdict", "baseline", "candidate"];
+  const numbers = new Set([3, 4, 6, 7]);
+  const timeOf = (value) => value === null ? "–" : formatTime(value);
+  const cells = (one) => [one.secret ? `${one.name} (secret)` : one.name, one.sizes, outcomeBadge(one.outcome), formatSpeedup(one.speedup), one.interval, one.verdict, timeOf(one.baseline_us), timeOf(one.candidate_us)];
+  return card("Cases", case_facts.join(" ") || null,
+    h("div", { class: "scroll", tabindex: "0" }, h("table", { class: "list", id: "cases" }, h("thead", {}, h("tr", {}, heads.map((head, i) => h("th", { scope: "col", class: numbers.has(i) ? "number" : "" }, head)))),
+      h("tbody", {}, cases.map((one) => h("tr", {}, cells(one).map((cell, j) => h("td", { class: numbers.has(j) ? "number" : "" }, cell))))))));
+}
+
 function renderCorrectness({ trials, weights, truth, passed, count }) {
-  const cells = (i) => [String(i + 1), trials.distribution[i], trials.passed[i] ? "yes" : h("strong", { class: "no" }, "NO"), formatError(trials.max_abs_error[i]), formatError(trials.reference_max_abs_error[i]), typeof trials.worst_ratio[i] === "number" ? formatShare(trials.worst_ratio[i]) : formatError(trials.worst_ratio[i]), formatNumber(trials.mismatched[i]), formatNumber(trials.elements[i]), trials.message[i]];
+  const cells = (i) => [String(i + 1), trials.case && trials.case[i] ? `${trials.case[i]}: ${trials.distribution[i]}` : trials.distribution[i], trials.passed[i] ? "yes" : h("strong", { class: "no" }, "NO"), formatError(trials.max_abs_error[i]), formatError(trials.reference_max_abs_error[i]), typeof trials.worst_ratio[i] === "number" ? formatShare(trials.worst_ratio[i]) : formatError(trials.worst_ratio[i]), formatNumber(trials.mismatched[i]), formatNumber(trials.elements[i]), trials.message[i]];
   const heads = ["#", "inputs", "passed", "max error", "reference's", "of allowed", "wrong", "elements", ""];
   const numbers = new Set([0, 3, 4, 5, 6, 7]);
   return card("Correctness", `${passed} of ${plural(count, "trial")} passed, against ${truth === "float64" ? "the float64 truth" : "the reference itself"}; weights: ${weights}.`,

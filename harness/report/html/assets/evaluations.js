@@ -65,8 +65,10 @@ function evaluationColumns() {
     const subject = { ...text("problem", "problem", "wraps"), cell: (row) => [textAt("problem", row), h("div", { class: "note" }, textAt("model", row))] };
     return [identity, subject, outcome, speedup];
   }
+  const hasCases = d3.range(DATA.index.count).some((row) => numberAt("worst_speedup", row) !== null);
+  const ofCases = hasCases ? [number("worst_speedup", "worst case", formatSpeedup), number("generalisation_gap", "gap", (gap) => (gap === null ? "–" : gap.toFixed(2)))] : [];
   return [
-    identity, text("problem", "problem", "wraps"), text("model", "model", "wraps"), outcome, speedup,
+    identity, text("problem", "problem", "wraps"), text("model", "model", "wraps"), outcome, speedup, ...ofCases,
     { name: "verdict", label: "time", cell: (row) => textAt("verdict", row) || "–" },
     { name: "device", label: "device", cell: (row) => textAt("device", row) },
     text("workload", "workload"), text("run", "run", "wraps"),

@@ -1,0 +1,80 @@
+"""Decides for each case of a problem whether it is fit for scoring.
+
+A case that is part of the small workload is checked there. Another one runs on torch's meta device at its own sizes,
+and is checked with its dtype, distribution and tolerance at the small sizes. Without a small workload, and where the
+reference does not run on the meta device, it is checked at its own sizes. Drawn sizes are checked at both ends.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+
+from harness.domain import Case, CaseSizes, Problem, ProblemError, SizeRange, WorkloadName
+from harness.evaluation.correctness.truth import run_reference
+from harness.evaluation.problem_validation import Admission, Check, admit_problem
+from harness.problems.loading import load_problem
+
+META = torch.device("meta")
+
+
+def admit_cases(problem: Problem, device: torch.device, seed: int) -> Iterator[Admission]:
+    """One admission for the workload, unless it consists of cases, and one for each case. Raises ProblemError if the
+    file cannot be executed."""
+    last = problem.workloads[-1].name
+    if not problem.list_cases(last):
+        yield admit_problem(load_problem(problem, last), device, seed)
+    if not problem.cases:
+        return
+    runs_on_meta = _find_failure(replace(problem, cases=()), "full") is None
+    for case in problem.cases:
+        checked = [
+            admission
+            for end in _list_ends(case)
+            for admission in _check_case(problem, end, device, seed, runs_on_meta=runs_on_meta)
+        ]
+        workload: WorkloadName = last if case.is_part_of(last) else "full"
+        checks = tuple(check for admission in checked for check in admission.checks)
+        yield Admission(problem=problem.name, workload=workload, checks=checks, case=case.name)
+
+
+def _check_case(
+    problem: Problem, case: Case, device: torch.device, seed: int, *, runs_on_meta: bool
+) -> Iterator[Admission]:
+    """`case` without ranges."""
+    last, draw = problem.workloads[-1].name, random.Random(seed)
+    if case.is_part_of(last) or not runs_on_meta:
+        workload: WorkloadName = last if case.is_part_of(last) else "full"
+        yield admit_problem(load_problem(problem.take_case(case, workload, draw), workload), device, seed)
+        return
+    failure = _find_failure(problem.take_case(case, "full", draw), "full")
+    check = Check(name="runs", passed=failure is None, evidence=failure or "on the meta device, at its own sizes")
+    yield Admission(problem=problem.name, workload="full", checks=(check,), case=case.name)
+    if case.dtype or case.distribution or case.tolerance:
+        at_small = problem.take_case(replace(case, sizes=(), small=()), last, draw)
+        yield admit_problem(load_problem(at_small, last), device, seed)
+
+
+def _list_ends(case: Case) -> tuple[Case, ...]:
+    """With every range at its low end, and at its high end."""
+    if not case.is_secret:
+        return (case,)
+    return tuple(replace(case, sizes=_take_end(case.sizes, end), small=_take_end(case.small, end)) for end in (0, 1))
+
+
+def _take_end(sizes: CaseSizes, end: int) -> CaseSizes:
+    return tuple((name, value.ends[end] if isinstance(value, SizeRange) else value) for name, value in sizes)
+
+
+def _find_failure(problem: Problem, workload: WorkloadName) -> str | None:
+    """Why the reference does not run on the meta device; None if it does."""
+    try:
+        loaded = load_problem(problem, workload)
+        with torch.no_grad():
+            run_reference(loaded, loaded.make_model(0, META), loaded.make_inputs(0, META))
+    except ProblemError as error:
+        return str(error)
+    return None

@@ -1,0 +1,135 @@
+"""The cases of one evaluation: what is run, and how their results become one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from harness.domain import (
+    Case,
+    CaseResult,
+    Finding,
+    Outcome,
+    Plausibility,
+    Problem,
+    Timing,
+    TimingVerdict,
+    WorkloadName,
+    average,
+)
+from harness.evaluation.timing.clocks import decide
+from harness.sandbox.failure import CandidateFailure
+
+OF_EVERY_CASE = (Outcome.BUILD_ERROR, Outcome.REJECTED)  # such failures name no case
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseRun:
+    """`case` None: the problem has none. Time is attributed and robustness probed in the first run only, and one run,
+    in secret choice, makes all the calls that check correctness; `timed_runs` share the time for timing."""
+
+    case: Case | None = None
+    sizes: str = ""
+    is_first: bool = True
+    is_checked_fully: bool = True
+    timed_runs: int = 1
+
+    @property
+    def name(self) -> str:
+        return self.case.name if self.case else ""
+
+    @property
+    def is_timed(self) -> bool:
+        return self.case is None or self.case.timed
+
+    @property
+    def label(self) -> str:
+        return f"case {self.name} ({self.sizes})" if self.sizes else f"case {self.name}"
+
+    def name_failure(self, failure: CandidateFailure) -> CandidateFailure:
+        if failure.outcome in OF_EVERY_CASE:
+            return failure
+        return CandidateFailure(failure.outcome, f"{self.label}: {failure.message}", failure.findings)
+
+    def name_finding(self, finding: Finding) -> Finding:
+        return replace(finding, message=f"{self.label}: {finding.message}") if self.case else finding
+
+    def conclude(self, outcome: Outcome, timing: Timing | None, plausibility: Plausibility | None) -> CaseResult:
+        assert self.case is not None
+        return CaseResult(
+            name=self.case.name,
+            sizes=self.sizes,
+            outcome=outcome,
+            weight=float(self.case.weight),
+            is_secret=self.case.is_secret,
+            timing=timing,
+            plausibility=plausibility,
+        )
+
+
+WHOLE = CaseRun()
+
+
+def list_runs(problem: Problem, workload: WorkloadName, seed: int) -> tuple[tuple[Problem, CaseRun], ...]:
+    """The cases of a workload, each with the problem that has it as its workload; or the workload itself. `seed` draws
+    the sizes of secret cases."""
+    cases = problem.list_cases(workload)
+    if not cases or (len(cases) == 1 and cases[0].is_whole(workload)):
+        return ((problem, WHOLE),)
+    source = random.Random(f"cases {seed}")
+    timed, fully = sum(case.timed for case in cases), source.randrange(len(cases))
+    runs = []
+    for index, case in enumerate(cases):
+        chosen = problem.take_case(case, workload, source)
+        sizes = _describe(chosen, case, workload)
+        run = CaseRun(case=case, sizes=sizes, is_first=index == 0, is_checked_fully=index == fully, timed_runs=timed)
+        runs.append((chosen, run))
+    return tuple(runs)
+
+
+def _describe(problem: Problem, case: Case, workload: WorkloadName) -> str:
+    """Such as `rows=4096, columns=512, bfloat16`."""
+    chosen = problem.workload(workload)
+    named = [f"{name}={value}" for name, value in (chosen.overrides if chosen else ())]
+    return ", ".join([*named, *filter(None, (case.dtype, case.distribution))])
+
+
+def combine_timings(cases: Sequence[CaseResult]) -> Timing | None:
+    """The geometric mean of the known cases; None if none was timed.
+
+    Its interval reaches from the mean of their lower ends to that of their upper ends. That holds however their errors
+    are correlated, such as by the persistent difference between two processes, which more cases do not reduce.
+    """
+    counted = [case for case in cases if case.timing is not None and not case.is_secret]
+    timings = [case.timing for case in counted if case.timing is not None]
+    if not timings:
+        return None
+    low, high = average(counted, "speedup_low"), average(counted, "speedup_high")
+    conditions = [timing.conditions for timing in timings if timing.conditions is not None]
+    return Timing(
+        baseline=timings[0].baseline,
+        baseline_us=average(counted, "baseline_us"),
+        candidate_us=average(counted, "candidate_us"),
+        speedup=min(max(average(counted, "speedup"), low), high),
+        speedup_low=low,
+        speedup_high=high,
+        verdict=_judge(timings, low, high),
+        blocks=(),
+        overhead_us=max(timing.overhead_us for timing in timings),
+        noise_floor=max((timing.noise_floor for timing in timings if timing.noise_floor is not None), default=None),
+        resolution_us=max(
+            (timing.resolution_us for timing in timings if timing.resolution_us is not None), default=None
+        ),
+        conditions=next((one for one in conditions if one.disturbed), next(iter(conditions), None)),
+        attempts=max(timing.attempts for timing in timings),
+    )
+
+
+def _judge(timings: Sequence[Timing], low: float, high: float) -> TimingVerdict:
+    """One time that is not confirmed leaves the mean unconfirmed."""
+    verdicts = {timing.verdict for timing in timings}
+    for doubtful in ("unreliable", "unconfirmed"):
+        if doubtful in verdicts:
+            return doubtful
+    return decide(low, high)

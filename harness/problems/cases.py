@@ -1,0 +1,142 @@
+"""Reads the cases of a problem file: `CASES`, `RANGES`, or the function `get_cases`.
+
+A case is a mapping; all keys but `name` are optional:
+
+- `sizes`: module-level names and their values in the full workload; `small`: in the small one. A value
+  `{"low": 1000, "high": 9000, "step": 8}` is drawn at evaluation time
+- `dtype` of floating inputs and weights; `distribution` of the inputs; `tolerance`, as TOLERANCE
+- `weight` in the geometric mean; `timed`: False if only correctness counts
+
+`RANGES = {"rows": (1000, 9000)}` adds one case with drawn sizes.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.domain import CASES_FUNCTION, Case, CaseSizes, ProblemError, SizeRange, SizeValue, Tolerance
+from harness.problems.time_limit import limit_reference
+
+DTYPES = ("float16", "bfloat16", "float32", "float64")
+SECRET = "secret"  # the case of RANGES
+MAX_CASES = 64
+_KEYS = ("name", "sizes", "small", "dtype", "distribution", "tolerance", "weight", "timed")
+_BUILTINS = {"range": range, "len": len, "min": min, "max": max, "sum": sum, "zip": zip, "enumerate": enumerate}
+_COMPUTED = (ast.Call, ast.Attribute, ast.Lambda, ast.Await, ast.Yield, ast.NamedExpr)
+
+ReadSize = Callable[[str, Any, str], SizeValue]  # from name, value and place
+
+
+def read_cases(
+    tree: ast.Module,
+    settings: Mapping[str, Any],
+    path: Path,
+    *,
+    sizes: frozenset[str],
+    distributions: tuple[str, ...],
+    read_size: ReadSize,
+) -> tuple[Case, ...]:
+    """`sizes`: the file's module-level names. Raises ProblemError that names the case."""
+    given = settings.get("CASES", _call_function(tree, path))
+    if not isinstance(given, list | tuple) or len(given) > MAX_CASES:
+        raise ProblemError(f"{path}: cases must be a list of at most {MAX_CASES} mappings, found {str(given)[:200]}")
+    reader = _CaseReader(path, sizes, distributions, read_size)
+    cases = [reader.read(index, one) for index, one in enumerate(given)]
+    ranges = settings.get("RANGES", {})
+    if ranges:
+        if not isinstance(ranges, dict):
+            raise ProblemError(f"{path}: RANGES must be a dict such as {{'rows': (1000, 9000)}}, found {ranges!r}")
+        drawn = {name: _spell_range(name, value, path) for name, value in ranges.items()}
+        cases = [*(cases or [Case(name="given")]), reader.read(len(cases), {"name": SECRET, "sizes": drawn})]
+    return tuple(cases)
+
+
+def _spell_range(name: str, value: Any, path: Path) -> dict[str, Any]:
+    if isinstance(value, list | tuple) and len(value) in (2, 3):
+        return dict(zip(("low", "high", "step"), value, strict=False))
+    raise ProblemError(f"{path}: RANGES[{name!r}] must be (low, high) or (low, high, step), found {value!r}")
+
+
+def _call_function(tree: ast.Module, path: Path) -> Any:
+    """The value of `get_cases()`, which sees the module's plain values; the rest of the file needs torch."""
+    function = next((one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == CASES_FUNCTION), None)
+    if function is None:
+        return ()
+    names: dict[str, Any] = {"__builtins__": _BUILTINS}
+    try:
+        with limit_reference(f"{path}: {CASES_FUNCTION}()"):
+            for statement in filter(_is_plain, tree.body):
+                try:
+                    exec(compile(ast.Module([statement], []), str(path), "exec"), names)
+                except NameError:
+                    continue  # computed from what is not a plain value
+            exec(compile(ast.Module([function], []), str(path), "exec"), names)
+            return names[CASES_FUNCTION]()
+    except ProblemError:
+        raise
+    except Exception as error:  # user code may raise anything
+        raise ProblemError(
+            f"{path}: {CASES_FUNCTION}() raised {type(error).__name__}: {error}; it sees plain values of the module "
+            f"and {', '.join(_BUILTINS)}"
+        ) from error
+
+
+def _is_plain(statement: ast.stmt) -> bool:
+    if not isinstance(statement, ast.Assign | ast.AnnAssign) or statement.value is None:
+        return False
+    return not any(isinstance(node, _COMPUTED) for node in ast.walk(statement.value))
+
+
+class _CaseReader:
+    def __init__(self, path: Path, sizes: frozenset[str], distributions: tuple[str, ...], read_size: ReadSize) -> None:
+        self._path = path
+        self._sizes = sizes
+        self._distributions = distributions
+        self._read_size = read_size
+
+    def read(self, index: int, given: Any) -> Case:
+        if not isinstance(given, dict) or not isinstance(given.get("name"), str):
+            raise ProblemError(f"{self._path}: case {index} must be a mapping with a name, found {str(given)[:200]}")
+        where = f"{self._path}: case {given['name']!r}"
+        unknown = [str(key) for key in given if key not in _KEYS]
+        if unknown:
+            raise ProblemError(f"{where} has unknown keys {', '.join(unknown)}; choose among {', '.join(_KEYS)}")
+        try:
+            return Case(
+                name=given["name"],
+                sizes=self._read_sizes(given.get("sizes", {}), where),
+                small=self._read_sizes(given.get("small", {}), where),
+                dtype=_choose(given.get("dtype", ""), DTYPES),
+                distribution=_choose(given.get("distribution", ""), self._distributions),
+                tolerance=Tolerance(**given["tolerance"]) if "tolerance" in given else None,
+                weight=_require(given.get("weight", 1.0), int | float),
+                timed=_require(given.get("timed", True), bool),
+            )
+        except (TypeError, ValueError) as error:
+            raise ProblemError(f"{where}: {error}") from error
+
+    def _read_sizes(self, given: Any, where: str) -> CaseSizes:
+        if not isinstance(given, dict):
+            raise TypeError(f"sizes must be a mapping such as {{'rows': 4096}}, found {given!r}")
+        unknown = sorted(str(name) for name in given if name not in self._sizes)
+        if unknown:
+            raise ValueError(f"the file does not assign {', '.join(unknown)} at module level")
+        return tuple((name, self._read_value(name, value, where)) for name, value in given.items())
+
+    def _read_value(self, name: str, value: Any, where: str) -> SizeValue | SizeRange:
+        return SizeRange(**value) if isinstance(value, dict) else self._read_size(name, value, where)
+
+
+def _choose(value: Any, known: tuple[str, ...]) -> str:
+    if value not in ("", *known):
+        raise ValueError(f"{value!r} is unknown; choose among {', '.join(known)}")
+    return str(value)
+
+
+def _require(value: Any, kind: Any) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"expected {getattr(kind, '__name__', kind)}, found {value!r}")
+    return value

@@ -1,0 +1,180 @@
+"""Problems with several cases, from the file to the verdict."""
+
+from __future__ import annotations
+
+import math
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from harness.domain import Outcome
+from harness.evaluation.timing.paired import TimingPlan
+from harness.problems.discovery import parse_problem
+from harness.report.terminal.details import render_details
+from harness.store.results import ResultStore, StoredEvaluation
+
+PROBLEM = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, columns):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(columns))
+
+    def forward(self, x):
+        return x * self.weight + x.abs()
+
+rows, columns = 64, 48
+
+def get_inputs():
+    return [torch.randn(rows, columns)]
+
+def get_init_inputs():
+    return [columns]
+
+DISTRIBUTIONS = ("as_given", "large", "zeros")
+"""
+CASES = """
+CASES = [
+    {"name": "given"},
+    {"name": "tall", "sizes": {"rows": 301}},
+    {"name": "wide", "sizes": {"rows": 3, "columns": 501}},
+    {"name": "half", "dtype": "bfloat16", "timed": False},
+]
+"""
+RANGES = 'RANGES = {"rows": (100, 100000)}\n'
+HONEST = """
+import torch
+from torch import nn
+
+class ModelNew(nn.Module):
+    def __init__(self, columns):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(columns))
+
+    def forward(self, x):
+        HOOK
+        return x.abs() + x * self.weight
+"""
+QUICK = TimingPlan(budget_s=0.2, min_blocks=4, min_blocks_when_slow=2, warmup_calls=1, allow_load=True)
+
+
+def read(settings: str):
+    return parse_problem(PROBLEM + settings, Path("toy.py"), "tiny")
+
+
+def write(hook: str = "pass") -> str:
+    return HONEST.replace("HOOK", hook)
+
+
+def test_a_candidate_that_is_right_in_every_case_is_correct(bench):
+    evaluation = bench.judge(write(), read(CASES))
+    assert evaluation.outcome is Outcome.CORRECT, evaluation.message
+    names = ["given", "tall", "wide", "half"]
+    assert [case.name for case in evaluation.cases] == names
+    assert [case.sizes for case in evaluation.cases] == ["", "rows=301", "rows=3, columns=501", "bfloat16"]
+    assert list(dict.fromkeys(trial.case for trial in evaluation.correctness.trials)) == names
+    sizes = {trial.case: trial.elements for trial in evaluation.correctness.trials}
+    assert sizes == {"given": 64 * 48, "tall": 301 * 48, "wide": 3 * 501, "half": 64 * 48}
+
+
+@pytest.mark.parametrize(
+    ("hook", "case"),
+    [
+        ("if x.size(0) == 301: return x * self.weight", "case tall (rows=301): "),
+        ("if x.dtype == torch.bfloat16: x = x.clone().mul_(1.5)", "case half (bfloat16): "),
+    ],
+)
+def test_a_case_that_is_wrong_makes_the_candidate_wrong_and_is_named(bench, hook, case):
+    evaluation = bench.judge(write(hook), read(CASES))
+    assert evaluation.outcome is Outcome.WRONG_VALUE
+    assert evaluation.message.startswith(case)
+    assert evaluation.cases[-1].outcome is Outcome.WRONG_VALUE
+    assert {one.outcome for one in evaluation.cases[:-1]} == {Outcome.CORRECT}
+
+
+def test_a_case_that_the_reference_cannot_run_is_named_and_counts_against_nobody(bench):
+    problem = read('CASES = [{"name": "given"}, {"name": "empty", "sizes": {"columns": -1}}]')
+    evaluation = bench.judge(write(), problem)
+    assert evaluation.outcome is Outcome.HARNESS_ERROR
+    assert evaluation.message.startswith("case empty (columns=-1): ")
+
+
+def test_a_workload_of_which_only_the_given_sizes_are_part_is_as_without_cases(bench):
+    evaluation = bench.judge(write("return x * 2"), read('CASES = [{"name": "given"}]'))
+    assert (evaluation.outcome, evaluation.cases) == (Outcome.WRONG_VALUE, ())
+    assert "given" not in evaluation.message
+
+
+def test_secret_sizes_differ_between_evaluations_and_show_a_specialised_candidate(bench):
+    problem = read(RANGES)
+    first, again = (bench.judge(write(), problem) for _ in range(2))
+    assert first.outcome is again.outcome is Outcome.CORRECT
+    assert [case.is_secret for case in first.cases] == [False, True]
+    assert first.cases[1].sizes != again.cases[1].sizes
+    specialised = bench.judge(write("x = x[:64] if x.size(0) > 64 else x"), problem)
+    assert specialised.outcome is Outcome.WRONG_SHAPE
+    assert specialised.message.startswith("case secret (rows=")
+
+
+def test_the_speedup_is_the_geometric_mean_of_the_timed_known_cases(bench):
+    evaluation = bench.judge(write(), read(CASES + RANGES), time=True, plan=QUICK)
+    assert evaluation.outcome is Outcome.CORRECT, evaluation.message
+    timed = {case.name: case.timing for case in evaluation.cases if case.timing is not None}
+    assert list(timed) == ["given", "tall", "wide", "secret"]
+    known = [timed[name] for name in ("given", "tall", "wide")]
+    for name in ("speedup", "speedup_low", "speedup_high", "baseline_us"):
+        mean = math.prod(getattr(timing, name) for timing in known) ** (1 / 3)
+        assert getattr(evaluation.timing, name) == pytest.approx(mean)
+    assert all(timing.blocks for timing in timed.values())
+    assert evaluation.worst_case.timing.speedup == min(timing.speedup for timing in known)
+
+
+def test_the_cases_survive_storage_and_are_shown(bench, tmp_path):
+    evaluation = bench.judge(write(), read(CASES), time=True, plan=QUICK)
+    with ResultStore.open(tmp_path) as store:
+        stored = store.get(store.record(evaluation))
+        (row,) = store.rows()
+    assert stored.evaluation == evaluation
+    assert row.worst_speedup == evaluation.worst_case.timing.speedup
+    console = Console(width=80, file=StringIO(), color_system=None)
+    console.print(render_details(StoredEvaluation(id=1, evaluation=evaluation)))
+    text = " ".join(console.file.getvalue().split())
+    for word in (
+        "given",
+        "rows=301",
+        "rows=3, columns=501",
+        "not timed",
+        "geometric mean of 3 cases",
+        "tall: as_given",
+    ):
+        assert word in text
+
+
+BUILDS = """
+import torch
+from torch import nn
+from torch.utils.cpp_extension import load_inline
+
+source = "torch::Tensor f(torch::Tensor x, torch::Tensor w) { return x * w + x.abs(); }"
+extension = load_inline(name="f", cpp_sources=source, functions=["f"])
+
+class ModelNew(nn.Module):
+    def __init__(self, columns):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(columns))
+
+    def forward(self, x):
+        return extension.f(x, self.weight)
+"""
+
+
+@pytest.mark.slow
+def test_an_extension_is_built_once_for_all_cases(bench):
+    evaluation = bench.judge(BUILDS, read(CASES))
+    assert evaluation.outcome is Outcome.CORRECT, evaluation.message
+    assert len(evaluation.cases) == 4
+    assert len(evaluation.build.keys) == 1

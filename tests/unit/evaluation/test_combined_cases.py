@@ -1,0 +1,75 @@
+"""How the times of several cases become one verdict."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.domain import Case, CaseResult, Outcome, Problem, Timing
+from harness.evaluation.cases import combine_timings, list_runs
+
+
+def time(speedup: float, low: float, high: float, verdict: str = "faster") -> Timing:
+    return Timing(
+        baseline="eager", baseline_us=100.0, candidate_us=100.0 / speedup, speedup=speedup, speedup_low=low,
+        speedup_high=high, verdict=verdict, blocks=(), overhead_us=1.0, noise_floor=0.05,
+    )  # fmt: skip
+
+
+def result(name: str, timing: Timing | None, *, weight: float = 1.0, is_secret: bool = False) -> CaseResult:
+    return CaseResult(name=name, sizes="", outcome=Outcome.CORRECT, weight=weight, is_secret=is_secret, timing=timing)
+
+
+def test_speedup_and_interval_are_geometric_means():
+    timing = combine_timings([result("a", time(4.0, 2.0, 8.0)), result("b", time(1.0, 0.5, 2.0, "tie"))])
+    assert (timing.speedup, timing.speedup_low, timing.speedup_high) == pytest.approx((2.0, 1.0, 4.0))
+    assert timing.baseline_us == pytest.approx(100.0)
+
+
+def test_more_cases_with_the_same_uncertainty_do_not_make_a_tie_a_win():
+    one = time(1.04, 0.99, 1.09, "tie")
+    timing = combine_timings([result(str(n), one) for n in range(16)])
+    assert (timing.speedup_low, timing.verdict) == (pytest.approx(0.99), "tie")
+
+
+def test_weights_count():
+    timing = combine_timings([result("a", time(8.0, 8.0, 8.0), weight=2.0), result("b", time(1.0, 1.0, 1.0))])
+    assert timing.speedup == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize("verdict", ["unreliable", "unconfirmed"])
+def test_one_time_that_is_not_confirmed_leaves_the_mean_unranked(verdict):
+    timing = combine_timings([result("a", time(4.0, 3.0, 5.0)), result("b", time(4.0, 3.0, 5.0, verdict))])
+    assert timing.verdict == verdict
+
+
+def test_secret_and_untimed_cases_are_no_part_of_the_mean():
+    known = result("a", time(2.0, 1.9, 2.1))
+    timing = combine_timings([known, result("b", None), result("c", time(0.5, 0.4, 0.6), is_secret=True)])
+    assert timing.speedup == pytest.approx(2.0)
+    assert combine_timings([result("b", None)]) is None
+
+
+def test_the_generalisation_gap_divides_known_by_secret_speedups(evaluation_of):
+    cases = (result("a", time(4.0, 3.0, 5.0)), result("secret", time(2.0, 1.5, 2.5), is_secret=True))
+    evaluation = evaluation_of("correct", 4.0, extra={"cases": cases})
+    gap = evaluation.generalisation_gap
+    assert (gap.ratio, gap.low, gap.high) == pytest.approx((2.0, 3.0 / 2.5, 5.0 / 1.5))
+    assert evaluation.worst_case.name == "a"
+
+
+def test_there_is_no_gap_without_a_confirmed_time_of_a_secret_case(evaluation_of):
+    known, doubtful = result("a", time(4.0, 3.0, 5.0)), time(2.0, 1.5, 2.5, "unreliable")
+    for cases in ((known,), (known, result("secret", None, is_secret=True))):
+        assert evaluation_of("correct", 4.0, extra={"cases": cases}).generalisation_gap is None
+    cases = (known, result("secret", doubtful, is_secret=True))
+    assert evaluation_of("correct", 4.0, extra={"cases": cases}).generalisation_gap is None
+
+
+def test_which_case_is_checked_in_full_is_secret_and_follows_from_the_seed():
+    problem = Problem(name="toy", suite="mine", source="", cases=tuple(Case(name=name) for name in "abc"))
+
+    def find_full(seed: int) -> list[str]:
+        return [run.name for _, run in list_runs(problem, "full", seed) if run.is_checked_fully]
+
+    assert all(len(find_full(seed)) == 1 and find_full(seed) == find_full(seed) for seed in range(9))
+    assert {name for seed in range(40) for name in find_full(seed)} == {"a", "b", "c"}
