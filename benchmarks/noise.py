@@ -13,12 +13,14 @@ import re
 import tempfile
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from harness.domain import Candidate, Evaluation, Fidelity, Problem, Timing
 from harness.evaluation.settings import EvaluationSettings
+from harness.evaluation.timing.plan import TimingPlan
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Origin, Task, make_task
@@ -57,8 +59,9 @@ def slow_down(problem: Problem) -> str:
     return as_candidate(problem) + SLOWED
 
 
-def open_executor(cache: Path, fidelity: Fidelity) -> LocalExecutor:
-    return LocalExecutor(LocalSettings(cache=cache, judge=EvaluationSettings(fidelity=fidelity)))
+def open_executor(cache: Path, fidelity: Fidelity, *, allow_load: bool) -> LocalExecutor:
+    judge = EvaluationSettings(fidelity=fidelity, plan=TimingPlan(allow_load=allow_load))
+    return LocalExecutor(LocalSettings(cache=cache, judge=judge))
 
 
 def measure(executor: LocalExecutor, tasks: list[Task]) -> list[Evaluation]:
@@ -96,13 +99,15 @@ def main() -> None:
     parser.add_argument("--language", default="cpp", help="cpp: on this CPU; cuda: on a GPU")
     parser.add_argument("--workload", default="small")
     parser.add_argument("--fidelity", default="full", choices=["quick", "full"])
+    parser.add_argument("--allow-load", action="store_true", help="measure although other programs run")
     parser.add_argument("--problem", nargs="*", help="only these")
     parser.add_argument("--repeated", nargs="*", default=["softmax", "matmul", "layer_norm"], help="of which problems")
     options = parser.parse_args()
     problems = {problem.name: replace(problem, requires_kernel=False) for problem in find_suite(CORE)}
     problems = {name: problem for name, problem in problems.items() if not options.problem or name in options.problem}
     rule = options.language, options.workload
-    with tempfile.TemporaryDirectory() as cache, open_executor(Path(cache), options.fidelity) as executor:
+    opened = partial(open_executor, fidelity=options.fidelity, allow_load=options.allow_load)
+    with tempfile.TemporaryDirectory() as cache, opened(Path(cache)) as executor:
         tasks = [task_for(problem, as_candidate(problem), *rule) for problem in problems.values()]
         equal = [timing_of(one) for _ in range(options.rounds) for one in measure(executor, tasks)]
         met = [report_equals(equal)]

@@ -177,6 +177,19 @@ def test_a_program_that_ends_the_process_of_two_devices_is_suspect_and_the_other
     assert found[3].message.startswith("2 devices were lost")
 
 
+def test_an_idle_node_that_is_lost_gets_no_more_evaluations(cluster, tmp_path):
+    node = cluster.add_node(num_cpus=1, object_store_memory=STORE_BYTES)
+    with open_here(cluster, tmp_path, make_scripted()) as executor:
+        evaluate_scripted(executor, 3)
+        assert len(executor.status().devices) == 3
+        cluster.remove_node(node, allow_graceful=False)
+        deadline_s = time.monotonic() + 120
+        while len(executor.status().devices) > 2:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.1)
+        assert {one.outcome for one in evaluate_scripted(executor, 3)} == {"wrong_value"}
+
+
 def test_a_broken_device_is_taken_out_of_service_and_named(cluster, tmp_path):
     on_open = f"""
 from pathlib import Path

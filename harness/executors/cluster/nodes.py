@@ -99,6 +99,9 @@ class Nodes:
         for gone in set(self._nodes) - set(alive):
             del self._nodes[gone]
             self.out_of_service.pop(gone, None)
+        for device in [one for one in self.devices.values() if not self.is_alive(one)]:
+            if device.opened is not None and device.job is None:
+                del self.devices[device.name]  # the reference of a busy one tells of the loss
         for found in set(alive) - set(self._nodes):
             self._probe(alive[found])
         for node in self._nodes.values():
