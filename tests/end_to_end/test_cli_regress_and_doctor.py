@@ -8,7 +8,7 @@ import pytest
 from harness.cli.doctor import Check, print_checks
 from harness.cli.main import run_command
 from harness.domain import Candidate, Correctness, Evaluation, Outcome, Subject, Trial
-from harness.evaluation.environment import cpu_name
+from harness.hardware.cpu import cpu_name
 from harness.problems.discovery import read_problem
 from harness.store.results import ResultStore
 from harness.store.serialization import compress_text
