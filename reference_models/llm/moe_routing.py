@@ -1,4 +1,4 @@
-"""Router of a mixture of experts: each token's best experts in order, their renormalised weights, and tokens per expert."""
+"""Router of a mixture of experts: the best experts of each token, their renormalised weights, tokens per expert."""
 
 import torch
 import torch.nn as nn

@@ -1,4 +1,4 @@
-"""RMS normalisation of every query and key head with learned weights, then rotation of neighbouring pairs by position."""
+"""RMS normalisation of every query and key head with weights, then rotation of neighbouring pairs by position."""
 
 import torch
 import torch.nn as nn

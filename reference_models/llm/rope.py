@@ -1,4 +1,4 @@
-"""Rotary position embedding of queries and keys: each head's halves are rotated by angles that grow with the position."""
+"""Rotary embedding of queries and keys: the halves of each head are rotated by angles that grow with the position."""
 
 import torch
 import torch.nn as nn
@@ -42,3 +42,4 @@ def get_init_inputs():
 SMALL = {"batch_size": 3, "sequence_length": 157, "heads": 6, "key_heads": 2, "head_size": 72}
 TAGS = ("elementwise", "gather", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros")
+DETERMINISTIC = True

@@ -39,3 +39,4 @@ def get_init_inputs():
 
 SMALL = {"height": 71, "width": 93}
 TAGS = ("stencil", "layout", "fusion")
+DETERMINISTIC = True

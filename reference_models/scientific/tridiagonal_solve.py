@@ -44,3 +44,4 @@ def get_init_inputs():
 
 SMALL = {"batch_size": 53, "size": 173}
 TAGS = ("solver", "scan")
+DETERMINISTIC = True

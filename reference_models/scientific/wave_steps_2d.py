@@ -34,3 +34,4 @@ def get_init_inputs():
 SMALL = {"height": 131, "width": 173, "steps": 5}
 TAGS = ("stencil", "iteration")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+DETERMINISTIC = True

@@ -13,7 +13,7 @@ from harness.problems.discovery import find_suite
 from harness.problems.loading import load_problem
 
 SUITES = Path(__file__).parents[3] / "reference_models"
-LEAST_PROBLEMS = {"llm": 25, "scientific": 10}
+LEAST_PROBLEMS = {"llm": 25, "fused": 30, "scientific": 10}
 CPU = torch.device("cpu")
 
 

@@ -1,0 +1,34 @@
+"""All products of pairs of feature vectors of a sample, beside its dense features, as in recommendation models."""
+
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self, vectors):
+        super().__init__()
+        first, second = torch.tril_indices(vectors, vectors, -1)
+        self.register_buffer("first", first)
+        self.register_buffer("second", second)
+
+    def forward(self, dense, vectors):
+        products = torch.bmm(vectors, vectors.transpose(1, 2))
+        return torch.cat([dense, products[:, self.first, self.second]], dim=1)
+
+
+batch_size = 16384
+vectors = 27
+features = 128
+
+
+def get_inputs():
+    return [torch.randn(batch_size, features), torch.randn(batch_size, vectors, features)]
+
+
+def get_init_inputs():
+    return [vectors]
+
+
+SMALL = {"batch_size": 103, "vectors": 13, "features": 37}
+TAGS = ("matmul", "gather", "layout")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

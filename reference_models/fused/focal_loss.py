@@ -1,0 +1,37 @@
+"""Sigmoid focal loss of each class of each anchor, with a balance of positives and negatives, as in RetinaNet."""
+
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self, alpha, gamma):
+        super().__init__()
+        self.alpha = alpha
+        self.gamma = gamma
+
+    def forward(self, logits, targets):
+        loss = nn.functional.binary_cross_entropy_with_logits(logits, targets, reduction="none")
+        p = torch.sigmoid(logits)
+        missed = p + targets - 2 * p * targets
+        balance = self.alpha * targets + (1 - self.alpha) * (1 - targets)
+        return balance * missed**self.gamma * loss
+
+
+anchors = 400000
+classes = 80
+alpha = 0.25
+gamma = 2.0
+
+
+def get_inputs():
+    return [2 * torch.randn(anchors, classes), (torch.rand(anchors, classes) < 0.1).float()]
+
+
+def get_init_inputs():
+    return [alpha, gamma]
+
+
+SMALL = {"anchors": 1511, "classes": 19}
+TAGS = ("loss", "elementwise")
+DETERMINISTIC = True

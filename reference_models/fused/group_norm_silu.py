@@ -1,0 +1,35 @@
+"""Group normalisation with weight and bias, and SiLU, as in the U-Net of a diffusion model."""
+
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self, groups, channels):
+        super().__init__()
+        self.norm = nn.GroupNorm(groups, channels)
+        # Not the ones and zeros of a fresh layer: leaving them out must show.
+        nn.init.normal_(self.norm.weight, mean=1.0, std=0.3)
+        nn.init.normal_(self.norm.bias)
+
+    def forward(self, x):
+        return nn.functional.silu(self.norm(x))
+
+
+batch_size = 32
+groups = 32
+channels = 320
+height = width = 64
+
+
+def get_inputs():
+    return [1 + 2 * torch.randn(batch_size, channels, height, width)]
+
+
+def get_init_inputs():
+    return [groups, channels]
+
+
+SMALL = {"batch_size": 3, "groups": 5, "channels": 35, "height": 37, "width": 41}
+TAGS = ("normalization", "activation")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

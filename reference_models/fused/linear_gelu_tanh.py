@@ -1,0 +1,31 @@
+"""Linear layer with bias and the tanh form of GELU, as in GPT-2."""
+
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self, features, hidden_features):
+        super().__init__()
+        self.linear = nn.Linear(features, hidden_features)
+
+    def forward(self, x):
+        return nn.functional.gelu(self.linear(x), approximate="tanh")
+
+
+tokens = 8192
+features = 1024
+hidden_features = 4096
+
+
+def get_inputs():
+    return [2 * torch.randn(tokens, features)]
+
+
+def get_init_inputs():
+    return [features, hidden_features]
+
+
+SMALL = {"tokens": 83, "features": 203, "hidden_features": 407}
+TAGS = ("matmul", "activation")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

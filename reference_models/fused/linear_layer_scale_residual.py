@@ -1,0 +1,32 @@
+"""Linear layer whose output is scaled per feature and added to the residual, as in deep vision transformers."""
+
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self, features, hidden_features):
+        super().__init__()
+        self.linear = nn.Linear(hidden_features, features)
+        self.scale = nn.Parameter(torch.randn(features))
+
+    def forward(self, x, residual):
+        return residual + self.scale * self.linear(x)
+
+
+tokens = 16384
+features = 768
+hidden_features = 3072
+
+
+def get_inputs():
+    return [2 * torch.randn(tokens, hidden_features), torch.randn(tokens, features)]
+
+
+def get_init_inputs():
+    return [features, hidden_features]
+
+
+SMALL = {"tokens": 83, "features": 203, "hidden_features": 407}
+TAGS = ("matmul", "elementwise")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")

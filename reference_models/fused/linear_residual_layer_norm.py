@@ -1,0 +1,35 @@
+"""Output of a BERT block: linear layer, residual sum, and layer normalisation."""
+
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self, features, hidden_features):
+        super().__init__()
+        self.linear = nn.Linear(hidden_features, features)
+        self.norm = nn.LayerNorm(features)
+        # Not the ones and zeros of a fresh layer: leaving them out must show.
+        nn.init.normal_(self.norm.weight, mean=1.0, std=0.3)
+        nn.init.normal_(self.norm.bias)
+
+    def forward(self, x, residual):
+        return self.norm(self.linear(x) + residual)
+
+
+tokens = 8192
+features = 1024
+hidden_features = 4096
+
+
+def get_inputs():
+    return [torch.randn(tokens, hidden_features), torch.randn(tokens, features)]
+
+
+def get_init_inputs():
+    return [features, hidden_features]
+
+
+SMALL = {"tokens": 83, "features": 203, "hidden_features": 407}
+TAGS = ("matmul", "normalization")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
