@@ -124,7 +124,7 @@ def zoo(once, tiny_suite, write_run, run_harness, call_harness, processes_with, 
         first = run_harness(args)
         left = processes_with(LEFT_OVER_S)
         second = call_harness([*args, "--json"])
-        shown = call_harness(["show", NAMES.index("broken_build") + 1])
+        shown = call_harness(["show", f"zoo/add/{NAMES.index('broken_build')}"])
         return {"first": asdict(first), "left": left, "second": asdict(second), "shown": shown.stdout}
 
     judged = once("zoo", judge)

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.main import get_command
+import typer
 
-from harness.cli.main import build_app
+from harness.cli.main import build_group
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 FILES = sorted(DEPLOY.iterdir())
@@ -18,12 +18,13 @@ FILES = sorted(DEPLOY.iterdir())
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_every_option_of_harness_in_it_exists(path):
-    commands = get_command(build_app()).commands
+    group = build_group()
+    context = typer.Context(group)
     text = re.sub(r"\\\n", " ", path.read_text())
     calls = re.findall(r"^[^#\n]*\bharness (serve|doctor|evaluate)\b(.*)$", text, re.MULTILINE)
     assert calls
     for command, rest in calls:
-        known = {option for parameter in commands[command].params for option in parameter.opts}
+        known = {option for parameter in group.get_command(context, command).params for option in parameter.opts}
         assert set(re.findall(r"--[a-z-]+", rest)) <= known
 
 
