@@ -98,10 +98,10 @@ class Case:
         """Sizes are drawn at evaluation time. Its speedup is not part of the geometric mean."""
         return any(isinstance(value, SizeRange) for _, value in (*self.sizes, *self.small))
 
-    def describe(self) -> str:
-        """Such as `rows=4096, columns=1000 to 9000, bfloat16`, of the full workload."""
-        sizes = [f"{name}={value}" for name, value in self.sizes]
-        return ", ".join([*sizes, *filter(None, (self.dtype, self.distribution))])
+    def describe(self, sizes: CaseSizes | None = None) -> str:
+        """Such as `rows=4096, columns=1000 to 9000, bfloat16`. `sizes` None: of the full workload."""
+        named = [f"{name}={value}" for name, value in (self.sizes if sizes is None else sizes)]
+        return ", ".join([*named, *filter(None, (self.dtype, self.distribution))])
 
     def is_part_of(self, workload: WorkloadName) -> bool:
         return workload == "full" or (workload == "small" and (bool(self.small) or not self.sizes))

@@ -82,17 +82,11 @@ def list_runs(problem: Problem, workload: WorkloadName, seed: int) -> tuple[tupl
     runs = []
     for index, case in enumerate(cases):
         chosen = problem.take_case(case, workload, source)
-        sizes = _describe(chosen, case, workload)
+        drawn = chosen.workload(workload)
+        sizes = case.describe(drawn.overrides if drawn else ())
         run = CaseRun(case=case, sizes=sizes, is_first=index == 0, is_checked_fully=index == fully, timed_runs=timed)
         runs.append((chosen, run))
     return tuple(runs)
-
-
-def _describe(problem: Problem, case: Case, workload: WorkloadName) -> str:
-    """Such as `rows=4096, columns=512, bfloat16`."""
-    chosen = problem.workload(workload)
-    named = [f"{name}={value}" for name, value in (chosen.overrides if chosen else ())]
-    return ", ".join([*named, *filter(None, (case.dtype, case.distribution))])
 
 
 def combine_timings(cases: Sequence[CaseResult]) -> Timing | None:
