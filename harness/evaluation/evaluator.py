@@ -277,7 +277,7 @@ class CandidateEvaluator:
             with record.phase("work"), session.paused():
                 self._attribute_time(task, reference, next(seeds))
         if self._times(reference.device, task):
-            timer = self._timer.share_among(task.run.timed_runs)
+            timer = self._timer.for_run(task.run)
             with record.phase("timing"):
                 result = timer.time_session(session, reference, task.subject.baseline, seeds)
             with record.phase("plausibility"), session.paused():
@@ -297,7 +297,7 @@ class CandidateEvaluator:
             with record.phase("work"), self._workers.open_constructed_candidate(task.candidate, reference) as session:
                 self._confirm_custom_code(record, session, reference, seeds)
         if self._times(device, task):
-            timer = self._timer.share_among(task.run.timed_runs)
+            timer = self._timer.for_run(task.run)
             with self._quiet():
                 self._find_device_peaks(task, device)
                 with record.phase("timing"):

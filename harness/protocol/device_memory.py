@@ -16,6 +16,7 @@ from typing import Any
 from harness.domain import DeviceError
 
 _PINNED, _DEVICE_LOCATION, _POSIX_DESCRIPTOR, _READ_WRITE = 1, 1, 1, 3
+_HOST_MEMORY, _DEVICE_MEMORY = 1, 2
 _NOT_SUPPORTED = 801
 
 
@@ -44,6 +45,27 @@ class _AllocationProperties(ctypes.Structure):
 
 class _AccessDescription(ctypes.Structure):
     _fields_ = (("location", _Location), ("flags", ctypes.c_int))
+
+
+class _Copy2D(ctypes.Structure):
+    _fields_ = (
+        ("source_x", ctypes.c_size_t),
+        ("source_y", ctypes.c_size_t),
+        ("source_type", ctypes.c_int),
+        ("source_host", ctypes.c_void_p),
+        ("source_address", ctypes.c_ulonglong),
+        ("source_array", ctypes.c_void_p),
+        ("source_pitch", ctypes.c_size_t),
+        ("target_x", ctypes.c_size_t),
+        ("target_y", ctypes.c_size_t),
+        ("target_type", ctypes.c_int),
+        ("target_host", ctypes.c_void_p),
+        ("target_address", ctypes.c_ulonglong),
+        ("target_array", ctypes.c_void_p),
+        ("target_pitch", ctypes.c_size_t),
+        ("width", ctypes.c_size_t),
+        ("rows", ctypes.c_size_t),
+    )
 
 
 class DeviceBytes:
@@ -131,18 +153,21 @@ def _unmap(address: int, size_bytes: int, mapped: list[tuple[int, int]]) -> None
     _call("cuMemAddressFree", ctypes.c_ulonglong(address), ctypes.c_size_t(size_bytes))
 
 
-def copy_to_host(target: int, source: int, size_bytes: int) -> None:
-    """Start a copy to pinned memory on the legacy stream. It uses no multiprocessor and waits for no time slice."""
-    status = _copy_to_host()(target, source, size_bytes, None)
-    if status != 0:
-        raise DeviceError(f"cuMemcpyDtoHAsync failed with {status}")
-
-
-@cache
-def _copy_to_host() -> Any:
-    function = _load_driver().cuMemcpyDtoHAsync_v2
-    function.argtypes = (ctypes.c_void_p, ctypes.c_ulonglong, ctypes.c_size_t, ctypes.c_void_p)
-    return function
+def copy_rows_to_host(target: int, source: int, *, pitch: int, width: int, rows: int) -> None:
+    """Start a copy to pinned memory on the legacy stream: `rows` rows of `width` bytes, `pitch` bytes apart, contiguous
+    in `target`. The copy engine does it, which uses no multiprocessor and waits for no time slice.
+    """
+    copy = _Copy2D(
+        source_type=_DEVICE_MEMORY,
+        source_address=source,
+        source_pitch=pitch,
+        target_type=_HOST_MEMORY,
+        target_host=target,
+        target_pitch=width,
+        width=width,
+        rows=rows,
+    )
+    _call("cuMemcpy2DAsync_v2", ctypes.byref(copy), ctypes.c_void_p())
 
 
 def reset_persisting_cache() -> None:

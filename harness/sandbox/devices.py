@@ -27,7 +27,7 @@ MINIMUM_CACHE_BYTES = 32 << 20
 BUSY_US = 1000.0  # a tiny operation takes this long only while another process uses the GPU
 CORES_TO_SPARE = 4
 QUIET_PROBES = 2  # in a row
-STAGING_BYTES = 4 << 20  # up to this size the copy engine copies outputs, see `copy_to_host`
+STAGING_BYTES = 4 << 20  # pinned, for what is read of outputs at the end of a call
 CONTEXT_BYTES, SLICE_BYTES = 1 << 30, 1 << 30
 KERNEL_SHARE = 0.8  # of a call's limit: the emulator stops a longer kernel, and can name it
 

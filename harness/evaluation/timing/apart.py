@@ -22,7 +22,7 @@ from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_c
 from harness.evaluation.timing.plan import TimingPlan
 from harness.evaluation.timing.system_conditions import ConditionSampler
 from harness.evaluation.timing.window_clock import Windows, confirm_windows
-from harness.evaluation.timing.window_timing import MAX_WARMUP_CALLS, PATIENCE, await_idle
+from harness.evaluation.timing.window_timing import PATIENCE, await_idle, count_warmup_calls
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.model_session import ModelSession, Run
 
@@ -102,7 +102,7 @@ class ApartTimer:
         """The shortest reported time, in us, and the shortest time of a call with all around it, in s."""
         times: list[float] = []
         spent_s: list[float] = []
-        while len(times) < self._plan.warmup_calls or (session.saw_new_memory and len(times) < MAX_WARMUP_CALLS):
+        for _ in count_warmup_calls(session, self._plan.warmup_calls):
             began_s = time.monotonic()
             inputs = self._reference.make_timed_inputs(next(seeds))
             session.reset_state()

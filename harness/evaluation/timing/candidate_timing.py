@@ -8,6 +8,7 @@ from copy import copy
 from functools import partial
 
 from harness.domain import Candidate, Timing
+from harness.evaluation.cases import CaseRun
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.model_workers import ModelWorkers
 from harness.evaluation.settings import EvaluationSettings
@@ -35,11 +36,12 @@ class CandidateTimer:
         self._equal_plan = shorten_plan(settings.plan)  # the same for every fidelity, since noise floors are stored
         self._noise = noise
         self._environment = environment
+        self._case = ""
 
-    def share_among(self, cases: int) -> CandidateTimer:
-        """See `share_plan`."""
+    def for_run(self, run: CaseRun) -> CandidateTimer:
+        """The timer of one case, which has a share of the time and a noise floor of its own."""
         timer = copy(self)
-        timer._plan = share_plan(self._plan, cases)
+        timer._plan, timer._case = share_plan(self._plan, run.timed_runs), run.name
         return timer
 
     def time_session(
@@ -89,7 +91,7 @@ class CandidateTimer:
         facts = self._environment
         return NoiseKey(
             problem_digest=reference.loaded.problem.digest,
-            workload=reference.loaded.workload,
+            workload=f"{reference.loaded.workload} {self._case}".strip(),
             baseline=baseline,
             device_type=reference.device.torch_device.type,
             machine=" ".join(facts.get(name, "") for name in ("cpu", "threads", "gpu", "torch", "harness")),

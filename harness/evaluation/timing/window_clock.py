@@ -63,19 +63,20 @@ class Windows:
 
     def find_gap(self) -> ClockGap:
         """Against the baseline beside the candidate or without it, whichever gives more, since a candidate can
-        prolong the baseline's overhead. The A/A gaps are the minimum error."""
+        prolong the baseline's overhead. Without it: before or after, whichever gives less, since the overhead drifts.
+        The A/A gaps are the minimum error."""
         usual_us = statistics.median(_values(self.blocks + self.before + self.after, "baseline", "wake_us"))
-        gaps = [
-            gap
-            for blocks in (self.blocks, self.before + self.after)
-            for gap in _compare((self.blocks, "candidate"), (blocks, "baseline"), usual_us)
-        ]
+        beside, before, after = (
+            _compare((self.blocks, "candidate"), (blocks, "baseline"), usual_us)
+            for blocks in (self.blocks, self.before, self.after)
+        )
+        gaps = [*beside, *(min(pair, key=_missing_us) for pair in zip(before, after, strict=True))]
         usual = [
             gap
             for blocks in (self.before, self.after)
             for gap in _compare((blocks, "candidate"), (blocks, "baseline"), usual_us)
         ]
-        gap = max(gaps, key=lambda gap: gap.missing_us)
+        gap = max(gaps, key=_missing_us)
         return replace(gap, error_us=max(gap.error_us, *(abs(one.missing_us) / CERTAINTY for one in usual)))
 
 
@@ -143,6 +144,10 @@ def _read_calls(blocks: Sequence[Block], side: str, usual_wake_us: float) -> lis
         (reported, window + max(woken, usual_wake_us) - reported)
         for reported, window, woken in zip(*columns, strict=True)
     ]
+
+
+def _missing_us(gap: ClockGap) -> float:
+    return gap.missing_us
 
 
 def _reported_us(call: tuple[float, float]) -> float:

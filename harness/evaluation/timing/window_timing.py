@@ -30,10 +30,11 @@ from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.gpu.window import WindowSession
 from harness.sandbox.model_session import ModelSession, Run
 
-EQUAL_PAIRS, LEAST_EQUAL_PAIRS, EQUAL_S = 20, 5, 0.8  # A/A pairs, before and after the candidate
+LEAST_EQUAL_PAIRS, EQUAL_S = 5, 0.8  # A/A pairs, before and after the candidate; at most `TimingPlan.min_blocks`
 MAX_PAIRS, ASK_EVERY = 200, 10
 HOPELESS_PAIRS = 8  # enough for a candidate that is far slower in each of them
-MAX_WARMUP_CALLS = 12
+STEADY_CALLS = 4  # in a row with outputs in known memory, before anything is measured
+MAX_WARMUP_CALLS, MAX_QUICK_CALLS, QUICK_S = 12, 40, 1.0  # more of quick calls, within a second
 MOST_SLOWED = 2  # measurements, where the baseline is slower beside the candidate: its clock may have changed
 PATIENCE = 10.0  # times the budget: then fewer pairs are enough
 KEPT_SHARE = 0.2  # of pairs: the outputs must not change until the last call
@@ -159,16 +160,17 @@ class WindowTimer:
         return session
 
     def _warm_up(self, session: WindowSession, seeds: Iterator[int]) -> float:
-        """The shortest reported time, in us; more calls while outputs come in new memory."""
-        times: list[float] = []
-        while len(times) < self._plan.warmup_calls or (session.saw_new_memory and len(times) < MAX_WARMUP_CALLS):
-            times.append(self._call(session, self._reference.make_timed_inputs(next(seeds))).called.claim_us)
-        return min(times)
+        """The shortest reported time, in us."""
+        return min(
+            self._call(session, self._reference.make_timed_inputs(next(seeds))).called.claim_us
+            for _ in count_warmup_calls(session, self._plan.warmup_calls)
+        )
 
     def _measure_equals(self, name: str, baseline: WindowSession, seeds: Iterator[int]) -> tuple[Block, ...]:
         pairs: list[Block] = []
         sampler, began_s = ConditionSampler(self._device, load_matters=False), time.monotonic()
-        while len(pairs) < LEAST_EQUAL_PAIRS or (len(pairs) < EQUAL_PAIRS and time.monotonic() - began_s < EQUAL_S):
+        most = self._plan.min_blocks
+        while len(pairs) < LEAST_EQUAL_PAIRS or (len(pairs) < most and time.monotonic() - began_s < EQUAL_S):
             pairs.append(self._measure_pair(baseline, self._other, self._reference.make_timed_inputs(next(seeds)))[0])
             sampler.sample()
         self._equal.append(replace(summarise_blocks(name, tuple(pairs), 0.0), conditions=sampler.conclude()))
@@ -241,6 +243,18 @@ class WindowTimer:
                 Outcome.SUSPECT, message, (Finding(check="timed_call", severity="fatal", message=message),)
             )
         return run
+
+
+def count_warmup_calls(session: ModelSession, least: int) -> Iterator[int]:
+    """Call once for each number: until outputs no longer come in new memory, which worker and evaluator must map."""
+    began_s, calls, steady = time.monotonic(), 0, 0
+    while True:
+        is_quick = time.monotonic() - began_s < QUICK_S
+        is_steady = steady >= (STEADY_CALLS if is_quick else 1)
+        if calls >= least and (is_steady or calls >= (MAX_QUICK_CALLS if is_quick else MAX_WARMUP_CALLS)):
+            return
+        yield calls
+        calls, steady = calls + 1, 0 if session.saw_new_memory else steady + 1
 
 
 def await_idle(device: Device) -> None:

@@ -22,9 +22,17 @@ from harness.protocol.tensor_layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES, 
 from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint, outline
 from harness.sandbox.devices import Device, SharedArena
 from harness.sandbox.failure import CandidateFailure
-from harness.sandbox.gpu.snapshot import Snapshot, take_snapshot, view_outputs
+from harness.sandbox.gpu.snapshot import (
+    Comb,
+    Snapshot,
+    choose_combs,
+    sample_snapshot,
+    take_snapshot,
+    view_outputs,
+)
 from harness.sandbox.gpu.worker_memory import Stretch, WorkerMemory
 from harness.sandbox.model_session import POISON, ModelSession, Run, WindowTimes
+from harness.sandbox.tensors.host_copies import HOST
 from harness.sandbox.tensors.output_records import TensorRecord
 from harness.sandbox.tensors.outputs import FlatOutputs
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient
@@ -95,6 +103,8 @@ class WindowSession(ModelSession):
         self._client.arm_window(announced, timeout_s=self._limits.call_s)
         self._bytes_of(self._footprint.output).fill_(POISON)
         self._choose_sample()
+        usual = self._last
+        combs = [] if usual is None else choose_combs(usual.specs, self._source)
         require_quiet(device)
         marks_ns = [time.monotonic_ns()]
         self._client.write(placed)
@@ -106,8 +116,8 @@ class WindowSession(ModelSession):
         marks_ns.append(time.monotonic_ns())
         self._client.ring(Signal.GO, shift_bytes, timeout_s=self._limits.call_s)
         marks_ns.append(time.monotonic_ns())
-        usual, addresses = self._last, self._client.read_addresses()
-        taken = None if usual is None else self._take_known(usual, addresses)
+        addresses = self._client.read_addresses()
+        taken = None if usual is None else self._take_known(usual, addresses, combs)
         called = self._client.await_called(timeout_s=self._limits.call_s)
         if called.released_bytes != self._released_bytes:  # addresses may be remapped
             self._memory.forget()
@@ -158,12 +168,12 @@ class WindowSession(ModelSession):
             self._held_for_good.append(self._recent[0])
         super().pin(outputs)
 
-    def _take_known(self, usual: Called, addresses: Sequence[int]) -> _Taken | None:
+    def _take_known(self, usual: Called, addresses: Sequence[int], combs: Sequence[Comb]) -> _Taken | None:
         """None if form or mapping differ from the last call's."""
         if len(addresses) != len(usual.specs):
             return None
         stretches = self._locate(usual.specs, addresses)
-        return None if stretches is None else self._copy_from(stretches, usual.specs)
+        return None if stretches is None else self._copy_from(stretches, usual.specs, combs)
 
     def _take_anew(self, called: Called, placed: PlacedInputs) -> _Taken:
         """Maps the memory first, or has the worker copy it. Both lengthen the window."""
@@ -172,17 +182,24 @@ class WindowSession(ModelSession):
                 self._memory.map(address, storage_bytes(spec))
         stretches = self._locate(called.specs, called.addresses)
         if stretches is not None:
-            return self._copy_from(stretches, called.specs)
+            return self._copy_from(stretches, called.specs, choose_combs(called.specs, self._source))
         unchanged = self._client.inputs_unchanged(placed)  # outputs may overwrite them
         self._client.store(self._footprint.output, timeout_s=self._limits.call_s)
         specs = self._footprint.output_specs
         copies = [Stretch(self._arena.address + spec.offset, storage_bytes(spec)) for spec in specs]
-        snapshot = take_snapshot(copies, specs, self._device, self._source, self._copy)
-        return _Taken(snapshot, _Held(specs, None), unchanged)
+        combs = choose_combs(specs, self._source)
+        return _Taken(self._take_snapshot(copies, specs, combs), _Held(specs, None), unchanged)
 
-    def _copy_from(self, stretches: Sequence[Stretch], specs: tuple[TensorSpec, ...]) -> _Taken:
-        snapshot = take_snapshot(stretches, specs, self._device, self._source, self._copy)
-        return _Taken(snapshot, _Held(specs, tuple(stretches)))
+    def _copy_from(self, stretches: Sequence[Stretch], specs: tuple[TensorSpec, ...], combs: Sequence[Comb]) -> _Taken:
+        return _Taken(self._take_snapshot(stretches, specs, combs), _Held(specs, tuple(stretches)))
+
+    def _take_snapshot(
+        self, stretches: Sequence[Stretch], specs: Sequence[TensorSpec], combs: Sequence[Comb]
+    ) -> Snapshot:
+        if self._sample is not None:
+            return sample_snapshot(stretches, specs, self._device, self._source, self._sample.take)
+        where = HOST if self._keeps_on_host else self._device.torch_device
+        return take_snapshot(stretches, specs, combs, self._device, where)
 
     def _locate(self, specs: Sequence[TensorSpec], addresses: Sequence[int]) -> list[Stretch] | None:
         """None if unmapped."""

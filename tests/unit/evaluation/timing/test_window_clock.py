@@ -20,38 +20,39 @@ def measure(
     reported=1.0,
     slowed=1.0,
     longer_exchange_us=0.0,
+    drift_us=0.0,
     shorter_wake_us=0.0,
     noise_us=4.0,
     pairs=100,
     seed=0,
 ):
     """A measurement in which the candidate takes `candidate_us` a call and reports a share of that. Beside it the
-    baseline is slower by a factor, and its exchange longer."""
+    baseline is slower by a factor, and its exchange longer. From then on every exchange is longer by `drift_us`."""
     source = random.Random(seed)
 
     def scatter(value_us):
         return value_us + abs(source.gauss(0, noise_us))
 
-    def pair(theirs_us, mine_us, share, exchange_us, shorter_us=0.0):
+    def pair(theirs_us, mine_us, share, exchange_us, shorter_us=0.0, drift_us=drift_us):
         base, mine = scatter(theirs_us), scatter(mine_us)
         return Block(
             calls=1,
             baseline_claim_us=base,
             candidate_claim_us=mine * share,
-            baseline_judge_us=base + scatter(exchange_us),
-            candidate_judge_us=mine + scatter(EXCHANGE_US),
+            baseline_judge_us=base + scatter(exchange_us + drift_us),
+            candidate_judge_us=mine + scatter(EXCHANGE_US + drift_us),
             baseline_wake_us=scatter(WAKE_US),
             candidate_wake_us=scatter(WAKE_US - shorter_us),
             baseline_snapshot_us=30.0,
             candidate_snapshot_us=30.0,
         )
 
-    def equals():
-        return tuple(pair(baseline_us, baseline_us, 1.0, EXCHANGE_US) for _ in range(20))
+    def equals(drift_us):
+        return tuple(pair(baseline_us, baseline_us, 1.0, EXCHANGE_US, drift_us=drift_us) for _ in range(20))
 
     beside = EXCHANGE_US + longer_exchange_us
     blocks = tuple(pair(baseline_us * slowed, candidate_us, reported, beside, shorter_wake_us) for _ in range(pairs))
-    return Windows(blocks=blocks, before=equals(), after=equals(), program_us=PROGRAM_US)
+    return Windows(blocks=blocks, before=equals(0.0), after=equals(drift_us), program_us=PROGRAM_US)
 
 
 def conclude(**measurement):
@@ -106,6 +107,13 @@ def test_an_honest_opponent_that_is_as_slow_as_alone_is_not_corrected():
 def test_prolonging_the_exchange_of_the_opponent_hides_no_work(longer_us, reported, seed):
     measurement = {"baseline_us": 1000.0, "candidate_us": 1000.0, "reported": reported, "seed": seed}
     assert conclude(**measurement, longer_exchange_us=longer_us).timing.verdict != "faster"
+
+
+@given(drift_us=st.floats(-100.0, 200.0), seed=st.integers(0, 10_000))
+@settings(max_examples=40)
+def test_an_exchange_that_drifts_is_not_charged(drift_us, seed):
+    timing = conclude(baseline_us=1000.0, candidate_us=1000.0, drift_us=drift_us, seed=seed).timing
+    assert timing.speedup == pytest.approx(1.0, abs=0.03)
 
 
 @given(shorter_us=st.floats(0.0, 150.0), baseline_us=st.floats(150.0, 2000.0), seed=st.integers(0, 10_000))

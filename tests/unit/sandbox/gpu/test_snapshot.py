@@ -1,0 +1,112 @@
+"""What the evaluator reads of outputs at the end of a GPU call."""
+
+import ctypes
+import random
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.protocol import TensorSpec, device_memory, storage_bytes
+from harness.sandbox.devices import STAGING_BYTES, Device
+from harness.sandbox.gpu import snapshot
+from harness.sandbox.gpu.snapshot import COMB_ROWS, COMB_WIDTH, choose_combs, take_snapshot
+from harness.sandbox.gpu.worker_memory import Stretch
+
+MIB = 1 << 20
+
+
+def spec_of(*shape, dtype="uint8"):
+    return TensorSpec(dtype=dtype, shape=shape, stride=torch.empty(shape, device="meta").stride())
+
+
+def read_bytes(combs, output, size):
+    """Whether each byte of a small output is read."""
+    read = torch.zeros(size, dtype=torch.uint8)
+    for comb in combs:
+        if comb.output == output:
+            comb.view(read).add_(1)
+    return read
+
+
+@given(st.lists(st.one_of(st.integers(0, 5000), st.integers(0, 1 << 36)), min_size=1, max_size=50), st.integers(0, 99))
+def test_combs_lie_within_their_outputs_and_fit_into_the_staging_memory(sizes, seed):
+    combs = choose_combs([spec_of(size) for size in sizes], random.Random(seed))
+    assert sum(comb.size_bytes for comb in combs) <= STAGING_BYTES
+    for comb in combs:
+        assert comb.width <= comb.pitch
+        assert comb.first >= 0
+        assert comb.first + (comb.rows - 1) * comb.pitch + comb.width <= sizes[comb.output]
+
+
+@given(st.integers(1, COMB_ROWS * COMB_WIDTH), st.integers(0, 99))
+def test_a_small_output_is_read_whole_and_once(size, seed):
+    assert (read_bytes(choose_combs([spec_of(size)], random.Random(seed)), 0, size) == 1).all()
+
+
+@given(st.integers(COMB_ROWS * COMB_WIDTH + 1, 4 * MIB), st.integers(0, 99))
+def test_every_part_of_a_large_output_is_read_somewhere(size, seed):
+    read = read_bytes(choose_combs([spec_of(size)], random.Random(seed)), 0, size)
+    assert read.max() == 1
+    part = 2 * -(-size // COMB_ROWS)
+    assert all(chunk.any() for chunk in read[: size // part * part].split(part))
+
+
+def test_the_most_outputs_fit_into_the_staging_memory():
+    combs = choose_combs([spec_of(100_000)] * 4096, random.Random(0))
+    assert {comb.output for comb in combs} == set(range(4096))
+    assert sum(comb.size_bytes for comb in combs) <= STAGING_BYTES
+
+
+@pytest.fixture
+def host_copies(monkeypatch):
+    """The copy engine, in this process's memory; `late` runs after its copies."""
+    late = []
+
+    def copy(target, source, *, pitch, width, rows):
+        for row in range(rows):
+            ctypes.memmove(target + row * width, source + row * pitch, width)
+
+    class Host(Device):
+        staging = torch.empty(STAGING_BYTES, dtype=torch.uint8)
+
+        def synchronize(self):
+            for write in late:
+                write()
+
+    def view_bytes(stretch, device):
+        return torch.frombuffer((ctypes.c_uint8 * stretch.size_bytes).from_address(stretch.address), dtype=torch.uint8)
+
+    monkeypatch.setattr(device_memory, "copy_rows_to_host", copy)
+    monkeypatch.setattr(snapshot, "view_bytes", view_bytes)
+    return Host("cpu"), late
+
+
+def snap(tensors, device):
+    specs = [TensorSpec(dtype=str(one.dtype)[6:], shape=one.shape, stride=one.stride()) for one in tensors]
+    stretches = [Stretch(one.data_ptr(), storage_bytes(spec)) for one, spec in zip(tensors, specs, strict=True)]
+    combs = choose_combs(specs, random.Random(1))
+    return take_snapshot(stretches, specs, combs, device, torch.device("cpu")).outputs
+
+
+def test_outputs_are_copied_with_their_form(host_copies):
+    outputs = [torch.randn(700, 900), torch.randn(300, 200).t(), torch.arange(5), torch.randn(8, 100_000)[:, ::2]]
+    for copy, output in zip(snap(outputs, host_copies[0]), outputs, strict=True):
+        assert torch.equal(copy, output)
+        assert copy.stride() == output.stride()
+        assert copy.data_ptr() != output.data_ptr()
+
+
+@pytest.mark.parametrize("rows", [4, 4096])
+@pytest.mark.parametrize("late_share", [1.0, 0.01])
+def test_what_is_written_after_the_window_is_missing(host_copies, rows, late_share):
+    device, late = host_copies
+    output = torch.zeros(rows, 1024)
+    first_late = rows - max(int(rows * late_share), 1)
+    output[:first_late] = 1.0
+    late.append(lambda: output[first_late:].fill_(1.0))
+    (copy,) = snap([output], device)
+    assert (output == 1.0).all()
+    assert (copy[:first_late] == 1.0).all()
+    assert (copy[first_late:] == 0.0).any()
