@@ -40,21 +40,28 @@ class TimingResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockGap:
-    """Unaccounted time (us) of the candidate, less the baseline's, with its standard error."""
+    """Unaccounted time (us) of the candidate, less the baseline's, with its standard error. `tolerated_us`: may have
+    another cause."""
 
     where: str
     missing_us: float
     error_us: float
+    tolerated_us: float = MINIMUM_RESOLUTION_US
 
     @property
     def resolution_us(self) -> float:
         """The smallest gap that counts against a candidate."""
-        return max(CERTAINTY * self.error_us, MINIMUM_RESOLUTION_US)
+        return max(CERTAINTY * self.error_us, self.tolerated_us)
 
     @property
     def certain_us(self) -> float:
         """Lower bound of the unaccounted time."""
         return self.missing_us - self.resolution_us
+
+    @property
+    def possible_us(self) -> float:
+        """Upper bound of the unaccounted time."""
+        return self.missing_us + CERTAINTY * self.error_us
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

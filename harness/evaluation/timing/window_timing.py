@@ -24,7 +24,12 @@ from harness.evaluation.timing.noise_floor import find_device_floor
 from harness.evaluation.timing.paired import is_hopeless, mark_disturbed_unreliable, pin_to_cores
 from harness.evaluation.timing.plan import TimingPlan
 from harness.evaluation.timing.system_conditions import ConditionSampler
-from harness.evaluation.timing.window_clock import Windows, confirm_windows, is_precise_enough
+from harness.evaluation.timing.window_clock import (
+    Windows,
+    confirm_windows,
+    is_precise_enough,
+    is_worth_repeating,
+)
 from harness.sandbox.devices import Device
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.gpu.window import WindowSession
@@ -35,7 +40,7 @@ MAX_PAIRS, ASK_EVERY = 200, 10
 HOPELESS_PAIRS = 8  # enough for a candidate that is far slower in each of them
 STEADY_CALLS = 4  # in a row with outputs in known memory, before anything is measured
 MAX_WARMUP_CALLS, MAX_QUICK_CALLS, QUICK_S = 12, 40, 1.0  # more of quick calls, within a second
-MOST_SLOWED = 2  # measurements, where the baseline is slower beside the candidate: its clock may have changed
+MOST_MEASUREMENTS = 2  # the last one counts, see `is_worth_repeating`
 PATIENCE = 10.0  # times the budget: then fewer pairs are enough
 KEPT_SHARE = 0.2  # of pairs: the outputs must not change until the last call
 MAX_PINS = 6
@@ -86,7 +91,7 @@ class WindowTimer:
             self._warm_up(self._other, seeds)
             after = self._measure_equals(name, baseline, seeds)
             has_lost_pinned = False
-            for _ in range(MOST_SLOWED):
+            for _ in range(MOST_MEASUREMENTS):
                 before = after
                 with self._without_other(open_baseline, seeds):
                     beside = self._measure_beside(baseline, open_candidate, seeds, baseline_us)
@@ -94,7 +99,7 @@ class WindowTimer:
                 after = self._measure_equals(name, baseline, seeds)
                 program_us = statistics.median(self._program_us)
                 windows = Windows(blocks=beside.pairs, before=before, after=after, program_us=program_us)
-                if windows.find_slowing() == 1.0:
+                if not is_worth_repeating(name, windows, find_device_floor("cuda", baseline_us)):
                     break
         await_idle(self._device)
         wrong = OVERWRITTEN if has_lost_pinned else self._chosen.find_wrong()

@@ -8,7 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.domain import Block
-from harness.evaluation.timing.window_clock import LEAN_READ_US, Windows, confirm_windows, is_precise_enough
+from harness.evaluation.timing.window_clock import (
+    LEAN_READ_US,
+    Windows,
+    confirm_windows,
+    is_precise_enough,
+    is_worth_repeating,
+)
 
 EXCHANGE_US, WAKE_US, PROGRAM_US, FLOOR = 150.0, 150.0, 10.0, 0.02
 
@@ -21,13 +27,15 @@ def measure(
     slowed=1.0,
     longer_exchange_us=0.0,
     drift_us=0.0,
+    hump_us=0.0,
     shorter_wake_us=0.0,
     noise_us=4.0,
     pairs=100,
     seed=0,
 ):
     """A measurement in which the candidate takes `candidate_us` a call and reports a share of that. Beside it the
-    baseline is slower by a factor, and its exchange longer. From then on every exchange is longer by `drift_us`."""
+    baseline is slower by a factor, and its exchange longer. From then on every exchange is longer by `drift_us`, and
+    by `hump_us` until the candidate has ended."""
     source = random.Random(seed)
 
     def scatter(value_us):
@@ -51,7 +59,10 @@ def measure(
         return tuple(pair(baseline_us, baseline_us, 1.0, EXCHANGE_US, drift_us=drift_us) for _ in range(20))
 
     beside = EXCHANGE_US + longer_exchange_us
-    blocks = tuple(pair(baseline_us * slowed, candidate_us, reported, beside, shorter_wake_us) for _ in range(pairs))
+    blocks = tuple(
+        pair(baseline_us * slowed, candidate_us, reported, beside, shorter_wake_us, drift_us + hump_us)
+        for _ in range(pairs)
+    )
     return Windows(blocks=blocks, before=equals(0.0), after=equals(drift_us), program_us=PROGRAM_US)
 
 
@@ -107,6 +118,22 @@ def test_an_honest_opponent_that_is_as_slow_as_alone_is_not_corrected():
 def test_prolonging_the_exchange_of_the_opponent_hides_no_work(longer_us, reported, seed):
     measurement = {"baseline_us": 1000.0, "candidate_us": 1000.0, "reported": reported, "seed": seed}
     assert conclude(**measurement, longer_exchange_us=longer_us).timing.verdict != "faster"
+
+
+@given(hump_us=st.floats(0.0, 60.0), seed=st.integers(0, 10_000))
+@settings(max_examples=40)
+def test_a_longer_exchange_of_both_sides_beside_the_candidate_is_not_charged_but_may_hide_work(hump_us, seed):
+    result = conclude(baseline_us=1000.0, candidate_us=1000.0, hump_us=hump_us, seed=seed)
+    assert result.timing.speedup == pytest.approx(1.0, abs=0.01)
+    assert result.timing.speedup_low < 1000.0 / (1000.0 + hump_us)
+
+
+@pytest.mark.parametrize(
+    ("candidate_us", "hump_us", "expected"), [(900, 100, True), (900, 0, False), (999, 100, False)]
+)
+def test_a_measurement_is_repeated_where_only_the_exchange_prevents_faster(candidate_us, hump_us, expected):
+    windows = measure(baseline_us=1000.0, candidate_us=float(candidate_us), hump_us=float(hump_us))
+    assert is_worth_repeating("eager", windows, FLOOR) is expected
 
 
 @given(drift_us=st.floats(-100.0, 200.0), seed=st.integers(0, 10_000))
