@@ -1,9 +1,10 @@
 """Whether known speedups are recovered: candidates that do a known part of the reference's work.
 
-Run on an idle machine: python benchmarks/known_speedups.py [--language cpp|cuda] [--sizes ELEMENTS ...]
-Reference and candidates multiply a tensor so many times in a row. The expected speedup is that of both modules called
-in turn in this process, caches flushed before each call. Goal: each measured speedup lies within 2 % of the expected
-one, or its candidate's time within 3 us, for calls of 50 us or more.
+Run on an idle machine: python benchmarks/known_speedups.py [--language cpp|cuda] [--sizes SIZE ...]
+On a CPU, reference and candidates multiply a tensor of SIZE elements so many times in a row. On a GPU they run one busy
+loop of so many SIZEs of clock cycles. The expected speedup is that of both modules called in turn in this process,
+caches flushed before each call. Goal: each measured speedup lies within 2 % of the expected one, or its candidate's
+time within 3 us, for calls of 50 us or more.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
@@ -25,7 +27,7 @@ from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Origin, Task, make_task
 from harness.sandbox.devices import Device
 
-SIZES = {"cuda": (1 << 12, 1 << 20, 1 << 24, 1 << 28), "cpp": (1 << 12, 1 << 16, 1 << 20)}
+SIZES = {"cuda": (2_000, 6_000, 20_000, 100_000, 600_000), "cpp": (1 << 12, 1 << 16, 1 << 20)}
 REFERENCE_STEPS, CANDIDATE_STEPS = 60, (60, 57, 50, 30)
 REPEATS = 100
 GOAL_SHARE, GOAL_US, SHORTEST_US = 0.02, 3.0, 50.0
@@ -37,44 +39,46 @@ from torch import nn
 
 class {name}(nn.Module):
     def forward(self, x):
-        for _ in range({steps}):
-            x = x * 1.0
+        {work}
         return x * 2.0
 
 
 def get_inputs():
-    return [torch.randn({size})]
+    return [torch.randn({elements})]
 
 
 def get_init_inputs():
     return []
 """
+WORK = {
+    "cuda": "torch.cuda._sleep({steps} * {size})",
+    "cpp": "for _ in range({steps}):\n            x = x * 1.0",
+}
+GPU_ELEMENTS = 1 << 20
 
 
-class Multiply(torch.nn.Module):
-    """What `MODULE` is, in this process."""
-
-    def __init__(self, steps: int) -> None:
-        super().__init__()
-        self._steps = steps
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        for _ in range(self._steps):
-            x = x * 1.0
-        return x * 2.0
+def write(name: str, size: int, steps: int, language: str) -> str:
+    work = WORK[language].format(steps=steps, size=size)
+    return MODULE.format(name=name, work=work, elements=GPU_ELEMENTS if language == "cuda" else size)
 
 
 def make(size: int, steps: int, language: str) -> Task:
-    reference = MODULE.format(name="Model", steps=REFERENCE_STEPS, size=size)
-    problem = Problem(name=f"multiply_{size}", suite="benchmark", source=reference)
-    source = MODULE.format(name="ModelNew", steps=steps, size=size)
-    candidate = Candidate(source=source, language=language, rule="file")
+    reference = write("Model", size, REFERENCE_STEPS, language)
+    problem = Problem(name=f"work_of_{size}", suite="benchmark", source=reference)
+    candidate = Candidate(source=write("ModelNew", size, steps, language), language=language, rule="file")
     return make_task(problem, candidate, Origin(run="benchmark", model="-"), language=language)
 
 
-def expect_speedup(device: Device, size: int, steps: int) -> float:
-    x = torch.randn(size, device=device.torch_device)
-    modules = Multiply(REFERENCE_STEPS), Multiply(steps)
+def load(source: str) -> torch.nn.Module:
+    names: dict[str, Any] = {}
+    exec(source, names)
+    module: torch.nn.Module = names["Model"]()
+    return module
+
+
+def expect_speedup(device: Device, size: int, steps: int, language: str) -> float:
+    x = torch.randn(GPU_ELEMENTS if language == "cuda" else size, device=device.torch_device)
+    modules = [load(write("Model", size, count, language)) for count in (REFERENCE_STEPS, steps)]
     times: tuple[list[float], list[float]] = ([], [])
     with torch.no_grad():
         for _ in range(REPEATS):
@@ -107,7 +111,7 @@ def report(evaluation: Evaluation, steps: int, expected: float) -> bool:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--language", default="cpp", choices=sorted(SIZES), help="cpp: on this CPU; cuda: on a GPU")
-    parser.add_argument("--sizes", type=int, nargs="*", metavar="ELEMENTS")
+    parser.add_argument("--sizes", type=int, nargs="*", metavar="SIZE")
     options = parser.parse_args()
     device = Device("cuda:0" if options.language == "cuda" else "cpu")
     met = []
@@ -115,7 +119,7 @@ def main() -> None:
         settings = LocalSettings(cache=Path(cache), device=device.name)
         for size in options.sizes or SIZES[options.language]:
             for steps in CANDIDATE_STEPS:
-                expected = expect_speedup(device, size, steps)
+                expected = expect_speedup(device, size, steps, options.language)
                 device.release_memory()
                 with LocalExecutor(settings) as executor:
                     evaluation = executor.submit(make(size, steps, options.language)).result()

@@ -37,9 +37,9 @@ from harness.sandbox.model_session import ModelSession, Run
 
 LEAST_EQUAL_PAIRS, EQUAL_S = 5, 0.8  # A/A pairs, before and after the candidate; at most `TimingPlan.min_blocks`
 MAX_PAIRS, ASK_EVERY = 200, 10
-HOPELESS_PAIRS = 8  # enough for a candidate that is far slower in each of them
-STEADY_CALLS = 4  # in a row with outputs in known memory, before anything is measured
-MAX_WARMUP_CALLS, MAX_QUICK_CALLS, QUICK_S = 12, 40, 1.0  # more of quick calls, within a second
+HOPELESS_PAIRS, FEWEST_PAIRS, SLOW_S = 8, 3, 2.0  # enough if the candidate is far slower in each; fewer take too long
+STEADY_CALLS = 4  # in a row with outputs in known memory, before anything is measured; 1 where calls are slow
+MAX_WARMUP_CALLS, MAX_QUICK_CALLS, LEAST_SLOW_CALLS, QUICK_S = 12, 40, 2, 1.0  # quick: all within a second
 MOST_MEASUREMENTS = 2  # the last one counts, see `is_worth_repeating`
 PATIENCE = 10.0  # times the budget: then fewer pairs are enough
 KEPT_SHARE = 0.2  # of pairs: the outputs must not change until the last call
@@ -201,7 +201,8 @@ class WindowTimer:
     def _is_enough(self, pairs: Sequence[Block], spent_s: float, baseline_us: float) -> bool:
         least = self._plan.min_blocks if baseline_us < 1e6 else self._plan.min_blocks_when_slow
         if len(pairs) < least:
-            if len(pairs) >= HOPELESS_PAIRS and is_hopeless(pairs):
+            enough = HOPELESS_PAIRS if spent_s < SLOW_S else FEWEST_PAIRS
+            if len(pairs) >= enough and is_hopeless(pairs):
                 return True
             may_end = len(pairs) >= self._plan.min_blocks_when_slow and spent_s > self._plan.budget_s
             return may_end and (is_hopeless(pairs) or spent_s > PATIENCE * self._plan.budget_s)
@@ -254,9 +255,11 @@ def count_warmup_calls(session: ModelSession, least: int) -> Iterator[int]:
     """Call once for each number: until outputs no longer come in new memory, which worker and evaluator must map."""
     began_s, calls, steady = time.monotonic(), 0, 0
     while True:
-        is_quick = time.monotonic() - began_s < QUICK_S
-        is_steady = steady >= (STEADY_CALLS if is_quick else 1)
-        if calls >= least and (is_steady or calls >= (MAX_QUICK_CALLS if is_quick else MAX_WARMUP_CALLS)):
+        if time.monotonic() - began_s < QUICK_S:
+            is_enough = calls >= least and (steady >= STEADY_CALLS or calls >= MAX_QUICK_CALLS)
+        else:
+            is_enough = calls >= LEAST_SLOW_CALLS and (steady > 0 or calls >= MAX_WARMUP_CALLS)
+        if is_enough:
             return
         yield calls
         calls, steady = calls + 1, 0 if session.saw_new_memory else steady + 1
