@@ -42,6 +42,7 @@ STEADY_CALLS = 4  # in a row with outputs in known memory, before anything is me
 MAX_WARMUP_CALLS, MAX_QUICK_CALLS, LEAST_SLOW_CALLS, QUICK_S = 12, 40, 2, 1.0  # quick: all within a second
 MOST_MEASUREMENTS = 2  # the last one counts, see `is_worth_repeating`
 PATIENCE = 10.0  # times the budget: then fewer pairs are enough
+DEALT_PAIRS, WHOLE_PAIRS = 20, 4  # of so many pairs these only check whole outputs, see `WindowSession.call`
 KEPT_SHARE = 0.2  # of pairs: the outputs must not change until the last call
 MAX_PINS = 6
 SETTLE_S = 10.0  # for an ended worker to leave the device
@@ -186,17 +187,25 @@ class WindowTimer:
     ) -> tuple[list[Block], Conditions]:
         sampler = ConditionSampler(self._device, load_matters=False)
         pairs: list[Block] = []
+        checks = self._deal_checks()
         began_s = time.monotonic()
         while not self._is_enough(pairs, time.monotonic() - began_s, baseline_us):
-            seed = next(seeds)
-            block, theirs, mine = self._measure_pair(baseline, candidate, self._reference.make_timed_inputs(seed))
-            pairs.append(block)
+            seed, only_checks = next(seeds), next(checks)
+            inputs = self._reference.make_timed_inputs(seed)
+            block, theirs, mine = self._measure_pair(baseline, candidate, inputs, in_whole=only_checks)
+            if not only_checks:
+                pairs.append(block)
             self._chosen.note(seed, mine, theirs)
             if mine.sample is None and self._pins < MAX_PINS and self._random.random() < KEPT_SHARE:
                 candidate.pin(mine.outputs)
                 self._pins += 1
             sampler.sample()
         return pairs, sampler.conclude()
+
+    def _deal_checks(self) -> Iterator[bool]:
+        while True:
+            places = self._random.sample(range(DEALT_PAIRS), WHOLE_PAIRS)
+            yield from (place in places for place in range(DEALT_PAIRS))
 
     def _is_enough(self, pairs: Sequence[Block], spent_s: float, baseline_us: float) -> bool:
         least = self._plan.min_blocks if baseline_us < 1e6 else self._plan.min_blocks_when_slow
@@ -212,14 +221,14 @@ class WindowTimer:
         return len(pairs) % ASK_EVERY == 0 and is_precise_enough(pairs, self._plan.wanted_half_width, floor)
 
     def _measure_pair(
-        self, baseline: WindowSession, other: WindowSession, inputs: tuple[Any, ...]
+        self, baseline: WindowSession, other: WindowSession, inputs: tuple[Any, ...], *, in_whole: bool = False
     ) -> tuple[Block, Run, Run]:
         """Same inputs, random order; the other worker is stopped."""
         runs: dict[WindowSession, Run] = {}
         for session, opponent in self._random.sample(((baseline, other), (other, baseline)), 2):
             opponent.pause()
             try:
-                runs[session] = self._call(session, inputs)
+                runs[session] = self._call(session, inputs, in_whole=in_whole)
             finally:
                 opponent.resume()
         theirs, mine = runs[baseline], runs[other]
@@ -239,10 +248,10 @@ class WindowTimer:
         )
         return block, theirs, mine
 
-    def _call(self, session: WindowSession, inputs: tuple[Any, ...]) -> Run:
+    def _call(self, session: WindowSession, inputs: tuple[Any, ...], *, in_whole: bool = False) -> Run:
         """Raises CandidateFailure (suspect) for outputs of another form."""
         session.reset_state()
-        run = session.call(inputs, self._device)
+        run = session.call(inputs, self._device, in_whole=in_whole)
         if not run.taken:
             message = "a timed call returned outputs of another form than untimed calls"
             raise CandidateFailure(

@@ -7,15 +7,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from math import prod
 
 import torch
 from torch import Tensor
 
-from harness.protocol import TensorSpec, device_memory, storage_bytes
+from harness.protocol import ITEM_BYTES, TensorSpec, device_memory, storage_bytes
 from harness.sandbox.devices import Device
 from harness.sandbox.gpu.worker_memory import Stretch
 
-COMB_ROWS, COMB_WIDTH = 2048, 256  # of all outputs together; the copy engine takes about 20 us
+COMBS, COMB_ROWS, COMB_WIDTH = 4, 2048, 256  # combs of one output; rows of all together; bytes of a row
+SPARSE, MOST_OUTPUTS = 1.25, 32  # times more memory than elements; more are copied whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class Comb:
         return memory.as_strided((self.rows, self.width), (self.pitch, 1), memory.storage_offset() + self.first)
 
 
-def take_snapshot(
+def read_in_places(
     stretches: Sequence[Stretch],
     specs: Sequence[TensorSpec],
     combs: Sequence[Comb],
@@ -68,50 +70,57 @@ def take_snapshot(
     device.synchronize()
     ended_ns = time.monotonic_ns()
     copies = [view_bytes(stretch, device).to(where, copy=True) for stretch in stretches]
-    for comb, offset in zip(combs, offsets, strict=False):
+    for comb, offset in reversed(list(zip(combs, offsets, strict=False))):  # of bytes read twice the first ones remain
         read = device.staging[offset : offset + comb.size_bytes]
         comb.view(copies[comb.output]).copy_(read.view(comb.rows, comb.width))
     return Snapshot(tuple(_view(copy, spec) for copy, spec in zip(copies, specs, strict=True)), ended_ns)
 
 
 def choose_combs(specs: Sequence[TensorSpec], source: random.Random) -> list[Comb]:
-    """Within the staging memory: small outputs whole, of larger ones rows by their share of all bytes. Each output's
-    comb is read from a random place on, so that a late writer does not know what is read first."""
+    """Within the staging memory: small outputs whole, of larger ones rows by their share of all bytes. Each comb has a
+    pitch of its own, so that no regular pattern of late bytes lies between the rows. Empty for many outputs, or if one
+    is sparse in its memory."""
+    if len(specs) > MOST_OUTPUTS or any(map(_is_sparse, specs)):
+        return []
     sizes = list(map(storage_bytes, specs))
     total = sum(sizes)
-    combs = []
+    combs: list[Comb] = []
     for output, size in enumerate(sizes):
-        if size == 0:
-            continue
-        rows = -(-COMB_ROWS * size // total)
-        if size <= rows * COMB_WIDTH:
-            middle = source.randrange(size)
-            parts = [(middle, size - middle, 1), (0, middle, 1)]
-            pitch = size
-        else:
-            pitch = -(-size // rows)
-            first = source.randrange(pitch - COMB_WIDTH + 1)
-            rows = (size - first - COMB_WIDTH) // pitch + 1
-            middle = source.randrange(rows)
-            parts = [(first + middle * pitch, COMB_WIDTH, rows - middle), (first, COMB_WIDTH, middle)]
-        combs += [
-            Comb(output=output, first=first, pitch=pitch, width=width, rows=rows)
-            for first, width, rows in parts
-            if width * rows
-        ]
+        if size:
+            combs += _choose_for(output, size, -(-COMB_ROWS * size // total), source)
     return combs
 
 
-def sample_snapshot(
+def _is_sparse(spec: TensorSpec) -> bool:
+    return storage_bytes(spec) > SPARSE * prod(spec.shape) * ITEM_BYTES[spec.dtype]
+
+
+def _choose_for(output: int, size: int, rows: int, source: random.Random) -> Iterator[Comb]:
+    if size <= rows * COMB_WIDTH:
+        middle = source.randrange(size)  # a late writer does not know what is read first
+        for first, width in ((middle, size - middle), (0, middle)):
+            if width:
+                yield Comb(output=output, first=first, pitch=size, width=width, rows=1)
+        return
+    for _ in range(COMBS):
+        most = -(-rows // COMBS)
+        pitch = max(-(-size // source.randint(-(-most // 2), most)), COMB_WIDTH)
+        first = source.randrange(min(pitch, size) - COMB_WIDTH + 1)
+        yield Comb(
+            output=output, first=first, pitch=pitch, width=COMB_WIDTH, rows=(size - first - COMB_WIDTH) // pitch + 1
+        )
+
+
+def copy_whole(
     stretches: Sequence[Stretch],
     specs: Sequence[TensorSpec],
     device: Device,
     source: random.Random,
-    take: Callable[[int, Tensor], Tensor],
+    copy: Callable[[int, Tensor], Tensor],
 ) -> Snapshot:
-    """Only `take(index, output)` of each output, in random order: slower, for little memory."""
+    """`copy(index, output)` of each output, in random order. The snapshot ends with the last copy."""
     order = source.sample(range(len(specs)), len(specs))
-    copies = {index: take(index, _view(view_bytes(stretches[index], device), specs[index])) for index in order}
+    copies = {index: copy(index, _view(view_bytes(stretches[index], device), specs[index])) for index in order}
     device.synchronize()
     return Snapshot(tuple(copies[index] for index in range(len(specs))), time.monotonic_ns())
 

@@ -26,8 +26,8 @@ from harness.sandbox.gpu.snapshot import (
     Comb,
     Snapshot,
     choose_combs,
-    sample_snapshot,
-    take_snapshot,
+    copy_whole,
+    read_in_places,
     view_outputs,
 )
 from harness.sandbox.gpu.worker_memory import Stretch, WorkerMemory
@@ -81,6 +81,7 @@ class WindowSession(ModelSession):
         )
         self._last: Called | None = None
         self._released_bytes = 0
+        self._in_whole = True
         self._recent: deque[_Held] = deque(maxlen=MOST_KEPT)  # newest first
         self._held_for_good: list[_Held] = []
 
@@ -94,8 +95,9 @@ class WindowSession(ModelSession):
         outputs = self._footprint.output
         self._arena.bytes_view(0, outputs.offset + outputs.size_bytes).fill_(POISON)
 
-    def call(self, inputs: Sequence[Any], device: Device, *, look: bool = True) -> Run:
-        """Raises CandidateFailure (suspect) if the device is busy."""
+    def call(self, inputs: Sequence[Any], device: Device, *, look: bool = True, in_whole: bool = True) -> Run:
+        """`in_whole`: the window ends with copies of the whole outputs, which takes longer; else with secret places of
+        them. Raises CandidateFailure (suspect) if the device is busy."""
         torch.cuda.set_device(device.torch_device)
         announced = self._client.lay_out(inputs)
         shift_bytes = self._source.randrange(INPUT_SLACK_BYTES // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
@@ -104,7 +106,8 @@ class WindowSession(ModelSession):
         self._bytes_of(self._footprint.output).fill_(POISON)
         self._choose_sample()
         usual = self._last
-        combs = [] if usual is None else choose_combs(usual.specs, self._source)
+        self._in_whole = in_whole
+        combs = self._choose_combs(() if usual is None else usual.specs)
         require_quiet(device)
         marks_ns = [time.monotonic_ns()]
         self._client.write(placed)
@@ -182,24 +185,28 @@ class WindowSession(ModelSession):
                 self._memory.map(address, storage_bytes(spec))
         stretches = self._locate(called.specs, called.addresses)
         if stretches is not None:
-            return self._copy_from(stretches, called.specs, choose_combs(called.specs, self._source))
+            return self._copy_from(stretches, called.specs, self._choose_combs(called.specs))
         unchanged = self._client.inputs_unchanged(placed)  # outputs may overwrite them
         self._client.store(self._footprint.output, timeout_s=self._limits.call_s)
         specs = self._footprint.output_specs
         copies = [Stretch(self._arena.address + spec.offset, storage_bytes(spec)) for spec in specs]
-        combs = choose_combs(specs, self._source)
+        combs = self._choose_combs(specs)
         return _Taken(self._take_snapshot(copies, specs, combs), _Held(specs, None), unchanged)
 
     def _copy_from(self, stretches: Sequence[Stretch], specs: tuple[TensorSpec, ...], combs: Sequence[Comb]) -> _Taken:
         return _Taken(self._take_snapshot(stretches, specs, combs), _Held(specs, tuple(stretches)))
 
+    def _choose_combs(self, specs: Sequence[TensorSpec]) -> list[Comb]:
+        """Empty: outputs are copied whole."""
+        return [] if self._in_whole or self._sample is not None else choose_combs(specs, self._source)
+
     def _take_snapshot(
         self, stretches: Sequence[Stretch], specs: Sequence[TensorSpec], combs: Sequence[Comb]
     ) -> Snapshot:
-        if self._sample is not None:
-            return sample_snapshot(stretches, specs, self._device, self._source, self._sample.take)
+        if not combs:
+            return copy_whole(stretches, specs, self._device, self._source, self._copy)
         where = HOST if self._keeps_on_host else self._device.torch_device
-        return take_snapshot(stretches, specs, combs, self._device, where)
+        return read_in_places(stretches, specs, combs, self._device, where)
 
     def _locate(self, specs: Sequence[TensorSpec], addresses: Sequence[int]) -> list[Stretch] | None:
         """None if unmapped."""

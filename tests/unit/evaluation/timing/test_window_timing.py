@@ -2,7 +2,7 @@
 
 import itertools
 import random
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 import pytest
@@ -73,7 +73,7 @@ class SimulatedSession(WindowSession):
     def has_lost_pinned(self):
         return False
 
-    def call(self, inputs, device, *, look=True):
+    def call(self, inputs, device, *, look=True, in_whole=True):
         assert not self.paused
         self.calls += 1
         reported_us = self.scatter(self.usual_us)
@@ -150,6 +150,23 @@ def test_a_candidate_that_is_wrong_in_timed_calls_only_is_suspect(reference):
     assert "timed call was wrong" in result.message
 
 
+def test_bytes_that_are_late_where_windows_do_not_read_are_found_by_windows_with_whole_outputs(reference):
+    class Late(SimulatedSession):
+        def call(self, inputs, device, *, look=True, in_whole=True):
+            self.spoil = torch.zeros_like if in_whole else lambda outputs: outputs
+            return super().call(inputs, device, look=look, in_whole=in_whole)
+
+    numbers = itertools.count()
+    timer = WindowTimer(reference=reference, plan=TimingPlan(allow_load=True), seed=3)
+    result = timer.measure(
+        "eager",
+        lambda: nullcontext(SimulatedSession(BASELINE_US, next(numbers))),
+        lambda: nullcontext(Late(500.0, next(numbers))),
+        itertools.count(100),
+    )
+    assert result.outcome == Outcome.SUSPECT
+
+
 @pytest.mark.parametrize(("pair_kept", "workers"), [(True, 3), (False, 4)])
 def test_the_worker_of_the_equal_pairs_is_kept_where_memory_allows(reference, pair_kept, workers):
     planned = replace(reference, plan=replace(reference.plan, pair_kept=pair_kept))
@@ -165,10 +182,10 @@ def test_a_slower_baseline_beside_the_candidate_is_measured_again(reference, slo
     opened = []
 
     class Slowing(SimulatedSession):
-        def call(self, inputs, device, *, look=True):
+        def call(self, inputs, device, *, look=True, in_whole=True):
             slowed = len(candidate_sessions) <= slowed_phases and candidate_sessions and candidate_sessions[-1].is_open
             self.usual_us = BASELINE_US * (1.1 if slowed else 1.0)
-            return super().call(inputs, device, look=look)
+            return super().call(inputs, device, look=look, in_whole=in_whole)
 
     candidate_sessions = []
 
