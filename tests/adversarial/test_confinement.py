@@ -419,14 +419,18 @@ ESCAPING = """
 import os, subprocess, sys, time, torch
 from torch import nn
 class ModelNew(nn.Module):
+    started = False
+
     def forward(self, a, b):
-        for _ in range(3):
-            if os.fork() == 0:
-                os.setsid()
+        if not self.started:
+            self.started = True
+            for _ in range(3):
                 if os.fork() == 0:
-                    os.execvp("sleep", ["sleep", "__SECONDS__"])
-                os._exit(0)
-        time.sleep(0.3)
+                    os.setsid()
+                    if os.fork() == 0:
+                        os.execvp("sleep", ["sleep", "__SECONDS__"])
+                    os._exit(0)
+            time.sleep(0.3)
         __END__
 """
 

@@ -125,6 +125,7 @@ def test_an_output_that_is_written_again_is_caught_where_earlier_ones_are_kept(b
     assert (evaluation.outcome, "earlier call changed" in evaluation.message) == ("wrong_value", True)
 
 
+@pytest.mark.slow
 def test_a_baseline_that_does_not_fit_beside_the_candidate_is_timed_apart(least_bench):
     slower = candidate("for _ in range(6): y = x * self.weight\nreturn y")
     plan = TimingPlan(budget_s=1.0, allow_load=True)

@@ -87,10 +87,9 @@ def test_ended_while_judging_it_keeps_what_is_finished_and_goes_on(
     assert outcomes == {0: "correct", 1: "correct", 2: "timeout", 3: "correct"}
 
 
-@pytest.mark.parametrize("before", [pytest.param([variant(0)], marks=pytest.mark.slow), []], ids=["ahead", "in_turn"])
-@pytest.mark.parametrize(
-    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGKILL], ids=["ctrl_c", "killed"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("before", [[variant(0)], []], ids=["ahead", "in_turn"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["ctrl_c", "killed"])
 def test_ended_while_building_it_leaves_no_compiler_and_goes_on(
     number, before, tmp_path, tiny_suite, write_run, start_harness, call_harness, processes_with, marker, needs_compiler
 ):
