@@ -1,8 +1,8 @@
 """Decides for each case of a problem whether it is fit for scoring.
 
-A case that is part of the small workload is checked there. Another one runs on torch's meta device at its own sizes,
-and is checked with its dtype, distribution and tolerance at the small sizes. Without a small workload, and where the
-reference does not run on the meta device, it is checked at its own sizes. Drawn sizes are checked at both ends.
+A case that is part of the small workload is checked there. Another one runs once at its own sizes, on torch's meta
+device or, where the reference does not run there, on `device`; its dtype, distribution and tolerance are checked at the
+small sizes. Without a small workload it is checked at its own sizes. Drawn sizes are checked at both ends.
 """
 
 from __future__ import annotations
@@ -29,12 +29,10 @@ def admit_cases(problem: Problem, device: torch.device, seed: int) -> Iterator[A
         yield admit_problem(load_problem(problem, last), device, seed)
     if not problem.cases:
         return
-    runs_on_meta = _find_failure(replace(problem, cases=()), "full") is None
+    runs_on = device if _find_failure(replace(problem, cases=()), "full", META) else META
     for case in problem.cases:
         checked = [
-            admission
-            for end in _list_ends(case)
-            for admission in _check_case(problem, end, device, seed, runs_on_meta=runs_on_meta)
+            admission for end in _list_ends(case) for admission in _check_case(problem, end, device, seed, runs_on)
         ]
         workload: WorkloadName = last if case.is_part_of(last) else "full"
         checks = tuple(check for admission in checked for check in admission.checks)
@@ -42,16 +40,15 @@ def admit_cases(problem: Problem, device: torch.device, seed: int) -> Iterator[A
 
 
 def _check_case(
-    problem: Problem, case: Case, device: torch.device, seed: int, *, runs_on_meta: bool
+    problem: Problem, case: Case, device: torch.device, seed: int, runs_on: torch.device
 ) -> Iterator[Admission]:
     """`case` without ranges."""
     last, draw = problem.workloads[-1].name, random.Random(seed)
-    if case.is_part_of(last) or not runs_on_meta:
-        workload: WorkloadName = last if case.is_part_of(last) else "full"
-        yield admit_problem(load_problem(problem.take_case(case, workload, draw), workload), device, seed)
+    if case.is_part_of(last):
+        yield admit_problem(load_problem(problem.take_case(case, last, draw), last), device, seed)
         return
-    failure = _find_failure(problem.take_case(case, "full", draw), "full")
-    check = Check(name="runs", passed=failure is None, evidence=failure or "on the meta device, at its own sizes")
+    failure = _find_failure(problem.take_case(case, "full", draw), "full", runs_on)
+    check = Check(name="runs", passed=failure is None, evidence=failure or f"at its own sizes, on {runs_on}")
     yield Admission(problem=problem.name, workload="full", checks=(check,), case=case.name)
     if case.dtype or case.distribution or case.tolerance:
         at_small = problem.take_case(replace(case, sizes=(), small=()), last, draw)
@@ -69,12 +66,12 @@ def _take_end(sizes: CaseSizes, end: int) -> CaseSizes:
     return tuple((name, value.ends[end] if isinstance(value, SizeRange) else value) for name, value in sizes)
 
 
-def _find_failure(problem: Problem, workload: WorkloadName) -> str | None:
-    """Why the reference does not run on the meta device; None if it does."""
+def _find_failure(problem: Problem, workload: WorkloadName, device: torch.device) -> str | None:
+    """Why the reference does not run on a device; None if it does."""
     try:
         loaded = load_problem(problem, workload)
         with torch.no_grad():
-            run_reference(loaded, loaded.make_model(0, META), loaded.make_inputs(0, META))
+            run_reference(loaded, loaded.make_model(0, device), loaded.make_inputs(0, device))
     except ProblemError as error:
         return str(error)
     return None

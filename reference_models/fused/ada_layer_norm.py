@@ -34,3 +34,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 3, "sequence_length": 97, "features": 203, "condition_features": 119}
 TAGS = ("normalization", "elementwise")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "wide", "sizes": {"batch_size": 4, "sequence_length": 4096, "features": 3072, "condition_features": 3072}},
+    {"name": "half precision", "sizes": {"batch_size": 64}, "dtype": "bfloat16"},
+    {"name": "odd", "sizes": {"batch_size": 29, "sequence_length": 1021, "features": 1153}},
+]
+RANGES = {"sequence_length": (512, 1024)}

@@ -38,3 +38,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 3, "channels": 11, "out_channels": 23, "height": 27, "width": 31}
 TAGS = ("conv", "normalization", "layout")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "many channels", "sizes": {"batch_size": 256, "channels": 256, "height": 14, "width": 14}},
+    {"name": "half precision", "sizes": {"batch_size": 256}, "dtype": "float16"},
+    {"name": "odd", "sizes": {"batch_size": 61, "channels": 61, "height": 55, "width": 57}},
+]
+RANGES = {"height": (28, 56), "width": (28, 56)}

@@ -36,3 +36,13 @@ def get_init_inputs():
 SMALL = {"batch_size": 3, "in_channels": 19, "out_channels": 37, "height": 29, "width": 33}
 TAGS = ("conv", "normalization", "activation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {
+        "name": "many channels",
+        "sizes": {"batch_size": 64, "in_channels": 1024, "out_channels": 512, "height": 19, "width": 19},
+    },
+    {"name": "large images", "sizes": {"batch_size": 16, "in_channels": 64, "height": 304, "width": 304}},
+    {"name": "odd", "sizes": {"batch_size": 61, "height": 77, "width": 67}},
+]
+RANGES = {"height": (56, 112), "width": (56, 112)}

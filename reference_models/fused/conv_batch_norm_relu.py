@@ -36,3 +36,13 @@ def get_init_inputs():
 SMALL = {"batch_size": 3, "in_channels": 13, "out_channels": 19, "height": 37, "width": 41}
 TAGS = ("conv", "normalization", "activation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {
+        "name": "many channels",
+        "sizes": {"batch_size": 128, "in_channels": 512, "out_channels": 512, "height": 7, "width": 7},
+    },
+    {"name": "half precision", "sizes": {"batch_size": 256}, "dtype": "float16"},
+    {"name": "odd", "sizes": {"batch_size": 61, "in_channels": 61, "out_channels": 67, "height": 57, "width": 55}},
+]
+RANGES = {"height": (28, 56), "width": (28, 56)}

@@ -37,3 +37,13 @@ def get_init_inputs():
 SMALL = {"batch_size": 3, "in_channels": 13, "out_channels": 37, "height": 33, "width": 29}
 TAGS = ("conv", "normalization", "activation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {
+        "name": "many channels",
+        "sizes": {"batch_size": 256, "in_channels": 512, "out_channels": 2048, "height": 7, "width": 7},
+    },
+    {"name": "half precision", "sizes": {"batch_size": 128}, "dtype": "float16"},
+    {"name": "odd", "sizes": {"batch_size": 61, "in_channels": 67, "out_channels": 251, "height": 55, "width": 57}},
+]
+RANGES = {"height": (28, 56), "width": (28, 56)}

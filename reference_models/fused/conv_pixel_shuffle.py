@@ -33,3 +33,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 2, "channels": 11, "height": 37, "width": 29}
 TAGS = ("conv", "layout", "activation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "factor 3", "sizes": {"height": 96, "width": 96, "factor": 3}},
+    {"name": "whole frame", "sizes": {"batch_size": 1, "channels": 32, "height": 540, "width": 960}},
+    {"name": "odd", "sizes": {"batch_size": 7, "height": 127, "width": 93}},
+]
+RANGES = {"height": (64, 128), "width": (64, 128)}

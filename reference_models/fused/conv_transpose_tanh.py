@@ -31,3 +31,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 3, "in_channels": 37, "out_channels": 3, "height": 39, "width": 33}
 TAGS = ("conv", "activation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "small images", "sizes": {"batch_size": 1024, "height": 32, "width": 32}},
+    {"name": "large images", "sizes": {"batch_size": 2, "in_channels": 128, "height": 512, "width": 512}},
+    {"name": "odd", "sizes": {"batch_size": 61, "in_channels": 61, "height": 127, "width": 93}},
+]
+RANGES = {"height": (96, 128), "width": (96, 128)}

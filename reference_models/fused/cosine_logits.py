@@ -31,3 +31,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 187, "features": 203}
 TAGS = ("matmul", "normalization")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "alternating")
+CASES = [
+    {"name": "given"},
+    {"name": "wide", "sizes": {"batch_size": 4096, "features": 1152}},
+    {"name": "half precision", "sizes": {"batch_size": 16384, "features": 512}, "dtype": "bfloat16"},
+    {"name": "odd", "sizes": {"batch_size": 8179, "features": 771}},
+]
+RANGES = {"batch_size": (2048, 8192)}

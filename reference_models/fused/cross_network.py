@@ -32,3 +32,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 83, "features": 203}
 TAGS = ("matmul", "elementwise")
 DISTRIBUTIONS = ("as_given", "uniform", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "narrow", "sizes": {"batch_size": 131072, "features": 256}},
+    {"name": "many layers", "sizes": {"batch_size": 8192, "layers": 6}},
+    {"name": "odd", "sizes": {"batch_size": 16381, "features": 1021}},
+]
+RANGES = {"batch_size": (4096, 16384)}

@@ -35,3 +35,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 3, "channels": 19, "height": 61, "width": 53}
 TAGS = ("conv", "normalization", "activation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "many channels", "sizes": {"batch_size": 512, "channels": 576, "height": 14, "width": 14}},
+    {"name": "half precision", "sizes": {"batch_size": 256}, "dtype": "float16"},
+    {"name": "odd", "sizes": {"batch_size": 127, "channels": 97, "height": 111, "width": 113}},
+]
+RANGES = {"height": (56, 112), "width": (56, 112)}

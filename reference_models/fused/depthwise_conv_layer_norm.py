@@ -33,3 +33,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 3, "channels": 27, "height": 37, "width": 31}
 TAGS = ("conv", "normalization", "layout")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "many channels", "sizes": {"batch_size": 512, "channels": 768, "height": 7, "width": 7}},
+    {"name": "large images", "sizes": {"batch_size": 8, "height": 200, "width": 304}},
+    {"name": "odd", "sizes": {"batch_size": 61, "channels": 101, "height": 57, "width": 55}},
+]
+RANGES = {"height": (40, 72), "width": (40, 72)}

@@ -32,3 +32,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 103, "vectors": 13, "features": 37}
 TAGS = ("matmul", "gather", "layout")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "many vectors", "sizes": {"batch_size": 4096, "vectors": 101, "features": 64}},
+    {"name": "narrow", "sizes": {"batch_size": 131072, "features": 16}},
+    {"name": "odd", "sizes": {"batch_size": 16381, "vectors": 29, "features": 61}},
+]
+RANGES = {"batch_size": (16384, 32768), "vectors": (16, 40)}

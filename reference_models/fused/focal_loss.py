@@ -35,3 +35,10 @@ def get_init_inputs():
 SMALL = {"anchors": 1511, "classes": 19}
 TAGS = ("loss", "elementwise")
 DETERMINISTIC = True
+CASES = [
+    {"name": "given"},
+    {"name": "many classes", "sizes": {"anchors": 50000, "classes": 1203}},
+    {"name": "one class", "sizes": {"anchors": 33554432, "classes": 1}},
+    {"name": "odd", "sizes": {"anchors": 399989, "classes": 91}},
+]
+RANGES = {"anchors": (200000, 400000)}

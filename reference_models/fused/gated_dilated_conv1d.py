@@ -31,3 +31,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 3, "channels": 19, "length": 503, "dilation": 3}
 TAGS = ("conv", "activation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "far apart", "sizes": {"dilation": 512}},
+    {"name": "one recording", "sizes": {"batch_size": 1, "channels": 64, "length": 524288}},
+    {"name": "odd", "sizes": {"batch_size": 15, "channels": 125, "length": 16001, "dilation": 27}},
+]
+RANGES = {"length": (4096, 16384), "dilation": (1, 64)}

@@ -30,3 +30,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 3, "sequence_length": 47, "features": 203}
 TAGS = ("matmul", "elementwise")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "wide", "sizes": {"batch_size": 1, "sequence_length": 4096, "features": 3072}},
+    {"name": "half precision", "sizes": {"batch_size": 64, "sequence_length": 1024}, "dtype": "bfloat16"},
+    {"name": "odd", "sizes": {"batch_size": 29, "sequence_length": 509, "features": 1149}},
+]
+RANGES = {"sequence_length": (128, 512)}

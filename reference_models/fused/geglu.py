@@ -30,3 +30,14 @@ def get_init_inputs():
 SMALL = {"tokens": 83, "features": 203, "hidden_features": 307}
 TAGS = ("matmul", "activation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {
+        "name": "half precision",
+        "sizes": {"tokens": 16384, "features": 1280, "hidden_features": 5120},
+        "dtype": "bfloat16",
+    },
+    {"name": "few rows", "sizes": {"tokens": 256, "features": 1280, "hidden_features": 5120}},
+    {"name": "odd", "sizes": {"tokens": 8179, "features": 1021, "hidden_features": 4091}},
+]
+RANGES = {"tokens": (1024, 8192)}

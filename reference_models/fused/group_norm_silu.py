@@ -33,3 +33,14 @@ def get_init_inputs():
 SMALL = {"batch_size": 3, "groups": 5, "channels": 35, "height": 37, "width": 41}
 TAGS = ("normalization", "activation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "small images", "sizes": {"batch_size": 128, "channels": 1280, "height": 16, "width": 16}},
+    {
+        "name": "half precision",
+        "sizes": {"batch_size": 4, "channels": 128, "height": 512, "width": 512},
+        "dtype": "bfloat16",
+    },
+    {"name": "odd", "sizes": {"batch_size": 31, "height": 61, "width": 67}},
+]
+RANGES = {"height": (48, 80), "width": (48, 80)}

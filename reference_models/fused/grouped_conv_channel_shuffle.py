@@ -39,3 +39,13 @@ def get_init_inputs():
 SMALL = {"batch_size": 3, "in_channels": 21, "out_channels": 27, "height": 29, "width": 23}
 TAGS = ("conv", "layout", "activation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "eight groups", "sizes": {"in_channels": 384, "out_channels": 384, "groups": 8}},
+    {
+        "name": "many channels",
+        "sizes": {"batch_size": 512, "in_channels": 960, "out_channels": 960, "height": 7, "width": 7},
+    },
+    {"name": "odd", "sizes": {"batch_size": 127, "in_channels": 243, "out_channels": 255, "height": 29, "width": 27}},
+]
+RANGES = {"height": (28, 56), "width": (28, 56)}

@@ -29,3 +29,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 41, "in_features": 103, "features": 157}
 TAGS = ("matmul", "activation", "recurrent")
 DISTRIBUTIONS = ("as_given", "uniform", "tiny", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "few rows", "sizes": {"batch_size": 32, "in_features": 4096, "features": 4096}},
+    {"name": "narrow", "sizes": {"batch_size": 131072, "in_features": 128, "features": 128}},
+    {"name": "odd", "sizes": {"batch_size": 4093, "in_features": 999, "features": 1021}},
+]
+RANGES = {"batch_size": (512, 4096)}

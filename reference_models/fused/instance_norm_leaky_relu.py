@@ -34,3 +34,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 2, "channels": 7, "depth": 19, "height": 23, "width": 29}
 TAGS = ("normalization", "activation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "small volumes", "sizes": {"batch_size": 16, "channels": 320, "depth": 16, "height": 16, "width": 16}},
+    {"name": "one large volume", "sizes": {"batch_size": 1, "depth": 128, "height": 160, "width": 160}},
+    {"name": "odd", "sizes": {"channels": 31, "depth": 95, "height": 101, "width": 89}},
+]
+RANGES = {"depth": (72, 112), "height": (72, 112), "width": (72, 112)}

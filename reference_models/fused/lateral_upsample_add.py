@@ -32,3 +32,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 3, "in_channels": 13, "out_channels": 21, "height": 19, "width": 17}
 TAGS = ("conv", "interpolation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "fine level", "sizes": {"batch_size": 4, "height": 100, "width": 152}},
+    {"name": "coarse level", "sizes": {"in_channels": 2048, "height": 13, "width": 19}},
+    {"name": "odd", "sizes": {"batch_size": 15, "in_channels": 253, "out_channels": 255, "height": 49, "width": 67}},
+]
+RANGES = {"height": (25, 50), "width": (25, 50)}

@@ -30,3 +30,10 @@ def get_init_inputs():
 SMALL = {"tokens": 83, "features": 203, "hidden_features": 407}
 TAGS = ("matmul", "elementwise")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "wide", "sizes": {"tokens": 4112, "features": 1536, "hidden_features": 6144}},
+    {"name": "half precision", "sizes": {"tokens": 65536}, "dtype": "bfloat16"},
+    {"name": "odd", "sizes": {"tokens": 16381, "features": 769, "hidden_features": 3067}},
+]
+RANGES = {"tokens": (2048, 16384)}

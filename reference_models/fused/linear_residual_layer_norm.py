@@ -33,3 +33,10 @@ def get_init_inputs():
 SMALL = {"tokens": 83, "features": 203, "hidden_features": 407}
 TAGS = ("matmul", "normalization")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "attention output", "sizes": {"tokens": 32768, "features": 768, "hidden_features": 768}},
+    {"name": "half precision", "sizes": {"tokens": 32768}, "dtype": "float16"},
+    {"name": "odd", "sizes": {"tokens": 8179, "features": 1021, "hidden_features": 4091}},
+]
+RANGES = {"tokens": (1024, 8192)}

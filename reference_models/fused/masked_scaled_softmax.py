@@ -34,3 +34,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 5, "heads": 3, "length": 49}
 TAGS = ("reduction", "elementwise")
 DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "small windows", "sizes": {"batch_size": 2048, "length": 49}},
+    {"name": "long rows", "sizes": {"batch_size": 8, "heads": 8, "length": 1024}},
+    {"name": "odd", "sizes": {"batch_size": 127, "heads": 15, "length": 197}, "dtype": "bfloat16"},
+]
+RANGES = {"length": (64, 144)}

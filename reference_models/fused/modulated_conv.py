@@ -34,3 +34,13 @@ def get_init_inputs():
 SMALL = {"batch_size": 3, "in_channels": 11, "out_channels": 19, "height": 29, "width": 31}
 TAGS = ("conv", "normalization")
 DISTRIBUTIONS = ("as_given", "uniform", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "many channels", "sizes": {"in_channels": 512, "out_channels": 512, "height": 16, "width": 16}},
+    {
+        "name": "large images",
+        "sizes": {"batch_size": 4, "in_channels": 64, "out_channels": 64, "height": 256, "width": 256},
+    },
+    {"name": "odd", "sizes": {"batch_size": 13, "in_channels": 123, "out_channels": 131, "height": 61, "width": 67}},
+]
+RANGES = {"height": (32, 64), "width": (32, 64)}

@@ -33,3 +33,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 3, "patch": 6, "rows": 7, "columns": 9, "features": 119}
 TAGS = ("conv", "layout", "elementwise")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "small patches", "sizes": {"batch_size": 64, "patch": 8, "rows": 28, "columns": 28, "features": 384}},
+    {"name": "half precision", "sizes": {"patch": 14, "rows": 16, "columns": 16, "features": 1024}, "dtype": "float16"},
+    {"name": "odd", "sizes": {"batch_size": 251, "patch": 15, "rows": 13, "columns": 17, "features": 767}},
+]
+RANGES = {"rows": (7, 24), "columns": (7, 24)}

@@ -34,3 +34,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 7, "channels": 119, "classes": 83, "height": 13, "width": 11}
 TAGS = ("reduction", "normalization", "matmul")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "small images", "sizes": {"batch_size": 1024, "channels": 2048, "height": 7, "width": 7}},
+    {"name": "many classes", "sizes": {"batch_size": 256, "classes": 21841}},
+    {"name": "odd", "sizes": {"batch_size": 509, "channels": 1021, "height": 13, "width": 15}},
+]
+RANGES = {"height": (10, 18), "width": (10, 18)}

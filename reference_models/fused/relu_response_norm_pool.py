@@ -33,3 +33,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 3, "channels": 37, "height": 29, "width": 33}
 TAGS = ("normalization", "pooling", "activation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "many channels", "sizes": {"batch_size": 256, "channels": 256, "height": 27, "width": 27}},
+    {"name": "more neighbours", "sizes": {"channels": 192, "neighbours": 9}},
+    {"name": "odd", "sizes": {"batch_size": 127, "channels": 97, "height": 54, "width": 59}},
+]
+RANGES = {"height": (27, 55), "width": (27, 55)}

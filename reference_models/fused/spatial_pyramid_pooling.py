@@ -33,3 +33,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 3, "channels": 11, "out_channels": 23, "height": 29, "width": 21}
 TAGS = ("pooling", "conv", "layout")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "large images", "sizes": {"height": 40, "width": 40}},
+    {"name": "many channels", "sizes": {"channels": 640, "out_channels": 1280}},
+    {"name": "odd", "sizes": {"batch_size": 61, "channels": 253, "out_channels": 251, "height": 21, "width": 19}},
+]
+RANGES = {"height": (12, 32), "width": (12, 32)}

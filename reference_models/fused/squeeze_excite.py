@@ -35,3 +35,17 @@ def get_init_inputs():
 SMALL = {"batch_size": 5, "channels": 37, "reduced_channels": 9, "height": 29, "width": 35}
 TAGS = ("reduction", "elementwise")
 DISTRIBUTIONS = ("as_given", "uniform", "tiny", "zeros")
+CASES = [
+    {"name": "given"},
+    {
+        "name": "small images",
+        "sizes": {"batch_size": 1024, "channels": 1152, "reduced_channels": 48, "height": 7, "width": 7},
+    },
+    {
+        "name": "large images",
+        "sizes": {"channels": 32, "reduced_channels": 8, "height": 112, "width": 112},
+        "dtype": "float16",
+    },
+    {"name": "odd", "sizes": {"batch_size": 127, "channels": 143, "reduced_channels": 37, "height": 57, "width": 55}},
+]
+RANGES = {"height": (40, 72), "width": (40, 72)}

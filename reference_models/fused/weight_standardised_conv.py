@@ -38,3 +38,16 @@ def get_init_inputs():
 SMALL = {"batch_size": 3, "in_channels": 11, "out_channels": 21, "groups": 3, "height": 29, "width": 31}
 TAGS = ("conv", "normalization", "activation")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {
+        "name": "many channels",
+        "sizes": {"batch_size": 128, "in_channels": 512, "out_channels": 512, "groups": 32, "height": 7, "width": 7},
+    },
+    {"name": "large images", "sizes": {"batch_size": 8, "groups": 32, "height": 224, "width": 224}},
+    {
+        "name": "odd",
+        "sizes": {"batch_size": 61, "in_channels": 61, "out_channels": 72, "groups": 9, "height": 57, "width": 55},
+    },
+]
+RANGES = {"height": (28, 56), "width": (28, 56)}

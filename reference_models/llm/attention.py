@@ -30,3 +30,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 2, "heads": 3, "sequence_length": 203, "head_size": 40}
 TAGS = ("attention", "matmul", "fusion", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "head size 128", "sizes": {"batch_size": 8, "head_size": 128}},
+    {"name": "long", "sizes": {"batch_size": 1, "sequence_length": 8192}},
+    {"name": "image tokens", "sizes": {"batch_size": 64, "sequence_length": 577, "head_size": 80}, "dtype": "float16"},
+]
+RANGES = {"sequence_length": (500, 2048)}

@@ -35,3 +35,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 2, "heads": 6, "sequence_length": 151, "head_size": 40}
 TAGS = ("attention", "matmul", "fusion")
 DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "half precision", "sizes": {"batch_size": 8}, "dtype": "bfloat16"},
+    {"name": "one long prompt", "sizes": {"batch_size": 1, "sequence_length": 4096}},
+    {"name": "odd", "sizes": {"heads": 20, "sequence_length": 1531, "head_size": 80}},
+]
+RANGES = {"sequence_length": (512, 2048)}

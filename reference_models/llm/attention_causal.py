@@ -32,3 +32,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 2, "heads": 6, "key_heads": 2, "sequence_length": 181, "head_size": 40}
 TAGS = ("attention", "matmul", "fusion", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "one long prompt", "sizes": {"batch_size": 1, "sequence_length": 8192}},
+    {"name": "head size 64", "sizes": {"batch_size": 8, "sequence_length": 2048, "head_size": 64}},
+    {"name": "odd", "sizes": {"batch_size": 3, "heads": 28, "key_heads": 4, "sequence_length": 2039}},
+]
+RANGES = {"sequence_length": (1000, 4096)}

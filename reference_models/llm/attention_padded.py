@@ -33,3 +33,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 5, "heads": 3, "sequence_length": 139, "head_size": 40}
 TAGS = ("attention", "matmul", "fusion", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "many short", "sizes": {"batch_size": 512, "sequence_length": 128}},
+    {"name": "head size 128", "sizes": {"batch_size": 8, "heads": 16, "sequence_length": 2048, "head_size": 128}},
+    {"name": "odd", "sizes": {"batch_size": 31, "sequence_length": 997}},
+]
+RANGES = {"sequence_length": (256, 1024)}

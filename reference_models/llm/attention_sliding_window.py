@@ -35,3 +35,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 2, "heads": 3, "sequence_length": 211, "head_size": 40, "window": 53}
 TAGS = ("attention", "matmul", "fusion", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "narrow window", "sizes": {"batch_size": 1, "heads": 64, "head_size": 64, "window": 128}},
+    {"name": "short prompts", "sizes": {"batch_size": 16, "sequence_length": 1024, "window": 4096}},
+    {"name": "odd", "sizes": {"sequence_length": 4001, "window": 511}},
+]
+RANGES = {"sequence_length": (1000, 4096), "window": (100, 1000)}

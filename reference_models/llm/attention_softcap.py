@@ -39,3 +39,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 2, "heads": 3, "sequence_length": 163, "head_size": 40}
 TAGS = ("attention", "matmul", "fusion")
 DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "head size 256", "sizes": {"heads": 8, "head_size": 256}},
+    {"name": "half precision", "sizes": {"batch_size": 4}, "dtype": "bfloat16"},
+    {"name": "odd", "sizes": {"heads": 15, "sequence_length": 1789, "head_size": 80}},
+]
+RANGES = {"sequence_length": (500, 2048)}

@@ -32,3 +32,10 @@ def get_init_inputs():
 SMALL = {"tokens": 211, "vocabulary": 5003}
 TAGS = ("loss", "reduction", "fusion")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros", "ties")
+CASES = [
+    {"name": "given"},
+    {"name": "small vocabulary", "sizes": {"tokens": 8192, "vocabulary": 32000}},
+    {"name": "few tokens", "sizes": {"tokens": 256, "vocabulary": 262144}},
+    {"name": "odd", "sizes": {"tokens": 2039, "vocabulary": 50257}},
+]
+RANGES = {"vocabulary": (32000, 128256)}

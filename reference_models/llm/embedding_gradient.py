@@ -34,3 +34,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 5, "sequence_length": 109, "vocabulary": 401, "features": 307}
 TAGS = ("scatter", "backward")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "large vocabulary", "sizes": {"vocabulary": 262144, "features": 640}},
+    {"name": "small vocabulary", "sizes": {"vocabulary": 256, "features": 2048}},
+    {"name": "odd", "sizes": {"batch_size": 29, "sequence_length": 2011, "vocabulary": 50257, "features": 771}},
+]
+RANGES = {"sequence_length": (512, 2048)}

@@ -32,3 +32,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 5, "sequence_length": 107, "vocabulary": 2003, "features": 391}
 TAGS = ("gather", "elementwise", "fusion")
 DETERMINISTIC = True
+CASES = [
+    {"name": "given"},
+    {"name": "short sequences", "sizes": {"batch_size": 512, "sequence_length": 128, "features": 1024}},
+    {"name": "half precision", "sizes": {"batch_size": 64, "vocabulary": 262144, "features": 640}, "dtype": "bfloat16"},
+    {"name": "odd", "sizes": {"batch_size": 31, "sequence_length": 2039, "vocabulary": 50257, "features": 1025}},
+]
+RANGES = {"sequence_length": (512, 2048)}

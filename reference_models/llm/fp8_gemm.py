@@ -29,3 +29,10 @@ def get_init_inputs():
 
 SMALL = {"tokens": 43, "features": 304, "out_features": 208}
 TAGS = ("quantization", "matmul", "fp8")
+CASES = [
+    {"name": "given"},
+    {"name": "decode", "sizes": {"tokens": 16, "features": 16384, "out_features": 26624}},
+    {"name": "deep", "sizes": {"tokens": 4096, "features": 14336, "out_features": 4096}},
+    {"name": "odd", "sizes": {"tokens": 4093, "features": 4112, "out_features": 8208}},
+]
+RANGES = {"tokens": (4096, 8192), "out_features": (4096, 8192, 16)}

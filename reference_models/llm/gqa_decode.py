@@ -32,3 +32,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 5, "heads": 12, "key_heads": 3, "cache_length": 389, "head_size": 40}
 TAGS = ("attention", "decode", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "one long sequence", "sizes": {"batch_size": 1, "cache_length": 131072}},
+    {"name": "two key heads", "sizes": {"key_heads": 2}},
+    {"name": "odd", "sizes": {"batch_size": 61, "heads": 28, "key_heads": 4, "cache_length": 4091, "head_size": 64}},
+]
+RANGES = {"cache_length": (1000, 4096)}

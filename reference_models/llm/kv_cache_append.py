@@ -36,3 +36,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 3, "heads": 6, "key_heads": 2, "cache_length": 173, "head_size": 40}
 TAGS = ("attention", "decode", "cache", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "one long sequence", "sizes": {"batch_size": 1, "cache_length": 65535}},
+    {"name": "head size 64", "sizes": {"batch_size": 64, "cache_length": 2047, "head_size": 64}},
+    {"name": "odd", "sizes": {"batch_size": 13, "heads": 28, "key_heads": 4, "cache_length": 5003}},
+]
+RANGES = {"cache_length": (1000, 4096)}

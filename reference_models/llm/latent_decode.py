@@ -36,3 +36,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 3, "heads": 7, "cache_length": 229, "latent_size": 72, "position_size": 24}
 TAGS = ("attention", "decode", "matmul", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "sixteen heads", "sizes": {"batch_size": 128, "heads": 16, "cache_length": 4096}},
+    {"name": "one long sequence", "sizes": {"batch_size": 1, "cache_length": 131072}},
+    {"name": "odd", "sizes": {"batch_size": 61, "heads": 20, "cache_length": 2039}},
+]
+RANGES = {"cache_length": (512, 2048)}

@@ -35,3 +35,10 @@ def get_init_inputs():
 SMALL = {"tokens": 97, "features": 152, "vocabulary": 3001}
 TAGS = ("loss", "matmul", "fusion", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "alternating", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "large vocabulary", "sizes": {"tokens": 2048, "vocabulary": 128256}},
+    {"name": "wide", "sizes": {"tokens": 4096, "features": 4096, "vocabulary": 32000}},
+    {"name": "odd", "sizes": {"tokens": 4001, "features": 1600, "vocabulary": 50257}},
+]
+RANGES = {"tokens": (1000, 4096)}

@@ -34,3 +34,10 @@ def get_init_inputs():
 SMALL = {"tokens": 73, "features": 232, "vocabulary": 1003}
 TAGS = ("matmul", "fusion", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "alternating", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "decode", "sizes": {"tokens": 32, "vocabulary": 256000}},
+    {"name": "wide", "sizes": {"tokens": 1024, "features": 4608, "vocabulary": 128256}},
+    {"name": "odd", "sizes": {"tokens": 2039, "vocabulary": 50257}},
+]
+RANGES = {"tokens": (256, 2048)}

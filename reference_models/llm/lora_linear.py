@@ -34,3 +34,10 @@ def get_init_inputs():
 SMALL = {"tokens": 83, "features": 312, "out_features": 280, "rank": 8}
 TAGS = ("matmul", "fusion", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "high rank", "sizes": {"rank": 256}},
+    {"name": "decode", "sizes": {"tokens": 16, "features": 8192, "out_features": 28672}},
+    {"name": "odd", "sizes": {"tokens": 8179, "features": 4100, "out_features": 4092, "rank": 12}},
+]
+RANGES = {"tokens": (2048, 8192)}

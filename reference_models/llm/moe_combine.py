@@ -32,3 +32,10 @@ def get_init_inputs():
 SMALL = {"tokens": 193, "chosen": 5, "features": 519}
 TAGS = ("moe", "gather", "reduction")
 DISTRIBUTIONS = ("as_given", "uniform", "tiny", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "two experts", "sizes": {"tokens": 16384, "chosen": 2, "features": 4096}},
+    {"name": "wide", "sizes": {"tokens": 4096, "features": 7168}},
+    {"name": "odd", "sizes": {"tokens": 8191, "chosen": 6, "features": 2049}},
+]
+RANGES = {"tokens": (4096, 8192)}

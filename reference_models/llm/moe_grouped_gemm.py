@@ -34,3 +34,13 @@ def get_init_inputs():
 SMALL = {"token_count": 211, "experts": 7, "features": 104, "out_features": 88}
 TAGS = ("moe", "matmul", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "alternating", "zeros")
+CASES = [
+    {"name": "given"},
+    {
+        "name": "few large experts",
+        "sizes": {"token_count": 4096, "experts": 8, "features": 4096, "out_features": 14336},
+    },
+    {"name": "decode", "sizes": {"token_count": 256, "experts": 128, "out_features": 1536}},
+    {"name": "odd", "sizes": {"token_count": 16381, "experts": 60, "features": 2056, "out_features": 1416}},
+]
+RANGES = {"token_count": (4096, 16384)}

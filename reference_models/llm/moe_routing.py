@@ -32,3 +32,10 @@ def get_init_inputs():
 
 SMALL = {"tokens": 1511, "experts": 37, "chosen": 5}
 TAGS = ("moe", "selection", "reduction")
+CASES = [
+    {"name": "given"},
+    {"name": "two of eight", "sizes": {"tokens": 1048576, "experts": 8, "chosen": 2}},
+    {"name": "many experts", "sizes": {"tokens": 32768, "experts": 256}},
+    {"name": "odd", "sizes": {"tokens": 65521, "experts": 61, "chosen": 5}},
+]
+RANGES = {"tokens": (32768, 131072)}

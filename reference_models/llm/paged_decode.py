@@ -41,3 +41,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 5, "heads": 6, "key_heads": 2, "page_size": 8, "pages_per_sequence": 19, "head_size": 40}
 TAGS = ("attention", "decode", "gather", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "one long sequence", "sizes": {"batch_size": 1, "pages_per_sequence": 4096}},
+    {"name": "large pages", "sizes": {"batch_size": 64, "page_size": 128, "pages_per_sequence": 16, "head_size": 64}},
+    {"name": "odd", "sizes": {"batch_size": 29, "heads": 28, "key_heads": 4, "pages_per_sequence": 251}},
+]
+RANGES = {"pages_per_sequence": (32, 128)}

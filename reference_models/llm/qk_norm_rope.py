@@ -47,3 +47,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 3, "sequence_length": 131, "heads": 6, "key_heads": 2, "head_size": 72}
 TAGS = ("normalization", "elementwise", "fusion")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "half precision", "sizes": {"batch_size": 1, "sequence_length": 16384}, "dtype": "bfloat16"},
+    {"name": "head size 64", "sizes": {"batch_size": 8, "head_size": 64}},
+    {"name": "odd", "sizes": {"batch_size": 7, "sequence_length": 2039, "heads": 28, "key_heads": 4, "head_size": 80}},
+]
+RANGES = {"sequence_length": (512, 2048)}

@@ -32,3 +32,10 @@ def get_init_inputs():
 SMALL = {"tokens": 317, "features": 1037}
 TAGS = ("normalization", "reduction", "fusion", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "wide", "sizes": {"tokens": 4096, "features": 16384}},
+    {"name": "short rows", "sizes": {"tokens": 524288, "features": 128}},
+    {"name": "odd", "sizes": {"tokens": 16381, "features": 4099}},
+]
+RANGES = {"tokens": (4096, 16384)}

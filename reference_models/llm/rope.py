@@ -43,3 +43,10 @@ SMALL = {"batch_size": 3, "sequence_length": 157, "heads": 6, "key_heads": 2, "h
 TAGS = ("elementwise", "gather", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros")
 DETERMINISTIC = True
+CASES = [
+    {"name": "given"},
+    {"name": "one long sequence", "sizes": {"batch_size": 1, "sequence_length": 32768}},
+    {"name": "head size 64", "sizes": {"batch_size": 8, "key_heads": 32, "head_size": 64}},
+    {"name": "odd", "sizes": {"batch_size": 5, "sequence_length": 4001, "heads": 28, "key_heads": 4, "head_size": 80}},
+]
+RANGES = {"sequence_length": (1000, 4096)}

@@ -43,3 +43,10 @@ def get_init_inputs():
 
 SMALL = {"batch_size": 701, "drafted_tokens": 3, "vocabulary": 211}
 TAGS = ("sampling", "gather", "reduction")
+CASES = [
+    {"name": "given"},
+    {"name": "one drafted token", "sizes": {"batch_size": 256, "drafted_tokens": 1, "vocabulary": 128256}},
+    {"name": "long drafts", "sizes": {"batch_size": 32, "drafted_tokens": 15, "vocabulary": 128256}},
+    {"name": "odd", "sizes": {"batch_size": 127, "drafted_tokens": 3, "vocabulary": 50257}},
+]
+RANGES = {"vocabulary": (32000, 65536)}

@@ -29,3 +29,10 @@ SMALL = {"tokens": 271, "hidden_features": 1009}
 TAGS = ("elementwise", "fusion", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "alternating", "zeros")
 DETERMINISTIC = True
+CASES = [
+    {"name": "given"},
+    {"name": "narrow", "sizes": {"tokens": 131072, "hidden_features": 1408}},
+    {"name": "wide", "sizes": {"tokens": 4096, "hidden_features": 53248}},
+    {"name": "odd", "sizes": {"tokens": 16381, "hidden_features": 11003}},
+]
+RANGES = {"tokens": (4096, 16384)}

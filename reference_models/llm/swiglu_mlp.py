@@ -31,3 +31,10 @@ def get_init_inputs():
 SMALL = {"tokens": 61, "features": 184, "hidden_features": 472}
 TAGS = ("matmul", "fusion", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "alternating", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "decode", "sizes": {"tokens": 16, "hidden_features": 28672}},
+    {"name": "wide", "sizes": {"tokens": 1024, "features": 8192, "hidden_features": 14336}},
+    {"name": "odd", "sizes": {"tokens": 4093, "features": 3580, "hidden_features": 9476}},
+]
+RANGES = {"tokens": (512, 4096)}

@@ -33,3 +33,10 @@ def get_init_inputs():
 
 SMALL = {"batch_size": 37, "vocabulary": 4099, "k": 13}
 TAGS = ("sampling", "selection", "reduction")
+CASES = [
+    {"name": "given"},
+    {"name": "large k", "sizes": {"batch_size": 512, "k": 1000}},
+    {"name": "few requests", "sizes": {"batch_size": 16, "vocabulary": 151936}},
+    {"name": "odd", "sizes": {"batch_size": 1021, "vocabulary": 50257, "k": 41}},
+]
+RANGES = {"vocabulary": (32000, 65536)}

@@ -38,3 +38,10 @@ def get_init_inputs():
 
 SMALL = {"batch_size": 29, "vocabulary": 2053}
 TAGS = ("sampling", "selection", "scan")
+CASES = [
+    {"name": "given"},
+    {"name": "more kept", "sizes": {"most_kept": 40}},
+    {"name": "few requests", "sizes": {"batch_size": 16, "vocabulary": 128256}},
+    {"name": "odd", "sizes": {"batch_size": 509, "vocabulary": 50257}},
+]
+RANGES = {"vocabulary": (16000, 32768)}

@@ -36,3 +36,10 @@ def get_init_inputs():
 SMALL = {"tokens": 19, "features": 312, "out_features": 201, "group_size": 24}
 TAGS = ("quantization", "matmul", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "one token", "sizes": {"tokens": 1, "out_features": 57344}},
+    {"name": "prefill", "sizes": {"tokens": 4096}, "dtype": "float16"},
+    {"name": "odd", "sizes": {"tokens": 61, "features": 11008, "out_features": 32771, "group_size": 32}},
+]
+RANGES = {"tokens": (2, 256)}

@@ -32,3 +32,10 @@ def get_init_inputs():
 SMALL = {"tokens": 43, "features": 312, "out_features": 200}
 TAGS = ("quantization", "matmul", "bf16")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "decode", "sizes": {"tokens": 32, "features": 8192, "out_features": 57344}},
+    {"name": "deep", "sizes": {"tokens": 4096, "features": 14336, "out_features": 4096}},
+    {"name": "odd", "sizes": {"tokens": 8179, "features": 4104, "out_features": 8200}},
+]
+RANGES = {"tokens": (4096, 8192)}

@@ -35,3 +35,10 @@ SMALL = {"depth": 37, "height": 43, "width": 51}
 TAGS = ("stencil", "fusion")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "alternating", "zeros")
 DETERMINISTIC = True
+CASES = [
+    {"name": "given"},
+    {"name": "thin", "sizes": {"depth": 12, "height": 2048, "width": 2304}},
+    {"name": "small", "sizes": {"depth": 128, "height": 128, "width": 128}},
+    {"name": "odd", "sizes": {"depth": 383, "height": 379, "width": 389}},
+]
+RANGES = {"depth": (192, 384), "height": (192, 384), "width": (192, 384)}

@@ -33,3 +33,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 3, "channels": 7, "length": 1021}
 TAGS = ("fft", "fusion")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "alternating", "zeros")
+CASES = [
+    {"name": "given"},
+    {"name": "long", "sizes": {"batch_size": 2, "channels": 128, "length": 131072}},
+    {"name": "short", "sizes": {"batch_size": 128, "length": 1024}},
+    {"name": "odd", "sizes": {"batch_size": 13, "channels": 251, "length": 8191}},
+]
+RANGES = {"length": (2000, 8192)}

@@ -33,3 +33,10 @@ def get_init_inputs():
 SMALL = {"nodes": 401, "edges": 3001, "features": 37}
 TAGS = ("graph", "scatter", "gather")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros", "integers")
+CASES = [
+    {"name": "given"},
+    {"name": "narrow", "sizes": {"nodes": 1048576, "edges": 8388608, "features": 16}},
+    {"name": "many edges per node", "sizes": {"nodes": 8192, "edges": 2097152, "features": 64}},
+    {"name": "odd", "sizes": {"nodes": 99991, "edges": 1000003, "features": 97}},
+]
+RANGES = {"edges": (262144, 1048576)}

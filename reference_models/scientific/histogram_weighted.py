@@ -31,3 +31,10 @@ def get_init_inputs():
 
 SMALL = {"particles": 100003, "bins": 211}
 TAGS = ("histogram", "scatter")
+CASES = [
+    {"name": "given"},
+    {"name": "few bins", "sizes": {"bins": 64}},
+    {"name": "many bins", "sizes": {"bins": 262144}},
+    {"name": "odd", "sizes": {"particles": 33554393, "bins": 4093}},
+]
+RANGES = {"bins": (500, 8000)}

@@ -34,3 +34,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 3, "height": 211, "width": 187}
 TAGS = ("stencil",)
 DISTRIBUTIONS = ("as_given", "uniform", "large", "alternating", "zeros", "integers")
+CASES = [
+    {"name": "given"},
+    {"name": "one grid", "sizes": {"batch_size": 1, "height": 8192, "width": 8192}},
+    {"name": "many small grids", "sizes": {"batch_size": 4096, "height": 128, "width": 128}},
+    {"name": "odd", "sizes": {"batch_size": 3, "height": 4093, "width": 4091}},
+]
+RANGES = {"height": (3000, 5000), "width": (3000, 5000)}

@@ -40,3 +40,10 @@ def get_init_inputs():
 SMALL = {"height": 71, "width": 93}
 TAGS = ("stencil", "layout", "fusion")
 DETERMINISTIC = True
+CASES = [
+    {"name": "given"},
+    {"name": "channel", "sizes": {"height": 128, "width": 32768}},
+    {"name": "small", "sizes": {"height": 512, "width": 512}},
+    {"name": "odd", "sizes": {"height": 2039, "width": 2029}},
+]
+RANGES = {"height": (1024, 2048), "width": (1024, 2048)}

@@ -35,3 +35,10 @@ SMALL = {"batch_size": 3, "channels": 17, "length": 1031}
 TAGS = ("scan",)
 DISTRIBUTIONS = ("as_given", "uniform", "tiny", "zeros")
 DETERMINISTIC = True
+CASES = [
+    {"name": "given"},
+    {"name": "long", "sizes": {"batch_size": 1, "channels": 128, "length": 131072}},
+    {"name": "short", "sizes": {"batch_size": 32, "channels": 4096, "length": 128}},
+    {"name": "odd", "sizes": {"batch_size": 7, "channels": 1021, "length": 2039}},
+]
+RANGES = {"length": (512, 2048)}

@@ -28,3 +28,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 47, "length": 2053}
 TAGS = ("scan", "reduction")
 DISTRIBUTIONS = ("as_given", "normal", "alternating", "zeros", "ties")
+CASES = [
+    {"name": "given"},
+    {"name": "long", "sizes": {"batch_size": 128, "length": 524288}},
+    {"name": "short", "sizes": {"batch_size": 524288, "length": 128}},
+    {"name": "odd", "sizes": {"batch_size": 16381, "length": 4093}},
+]
+RANGES = {"length": (2000, 8192)}

@@ -30,3 +30,10 @@ def get_init_inputs():
 
 SMALL = {"bodies": 301}
 TAGS = ("pairwise", "reduction")
+CASES = [
+    {"name": "given"},
+    {"name": "few bodies", "sizes": {"bodies": 2048}},
+    {"name": "many bodies", "sizes": {"bodies": 16384}},
+    {"name": "odd", "sizes": {"bodies": 8191}},
+]
+RANGES = {"bodies": (2048, 8192)}

@@ -32,3 +32,10 @@ def get_init_inputs():
 SMALL = {"segments": 73, "rows": 5003, "features": 41}
 TAGS = ("reduction", "segments")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros", "ties")
+CASES = [
+    {"name": "given"},
+    {"name": "few long", "sizes": {"segments": 32}},
+    {"name": "many short", "sizes": {"segments": 262144, "rows": 1048576, "features": 64}},
+    {"name": "odd", "sizes": {"segments": 8191, "rows": 524287, "features": 127}},
+]
+RANGES = {"segments": (1000, 65536)}

@@ -39,3 +39,10 @@ def get_init_inputs():
 SMALL = {"rows": 1013, "columns": 809, "entries": 8191, "features": 57}
 TAGS = ("sparse", "matmul")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros", "integers")
+CASES = [
+    {"name": "given"},
+    {"name": "vector", "sizes": {"rows": 1048576, "columns": 1048576, "entries": 16777216, "features": 1}},
+    {"name": "wide", "sizes": {"rows": 16384, "columns": 16384, "entries": 1048576, "features": 512}},
+    {"name": "odd", "sizes": {"rows": 65521, "columns": 50021, "entries": 2000003, "features": 97}},
+]
+RANGES = {"features": (16, 256)}

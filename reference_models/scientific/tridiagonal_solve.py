@@ -45,3 +45,10 @@ def get_init_inputs():
 SMALL = {"batch_size": 53, "size": 173}
 TAGS = ("solver", "scan")
 DETERMINISTIC = True
+CASES = [
+    {"name": "given"},
+    {"name": "long", "sizes": {"batch_size": 256, "size": 65536}},
+    {"name": "short", "sizes": {"batch_size": 524288, "size": 32}},
+    {"name": "odd", "sizes": {"batch_size": 8191, "size": 509}},
+]
+RANGES = {"size": (200, 1024)}

@@ -35,3 +35,10 @@ SMALL = {"height": 131, "width": 173, "steps": 5}
 TAGS = ("stencil", "iteration")
 DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
 DETERMINISTIC = True
+CASES = [
+    {"name": "given"},
+    {"name": "small", "sizes": {"height": 512, "width": 512, "steps": 32}},
+    {"name": "one step", "sizes": {"height": 8192, "width": 8192, "steps": 1}},
+    {"name": "odd", "sizes": {"height": 2039, "width": 2027, "steps": 7}},
+]
+RANGES = {"height": (1024, 2048), "width": (1024, 2048)}

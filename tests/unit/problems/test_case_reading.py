@@ -172,6 +172,21 @@ def test_a_case_that_the_reference_cannot_run_is_named():
     assert len(failed["odd"]) == 1 and "forward raised RuntimeError" in failed["odd"][0]
 
 
+def test_a_reference_that_does_not_run_on_the_meta_device_is_run_once_at_the_sizes_of_a_case():
+    source = SOURCE.replace(
+        "x * self.weight * 3.0", "(x * self.weight * 3.0)[torch.nonzero(x > -9)[:, 0].unique()].view(-1, 8)"
+    )
+    settings = """
+        SMALL = {"rows": 8}
+        CASES = [{"name": "given"}, {"name": "tall", "sizes": {"rows": 500}},
+                 {"name": "odd", "sizes": {"rows": 3, "columns": 5}}]
+    """
+    found = {one.case: one for one in admit_cases(read(settings, source), torch.device("cpu"), seed=7)}
+    assert found["given"].admitted
+    assert [(check.name, check.evidence) for check in found["tall"].checks] == [("runs", "at its own sizes, on cpu")]
+    assert "forward raised RuntimeError" in found["odd"].failed[0].evidence
+
+
 @pytest.mark.parametrize("small", ["", 'SMALL = {"rows": 8}\n'])
 def test_a_tolerance_of_a_case_that_lets_zeros_in_the_place_of_values_pass_is_refused(small):
     settings = (

@@ -1,18 +1,22 @@
-"""The suites that are shipped beside `core`."""
+"""The shipped suites."""
 
 from __future__ import annotations
 
+import math
+import random
 from pathlib import Path
 
 import pytest
 import torch
 
 from harness.cli.main import run_command
+from harness.domain import Case
 from harness.evaluation.correctness.truth import run_reference
 from harness.problems.discovery import find_suite
 from harness.problems.loading import load_problem
 
 SUITES = Path(__file__).parents[3] / "reference_models"
+MOST_INPUT_BYTES = 2e9
 LEAST_PROBLEMS = {"llm": 25, "fused": 30, "scientific": 10}
 CPU = torch.device("cpu")
 
@@ -38,6 +42,28 @@ def test_every_problem_runs_its_small_workload_on_a_cpu(suite):
         assert problem.summary, problem.name
         assert problem.tags, problem.name
         assert problem.requires_kernel, problem.name
+
+
+@pytest.mark.parametrize("suite", ["core", *LEAST_PROBLEMS])
+def test_every_problem_has_three_known_cases_one_of_them_odd_and_a_secret_one(suite):
+    for problem in find_suite(SUITES / suite):
+        known = [case for case in problem.cases if not case.is_secret]
+        assert len(known) >= 3, problem.name
+        assert any(_has_odd_size(case) for case in known), problem.name
+        assert len(known) < len(problem.cases), problem.name
+
+
+def _has_odd_size(case: Case) -> bool:
+    return any(type(value) is int and value > 16 and value % 2 for _, value in case.sizes)
+
+
+@pytest.mark.parametrize("suite", LEAST_PROBLEMS)
+def test_the_inputs_of_every_case_fit_a_gpu_of_80_gb_easily(suite):
+    for problem in find_suite(SUITES / suite):
+        for case in problem.cases:
+            inputs = load_problem(problem.take_case(case, "full", random.Random(3)), "full").describe_inputs()
+            sizes = [getattr(torch, dtype).itemsize * math.prod(shape) for dtype, shape in inputs]
+            assert 0 < sum(sizes) < MOST_INPUT_BYTES, (problem.name, case.name)
 
 
 @pytest.mark.slow
