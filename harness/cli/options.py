@@ -234,6 +234,16 @@ CacheSizeOption = Annotated[
 ]
 
 ResultsDirOption = Annotated[Path, in_group(PATHS, env="RESULTS_DIR", help="Folder of results.", metavar="DIR")]
+KnownSolutionsOption = Annotated[
+    Path | None,
+    in_group(
+        EVALUATION,
+        "--known-solutions",
+        env="KNOWN_SOLUTIONS",
+        help="Warn of candidates whose program or kernel is in this folder.",
+        metavar="DIR",
+    ),
+]
 GeneratedDirOption = Annotated[Path, in_group(PATHS, env="GENERATED_DIR", help="Folder of runs.", metavar="DIR")]
 ProblemsDirOption = Annotated[
     Path | None,

@@ -29,14 +29,20 @@ from harness.generate.prompting import render_feedback
 from harness.generate.providers.base import CompletionRequest, Provider
 from harness.generate.providers.retries import EndpointRefused
 from harness.generate.sampler import Plan, describe_provenance
+from harness.languages.duplicates import is_reference_copy, normalise
 from harness.pipeline.data_folders import find_folder
-from harness.pipeline.evaluate import EvaluateOptions, check_plan, make_local_settings, make_sample_task
+from harness.pipeline.evaluate import (
+    EvaluateOptions,
+    check_plan,
+    make_local_settings,
+    make_sample_task,
+    open_provenance,
+)
 from harness.pipeline.generate import GenerateOptions, open_run, prepare_run, read_clock
 from harness.pipeline.run_problems import find_run_problem
 from harness.pipeline.search_report import SampleSearch, SearchReport
 from harness.pipeline.single_evaluations import SingleEvaluations
 from harness.search.conversation import CONTEXT_TOKENS, count_tokens, make_prompt
-from harness.search.duplicates import is_reference_copy, normalise
 from harness.search.feedback import Feedback
 from harness.search.history import History, Turn
 from harness.search.strategies import AUTO, find_strategy
@@ -112,7 +118,7 @@ def improve(generate: GenerateOptions, options: EvaluateOptions, search: SearchO
             concurrency=generate.concurrency,
             search=search,
             strategy=strategy,
-            evaluations=SingleEvaluations(options, executor, store, reservations),
+            evaluations=SingleEvaluations(options, executor, open_provenance(store, options), reservations),
             report=SearchReport(run=plan.manifest.run, strategy=strategy.name, turns=search.turns),
         )
         try:
