@@ -35,6 +35,7 @@ from harness.cli.options import (
     MaxWaitOption,
     ModelOption,
     PatienceOption,
+    PriceOption,
     ProblemOption,
     ProblemsDirOption,
     PromptOption,
@@ -54,6 +55,7 @@ from harness.cli.options import (
     TurnsOption,
     WorkloadOption,
     choose_fidelity,
+    parse_prices,
 )
 from harness.domain import HarnessError
 
@@ -82,6 +84,7 @@ def run(
     budget_tokens: BudgetTokensOption = None,
     target: TargetOption = None,
     deadline: DeadlineOption = None,
+    price: PriceOption = None,
     context_tokens: ContextTokensOption = 32_000,
     device: DeviceOption = "auto",
     check: CheckOption = None,
@@ -178,6 +181,7 @@ def run(
             target=target,
             deadline_s=deadline,
             context_tokens=context_tokens,
+            prices=parse_prices(price),
         )
         print_search(improve(asked, options, search), options, as_json=json_output, ranked=True)
         return
