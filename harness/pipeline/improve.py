@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from harness.analysis.prices import Price, find_price
 from harness.domain import (
     EMULATED,
+    FROM_FILE,
     Candidate,
     Completion,
     Evaluation,
@@ -64,7 +65,6 @@ from harness.store.runs import (
 if TYPE_CHECKING:
     from harness.executors.executor import ExecutorStatus
 
-FROM_FILE = ", from a file"  # in the prompt's name: a model that was given a program is ranked apart
 MEASUREMENTS_OF_BEST = 2  # the second one on fresh seeds, after the choice
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from harness.domain import FILE_RUN, Evaluation, Finding, Problem, SampleKey, Subject, UsageError
+from harness.domain import FILE_RUN, FROM_FILE, Evaluation, Finding, Problem, SampleKey, Subject, UsageError
 from harness.languages.fingerprints import find_own_values, list_fenced, take_fingerprint
 from harness.store.completions import has_run, read_prompt
-from harness.store.runs import locate_run, locate_sample
+from harness.store.runs import CANDIDATE, locate_run, locate_sample
 
 if TYPE_CHECKING:
     from harness.executors.tasks import Task
@@ -50,11 +50,17 @@ class Provenance:
         return replace(evaluation, findings=(*evaluation.findings, *found)) if found else evaluation
 
     def _list_shown(self, subject: Subject) -> list[str]:
-        """Code in the first prompt of the sample: later ones quote the model's own program."""
+        """Code in the first prompt of the sample, since later ones quote the model's own program, and the user's file
+        that `harness improve` began with."""
         if subject.run == FILE_RUN or not has_run(self._generated_dir, subject.run):
             return []
         key = SampleKey(run=subject.run, problem=subject.problem, sample=subject.sample)
-        return list_fenced(read_prompt(locate_sample(locate_run(self._generated_dir, subject.run), key)) or "")
+        folder = locate_sample(locate_run(self._generated_dir, subject.run), key)
+        shown = list_fenced(read_prompt(folder) or "")
+        given = folder / CANDIDATE
+        if subject.prompt.endswith(FROM_FILE) and given.is_file():
+            shown.append(given.read_text(encoding="utf-8", errors="replace"))
+        return shown
 
     def _compare_with_known(self, values: Sequence[str]) -> Iterator[Finding]:
         path = next((self._known[value] for value in values if value in self._known), None)

@@ -35,8 +35,8 @@ def store(tmp_path):
 def submit(store, tmp_path, problem, evaluation_of):
     """Records a candidate as evaluated, and returns (check, message) of its findings."""
 
-    def record(model, source, *, run=None, **folders):
-        origin = Origin(run=run or f"run-of-{model}", model=model)
+    def record(model, source, *, run=None, prompt="plain", **folders):
+        origin = Origin(run=run or f"run-of-{model}", model=model, prompt=prompt)
         task = make_task(problem, Candidate(source=source, language="cpp", rule="file"), origin, language="cpp")
         evaluation = replace(evaluation_of("correct"), subject=replace(task.subject, device="cpu"))
         provenance = Provenance(store, generated_dir=tmp_path / "generated", **folders)
@@ -72,8 +72,9 @@ def test_short_programs_copies_of_the_reference_and_files_get_no_finding(submit,
     assert not submit("kernel.py", RENAMED, run=FILE_RUN)
 
 
-def test_code_that_the_prompt_showed_is_no_copy(submit, tmp_path):
-    for model in ("first", "second"):
+@pytest.fixture
+def write_first_turn(tmp_path):
+    def write(model, text, candidate=None):
         run_dir = tmp_path / "generated" / f"run-of-{model}"
         manifest = RunManifest(
             run=run_dir.name, suite="tiny", model=model, provider="recorded", prompt="plain", language="cpp",
@@ -82,11 +83,25 @@ def test_code_that_the_prompt_showed_is_no_copy(submit, tmp_path):
         write_manifest(run_dir, manifest)
         write_sample(
             run_dir, key=SampleKey(run=run_dir.name, problem="add", sample=0),
-            prompt=Prompt(name="plain", problem="add", language="cpp", text=f"Like this:\n```python\n{LONG}```\n"),
-            completion=Completion(text="-"), candidate=None, provenance={},
+            prompt=Prompt(name="plain", problem="add", language="cpp", text=text),
+            completion=Completion(text="-"), candidate=candidate, provenance={},
         )  # fmt: skip
+
+    return write
+
+
+def test_code_that_the_prompt_showed_is_no_copy(submit, write_first_turn):
+    for model in ("first", "second"):
+        write_first_turn(model, f"Like this:\n```python\n{LONG}```\n")
     assert not submit("first", LONG)
     assert not submit("second", RENAMED)
+
+
+def test_the_users_file_that_a_search_began_with_is_no_copy(submit, write_first_turn):
+    submit("first", LONG)
+    write_first_turn("second", "Make it fast.", Candidate(source=RENAMED, language="cpp", rule="file"))
+    assert not submit("second", RENAMED, prompt="plain, from a file")
+    assert submit("second", RENAMED)
 
 
 def test_a_known_solution_is_found_by_its_path(submit, tmp_path):
