@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple
 from harness.analysis.metrics import (
     FAST_THRESHOLDS,
     Draws,
+    count_once,
     count_outcomes,
     estimate_fast,
     estimate_fast_at_k,
@@ -68,6 +69,7 @@ class RankedSample(NamedTuple):
     certificate: str
     id: int = 0
     findings: str = ""
+    candidate: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,18 +131,20 @@ def rank_samples(
     ks: Collection[int] = (),
     min_own_share: float | None = None,
     tokens: Mapping[SampleId, int] | None = None,
+    programs: Mapping[str, str] | None = None,
 ) -> tuple[LeaderboardRow, ...]:
     """Rows sorted by fast_1, correctness and mean speedup; `samples` are in evaluation order.
 
     Rates cover all evaluated problems and those of `problems_by_run` and `problems_by_suite`; problems without samples
-    count as unsolved. `tokens` of samples with several turns. Raises UsageError for a k in `ks` above the number of
-    samples.
+    count as unsolved. `tokens` of samples with several turns. `programs`: equal values for candidates whose programs
+    are identical, by their digests; in pass@k and fast_1@k they then count as one draw. Raises UsageError for a k in
+    `ks` above the number of samples.
     """
     rows = []
     for group, turns in _merge_deviceless(_group_samples(samples)).items():
         latest = _choose_turns(turns)
         asked = _list_requested(group, latest, problems_by_run or {}, problems_by_suite or {})
-        row = _score_group(group, latest, asked, ks, min_own_share)
+        row = _score_group(group, latest, asked, ks, min_own_share, programs=programs)
         rows.append(_count_turns(row, turns, latest, tokens or {}) if group.turns > 1 else row)
     return tuple(sorted(rows, key=_sort_key))
 
@@ -245,10 +249,18 @@ def _join(target: _Turns, added: _Turns) -> None:
 
 
 def _score_group(
-    group: GroupKey, latest: _Latest, asked: Collection[str], ks: Collection[int], min_own_share: float | None
+    group: GroupKey,
+    latest: _Latest,
+    asked: Collection[str],
+    ks: Collection[int],
+    min_own_share: float | None,
+    *,
+    programs: Mapping[str, str] | None,
 ) -> LeaderboardRow:
     counted = latest if min_own_share is None else _apply_min_own_share(latest, min_own_share)
     draws = _draws_by_problem(counted, asked)
+    distinct = counted if programs is None else _keep_distinct(counted, programs)
+    once = count_once(draws, _draws_by_problem(distinct, asked))
     timed = [one for one in counted.values() if one.speedup is not None]
     low, high = _bound_mean(timed)
     on_device = [one for one in latest.values() if one.device != NO_DEVICE]
@@ -262,7 +274,7 @@ def _score_group(
         fast=tuple((threshold, _estimate_fast(group, draws, threshold)) for threshold in FAST_THRESHOLDS),
         geometric_mean_speedup=geometric_mean([one.speedup for one in timed if one.speedup is not None]),
         timed=len(timed),
-        at_k=tuple(_rank_at_k(group, draws, k) for k in sorted(ks)),
+        at_k=tuple(_rank_at_k(group, once, k) for k in sorted(ks)),
         hardware=_list_hardware(latest),
         runs=tuple(sorted({run for run, _, _ in latest})),
         speedup_low=low,
@@ -320,6 +332,16 @@ def _draws_by_problem(latest: _Latest, asked: Collection[str]) -> list[Draws]:
         Draws(problem=problem, outcomes=tuple(ended), speedups=tuple(speedups.get(problem, ())))
         for problem, ended in outcomes.items()
     ]
+
+
+def _keep_distinct(latest: _Latest, programs: Mapping[str, str]) -> _Latest:
+    """The first sample of each program of a problem that counts; a program drawn often has one chance to be fast."""
+    kept: dict[object, SampleId] = {}
+    for key, one in sorted(latest.items(), key=lambda entry: not _OUTCOMES[entry[1].outcome].counts_against_model):
+        program = programs.get(one.candidate, one.candidate)
+        kept.setdefault((one.problem, program) if program else key, key)
+    chosen = set(kept.values())
+    return {key: one for key, one in latest.items() if key in chosen}
 
 
 def _estimate_fast(group: GroupKey, draws: list[Draws], threshold: float) -> float | None:

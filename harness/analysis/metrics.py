@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, fsum, log
 
 from harness.domain import Outcome, UsageError
@@ -19,11 +19,12 @@ NO_VERDICT = tuple(outcome for outcome in Outcome if not outcome.counts_against_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draws:
-    """The samples of one problem."""
+    """The samples of one problem. `repeats`: evaluated samples that are not listed, since their program is."""
 
     problem: str
     outcomes: tuple[Outcome, ...]
     speedups: tuple[float, ...] = ()
+    repeats: int = 0
 
     @property
     def evaluated(self) -> int:
@@ -46,6 +47,12 @@ def count_outcomes(problems: Iterable[Draws]) -> tuple[tuple[Outcome, int], ...]
     return tuple((outcome, counts[outcome]) for outcome in Outcome if counts[outcome])
 
 
+def count_once(samples: Iterable[Draws], distinct: Iterable[Draws]) -> list[Draws]:
+    """`distinct`: of the same problems, each program once."""
+    pairs = zip(samples, distinct, strict=True)
+    return [replace(once, repeats=each.evaluated - once.evaluated) for each, once in pairs]
+
+
 def estimate_fast(problems: Iterable[Draws], threshold: float) -> float | None:
     """fast_p of a single draw, the mean over problems of their share of samples; None without scored problems."""
     return _mean([_share(draws, threshold) for draws in problems if draws.scored])
@@ -54,14 +61,14 @@ def estimate_fast(problems: Iterable[Draws], threshold: float) -> float | None:
 def estimate_fast_at_k(problems: Iterable[Draws], threshold: float, k: int) -> float | None:
     """fast_p@k: the expected share of problems for which the best of k draws is faster than `threshold`; pass@k at 0.
 
-    Unbiased: 1 - C(n-c, k) / C(n, k) for c successes in n samples. None without scored problems. Raises UsageError for
-    a problem with fewer than k samples.
+    Unbiased: 1 - C(n-c, k) / C(n, k) for c successes in n draws; with fewer than k draws after `count_once`, k is their
+    number. None without scored problems. Raises UsageError for a problem with fewer than k samples.
     """
     shares = []
     for draws in problems:
         if draws.evaluated:
             _check_enough(draws, k)
-            shares.append(estimate_at_k(draws.evaluated, draws.successes(threshold), k))
+            shares.append(estimate_at_k(draws.evaluated, draws.successes(threshold), min(k, draws.evaluated)))
         elif draws.scored:
             shares.append(0.0)
     return _mean(shares)
@@ -93,8 +100,9 @@ def _mean(values: list[float]) -> float | None:
 
 
 def _check_enough(draws: Draws, k: int) -> None:
-    if draws.evaluated < k:
+    evaluated = draws.evaluated + draws.repeats
+    if evaluated < k:
         raise UsageError(
-            f"@{k} needs at least {k} evaluated samples of every problem; {draws.problem} has {draws.evaluated}: "
+            f"@{k} needs at least {k} evaluated samples of every problem; {draws.problem} has {evaluated}: "
             f"choose a smaller k, or generate and evaluate more samples"
         )

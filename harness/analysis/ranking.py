@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from operator import attrgetter
 from pathlib import Path
 
@@ -21,6 +21,7 @@ def rank_stored(
     generated_dir: Path | None,
     ks: Collection[int] = (),
     min_own_share: float | None = None,
+    programs: Mapping[str, str] | None = None,
 ) -> tuple[LeaderboardRow, ...]:
     """Rows are ordered by id. Problems in a run's manifest without a row count as unsolved. Raises StoreError, and
     UsageError for a k that is too large.
@@ -29,7 +30,9 @@ def rank_stored(
     runs = {sample.run for sample in samples}
     asked = {} if generated_dir is None else read_requested_problems(generated_dir, runs)
     tokens = {} if generated_dir is None else read_tokens(generated_dir, samples)
-    return rank_samples(samples, problems_by_run=asked, ks=ks, min_own_share=min_own_share, tokens=tokens)
+    return rank_samples(
+        samples, problems_by_run=asked, ks=ks, min_own_share=min_own_share, tokens=tokens, programs=programs
+    )
 
 
 def list_ranked(rows: Iterable[ResultRow]) -> list[RankedSample]:

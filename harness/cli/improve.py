@@ -33,6 +33,7 @@ from harness.cli.options import (
     MaxWaitOption,
     ModelOption,
     PatienceOption,
+    PriceOption,
     ProblemsDirOption,
     PromptOption,
     PromptsDirOption,
@@ -51,6 +52,7 @@ from harness.cli.options import (
     TurnsOption,
     WorkloadOption,
     choose_fidelity,
+    parse_prices,
 )
 from harness.domain import UsageError
 
@@ -83,6 +85,7 @@ def improve(
     budget_tokens: BudgetTokensOption = None,
     target_speedup: TargetOption = None,
     deadline: DeadlineOption = None,
+    price: PriceOption = None,
     context_tokens: ContextTokensOption = 32_000,
     device: DeviceOption = "auto",
     check: CheckOption = None,
@@ -153,6 +156,7 @@ def improve(
         target=target_speedup,
         deadline_s=deadline,
         context_tokens=context_tokens,
+        prices=parse_prices(price),
     )
     asked = GenerateOptions(
         suite=suite,

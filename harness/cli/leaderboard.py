@@ -39,7 +39,7 @@ def leaderboard(
     only_workload: OnlyWorkload = None,
     k: Annotated[
         list[int] | None,
-        typer.Option("-k", min=1, help="Also pass@k, the best of k samples. Repeatable."),
+        typer.Option("-k", min=1, help="Also pass@k, the best of k distinct programs. Repeatable."),
     ] = None,
     own_kernels: Annotated[
         float | None,
@@ -81,7 +81,11 @@ def leaderboard(
     asked_in = None if only_problem else generated_dir
     with ResultStore.open(results_dir, read_only=True) as store:
         ranked = rank_stored(
-            store.rows(where), generated_dir=asked_in, ks=sorted(set(k or ())), min_own_share=own_kernels
+            store.rows(where),
+            generated_dir=asked_in,
+            ks=sorted(set(k or ())),
+            min_own_share=own_kernels,
+            programs=store.programs() if k else None,
         )
         # Filtered last: samples without code reached no device, but count on each.
         kind = "*" if only_device is None else only_device.partition(":")[0]

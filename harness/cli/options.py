@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from harness.cli.completion import complete_problem, complete_run, complete_suite
-from harness.domain import Baseline, Fidelity, Language, WorkloadName
+from harness.domain import Baseline, Fidelity, Language, UsageError, WorkloadName
+
+if TYPE_CHECKING:
+    from harness.analysis.prices import Price
 
 MODEL, TURNS, EVALUATION, SANDBOX, PATHS = "Model", "Turns", "Evaluation", "Sandbox and builds", "Paths"
 
@@ -137,6 +140,16 @@ ContextTokensOption = Annotated[
     in_group(TURNS, env="CONTEXT_TOKENS", min=1, help="Limit of a prompt; older turns become a line.", metavar="N"),
 ]
 
+PriceOption = Annotated[
+    list[str] | None,
+    in_group(
+        TURNS,
+        env="PRICE",
+        help="US dollars per million prompt and answer tokens, for the cost shown. Repeatable.",
+        metavar="MODEL=IN/OUT",
+    ),
+]
+
 DeviceOption = Annotated[
     str,
     in_group(
@@ -234,6 +247,16 @@ CacheSizeOption = Annotated[
 ]
 
 ResultsDirOption = Annotated[Path, in_group(PATHS, env="RESULTS_DIR", help="Folder of results.", metavar="DIR")]
+KnownSolutionsOption = Annotated[
+    Path | None,
+    in_group(
+        EVALUATION,
+        "--known-solutions",
+        env="KNOWN_SOLUTIONS",
+        help="Warn of candidates whose program or kernel is in this folder.",
+        metavar="DIR",
+    ),
+]
 GeneratedDirOption = Annotated[Path, in_group(PATHS, env="GENERATED_DIR", help="Folder of runs.", metavar="DIR")]
 ProblemsDirOption = Annotated[
     Path | None,
@@ -255,3 +278,21 @@ CacheDirOption = Annotated[
 
 def choose_fidelity(fidelity: Fidelity, time: bool) -> Fidelity:
     return fidelity if time else "correctness"
+
+
+def parse_prices(texts: list[str] | None) -> tuple[Price, ...]:
+    """Raises UsageError."""
+    return tuple(map(_parse_price, texts or ()))
+
+
+def _parse_price(text: str) -> Price:
+    from harness.analysis.prices import Price
+
+    model, _, amounts = text.rpartition("=")
+    try:
+        prompt_usd, completion_usd = map(float, amounts.split("/"))
+        if not (model and 0 <= prompt_usd < float("inf") and 0 <= completion_usd < float("inf")):
+            raise ValueError(text)
+    except ValueError as error:
+        raise UsageError(f"--price {text!r}: expected MODEL=IN/OUT in dollars, like 'gpt-5*=1.25/10'") from error
+    return Price(model=model, prompt_usd=prompt_usd, completion_usd=completion_usd)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.completion import complete_run
+from harness.cli.options import parse_prices
 from harness.cli.results import (
     DEFAULT_GENERATED_DIR,
     DEFAULT_RESULTS_DIR,
@@ -22,10 +23,8 @@ from harness.cli.results import (
     ResultsDir,
     Where,
 )
-from harness.domain import UsageError
 
 if TYPE_CHECKING:
-    from harness.report.html.overview import Price
     from harness.report.html.page import ReportSummary
 
 MEGABYTE = 1_000_000
@@ -86,24 +85,11 @@ def report(
             where=matching,
             generated_dir=generated_dir,
             problems_dirs=list_suite_roots(problems_dir),
-            prices=[_parse_price(text) for text in price or ()],
+            prices=parse_prices(price),
             title=title,
             max_bytes=round(max_mb * MEGABYTE) or None,
         )
     _print_summary(summary, as_json=as_json)
-
-
-def _parse_price(text: str) -> Price:
-    from harness.report.html.overview import Price
-
-    model, _, amounts = text.rpartition("=")
-    try:
-        prompt_usd, completion_usd = map(float, amounts.split("/"))
-        if not (model and 0 <= prompt_usd < float("inf") and 0 <= completion_usd < float("inf")):
-            raise ValueError(text)
-    except ValueError as error:
-        raise UsageError(f"--price {text!r}: expected MODEL=IN/OUT in dollars, like 'gpt-5*=1.25/10'") from error
-    return Price(model=model, prompt_usd=prompt_usd, completion_usd=completion_usd)
 
 
 def _print_summary(summary: ReportSummary, *, as_json: bool) -> None:

@@ -28,12 +28,14 @@ from harness.cli.options import (
     GpuOption,
     JobsOption,
     JsonOption,
+    KnownSolutionsOption,
     LanguageOption,
     LoadTimeoutOption,
     MaxTokensOption,
     MaxWaitOption,
     ModelOption,
     PatienceOption,
+    PriceOption,
     ProblemOption,
     ProblemsDirOption,
     PromptOption,
@@ -53,6 +55,7 @@ from harness.cli.options import (
     TurnsOption,
     WorkloadOption,
     choose_fidelity,
+    parse_prices,
 )
 from harness.domain import HarnessError
 
@@ -81,6 +84,7 @@ def run(
     budget_tokens: BudgetTokensOption = None,
     target: TargetOption = None,
     deadline: DeadlineOption = None,
+    price: PriceOption = None,
     context_tokens: ContextTokensOption = 32_000,
     device: DeviceOption = "auto",
     check: CheckOption = None,
@@ -97,6 +101,7 @@ def run(
     arch: ArchOption = None,
     jobs: JobsOption = None,
     confinement: ConfinementOption = "auto",
+    known_solutions: KnownSolutionsOption = None,
     results_dir: ResultsDirOption = Path("results"),
     generated_dir: GeneratedDirOption = Path("generated"),
     problems_dir: ProblemsDirOption = None,
@@ -138,6 +143,7 @@ def run(
         architecture=arch,
         jobs=jobs,
         confinement=confinement,
+        known_solutions=known_solutions,
         results_dir=results_dir,
         generated_dir=generated_dir,
         problems_dir=problems_dir,
@@ -175,6 +181,7 @@ def run(
             target=target,
             deadline_s=deadline,
             context_tokens=context_tokens,
+            prices=parse_prices(price),
         )
         print_search(improve(asked, options, search), options, as_json=json_output, ranked=True)
         return

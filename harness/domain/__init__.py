@@ -39,6 +39,7 @@ from harness.domain.evaluation import (
 from harness.domain.evidence import Conditions, Plausibility, WithoutOwn, Work
 from harness.domain.generation import (
     FILE_RUN,
+    FROM_FILE,
     LANGUAGES,
     NO_PROMPT,
     Alternative,
@@ -73,6 +74,7 @@ __all__ = [
     "CASES_FUNCTION",
     "EMULATED",
     "FILE_RUN",
+    "FROM_FILE",
     "LANGUAGES",
     "MIXED",
     "NOTHING_AHEAD",

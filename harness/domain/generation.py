@@ -9,6 +9,7 @@ from typing import Any, Literal
 Language = Literal["triton", "cuda", "cpp"]
 LANGUAGES: tuple[Language, ...] = ("triton", "cuda", "cpp")
 FILE_RUN, NO_PROMPT = "file", "-"  # identity of a candidate given as a file
+FROM_FILE = ", from a file"  # in the prompt's name: a model that was given a program is ranked apart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,13 @@ from typing import Literal
 
 Kind = Literal["space", "newline", "comment", "string", "character", "number", "word", "mark"]
 
+# A character literal is bounded, since an unclosed quote would be searched for to the end of its line, once per quote.
 _TOKEN = re.compile(
     r"""
       (?P<comment>//(?:\\\r?\n|[^\n])*|/\*.*?(?:\*/|\Z))
     | (?P<raw>(?:u8|[uUL])?R"(?P<delimiter>[^()\\\s"]{0,16})\(.*?(?:\)(?P=delimiter)"|\Z))
     | (?P<string>(?:u8|[uUL])?"(?:\\.|\\\r?\n|[^"\\\n])*"?)
-    | (?P<character>(?:u8|[uUL])?'(?:\\.|[^'\\\n])+')
+    | (?P<character>(?:u8|[uUL])?'(?:\\.|[^'\\\n]){1,32}')
     | (?P<number>\.?[0-9](?:'[0-9A-Za-z_]|[eEpP][+-]|[\w.])*)
     | (?P<word>[A-Za-z_$][\w$]*)
     | (?P<newline>\r?\n)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import platform
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 
 import harness
 from harness.builder import Toolchain
@@ -19,6 +21,7 @@ def describe_environment(toolchain: Toolchain, device: Device | None) -> tuple[t
         "python": platform.python_version(),
         "torch": torch.version,
         "torch_cuda": torch.cuda,
+        "triton": _find_version("triton"),
         "compiler": toolchain.compiler_version,
         "nvcc": toolchain.nvcc_version,
         "architecture": toolchain.architecture,
@@ -31,6 +34,14 @@ def describe_environment(toolchain: Toolchain, device: Device | None) -> tuple[t
     if device is not None and device.target is not None:
         facts |= {"emulated_gpu": device.target.name, "emulated_capability": device.target.architecture}
     return tuple((name, value) for name, value in facts.items() if value is not None)
+
+
+@cache
+def _find_version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def describe_gpu(device: Device) -> dict[str, str | None]:

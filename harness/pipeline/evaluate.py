@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from harness.executors.settings import LocalSettings
     from harness.executors.tasks import Task
     from harness.generate.sampler import Plan
+    from harness.pipeline.provenance import Provenance
     from harness.store.results import ResultStore
 
 _FIDELITIES = get_args(Fidelity)
@@ -75,6 +76,7 @@ class EvaluateOptions:
     executor: Literal["local", "ray"] = "local"
     address: str = "auto"  # of the Ray cluster
     chip: str | None = None  # of the Ray cluster's devices
+    known_solutions: Path | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -100,9 +102,10 @@ def evaluate_tasks(tasks: Sequence[Task], options: EvaluateOptions) -> Evaluatio
 
     report = EvaluationReport()
     with ResultStore.open(options.results_dir) as store, open_executor(options) as executor:
+        provenance = open_provenance(store, options)
         try:
             wanted = list(_choose_wanted(tasks, options, executor, store, report))
-            _run(executor, wanted, options, store, report)
+            _run(executor, wanted, options, provenance, report)
         finally:
             write_csvs(store, options.results_dir, generated_dir=options.generated_dir)
     return report
@@ -289,7 +292,7 @@ def _run(
     executor: Executor,
     tasks: Sequence[Task],
     options: EvaluateOptions,
-    store: ResultStore,
+    provenance: Provenance,
     report: EvaluationReport,
 ) -> None:
     """Repeats tasks that another process had reserved but not finished."""
@@ -303,11 +306,10 @@ def _run(
         return read_steps(executor, len(tasks), (len(report.evaluations), report.count(Outcome.CORRECT)), began_s)
 
     def find(task: Task) -> int | None:
-        return find_verdict(task.subject, executor.devices(task.subject.language), store, options.fidelity)
+        return find_verdict(task.subject, executor.devices(task.subject.language), provenance.store, options.fidelity)
 
     def take(task: Task, evaluation: Evaluation) -> None:
-        source = task.candidate.source if task.candidate else None
-        report.evaluations.append((store.record(evaluation, source), evaluation))
+        report.evaluations.append(provenance.record(evaluation, task))
 
     with Reservations(options.results_dir) as reservations, show_steps(read) as say:
         say_once = cache(say)
@@ -331,6 +333,12 @@ def _run(
     lost = executor.status().lost
     if lost:
         raise DeviceError(f"{'; '.join(lost)}. The other devices completed all {len(report.evaluations)} evaluations")
+
+
+def open_provenance(store: ResultStore, options: EvaluateOptions) -> Provenance:
+    from harness.pipeline.provenance import Provenance
+
+    return Provenance(store, generated_dir=options.generated_dir, known_solutions=options.known_solutions)
 
 
 def open_executor(options: EvaluateOptions) -> LocalExecutor | RayExecutor:

@@ -6,17 +6,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.analysis.prices import Price, find_price
 from harness.domain import (
     EMULATED,
+    FROM_FILE,
     Candidate,
     Completion,
+    Evaluation,
     Language,
     Problem,
     Prompt,
@@ -29,14 +31,21 @@ from harness.generate.prompting import render_feedback
 from harness.generate.providers.base import CompletionRequest, Provider
 from harness.generate.providers.retries import EndpointRefused
 from harness.generate.sampler import Plan, describe_provenance
+from harness.languages.duplicates import is_reference_copy, normalise
 from harness.pipeline.data_folders import find_folder
-from harness.pipeline.evaluate import EvaluateOptions, check_plan, make_local_settings, make_sample_task
+from harness.pipeline.evaluate import (
+    EvaluateOptions,
+    check_plan,
+    make_local_settings,
+    make_sample_task,
+    open_provenance,
+)
 from harness.pipeline.generate import GenerateOptions, open_run, prepare_run, read_clock
 from harness.pipeline.run_problems import find_run_problem
 from harness.pipeline.search_report import SampleSearch, SearchReport
 from harness.pipeline.single_evaluations import SingleEvaluations
+from harness.report.terminal.search_progress import SearchProgress, show_search
 from harness.search.conversation import CONTEXT_TOKENS, count_tokens, make_prompt
-from harness.search.duplicates import is_reference_copy, normalise
 from harness.search.feedback import Feedback
 from harness.search.history import History, Turn
 from harness.search.strategies import AUTO, find_strategy
@@ -54,9 +63,8 @@ from harness.store.runs import (
 )
 
 if TYPE_CHECKING:
-    from harness.executors.tasks import Task
+    from harness.executors.executor import ExecutorStatus
 
-FROM_FILE = ", from a file"  # in the prompt's name: a model that was given a program is ranked apart
 MEASUREMENTS_OF_BEST = 2  # the second one on fresh seeds, after the choice
 
 
@@ -72,6 +80,7 @@ class SearchOptions:
     deadline_s: float | None = None
     context_tokens: int = CONTEXT_TOKENS
     start: Candidate | None = None
+    prices: tuple[Price, ...] = ()
 
     @property
     def limits(self) -> Limits:
@@ -112,8 +121,9 @@ def improve(generate: GenerateOptions, options: EvaluateOptions, search: SearchO
             concurrency=generate.concurrency,
             search=search,
             strategy=strategy,
-            evaluations=SingleEvaluations(options, executor, store, reservations),
+            evaluations=SingleEvaluations(options, executor, open_provenance(store, options), reservations),
             report=SearchReport(run=plan.manifest.run, strategy=strategy.name, turns=search.turns),
+            read_status=executor.status,
         )
         try:
             return asyncio.run(_search_all(session, open_provider))
@@ -130,12 +140,14 @@ def _find_problems(plan: Plan, options: EvaluateOptions) -> dict[str, Problem]:
 
 async def _search_all(session: _Session, open_provider: Callable[[], Provider]) -> SearchReport:
     keys, report, provider = session.plan.list_keys(), session.report, open_provider()
+    price = find_price(session.search.prices, session.plan.manifest.model)
+    progress = SearchProgress(keys, price=price, read_status=session.read_status)
     asking = asyncio.Semaphore(session.concurrency)
     try:
-        with _show_progress(report, len(keys)) as notify:
+        with show_search(progress, head=f"run {report.run}: {report.strategy}, up to {report.turns} turns a sample"):
             async with asyncio.TaskGroup() as group:
-                chains = [_Chain(session, key, provider, asking) for key in keys]
-                tasks = [group.create_task(chain.follow(notify)) for chain in chains]
+                chains = [_Chain(session, key, provider, asking, progress) for key in keys]
+                tasks = [group.create_task(chain.follow()) for chain in chains]
     except BaseExceptionGroup as errors:
         # The other exceptions are cancellations, or the same failure in a concurrent task.
         raise errors.exceptions[0] from None
@@ -156,14 +168,22 @@ class _Session:
     strategy: Strategy
     evaluations: SingleEvaluations
     report: SearchReport
+    read_status: Callable[[], ExecutorStatus | None] = lambda: None
     began_s: float = field(default_factory=time.monotonic)
 
 
 class _Chain:
     """The turns of one sample."""
 
-    def __init__(self, session: _Session, key: SampleKey, provider: Provider, asking: asyncio.Semaphore) -> None:
-        self._session, self._provider, self._asking = session, provider, asking
+    def __init__(
+        self,
+        session: _Session,
+        key: SampleKey,
+        provider: Provider,
+        asking: asyncio.Semaphore,
+        progress: SearchProgress,
+    ) -> None:
+        self._session, self._provider, self._asking, self._progress = session, provider, asking, progress
         self._key = key
         self._run_dir = session.plan.run_dir
         self._problem = session.problems[key.problem]
@@ -171,29 +191,29 @@ class _Chain:
         self._history = History()
         self._seen: dict[str, int] = {}  # turns by normalised program
 
-    async def follow(self, notify: Callable[[int], None]) -> SampleSearch:
+    async def follow(self) -> SampleSearch:
         """Stored turns first, then new ones until the strategy or a limit stops."""
         language = self._session.plan.manifest.language
         obstacle = self._session.evaluations.find_obstacle(self._problem, language)
         if obstacle:
-            notify(1)
+            self._progress.end(self._key)
             return SampleSearch(key=self._key, history=self._history, stopped=obstacle)
         if self._session.search.start is not None:
             self._write(self._key, self._first, Completion(text=None), self._session.search.start, None)
         try:
-            stopped, is_final = await self._take_turns(notify)
+            stopped, is_final = await self._take_turns()
             await self._measure_best_again()
         except EndpointRefused:
             raise
         except ProviderError as error:
             return SampleSearch(key=self._key, history=self._history, stopped=str(error), failure=True)
         finally:
-            notify(1)
+            self._progress.end(self._key)
         if is_final:
             self._record_end(stopped)
         return SampleSearch(key=self._key, history=self._history, stopped=stopped)
 
-    async def _take_turns(self, notify: Callable[[int], None]) -> tuple[str, bool]:
+    async def _take_turns(self) -> tuple[str, bool]:
         """(the reason to stop, whether the same command has nothing left to do)."""
         search = self._session.search
         for number in count():
@@ -207,9 +227,7 @@ class _Chain:
                 if not self._provider.can_answer(key):
                     return f"turn {number} is not in the recording", True
                 await self._ask(key, decision.parent)
-            notify(0)
             await self._evaluate(load_sample(self._run_dir, key))
-            notify(0)
         raise AssertionError
 
     async def _ask(self, key: SampleKey, parent: int | None) -> None:
@@ -220,8 +238,10 @@ class _Chain:
             key=key, prompt=prompt, model=manifest.model, temperature=manifest.temperature,
             max_tokens=manifest.max_tokens,
         )  # fmt: skip
-        async with self._asking:
-            completion = await self._provider.complete(request)
+        with self._progress.at(self._key, "waiting to ask"):
+            async with self._asking:
+                with self._progress.at(self._key, "asking"):
+                    completion = await self._provider.complete(request)
         self._write(key, prompt, completion, extract_candidate(completion, prompt.language), parent)
         self._session.report.asked += 1
 
@@ -249,19 +269,21 @@ class _Chain:
         source = sample.candidate.source if sample.candidate else None
         digest = "" if source is None else normalise(source)
         same_as = self._seen.get(digest)
-        number, tokens = sample.key.turn, _count_tokens(self._run_dir, sample)
+        asked, written = _count_tokens(self._run_dir, sample)
+        self._progress.add_answer(sample.completion, (asked, written))
+        number, tokens = sample.key.turn, asked + written
         if same_as is not None:
             original = self._history.find(same_as)
             turn = replace(original, number=number, parent=sample.parent, tokens=tokens, same_as=same_as)
         else:
-            evaluation, measurements = await self._session.evaluations.evaluate(self._make_task(sample))
+            evaluation, measurements = await self._evaluate_sample(sample)
             self._session.report.evaluated += 1
             is_copy = source is not None and is_reference_copy(source, self._problem.source)
             turn = Turn(
                 number=number, evaluation=evaluation, source=source, parent=sample.parent, is_copy=is_copy,
                 tokens=tokens, measurements=measurements,
             )  # fmt: skip
-        self._history = History(turns=(*self._history.turns, turn))
+        self._record_turns((*self._history.turns, turn))
         if digest:
             self._seen.setdefault(digest, number)
 
@@ -272,13 +294,20 @@ class _Chain:
             if len(rivals) < 2 or best.measurements >= MEASUREMENTS_OF_BEST:
                 return
             sample = load_sample(self._run_dir, replace(self._key, turn=best.number))
-            evaluation, measurements = await self._session.evaluations.evaluate(self._make_task(sample), again=True)
+            evaluation, measurements = await self._evaluate_sample(sample, again=True)
             again = replace(best, evaluation=evaluation, measurements=max(measurements, MEASUREMENTS_OF_BEST))
-            turns = (again if one.number == best.number else one for one in self._history.turns)
-            self._history = History(turns=tuple(turns))
+            self._record_turns(again if one.number == best.number else one for one in self._history.turns)
 
-    def _make_task(self, sample: Sample) -> Task:
-        return make_sample_task(sample, self._problem, self._session.evaluations.options)
+    def _record_turns(self, turns: Iterable[Turn]) -> None:
+        self._history = History(turns=tuple(turns))
+        self._progress.update(self._key, self._history)
+
+    async def _evaluate_sample(self, sample: Sample, *, again: bool = False) -> tuple[Evaluation, int]:
+        task = make_sample_task(sample, self._problem, self._session.evaluations.options)
+        with self._progress.at(self._key, "evaluating"):
+            evaluation, measurements = await self._session.evaluations.evaluate(task, again=again)
+        self._progress.add_verdict(evaluation)
+        return evaluation, measurements
 
     def _record_end(self, stopped: str) -> None:
         if not self._history.turns:
@@ -294,35 +323,14 @@ class _Chain:
         write_search(self._run_dir, self._key, record)
 
 
-def _count_tokens(run_dir: Path, sample: Sample) -> int:
-    """As the endpoint counted them, else estimated."""
+def _count_tokens(run_dir: Path, sample: Sample) -> tuple[int, int]:
+    """Of the prompt and of the answer, as the endpoint counted them, else estimated."""
     completion = sample.completion
     if completion is None or (completion.text is None and completion.usage.completion_tokens is None):
-        return 0
+        return 0, 0
     asked, written = completion.usage.prompt_tokens, completion.usage.completion_tokens
     if asked is None:
         asked = count_tokens(read_prompt(locate_sample(run_dir, sample.key)) or "")
     if written is None:
         written = count_tokens((completion.text or "") + (completion.reasoning or ""))
-    return asked + written
-
-
-@contextmanager
-def _show_progress(report: SearchReport, total: int) -> Iterator[Callable[[int], None]]:
-    """Yields a function that takes the number of samples that ended."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True, highlight=False)
-    console.print(
-        f"run {report.run}: {report.strategy}, up to {report.turns} turns a sample", soft_wrap=True, markup=False
-    )
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console) as progress:
-        bar = progress.add_task("samples", total=total)
-
-        def notify(ended: int) -> None:
-            done = f"samples ({report.asked} answers, {report.evaluated} verdicts)"
-            progress.update(bar, advance=ended, description=done)
-
-        yield notify
+    return asked, written

@@ -22,18 +22,19 @@ if TYPE_CHECKING:
 
     from harness.executors.executor import DeviceFacts, Executor
     from harness.executors.tasks import Task
-    from harness.store.results import ResultStore
+    from harness.pipeline.provenance import Provenance
 
 
 class SingleEvaluations:
     """Each task is evaluated once across all processes."""
 
     def __init__(
-        self, options: EvaluateOptions, executor: Executor, store: ResultStore, reservations: Reservations
+        self, options: EvaluateOptions, executor: Executor, provenance: Provenance, reservations: Reservations
     ) -> None:
         self.options = options
         self._executor = executor
-        self._store = store
+        self._provenance = provenance
+        self._store = provenance.store
         self._reservations = reservations
         self._slots: asyncio.Semaphore | None = None
 
@@ -69,8 +70,7 @@ class SingleEvaluations:
             self._slots = asyncio.Semaphore(self._executor.capacity)
         async with self._slots:
             evaluation = await asyncio.wrap_future(self._executor.submit(task))
-        self._store.record(evaluation, task.candidate.source if task.candidate else None)
-        return evaluation
+        return self._provenance.record(evaluation, task)[1]
 
     def _count(self, evaluation: Evaluation) -> int:
         subject = evaluation.subject

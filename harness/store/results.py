@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from harness import __version__
 from harness.domain import Evaluation, StoreError, Subject
+from harness.store.fingerprints import add_fingerprints, build_first_query, find_missing, read_programs
 from harness.store.queries import ResultFilter, ResultRow, build_query, check_columns, order_by
 from harness.store.schema import connect_reader, connect_writer
 from harness.store.serialization import (
@@ -144,6 +145,33 @@ class ResultStore:
         except (zlib.error, UnicodeDecodeError) as error:
             raise StoreError(f"{self.path}: the source of candidate {candidate_digest} is damaged: {error}") from error
 
+    def find_first(self, values: Sequence[str]) -> ResultRow | None:
+        """The first evaluation of a program that shares one of these fingerprints. Candidates given as files have no
+        model and do not count."""
+        rows = list(self._read(*build_first_query(_FLAT, values)))
+        return ResultRow._make(rows[0]) if rows else None
+
+    def list_without_fingerprint(self) -> list[str]:
+        """Digests of candidates that an older harness stored."""
+        with _store_errors(self.path, "read"):
+            return find_missing(self._connection)
+
+    def complete_fingerprints(self, candidates: Sequence[str]) -> None:
+        """In many transactions, since other processes write meanwhile. A damaged source is compared with nothing."""
+        for candidate in candidates:
+            try:
+                source = self.source(candidate) or ""
+            except StoreError:
+                source = ""
+            with self._transaction():
+                add_fingerprints(self._connection, candidate, source)
+
+    def programs(self) -> dict[str, str]:
+        """The digest of each candidate without its layout and comments, by the candidate's digest. Empty for a file
+        that no harness with fingerprints has written."""
+        with _store_errors(self.path, "read"):
+            return read_programs(self._connection)
+
     def _insert(self, evaluation: Evaluation, source: str | None) -> int:
         columns = encode_columns(evaluation)
         marks = ", ".join("?" * len(columns))
@@ -158,6 +186,7 @@ class ResultStore:
         if source is not None and evaluation.subject.candidate_digest:
             candidate = (evaluation.subject.candidate_digest, compress_text(source))
             execute("INSERT OR IGNORE INTO candidates VALUES (?, ?)", candidate)
+            add_fingerprints(self._connection, evaluation.subject.candidate_digest, source)
         return evaluation_id
 
     def _read_one(self, condition: str, values: tuple[str | float, ...]) -> StoredEvaluation | None:

@@ -47,6 +47,15 @@ CREATE TABLE build_logs (evaluation_id INTEGER PRIMARY KEY REFERENCES evaluation
 CREATE INDEX evaluations_by_slot ON evaluations (slot, problem_digest);
 CREATE INDEX evaluations_by_sample ON evaluations (run, problem, sample, turn);
 """
+# Derived from `candidates` and made again where it is missing, so it belongs to no schema version. `kind`: "exact" or
+# "part", as in harness.languages.fingerprints.
+_FINGERPRINTS = """
+CREATE TABLE IF NOT EXISTS fingerprints (
+    value TEXT NOT NULL, kind TEXT NOT NULL, candidate TEXT NOT NULL, PRIMARY KEY (value, kind, candidate)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS fingerprints_by_candidate ON fingerprints (candidate, kind);
+CREATE INDEX IF NOT EXISTS evaluations_by_candidate ON evaluations (candidate);
+"""
 # Columns by the schema that added them: type, and the value's path in the JSON of an earlier evaluation; "": no value.
 _ADDED = {
     2: (
@@ -176,11 +185,16 @@ def _prepare_tables(connection: sqlite3.Connection, harness_version: str) -> Non
             _create_tables(connection, harness_version)
         elif _read_pragma(connection, "user_version") < SCHEMA_VERSION:
             _upgrade_tables(connection)
+        _run_statements(connection, _FINGERPRINTS)
+
+
+def _run_statements(connection: sqlite3.Connection, statements: str) -> None:
+    for statement in filter(str.strip, statements.split(";")):
+        connection.execute(statement)
 
 
 def _create_tables(connection: sqlite3.Connection, harness_version: str) -> None:
-    for statement in filter(str.strip, _TABLES.split(";")):
-        connection.execute(statement)
+    _run_statements(connection, _TABLES)
     connection.execute("INSERT INTO meta VALUES ('created_by', ?)", (harness_version,))
     connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")

@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from math import fsum
 from typing import Any
 
 from harness.analysis.fast_p_curve import CURVE_THRESHOLDS, trace_fast_curve
 from harness.analysis.leaderboard import GroupMembers, LeaderboardRow, list_members, rank_samples
+from harness.analysis.prices import Price, find_price
 from harness.analysis.ranking import list_ranked
 from harness.domain import Outcome
 from harness.report.escaping import make_printable
@@ -33,15 +33,6 @@ STAGES = (
 )
 _TOKENS = ("prompt_tokens", "completion_tokens", "reasoning_tokens")
 _SECTION = ("suite", "workload", "language", "device", "baseline", "chip")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
-    """US dollars per million tokens for models matching a pattern with `*` and `?`."""
-
-    model: str
-    prompt_usd: float
-    completion_usd: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,17 +107,12 @@ class _Costs:
         sums = Counter(dict.fromkeys(_TOKENS, 0))
         for spent in counted:
             sums.update({name: getattr(spent, name) or 0 for name in _TOKENS})
-        price = next((price for price in self._prices if fnmatchcase(model, price.model)), None)
+        price = find_price(self._prices, model)
         return {
             **sums,
             "answers": len(answers),
             "counted": len(counted),
             "correct": sum(one.outcome == Outcome.CORRECT for one in members.samples),
             "latency_s": fsum(spent.latency_s for spent in answers if spent.latency_s is not None),
-            "usd": _price_tokens(price, sums) if price and counted else None,
+            "usd": price.compute_usd(sums["prompt_tokens"], sums["completion_tokens"]) if price and counted else None,
         }
-
-
-def _price_tokens(price: Price, sums: Mapping[str, int]) -> float:
-    million = 1e6
-    return (price.prompt_usd * sums["prompt_tokens"] + price.completion_usd * sums["completion_tokens"]) / million

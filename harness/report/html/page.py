@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import harness
+from harness.analysis.prices import Price
 from harness.analysis.ranking import read_requested_problems
 from harness.domain import StoreError, UsageError
 from harness.domain.files import replacing
 from harness.report.html.chunks import pack_shards
 from harness.report.html.encoding import clean, encode_numbers, encode_texts, pack
-from harness.report.html.overview import Material, Price, describe_overview
+from harness.report.html.overview import Material, describe_overview
 from harness.store.completions import Spent, has_run, locate_answer, read_spent
 from harness.store.results import EVERYTHING, EvidenceRow, ResultFilter, ResultRow, ResultStore
 from harness.store.runs import check_name, locate_reference

@@ -125,7 +125,7 @@ def _show_bars(read: Callable[[], Sequence[Step]], console: Console) -> Iterator
                 notes = filter(None, (step.note, step.describe_rest()))
                 progress.update(bars[step.name], total=step.total, completed=step.done, note=", ".join(notes))
 
-        with _repeat(refresh, BARS_EVERY_S):
+        with repeat(refresh, BARS_EVERY_S):
             yield lambda line: progress.console.print(line, soft_wrap=True, markup=False)
 
 
@@ -135,20 +135,20 @@ def _print_lines(read: Callable[[], Sequence[Step]], every_s: float) -> Iterator
         parts = [f"{step.name}: {', '.join(filter(None, (step.note, step.describe_rest())))}" for step in read()]
         typer.echo("; ".join(parts), err=True)
 
-    with _repeat(print_line, every_s):
+    with repeat(print_line, every_s):
         yield lambda line: typer.echo(line, err=True)
 
 
 @contextmanager
-def _repeat(show: Callable[[], None], every_s: float) -> Iterator[None]:
+def repeat(show: Callable[[], None], every_s: float) -> Iterator[None]:
     """Calls it now and then in a thread, and at the end."""
     ended = threading.Event()
 
-    def repeat() -> None:
+    def run() -> None:
         while not ended.wait(every_s):
             show()
 
-    thread = threading.Thread(target=repeat, name="progress", daemon=True)
+    thread = threading.Thread(target=run, name="progress", daemon=True)
     thread.start()
     try:
         yield

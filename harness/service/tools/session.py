@@ -9,12 +9,13 @@ from typing import Any
 from harness.domain import EMULATED, Evaluation, Language, Problem, Subject, UsageError
 from harness.executors.executor import Executor
 from harness.executors.local import LocalExecutor
+from harness.executors.tasks import Task
 from harness.generate.prompting import render_feedback
 from harness.languages.devices import find_devices
+from harness.languages.duplicates import is_reference_copy
 from harness.pipeline.data_folders import find_folder
-from harness.pipeline.evaluate import EvaluateOptions, make_local_settings
+from harness.pipeline.evaluate import EvaluateOptions, make_local_settings, open_provenance
 from harness.report.export.csv_files import write_csvs
-from harness.search.duplicates import is_reference_copy
 from harness.search.feedback import list_told_findings, make_feedback
 from harness.search.history import History, Turn
 from harness.search.quoting import clean
@@ -82,7 +83,7 @@ class ToolSession:
             self._started += 1
             evaluation = await asyncio.wrap_future(executor.submit(task))
             self._verdicts += evaluation.outcome.counts_against_model
-            number = await asyncio.to_thread(self._store, evaluation, source) if stores else None
+            number = await asyncio.to_thread(self._store, evaluation, task) if stores else None
             feedback, summary = self._tell(evaluation, source, problem)
             return feedback, summary | {"evaluations_left": self._left, "id": number}
 
@@ -106,10 +107,10 @@ class ToolSession:
             turn = store.count(where)
         return replace(subject, run=settings.run, model=settings.model, prompt=PROMPT_NAME, turn=turn)
 
-    def _store(self, evaluation: Evaluation, source: str) -> int:
+    def _store(self, evaluation: Evaluation, task: Task) -> int:
         options = self.settings.options
         with ResultStore.open(options.results_dir) as store:
-            number = store.record(evaluation, source)
+            number, _ = open_provenance(store, options).record(evaluation, task)
             write_csvs(store, options.results_dir, generated_dir=options.generated_dir)
         return number
 

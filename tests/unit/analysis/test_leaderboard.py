@@ -246,3 +246,22 @@ def test_without_a_timed_candidate_there_is_no_interval(evaluation_of, only_row)
 
 def test_nothing_gives_no_rows(rank_evaluations):
     assert rank_evaluations([]) == ()
+
+
+def test_identical_programs_count_as_one_draw_at_k(evaluation_of, only_row):
+    samples = [
+        evaluation_of("correct", 0.9, candidate_digest="a"),
+        evaluation_of("correct", 1.1, sample=1, candidate_digest="b"),  # the same program; noise favours this draw
+        evaluation_of("wrong_value", sample=2, candidate_digest="c"),
+    ]
+    row = only_row(*samples, ks=(1, 2, 3), programs={"a": "p", "b": "p", "c": "q"})
+    assert [(at.k, at.correct, at.fast_1) for at in row.at_k] == [(1, 0.5, 0.0), (2, 1.0, 0.0), (3, 1.0, 0.0)]
+    assert row.fast_p(0.0) == pytest.approx(2 / 3)
+    apart = only_row(*samples, ks=(1,), programs={"a": "p", "b": "other", "c": "q"})
+    assert [(at.correct, at.fast_1) for at in apart.at_k] == [(pytest.approx(2 / 3), pytest.approx(1 / 3))]
+
+
+def test_samples_without_a_program_stay_draws_of_their_own(evaluation_of, only_row):
+    samples = [evaluation_of("no_code", sample=n, candidate_digest="", device="none") for n in range(3)]
+    samples.append(evaluation_of("correct", 2.0, sample=3))
+    assert only_row(*samples, ks=(1,), programs={}).at_k[0].correct == 0.25

@@ -83,3 +83,8 @@ def test_alternatives_of_a_condition_do_not_follow_each_other() -> None:
 def test_template_arguments_match_backwards() -> None:
     tokens = tokenize("a<b<c>, (d > e)>")
     assert match_backward(tokens, len(tokens) - 1) == 1
+
+
+def test_a_quote_is_searched_for_its_end_only_nearby() -> None:
+    assert [token.kind for token in tokenize("'a'")] == ["character"]
+    assert "character" not in {token.kind for token in tokenize("'" + 33 * "\\n" + "'")}

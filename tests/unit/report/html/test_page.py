@@ -11,8 +11,8 @@ from hashlib import sha256
 
 import pytest
 
+from harness.analysis.prices import Price
 from harness.domain import StoreError, UsageError
-from harness.report.html.overview import Price
 from harness.report.html.page import PAGE, render_report
 from harness.store.results import DATABASE_NAME, ResultFilter, ResultStore
 

@@ -1,0 +1,94 @@
+"""Compares candidates with earlier ones of other models, and with a folder of known solutions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from harness.domain import FILE_RUN, FROM_FILE, Evaluation, Finding, Problem, SampleKey, Subject, UsageError
+from harness.languages.fingerprints import find_own_values, list_fenced, take_fingerprint
+from harness.store.completions import has_run, read_prompt
+from harness.store.runs import CANDIDATE, locate_run, locate_sample
+
+if TYPE_CHECKING:
+    from harness.executors.tasks import Task
+    from harness.store.results import ResultStore
+
+NEAR_DUPLICATE, CONTAMINATED = "near_duplicate", "contaminated"
+_SUFFIXES = (".py", ".cu", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp")
+_MANY = 200  # fingerprints that take seconds
+
+
+class Provenance:
+    """Raises UsageError for a folder without programs."""
+
+    def __init__(self, store: ResultStore, *, generated_dir: Path, known_solutions: Path | None = None) -> None:
+        self.store = store
+        self._generated_dir = generated_dir
+        self._known = {} if known_solutions is None else _read_known(known_solutions)
+        missing = store.list_without_fingerprint()
+        if len(missing) > _MANY:
+            typer.echo(f"fingerprints of {len(missing)} stored candidates are made, once", err=True)
+        store.complete_fingerprints(missing)
+
+    def record(self, evaluation: Evaluation, task: Task) -> tuple[int, Evaluation]:
+        """Stores it with the findings added."""
+        source = task.candidate.source if task.candidate else None
+        evaluation = self.check(evaluation, source, task.problem)
+        return self.store.record(evaluation, source), evaluation
+
+    def check(self, evaluation: Evaluation, source: str | None, problem: Problem) -> Evaluation:
+        """Code that the problem or the prompt gave is no evidence of a copy."""
+        if source is None:
+            return evaluation
+        values = find_own_values(source, [problem.source, *self._list_shown(evaluation.subject)])
+        found = [*self._compare_with_known(values), *self._compare_with_models(values, evaluation.subject)]
+        return replace(evaluation, findings=(*evaluation.findings, *found)) if found else evaluation
+
+    def _list_shown(self, subject: Subject) -> list[str]:
+        """Code in the first prompt of the sample, since later ones quote the model's own program, and the user's file
+        that `harness improve` began with."""
+        if subject.run == FILE_RUN or not has_run(self._generated_dir, subject.run):
+            return []
+        key = SampleKey(run=subject.run, problem=subject.problem, sample=subject.sample)
+        folder = locate_sample(locate_run(self._generated_dir, subject.run), key)
+        shown = list_fenced(read_prompt(folder) or "")
+        given = folder / CANDIDATE
+        if subject.prompt.endswith(FROM_FILE) and given.is_file():
+            shown.append(given.read_text(encoding="utf-8", errors="replace"))
+        return shown
+
+    def _compare_with_known(self, values: Sequence[str]) -> Iterator[Finding]:
+        path = next((self._known[value] for value in values if value in self._known), None)
+        if path is not None:
+            message = f"its program or a kernel of it is that of the known solution {path}, up to names and layout"
+            yield Finding(check=CONTAMINATED, severity="warning", message=message)
+
+    def _compare_with_models(self, values: Sequence[str], subject: Subject) -> Iterator[Finding]:
+        """The first who submitted it copied nothing, however often it is evaluated."""
+        first = self.store.find_first(values) if values and subject.run != FILE_RUN else None
+        if first is not None and first.model != subject.model:
+            where = SampleKey(run=first.run, problem=first.problem, sample=first.sample, turn=first.turn)
+            message = (
+                f"its program or a kernel of it is that of model {first.model}, sample {where} "
+                f"(evaluation {first.id}), up to names and layout"
+            )
+            yield Finding(check=NEAR_DUPLICATE, severity="warning", message=message)
+
+
+def _read_known(folder: Path) -> dict[str, Path]:
+    """The file of each fingerprint."""
+    if not folder.is_dir():
+        raise UsageError(f"no folder {folder} of known solutions: check --known-solutions")
+    files = sorted(path for path in folder.rglob("*") if path.suffix in _SUFFIXES and path.is_file())
+    if not files:
+        raise UsageError(f"no program in {folder}: known solutions are files {', '.join(_SUFFIXES)}")
+    found: dict[str, Path] = {}
+    for path in files:
+        for value in take_fingerprint(path.read_text(encoding="utf-8", errors="replace")).values:
+            found.setdefault(value, path)
+    return found

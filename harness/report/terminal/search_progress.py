@@ -1,0 +1,224 @@
+"""Shows on stderr how far a search over turns is: a table in a terminal, lines of 80 columns every ten seconds
+elsewhere."""
+
+from __future__ import annotations
+
+import textwrap
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import typer
+
+from harness.analysis.prices import Price
+from harness.analysis.turns import find_best
+from harness.domain import Completion, Evaluation, SampleKey
+from harness.report.rounding import format_fixed
+from harness.report.terminal.progress import LINE_EVERY_S, repeat
+from harness.report.terminal.tables import add_column, format_speedup, make_table, style_text
+from harness.search.history import History, Turn
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from harness.executors.executor import ExecutorStatus
+
+Stage = Literal["waiting to ask", "asking", "evaluating"]
+COLUMNS = 80
+FRAMES_PER_S = 2
+LINES_BESIDE = 9  # of the table: heads, totals, a line of the shell
+_BUILDING = ("build", "load")  # phases; a build within the load is part of both
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemProgress:
+    """`best`: its sample and turn; None without a correct one."""
+
+    name: str
+    samples: int
+    ended: int
+    turns: int
+    in_flight: int
+    best: tuple[int, Turn] | None
+
+    def describe_best(self) -> str:
+        if self.best is None:
+            return "-"
+        sample, turn = self.best
+        result, where = turn.result, f"sample {sample}, turn {turn.number}"
+        if result.speedup is None or result.speedup_low is None or result.speedup_high is None:
+            timing = turn.evaluation.timing
+            return f"correct{'' if timing is None else f', time {timing.verdict}'} ({where})"
+        interval = f"[{format_fixed(result.speedup_low, 2)}, {format_fixed(result.speedup_high, 2)}]"
+        return f"{format_speedup(result.speedup)} {interval} ({where})"
+
+
+class SearchProgress:
+    """What a search did so far, stored turns included. The event loop writes it, the thread of the display reads it."""
+
+    def __init__(
+        self,
+        keys: Sequence[SampleKey],
+        *,
+        price: Price | None = None,
+        read_status: Callable[[], ExecutorStatus | None] = lambda: None,
+    ) -> None:
+        self._price, self._read_status = price, read_status
+        self._lock = threading.Lock()
+        self._histories = {key: History() for key in keys}
+        self._ended: set[SampleKey] = set()
+        self._in_flight: dict[SampleKey, tuple[Stage, float]] = {}
+        self._tokens = Counter[str]()
+        self._spent_s = defaultdict[str, float](float)
+        self._began_s = time.monotonic()
+
+    @contextmanager
+    def at(self, key: SampleKey, stage: Stage) -> Iterator[None]:
+        """Stages may be nested: the inner one is shown."""
+        with self._lock:
+            outer = self._in_flight.get(key)
+            self._in_flight[key] = (stage, time.monotonic())
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._in_flight[key]
+                self._in_flight |= {} if outer is None else {key: outer}
+
+    def add_answer(self, completion: Completion | None, tokens: tuple[int, int]) -> None:
+        """`tokens` of the prompt and of the answer."""
+        with self._lock:
+            self._tokens.update(prompt=tokens[0], answer=tokens[1])
+            if completion is not None and completion.latency_s is not None:
+                self._spent_s["asking"] += completion.latency_s
+
+    def add_verdict(self, evaluation: Evaluation) -> None:
+        phases = dict(evaluation.phases_s)
+        building_s = max(phases.pop(name, 0.0) for name in _BUILDING)
+        with self._lock:
+            self._spent_s["building"] += building_s
+            self._spent_s["evaluating"] += sum(phases.values())
+
+    def update(self, key: SampleKey, history: History) -> None:
+        with self._lock:
+            self._histories[key] = history
+
+    def end(self, key: SampleKey) -> None:
+        with self._lock:
+            self._ended.add(key)
+
+    def list_problems(self) -> list[ProblemProgress]:
+        keys: dict[str, list[SampleKey]] = {}
+        with self._lock:
+            for key in self._histories:
+                keys.setdefault(key.problem, []).append(key)
+            return [self._describe_problem(name, members) for name, members in keys.items()]
+
+    def _describe_problem(self, name: str, keys: Sequence[SampleKey]) -> ProblemProgress:
+        bests = [(key.sample, best) for key in keys if (best := self._histories[key].best) is not None]
+        index = find_best([turn.result for _, turn in bests])
+        return ProblemProgress(
+            name=name,
+            samples=len(keys),
+            ended=sum(key in self._ended for key in keys),
+            turns=sum(len(self._histories[key].turns) for key in keys),
+            in_flight=sum(key in self._in_flight for key in keys),
+            best=None if index is None else bests[index],
+        )
+
+    def describe_totals(self) -> list[str]:
+        """Samples and turns, tokens and cost, time by stage, and the work in flight."""
+        status = self._read_status()
+        with self._lock:
+            turns = sum(len(history.turns) for history in self._histories.values())
+            elapsed_s = round(time.monotonic() - self._began_s)
+            return [
+                f"samples {len(self._ended)}/{len(self._histories)}, turns {turns}, "
+                f"time {elapsed_s // 60}:{elapsed_s % 60:02}",
+                self._describe_cost(),
+                ", ".join(f"{name} {self._spent_s[name]:,.0f} s" for name in ("asking", "building", "evaluating")),
+                f"now {self._describe_in_flight(status)}",
+            ]
+
+    def _describe_cost(self) -> str:
+        prompt, answer = self._tokens["prompt"], self._tokens["answer"]
+        cost = "" if self._price is None else f", {format_fixed(self._price.compute_usd(prompt, answer), 4)} USD"
+        return f"tokens {prompt:,} asked, {answer:,} answered{cost}"
+
+    def _describe_in_flight(self, status: ExecutorStatus | None) -> str:
+        stages = Counter(stage for stage, _ in self._in_flight.values())
+        counts = [("waiting to ask", stages["waiting to ask"]), (self._describe_asking(), stages["asking"])]
+        evaluating, building = stages["evaluating"], 0 if status is None else status.building
+        running = 0 if status is None else sum(device.running for device in status.devices)
+        counts += [("building", building), ("on a device", running)]
+        counts.append(("waiting for a device", max(evaluating - building - running, 0)))
+        return ", ".join(f"{count} {name}" for name, count in counts if count) or "idle"
+
+    def _describe_asking(self) -> str:
+        began_s = min((since_s for stage, since_s in self._in_flight.values() if stage == "asking"), default=0.0)
+        return f"asking (longest {time.monotonic() - began_s:.0f} s)"
+
+
+@contextmanager
+def show_search(progress: SearchProgress, *, head: str, line_every_s: float = LINE_EVERY_S) -> Iterator[None]:
+    from rich.console import Console
+
+    console = Console(stderr=True, highlight=False)
+    console.print(head, soft_wrap=True, markup=False)
+    with _show_table(progress, console) if console.is_terminal else _print_lines(progress, line_every_s):
+        yield
+
+
+@contextmanager
+def _show_table(progress: SearchProgress, console: Console) -> Iterator[None]:
+    from rich.live import Live
+
+    def render() -> RenderableType:
+        return render_search(progress, most_problems=max(console.height - LINES_BESIDE, 1))
+
+    with Live(get_renderable=render, console=console, refresh_per_second=FRAMES_PER_S):
+        yield
+
+
+def render_search(progress: SearchProgress, *, most_problems: int) -> RenderableType:
+    """Problems in work come first where not all fit."""
+    from rich.console import Group
+
+    problems = progress.list_problems()
+    shown, table = problems, make_table()
+    if len(problems) > most_problems:
+        shown = sorted(problems, key=lambda one: not one.in_flight)[:most_problems]
+    for name in ("problem", "samples", "turns", "best"):
+        add_column(table, name, is_number=name in ("samples", "turns"), whole=name != "problem")
+    for one in shown:
+        table.add_row(
+            style_text(one.name), f"{one.ended}/{one.samples}", str(one.turns), style_text(one.describe_best())
+        )
+    rest = len(problems) - len(shown)
+    more = [style_text(f"and {rest} more problems", "dim")] if rest else []
+    return Group(table, *more, *map(style_text, progress.describe_totals()))
+
+
+@contextmanager
+def _print_lines(progress: SearchProgress, every_s: float) -> Iterator[None]:
+    printed: dict[str, ProblemProgress] = {}
+
+    def print_lines() -> None:
+        typer.echo(_wrap("; ".join(progress.describe_totals())), err=True)
+        for one in progress.list_problems():
+            before = printed.get(one.name)
+            if one.turns and (before is None or (before.turns, before.ended) != (one.turns, one.ended)):
+                counts = f"samples {one.ended}/{one.samples}, turns {one.turns}"
+                typer.echo(_wrap(f"{one.name}: {counts}, best {one.describe_best()}"), err=True)
+            printed[one.name] = one
+
+    with repeat(print_lines, every_s):
+        yield
+
+
+def _wrap(line: str) -> str:
+    return textwrap.fill(line, COLUMNS, subsequent_indent="  ", break_on_hyphens=False)
