@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from harness.cli.completion import complete_problem, complete_run, complete_suite
-from harness.domain import Baseline, Fidelity, Language, WorkloadName
+from harness.domain import Baseline, Fidelity, Language, Precision, WorkloadName
 
 MODEL, TURNS, EVALUATION, SANDBOX, PATHS = "Model", "Turns", "Evaluation", "Sandbox and builds", "Paths"
 
@@ -161,6 +161,14 @@ CheckOption = Annotated[
 WorkloadOption = Annotated[
     WorkloadName | None,
     in_group(EVALUATION, env="WORKLOAD", help="Sizes; full is scored. [default: full; if emulated, small or reduced]"),
+]
+DtypeOption = Annotated[
+    Precision | None,
+    in_group(
+        EVALUATION,
+        env="DTYPE",
+        help="Dtype of floating inputs and weights; tf32: fp32 with TF32 products. [default: the run's or problem's]",
+    ),
 ]
 BaselineOption = Annotated[
     Baseline, in_group(EVALUATION, env="BASELINE", help="Baseline to time the candidate against.")

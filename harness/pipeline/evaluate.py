@@ -23,6 +23,7 @@ from harness.domain import (
     Fidelity,
     Language,
     Outcome,
+    Precision,
     Problem,
     Sample,
     Subject,
@@ -75,6 +76,7 @@ class EvaluateOptions:
     executor: Literal["local", "ray"] = "local"
     address: str = "auto"  # of the Ray cluster
     chip: str | None = None  # of the Ray cluster's devices
+    dtype: Precision | None = None  # None: as the run was generated, else as in the problem
 
 
 @dataclass(slots=True, kw_only=True)
@@ -173,6 +175,7 @@ def file_task(file: Path, problem: str, language: Language, suite: str, options:
         language=language,
         workload=options.workload or "full",
         baseline=options.baseline,
+        dtype=options.dtype,
     )
 
 
@@ -195,6 +198,7 @@ def make_sample_task(sample: Sample, problem: Problem, options: EvaluateOptions)
         workload=options.workload or "full",
         baseline=options.baseline,
         notes=note_sample(sample),
+        dtype=options.dtype,
     )
 
 

@@ -68,7 +68,7 @@ class LoadedProblem:
             raise UsageError(f"unknown distribution {distribution!r}; choose among {', '.join(DISTRIBUTION_NAMES)}")
         with run_user_code(self.problem, "get_inputs()", seed, device), torch.no_grad():
             inputs = _require_sequence(self.module.get_inputs(), self.problem, "get_inputs()")
-            inputs = _cast(tuple(_move(value, device) for value in inputs), self.dtype)
+            inputs = _cast(tuple(_move(value, device) for value in inputs), self.dtype, self.problem)
             generator = None if device.type == "meta" else torch.Generator(device=device).manual_seed(seed)
             for name in (self.problem.draws, distribution):
                 if name not in ("", "as_given") and generator is not None:
@@ -181,13 +181,27 @@ _WITHOUT_VALUES: dict[Callable[..., Any], Callable[..., Any]] = {
 }
 
 
-def _cast(inputs: tuple[Any, ...], dtype: torch.dtype | None) -> tuple[Any, ...]:
-    """Floating tensors; strides are kept."""
+def _cast(inputs: tuple[Any, ...], dtype: torch.dtype | None, problem: Problem) -> tuple[Any, ...]:
+    """Floating tensors; strides are kept. Raises ProblemError for integers that the dtype rounds: they may be indices
+    or counts."""
 
     def cast(tensor: torch.Tensor) -> torch.Tensor:
-        return tensor.to(dtype) if tensor.is_floating_point() else tensor
+        if not tensor.is_floating_point():
+            return tensor
+        given = tensor.to(dtype)
+        if _holds_integers(tensor) and not torch.equal(given.to(tensor.dtype), tensor):
+            name = str(dtype).removeprefix("torch.")
+            raise ProblemError(f"{_where(problem)}: an input holds integers, such as indices, that {name} would round")
+        return given
 
     return inputs if dtype is None else map_tensors(inputs, cast)
+
+
+def _holds_integers(tensor: torch.Tensor) -> bool:
+    if tensor.is_meta or tensor.layout is not torch.strided or tensor.element_size() < 2 or not tensor.numel():
+        return False
+    first = tensor[(slice(0, 8),) * tensor.dim()]  # most inputs are decided by a few elements
+    return all(bool((part == part.round()).all()) for part in (first, tensor))
 
 
 def _names_cuda(value: Any) -> bool:

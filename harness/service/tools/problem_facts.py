@@ -19,7 +19,7 @@ _MEANINGS = {
     "SMALL": "sizes of the workload `small`; `full` has the sizes of the file and is scored",
     "TAGS": "for filters only",
     "TOLERANCE": "an output may deviate by `factor` times the reference's own error, or by atol + rtol * magnitude; "
-    "null: the default of the dtype",
+    "null: the default of the dtype; `matched`: the share of elements that must be within it",
     "DISTRIBUTIONS": "distributions of the input values that a program must compute correctly",
     "CASES": "sizes, dtypes and distributions that a program must compute correctly; the score is the geometric mean "
     "of the speedups of those without ranges. `small`: sizes in the workload `small`",
