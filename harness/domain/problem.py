@@ -19,7 +19,15 @@ TORCH_DTYPES: dict[Precision, str] = {
 }
 MIXED = "mixed"  # given inputs, with stress distributions at random positions
 NO_STRESS = ("as_given", "integers", "padded")
-PROBLEM_FLAGS = ("ALLOW_TF32", "DETERMINISTIC", "TRAINING", "SEEDED_CALLS", "DYNAMIC_SHAPES", "DYNAMIC_WEIGHTS")
+PROBLEM_FLAGS = (
+    "ALLOW_TF32",
+    "DETERMINISTIC",
+    "TRAINING",
+    "BACKWARD",
+    "SEEDED_CALLS",
+    "DYNAMIC_SHAPES",
+    "DYNAMIC_WEIGHTS",
+)
 # Module-level names of a problem file that configure the harness and are not part of the reference.
 PROBLEM_SETTINGS = ("SMALL", "TAGS", "TOLERANCE", "DISTRIBUTIONS", "CASES", "RANGES", *PROBLEM_FLAGS)
 CASES_FUNCTION = "get_cases"
@@ -142,10 +150,10 @@ class Problem:
 
     Requirements on candidates: `dynamic_shapes` (work on nearby shapes), `dynamic_weights` (work after a change of
     weights), `deterministic` (bitwise repeatable); otherwise a failure there is only a finding. `training`: training
-    mode, buffers are compared. `seeded_calls`: torch is seeded before each call. `requires_kernel`: candidates without
-    a custom kernel are rejected. `cases`: what the workloads consist of; without, each is one set of shapes. Of one
-    case (`take_case`): `dtype` of floating inputs and weights, and what `draws` the inputs; "" as in the file.
-    `precision`: chosen for all cases (`in_precision`); "" as in the file.
+    mode, buffers are compared. `backward`: a call is forward and backward (`harness.gradients`). `seeded_calls`: torch
+    is seeded before each call. `requires_kernel`: candidates without a custom kernel are rejected. `cases`: what the
+    workloads consist of; without, each is one set of shapes. Of one case (`take_case`): `dtype` of floating inputs and
+    weights, and what `draws` the inputs; "" as in the file. `precision`: chosen for all cases (`in_precision`).
     """
 
     name: str
@@ -159,6 +167,7 @@ class Problem:
     summary: str = ""
     deterministic: bool = False
     training: bool = False
+    backward: bool = False
     seeded_calls: bool = False
     dynamic_shapes: bool = False
     dynamic_weights: bool = False

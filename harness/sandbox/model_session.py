@@ -110,10 +110,17 @@ class ModelSession:
         compiled: bool = False,
         training: bool = False,
         dtype: str = "",
+        backward: bool = False,
     ) -> None:
         """`dtype`: of floating weights; "": as constructed."""
         self.state = self._client.construct(
-            seed, init_inputs, compiled=compiled, training=training, dtype=dtype, timeout_s=self._limits.construct_s
+            seed,
+            init_inputs,
+            compiled=compiled,
+            training=training,
+            dtype=dtype,
+            backward=backward,
+            timeout_s=self._limits.construct_s,
         )
 
     def match_weights(self, reference: dict[str, Tensor]) -> Weights:
