@@ -228,7 +228,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         mixing_bytes=count_refill_bytes(inputs) if loaded.problem.stress_distributions else 0,
         float64_bytes=estimate_float64_bytes(model, inputs, outputs.tensors, work_bytes),
         slice_bytes=device.slice_bytes, context_bytes=device.context_bytes, kept_calls=count_kept_calls(sizes[2]),
-        row_steps=2 if changing else 0, further_steps=count_further_steps(loaded.problem, is_small=is_small),
+        row_steps=3 if changing else 0, further_steps=count_further_steps(loaded.problem, is_small=is_small),
     )  # fmt: skip
     return Reference(
         loaded=loaded, device=device, seed=seed, model=model, state=state, footprint=footprint, changing=changing,
