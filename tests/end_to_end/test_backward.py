@@ -100,6 +100,10 @@ def test_wrong_or_missing_gradients_are_wrong_values(bench, program):
     assert evaluation.outcome is Outcome.WRONG_VALUE, evaluation.message
 
 
+def test_a_message_names_the_parameter_whose_gradient_is_wrong(bench):
+    assert bench.judge(write("of_weight = None"), read()).message.startswith("output 2 weight: 48 of 48 elements wrong")
+
+
 def test_a_program_without_the_parameters_of_the_reference_is_refused(bench):
     program = write().replace("self.weight = nn", "self.scale = nn").replace("self.weight", "self.scale")
     assert bench.judge(program, read()).outcome is Outcome.WRONG_SHAPE
