@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from harness.domain import Outcome
+from harness.pipeline.evaluate import EvaluateOptions, sample_tasks
 from harness.problems.discovery import parse_problem
+from harness.service.preparation import find_submitted_problem
+from harness.service.submission import Submission
 
 PROBLEM = """
 import torch
@@ -132,3 +135,20 @@ def test_a_prompt_names_the_chosen_dtype(call_harness):
     common = ["generate", "--problem", "softmax", "--dry-run", "--language", "cpp"]
     assert "cast to bfloat16" in call_harness([*common, "--dtype", "bf16"]).stdout
     assert "cast to" not in call_harness(common).stdout
+
+
+def test_a_run_that_was_generated_for_a_dtype_is_evaluated_in_it(call_harness, tmp_path):
+    asked = ["--provider", "recorded", "--language", "cpp", "--problem", "softmax", "--run", "half", "--dtype", "fp16"]
+    generated = tmp_path / "runs"
+    call_harness(["generate", *asked, "--generated-dir", generated])
+    (task, *_) = sample_tasks(["half"], EvaluateOptions(generated_dir=generated))
+    assert (task.subject.dtype, task.problem.dtype) == ("fp16", "float16")
+    (other, *_) = sample_tasks(["half"], EvaluateOptions(generated_dir=generated, dtype="fp32"))
+    assert (other.subject.dtype, other.problem.dtype) == ("fp32", "float32")
+
+
+def test_a_request_to_the_service_chooses_a_dtype_and_one_without_is_what_it_was():
+    asked = Submission(problem="softmax", dtype="bf16")
+    assert find_submitted_problem(asked, None).precision == "bf16"
+    assert Submission.decode(asked.encode()) == asked
+    assert "dtype" not in Submission(problem="softmax").encode()
