@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from harness.domain import FILE_RUN, Baseline, Candidate, Evaluation, Fidelity, Language, WorkloadName
+from harness.domain import FILE_RUN, Baseline, Candidate, Evaluation, Fidelity, Language, Precision, WorkloadName
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -96,10 +96,12 @@ class Evaluator:
         language: Language | None = None,
         workload: WorkloadName = "full",
         baseline: Baseline = "eager",
+        dtype: Precision | None = None,
     ) -> Evaluation:
-        """`candidate`: source or path; `problem`: name or path; `language` None: detected. Failing is an outcome, not
-        an exception."""
-        return self.submit(candidate, problem, language=language, workload=workload, baseline=baseline).result()
+        """`candidate`: source or path; `problem`: name or path; `language` None: detected; `dtype` None: as in the
+        problem. Failing is an outcome, not an exception."""
+        future = self.submit(candidate, problem, language=language, workload=workload, baseline=baseline, dtype=dtype)
+        return future.result()
 
     def submit(
         self,
@@ -109,6 +111,7 @@ class Evaluator:
         language: Language | None = None,
         workload: WorkloadName = "full",
         baseline: Baseline = "eager",
+        dtype: Precision | None = None,
     ) -> Future[Evaluation]:
         """As `evaluate`, without waiting."""
         from harness.executors.tasks import Origin, make_task
@@ -121,7 +124,7 @@ class Evaluator:
         chosen = language or detect_language(source)
         program = Candidate(source=source, language=chosen, rule="file")
         origin = Origin(run=FILE_RUN, model="api")
-        task = make_task(found, program, origin, language=chosen, workload=workload, baseline=baseline)
+        task = make_task(found, program, origin, language=chosen, workload=workload, baseline=baseline, dtype=dtype)
         return self._executor.submit(task)
 
     def close(self) -> None:
@@ -143,6 +146,7 @@ def evaluate(
     language: Language | None = None,
     workload: WorkloadName = "full",
     baseline: Baseline = "eager",
+    dtype: Precision | None = None,
     time: bool = True,
     fidelity: Fidelity | None = None,
     settings: LocalSettings | None = None,
@@ -154,7 +158,9 @@ def evaluate(
     with Evaluator(
         time=time, fidelity=fidelity, settings=settings, suite=suite, problems_dir=problems_dir
     ) as evaluator:
-        verdict = evaluator.evaluate(candidate, problem, language=language, workload=workload, baseline=baseline)
+        verdict = evaluator.evaluate(
+            candidate, problem, language=language, workload=workload, baseline=baseline, dtype=dtype
+        )
     if store:
         _record(verdict, read_source(candidate), Path(results_dir))
     return verdict

@@ -41,6 +41,7 @@ _MUST_MATCH = {
     "candidate_digest": "candidate",
     "workload": "workload",
     "baseline": "baseline",
+    "dtype": "dtype",
 }
 _TIMED_MUST_MATCH = {"driver": "driver", "threads": "number of threads"}
 

@@ -1,4 +1,5 @@
-"""The leaderboard: one row per (model, prompt, language, device, chip, suite, workload, baseline).
+"""The leaderboard: one row per (model, prompt, language, device, chip, suite, workload, baseline,
+dtype).
 
 Groups are never mixed, except that a sample that needed no device ("none": no code, rejected, not built) joins all
 device rows of its model; without any it has a row of its own. Emulated rows have no speed. One result per sample: its
@@ -45,6 +46,7 @@ class GroupKey(NamedTuple):
     baseline: str
     chip: str  # the GPU or CPU; "" if nothing was timed (emulated, no device)
     turns: int = 1  # the most of any sample of the run
+    dtype: str = ""  # chosen for inputs and weights; "" as in the problems
 
 
 class RankedSample(NamedTuple):
@@ -70,6 +72,7 @@ class RankedSample(NamedTuple):
     id: int = 0
     findings: str = ""
     candidate: str = ""
+    dtype: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +211,16 @@ def _group_samples(samples: Iterable[RankedSample]) -> dict[GroupKey, _Turns]:
     for one in samples:
         chip, kind = chip_of(one.device, one.hardware), one.device.partition(":")[0]
         group = GroupKey(
-            one.model, one.prompt, one.language, kind, one.suite, one.workload, one.baseline, chip, most[one.run]
+            one.model,
+            one.prompt,
+            one.language,
+            kind,
+            one.suite,
+            one.workload,
+            one.baseline,
+            chip,
+            most[one.run],
+            one.dtype,
         )
         groups.setdefault(group, {}).setdefault((one.run, one.problem, one.sample), {})[one.turn] = one
     return groups

@@ -1,10 +1,10 @@
 """Compares two sets of evaluations on the same problems, with significance tests.
 
-Groups (suite, language, chip, workload, baseline) are compared separately, with one result per sample: its last turn,
-its latest evaluation. Per problem: a Welch test on log speedups, in which the error of each measurement (its interval
-includes the noise floor) adds to the scatter of the samples, so that single samples can be compared too; the false
-discovery rate over a group is controlled (Benjamini-Hochberg). Over problems: a Wilcoxon signed-rank test of speed, a
-sign test of correctness.
+Groups (suite, language, chip, workload, baseline, dtype) are compared separately, with one result per sample: its last
+turn, its latest evaluation. Per problem: a Welch test on log speedups, in which the error of each measurement (its
+interval includes the noise floor) adds to the scatter of the samples, so that single samples can be compared too; the
+false discovery rate over a group is controlled (Benjamini-Hochberg). Over problems: a Wilcoxon signed-rank test of
+speed, a sign test of correctness.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ class ComparedRow(NamedTuple):
     speedup_high: float | None
     candidate: str
     message: str
+    dtype: str = ""
 
 
 class ComparedGroup(NamedTuple):
@@ -65,6 +66,7 @@ class ComparedGroup(NamedTuple):
     chip: str
     workload: str
     baseline: str
+    dtype: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,7 +200,8 @@ def _group_samples(rows: Iterable[ComparedRow]) -> dict[_Key, list[ComparedRow]]
 
 def _group_of(row: ComparedRow) -> ComparedGroup:
     kind = row.device.split(":", 1)[0]
-    return ComparedGroup(row.suite, row.language, kind, chip_of(row.device, row.hardware), row.workload, row.baseline)
+    chip = chip_of(row.device, row.hardware)
+    return ComparedGroup(row.suite, row.language, kind, chip, row.workload, row.baseline, row.dtype)
 
 
 def _merge_deviceless(groups: Mapping[ComparedGroup, _Latest]) -> dict[ComparedGroup, _Latest]:

@@ -66,7 +66,9 @@ def export(
         if exported.left_out:
             what = "evaluation of another workload" if exported.left_out == 1 else "evaluations of other workloads"
             typer.echo(
-                f"left out: {exported.left_out} {what} than full, which the format does not distinguish", err=True
+                f"left out: {exported.left_out} {what} than full, or in another dtype, which the format does not "
+                "distinguish",
+                err=True,
             )
         typer.echo(f"{exported.kernels} kernels in {target}; results: {exported.origin}")
     else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from harness.cli.completion import complete_problem, complete_run, complete_suite
-from harness.domain import Baseline, Fidelity, Language, UsageError, WorkloadName
+from harness.domain import Baseline, Fidelity, Language, Precision, UsageError, WorkloadName
 
 if TYPE_CHECKING:
     from harness.analysis.prices import Price
@@ -174,6 +174,14 @@ CheckOption = Annotated[
 WorkloadOption = Annotated[
     WorkloadName | None,
     in_group(EVALUATION, env="WORKLOAD", help="Sizes; full is scored. [default: full; if emulated, small or reduced]"),
+]
+DtypeOption = Annotated[
+    Precision | None,
+    in_group(
+        EVALUATION,
+        env="DTYPE",
+        help="Dtype of floating inputs and weights; tf32: fp32 with TF32 products. [default: the run's or problem's]",
+    ),
 ]
 BaselineOption = Annotated[
     Baseline, in_group(EVALUATION, env="BASELINE", help="Baseline to time the candidate against.")

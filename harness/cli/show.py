@@ -77,7 +77,9 @@ def _find_turns(store: ResultStore, stored: StoredEvaluation, generated_dir: Pat
     where = ResultFilter(run=subject.run, problem=subject.problem, sample=subject.sample, suite=subject.suite)
     same = [row for row in store.rows(where, sort="turn") if row.language == subject.language]
     rows = {
-        row.turn: row for row in same if row.workload == subject.workload and row.device in ("none", subject.device)
+        row.turn: row
+        for row in same
+        if (row.workload, row.dtype) == (subject.workload, subject.dtype) and row.device in ("none", subject.device)
     }
     if not subject.turn:
         return SampleTurns(rows=[*rows.values()])
@@ -98,7 +100,8 @@ def _find_sample(store: ResultStore, name: str) -> StoredEvaluation | None:
         return None
     rows = list(store.rows(where, sort="-id"))
     if len(rows) > 1:
-        others = ", ".join(f"{row.id} ({row.device}, {row.workload}, {row.baseline})" for row in rows[1:])
+        settings = [(row.id, filter(None, (row.device, row.workload, row.dtype, row.baseline))) for row in rows[1:]]
+        others = ", ".join(f"{number} ({', '.join(words)})" for number, words in settings)
         typer.echo(f"Showing {rows[0].id}, the latest; also evaluated: {others}", err=True)
     return store.get(rows[0].id) if rows else None
 

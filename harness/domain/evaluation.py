@@ -10,7 +10,7 @@ from typing import Literal
 
 from harness.domain.evidence import Conditions, Plausibility, Work
 from harness.domain.generation import Language
-from harness.domain.problem import WorkloadName
+from harness.domain.problem import Precision, WorkloadName
 
 Baseline = Literal["eager", "compile"]
 TRUNCATED = "truncated"  # check name: the completion hit the token limit before a complete program
@@ -188,6 +188,7 @@ class Subject:
     device: str  # "cpu", "cuda:0", "emulated"; "none" if no device was used
     workload: WorkloadName
     baseline: Baseline
+    dtype: Precision | Literal[""] = ""  # "": as in the problem's file
 
 
 def chip_of(device: str, hardware: str) -> str:

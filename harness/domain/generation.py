@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Literal
 
+from harness.domain.problem import Precision
+
 Language = Literal["triton", "cuda", "cpp"]
 LANGUAGES: tuple[Language, ...] = ("triton", "cuda", "cpp")
 FILE_RUN, NO_PROMPT = "file", "-"  # identity of a candidate given as a file
@@ -130,7 +132,8 @@ class ReferenceFile:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunManifest:
     """Everything needed to repeat or resume a `generate` invocation. `files`: problems given as files. `turns` of a
-    sample at most, and the `strategy` of its turns, "" for one turn."""
+    sample at most, and the `strategy` of its turns, "" for one turn. `dtype` of inputs and weights; "" as in the
+    problem's file."""
 
     run: str
     suite: str
@@ -149,6 +152,7 @@ class RunManifest:
     files: tuple[ReferenceFile, ...] = ()
     turns: int = 1
     strategy: str = ""
+    dtype: Precision | Literal[""] = ""
 
     def find_file(self, problem: str) -> ReferenceFile | None:
         return next((file for file in self.files if file.name == problem), None)

@@ -9,9 +9,25 @@ from typing import Literal
 
 WorkloadName = Literal["full", "small", "reduced"]  # reduced: shrunk by `harness.problems.shrink`
 SizeValue = int | float | bool | str | tuple[int, ...]
+Precision = Literal["fp32", "tf32", "bf16", "fp16", "fp8"]  # of all floating inputs and weights: --dtype
+TORCH_DTYPES: dict[Precision, str] = {
+    "fp32": "float32",
+    "tf32": "float32",
+    "bf16": "bfloat16",
+    "fp16": "float16",
+    "fp8": "float8_e4m3fn",
+}
 MIXED = "mixed"  # given inputs, with stress distributions at random positions
 NO_STRESS = ("as_given", "integers", "padded")
-PROBLEM_FLAGS = ("ALLOW_TF32", "DETERMINISTIC", "TRAINING", "SEEDED_CALLS", "DYNAMIC_SHAPES", "DYNAMIC_WEIGHTS")
+PROBLEM_FLAGS = (
+    "ALLOW_TF32",
+    "DETERMINISTIC",
+    "TRAINING",
+    "BACKWARD",
+    "SEEDED_CALLS",
+    "DYNAMIC_SHAPES",
+    "DYNAMIC_WEIGHTS",
+)
 # Module-level names of a problem file that configure the harness and are not part of the reference.
 PROBLEM_SETTINGS = ("SMALL", "TAGS", "TOLERANCE", "DISTRIBUTIONS", "CASES", "RANGES", *PROBLEM_FLAGS)
 CASES_FUNCTION = "get_cases"
@@ -61,6 +77,7 @@ CaseSizes = tuple[tuple[str, SizeValue | SizeRange], ...]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
     """Allowed error against the float64 truth: `factor` times the reference's own error, or `atol + rtol * magnitude`.
+    `matched`: share of the elements of each output that must be within it; the others must be finite.
 
     `None`: default of the output's dtype (see `harness.evaluation.correctness.comparison`).
     """
@@ -68,10 +85,22 @@ class Tolerance:
     factor: float = 8.0
     atol: float | None = None
     rtol: float | None = None
+    matched: float = 1.0
 
     def __post_init__(self) -> None:
         if self.factor < 1.0:
             raise ValueError(f"tolerance factor must be at least 1, got {self.factor}")
+        if min(self.atol or 0.0, self.rtol or 0.0) < 0.0:
+            raise ValueError(f"atol and rtol must not be negative, got {self.atol} and {self.rtol}")
+        if (self.rtol or 0.0) >= 1.0:
+            raise ValueError(f"an output of zeros would pass with rtol = {self.rtol}; it must be below 1")
+        if not 0.0 < self.matched <= 1.0:
+            raise ValueError(f"matched is a share above 0 and up to 1, got {self.matched}")
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it is wider than what follows from the reference, or may be."""
+        return self.atol is not None or self.rtol is not None or self.matched < 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,9 +150,10 @@ class Problem:
 
     Requirements on candidates: `dynamic_shapes` (work on nearby shapes), `dynamic_weights` (work after a change of
     weights), `deterministic` (bitwise repeatable); otherwise a failure there is only a finding. `training`: training
-    mode, buffers are compared. `seeded_calls`: torch is seeded before each call. `requires_kernel`: candidates without
-    a custom kernel are rejected. `cases`: what the workloads consist of; without, each is one set of shapes. Of one
-    case (`take_case`): `dtype` of floating inputs and weights, and what `draws` the inputs; "" as in the file.
+    mode, buffers are compared. `backward`: a call is forward and backward (`harness.gradients`). `seeded_calls`: torch
+    is seeded before each call. `requires_kernel`: candidates without a custom kernel are rejected. `cases`: what the
+    workloads consist of; without, each is one set of shapes. Of one case (`take_case`): `dtype` of floating inputs and
+    weights, and what `draws` the inputs; "" as in the file. `precision`: chosen for all cases (`in_precision`).
     """
 
     name: str
@@ -137,6 +167,7 @@ class Problem:
     summary: str = ""
     deterministic: bool = False
     training: bool = False
+    backward: bool = False
     seeded_calls: bool = False
     dynamic_shapes: bool = False
     dynamic_weights: bool = False
@@ -144,6 +175,7 @@ class Problem:
     cases: tuple[Case, ...] = ()
     dtype: str = ""
     draws: str = ""
+    precision: Precision | Literal[""] = ""
     path: str = field(default="", compare=False)  # "" if not read from a file
 
     def __post_init__(self) -> None:
@@ -165,6 +197,18 @@ class Problem:
     def workload(self, name: WorkloadName) -> Workload | None:
         return next((workload for workload in self.workloads if workload.name == name), None)
 
+    def in_precision(self, precision: Precision) -> Problem:
+        """With this dtype in every case. Of its tolerances, only the factor holds in another dtype."""
+        cases = (replace(case, dtype="", tolerance=_keep_factor(case.tolerance)) for case in self.cases)
+        return replace(
+            self,
+            precision=precision,
+            dtype=TORCH_DTYPES[precision],
+            allow_tf32=precision == "tf32",
+            tolerance=_keep_factor(self.tolerance) or Tolerance(),
+            cases=tuple(cases),
+        )
+
     def list_cases(self, workload: WorkloadName) -> tuple[Case, ...]:
         return tuple(case for case in self.cases if case.is_part_of(workload))
 
@@ -180,9 +224,13 @@ class Problem:
             workloads=(*others, chosen),
             cases=(),
             tolerance=case.tolerance or self.tolerance,
-            dtype=case.dtype,
+            dtype=self.dtype or case.dtype,
             draws=case.distribution,
         )
+
+
+def _keep_factor(tolerance: Tolerance | None) -> Tolerance | None:
+    return None if tolerance is None else Tolerance(factor=tolerance.factor)
 
 
 def _draw(value: SizeValue | SizeRange, source: random.Random) -> SizeValue:

@@ -27,6 +27,7 @@ from harness.domain import (
 from harness.evaluation.attempts import evaluate_with_repetition
 from harness.evaluation.builds import CandidateBuilds
 from harness.evaluation.cases import WHOLE, CaseRun, list_runs
+from harness.evaluation.chosen_dtype import require_dtype
 from harness.evaluation.correctness.calls import Exercises
 from harness.evaluation.correctness.checks import check_correctness
 from harness.evaluation.correctness.reference import Reference, describe_calls, note_variation, prepare_reference
@@ -122,7 +123,8 @@ class CandidateEvaluator:
             if candidate is None:
                 raise CandidateFailure(Outcome.NO_CODE, "no program that defines ModelNew was found in the answer")
             task = _Task(record=record, problem=problem, subject=subject, candidate=candidate, ahead=ahead)
-            self._evaluate_candidate(task)
+            with require_dtype(problem, self._device):
+                self._evaluate_candidate(task)
 
         self._builds.add_ahead(ahead, candidate)
         record = EvaluationRecord(seed=secrets.randbits(62) if seed is None else seed)

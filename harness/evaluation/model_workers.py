@@ -115,4 +115,5 @@ def construct_model(session: ModelSession, reference: Reference, *, compiled: bo
         compiled=compiled,
         training=problem.training,
         dtype=problem.dtype,
+        backward=problem.backward,
     )

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from harness.domain import Outcome, Problem, ProblemError, Trial
 from harness.evaluation.correctness.comparison import compare_outputs
+from harness.evaluation.correctness.reference_checks import require_narrow
 from harness.evaluation.correctness.truth import (
     Truth,
     compute_truth,
@@ -101,6 +102,7 @@ def _run_reference_twice(loaded: LoadedProblem, device: torch.device, seed: int)
     if loaded.problem.seeded_calls and have_advanced(generators, device):
         inputs = seed_call(inputs, seed)
     truth = compute_truth(loaded, model, inputs, state=changing)
+    require_narrow(loaded, truth.reference_outputs)
     return _Run(loaded, model, device, seed, inputs, truth, stale, changing)
 
 
@@ -247,9 +249,10 @@ def _forge_stale(run: _Run, index: int) -> list[Tensor]:
 
 
 def _forge_partial(run: _Run, index: int) -> list[Tensor]:
-    """The last 1 % holds zeros, NaN or stale values."""
-    reference = run.truth.leaves[index].reference
-    start = reference.numel() - max(reference.numel() // 100, 1)
+    """The last 1 %, or twice as much as the problem's tolerance accepts, holds zeros, NaN or stale values."""
+    reference, accepted = run.truth.leaves[index].reference, 1.0 - run.problem.tolerance.matched
+    share = min(max(0.01, 2 * accepted), 1.0)
+    start = reference.numel() - max(int(reference.numel() * share), 1)
     poison = float("nan") if reference.dtype.is_floating_point else 1
     endings = (torch.zeros_like(reference), torch.full_like(reference, poison), run.stale.tensors[index])
     return [_join(reference, ending, start) for ending in endings]

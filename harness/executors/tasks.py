@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from harness.domain import NO_PROMPT, Baseline, Candidate, Finding, Language, Problem, Subject, WorkloadName
+from harness.domain import NO_PROMPT, Baseline, Candidate, Finding, Language, Precision, Problem, Subject, WorkloadName
 
 NO_DEVICE = "none"
 
@@ -44,7 +44,10 @@ def make_task(
     baseline: Baseline = "eager",
     seed: int | None = None,
     notes: tuple[Finding, ...] = (),
+    dtype: Precision | None = None,
 ) -> Task:
+    """`dtype` None: as the problem has it."""
+    problem = problem if dtype is None else problem.in_precision(dtype)
     subject = Subject(
         run=origin.run,
         sample=origin.sample,
@@ -59,5 +62,6 @@ def make_task(
         device=NO_DEVICE,
         workload=workload,
         baseline=baseline,
+        dtype=problem.precision,
     )
     return Task(subject=subject, problem=problem, candidate=candidate, seed=seed, notes=notes)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from harness.domain import Language, Problem, Prompt, ReferenceFile, RunManifest, SampleKey, UsageError
+from harness.domain import Language, Precision, Problem, Prompt, ReferenceFile, RunManifest, SampleKey, UsageError
 from harness.generate.gpu_facts import GpuFacts, find_gpu, read_gpu_facts
 from harness.generate.host_facts import read_host_facts
 from harness.generate.prompting import render_prompt
@@ -43,10 +43,16 @@ class GenerationSettings:
     results_dir: Path | None = None
     turns: int = 1
     strategy: str = ""
+    dtype: Precision | None = None
 
 
 def find_problems(settings: GenerationSettings) -> tuple[Problem, ...]:
-    """Raises UsageError for unknown names and mixed suites."""
+    """In the settings' dtype. Raises UsageError for unknown names and mixed suites."""
+    found, dtype = _find_problems(settings), settings.dtype
+    return found if dtype is None else tuple(problem.in_precision(dtype) for problem in found)
+
+
+def _find_problems(settings: GenerationSettings) -> tuple[Problem, ...]:
     if not settings.problems:
         return find_suite(settings.suite_dir)
     found: dict[str, Problem] = {}
@@ -105,6 +111,7 @@ def make_plan(settings: GenerationSettings, *, now: str, harness_version: str) -
         files=_list_files(problems, settings.suite_dir),
         turns=settings.turns,
         strategy=settings.strategy,
+        dtype=settings.dtype or "",
     )
     if settings.run is None and (unfinished := _find_unfinished(settings, manifest)):
         manifest = replace(manifest, run=unfinished)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.domain import Evaluation, Outcome, Sample, Timing, UsageError
+from harness.domain import Evaluation, Outcome, RunManifest, Sample, Timing, UsageError
 from harness.kernelbench.claims import read_claims
 from harness.kernelbench.format import (
     BASELINE_TIMES,
@@ -33,7 +33,8 @@ _NOT_COMPILED = (Outcome.NO_CODE, Outcome.REJECTED, Outcome.BUILD_ERROR, Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedRun:
-    """`left_out`: evaluations of other workloads than full. `origin` of the results, in words."""
+    """`left_out`: evaluations of other workloads than full, or in another dtype than the run's. `origin`: of the
+    results, in words."""
 
     kernels: int
     left_out: int
@@ -64,7 +65,7 @@ def export_run(
     chosen = _choose_level(manifest.suite, level)
     numbered = {stem: (number, f"{number}_{name}.py") for stem, (number, name) in number_names(problems).items()}
     kernels = _make_kernels(load_samples(run_dir), chosen, numbered)
-    evaluations = _load_evaluations(results_dir, manifest.run)
+    evaluations = _load_evaluations(results_dir, manifest)
     claims = read_claims(run_dir)
     if evaluations or claims is None:
         results, baseline = _make_results(evaluations, numbered), _make_baseline(evaluations, chosen, numbered)
@@ -75,7 +76,7 @@ def export_run(
         if record:
             write_bytes(target / name, (json.dumps(record, indent=4) + "\n").encode())
     origin = "measured here" if evaluations else "reported with the import" if claims else "none"
-    return ExportedRun(kernels=len(kernels), left_out=_count_left_out(results_dir, manifest.run), origin=origin)
+    return ExportedRun(kernels=len(kernels), left_out=_count_left_out(results_dir, manifest), origin=origin)
 
 
 def _choose_level(suite: str, level: int | None) -> int:
@@ -96,17 +97,19 @@ def _make_kernels(samples: list[Sample], level: int, numbered: dict[str, tuple[i
     return kernels
 
 
-def _load_evaluations(results_dir: Path, run: str) -> list[Evaluation]:
-    """The latest of each sample's last turn on the full workload, timed ones first."""
+def _load_evaluations(results_dir: Path, manifest: RunManifest) -> list[Evaluation]:
+    """The latest of each sample's last turn on the full workload in the run's dtype, timed ones first."""
     with ResultStore.open(results_dir, read_only=True) as store:
-        stored = [one.evaluation for one in store.load_all(ResultFilter(run=run, workload="full"))]
-    order = sorted(stored, key=lambda one: (one.subject.turn, one.timing is not None))
+        stored = [one.evaluation for one in store.load_all(ResultFilter(run=manifest.run, workload="full"))]
+    same = [one for one in stored if one.subject.dtype == manifest.dtype]
+    order = sorted(same, key=lambda one: (one.subject.turn, one.timing is not None))
     return [*{(one.subject.problem, one.subject.sample): one for one in order}.values()]
 
 
-def _count_left_out(results_dir: Path, run: str) -> int:
+def _count_left_out(results_dir: Path, manifest: RunManifest) -> int:
+    exported, where = ("full", manifest.dtype), ResultFilter(run=manifest.run)
     with ResultStore.open(results_dir, read_only=True) as store:
-        return sum(workload != "full" for (workload,) in store.values(("workload",), ResultFilter(run=run)))
+        return sum(row != exported for row in store.values(("workload", "dtype"), where))
 
 
 def _make_results(evaluations: list[Evaluation], numbered: dict[str, tuple[int, str]]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from harness.domain import (
     Fidelity,
     Language,
     Outcome,
+    Precision,
     Problem,
     Sample,
     Subject,
@@ -77,6 +78,7 @@ class EvaluateOptions:
     address: str = "auto"  # of the Ray cluster
     chip: str | None = None  # of the Ray cluster's devices
     known_solutions: Path | None = None
+    dtype: Precision | None = None  # None: as the run was generated, else as in the problem
 
 
 @dataclass(slots=True, kw_only=True)
@@ -176,6 +178,7 @@ def file_task(file: Path, problem: str, language: Language, suite: str, options:
         language=language,
         workload=options.workload or "full",
         baseline=options.baseline,
+        dtype=options.dtype,
     )
 
 
@@ -198,6 +201,7 @@ def make_sample_task(sample: Sample, problem: Problem, options: EvaluateOptions)
         workload=options.workload or "full",
         baseline=options.baseline,
         notes=note_sample(sample),
+        dtype=options.dtype,
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import typer
 
 import harness
-from harness.domain import Language, SampleKey, UsageError
+from harness.domain import Language, Precision, SampleKey, UsageError
 from harness.generate.planning import GenerationSettings, find_problems, make_plan, render_prompts
 from harness.generate.providers.base import Provider, RecordedProvider, name_recorded_model
 from harness.generate.sampler import DrawOutcome, Plan, SessionReport, draw_samples, start_report
@@ -52,6 +52,7 @@ class GenerateOptions:
     results_dir: Path | None = None  # None: the command does not evaluate the run
     turns: int = 1
     strategy: str = ""
+    dtype: Precision | None = None
 
 
 def check_files(plan: Plan) -> None:
@@ -186,6 +187,7 @@ def _make_settings(options: GenerateOptions, recording: Path | None) -> Generati
         results_dir=options.results_dir,
         turns=options.turns,
         strategy=options.strategy,
+        dtype=options.dtype,
     )
 
 

@@ -27,6 +27,9 @@ def improve_run(run: str, generate: GenerateOptions, options: EvaluateOptions, s
     manifest = read_manifest(run_dir)
     if manifest.provider in _NO_MODEL:
         raise UsageError(f"run {run!r} was imported, so there is no model to ask: improve its files one by one")
+    if options.dtype not in (None, manifest.dtype):
+        its = f"dtype {manifest.dtype}" if manifest.dtype else "the dtypes of its problems"
+        raise UsageError(f"run {run!r} was generated for {its}: leave out --dtype")
     files = {file.name: str(locate_reference(run_dir, file.name)) for file in manifest.files}
     return improve(
         replace(
@@ -42,6 +45,7 @@ def improve_run(run: str, generate: GenerateOptions, options: EvaluateOptions, s
             language=manifest.language,
             prompt=manifest.prompt,
             gpu=manifest.gpu,
+            dtype=manifest.dtype or None,
             run=run,
         ),
         options,
@@ -72,6 +76,7 @@ def improve_file(
 def _name_run(file: Path, source: str, generate: GenerateOptions) -> str:
     """The same for the same file, problem and model, so that a killed command can be repeated."""
     settings = f"{source}\0{generate.problems}\0{generate.suite}\0{generate.model}\0{generate.prompt}"
+    settings += f"\0{generate.dtype}" if generate.dtype else ""
     name = re.sub(r"[^A-Za-z0-9.]+", "-", file.stem).strip("-.")[:60] or "file"
     return f"improve-{name}-{sha256(settings.encode()).hexdigest()[:8]}"
 

@@ -128,7 +128,7 @@ def _choose_best(rows: Iterable[ResultRow]) -> list[ResultRow]:
     for row in rows:
         if row.outcome != Outcome.CORRECT:
             continue
-        place = (row.suite, row.problem, row.language, row.device, row.workload, row.baseline)
+        place = (row.suite, row.problem, row.language, row.device, row.workload, row.baseline, row.dtype)
         if place not in best or (row.speedup or 0.0) > (best[place].speedup or 0.0):
             best[place] = row
     return sorted(best.values(), key=lambda row: row.id)
@@ -197,6 +197,7 @@ def _make_task(stored: StoredEvaluation, source: str | None, options: EvaluateOp
         language=subject.language,
         workload=subject.workload,
         baseline=subject.baseline,
+        dtype=subject.dtype or None,
         seed=int(seed) if seed.isdecimal() else None,
         notes=tuple(one for one in stored.evaluation.findings if one.check in (EXTRACTION, TRUNCATED)),
     )
@@ -290,7 +291,8 @@ def find_device(subject: Subject) -> str:
 
 def _identify(subject: Subject) -> tuple[str | int, ...]:
     """Independent of device and problem version."""
-    return subject.run, subject.sample, subject.turn, subject.problem, subject.candidate_digest, subject.language
+    origin = subject.run, subject.sample, subject.turn
+    return *origin, subject.problem, subject.candidate_digest, subject.language, subject.dtype
 
 
 def _conclude(entry: Reevaluation, rule: GateRule) -> Change:

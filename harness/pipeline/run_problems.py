@@ -15,7 +15,7 @@ def find_run_problem(run_dir: Path, manifest: RunManifest, name: str, problems_d
     """Raises UsageError, or StoreError for a changed file."""
     file = manifest.find_file(name)
     if file is None:
-        return find_problem(name, find_suite_folder(manifest.suite, problems_dir))
+        return _take_dtype(find_problem(name, find_suite_folder(manifest.suite, problems_dir)), manifest)
     path = locate_reference(run_dir, name)
     problem = read_problem(path, manifest.suite)
     if problem.digest != file.digest:
@@ -23,7 +23,11 @@ def find_run_problem(run_dir: Path, manifest: RunManifest, name: str, problems_d
             f"{path} has digest {problem.digest}, expected {file.digest}: it was changed after the run was made. "
             "Restore it, or generate another run"
         )
-    return replace(problem, requires_kernel=file.requires_kernel)
+    return _take_dtype(replace(problem, requires_kernel=file.requires_kernel), manifest)
+
+
+def _take_dtype(problem: Problem, manifest: RunManifest) -> Problem:
+    return problem.in_precision(manifest.dtype) if manifest.dtype else problem
 
 
 def find_evaluated_problem(subject: Subject, generated_dir: Path, problems_dir: Path | None) -> Problem:

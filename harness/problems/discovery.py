@@ -2,9 +2,9 @@
 
 A problem is a Python file with `Model`, `get_inputs` and `get_init_inputs`. Optional literals: `SMALL = {"batch_size":
 4}` (overrides of the small workload), `TAGS = ("conv",)`, `ALLOW_TF32 = False`, `TOLERANCE = {"factor": 8.0, "atol":
-None, "rtol": None}`, `DISTRIBUTIONS = ("as_given", "normal")`, and the flags `DETERMINISTIC`, `TRAINING`,
-`SEEDED_CALLS`, `DYNAMIC_SHAPES`, `DYNAMIC_WEIGHTS` (see `harness.domain.Problem`); `CASES` and `RANGES`, see
-`harness.problems.cases`. A suite's `suite.toml` may set `requires_kernel = true`.
+None, "rtol": None, "matched": 1.0}`, `DISTRIBUTIONS = ("as_given", "normal")`, and the flags `DETERMINISTIC`,
+`TRAINING`, `SEEDED_CALLS`, `DYNAMIC_SHAPES`, `DYNAMIC_WEIGHTS` (see `harness.domain.Problem`); `CASES` and `RANGES`,
+see `harness.problems.cases`. A suite's `suite.toml` may set `requires_kernel = true`.
 """
 
 from __future__ import annotations
@@ -107,6 +107,7 @@ def parse_problem(source: str, path: Path, suite: str) -> Problem:
             requires_kernel=False,
             dtype="",
             draws="",
+            precision="",
             path="",
             **{name.lower(): _read_flag(settings, name, path) for name in PROBLEM_FLAGS},
         )
@@ -226,7 +227,7 @@ def _read_tolerance(settings: dict[str, Any], path: Path) -> Tolerance:
         return Tolerance(**given)
     except (TypeError, ValueError) as error:
         raise ProblemError(
-            f"{path}: TOLERANCE must be a dict with factor (at least 1), atol and rtol, found {given!r}: {error}"
+            f"{path}: TOLERANCE must be a dict with factor (at least 1), atol, rtol, matched, found {given!r}: {error}"
         ) from error
 
 

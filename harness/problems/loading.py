@@ -16,7 +16,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
@@ -26,21 +26,25 @@ from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from harness.domain import MIXED, Problem, ProblemError, SizeValue, UsageError, WorkloadName
+from harness.gradients import differentiate, select_differentiable
 from harness.problems.discovery import DISTRIBUTION_NAMES, bound_names, parse_source
 from harness.problems.distributions import mix, redistribute
 from harness.problems.tensor_trees import map_tensors
 from harness.problems.time_limit import limit_reference
+from harness.protocol import flatten_value
 from harness.random_weights import DrawOnDevice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedProblem:
-    """A problem executed for one workload. `init_inputs` are the arguments of `Model`."""
+    """A problem executed for one workload. `init_inputs` are the arguments of `Model`. `differentiable`: shape and
+    dtype of the outputs that have a gradient, once they are known."""
 
     problem: Problem
     workload: WorkloadName
     init_inputs: tuple[Any, ...]
     module: ModuleType
+    differentiable: list[tuple[torch.Size, torch.dtype]] = field(default_factory=list, compare=False)
 
     @property
     def dtype(self) -> torch.dtype | None:
@@ -48,7 +52,12 @@ class LoadedProblem:
         return getattr(torch, self.problem.dtype) if self.problem.dtype else None
 
     def make_model(self, seed: int, device: torch.device, dtype: torch.dtype | None = None) -> nn.Module:
-        """The reference on `device`, constructed after seeding, in the problem's mode, without gradients."""
+        """The reference on `device`, constructed after seeding, in the problem's mode. Its parameters have gradients
+        only if a call is forward and backward."""
+        model = self._construct(seed, device, dtype)
+        return differentiate(model) if self.problem.backward else model
+
+    def _construct(self, seed: int, device: torch.device, dtype: torch.dtype | None = None) -> nn.Module:
         on_gpu = DrawOnDevice(device) if device.type == "cuda" else nullcontext()
         with run_user_code(self.problem, "Model(*get_init_inputs())", seed, device), on_gpu:
             model = self.module.Model(*_move(copy.deepcopy(self.init_inputs), device))
@@ -59,8 +68,8 @@ class LoadedProblem:
         return model.train(self.problem.training).requires_grad_(False)
 
     def make_inputs(self, seed: int, device: torch.device, distribution: str = "as_given") -> tuple[Any, ...]:
-        """The arguments of one call on `device`. `MIXED`: as given, with each stress distribution mixed in at secret
-        positions.
+        """The arguments of one call on `device`; with `backward`, the last are the gradients of the outputs. `MIXED`:
+        as given, with each stress distribution mixed in at secret positions.
         """
         if distribution == MIXED:
             return self._make_mixed_inputs(seed, device)
@@ -68,12 +77,25 @@ class LoadedProblem:
             raise UsageError(f"unknown distribution {distribution!r}; choose among {', '.join(DISTRIBUTION_NAMES)}")
         with run_user_code(self.problem, "get_inputs()", seed, device), torch.no_grad():
             inputs = _require_sequence(self.module.get_inputs(), self.problem, "get_inputs()")
-            inputs = _cast(tuple(_move(value, device) for value in inputs), self.dtype)
+            inputs = _cast(tuple(_move(value, device) for value in inputs), self.dtype, self.problem)
             generator = None if device.type == "meta" else torch.Generator(device=device).manual_seed(seed)
             for name in (self.problem.draws, distribution):
                 if name not in ("", "as_given") and generator is not None:
                     inputs = tuple(redistribute(value, name, generator) for value in inputs)
-            return inputs
+            if not self.problem.backward:
+                return inputs
+            return (*inputs, self._draw_gradients(inputs, device))
+
+    def _draw_gradients(self, inputs: tuple[Any, ...], device: torch.device) -> list[torch.Tensor]:
+        """Standard normal, in the dtype of the outputs."""
+        if not self.differentiable:
+            model, copies = self._construct(0, device), map_tensors(inputs, torch.clone)
+            with seeded(0, device):
+                outputs = flatten_value(model(*copies), torch.is_tensor, by_name=True)[1]
+            self.differentiable.extend((output.shape, output.dtype) for output in select_differentiable(outputs))
+        if not self.differentiable:
+            raise ProblemError(f"{_where(self.problem)}: BACKWARD = True, but no output is floating-point")
+        return [torch.randn(shape, dtype=dtype, device=device) for shape, dtype in self.differentiable]
 
     def _make_mixed_inputs(self, seed: int, device: torch.device) -> tuple[Any, ...]:
         inputs = self.make_inputs(seed, device)
@@ -181,13 +203,27 @@ _WITHOUT_VALUES: dict[Callable[..., Any], Callable[..., Any]] = {
 }
 
 
-def _cast(inputs: tuple[Any, ...], dtype: torch.dtype | None) -> tuple[Any, ...]:
-    """Floating tensors; strides are kept."""
+def _cast(inputs: tuple[Any, ...], dtype: torch.dtype | None, problem: Problem) -> tuple[Any, ...]:
+    """Floating tensors; strides are kept. Raises ProblemError for integers that the dtype rounds: they may be indices
+    or counts."""
 
     def cast(tensor: torch.Tensor) -> torch.Tensor:
-        return tensor.to(dtype) if tensor.is_floating_point() else tensor
+        if not tensor.is_floating_point():
+            return tensor
+        given = tensor.to(dtype)
+        if _holds_integers(tensor) and not torch.equal(given.to(tensor.dtype), tensor):
+            name = str(dtype).removeprefix("torch.")
+            raise ProblemError(f"{_where(problem)}: an input holds integers, such as indices, that {name} would round")
+        return given
 
     return inputs if dtype is None else map_tensors(inputs, cast)
+
+
+def _holds_integers(tensor: torch.Tensor) -> bool:
+    if tensor.is_meta or tensor.layout is not torch.strided or tensor.element_size() < 2 or not tensor.numel():
+        return False
+    first = tensor[(slice(0, 8),) * tensor.dim()]  # most inputs are decided by a few elements
+    return all(bool((part == part.round()).all()) for part in (first, tensor))
 
 
 def _names_cuda(value: Any) -> bool:

@@ -110,10 +110,17 @@ class ModelSession:
         compiled: bool = False,
         training: bool = False,
         dtype: str = "",
+        backward: bool = False,
     ) -> None:
         """`dtype`: of floating weights; "": as constructed."""
         self.state = self._client.construct(
-            seed, init_inputs, compiled=compiled, training=training, dtype=dtype, timeout_s=self._limits.construct_s
+            seed,
+            init_inputs,
+            compiled=compiled,
+            training=training,
+            dtype=dtype,
+            backward=backward,
+            timeout_s=self._limits.construct_s,
         )
 
     def match_weights(self, reference: dict[str, Tensor]) -> Weights:
@@ -137,10 +144,10 @@ class ModelSession:
             raise CandidateFailure(Outcome.WRONG_VALUE, message, (finding,))
         self._held = dict(state)
 
-    def reset_state(self) -> None:
-        """Every compared or timed call begins with the same state."""
+    def reset_state(self, given: dict[str, Tensor] | None = None) -> None:
+        """Every compared or timed call begins with the same state, or with a `given` one."""
         if self._held:
-            self._client.write_state(self._held, only_copies=True, timeout_s=self._limits.call_s)
+            self._client.write_state(given or self._held, only_copies=True, timeout_s=self._limits.call_s)
 
     def write_state(self, state: dict[str, Tensor]) -> None:
         """Loads weights with `load_state_dict`."""

@@ -202,7 +202,9 @@ def _site_folders() -> list[str]:
 def worker_package_files() -> list[Path]:
     """Evaluator, problems and results stay hidden."""
     package = Path(__file__).resolve().parents[1]
-    return [package / name for name in ("__init__.py", "random_weights.py", "domain", "protocol", "worker")]
+    return [
+        package / name for name in ("__init__.py", "gradients.py", "random_weights.py", "domain", "protocol", "worker")
+    ]
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -148,6 +148,7 @@ class WorkerClient:
         training: bool,
         timeout_s: float,
         dtype: str = "",
+        backward: bool = False,
     ) -> dict[str, TensorSpec]:
         """Returns the specs of the state dict."""
         placed = self.place(tuple(init_inputs))
@@ -157,6 +158,7 @@ class WorkerClient:
             "compiled": compiled,
             "training": training,
             "dtype": dtype,
+            "backward": backward,
             **_value_message(placed),
         }
         answer = self._ask(message, WorkerReply.CONSTRUCTED, Outcome.LOAD_ERROR, timeout_s)

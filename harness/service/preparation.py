@@ -31,6 +31,8 @@ def find_submitted_problem(submission: Submission, problems_dir: Path | None) ->
         problem = _parse_reference(submission.reference)
     if submission.workload not in (None, "reduced") and problem.workload(submission.workload) is None:
         raise UsageError(describe_lacking_workload(problem.name, submission.workload))
+    if submission.dtype is not None:
+        problem = problem.in_precision(submission.dtype)
     if submission.requires_kernel is None:
         return problem
     return replace(problem, requires_kernel=submission.requires_kernel)

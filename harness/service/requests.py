@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from harness.domain import LANGUAGES, Baseline, Fidelity, Language, UsageError, WorkloadName
+from harness.domain import LANGUAGES, Baseline, Fidelity, Language, Precision, UsageError, WorkloadName
 from harness.service.queue import NewTask
 from harness.service.submission import PRIORITIES, Submission
 
@@ -46,6 +46,7 @@ class EvaluationRequest(BaseModel):
     language: Language | None = Field(default=None, description="Default: detected from the program.")
     workload: WorkloadName | None = Field(default=None, description="Default: full; if emulated, small or reduced.")
     baseline: Baseline = "eager"
+    dtype: Precision | None = Field(default=None, description="Of inputs and weights. Default: as in the problem.")
     requires_kernel: bool | None = Field(
         default=None,
         description="Reject programs without a custom kernel. Default: as the suite; true for a reference.",

@@ -66,6 +66,7 @@ class Service:
             suite=submission.suite,
             reference=submission.reference,
             workload=submission.workload,
+            dtype=submission.dtype,
             requires_kernel=submission.requires_kernel,
         )
         return self._find_problem(about)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any
 
-from harness.domain import Baseline, Fidelity, Language, WorkloadName
+from harness.domain import Baseline, Fidelity, Language, Precision, WorkloadName
 
 PRIORITIES = {"low": 0, "normal": 1, "high": 2}
 
@@ -16,7 +16,7 @@ PRIORITIES = {"low": 0, "normal": 1, "high": 2}
 class Submission:
     """The program is `candidate`, or is extracted from `completion`; the problem is `problem` of `suite`, or the
     `reference`. `language` None: detected. `requires_kernel` None: as the suite says; a reference by text requires
-    one."""
+    one. `dtype` of inputs and weights; None: as in the problem."""
 
     candidate: str | None = None
     completion: str | None = None
@@ -28,6 +28,7 @@ class Submission:
     baseline: Baseline = "eager"
     requires_kernel: bool | None = None
     fidelity: Fidelity = "full"
+    dtype: Precision | None = None
 
     @property
     def digest(self) -> str:
@@ -35,7 +36,10 @@ class Submission:
         return sha256(self.encode().encode()).hexdigest()[:32]
 
     def encode(self) -> str:
-        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        record = asdict(self)
+        if self.dtype is None:  # equal to stored requests from before there were dtypes
+            del record["dtype"]
+        return json.dumps(record, sort_keys=True, separators=(",", ":"))
 
     @classmethod
     def decode(cls, text: str) -> Submission:

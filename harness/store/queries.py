@@ -18,7 +18,8 @@ class ResultRow(NamedTuple):
     time in the candidate's own compiled code; `without_own`: effect on the outputs of disabling it. `peak_fraction`:
     share of the device's peak. `certificate`: digest of the valid red-team certificate or "". `noise_floor`: largest
     deviation from 1 of a program's speedup over itself. `worst_speedup`: of the slowest case; `generalisation_gap`:
-    speedup of the known cases / that of the secret ones; None without such cases.
+    speedup of the known cases / that of the secret ones; None without such cases. `dtype`: chosen for inputs and
+    weights; "" as in the problem's file.
     """
 
     id: int
@@ -56,6 +57,7 @@ class ResultRow(NamedTuple):
     noise_floor: float | None
     worst_speedup: float | None
     generalisation_gap: float | None
+    dtype: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from harness.domain import StoreError
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 APPLICATION_ID = 0x68726E73  # "hrns"
 BUSY_TIMEOUT_S = 30.0
 
@@ -36,7 +36,7 @@ CREATE TABLE evaluations (
     duration_s REAL NOT NULL, started_at TEXT NOT NULL, confinement TEXT NOT NULL,
     harness_version TEXT NOT NULL, torch TEXT NOT NULL, hardware TEXT NOT NULL,
     own_share REAL, without_own TEXT, peak_fraction REAL, certificate TEXT NOT NULL DEFAULT '', noise_floor REAL,
-    worst_speedup REAL, generalisation_gap REAL
+    worst_speedup REAL, generalisation_gap REAL, dtype TEXT NOT NULL DEFAULT ''
 );
 CREATE TABLE details (
     evaluation_id INTEGER PRIMARY KEY REFERENCES evaluations (id),
@@ -66,6 +66,7 @@ _ADDED = {
         ("noise_floor", "REAL", "$.timing.noise_floor"),
     ),
     3: (("worst_speedup", "REAL", ""), ("generalisation_gap", "REAL", "")),
+    4: (("dtype", "TEXT NOT NULL DEFAULT ''", "$.subject.dtype"),),
 }
 
 
@@ -233,7 +234,7 @@ def _read_json(column: str, path: str) -> str:
         return "NULL"
     value = f"(SELECT json_extract(d.evaluation, '{path}') FROM main.details d"
     value += " WHERE d.evaluation_id = e.id AND json_valid(d.evaluation))"
-    return f"coalesce({value}, '')" if column == "certificate" else value
+    return f"coalesce({value}, '')" if column in ("certificate", "dtype") else value
 
 
 @contextmanager

@@ -30,7 +30,7 @@ from harness.domain import (
 
 _CONDITION_FIELDS = tuple(field.name for field in fields(Conditions))
 _BLOCK_FIELDS = tuple(field.name for field in fields(Block))
-_IDENTITY_FIELDS = tuple(field.name for field in fields(Subject) if field.name != "problem_digest")
+_IDENTITY_FIELDS = tuple(field.name for field in fields(Subject) if field.name not in ("problem_digest", "dtype"))
 
 
 def encode_evaluation(evaluation: Evaluation) -> str:
@@ -131,7 +131,8 @@ def encode_columns(evaluation: Evaluation) -> dict[str, str | int | float | None
 def identity_of(subject: Subject) -> str:
     """Hash of the subject without its problem digest: a later evaluation of the same identity replaces it in
     listings."""
-    text = json.dumps([getattr(subject, name) for name in _IDENTITY_FIELDS])
+    parts = [getattr(subject, name) for name in _IDENTITY_FIELDS]
+    text = json.dumps([*parts, subject.dtype] if subject.dtype else parts)  # without: as before there were dtypes
     return sha256(text.encode()).hexdigest()[:16]
 
 

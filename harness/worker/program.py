@@ -10,7 +10,7 @@ import sys
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from harness.domain import WorkerLost
+from harness.gradients import call_with_gradients, require_parameter_gradients
 from harness.protocol import GO, Channel, TensorSpec, count_kept_calls, flatten_value, rebuild_value
 from harness.protocol.messages import WorkerReply
 from harness.random_weights import DrawOnDevice
@@ -123,6 +124,9 @@ class Worker:
         self._model = model.to(device=self._seen_device, dtype=dtype).train(message["training"])
         self._model.requires_grad_(False)
         self._forward = torch.compile(self._model) if message["compiled"] else self._model
+        if message["backward"]:
+            self._forward = _add_backward(self._forward, require_parameter_gradients(self._model))
+        self._plain_forward = self._forward
         if self._device.type == "cuda":
             _freeze_garbage()  # prevents that collections reveal which calls are timed
         state = {name: tensor for name, tensor in self._model.state_dict().items() if torch.is_tensor(tensor)}
@@ -241,7 +245,7 @@ class Worker:
         accesses."""
         self._emulators.configure(message["settings"])
         if message["own_inputs"]:
-            self._forward = _call_on_copies(self._model)
+            self._forward = _call_on_copies(self._plain_forward)
         return {"kind": WorkerReply.CONFIGURED}
 
     def do_take_kernel_findings(self, _: dict[str, Any]) -> dict[str, Any]:
@@ -329,6 +333,13 @@ def _refuse_lazy(model: torch.nn.Module) -> None:
     if lazy:
         why = "so they cannot get the reference's values; set their sizes in __init__"
         raise TypeError(f"the weights {', '.join(lazy[:5])} have no shape until the first call (lazy modules), {why}")
+
+
+def _add_backward(forward: Callable[..., Any], parameters: Mapping[str, torch.Tensor]) -> Callable[..., Any]:
+    def call(*inputs: Any) -> Any:
+        return call_with_gradients(forward, parameters, inputs)
+
+    return call
 
 
 def _call_on_copies(forward: Callable[..., Any]) -> Callable[..., Any]:

@@ -19,7 +19,7 @@ from harness.sandbox.arena_layout import Footprint
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exercise:
-    """`seed`: of the inputs; `state`: weights to write before the call; `footprint`: arena layout for outputs of
+    """`seed`: of the inputs; `state`: to write before the call; `footprint`: arena layout for outputs of
     another shape."""
 
     step: str
@@ -67,12 +67,22 @@ class Exercises:
         return (Exercise(step=step, seed=seed, inputs=inputs, truth=self.reference.truth_of(inputs)),)
 
     def _make_row(self) -> tuple[Exercise, ...]:
-        """The second call starts from the state left by the first."""
+        """The second call starts from the state that the first left, the third from one that is new to the
+        candidate."""
         (first,) = self._make("as_given")
         seed = next(self._seeds)
         inputs = self.reference.make_inputs(seed)
         later = self.reference.truth_of(inputs, first.truth.state_after)
-        return (first, Exercise(step="second_in_a_row", seed=seed, inputs=inputs, truth=later))
+        second = Exercise(step="second_in_a_row", seed=seed, inputs=inputs, truth=later)
+        return (first, second, self._make_with_given_state())
+
+    def _make_with_given_state(self) -> Exercise:
+        """From the state after a call that only the reference makes."""
+        given = self.reference.truth_of(self.reference.make_inputs(next(self._seeds))).state_after
+        seed = next(self._seeds)
+        inputs = self.reference.make_inputs(seed)
+        truth = self.reference.truth_of(inputs, given)
+        return Exercise(step="given_state", seed=seed, inputs=inputs, truth=truth, state=self.reference.keep(given))
 
     def _make_with_other_weights(self) -> tuple[Exercise, ...]:
         other = make_other_weights(self.reference, next(self._seeds))

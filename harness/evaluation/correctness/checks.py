@@ -106,6 +106,8 @@ class _Checker:
 
     def _try(self, exercise: Exercise) -> _Failure | None:
         inputs, truth, distribution = exercise.inputs, exercise.truth, exercise.step
+        if distribution == "given_state":
+            self._session.reset_state(exercise.state)
         if truth.kind == "reference":
             self.truth_kind = "reference"
         self._session.place(inputs)

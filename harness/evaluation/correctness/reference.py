@@ -19,8 +19,10 @@ from harness.evaluation.correctness.reference_checks import (
     contain_memory,
     has_only_numbers,
     measure_inputs,
+    require_dtype_applies,
     require_finite,
     require_memory,
+    require_narrow,
     require_repeatable,
     require_sendable,
     require_weights_known,
@@ -185,6 +187,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
     inputs = loaded.make_inputs(input_seed, device.torch_device)
     require_sendable(loaded, inputs)
     state = {name: tensor for name, tensor in model.state_dict().items() if torch.is_tensor(tensor)}
+    require_dtype_applies(loaded, [*_tensors_in(inputs), *state.values()])
     generators = read_generators(device.torch_device)
     on_host |= ROOMY * _count_bytes(inputs) > device.measure_room().device_bytes
     if on_host:
@@ -209,6 +212,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
     find_truth = partial(compute_truth, loaded, model, inputs, state=changing, device=computes_on)
     variation = compare_runs(loaded, outputs, again.outputs, find_truth)
     write_state(model, changing)
+    require_narrow(loaded, outputs)
     if not has_only_numbers(outputs):
         require_finite(loaded, find_truth())
     sizes = [_count_bytes(value) for value in (inputs, state.values(), outputs.tensors)]
@@ -224,7 +228,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         mixing_bytes=count_refill_bytes(inputs) if loaded.problem.stress_distributions else 0,
         float64_bytes=estimate_float64_bytes(model, inputs, outputs.tensors, work_bytes),
         slice_bytes=device.slice_bytes, context_bytes=device.context_bytes, kept_calls=count_kept_calls(sizes[2]),
-        row_steps=2 if changing else 0, further_steps=count_further_steps(loaded.problem, is_small=is_small),
+        row_steps=3 if changing else 0, further_steps=count_further_steps(loaded.problem, is_small=is_small),
     )  # fmt: skip
     return Reference(
         loaded=loaded, device=device, seed=seed, model=model, state=state, footprint=footprint, changing=changing,

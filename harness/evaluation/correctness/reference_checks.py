@@ -73,6 +73,22 @@ def require_finite(loaded: LoadedProblem, truth: Truth) -> None:
             )
 
 
+def require_narrow(loaded: LoadedProblem, outputs: FlatOutputs) -> None:
+    """Raises ProblemError if an output of zeros is within the tolerance that the problem states. The comparison would
+    still refuse it, since it counts values that are lost, but nothing else."""
+    tolerance = loaded.problem.tolerance
+    if not tolerance.is_fixed:
+        return
+    for number, own in enumerate(outputs.tensors):
+        sizes, atol = own.abs(), (tolerance.atol or 0.0) if own.is_floating_point() else 0.0
+        beyond = int((sizes * (1.0 - (tolerance.rtol or 0.0)) > atol).count_nonzero())
+        if own.count_nonzero() and beyond <= (1.0 - tolerance.matched) * own.numel():
+            raise ProblemError(
+                f"{_name_file(loaded)}: output {number} would be within TOLERANCE if it were all zeros: only "
+                f"{beyond} of its {own.numel()} elements are beyond it; narrow it"
+            )
+
+
 def require_sendable(loaded: LoadedProblem, inputs: Sequence[Any]) -> None:
     """Raises ProblemError for values that cannot be sent to another process."""
     for call, values in (("get_init_inputs()", loaded.init_inputs), ("get_inputs()", inputs)):
@@ -83,6 +99,15 @@ def require_sendable(loaded: LoadedProblem, inputs: Sequence[Any]) -> None:
                 f"{_name_file(loaded)}: {call}: {error}; return tensors, numbers, strings, or lists, "
                 "tuples and dicts of them"
             ) from error
+
+
+def require_dtype_applies(loaded: LoadedProblem, values: Sequence[Tensor]) -> None:
+    """Raises ProblemError if the dtype that was chosen for a problem changes nothing, or not all of it."""
+    precision = loaded.problem.precision
+    if precision and not any(tensor.is_floating_point() for tensor in values):
+        raise ProblemError(f"{_name_file(loaded)} has no floating-point inputs or weights")
+    if precision and any(tensor.is_complex() for tensor in values):
+        raise ProblemError(f"{_name_file(loaded)} has complex inputs or weights, which have no {precision}")
 
 
 def require_repeatable(loaded: LoadedProblem, inputs: Sequence[Tensor], again: Sequence[Tensor]) -> None:

@@ -208,7 +208,7 @@ def _compute_exact(
     reason = _find_other_form(own, exact)
     if reason:
         return trust_outputs(own, reason, after, compared_on=device)
-    leaves = _pair_leaves(own.tensors, exact.tensors, device)
+    leaves = _pair_leaves(own, exact.tensors, device)
     return Truth(kind="float64", tree=own.tree, leaves=leaves, state=_pair_state(after, read_state(precise, after)))
 
 
@@ -231,18 +231,31 @@ def trust_outputs(
 ) -> Truth:
     """The reference's outputs and state as their own truth."""
     state = dict(after or {})
-    leaves = _pair_leaves(own.tensors, own.tensors, compared_on)
+    leaves = _pair_leaves(own, own.tensors, compared_on)
     return Truth(kind="reference", tree=own.tree, leaves=leaves, note=note, state=_pair_state(state, state))
 
 
 def _pair_leaves(
-    own: Sequence[Tensor], exact: Sequence[Tensor], compared_on: torch.device | None = None
+    own: FlatOutputs, exact: Sequence[Tensor], compared_on: torch.device | None = None
 ) -> tuple[TruthLeaf, ...]:
-    names = ["output"] if len(own) == 1 else [f"output {index}" for index in range(len(own))]
+    names = ["output"] if len(exact) == 1 else list(_name_leaves(own.tree, "output"))
     return tuple(
         TruthLeaf(name=name, reference=ours, exact=theirs, compared_on=compared_on)
-        for name, ours, theirs in zip(names, own, exact, strict=True)
+        for name, ours, theirs in zip(names, own.tensors, exact, strict=True)
     )
+
+
+def _name_leaves(tree: dict[str, Any], path: str) -> Iterator[str]:
+    """Positions and keys, such as `output 1` and `output 2 norm.weight`."""
+    ((kind, value),) = tree.items()
+    if kind == "t":
+        yield path
+    elif kind == "dict":
+        for key, item in value:
+            yield from _name_leaves(item, f"{path} {key}")
+    elif kind != "v":
+        for index, item in enumerate(value):
+            yield from _name_leaves(item, f"{path} {index}")
 
 
 def _pair_state(own: Mapping[str, Tensor], exact: Mapping[str, Tensor]) -> dict[str, TruthLeaf]:

@@ -58,7 +58,7 @@ def make_other_weights(reference: Reference, seed: int) -> OtherWeights | None:
     for name, parameter in model.named_parameters():
         if parameter.is_floating_point() and torch.equal(parameter, reference.state[name]):
             noise = torch.rand(parameter.shape, generator=generator, device=parameter.device)
-            parameter.mul_((0.75 + 0.5 * noise).to(parameter.dtype))
+            parameter.detach().mul_((0.75 + 0.5 * noise).to(parameter.dtype))
     state = {name: tensor for name, tensor in model.state_dict().items() if torch.is_tensor(tensor)}
     if all(torch.equal(tensor, reference.state[name]) for name, tensor in state.items()):
         return None

@@ -91,6 +91,7 @@ def _run_host_code(client: WorkerClient, loaded: LoadedProblem, construct_s: flo
             compiled=False,
             training=loaded.problem.training,
             dtype=loaded.problem.dtype,
+            backward=loaded.problem.backward,
             timeout_s=construct_s,
         )
         client.arm(client.lay_out(make_meta_inputs(loaded)), timeout_s=COMPILE_S)

@@ -102,6 +102,7 @@ def _launch(client: WorkerClient, loaded: LoadedProblem, limits: TimeLimits) -> 
         compiled=False,
         training=loaded.problem.training,
         dtype=loaded.problem.dtype,
+        backward=loaded.problem.backward,
         timeout_s=limits.construct_s,
     )
     placed = client.lay_out(make_meta_inputs(loaded))

@@ -152,7 +152,13 @@ class KernelChecker:
 
 def _run_orders(session: ModelSession, reference: Reference, seeds: Iterator[int], sanitized: _SanitizerPass) -> None:
     problem = reference.loaded.problem
-    session.construct(reference.seed, reference.loaded.init_inputs, training=problem.training, dtype=problem.dtype)
+    session.construct(
+        reference.seed,
+        reference.loaded.init_inputs,
+        training=problem.training,
+        dtype=problem.dtype,
+        backward=problem.backward,
+    )
     session.match_weights(reference.state)
     session.hold_state(reference.changing)
     inputs = reference.make_inputs(next(seeds))

@@ -165,7 +165,9 @@ def _call_without_custom_code(
 def _construct(session: ModelSession, reference: Reference) -> None:
     loaded = reference.loaded
     problem = loaded.problem
-    session.construct(reference.seed, loaded.init_inputs, training=problem.training, dtype=problem.dtype)
+    session.construct(
+        reference.seed, loaded.init_inputs, training=problem.training, dtype=problem.dtype, backward=problem.backward
+    )
     session.match_weights(reference.state)
     session.hold_state(reference.changing)
     session.reset_state()

@@ -88,10 +88,10 @@ class CandidateTimer:
             return timer.measure(baseline, seeds).timing
 
     def _name_noise(self, reference: Reference, baseline: str) -> NoiseKey:
-        facts = self._environment
+        facts, problem = self._environment, reference.loaded.problem
         return NoiseKey(
-            problem_digest=reference.loaded.problem.digest,
-            workload=f"{reference.loaded.workload} {self._case}".strip(),
+            problem_digest=problem.digest,
+            workload=" ".join(filter(None, (reference.loaded.workload, self._case, problem.precision))),
             baseline=baseline,
             device_type=reference.device.torch_device.type,
             machine=" ".join(facts.get(name, "") for name in ("cpu", "threads", "gpu", "torch", "harness")),

@@ -58,7 +58,7 @@ def format_leaderboard(rows: Sequence[LeaderboardRow]) -> str:
 
 def _flatten_row(row: LeaderboardRow) -> dict[str, Any]:
     outcomes, group = dict(row.outcomes), row.group._asdict()
-    chip, turns = group.pop("chip"), group.pop("turns")
+    chip, turns, dtype = (group.pop(name) for name in ("chip", "turns", "dtype"))
     return {
         **group,
         "problems": row.problems,
@@ -82,6 +82,7 @@ def _flatten_row(row: LeaderboardRow) -> dict[str, Any]:
         "mean_turns": row.mean_turns,
         "best_turn": row.best_turn,
         "tokens_per_correct": row.tokens_per_correct,
+        "dtype": dtype,
     }
 
 

@@ -75,7 +75,7 @@ def _order_rows(rows: Sequence[ResultRow]) -> list[ResultRow]:
         return near
     peers: dict[tuple[str, ...], list[ResultRow]] = defaultdict(list)
     for row in near:
-        peers[row.suite, row.problem, row.model, row.device, row.workload, row.baseline].append(row)
+        peers[row.suite, row.problem, row.model, row.device, row.workload, row.baseline, row.dtype].append(row)
     ranks: dict[int, int] = {}
     for group in peers.values():
         best = sorted(group, key=lambda row: (row.outcome != "correct", -(row.speedup or 0.0), row.id))

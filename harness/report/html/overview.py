@@ -32,7 +32,7 @@ STAGES = (
     ("not evaluated", (Outcome.NOT_RUN, Outcome.HARNESS_ERROR)),
 )
 _TOKENS = ("prompt_tokens", "completion_tokens", "reasoning_tokens")
-_SECTION = ("suite", "workload", "language", "device", "baseline", "chip")
+_SECTION = ("suite", "workload", "language", "device", "baseline", "chip", "dtype")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

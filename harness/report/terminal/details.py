@@ -10,7 +10,7 @@ from harness.domain import BuildSummary, Correctness, Evaluation, Finding, Outco
 from harness.report.escaping import make_printable
 from harness.report.terminal.case_details import render_cases
 from harness.report.terminal.sources import render_excerpt
-from harness.report.terminal.tables import format_speedup, make_table, style_outcome, style_text
+from harness.report.terminal.tables import format_speedup, make_table, name_workload, style_outcome, style_text
 from harness.report.terminal.timing_details import list_conditions, render_timing
 from harness.report.terminal.turn_details import NO_TURNS, SampleTurns, render_turns
 from harness.report.verdict_text import (
@@ -210,10 +210,11 @@ def _source_parts(evaluation: Evaluation, source: str) -> Iterator[RenderableTyp
 
 def _list_facts(evaluation: Evaluation) -> list[tuple[str, str]]:
     subject = evaluation.subject
+    workload = name_workload(subject.workload, subject.dtype)
     return [
         ("candidate", f"{name_sample(evaluation)} ({subject.candidate_digest or 'no code'})"),
         ("model", f"{subject.model}, prompt {subject.prompt}, {subject.language}"),
-        ("problem", f"{subject.suite}/{subject.problem}, {subject.workload} workload ({subject.problem_digest})"),
+        ("problem", f"{subject.suite}/{subject.problem}, {workload} ({subject.problem_digest})"),
         ("device", f"{subject.device} {evaluation.hardware}".strip()),
     ]
 

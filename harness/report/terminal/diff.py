@@ -9,7 +9,7 @@ from harness.analysis.side_by_side import ComparedGroup, ComparedRow, FlipKind, 
 from harness.analysis.side_material import Cost, SideBySide, TextDiff, pick_samples
 from harness.domain import Outcome
 from harness.report.rounding import format_rate
-from harness.report.terminal.tables import format_speedup, make_table, style_outcome, style_text
+from harness.report.terminal.tables import format_speedup, make_table, name_workload, style_outcome, style_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -59,7 +59,7 @@ def summarise_sides(sides: SideBySide) -> str:
 def describe_group(group: ComparedGroup) -> str:
     where = "not evaluated on a device" if group.device == "none" else f"on {group.device} against {group.baseline}"
     chip = f" ({group.chip})" if group.chip else ""
-    return f"{group.suite}, {group.workload} workload: {group.language} {where}{chip}"
+    return f"{group.suite}, {name_workload(group.workload, group.dtype)}: {group.language} {where}{chip}"
 
 
 def describe_correctness(group: GroupComparison) -> str:

@@ -131,7 +131,8 @@ def changes_record(changes: Sequence[Change], exit_code: int) -> dict[str, Any]:
 
 def _format_case(change: Change) -> str:
     subject = change.subject
-    where = f"{subject.suite}.{subject.problem}.{subject.device}.{subject.workload}"
+    parts = subject.suite, subject.problem, subject.device, subject.workload, subject.dtype
+    where = ".".join(filter(None, parts))
     name = f"{name_subject(subject)} ({'extraction' if change.after is None else subject.baseline})"
     head = f"<testcase classname={_attribute(where)} name={_attribute(name)}"
     text = f"{change.kind.replace('_', ' ')}: {explain_change(change)}"

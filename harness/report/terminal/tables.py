@@ -36,7 +36,7 @@ NUMBER_COLUMNS = _SHARES | {
     "id", "sample", "turn", "speedup", "speedup_low", "speedup_high", "baseline_us", "candidate_us", "duration_s",
     "worst_speedup", "generalisation_gap",
 }  # fmt: skip
-_KEPT_WHOLE = NUMBER_COLUMNS | {"outcome", "device", "workload", "language", "verdict"}
+_KEPT_WHOLE = NUMBER_COLUMNS | {"outcome", "device", "workload", "dtype", "language", "verdict"}
 OUTCOME_STYLES = {
     Outcome.CORRECT: "green",
     Outcome.SUSPECT: "bold magenta",
@@ -63,8 +63,11 @@ _MARKDOWN_HEAD = (
 
 
 def render_evaluations(rows: Iterable[ResultRow], columns: Sequence[str] = DEFAULT_COLUMNS) -> Table:
-    """`columns` are fields of ResultRow."""
-    table = make_table()
+    """`columns` are fields of ResultRow; the dtype follows the workload where one was chosen."""
+    rows, table = list(rows), make_table()
+    if "dtype" not in columns and "workload" in columns and any(row.dtype for row in rows):
+        at = columns.index("workload") + 1
+        columns = (*columns[:at], "dtype", *columns[at:])
     for name in columns:
         add_column(table, name, is_number=name in NUMBER_COLUMNS, whole=name in _KEPT_WHOLE)
     for row in rows:
@@ -103,7 +106,7 @@ def render_leaderboard_markdown(rows: Sequence[LeaderboardRow]) -> str:
             _name_prompt(group),
             group.language,
             f"{group.device} ({group.chip})" if group.chip else group.device,
-            group.workload,
+            f"{group.workload}, {group.dtype}" if group.dtype else group.workload,
             _format_problems(row),
             *(format_rate(row.fast_p(threshold)) for threshold in (0.0, 1.0, 2.0)),
             _format_mean(row),
@@ -135,16 +138,21 @@ def format_speedup(speedup: float | None) -> str:
     return "-" if speedup is None else f"{format_fixed(speedup, 2)}x"
 
 
-def _section(group: GroupKey) -> tuple[str, str, str, str, str, str]:
-    return group.suite, group.workload, group.language, group.device, group.baseline, group.chip
+_Section = tuple[str, str, str, str, str, str, str]
 
 
-def _render_section(
-    section: tuple[str, str, str, str, str, str], rows: list[LeaderboardRow], *, wide: bool
-) -> RenderableType:
+def _section(group: GroupKey) -> _Section:
+    return group.suite, group.workload, group.dtype, group.language, group.device, group.baseline, group.chip
+
+
+def name_workload(workload: str, dtype: str) -> str:
+    return f"{workload} workload" + (f" in {dtype}" if dtype else "")
+
+
+def _render_section(section: _Section, rows: list[LeaderboardRow], *, wide: bool) -> RenderableType:
     from rich.console import Group
 
-    suite, workload, language, device, baseline, chip = section
+    suite, workload, dtype, language, device, baseline, chip = section
     descriptions = {"none": "not evaluated on a device", EMULATED: "emulated on a CPU: correctness without time"}
     where = descriptions.get(device, f"on {device} against {baseline}")
     table = make_table()
@@ -158,7 +166,7 @@ def _render_section(
     for rank, row in enumerate(rows, start=1):
         cells = _leaderboard_cells(rank, row)
         table.add_row(*(_stack(cells[name] for name in names) for names in columns))
-    title = style_text(f"{suite}, {workload} workload: {language} {where}{f' ({chip})' if chip else ''}", "bold")
+    title = f"{suite}, {name_workload(workload, dtype)}: {language} {where}{f' ({chip})' if chip else ''}"
     emulated_on = [] if chip else sorted({name for row in rows for name in row.hardware})
     notes = ["; ".join(emulated_on)] if emulated_on else []
     notes += [
@@ -167,7 +175,7 @@ def _render_section(
         for row in rows
         if row.truncated
     ]
-    return Group(title, table, *(style_text(note, "dim") for note in notes))
+    return Group(style_text(title, "bold"), table, *(style_text(note, "dim") for note in notes))
 
 
 def _leaderboard_cells(rank: int, row: LeaderboardRow) -> dict[str, Text]:

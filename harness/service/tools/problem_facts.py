@@ -19,13 +19,15 @@ _MEANINGS = {
     "SMALL": "sizes of the workload `small`; `full` has the sizes of the file and is scored",
     "TAGS": "for filters only",
     "TOLERANCE": "an output may deviate by `factor` times the reference's own error, or by atol + rtol * magnitude; "
-    "null: the default of the dtype",
+    "null: the default of the dtype; `matched`: the share of elements that must be within it",
     "DISTRIBUTIONS": "distributions of the input values that a program must compute correctly",
     "CASES": "sizes, dtypes and distributions that a program must compute correctly; the score is the geometric mean "
     "of the speedups of those without ranges. `small`: sizes in the workload `small`",
     "ALLOW_TF32": "whether the reference's matrix products may be computed in TF32",
     "DETERMINISTIC": "whether equal inputs must give bitwise equal outputs",
     "TRAINING": "whether the model is in training mode, and its buffers are compared too",
+    "BACKWARD": "whether a call is forward and backward, and the gradients of floating inputs and parameters are "
+    "compared too",
     "SEEDED_CALLS": "whether torch is seeded before each call, so that random numbers must be those of the reference",
     "DYNAMIC_SHAPES": "whether the program must be correct at nearby shapes",
     "DYNAMIC_WEIGHTS": "whether the program must be correct after a change of its weights",

@@ -61,7 +61,8 @@ class ToolSession:
             executor.close()
 
     def find_problem(self, submission: Submission) -> Problem:
-        """Raises UsageError and ProblemError."""
+        """In the server's dtype. Raises UsageError and ProblemError."""
+        submission = replace(submission, dtype=self.settings.options.dtype)
         return find_submitted_problem(submission, self.settings.options.problems_dir)
 
     async def evaluate(

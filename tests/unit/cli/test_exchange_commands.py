@@ -118,9 +118,10 @@ def test_an_export_says_what_it_leaves_out(command, bench_checkout, tmp_path, ev
     with ResultStore.open(tmp_path / "results") as store:
         run = {"run": "bench-run", "problem": "1_Relu", "suite": "kernelbench_level1"}
         store.record(evaluation_of("correct", 2.0, workload="small", **run))
+        store.record(evaluation_of("correct", 3.0, dtype="bf16", **run))
     code, _, stderr = command("export", "--format", "kernelbench", "out", "--run", "bench-run")
     assert code == 0
-    assert "left out: 1 evaluation of another workload than full" in stderr
+    assert "left out: 2 evaluations of other workloads than full, or in another dtype" in stderr
 
 
 @pytest.mark.parametrize(

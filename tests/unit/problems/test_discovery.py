@@ -119,6 +119,8 @@ def test_a_file_without_a_required_name_says_which(tmp_path, name):
         ('TAGS = "toy"', "TAGS must be a tuple"),
         ('DISTRIBUTIONS = ("gaussian",)', "DISTRIBUTIONS names gaussian; choose among as_given, normal"),
         ('TOLERANCE = {"factor": 0.5}', "TOLERANCE must be.*at least 1"),
+        ('TOLERANCE = {"rtol": 1.0}', "an output of zeros would pass with rtol = 1.0"),
+        ('TOLERANCE = {"matched": 0}', "matched is a share"),
         ('TOLERANCE = {"fctor": 8.0}', "TOLERANCE must be"),
         ("ALLOW_TF32 = 1", "ALLOW_TF32 must be True or False"),
     ],

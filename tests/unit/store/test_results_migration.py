@@ -3,6 +3,7 @@
 import shutil
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,13 @@ def test_an_older_file_shows_everything_it_holds(old_results, read_only):
     assert source == "class ModelNew: ...\n"
 
 
+def test_a_verdict_of_an_older_file_is_found_for_the_same_subject_and_for_no_other_dtype(old_results):
+    with ResultStore.open(old_results, read_only=True) as store:
+        stored = max(store.load_all(history=True), key=lambda one: one.id)
+        assert store.find(stored.evaluation.subject) == stored
+        assert store.find(replace(stored.evaluation.subject, dtype="bf16")) is None
+
+
 def test_reading_an_older_file_leaves_it_as_it_is(old_results):
     before = (old_results / DATABASE_NAME).read_bytes()
     with ResultStore.open(old_results, read_only=True) as store:
@@ -65,7 +73,7 @@ def test_opening_an_older_file_for_writing_keeps_every_value_of_it(old_results):
         assert read_everything(store) == read
     assert [query(old_results, f"SELECT * FROM {table}") for table in TABLES] == tables
     assert [row[: len(rows[0])] for row in query(old_results, "SELECT * FROM evaluations")] == rows
-    assert query(old_results, "PRAGMA user_version") == [(3,)]
+    assert query(old_results, "PRAGMA user_version") == [(4,)]
 
 
 def test_an_upgraded_file_has_the_columns_of_a_new_one(old_results, tmp_path):

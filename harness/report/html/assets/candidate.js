@@ -32,7 +32,7 @@ function sampleName(row) {
 
 // The turns of this sample on the same device.
 function findTurns(row) {
-  const same = ["run", "problem", "suite", "model", "workload", "baseline", "language"];
+  const same = ["run", "problem", "suite", "model", "workload", "baseline", "language", "dtype"];
   const sameDevice = (other) => textAt("device", other) === textAt("device", row) || textAt("device", other) === "none" || textAt("device", row) === "none";
   const codes = same.map((name) => [DATA.index.texts[name].codes, DATA.index.texts[name].codes[row]]);
   const found = [];
@@ -75,7 +75,7 @@ function renderFacts(row) {
   const tokens = numberAt("completion_tokens", row);
   return card("Subject", null, factList([
     ["evaluation", String(numberAt("id", row))], ["sample", sampleName(row)], ["model", `${textAt("model", row)}, prompt ${textAt("prompt", row)}`],
-    ["problem", `${textAt("suite", row)}/${textAt("problem", row)}, ${textAt("workload", row)} workload`],
+    ["problem", `${textAt("suite", row)}/${textAt("problem", row)}, ${textAt("workload", row)} workload${textAt("dtype", row) && ` in ${textAt("dtype", row)}`}`],
     ["language", textAt("language", row)], ["device", `${textAt("device", row)} ${textAt("hardware", row)}`],
     ["candidate", textAt("candidate", row) || "no code"], ["certificate", textAt("certificate", row) || "none"],
     ["tokens", tokens === null ? "unknown" : `${formatCount(numberAt("prompt_tokens", row))} in, ${formatCount(tokens)} out${numberAt("reasoning_tokens", row) ? `, of them ${formatCount(numberAt("reasoning_tokens", row))} reasoning` : ""}`],

@@ -71,7 +71,7 @@ function evaluationColumns() {
     identity, text("problem", "problem", "wraps"), text("model", "model", "wraps"), outcome, speedup, ...ofCases,
     { name: "verdict", label: "time", cell: (row) => textAt("verdict", row) || "–" },
     { name: "device", label: "device", cell: (row) => textAt("device", row) },
-    text("workload", "workload"), text("run", "run", "wraps"),
+    { name: "workload", label: "workload", cell: (row) => [textAt("workload", row), textAt("dtype", row)].filter(Boolean).join(", ") }, text("run", "run", "wraps"),
     { name: "sample", label: "sample", number: true, cell: (row) => `${numberAt("sample", row)}${numberAt("turn", row) ? `.${numberAt("turn", row)}` : ""}` },
     number("own_share", "own", formatShare),
     { name: "certificate", label: "certificate", cell: (row) => (textAt("certificate", row) ? h("span", { class: "certificate yes", title: textAt("certificate", row) }, "yes") : h("span", { class: "note" }, "no")) },

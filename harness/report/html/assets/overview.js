@@ -36,9 +36,9 @@ function labelGroups(groups) {
   });
 }
 
-function nameSection({ suite, workload, language, device, baseline, chip }) {
+function nameSection({ suite, workload, language, device, baseline, chip, dtype }) {
   const where = device === "none" ? "not evaluated on a device" : device === "emulated" ? "emulated, correctness only" : `on ${device} against ${baseline}`;
-  return `${suite}, ${workload} workload: ${language} ${where}${chip ? ` (${chip})` : ""}`;
+  return `${suite}, ${workload} workload${dtype && ` in ${dtype}`}: ${language} ${where}${chip ? ` (${chip})` : ""}`;
 }
 
 function renderHeading() {

@@ -119,7 +119,7 @@ def test_nan_or_infinity_where_the_truth_is_finite_always_fails(dtype, wrong):
     values = torch.ones(9, dtype=dtype)
     candidate = values.clone()
     candidate[4] = wrong
-    outcome, trial = judge(exact_truth(values), candidate, Tolerance(factor=1e9, atol=1e30, rtol=1e30))
+    outcome, trial = judge(exact_truth(values), candidate, Tolerance(factor=1e9, atol=1e30, rtol=0.99))
     assert outcome is Outcome.WRONG_VALUE
     assert (trial.mismatched, trial.worst_ratio, trial.max_abs_error) == (1, None, None)
 
@@ -329,3 +329,22 @@ def test_nothing_is_surely_close_that_has_another_form():
     own = flatten_outputs(torch.ones(4))
     for other in (torch.ones(2, 2), torch.ones(4, dtype=torch.float64), (torch.ones(4),), torch.full((4,), math.nan)):
         assert not are_surely_close(own, flatten_outputs(other), DEFAULT)
+
+
+def test_the_stated_share_of_the_elements_must_match_and_the_others_be_finite():
+    values, tolerance = torch.ones(1000), Tolerance(rtol=0.02, matched=0.99)
+    for wrong, value, outcome in ((10, 5.0, None), (11, 5.0, Outcome.WRONG_VALUE), (1, math.nan, Outcome.WRONG_VALUE)):
+        candidate = values.clone()
+        candidate[:wrong] = value
+        assert outcome_of(exact_truth(values), candidate, tolerance) is outcome
+        integers = candidate.nan_to_num(2.0).int()
+        expected = None if wrong <= 10 else Outcome.WRONG_VALUE
+        assert outcome_of(exact_truth(values.int()), integers, tolerance) is expected
+
+
+def test_tolerated_elements_do_not_excuse_small_values_that_are_lost():
+    values = torch.full((1000,), 1e-3)
+    values[:100] = 1.0
+    candidate = torch.where(values == 1.0, values, 0.0)
+    candidate[0] = 5.0
+    assert outcome_of(exact_truth(values), candidate, Tolerance(atol=2e-3, matched=0.99)) is Outcome.WRONG_VALUE

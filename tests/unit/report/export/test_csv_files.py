@@ -50,7 +50,7 @@ def test_new_columns_stand_at_the_end_of_both_files(store, evaluation_of, write)
     work = Work(own=0.75, torch=0.25, library=0.0, other=0.0, without_own="changed")
     store.record(evaluation_of("correct", 2.0, extra={"work": work, "certificate": "f" * 16}))
     (evaluation,), (group,) = write()
-    assert list(evaluation.items())[-8:] == [
+    assert list(evaluation.items())[-9:] == [
         ("hardware", "Example CPU 9000"),
         ("own_share", "0.75"),
         ("without_own", "changed"),
@@ -59,10 +59,11 @@ def test_new_columns_stand_at_the_end_of_both_files(store, evaluation_of, write)
         ("noise_floor", ""),
         ("worst_speedup", ""),
         ("generalisation_gap", ""),
+        ("dtype", ""),
     ]
-    assert list(group)[-11:] == [
+    assert list(group)[-12:] == [
         "runs", "speedup_low", "speedup_high", "own_share", "certificate", "truncated", "chip",
-        "turns", "mean_turns", "best_turn", "tokens_per_correct",
+        "turns", "mean_turns", "best_turn", "tokens_per_correct", "dtype",
     ]  # fmt: skip
     assert (group["own_share"], group["certificate"]) == ("0.75", "yes")
     assert (float(group["speedup_low"]), float(group["speedup_high"])) == (pytest.approx(1.9), pytest.approx(2.1))

@@ -1,0 +1,105 @@
+"""Problems that keep state: the state after a call is judged, and the next call starts from it."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.domain import Outcome
+from harness.problems.discovery import parse_problem
+
+PROBLEM = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self, columns):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(columns))
+
+    def forward(self, x):
+        self.mean.mul_(0.75).add_(0.25 * x.mean(0))
+        return x - self.mean
+
+columns = 40
+
+def get_inputs():
+    return [torch.randn(16, columns) + torch.randn(columns)]
+
+def get_init_inputs():
+    return [columns]
+"""
+CANDIDATE = """
+import torch
+from torch import nn
+
+class ModelNew(nn.Module):
+    def __init__(self, columns):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(columns))
+        self.own, self.version = torch.zeros(columns), None
+
+    def forward(self, x):
+        BODY
+"""
+HONEST = "self.mean.lerp_(x.mean(0), 0.25); return x - self.mean"
+STATELESS = "self.mean.copy_(0.25 * x.mean(0)); return x - self.mean"
+UNWRITTEN = "return x - self.mean.lerp(x.mean(0), 0.25)"
+PRIVATE = "self.own.lerp_(x.mean(0), 0.25); self.mean.copy_(self.own); return x - self.own"
+# Knows the state that calls usually start from, and takes it whenever its buffer was written.
+PRIVATE_UNTIL_WRITTEN = "\n        ".join(
+    (
+        "if self.mean._version != self.version: self.own.zero_()",
+        "self.own.lerp_(x.mean(0), 0.25); self.mean.copy_(self.own)",
+        "self.version = self.mean._version",
+        "return x - self.own",
+    )
+)
+CACHE = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def forward(self, query, key, cache):
+        cache = torch.cat([cache, key])
+        return torch.softmax(query @ cache.t(), -1) @ cache, cache
+
+def get_inputs():
+    return [torch.randn(4, 8), torch.randn(1, 8), torch.randn(20, 8)]
+
+def get_init_inputs():
+    return []
+"""
+OWN_CACHE = CACHE.replace("class Model(", "class ModelNew(").replace(
+    "cache = torch.cat([cache, key])",
+    "kept = getattr(self, 'kept', cache); cache = torch.cat([kept, key]); self.kept = cache[1:]",
+)
+
+
+def judge(bench, body, problem=PROBLEM):
+    return bench.judge(CANDIDATE.replace("BODY", body), parse_problem(problem, Path("toy.py"), "tiny"))
+
+
+def test_a_candidate_that_keeps_the_state_as_the_reference_does_is_correct(bench):
+    evaluation = judge(bench, HONEST)
+    assert evaluation.outcome is Outcome.CORRECT, evaluation.message
+    assert {"second_in_a_row", "given_state"} <= {trial.distribution for trial in evaluation.correctness.trials}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [STATELESS, UNWRITTEN, PRIVATE, PRIVATE_UNTIL_WRITTEN],
+    ids=["stateless", "unwritten", "private", "private until written"],
+)
+def test_a_candidate_that_ignores_the_state_it_was_given_is_wrong(bench, body):
+    assert judge(bench, body).outcome is Outcome.WRONG_VALUE
+
+
+def test_only_a_state_that_the_candidate_never_had_shows_that_it_knows_the_usual_one(bench):
+    trials = judge(bench, PRIVATE_UNTIL_WRITTEN).correctness.trials
+    assert [trial.distribution for trial in trials if not trial.passed] == ["given_state"]
+
+
+def test_a_candidate_that_returns_a_cache_of_its_own_is_wrong(bench):
+    problem = parse_problem(CACHE, Path("toy.py"), "tiny")
+    honest = bench.judge(CACHE.replace("class Model(", "class ModelNew("), problem)
+    assert (honest.outcome, bench.judge(OWN_CACHE, problem).outcome) == (Outcome.CORRECT, Outcome.WRONG_VALUE)
