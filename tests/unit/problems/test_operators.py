@@ -5,7 +5,7 @@ import sys
 
 import pytest
 import torch
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import FlopCounterMode, flop_registry
 
 from harness.problems.operators import OperatorCosts
 
@@ -26,6 +26,16 @@ def test_operations_are_counted_as_torch_counts_them(name):
         CALLS[name]()
     assert costs.flops == expected.get_total_flops()
     assert costs.elements > 0
+
+
+def test_an_operator_whose_formula_rejects_its_arguments_counts_no_operations(monkeypatch):
+    def reject(*_arguments, **_options):
+        raise AssertionError("shapes are incompatible")
+
+    monkeypatch.setitem(flop_registry, torch.ops.aten.mm, reject)
+    with torch.no_grad(), OperatorCosts() as costs:
+        torch.ones(8, 4) @ torch.ones(4, 6)
+    assert costs.flops == 0 and costs.elements > 0
 
 
 EVALUATED = """
