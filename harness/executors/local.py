@@ -1,4 +1,4 @@
-"""Evaluates on this machine's devices, each with a queue and an evaluator process.
+"""Evaluates on this machine's devices, each with an evaluator process.
 
 Candidates with extensions are built ahead in this process on cores that timing does not use, unless their device is
 idle. If builds and timing share cores, as on a CPU device, they exclude each other. Candidates without a device are
@@ -27,12 +27,12 @@ from harness.domain import (
     Outcome,
 )
 from harness.emulator import DEFAULT_TARGET
+from harness.executors.device_pool import DevicePool, Job
 from harness.executors.evaluator_process import Start
 from harness.executors.executor import DeviceFacts, ExecutorStatus
 from harness.executors.locks import hold_cores_to_build
 from harness.executors.placement import CorePlan, divide_cores
 from harness.executors.processes import EvaluatorProcess, choose_visible
-from harness.executors.queues import DeviceQueues, Job
 from harness.executors.settings import LocalSettings, Setup
 from harness.executors.tasks import NO_DEVICE, Task
 from harness.hardware.cpu import cpu_name
@@ -59,9 +59,9 @@ class LocalExecutor:
         self.confinement = probe_confinement(settings.confinement)
         self.toolchain = probe_toolchain(settings.architecture)
         self._lock = threading.RLock()
-        self._pool: ThreadPoolExecutor | None = None
+        self._build_threads: ThreadPoolExecutor | None = None
         self._names: dict[Language, tuple[str, ...]] = {}
-        self._queues: dict[tuple[str, ...], DeviceQueues] = {}
+        self._devices: dict[tuple[str, ...], DevicePool] = {}
         self._processes: list[EvaluatorProcess] = []
         self._ahead: dict[str, DeviceEvaluators] = {}
         self._building = self._submitted = 0
@@ -89,7 +89,7 @@ class LocalExecutor:
             return (DeviceFacts(name=EMULATED, chip=cpu_name(), emulated_gpu=target.name),)
         if names == ("cpu",):
             return (DeviceFacts(name="cpu", chip=cpu_name()),)
-        return self._find_queues(names).facts()
+        return self._find_pool(names).facts()
 
     def submit(self, task: Task, ahead: BuiltAhead = NOTHING_AHEAD) -> Future[Evaluation]:
         """`ahead`: built elsewhere, so that it is not built ahead here."""
@@ -103,41 +103,39 @@ class LocalExecutor:
             if not names:
                 self._build(job, NO_DEVICE)
                 return job.future
-        queues = self._find_queues(names)
-        name, has_nothing_else = queues.reserve(task.problem.digest)
-        job.task = task.on_device(name)
-        if has_nothing_else or not _builds_extensions(task) or ahead is not NOTHING_AHEAD:
-            queues.put(job)
+        pool = self._find_pool(names)
+        if pool.announce() or not _builds_extensions(task) or ahead is not NOTHING_AHEAD:
+            pool.put(job)
         else:
-            self._build(job, name, queues)
+            self._build(job, names[0], pool)
         return job.future
 
     def status(self) -> ExecutorStatus:
         with self._lock:
-            queues, building = list(self._queues.values()), self._building
+            pools, building = list(self._devices.values()), self._building
             counts = [evaluators.build_counts for evaluators in self._ahead.values()]
             counts += [Counter(process.build_counts) for process in self._processes]
         return ExecutorStatus(
             building=building,
             builds=dict(sum(counts, Counter[str]())),
-            devices=tuple(device for one in queues for device in one.status()),
-            lost=tuple(why for one in queues for why in one.lost),
+            devices=tuple(device for one in pools for device in one.status()),
+            lost=tuple(why for one in pools for why in one.lost),
         )
 
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            pool, queues, processes = self._pool, list(self._queues.values()), list(self._processes)
+            threads, pools, processes = self._build_threads, list(self._devices.values()), list(self._processes)
         for process in processes:
             process.close()
-        for one in queues:
+        for one in pools:
             one.close()
         while self._building:  # a build that has just begun starts another process
             for evaluators in list(self._ahead.values()):
                 evaluators.close()
             time.sleep(CLOSE_AGAIN_S)
-        if pool is not None:
-            pool.shutdown()
+        if threads is not None:
+            threads.shutdown()
         for evaluators in self._ahead.values():
             evaluators.close()
 
@@ -147,18 +145,18 @@ class LocalExecutor:
                 self._names[language] = find_devices(self._settings.device, language)
             return self._names[language]
 
-    def _find_queues(self, names: tuple[str, ...]) -> DeviceQueues:
+    def _find_pool(self, names: tuple[str, ...]) -> DevicePool:
         with self._lock:
             if self._closed:
                 raise DeviceError("the executor was closed")
-            if names in self._queues:
-                return self._queues[names]
+            if names in self._devices:
+                return self._devices[names]
             plan = self._plan_cores(names)
-            queues = DeviceQueues(names, lambda name: self._open_process(name, names, plan), _explain_loss)
-            self._queues[names] = queues
+            pool = DevicePool(names, lambda name: self._open_process(name, names, plan), _explain_loss)
+            self._devices[names] = pool
         if len(names) > 1:
-            queues.keep_one_chip()
-        return queues
+            pool.keep_one_chip()
+        return pool
 
     def _plan_cores(self, names: tuple[str, ...]) -> CorePlan:
         return divide_cores(os.sched_getaffinity(0), len(names), separate=_kind_of(names[0]) == "cuda")
@@ -214,22 +212,22 @@ class LocalExecutor:
             for process in self._processes:
                 process.expect_many()
 
-    def _build(self, job: Job, name: str, queues: DeviceQueues | None = None) -> None:
+    def _build(self, job: Job, name: str, pool: DevicePool | None = None) -> None:
         with self._lock:
-            if self._pool is None:
+            if self._build_threads is None:
                 plans = [self._plan_cores(names) for names in self._names.values() if names]
                 cores = frozenset.intersection(*(plan.builds for plan in plans)) if plans else os.sched_getaffinity(0)
-                self._pool = ThreadPoolExecutor(self._jobs, "build", os.sched_setaffinity, (0, cores))
+                self._build_threads = ThreadPoolExecutor(self._jobs, "build", os.sched_setaffinity, (0, cores))
             self._building += 1
-            self._pool.submit(self._build_now, job, _kind_of(name), queues)
+            self._build_threads.submit(self._build_now, job, _kind_of(name), pool)
 
-    def _build_now(self, job: Job, kind: str, queues: DeviceQueues | None) -> None:
-        """In a thread. `queues` None: the build is the whole evaluation."""
+    def _build_now(self, job: Job, kind: str, pool: DevicePool | None) -> None:
+        """In a thread. `pool` None: the build is the whole evaluation."""
         try:
             self._require_open()
             with hold_cores_to_build(self._require_open):
                 evaluators = self._find_ahead(kind)
-                if queues is not None:
+                if pool is not None:
                     job.ahead = evaluators.build_ahead(job.task)
                 elif job.future.set_running_or_notify_cancel():
                     job.future.set_result(evaluators.evaluate(job.task.on_device(NO_DEVICE)))
@@ -238,8 +236,8 @@ class LocalExecutor:
         finally:
             with self._lock:
                 self._building -= 1
-        if queues is not None:
-            queues.put(job)
+        if pool is not None:
+            pool.put(job)
 
     def _require_open(self) -> None:
         if self._closed:

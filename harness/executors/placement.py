@@ -1,48 +1,77 @@
-"""Assigns evaluations to devices and cores to processes, deterministically."""
+"""Assigns evaluations to devices, and cores to processes."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections import deque
+from collections.abc import Collection
+from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
-SPILL = 8  # a problem moves to a second GPU that has so many evaluations fewer to do
+from harness.domain import Evaluation
+from harness.executors.tasks import Task
+
 CORES_PER_GPU = (4, 8)  # minimum (one for the worker, its neighbour idle) and maximum
 
 
-class Placement:
-    """Balances load, but keeps a problem on one device, which then measures its noise floor once."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self._loads = dict.fromkeys(names, 0)
-        self._homes: dict[str, list[str]] = {}
+class PlacedJob(Protocol):
+    @property
+    def task(self) -> Task: ...
 
     @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self._loads)
+    def future(self) -> Future[Evaluation]: ...
 
-    def choose(self, problem: str) -> str:
-        """Raises LookupError without devices."""
-        if not self._loads:
-            raise LookupError("no device is left")
-        homes = [name for name in self._homes.get(problem, ()) if name in self._loads]
-        idlest = min(self._loads, key=lambda name: self._loads[name])
-        if not homes or min(self._loads[home] for home in homes) - self._loads[idlest] >= SPILL:
-            homes.append(idlest)
-        self._homes[problem] = homes
-        chosen = min(homes, key=lambda name: self._loads[name])
-        self._loads[chosen] += 1
-        return chosen
 
-    def load(self, name: str) -> int:
-        return self._loads.get(name, 0)
+J = TypeVar("J", bound=PlacedJob)
 
-    def finish(self, name: str) -> None:
-        """One of its evaluations ended or moved."""
-        if name in self._loads:
-            self._loads[name] -= 1
 
-    def remove(self, name: str) -> None:
-        self._loads.pop(name, None)
+class JobQueue(Generic[J]):
+    """Evaluations that wait for a device of one kind.
+
+    A problem stays on the device that took it first, which measures its noise floor once, unless another would be idle.
+    """
+
+    def __init__(self) -> None:
+        self._jobs: deque[J] = deque()
+        self._homes: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def put(self, job: J) -> None:
+        self._jobs.append(job)
+
+    def return_job(self, job: J) -> None:
+        """First in the queue again."""
+        self._jobs.appendleft(job)
+
+    def take(self, device: str) -> J | None:
+        """None if the queue is empty. Jobs that were cancelled or failed before are dropped."""
+        while self._jobs:
+            homes = (self._homes.get(job.task.problem.digest, device) for job in self._jobs)
+            index = next((index for index, home in enumerate(homes) if home == device), 0)
+            job = self._jobs[index]
+            del self._jobs[index]
+            self._homes.setdefault(job.task.problem.digest, device)
+            if job.future.done() and not job.future.cancelled():
+                continue
+            if job.future.running() or job.future.set_running_or_notify_cancel():
+                return job
+        return None
+
+    def forget(self, device: str) -> None:
+        """It is lost: its problems move."""
+        self._homes = {problem: home for problem, home in self._homes.items() if home != device}
+
+    def clear(self) -> list[J]:
+        jobs = list(self._jobs)
+        self._jobs.clear()
+        return jobs
+
+
+def share_out(count: int, devices: int) -> list[int]:
+    """How many of the waiting evaluations each device may expect."""
+    return [count // devices + (index < count % devices) for index in range(devices)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,9 +15,9 @@ from typing import Any
 
 import harness
 from harness.domain import DeviceError, Evaluation
+from harness.executors.device_pool import DeviceLost, Job
 from harness.executors.evaluator_process import Done, Lost, Ready, Start, Work
 from harness.executors.executor import DeviceFacts
-from harness.executors.queues import DeviceLost, Job
 
 END_S = 5.0  # for a process to end its children
 _RUN = "from harness.executors.evaluator_process import main; main()"

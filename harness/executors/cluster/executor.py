@@ -15,11 +15,12 @@ from typing import Any, Self
 
 from harness.domain import EMULATED, DeviceError, Evaluation, HarnessError, Language
 from harness.executors.cluster.connection import ClusterSettings, connect
-from harness.executors.cluster.jobs import ClusterJob, JobQueue, judge_losses
+from harness.executors.cluster.jobs import ClusterJob, judge_losses
 from harness.executors.cluster.nodes import ClusterDevice, ClusterNode, Nodes, describe_error
 from harness.executors.cluster.remote import Broken, Built, OpenExecutor, build_ahead
 from harness.executors.executor import DeviceFacts, DeviceStatus, ExecutorStatus
 from harness.executors.local import LocalExecutor
+from harness.executors.placement import JobQueue, share_out
 from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Task
 
@@ -46,7 +47,7 @@ class RayExecutor:
         )  # fmt: skip
         self._build = self._ray.remote(num_cpus=1, max_retries=0)(build_ahead)
         self._jobs: set[ClusterJob] = set()  # unfinished
-        self._ready: dict[str, JobQueue] = defaultdict(JobQueue)  # by kind of device
+        self._ready: dict[str, JobQueue[ClusterJob]] = defaultdict(JobQueue)  # by kind of device
         self._to_build: deque[ClusterJob] = deque()
         self._build_counts: Counter[str] = Counter()
         self._asked: set[Language] = set()
@@ -92,12 +93,11 @@ class RayExecutor:
         with self._changed:
             devices = list(self._nodes.devices.values())
             waiting = len(self._jobs) - sum(device.job is not None for device in devices)
-            shares = [waiting // len(devices) + (index < waiting % len(devices)) for index in range(len(devices))]
             described = tuple(
                 DeviceStatus(
                     name=one.name, waiting=share, running=int(one.job is not None), done=self._nodes.done[one.name]
                 )
-                for one, share in zip(devices, shares, strict=True)
+                for one, share in zip(devices, share_out(waiting, len(devices)), strict=True)
             )
             return ExecutorStatus(
                 building=self._nodes.count_builds(),

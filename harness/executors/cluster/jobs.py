@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -41,45 +40,6 @@ class ClusterJob:
     def fail(self, error: Exception) -> None:
         with suppress(InvalidStateError):
             self.future.set_exception(error)
-
-
-class JobQueue:
-    """Prefers to keep a problem on one device, which then measures its noise floor once."""
-
-    def __init__(self) -> None:
-        self._jobs: deque[ClusterJob] = deque()
-        self._homes: dict[str, str] = {}
-
-    def __len__(self) -> int:
-        return len(self._jobs)
-
-    def put(self, job: ClusterJob) -> None:
-        self._jobs.append(job)
-
-    def return_job(self, job: ClusterJob) -> None:
-        """First in the queue again."""
-        self._jobs.appendleft(job)
-
-    def take(self, device: str) -> ClusterJob | None:
-        """None if the queue is empty. Cancelled jobs are dropped."""
-        while self._jobs:
-            homes = [self._homes.get(job.task.problem.digest) for job in self._jobs]
-            index = next((homes.index(home) for home in (device, None) if home in homes), 0)
-            job = self._jobs[index]
-            del self._jobs[index]
-            self._homes.setdefault(job.task.problem.digest, device)
-            if job.future.running() or job.future.set_running_or_notify_cancel():
-                return job
-        return None
-
-    def forget(self, device: str) -> None:
-        """It is lost: its problems move."""
-        self._homes = {problem: home for problem, home in self._homes.items() if home != device}
-
-    def clear(self) -> list[ClusterJob]:
-        jobs = list(self._jobs)
-        self._jobs.clear()
-        return jobs
 
 
 def judge_losses(job: ClusterJob) -> Evaluation | None:

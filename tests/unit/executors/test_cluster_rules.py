@@ -3,14 +3,14 @@
 from dataclasses import replace
 
 import pytest
-from test_queues import make_task
+from test_device_pool import make_task
 
 from harness.builder.cache import find_entry
 from harness.builder.transfer import pack_builds, unpack_builds
 from harness.domain import BuildResult, Outcome
 from harness.evaluation.builds import BuiltAhead
 from harness.executors.cluster.connection import Versions
-from harness.executors.cluster.jobs import ClusterJob, JobQueue, judge_losses
+from harness.executors.cluster.jobs import ClusterJob, judge_losses
 from harness.executors.cluster.remote import Built, share_cores, unpack
 
 KEY = "ab" * 32
@@ -37,32 +37,6 @@ def test_drained_nodes_are_never_charged_to_a_candidate():
     assert judge_losses(job) is None
     job.moves.append("drained")
     assert judge_losses(job).outcome is Outcome.HARNESS_ERROR
-
-
-def test_a_device_prefers_its_own_problems_and_takes_any_before_it_is_idle():
-    queue = JobQueue()
-    for sample, problem in enumerate(("p", "q", "p", "q")):
-        queue.put(make_job(sample, problem))
-    taken = [queue.take(device).task.subject.sample for device in ("one", "two", "one", "one")]
-    assert taken == [0, 1, 2, 3]
-    assert queue.take("one") is None
-
-
-def test_a_cancelled_evaluation_is_not_started():
-    queue, job = JobQueue(), make_job()
-    queue.put(job)
-    job.future.cancel()
-    assert queue.take("one") is None
-
-
-def test_a_job_of_a_lost_device_is_the_next_one_and_stays_running():
-    queue, first = JobQueue(), make_job(0)
-    for job in (first, make_job(1)):
-        queue.put(job)
-    queue.return_job(queue.take("one"))
-    queue.forget("one")
-    assert queue.take("two") is first
-    assert not first.future.cancel()
 
 
 @pytest.mark.parametrize("changed", ["harness", "package", "torch", "python"])

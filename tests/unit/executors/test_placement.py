@@ -1,42 +1,47 @@
 import pytest
+from test_device_pool import make_task
 
-from harness.executors.placement import SPILL, Placement, divide_cores
-
-GPUS = ("cuda:0", "cuda:1")
-
-
-def test_all_candidates_of_a_problem_go_to_one_gpu_and_problems_to_the_idlest():
-    placement = Placement(GPUS)
-    placed = [placement.choose(problem) for problem in ("a", "b", "a", "b", "a", "c")]
-    assert placed == ["cuda:0", "cuda:1", "cuda:0", "cuda:1", "cuda:0", "cuda:1"]
+from harness.domain import DeviceError
+from harness.executors.device_pool import Job
+from harness.executors.placement import JobQueue, divide_cores, share_out
 
 
-def test_a_single_problem_does_not_leave_the_other_gpus_idle():
-    placement = Placement(GPUS)
-    placed = [placement.choose("a") for _ in range(4 * SPILL)]
-    assert placed[:SPILL] == ["cuda:0"] * SPILL
-    assert placed[SPILL] == "cuda:1"
-    assert abs(placement.load("cuda:0") - placement.load("cuda:1")) <= 1
+def test_a_device_prefers_its_own_problems_and_takes_any_before_it_is_idle():
+    queue = JobQueue()
+    for sample, problem in enumerate(("p", "q", "p", "q")):
+        queue.put(Job(task=make_task(sample, problem)))
+    taken = [queue.take(device).task.subject.sample for device in ("one", "two", "one", "one")]
+    assert taken == [0, 1, 2, 3]
+    assert queue.take("one") is None
 
 
-def test_ended_evaluations_make_room():
-    placement = Placement(GPUS)
-    for problem in ("a", "b", "b"):
-        placement.choose(problem)
-    for _ in range(2):
-        placement.finish("cuda:1")
-    assert placement.choose("c") == "cuda:1"
+def test_a_cancelled_evaluation_is_not_started():
+    queue, job = JobQueue(), Job(task=make_task(0))
+    queue.put(job)
+    job.future.cancel()
+    assert queue.take("one") is None
 
 
-def test_what_a_lost_gpu_had_goes_to_the_others_until_none_is_left():
-    placement = Placement(GPUS)
-    assert placement.choose("a") == "cuda:0"
-    placement.remove("cuda:0")
-    placement.finish("cuda:0")
-    assert placement.choose("a") == "cuda:1"
-    placement.remove("cuda:1")
-    with pytest.raises(LookupError):
-        placement.choose("a")
+def test_a_job_of_a_lost_device_is_the_next_one_and_stays_running():
+    queue, first = JobQueue(), Job(task=make_task(0))
+    for job in (first, Job(task=make_task(1))):
+        queue.put(job)
+    queue.return_job(queue.take("one"))
+    queue.forget("one")
+    assert queue.take("two") is first
+    assert not first.future.cancel()
+
+
+def test_an_evaluation_whose_build_failed_is_not_started():
+    queue, job = JobQueue(), Job(task=make_task(0))
+    job.fail(DeviceError("the executor was closed"))
+    queue.put(job)
+    assert queue.take("one") is None
+
+
+@pytest.mark.parametrize(("count", "shares"), [(0, [0, 0, 0]), (4, [2, 1, 1])])
+def test_devices_share_what_waits(count, shares):
+    assert share_out(count, 3) == shares
 
 
 @pytest.mark.parametrize(("cores", "gpus", "share", "builds"), [(16, 1, 8, 8), (16, 2, 4, 8), (128, 8, 8, 64)])

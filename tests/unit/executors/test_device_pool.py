@@ -6,8 +6,8 @@ from concurrent.futures import Future
 import pytest
 
 from harness.domain import NO_PROMPT, DeviceError, Evaluation, Outcome, Problem, Subject
-from harness.executors.executor import DeviceFacts, DeviceStatus, run_tasks
-from harness.executors.queues import MOST_LOSSES, DeviceLost, DeviceQueues, Job
+from harness.executors.device_pool import MOST_LOSSES, DeviceLost, DevicePool, Job
+from harness.executors.executor import DeviceFacts, run_tasks
 from harness.executors.tasks import Task
 
 
@@ -47,22 +47,22 @@ def explain(job):
     return Evaluation(subject=job.task.subject, outcome=Outcome.HARNESS_ERROR, message="; ".join(job.losses))
 
 
-class QueueExecutor:
-    """An executor of queues alone, whose tasks need no build."""
+class PoolExecutor:
+    """An executor of a device pool alone, whose tasks need no build."""
 
     def __init__(self, open_device, names=("cuda:0",), capacity=100):
-        self.queues, self.capacity = DeviceQueues(names, open_device, explain), capacity
+        self.pool, self.capacity = DevicePool(names, open_device, explain), capacity
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.queues.close()
+        self.pool.close()
 
     def submit(self, task) -> Future[Evaluation]:
-        name, _ = self.queues.reserve(task.problem.digest)
-        job = Job(task=task.on_device(name))
-        self.queues.put(job)
+        self.pool.announce()
+        job = Job(task=task)
+        self.pool.put(job)
         return job.future
 
 
@@ -79,36 +79,41 @@ def test_a_device_lost_once_is_opened_again_and_nothing_is_missing():
         opened.append(FailingDevice(name, losses))
         return opened[-1]
 
-    with QueueExecutor(open_device) as executor:
+    with PoolExecutor(open_device) as executor:
         found = run(executor, [make_task(sample) for sample in range(3)])
     assert {sample: one.outcome for sample, one in found.items()} == dict.fromkeys(range(3), "wrong_value")
     assert [device.closed for device in opened] == [True, True]
-    assert executor.queues.lost == ()
+    assert executor.pool.lost == ()
 
 
 def test_a_task_that_two_devices_were_lost_with_is_a_harness_error_and_the_next_is_evaluated():
     losses = {0: 2}
-    with QueueExecutor(lambda name: FailingDevice(name, losses)) as executor:
+    with PoolExecutor(lambda name: FailingDevice(name, losses)) as executor:
         found = run(executor, [make_task(sample) for sample in range(2)])
     assert (found[0].outcome, found[1].outcome) == ("harness_error", "wrong_value")
     assert found[0].message.count("illegal memory access") == 2
 
 
 def test_a_device_that_does_not_come_back_is_given_up_and_the_others_take_its_evaluations():
-    opened = []
+    opened, held = [], {"cuda:0": threading.Event(), "cuda:1": threading.Event()}
 
     def open_device(name):
         if name == "cuda:0" and name in opened:
             raise DeviceError("no CUDA-capable device is detected")
         opened.append(name)
-        return FailingDevice(name, {0: 1})
+        return FailingDevice(name, dict.fromkeys(range(4), 1) if name == "cuda:0" else {}, held=held[name])
 
-    with QueueExecutor(open_device, ("cuda:0", "cuda:1")) as executor:
-        found = run(executor, [make_task(0, "a"), make_task(1, "b"), make_task(2, "a"), make_task(3, "a")])
-        assert [device.name for device in executor.queues.status()] == ["cuda:1"]
+    with PoolExecutor(open_device, tuple(held)) as executor:
+        futures = [executor.submit(make_task(sample, f"p{sample}")) for sample in range(4)]
+        held["cuda:0"].set()
+        while not executor.pool.lost:
+            assert not any(future.done() for future in futures)
+        held["cuda:1"].set()
+        found = {sample: future.result(10) for sample, future in enumerate(futures)}
+        assert [device.name for device in executor.pool.status()] == ["cuda:1"]
     assert {one.subject.device for one in found.values()} == {"cuda:1"}
     assert sorted(found) == [0, 1, 2, 3]
-    assert executor.queues.lost == ("cuda:0 cannot be used: no CUDA-capable device is detected",)
+    assert executor.pool.lost == ("cuda:0 cannot be used: no CUDA-capable device is detected",)
 
 
 def test_where_no_device_is_left_the_run_stops_with_the_reason_and_keeps_what_there_is():
@@ -120,7 +125,7 @@ def test_where_no_device_is_left_the_run_stops_with_the_reason_and_keeps_what_th
             raise DeviceError("the GPU fell off the bus")
         return FailingDevice(name, {1: 1})
 
-    executor = QueueExecutor(open_device, capacity=1)
+    executor = PoolExecutor(open_device, capacity=1)
     with executor, pytest.raises(DeviceError, match="cuda:0 cannot be used: the GPU fell off the bus"):
         run_tasks(
             executor,
@@ -132,50 +137,53 @@ def test_where_no_device_is_left_the_run_stops_with_the_reason_and_keeps_what_th
 
 def test_a_device_that_is_lost_with_every_task_is_given_up():
     losses = dict.fromkeys(range(9), 9)
-    with QueueExecutor(lambda name: FailingDevice(name, losses)) as executor:
+    with PoolExecutor(lambda name: FailingDevice(name, losses)) as executor:
         first, *others = [executor.submit(make_task(sample)) for sample in range(9)]
         assert first.result(10).outcome == "harness_error"
         assert all(isinstance(other.exception(10), DeviceError) for other in others)
-    assert f"lost {MOST_LOSSES} times" in executor.queues.lost[0]
+    assert f"lost {MOST_LOSSES} times" in executor.pool.lost[0]
 
 
 def test_only_gpus_with_the_chip_of_the_first_are_used():
     chips = {"cuda:0": "H100", "cuda:1": "A100", "cuda:2": "H100"}
-    with QueueExecutor(lambda name: FailingDevice(name, {}, chip=chips[name]), tuple(chips)) as executor:
-        executor.queues.keep_one_chip()
-        assert [facts.name for facts in executor.queues.facts()] == ["cuda:0", "cuda:2"]
-        found = run(executor, [make_task(sample, f"p{sample}") for sample in range(6)])
-    assert {one.subject.device for one in found.values()} == {"cuda:0", "cuda:2"}
+    held = threading.Event()
+    with PoolExecutor(lambda name: FailingDevice(name, {}, chips[name], held), tuple(chips)) as executor:
+        executor.pool.keep_one_chip()
+        assert [facts.name for facts in executor.pool.facts()] == ["cuda:0", "cuda:2"]
+        futures = [executor.submit(make_task(sample, f"p{sample}")) for sample in range(2)]
+        assert [device.waiting + device.running for device in executor.pool.status()] == [1, 1]
+        held.set()
+        assert {future.result(10).subject.device for future in futures} <= {"cuda:0", "cuda:2"}
 
 
 def test_two_devices_evaluate_at_once_and_say_what_waits():
     held = threading.Event()
-    with QueueExecutor(lambda name: FailingDevice(name, {}, held=held), ("cuda:0", "cuda:1")) as executor:
+    with PoolExecutor(lambda name: FailingDevice(name, {}, held=held), ("cuda:0", "cuda:1")) as executor:
         futures = [executor.submit(make_task(sample, f"p{sample}")) for sample in range(4)]
-        while sum(device.running for device in executor.queues.status()) < 2:
+        while sum(device.running for device in executor.pool.status()) < 2:
             assert not any(future.done() for future in futures)
-        assert [device.waiting for device in executor.queues.status()] == [1, 1]
+        assert [device.waiting for device in executor.pool.status()] == [1, 1]
         held.set()
         assert {future.result(10).outcome for future in futures} == {"wrong_value"}
-        assert executor.queues.status() == tuple(
-            DeviceStatus(name=name, waiting=0, running=0, done=2) for name in ("cuda:0", "cuda:1")
-        )
+        status = executor.pool.status()
+        assert [(device.waiting, device.running) for device in status] == [(0, 0), (0, 0)]
+        assert sum(device.done for device in status) == 4
 
 
 def test_a_cancelled_evaluation_is_skipped():
     held = threading.Event()
-    with QueueExecutor(lambda name: FailingDevice(name, {}, held=held)) as executor:
+    with PoolExecutor(lambda name: FailingDevice(name, {}, held=held)) as executor:
         first, second, third = [executor.submit(make_task(sample)) for sample in range(3)]
         assert second.cancel()
         held.set()
         assert (first.result(10).outcome, third.result(10).outcome) == ("wrong_value", "wrong_value")
-        assert executor.queues.status()[0].done == 2
+        assert executor.pool.status()[0].done == 2
 
 
 def test_what_waits_ends_with_an_exception_when_the_executor_is_closed():
     held = threading.Event()
-    executor = QueueExecutor(lambda name: FailingDevice(name, {}, held=held))
+    executor = PoolExecutor(lambda name: FailingDevice(name, {}, held=held))
     futures = [executor.submit(make_task(sample)) for sample in range(3)]
     threading.Timer(0.2, held.set).start()
-    executor.queues.close()
+    executor.pool.close()
     assert isinstance(futures[-1].exception(10), DeviceError)

@@ -1,9 +1,8 @@
-"""A queue and a thread for each device of one kind. A lost device is reopened; if that fails, the others take over."""
+"""The devices of one kind, a thread for each. A lost device is reopened; if that fails, the others take over."""
 
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
@@ -12,7 +11,7 @@ from typing import Protocol
 
 from harness.domain import NOTHING_AHEAD, BuiltAhead, DeviceError, Evaluation, HarnessError
 from harness.executors.executor import DeviceFacts, DeviceStatus
-from harness.executors.placement import Placement
+from harness.executors.placement import JobQueue, share_out
 from harness.executors.tasks import Task
 
 MOST_LOSSES = 3  # of a device, consecutive
@@ -49,9 +48,8 @@ class OpenDevice(Protocol):
 
 
 @dataclass(slots=True, kw_only=True)
-class _DeviceQueue:
+class _Slot:
     name: str
-    jobs: deque[Job] = field(default_factory=deque)
     device: OpenDevice | None = None
     opened: threading.Event = field(default_factory=threading.Event)  # or failed to open
     facts: DeviceFacts | None = None
@@ -61,7 +59,7 @@ class _DeviceQueue:
     losses: int = 0  # since the last result
 
 
-class DeviceQueues:
+class DevicePool:
     """`open_device` raises HarnessError; `explain_loss` makes the evaluation after two losses."""
 
     def __init__(
@@ -72,21 +70,22 @@ class DeviceQueues:
     ) -> None:
         self._open_device = open_device
         self._explain_loss = explain_loss
-        self._placement = Placement(names)
+        self._waiting = JobQueue[Job]()
+        self._announced = 0
         self._changed = threading.Condition()
-        self._queues = {name: _DeviceQueue(name=name) for name in names}
+        self._slots = {name: _Slot(name=name) for name in names}
         self._lost: list[str] = []
         self._closed = False
         self._threads = [
-            threading.Thread(target=self._serve, args=(queue,), name=f"device {name}", daemon=True)
-            for name, queue in self._queues.items()
+            threading.Thread(target=self._serve, args=(slot,), name=f"device {name}", daemon=True)
+            for name, slot in self._slots.items()
         ]
         for thread in self._threads:
             thread.start()
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(self._queues)
+        return tuple(self._slots)
 
     @property
     def lost(self) -> tuple[str, ...]:
@@ -95,10 +94,10 @@ class DeviceQueues:
 
     def facts(self) -> tuple[DeviceFacts, ...]:
         """Waits for all devices. Raises DeviceError if all failed."""
-        for queue in self._queues.values():
-            queue.opened.wait()
+        for slot in self._slots.values():
+            slot.opened.wait()
         with self._changed:
-            found = [self._queues[name].facts for name in self._placement.names]
+            found = [slot.facts for slot in self._list_used()]
             if not found:
                 raise DeviceError("; ".join(self._lost) or "the executor was closed")
         return tuple(facts for facts in found if facts is not None)
@@ -108,60 +107,48 @@ class DeviceQueues:
         first, *others = self.facts()
         for other in others:
             if other.chip != first.chip:
-                queue = self._queues[other.name]
-                self._retire(queue)
-                if queue.device is not None:
-                    queue.device.close()
+                slot = self._slots[other.name]
+                self._retire(slot)
+                if slot.device is not None:
+                    slot.device.close()
 
-    def reserve(self, problem: str) -> tuple[str, bool]:
-        """(device, whether it is idle) for one more evaluation. Raises DeviceError."""
+    def announce(self) -> bool:
+        """One more evaluation will be put. Returns whether a device has nothing else to do. Raises DeviceError."""
         with self._changed:
-            try:
-                name = self._placement.choose(problem)
-            except LookupError:
-                raise DeviceError("; ".join(self._lost)) from None
-            return name, self._placement.load(name) == 1
+            if not self._list_used():
+                raise DeviceError("; ".join(self._lost))
+            idle = sum(not slot.running for slot in self._list_used()) - len(self._waiting) - self._announced
+            self._announced += 1
+            return idle > 0
 
     def put(self, job: Job) -> None:
-        """If the reserved device is lost, another gets the job."""
+        """An announced evaluation."""
         with self._changed:
-            self._put(job)
-            self._changed.notify_all()
-
-    def _put(self, job: Job) -> None:
-        if self._closed:
-            job.fail(DeviceError("the executor was closed"))
-            return
-        name = job.task.subject.device
-        if name not in self._placement.names:
-            try:
-                name = self._placement.choose(job.task.problem.digest)
-            except LookupError:
+            self._announced -= 1
+            if self._closed:
+                job.fail(DeviceError("the executor was closed"))
+            elif not self._list_used():
                 job.fail(DeviceError("; ".join(self._lost)))
-                return
-            job.task = job.task.on_device(name)
-        self._queues[name].jobs.append(job)
+            else:
+                self._waiting.put(job)
+            self._changed.notify_all()
 
     def status(self) -> tuple[DeviceStatus, ...]:
         with self._changed:
+            used = self._list_used()
+            shares = share_out(len(self._waiting) + self._announced, len(used)) if used else []
             return tuple(
-                DeviceStatus(
-                    name=name, waiting=self._placement.load(name) - queue.running, running=int(queue.running),
-                    done=queue.done,
-                )
-                for name, queue in self._queues.items()
-                if name in self._placement.names
-            )  # fmt: skip
+                DeviceStatus(name=one.name, waiting=share, running=int(one.running), done=one.done)
+                for one, share in zip(used, shares, strict=True)
+            )
 
     def close(self) -> None:
         """All jobs end with DeviceError. Thread-safe."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-            left = [job for queue in self._queues.values() for job in queue.jobs]
-            devices = [queue.device for queue in self._queues.values() if queue.device is not None]
-            for queue in self._queues.values():
-                queue.jobs.clear()
+            left = self._waiting.clear()
+            devices = [slot.device for slot in self._slots.values() if slot.device is not None]
         for job in left:
             job.fail(DeviceError("the executor was closed"))
         for device in devices:
@@ -169,94 +156,93 @@ class DeviceQueues:
         for thread in self._threads:
             thread.join()
 
-    def _serve(self, queue: _DeviceQueue) -> None:
-        while queue.in_use and self._open(queue) and (job := self._take(queue)) is not None:
-            self._evaluate(queue, job)
+    def _serve(self, slot: _Slot) -> None:
+        while slot.in_use and self._open(slot) and (job := self._take(slot)) is not None:
+            self._evaluate(slot, job)
 
-    def _open(self, queue: _DeviceQueue) -> bool:
-        if queue.device is None:
+    def _open(self, slot: _Slot) -> bool:
+        if slot.device is None:
             try:
-                device = self._open_device(queue.name)
+                device = self._open_device(slot.name)
             except HarnessError as error:
-                self._give_up(queue, f"{queue.name} cannot be used: {error}")
+                self._give_up(slot, f"{slot.name} cannot be used: {error}")
                 return False
             with self._changed:
-                queue.device, queue.facts = device, device.facts
-            queue.opened.set()
+                slot.device, slot.facts = device, device.facts
+            slot.opened.set()
             if self._closed:
                 device.close()
         return not self._closed
 
-    def _take(self, queue: _DeviceQueue) -> Job | None:
+    def _take(self, slot: _Slot) -> Job | None:
         """None once closed."""
         with self._changed:
-            while queue.in_use and not self._closed:
-                if not queue.jobs:
-                    self._changed.wait()
-                    continue
-                job = queue.jobs.popleft()
-                if job.losses or job.future.set_running_or_notify_cancel():
-                    queue.running = True
+            while slot.in_use and not self._closed:
+                if (job := self._waiting.take(slot.name)) is not None:
+                    slot.running = True
+                    job.task = job.task.on_device(slot.name)
                     return job
-                self._placement.finish(queue.name)
+                self._changed.wait()
         return None
 
-    def _evaluate(self, queue: _DeviceQueue, job: Job) -> None:
-        assert queue.device is not None
+    def _evaluate(self, slot: _Slot, job: Job) -> None:
+        assert slot.device is not None
         try:
-            evaluation = queue.device.evaluate(job)
+            evaluation = slot.device.evaluate(job)
         except DeviceLost as loss:
-            self._note_loss(queue, job, str(loss))
+            self._note_loss(slot, job, str(loss))
             return
         except Exception as error:  # noqa: BLE001 - one task must not end the device's thread
-            self._end(queue)
+            self._end(slot)
             job.future.set_exception(error)
             return
-        queue.losses = 0
-        self._end(queue)
+        slot.losses = 0
+        self._end(slot)
         job.future.set_result(evaluation)
 
-    def _end(self, queue: _DeviceQueue) -> None:
+    def _end(self, slot: _Slot) -> None:
         with self._changed:
-            queue.running = False
-            queue.done += 1
-            self._placement.finish(queue.name)
+            slot.running = False
+            slot.done += 1
 
-    def _note_loss(self, queue: _DeviceQueue, job: Job, reason: str) -> None:
+    def _note_loss(self, slot: _Slot, job: Job, reason: str) -> None:
         """Retries the task once, since it may not be the cause."""
-        assert queue.device is not None
-        queue.device.close()
+        assert slot.device is not None
+        slot.device.close()
         with self._changed:
-            queue.device = None
+            slot.device = None
             if self._closed:
                 job.fail(DeviceError("the executor was closed"))
                 return
-        queue.losses += 1
+        slot.losses += 1
         job.losses.append(reason)
         if len(job.losses) > 1:
-            self._end(queue)
+            self._end(slot)
             job.future.set_result(self._explain_loss(job))
         else:
             with self._changed:
-                queue.running = False
-                queue.jobs.appendleft(job)
-        if queue.losses >= MOST_LOSSES:
-            self._give_up(queue, f"{queue.name} was lost {queue.losses} times in a row: {reason}")
+                slot.running = False
+                self._waiting.return_job(job)
+                self._changed.notify_all()
+        if slot.losses >= MOST_LOSSES:
+            self._give_up(slot, f"{slot.name} was lost {slot.losses} times in a row: {reason}")
 
-    def _give_up(self, queue: _DeviceQueue, why: str) -> None:
+    def _give_up(self, slot: _Slot, why: str) -> None:
         with self._changed:
             if not self._closed:
                 self._lost.append(why)
-        self._retire(queue)
-        queue.opened.set()
+        self._retire(slot)
+        slot.opened.set()
 
-    def _retire(self, queue: _DeviceQueue) -> None:
-        """Its jobs move to other devices."""
+    def _retire(self, slot: _Slot) -> None:
+        """Other devices take its problems, if there are any."""
         with self._changed:
-            queue.in_use = False
-            self._placement.remove(queue.name)
-            left = list(queue.jobs)
-            queue.jobs.clear()
+            slot.in_use = False
+            self._waiting.forget(slot.name)
+            left = [] if self._list_used() else self._waiting.clear()
             for job in left:
-                self._put(job)
+                job.fail(DeviceError("; ".join(self._lost)))
             self._changed.notify_all()
+
+    def _list_used(self) -> list[_Slot]:
+        return [slot for slot in self._slots.values() if slot.in_use]
