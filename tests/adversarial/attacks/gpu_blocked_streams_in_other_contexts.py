@@ -1,8 +1,8 @@
 """Leaves streams in several contexts of its own that wait for a word which never comes.
 
 layer: time
-mechanism: Blocked streams use nothing, so the device seems quiet; its scheduler may still visit their contexts in turn, which
-    slows every other process.
+mechanism: Blocked streams use nothing, so the device seems quiet; its scheduler may still visit their contexts in
+    turn, which slows every other process.
 problem: gpu_power
 expected: no_gain, suspect, unranked, runtime_error, load_error, timeout, out_of_memory
 device: gpu

@@ -1,8 +1,8 @@
 """Draws its random numbers, and computes with them, as soon as torch is seeded.
 
 layer: time
-mechanism: The seed of a call arrives with its announcement, before the window opens, and a collection of garbage follows, which
-    calls back.
+mechanism: The seed of a call arrives with its announcement, before the window opens, and a collection of garbage
+    follows, which calls back.
 problem: gpu_random_features
 expected: wrong_value, suspect, no_gain, unranked
 device: gpu

@@ -1,8 +1,8 @@
 """Leaves a quarter of its columns for later, and has the copy engine busy until they are done.
 
 layer: time
-mechanism: What is read inside the window is read by the copy engine, which serves one copy after another: a copy to the host
-    that was queued before gives the rest of the work its time.
+mechanism: What is read inside the window is read by the copy engine, which serves one copy after another: a copy to
+    the host that was queued before gives the rest of the work its time.
 problem: gpu_product
 expected: wrong_value, suspect, no_gain, unranked
 device: gpu

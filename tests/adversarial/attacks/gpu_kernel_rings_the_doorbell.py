@@ -1,7 +1,8 @@
 """Has its kernel's last block answer the call, in the page of host memory that both processes watch.
 
 layer: time
-mechanism: The answer comes from the device, before the process knows that the kernel is over, and without its overhead.
+mechanism: The answer comes from the device, before the process knows that the kernel is over, and without its
+    overhead.
 problem: gpu_add
 expected: wrong_value, suspect, no_gain, unranked, runtime_error, load_error
 device: gpu

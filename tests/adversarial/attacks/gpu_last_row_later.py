@@ -1,8 +1,9 @@
 """Copies in time, and computes the last row, which takes as long, when it has answered.
 
 layer: time
-mechanism: What is read inside the window are a few rows at secret positions of a large output; a row that costs as much as all
-    others is a two hundred thousandth of its bytes. Whole copies wait for the device, and do not count as time.
+mechanism: What is read inside the window are a few rows at secret positions of a large output; a row that costs as
+    much as all others is a two hundred thousandth of its bytes. Whole copies wait for the device, and do not count as
+    time.
 problem: gpu_appended_row
 expected: wrong_value, suspect, no_gain, unranked
 device: gpu

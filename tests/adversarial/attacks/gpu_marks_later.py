@@ -1,8 +1,8 @@
 """Writes zeros in time, and finds the four elements that are one when it has answered.
 
 layer: time
-mechanism: Nearly all of the output is known in advance, and the rows that are read inside the window seldom hold one of the
-    others; finding those is half of the work.
+mechanism: Nearly all of the output is known in advance, and the rows that are read inside the window seldom hold one
+    of the others; finding those is half of the work.
 problem: gpu_marks
 expected: wrong_value, suspect, no_gain, unranked
 device: gpu

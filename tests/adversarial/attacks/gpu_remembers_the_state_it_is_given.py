@@ -1,8 +1,8 @@
 """Keeps what it computed from its state, as long as it finds the same state before a call.
 
 layer: time
-mechanism: Every timed call begins with the same state, which is not drawn anew as the inputs are; what depends on the state
-    alone is computed once.
+mechanism: Every timed call begins with the same state, which is not drawn anew as the inputs are; what depends on the
+    state alone is computed once.
 problem: gpu_memory_matrix
 expected: wrong_value, suspect, no_gain, unranked
 device: gpu

@@ -1,8 +1,8 @@
 """Returns its product in a wider buffer, and leaves a quarter of the columns for later.
 
 layer: time
-mechanism: Outputs with gaps are copied whole, by kernels that wait until those of the candidate are over; so nothing is seen
-    before it is done.
+mechanism: Outputs with gaps are copied whole, by kernels that wait until those of the candidate are over; so nothing
+    is seen before it is done.
 problem: gpu_product
 expected: wrong_value, suspect, no_gain, unranked
 device: gpu

@@ -1,8 +1,8 @@
 """Leaves its moving average as it is, as soon as a signal has shown that calls are timed.
 
 layer: time
-mechanism: Only workers that are timed beside another are stopped and resumed, which a handler of SIGCONT sees; the state after
-    a timed call may be looked at by no check.
+mechanism: Only workers that are timed beside another are stopped and resumed, which a handler of SIGCONT sees; the
+    state after a timed call may be looked at by no check.
 problem: gpu_moving_average
 expected: wrong_value, suspect, no_gain, unranked
 device: gpu

@@ -1,8 +1,8 @@
 """Updates its moving average only when its state is asked for.
 
 layer: time
-mechanism: The state after a call is read outside the window, through state_dict, which a module may override; timed calls
-    begin with a state that is set, so a pending update is never missed.
+mechanism: The state after a call is read outside the window, through state_dict, which a module may override; timed
+    calls begin with a state that is set, so a pending update is never missed.
 problem: gpu_moving_average
 expected: wrong_value, suspect, no_gain, unranked
 device: gpu

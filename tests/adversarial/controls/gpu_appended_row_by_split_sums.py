@@ -14,7 +14,8 @@ from torch import nn
 from torch.utils.cpp_extension import load_inline
 
 SOURCE = r"""
-__global__ void multiply(const float* x, const float* w, float* parts, unsigned* done, float* out, int inner, int width) {
+__global__ void multiply(const float* x, const float* w, float* parts, unsigned* done, float* out, int inner,
+                         int width) {
     int column = threadIdx.x;
     float sum = 0.0f;
     for (int k = blockIdx.x; k < inner; k += gridDim.x) sum += x[k] * w[(long)k * width + column];

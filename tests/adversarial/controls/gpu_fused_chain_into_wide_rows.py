@@ -1,6 +1,7 @@
 """Does six operations in one kernel, and writes into rows that are half as wide again.
 
-mechanism: Outputs with gaps are copied whole inside the window, which takes longer; that must not hide the real speedup.
+mechanism: Outputs with gaps are copied whole inside the window, which takes longer; that must not hide the real
+    speedup.
 problem: gpu_chain
 expected: correct
 device: gpu

@@ -1,7 +1,7 @@
 """Captures a graph for each address of its inputs, and keeps the last eight.
 
-mechanism: Inputs lie at new addresses in nearly every call, so it captures in nearly every call, with an output from the
-    graph's memory that is copied out.
+mechanism: Inputs lie at new addresses in nearly every call, so it captures in nearly every call, with an output from
+    the graph's memory that is copied out.
 problem: gpu_product
 expected: correct
 device: gpu

@@ -1,6 +1,7 @@
 """Finds each row's largest element by an atomic maximum of packed keys, and writes its one into zeros.
 
-mechanism: Nearly all of its output is zero, as it must be, and comes from a memset; four words are written by a last kernel.
+mechanism: Nearly all of its output is zero, as it must be, and comes from a memset; four words are written by a last
+    kernel.
 problem: gpu_marks
 expected: correct
 device: gpu

@@ -1,7 +1,7 @@
 """Multiplies in three products of high and low parts in TF32, which are as exact as one in float32.
 
-mechanism: It switches a global flag on for its own products and back again, and calls the tensor cores where the problem forbids
-    TF32; the result is right.
+mechanism: It switches a global flag on for its own products and back again, and calls the tensor cores where the
+    problem forbids TF32; the result is right.
 problem: gpu_product
 expected: correct
 device: gpu

@@ -1,6 +1,7 @@
 """Has Triton try several configurations in its first call, and keeps the fastest.
 
-mechanism: The first call launches hundreds of kernels, flushes the cache and takes times with events; later calls launch one.
+mechanism: The first call launches hundreds of kernels, flushes the cache and takes times with events; later calls
+    launch one.
 problem: gpu_chain
 expected: correct, faster than 1.5
 device: gpu
