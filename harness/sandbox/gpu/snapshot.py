@@ -17,6 +17,7 @@ from harness.sandbox.devices import Device
 from harness.sandbox.gpu.worker_memory import Stretch
 
 COMBS, COMB_ROWS, COMB_WIDTH = 4, 2048, 256  # combs of one output; rows of all together; bytes of a row
+EDGE_SHARE = 0.25  # of combs: these begin or end with the output, whose ends others hardly ever contain
 SPARSE, MOST_OUTPUTS = 1.25, 32  # times more memory than elements; more are copied whole
 
 
@@ -106,6 +107,8 @@ def _choose_for(output: int, size: int, rows: int, source: random.Random) -> Ite
         most = -(-rows // COMBS)
         pitch = max(-(-size // source.randint(-(-most // 2), most)), COMB_WIDTH)
         first = source.randrange(min(pitch, size) - COMB_WIDTH + 1)
+        if source.random() < EDGE_SHARE:
+            first = source.choice((0, (size - COMB_WIDTH) % pitch))
         yield Comb(
             output=output, first=first, pitch=pitch, width=COMB_WIDTH, rows=(size - first - COMB_WIDTH) // pitch + 1
         )

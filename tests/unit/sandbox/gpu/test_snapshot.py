@@ -54,6 +54,15 @@ def test_every_part_of_a_large_output_is_read_somewhere(size, seed):
     assert all(chunk.any() for chunk in read[: size // part * part].split(part))
 
 
+@given(st.integers(COMB_ROWS * COMB_WIDTH + 1, 1 << 36), st.integers(0, 99))
+def test_the_first_and_the_last_bytes_of_a_large_output_are_read_within_a_few_calls(size, seed):
+    """A sum of all other elements may be there."""
+    source = random.Random(seed)
+    combs = [comb for _ in range(40) for comb in choose_combs([spec_of(size)], source)]
+    assert min(comb.first for comb in combs) == 0
+    assert max(comb.first + (comb.rows - 1) * comb.pitch + comb.width for comb in combs) == size
+
+
 @given(st.integers(300, 100_000), st.floats(0.05, 0.5), st.integers(0, 99))
 @settings(max_examples=40)
 def test_a_regular_pattern_of_late_bytes_is_seen_within_a_few_calls(period, late_share, seed):
