@@ -21,7 +21,7 @@ from harness.evaluation.correctness.truth import (
     compute_truth,
     float32_precision,
     run_and_compare_state,
-    run_reference,
+    run_with_state,
     write_state,
 )
 from harness.problems.loading import LoadedProblem
@@ -150,7 +150,7 @@ def _check_reference(run: _Run) -> Check:
     name, own = "reference passes, twice", run.truth.reference_outputs
     first = _compare(run, own)
     write_state(run.model, run.changing)
-    again = run_reference(run.loaded, run.model, run.inputs)
+    again = run_with_state(run.loaded, run.model, run.inputs, run.changing)
     apart = _compare_runs(run, again)
     if not _equal(run.inputs, run.loaded.make_inputs(run.seed, run.device)):
         return Check(name=name, passed=False, evidence="the reference changes its inputs; work on a copy in forward")
@@ -174,7 +174,7 @@ def _compare_runs(run: _Run, again: FlatOutputs) -> _Verdict:
 
 def _check_fake(run: _Run, name: str, forge: Callable[[_Run, int], Sequence[Tensor]]) -> Check:
     tried, evidence = 0, ""
-    for index, leaf in enumerate(run.truth.leaves):
+    for index, leaf in enumerate(run.truth.output_leaves):
         for fake in forge(run, index):
             tried += 1
             verdict = _compare(run, _replace_output(run.truth, index, fake))
@@ -200,7 +200,7 @@ def _run_coarsely(run: _Run) -> FlatOutputs:
     for tensor in (*model.parameters(), *model.buffers()):
         tensor.copy_(round_coarser(tensor))
     inputs = keep_seed(map_tensors(tuple(run.inputs), round_coarser), run.inputs)
-    outputs = run_reference(run.loaded, model, inputs)
+    outputs = run_with_state(run.loaded, model, inputs, run.changing)
     return replace(outputs, tensors=tuple(round_coarser(tensor) for tensor in outputs.tensors))
 
 

@@ -4,6 +4,7 @@
 | --- | --- | --- |
 | 0 | evaluator | signal: 4 * number + kind; a new number each time |
 | 1 | evaluator | with GO: shift of the inputs in bytes |
+| 2 | evaluator | with GO: seed of torch's generators, where calls are seeded |
 | 8 | worker | answer: the last completed signal |
 | 9 | worker | number of output tensors |
 | 16... | worker | device address of each output tensor |
@@ -18,7 +19,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 
 SIZE_BYTES = 1 << 16
-_SIGNAL, _SHIFT, _ANSWER, _COUNT, _ADDRESSES = 0, 1, 8, 9, 16
+_SIGNAL, _SHIFT, _SEED, _ANSWER, _COUNT, _ADDRESSES = 0, 1, 2, 8, 9, 16
 MAX_ADDRESSES = SIZE_BYTES // 8 - _ADDRESSES
 _KINDS = 4
 _WORD = (1 << 64) - 1
@@ -39,9 +40,9 @@ class Doorbell:
         self._words = memoryview(mmap.mmap(descriptor, SIZE_BYTES)).cast("Q")
         self._seen = self._words[_SIGNAL]
 
-    def ring(self, kind: Signal, shift_bytes: int = 0) -> int:
+    def ring(self, kind: Signal, shift_bytes: int = 0, seed: int = 0) -> int:
         """Evaluator: send a signal; returns the value of its answer."""
-        self._words[_SHIFT] = shift_bytes
+        self._words[_SHIFT], self._words[_SEED] = shift_bytes, seed
         self._seen = (self._seen // _KINDS + 1) * _KINDS + kind
         self._words[_SIGNAL] = self._seen
         return self._seen
@@ -67,6 +68,10 @@ class Doorbell:
     def read_shift(self) -> int:
         """Worker: valid after GO."""
         return self._words[_SHIFT]
+
+    def read_seed(self) -> int:
+        """Worker: valid after GO."""
+        return self._words[_SEED]
 
     def answer(self) -> None:
         """Worker."""

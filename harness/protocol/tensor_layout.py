@@ -149,6 +149,12 @@ def flatten_value(
     raise WireError(f"a value of type {type(value).__name__} cannot be sent")
 
 
+def add_state(tree: Tree, tensors: int, names: Sequence[str]) -> Tree:
+    """The tree of a call that also returns the state it left: `tensors` outputs, then one tensor for each name."""
+    state = [[name, {"t": tensors + index}] for index, name in enumerate(names)]
+    return {"dict": [["output", tree], ["state", {"dict": state}]]}
+
+
 def _shift(tree: Tree, by: int) -> Tree:
     (kind, value), *_ = tree.items()
     if kind == "t":

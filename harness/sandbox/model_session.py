@@ -136,13 +136,18 @@ class ModelSession:
         return "loaded"
 
     def hold_state(self, state: dict[str, Tensor]) -> None:
-        """Sets what `reset_state` restores. Raises CandidateFailure (wrong_value) if the module lacks some of it."""
+        """Sets what `reset_state` restores and what calls return beside their outputs.
+
+        Raises CandidateFailure (wrong_value) if the module lacks some of it.
+        """
         missing = [name for name, tensor in state.items() if not self._has(name, describe(tensor))]
         if missing:
             message = f"calls of the reference change {', '.join(missing)}; the candidate has no such state"
             finding = Finding(check="state", severity="fatal", message=message)
             raise CandidateFailure(Outcome.WRONG_VALUE, message, (finding,))
         self._held = dict(state)
+        if state:
+            self._client.return_state(list(state), timeout_s=self._limits.call_s)
 
     def reset_state(self, given: dict[str, Tensor] | None = None) -> None:
         """Every compared or timed call begins with the same state, or with a `given` one."""

@@ -187,6 +187,11 @@ class WorkerClient:
         message = {"kind": WorkerRequest.LOAD_STATE, "entries": entries, "only_copies": only_copies}
         self._ask(message, WorkerReply.LOADED, Outcome.RUNTIME_ERROR, timeout_s)
 
+    def return_state(self, names: Sequence[str], *, timeout_s: float) -> None:
+        """Calls also return these parts of the state."""
+        message = {"kind": WorkerRequest.RETURN_STATE, "names": list(names)}
+        self._ask(message, WorkerReply.RETURNS_STATE, Outcome.RUNTIME_ERROR, timeout_s)
+
     def lay_out(self, values: Sequence[Any]) -> PlacedInputs:
         tree, tensors = flatten_value(tuple(values), torch.is_tensor)
         specs, _ = place_strided([describe(tensor) for tensor in tensors])
@@ -240,17 +245,17 @@ class WorkerClient:
     def arm_window(self, placed: PlacedInputs, *, timeout_s: float) -> None:
         """Announces a call on a GPU; the worker polls the doorbell."""
         self._ask(
-            {"kind": WorkerRequest.WINDOW, "seed": placed.seed, **_value_message(placed)},
+            {"kind": WorkerRequest.WINDOW, "seeded": placed.seed is not None, **_value_message(placed)},
             WorkerReply.ARMED,
             Outcome.RUNTIME_ERROR,
             timeout_s,
         )
 
-    def ring(self, kind: Signal, shift_bytes: int = 0, *, timeout_s: float) -> None:
-        """Waits for the answer; builds do not count. `shift_bytes`: with GO, the shift of the inputs."""
+    def ring(self, kind: Signal, shift_bytes: int = 0, seed: int = 0, *, timeout_s: float) -> None:
+        """Waits for the answer; builds do not count. With GO: the shift of the inputs, and the seed of the call."""
         if self._bell is None:
             raise HarnessError("ring() for a worker without a doorbell")
-        signal, deadline_s = self._bell.ring(kind, shift_bytes), time.monotonic() + timeout_s
+        signal, deadline_s = self._bell.ring(kind, shift_bytes, seed), time.monotonic() + timeout_s
         with self._explaining(WorkerReply.CALLED, Outcome.RUNTIME_ERROR, timeout_s):
             while not self._bell.has_answered(signal, looks=DOORBELL_POLLS):
                 self._watch_memory(BETWEEN_CALLS_S)

@@ -11,7 +11,8 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from torch.nn.parameter import is_lazy
 
 from harness.domain import WorkerLost
 from harness.gradients import call_with_gradients, require_parameter_gradients
-from harness.protocol import GO, Channel, TensorSpec, count_kept_calls, flatten_value, rebuild_value
+from harness.protocol import GO, Channel, TensorSpec, add_state, count_kept_calls, flatten_value, rebuild_value
 from harness.protocol.messages import WorkerReply
 from harness.random_weights import DrawOnDevice
 from harness.worker.emulated.link import EmulatorLink
@@ -77,6 +78,7 @@ class Worker:
         self._scratch = scratch
         self._outputs: deque[list[torch.Tensor]] = deque([[], []])  # of recent calls, newest first
         self._pins: list[list[torch.Tensor]] = []  # kept until the end
+        self._returned: dict[str, Callable[[], torch.Tensor]] = {}  # state that calls return
         self._emulators = EmulatorLink()
         self._place_on_device: Callable[[list[torch.Tensor]], None] = lambda _: None  # for the emulated device
         self._target: dict[str, Any] | None = None  # the emulated GPU
@@ -159,6 +161,14 @@ class Worker:
         self._synchronize()
         return {"kind": WorkerReply.LOADED}
 
+    def do_return_state(self, message: dict[str, Any]) -> dict[str, Any]:
+        """From now on calls also return copies of these parts of the state, made after the call."""
+        self._returned = {name: _find_state(self._model, name) for name in message["names"]}
+        return {"kind": WorkerReply.RETURNS_STATE}
+
+    def _read_state(self) -> list[torch.Tensor]:
+        return [read().detach().clone() for read in self._returned.values()]
+
     def do_call(self, message: dict[str, Any]) -> dict[str, Any]:
         """Answer `armed`; after GO make the call and answer `called`, otherwise `disarmed`.
 
@@ -180,34 +190,42 @@ class Worker:
             self._synchronize()
             reported_ns = time.perf_counter_ns() - began_ns
         tree, tensors = flatten_value(result, torch.is_tensor, by_name=True)
-        return self._describe_call(reported_ns, tree, [tensor.resolve_conj().resolve_neg() for tensor in tensors])
+        tensors = [tensor.resolve_conj().resolve_neg() for tensor in tensors]
+        return self._describe_call(reported_ns, tree, tensors, self._read_state())
 
     def do_window(self, message: dict[str, Any]) -> dict[str, Any]:
         """`do_call` through the doorbell, on a GPU. GO carries the location of the inputs."""
         specs = [TensorSpec.from_json(spec) for spec in message["specs"]]
         empty = self._memory.prepare(specs)
         self._forget_outputs()
-        self._seed_call(message["seed"])
         gc.collect(1)
 
-        def place_inputs(shift_bytes: int) -> Any:
+        def place_inputs(shift_bytes: int, seed: int) -> Any:
+            if message["seeded"]:
+                self._seed_call(seed)
             return rebuild_value(message["tree"], self._memory.fill(empty, specs, shift_bytes))
 
         self._unpin()
         self._evaluator.send({"kind": WorkerReply.ARMED})
         with torch.no_grad():
-            call = self._window.await_call(self._forward, place_inputs)
+            call = self._window.await_call(self._forward, place_inputs, self._read_state)
         if call is None:
             return {"kind": WorkerReply.DISARMED}
         released_bytes = count_released_bytes(self._device)
-        return self._describe_call(call.reported_ns, call.tree, call.tensors) | {"released_bytes": released_bytes}
+        described = self._describe_call(call.reported_ns, call.tree, call.tensors, call.state)
+        return described | {"released_bytes": released_bytes}
 
     def do_export(self, message: dict[str, Any]) -> dict[str, Any]:
         pages = export_pages(message["address"])
         descriptors = [descriptor for _, _, descriptor in pages]
         return {"kind": WorkerReply.EXPORTED, "pages": [page[:2] for page in pages], "descriptors": descriptors}
 
-    def _describe_call(self, reported_ns: int, tree: dict[str, Any], tensors: list[torch.Tensor]) -> dict[str, Any]:
+    def _describe_call(
+        self, reported_ns: int, tree: dict[str, Any], tensors: list[torch.Tensor], state: list[torch.Tensor]
+    ) -> dict[str, Any]:
+        if state:
+            tree = add_state(tree, len(tensors), list(self._returned))
+            tensors = [*tensors, *state]
         self._outputs.appendleft(tensors)
         outputs = [_describe_output(tensor) for tensor in tensors]
         return {"kind": WorkerReply.CALLED, "claim_ns": reported_ns, "tree": tree, "outputs": outputs}
@@ -333,6 +351,16 @@ def _refuse_lazy(model: torch.nn.Module) -> None:
     if lazy:
         why = "so they cannot get the reference's values; set their sizes in __init__"
         raise TypeError(f"the weights {', '.join(lazy[:5])} have no shape until the first call (lazy modules), {why}")
+
+
+def _find_state(model: torch.nn.Module, name: str) -> Callable[[], torch.Tensor]:
+    """Reads this entry of the state dict, at its module where that has it."""
+    path, _, attribute = name.rpartition(".")
+    with suppress(AttributeError):
+        owner = model.get_submodule(path)
+        if torch.is_tensor(getattr(owner, attribute)):
+            return partial(getattr, owner, attribute)
+    return lambda: model.state_dict()[name]
 
 
 def _add_backward(forward: Callable[..., Any], parameters: Mapping[str, torch.Tensor]) -> Callable[..., Any]:

@@ -21,6 +21,7 @@ class WindowCall:
     reported_ns: int
     tree: dict[str, Any]
     tensors: list[Tensor]
+    state: list[Tensor]
 
 
 class Window:
@@ -30,9 +31,13 @@ class Window:
         self._touched = torch.ones(1, device=device)
 
     def await_call(
-        self, forward: Callable[..., Any], place_inputs: Callable[[int], Sequence[Any]]
+        self,
+        forward: Callable[..., Any],
+        place_inputs: Callable[[int, int], Sequence[Any]],
+        read_state: Callable[[], list[Tensor]],
     ) -> WindowCall | None:
-        """Make the call on GO; None on REST. `place_inputs` takes the shift in bytes sent with GO."""
+        """Make the call on GO; None on REST. `place_inputs` takes the shift in bytes and the seed sent with GO;
+        `read_state` copies the state that the call left, within the window but outside of the reported time."""
         synchronize = torch._C._cuda_synchronize
         while (signal := self._bell.await_signal()) is Signal.WAKE:
             self._touched.add_(1.0)
@@ -41,7 +46,7 @@ class Window:
         if signal is Signal.REST:
             self._bell.answer()
             return None
-        inputs = place_inputs(self._bell.read_shift())
+        inputs = place_inputs(self._bell.read_shift(), self._bell.read_seed())
         began_ns = time.perf_counter_ns()
         tree, tensors = _flatten(forward(*inputs))
         if any(tensor.is_conj() or tensor.is_neg() for tensor in tensors):
@@ -49,8 +54,12 @@ class Window:
         synchronize()
         addresses = [address_of(tensor) for tensor in tensors]
         reported_ns = time.perf_counter_ns() - began_ns
+        state = read_state()
+        if state:
+            synchronize()
+            addresses += [address_of(tensor) for tensor in state]
         self._bell.answer_call(addresses)
-        return WindowCall(reported_ns, tree, tensors)
+        return WindowCall(reported_ns, tree, tensors, state)
 
 
 def _flatten(result: Any) -> tuple[dict[str, Any], list[Tensor]]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from harness.domain import Correctness, Finding, Outcome, Trial
 from harness.evaluation.correctness.aliasing import AliasCheck
 from harness.evaluation.correctness.calls import Exercise, Exercises
-from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs, compare_state
+from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import Truth, trust_outputs
 from harness.protocol import TensorSpec
@@ -174,7 +174,7 @@ class _Checker:
             message += "; the problem declares DETERMINISTIC = True"
             self.trials.append(replace(trial, passed=False, mismatched=difference.differing or 0, message=message))
             return _Failure(Outcome.WRONG_VALUE, message, "nondeterministic")
-        outcome, trial = _compare_call_and_state(self._session, self._reference, run, truth, "again")
+        outcome, trial = compare_run(run, truth, self._reference, "again")
         self.trials.append(trial)
         if outcome is not None:
             return _Failure(outcome, _say_where(trial), "nondeterministic")
@@ -224,20 +224,9 @@ class _Checker:
 def compare_call(
     session: ModelSession, reference: Reference, inputs: Sequence[Any], truth: Truth, distribution: str
 ) -> tuple[Outcome | None, Trial, Run]:
-    """One call from the current state: its outputs, then the state after it."""
+    """One call from the current state: its outputs and the state after it."""
     run = session.call(inputs, reference.device)
-    return *_compare_call_and_state(session, reference, run, truth, distribution), run
-
-
-def _compare_call_and_state(
-    session: ModelSession, reference: Reference, run: Run, truth: Truth, distribution: str
-) -> tuple[Outcome | None, Trial]:
-    outcome, trial = compare_run(run, truth, reference, distribution)
-    if outcome is None and truth.state:
-        found = [tensor.clone() for tensor in session.read_state(truth.state_after)]
-        outcome, state_trial = compare_state(truth, found, reference.loaded.problem.tolerance, distribution)
-        trial = trial if outcome is None else state_trial
-    return outcome, trial
+    return *compare_run(run, truth, reference, distribution), run
 
 
 def _say_where(trial: Trial) -> str:
@@ -259,7 +248,7 @@ def compare_run(
 
 def is_surely_right(run: Run, own: FlatOutputs, reference: Reference) -> bool:
     """Fast sufficient test against the reference's outputs `own`. False: unknown."""
-    if reference.changes_state or not are_surely_close(own, run.outputs, reference.loaded.problem.tolerance):
+    if not are_surely_close(own, run.outputs, reference.loaded.problem.tolerance):
         return False
     return _find_misfit(run, trust_outputs(own), reference) is None
 

@@ -129,13 +129,6 @@ def _widen_small(tensor: Tensor) -> Tensor:
     return tensor.float() if tensor.element_size() < ITEM_BYTES else tensor
 
 
-def compare_state(
-    truth: Truth, found: Sequence[Tensor], tolerance: Tolerance, distribution: str
-) -> tuple[Outcome | None, Trial]:
-    """`found`: the tensors of `truth.state`, in order."""
-    return _compare_leaves(truth, tuple(truth.state.values()), found, tolerance, distribution)
-
-
 def _compare_leaves(
     truth: Truth,
     leaves: Sequence[TruthLeaf],

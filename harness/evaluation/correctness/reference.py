@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import random
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -35,8 +36,10 @@ from harness.evaluation.correctness.truth import (
     estimate_float64_bytes,
     float32_precision,
     keep_on_host,
+    read_state,
     run_and_compare_state,
     run_reference,
+    run_with_state,
     write_state,
 )
 from harness.problems.distributions import count_refill_bytes, pad_rows
@@ -64,15 +67,17 @@ ENTRY = "Model"
 SMALL_BYTES = 64 << 20
 SMALL_CALL_S = 0.05
 MIXED_ONE_IN = 4
+MIXABLE = (torch.float64, torch.float32, torch.bfloat16, torch.float16)  # states, for `make_timed_state`
 ROOMY = 8  # times the size of a copy must be free, or it is kept in host memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
     """`state`: weights made with `seed`, shared by reference, baseline and candidate; `changing`: the part that
-    calls change, as before each call. `is_small`: many calls are affordable. `changes_inputs`: candidates may, too.
-    `variation`: difference between two runs on the same inputs. `draws_numbers`: torch is seeded before each call.
-    `returns_views`: outputs share memory with inputs or state. `call_s`: seconds of a call."""
+    calls change, as before each call; `left`: as one call left it. `is_small`: many calls are affordable.
+    `changes_inputs`: candidates may, too. `variation`: difference between two runs on the same inputs. `draws_numbers`:
+    torch is seeded before each call. `returns_views`: outputs share memory with inputs or state. `call_s`: seconds of a
+    call."""
 
     loaded: LoadedProblem
     device: Device
@@ -81,6 +86,7 @@ class Reference:
     state: dict[str, Tensor]
     footprint: Footprint
     changing: dict[str, Tensor]
+    left: dict[str, Tensor]
     call_s: float
     is_small: bool
     changes_inputs: bool
@@ -125,11 +131,18 @@ class Reference:
         make = self.make_device_inputs if self.plan.inputs_on_device else self.make_inputs
         return make(seed, MIXED if is_mixed else "as_given")
 
-    def outputs_of(self, inputs: Sequence[Any]) -> FlatOutputs:
-        """From the usual state. Raises ProblemError."""
+    def make_timed_state(self, seed: int) -> dict[str, Tensor] | None:
+        """On a GPU a state between two that are valid, which the candidate has not seen. None: the usual one."""
+        if not (self.changing and self.device.is_cuda and self.plan.stress and self.computes_on is None):
+            return None
+        share = random.Random(f"state {seed}").random()
+        return {name: _mix(tensor, self.left[name], share) for name, tensor in self.changing.items()}
+
+    def outputs_of(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None) -> FlatOutputs:
+        """From the usual state or from `state`. Raises ProblemError."""
         with torch.no_grad(), float32_precision(self.loaded.problem.allow_tf32):
-            write_state(self.model, self.changing)
-            outputs = run_reference(self.loaded, self.model, copy_tensors(inputs, self.computes_on))
+            write_state(self.model, self.changing if state is None else state)
+            outputs = run_with_state(self.loaded, self.model, copy_tensors(inputs, self.computes_on), self.changing)
         return outputs if self.computes_on is None else keep_on_host(outputs)
 
     def truth_of(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None) -> Truth:
@@ -207,7 +220,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         outputs, changing = run_and_compare_state(loaded, model, copy_tensors(inputs, device.torch_device))
     if on_host or ROOMY * _count_bytes(outputs.tensors) > device.measure_room().device_bytes:
         outputs = keep_on_host(outputs)
-    again = _run(loaded, model, inputs, device)
+    again = _run(loaded, model, inputs, device, changing)
     computes_on = device.torch_device if on_host else None
     find_truth = partial(compute_truth, loaded, model, inputs, state=changing, device=computes_on)
     variation = compare_runs(loaded, outputs, again.outputs, find_truth)
@@ -232,6 +245,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
     )  # fmt: skip
     return Reference(
         loaded=loaded, device=device, seed=seed, model=model, state=state, footprint=footprint, changing=changing,
+        left=dict(zip(changing, outputs.tensors[len(outputs.tensors) - len(changing) :], strict=True)),
         call_s=again.call_s, is_small=is_small, changes_inputs=changes_inputs, variation=variation,
         draws_numbers=draws_numbers, returns_views=again.returns_views, need=need, plan=plan_in_full(need),
     )  # fmt: skip
@@ -247,7 +261,9 @@ class _SecondRun:
     returns_views: bool
 
 
-def _run(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], device: Device) -> _SecondRun:
+def _run(
+    loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], device: Device, changing: Iterable[str]
+) -> _SecondRun:
     copies = copy_tensors(inputs, device.torch_device)
     device.synchronize()
     device.watch_peak()
@@ -257,12 +273,17 @@ def _run(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], device:
     call_s = time.perf_counter() - began_s
     outputs_bytes = _count_bytes(outputs.tensors)
     given = [copies, [value for value in model.state_dict().values() if torch.is_tensor(value)]]
+    returns_views = bool(_storages(outputs.tensors) & _storages(given))
     return _SecondRun(
-        outputs=outputs,
+        outputs=outputs.with_state(read_state(model, changing)),
         call_s=call_s,
         work_bytes=max(device.read_peak(outputs_bytes) - outputs_bytes, 0),
-        returns_views=bool(_storages(outputs.tensors) & _storages(given)),
+        returns_views=returns_views,
     )
+
+
+def _mix(before: Tensor, after: Tensor, share: float) -> Tensor:
+    return before.lerp(after, share) if before.dtype in MIXABLE else after
 
 
 def _may_share_memory(inputs: Sequence[Any], used: Sequence[Any]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -43,17 +43,22 @@ class TruthLeaf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """`note`: why `kind` is not float64. `state`: changed state after the call."""
+    """`note`: why `kind` is not float64. The last leaves are the changed state after the call, named `state_names`."""
 
     kind: Literal["float64", "reference"]
     tree: dict[str, Any]
     leaves: tuple[TruthLeaf, ...]
     note: str = ""
-    state: dict[str, TruthLeaf] = field(default_factory=dict)
+    state_names: tuple[str, ...] = ()
+
+    @property
+    def output_leaves(self) -> tuple[TruthLeaf, ...]:
+        return self.leaves[: len(self.leaves) - len(self.state_names)]
 
     @property
     def state_after(self) -> dict[str, Tensor]:
-        return {name: leaf.reference for name, leaf in self.state.items()}
+        state = self.leaves[len(self.output_leaves) :]
+        return {name: leaf.reference for name, leaf in zip(self.state_names, state, strict=True)}
 
     @property
     def reference_outputs(self) -> FlatOutputs:
@@ -73,25 +78,23 @@ def compute_truth(
     memory), in float64, both from `state` and on copies of the inputs. With `device`, results are kept in host
     memory. Raises ProblemError."""
     before = dict(state or {})
+    names = tuple(before)
     with torch.no_grad(), float32_precision(loaded.problem.allow_tf32):
         write_state(model, before)
-        own = run_reference(loaded, model, copy_tensors(inputs, device))
+        own = run_with_state(loaded, model, copy_tensors(inputs, device), before)
         if device is not None:
             own = keep_on_host(own)
-        elif before:
-            own = _copy_outputs(own)
-        after = read_state(model, before)
         write_state(model, before)
         if read_seed(inputs) is not None:
             note = "the reference draws random numbers, and others in float64"
-            return trust_outputs(own, note, after, compared_on=device)
+            return trust_outputs(own, note, names, compared_on=device)
         if max_bytes is None:
             max_bytes = int(count_free_bytes(own.tensors[0].device) * USABLE_MEMORY_SHARE)
         needed_bytes = estimate_float64_bytes(model, inputs, own.tensors)
         if needed_bytes > max_bytes:
             note = f"float64 needs about {needed_bytes} bytes, {max_bytes} are usable"
-            return trust_outputs(own, note, after, compared_on=device)
-        return _compute_exact(model, inputs, own, after, device)
+            return trust_outputs(own, note, names, compared_on=device)
+        return _compute_exact(model, inputs, own, names, device)
 
 
 def read_state(model: nn.Module, names: Iterable[str]) -> dict[str, Tensor]:
@@ -122,16 +125,23 @@ def run_reference(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any]
     return outputs
 
 
+def run_with_state(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], names: Iterable[str]) -> FlatOutputs:
+    """Outputs, and copies of these parts of the state after the call. Raises ProblemError."""
+    outputs = run_reference(loaded, model, inputs)
+    state = read_state(model, names)
+    return _copy_outputs(outputs).with_state(state) if state else outputs
+
+
 def run_and_compare_state(
     loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any]
 ) -> tuple[FlatOutputs, dict[str, Tensor]]:
-    """One call, and the state that it changed, with its earlier values, which are restored."""
+    """One call with the state that it changed, and the earlier values of that, which are restored."""
     before = {name: tensor.clone() for name, tensor in model.state_dict().items() if isinstance(tensor, Tensor)}
     outputs = run_reference(loaded, model, inputs)
     own = model.state_dict()
     changing = {name: tensor for name, tensor in before.items() if not has_same_bits(tensor, own[name])}
     if changing:
-        outputs = _copy_outputs(outputs)
+        outputs = _copy_outputs(outputs).with_state(read_state(model, changing))
         write_state(model, changing)
     return outputs, changing
 
@@ -194,22 +204,23 @@ def _compute_exact(
     model: nn.Module,
     inputs: Sequence[Any],
     own: FlatOutputs,
-    after: Mapping[str, Tensor],
+    names: tuple[str, ...],
     device: torch.device | None,
 ) -> Truth:
     try:
         with limit_memory(device or own.tensors[0].device):
             precise = copy.deepcopy(model).double()
             exact = flatten_outputs(precise(*map_tensors(tuple(inputs), lambda tensor: _to_double(tensor, device))))
+            exact = exact.with_state(read_state(precise, names))
             exact = exact if device is None else keep_on_host(exact)
     except Exception as error:  # noqa: BLE001 - user code, which may assert its dtype, and a lack of memory
         reason = f"the reference does not run in float64: {type(error).__name__}: {error}"[:500]
-        return trust_outputs(own, reason, after, compared_on=device)
+        return trust_outputs(own, reason, names, compared_on=device)
     reason = _find_other_form(own, exact)
     if reason:
-        return trust_outputs(own, reason, after, compared_on=device)
+        return trust_outputs(own, reason, names, compared_on=device)
     leaves = _pair_leaves(own, exact.tensors, device)
-    return Truth(kind="float64", tree=own.tree, leaves=leaves, state=_pair_state(after, read_state(precise, after)))
+    return Truth(kind="float64", tree=own.tree, leaves=leaves, state_names=names)
 
 
 def _find_other_form(own: FlatOutputs, exact: FlatOutputs) -> str:
@@ -225,14 +236,13 @@ def _find_other_form(own: FlatOutputs, exact: FlatOutputs) -> str:
 def trust_outputs(
     own: FlatOutputs,
     note: str = "",
-    after: Mapping[str, Tensor] | None = None,
+    state_names: tuple[str, ...] = (),
     *,
     compared_on: torch.device | None = None,
 ) -> Truth:
     """The reference's outputs and state as their own truth."""
-    state = dict(after or {})
     leaves = _pair_leaves(own, own.tensors, compared_on)
-    return Truth(kind="reference", tree=own.tree, leaves=leaves, note=note, state=_pair_state(state, state))
+    return Truth(kind="reference", tree=own.tree, leaves=leaves, note=note, state_names=state_names)
 
 
 def _pair_leaves(
@@ -246,9 +256,12 @@ def _pair_leaves(
 
 
 def _name_leaves(tree: dict[str, Any], path: str) -> Iterator[str]:
-    """Positions and keys, such as `output 1` and `output 2 norm.weight`."""
+    """Positions and keys, such as `output 1`, `output 2 norm.weight` and `state running_mean`."""
     ((kind, value),) = tree.items()
-    if kind == "t":
+    if kind == "dict" and [key for key, _ in value] == ["output", "state"]:  # see `add_state`
+        for key, item in value:
+            yield from _name_leaves(item, key)
+    elif kind == "t":
         yield path
     elif kind == "dict":
         for key, item in value:
@@ -256,10 +269,6 @@ def _name_leaves(tree: dict[str, Any], path: str) -> Iterator[str]:
     elif kind != "v":
         for index, item in enumerate(value):
             yield from _name_leaves(item, f"{path} {index}")
-
-
-def _pair_state(own: Mapping[str, Tensor], exact: Mapping[str, Tensor]) -> dict[str, TruthLeaf]:
-    return {name: TruthLeaf(name=f"state {name}", reference=own[name], exact=exact[name]) for name in own}
 
 
 def _to_double(tensor: Tensor, device: torch.device | None) -> Tensor:

@@ -158,8 +158,7 @@ def _call_without_custom_code(
     wrong, _ = compare_outputs(truth, outputs, reference.loaded.problem.tolerance, "ablation")
     if wrong is not None:
         return "changed"
-    # A kernel may only update the module's state, which is not compared here.
-    return "unchanged" if everything and not reference.changes_state else "not_tried"
+    return "unchanged" if everything else "not_tried"
 
 
 def _construct(session: ModelSession, reference: Reference) -> None:

@@ -116,7 +116,7 @@ class ApartTimer:
         drawn = [next(seeds) for _ in range(count)]
         if self._device.is_cuda:
             for seed in drawn:
-                session.reset_state()
+                session.reset_state(self._reference.make_timed_state(seed))
                 yield seed, _require_form(session.call(self._reference.make_timed_inputs(seed), self._device))
             return
         session.prepare_call(self._reference.make_timed_inputs(drawn[0]))

@@ -10,6 +10,7 @@ from harness.evaluation.correctness.comparison import are_surely_close, compare_
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import Truth, trust_outputs
 from harness.evaluation.timing.plan import Choice
+from harness.sandbox.memory_probe import shares_memory_within
 from harness.sandbox.model_session import Run
 from harness.sandbox.tensors.output_samples import Sample
 
@@ -24,23 +25,26 @@ class ChosenCalls:
         self._tolerance = reference.loaded.problem.tolerance
         self._kept: list[tuple[int, Run]] = []
         self._screened: list[tuple[int, Run]] = []
+        self._overlapping: list[tuple[int, Run]] = []  # elements of an output share memory; one call is enough
         self._seen = 0
 
     def note(self, seed: int, candidate: Run, baseline: Run | None = None) -> None:
         """`seed`: of the inputs. Runs with a sample of their outputs have none in common."""
         self._keep_some(seed, candidate)
+        if not self._overlapping and any(map(shares_memory_within, candidate.called.specs)):
+            self._overlapping.append((seed, candidate))
         if baseline is not None and candidate.sample is None and self._source.random() < self._choice.screened_share:
             self._screen(seed, baseline, candidate)
 
     def find_wrong(self) -> str | None:
         """The first error."""
-        for seed, run in (*self._screened, *self._kept):
+        for seed, run in (*self._overlapping, *self._screened, *self._kept):
             if not run.inputs_unchanged and not self._reference.changes_inputs:
                 return "a timed call changed its inputs, untimed ones did not"
-            inputs = self._reference.make_timed_inputs(seed)
-            if run.sample is None and is_surely_right(run, self._reference.outputs_of(inputs), self._reference):
+            inputs, state = self._reference.make_timed_inputs(seed), self._reference.make_timed_state(seed)
+            if run.sample is None and is_surely_right(run, self._reference.outputs_of(inputs, state), self._reference):
                 continue
-            truth = self._reference.truth_of(inputs)
+            truth = self._reference.truth_of(inputs, state)
             if run.sample is None:
                 outcome, trial = compare_run(run, truth, self._reference, "timed")
             else:

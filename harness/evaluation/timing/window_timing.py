@@ -71,6 +71,7 @@ class WindowTimer:
         self._random = random.Random(seed)
         self._chosen = ChosenCalls(reference, replace(plan.choice, screened_share=1.0), self._random)
         self._pins = 0
+        self._is_sparse = False  # the candidate's outputs, which are copied whole: then those of both sides are
         self._second = ExitStack()  # with the A/A worker
         self._other: WindowSession
         self._equal: list[Timing] = []  # A/A
@@ -134,6 +135,7 @@ class WindowTimer:
         with open_candidate() as opened:
             candidate = self._prepare(opened)
             self._warm_up(candidate, seeds)
+            self._is_sparse |= not candidate.is_read_in_places
             self._pins = 0
             for attempt in range(1, self._plan.attempts + 1):  # noqa: B007 - the last one counts
                 pairs, conditions = self._measure_pairs(baseline, candidate, seeds, baseline_us)
@@ -168,7 +170,7 @@ class WindowTimer:
     def _warm_up(self, session: WindowSession, seeds: Iterator[int]) -> float:
         """The shortest reported time, in us."""
         return min(
-            self._call(session, self._reference.make_timed_inputs(next(seeds))).called.claim_us
+            self._call(session, self._reference.make_timed_inputs(next(seeds)), None).called.claim_us
             for _ in count_warmup_calls(session, self._plan.warmup_calls)
         )
 
@@ -177,7 +179,7 @@ class WindowTimer:
         sampler, began_s = ConditionSampler(self._device, load_matters=False), time.monotonic()
         most = self._plan.min_blocks
         while len(pairs) < LEAST_EQUAL_PAIRS or (len(pairs) < most and time.monotonic() - began_s < EQUAL_S):
-            pairs.append(self._measure_pair(baseline, self._other, self._reference.make_timed_inputs(next(seeds)))[0])
+            pairs.append(self._measure_pair(baseline, self._other, next(seeds))[0])
             sampler.sample()
         self._equal.append(replace(summarise_blocks(name, tuple(pairs), 0.0), conditions=sampler.conclude()))
         return tuple(pairs)
@@ -191,8 +193,7 @@ class WindowTimer:
         began_s = time.monotonic()
         while not self._is_enough(pairs, time.monotonic() - began_s, baseline_us):
             seed, only_checks = next(seeds), next(checks)
-            inputs = self._reference.make_timed_inputs(seed)
-            block, theirs, mine = self._measure_pair(baseline, candidate, inputs, in_whole=only_checks)
+            block, theirs, mine = self._measure_pair(baseline, candidate, seed, in_whole=only_checks)
             if not only_checks:
                 pairs.append(block)
             self._chosen.note(seed, mine, theirs)
@@ -221,14 +222,15 @@ class WindowTimer:
         return len(pairs) % ASK_EVERY == 0 and is_precise_enough(pairs, self._plan.wanted_half_width, floor)
 
     def _measure_pair(
-        self, baseline: WindowSession, other: WindowSession, inputs: tuple[Any, ...], *, in_whole: bool = False
+        self, baseline: WindowSession, other: WindowSession, seed: int, *, in_whole: bool = False
     ) -> tuple[Block, Run, Run]:
-        """Same inputs, random order; the other worker is stopped."""
+        """Same inputs and state, random order; the other worker is stopped."""
+        inputs, state = self._reference.make_timed_inputs(seed), self._reference.make_timed_state(seed)
         runs: dict[WindowSession, Run] = {}
         for session, opponent in self._random.sample(((baseline, other), (other, baseline)), 2):
             opponent.pause()
             try:
-                runs[session] = self._call(session, inputs, in_whole=in_whole)
+                runs[session] = self._call(session, inputs, state, in_whole=in_whole or self._is_sparse)
             finally:
                 opponent.resume()
         theirs, mine = runs[baseline], runs[other]
@@ -248,9 +250,16 @@ class WindowTimer:
         )
         return block, theirs, mine
 
-    def _call(self, session: WindowSession, inputs: tuple[Any, ...], *, in_whole: bool = False) -> Run:
+    def _call(
+        self,
+        session: WindowSession,
+        inputs: tuple[Any, ...],
+        state: dict[str, torch.Tensor] | None,
+        *,
+        in_whole: bool = False,
+    ) -> Run:
         """Raises CandidateFailure (suspect) for outputs of another form."""
-        session.reset_state()
+        session.reset_state(state)
         run = session.call(inputs, self._device, in_whole=in_whole)
         if not run.taken:
             message = "a timed call returned outputs of another form than untimed calls"

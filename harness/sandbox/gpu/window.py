@@ -7,7 +7,6 @@ can be done ahead, and late writes miss the copy. See docs/measurement.md.
 from __future__ import annotations
 
 import random
-import secrets
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -71,7 +70,7 @@ class WindowSession(ModelSession):
     ) -> None:
         super().__init__(client, arena, footprint, limits, keeps_on_host=keeps_on_host)
         self._device = device
-        self._source = random.Random(secrets.randbits(62))
+        self._source = random.SystemRandom()
         self._memory = WorkerMemory(
             lambda address: client.export_pages(address, timeout_s=self._limits.call_s),
             device=device.torch_device.index or 0,
@@ -117,7 +116,7 @@ class WindowSession(ModelSession):
         marks_ns.append(time.monotonic_ns())
         self._client.ring(Signal.WAKE, timeout_s=self._limits.call_s)
         marks_ns.append(time.monotonic_ns())
-        self._client.ring(Signal.GO, shift_bytes, timeout_s=self._limits.call_s)
+        self._client.ring(Signal.GO, shift_bytes, announced.seed or 0, timeout_s=self._limits.call_s)
         marks_ns.append(time.monotonic_ns())
         addresses = self._client.read_addresses()
         taken = None if usual is None else self._take_known(usual, addresses, combs)
@@ -151,6 +150,11 @@ class WindowSession(ModelSession):
                 snapshot_us=(ended_ns - answered_ns) / 1e3,
             ),
         )
+
+    @property
+    def is_read_in_places(self) -> bool:
+        """Whether windows end with secret places of outputs like the last ones."""
+        return self._last is not None and bool(choose_combs(self._last.specs, self._source))
 
     def pause(self) -> None:
         self._client.pause()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from harness.protocol import add_state
 
 SLICE_ELEMENTS = 4 << 20
 WHOLE_BYTES = 64 << 20  # non-contiguous tensors up to this size are copied at once
@@ -20,6 +22,13 @@ class FlatOutputs:
 
     tree: dict[str, Any]
     tensors: tuple[Tensor, ...]
+
+    def with_state(self, state: Mapping[str, Tensor]) -> FlatOutputs:
+        """As a call returns them whose module has these tensors in its state afterwards."""
+        if not state:
+            return self
+        tree = add_state(self.tree, len(self.tensors), list(state))
+        return FlatOutputs(tree=tree, tensors=(*self.tensors, *state.values()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,7 +66,8 @@ def test_the_truth_of_a_call_begins_with_the_same_state_each_time():
     for _ in range(2):
         truth = reference.truth_of(inputs)
         assert torch.equal(truth.leaves[0].exact, inputs[0].double())
-        assert (truth.kind, int(truth.state["steps"].reference), int(truth.state["steps"].exact)) == ("float64", 1, 1)
+        (*_, state) = truth.leaves
+        assert (truth.kind, state.name, int(state.reference), int(state.exact)) == ("float64", "state steps", 1, 1)
     later = reference.truth_of(inputs, truth.state_after)
     assert torch.equal(later.leaves[0].reference, inputs[0] * 2)
     assert int(later.state_after["steps"]) == 2

@@ -51,6 +51,8 @@ class QuietDevice(Device):
 class SimulatedSession(WindowSession):
     """A worker that takes about `usual_us` a call."""
 
+    is_read_in_places = True
+
     def __init__(self, usual_us, seed, spoil=lambda outputs: outputs):
         self.usual_us, self.spoil, self.source = usual_us, spoil, random.Random(seed)
         self.calls, self.paused, self.saw_new_memory = 0, False, False
@@ -58,7 +60,7 @@ class SimulatedSession(WindowSession):
     def scatter(self, value_us):
         return value_us + abs(self.source.gauss(0, 4.0))
 
-    def reset_state(self):
+    def reset_state(self, given=None):
         pass
 
     def pause(self):
@@ -165,6 +167,31 @@ def test_bytes_that_are_late_where_windows_do_not_read_are_found_by_windows_with
         itertools.count(100),
     )
     assert result.outcome == Outcome.SUSPECT
+
+
+def test_outputs_of_both_sides_are_copied_whole_where_those_of_the_candidate_are_sparse(reference):
+    copied = {"baseline": [], "candidate": []}
+
+    class Noted(SimulatedSession):
+        def __init__(self, usual_us, side):
+            super().__init__(usual_us, side)
+            self.side, self.is_read_in_places = side, side == "baseline"
+
+        def call(self, inputs, device, *, look=True, in_whole=True):
+            copied[self.side].append(in_whole)
+            return super().call(inputs, device, look=look, in_whole=in_whole)
+
+    timer = WindowTimer(reference=reference, plan=TimingPlan(allow_load=True), seed=3)
+    result = timer.measure(
+        "eager",
+        lambda: nullcontext(Noted(BASELINE_US, "baseline")),
+        lambda: nullcontext(Noted(500.0, "candidate")),
+        itertools.count(100),
+    )
+    assert result.timing.verdict == "faster"
+    assert all(copied["candidate"][-20:])
+    assert all(copied["baseline"][-20:])
+    assert not any(copied["baseline"][:10])
 
 
 @pytest.mark.parametrize(("pair_kept", "workers"), [(True, 3), (False, 4)])
