@@ -25,6 +25,7 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 MAX_BODY_BYTES = 64 * 1024 * 1024
 MAX_DESCRIPTORS = 8
 POLL_S = 0.05
+SEED_BYTES = 8
 GO, REST = b"g", b"r"  # single bytes outside of any frame, sent while the other end awaits a signal
 
 Message = dict[str, Any]
@@ -101,6 +102,10 @@ class Channel:
         if not signal:
             raise WorkerLost("the other end closed the connection")
         return signal
+
+    def await_seed(self) -> int:
+        """The number that follows a signal, SEED_BYTES long."""
+        return int.from_bytes(self._socket.recv(SEED_BYTES, socket.MSG_WAITALL), "big")
 
     def is_readable(self) -> bool:
         """Whether data or end of file is pending."""

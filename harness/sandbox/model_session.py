@@ -195,7 +195,7 @@ class ModelSession:
         self._client.arm(placed, timeout_s=self._limits.call_s)
         self._write(placed)
         device.synchronize()
-        began_ns = self._client.tell_go(timeout_s=self._limits.call_s)
+        began_ns = self._client.tell_go(placed.seed, timeout_s=self._limits.call_s)
         run = self._take(placed, sampled_before=KEPT_CALLS if look else None, take=True)
         return replace(run, judge_us=(run.called.at_ns - began_ns) / 1e3)
 
@@ -246,7 +246,7 @@ class ModelSession:
         placed = self._armed
         if placed is None:
             raise HarnessError("call_timed() before prepare_call()")
-        self._client.tell_go(timeout_s=self._limits.call_s)
+        self._client.tell_go(placed.seed, timeout_s=self._limits.call_s)
         self._resumed_ns = 0
         self._client.resume()
         run = self._take(placed, sampled_before=SAMPLED_BEFORE if self._samples_memory else None, take=take)
@@ -261,9 +261,9 @@ class ModelSession:
         return replace(run, judge_us=(run.called.at_ns - self._resumed_ns) / 1e3)
 
     def _arm_again(self, placed: PlacedInputs) -> None:
-        """If form or seed of the inputs changed."""
+        """If the form of the inputs changed."""
         armed = self._armed
-        if armed and (placed.tree, placed.specs, placed.seed) == (armed.tree, armed.specs, armed.seed):
+        if armed and (placed.tree, placed.specs) == (armed.tree, armed.specs):
             self._armed = placed
             return
         self.disarm()

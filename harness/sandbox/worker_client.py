@@ -33,6 +33,7 @@ from harness.protocol import (
     place_contiguous,
     storage_bytes,
 )
+from harness.protocol.channel import SEED_BYTES
 from harness.protocol.messages import WorkerReply, WorkerRequest
 from harness.protocol.tensor_layout import MOST_KEPT, place_strided
 from harness.sandbox.build_requests import AnswerBuild, BuildRequests
@@ -214,7 +215,7 @@ class WorkerClient:
     def arm(self, placed: PlacedInputs, *, timeout_s: float) -> None:
         """Announces a call; the worker wakes its threads and device and waits for GO or REST."""
         self._ask(
-            {"kind": WorkerRequest.CALL, "seed": placed.seed, **_value_message(placed)},
+            {"kind": WorkerRequest.CALL, "seeded": placed.seed is not None, **_value_message(placed)},
             WorkerReply.ARMED,
             Outcome.RUNTIME_ERROR,
             timeout_s,
@@ -223,11 +224,13 @@ class WorkerClient:
     def disarm(self, *, timeout_s: float) -> None:
         self._ask(REST, WorkerReply.DISARMED, Outcome.RUNTIME_ERROR, timeout_s)
 
-    def tell_go(self, *, timeout_s: float) -> int:
-        """Sends GO to a worker, which may be stopped; returns the evaluator's clock. `await_called` must follow."""
+    def tell_go(self, seed: int | None = None, *, timeout_s: float) -> int:
+        """Sends GO, with the seed of a seeded call, to a worker, which may be stopped; returns the evaluator's clock.
+        `await_called` must follow."""
         self._arena.synchronize()
         began_ns = time.monotonic_ns()
-        self._tell(GO, WorkerReply.CALLED, Outcome.RUNTIME_ERROR, timeout_s)
+        signal = GO if seed is None else GO + seed.to_bytes(SEED_BYTES, "big")
+        self._tell(signal, WorkerReply.CALLED, Outcome.RUNTIME_ERROR, timeout_s)
         return began_ns
 
     def await_called(self, *, timeout_s: float, stop: bool = False) -> Called:

@@ -176,7 +176,6 @@ class Worker:
         """
         inputs = self._receive_value(message)
         self._forget_outputs()
-        self._seed_call(message["seed"])
         with torch.no_grad():
             self._pin_to_core()
             self._wake()
@@ -185,6 +184,8 @@ class Worker:
             self._unpin()
             if signal != GO:
                 return {"kind": WorkerReply.DISARMED}
+            if message["seeded"]:
+                self._seed_call(self._evaluator.await_seed())
             began_ns = time.perf_counter_ns()
             result = self._forward(*inputs)
             self._synchronize()
@@ -290,9 +291,7 @@ class Worker:
             install(self._emulators, self._target, self._scratch, compiles=compiles)
         self._observer.watch_triton()
 
-    def _seed_call(self, seed: int | None) -> None:
-        if seed is None:
-            return
+    def _seed_call(self, seed: int) -> None:
         torch.default_generator.manual_seed(seed)
         if self._device.type == "cuda":
             torch.cuda.manual_seed_all(seed)
