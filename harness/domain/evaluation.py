@@ -85,6 +85,7 @@ class Block:
     - `*_copy_us`: from then until the evaluator had the outputs (CPU, some blocks)
     - `*_wake_us`: from WAKE to its answer (GPU)
     - `*_snapshot_us`: copy of the outputs by the evaluator (GPU)
+    - `*_settling_us`: from then until the device was free (GPU)
     """
 
     calls: int
@@ -98,6 +99,8 @@ class Block:
     candidate_wake_us: float | None = None
     baseline_snapshot_us: float | None = None
     candidate_snapshot_us: float | None = None
+    baseline_settling_us: float | None = None
+    candidate_settling_us: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -226,15 +226,16 @@ class Device:
         deadline_s = time.monotonic() + limit_s
         quick = 0
         while quick < QUIET_PROBES:
-            quick = quick + 1 if self._probe_us() < BUSY_US else 0
+            quick = quick + 1 if self.time_tiny_operation() < BUSY_US else 0
             if time.monotonic() > deadline_s:
                 return False
         return True
 
-    def _probe_us(self) -> float:
+    def time_tiny_operation(self) -> float:
+        """In us. It waits for kernels of other processes."""
         began_ns = time.perf_counter_ns()
         self._probe.add_(1.0)
-        torch.cuda.synchronize(self.torch_device)
+        self.synchronize()
         return (time.perf_counter_ns() - began_ns) / 1e3
 
     @cached_property

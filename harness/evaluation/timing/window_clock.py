@@ -63,6 +63,17 @@ class Windows:
         certain_us = gap.missing_us - CERTAINTY * gap.error_us - SLOWED_SHARE * usual_us
         return statistics.median(beside_us) / usual_us if certain_us > 0 else 1.0
 
+    def count_late_us(self) -> float:
+        """The device's work after the candidate's windows, as far as it is certain: late writes that were not read.
+        The baseline's time for the same is the usual one, and may drift."""
+        mine, theirs = (_values(self.blocks, side, "settling_us") for side in reversed(SIDES))
+        tolerated_us = DRIFT_SHARE * statistics.median(theirs)
+        gaps = (
+            measure_gap("after the window", mine, theirs),
+            _compare_medians([(0.0, late) for late in mine], [(0.0, late) for late in theirs]),
+        )
+        return max(0.0, *(replace(gap, tolerated_us=max(tolerated_us, gap.tolerated_us)).certain_us for gap in gaps))
+
     def find_gaps(self) -> list[ClockGap]:
         """Against the baseline beside the candidate and without it, since a candidate can prolong the baseline's
         overhead. Without it: before or after, whichever gives less, since the overhead drifts. The A/A gaps are the
@@ -89,8 +100,9 @@ def confirm_windows(baseline: str, windows: Windows, noise_floor: float) -> Timi
     blocks = [replace(block, baseline_claim_us=block.baseline_claim_us / slowing) for block in windows.blocks]
     ratio, low, high = interval_of(blocks)
     reported_us = median_reported_us(blocks)
-    added_us = max(0.0, *(gap.certain_us for gap in gaps))
-    possible_us = max(added_us, *(gap.possible_us for gap in gaps)) + windows.lean_us
+    late_us = windows.count_late_us()
+    added_us = max(0.0, *(gap.certain_us for gap in gaps)) + late_us
+    possible_us = max(added_us, *(gap.possible_us + late_us for gap in gaps)) + windows.lean_us
     share, least = reported_us / (reported_us + added_us), reported_us / (reported_us + possible_us)
     low, high = low / (1 + noise_floor) * least, high * (1 + noise_floor) * share
     candidate_us = reported_us + added_us

@@ -247,6 +247,8 @@ class WindowTimer:
             candidate_wake_us=mine.times.wake_us,
             baseline_snapshot_us=theirs.times.snapshot_us,
             candidate_snapshot_us=mine.times.snapshot_us,
+            baseline_settling_us=theirs.times.settling_us,
+            candidate_settling_us=mine.times.settling_us,
         )
         return block, theirs, mine
 

@@ -23,10 +23,12 @@ SPARSE, MOST_OUTPUTS = 1.25, 32  # times more memory than elements; more are cop
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """`ended_ns`: monotonic; outputs that are late at that time are wrong."""
+    """`ended_ns`: monotonic; outputs that are late at that time are wrong. `settling_us`: until the device had time for
+    the evaluator, if outputs were read in places."""
 
     outputs: tuple[Tensor, ...]
     ended_ns: int = 0
+    settling_us: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,11 +72,13 @@ def read_in_places(
         )
     device.synchronize()
     ended_ns = time.monotonic_ns()
+    settling_us = device.time_tiny_operation()
     copies = [view_bytes(stretch, device).to(where, copy=True) for stretch in stretches]
     for comb, offset in reversed(list(zip(combs, offsets, strict=False))):  # of bytes read twice the first ones remain
         read = device.staging[offset : offset + comb.size_bytes]
         comb.view(copies[comb.output]).copy_(read.view(comb.rows, comb.width))
-    return Snapshot(tuple(_view(copy, spec) for copy, spec in zip(copies, specs, strict=True)), ended_ns)
+    outputs = tuple(_view(copy, spec) for copy, spec in zip(copies, specs, strict=True))
+    return Snapshot(outputs, ended_ns, settling_us)
 
 
 def choose_combs(specs: Sequence[TensorSpec], source: random.Random) -> list[Comb]:

@@ -148,6 +148,7 @@ class WindowSession(ModelSession):
                 wake_us=(woken_ns - published_ns) / 1e3,
                 go_us=(answered_ns - woken_ns) / 1e3,
                 snapshot_us=(ended_ns - answered_ns) / 1e3,
+                settling_us=taken.snapshot.settling_us,
             ),
         )
 

@@ -38,7 +38,7 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
-BASELINE_US, EXCHANGE_US, WAKE_US, PROGRAM_US = 1000.0, 150.0, 150.0, 10.0
+BASELINE_US, EXCHANGE_US, WAKE_US, PROGRAM_US, SETTLING_US = 1000.0, 150.0, 150.0, 10.0, 100.0
 SPEC = TensorSpec(dtype="float32", shape=(8, 8), stride=(8, 1))
 KEY = NoiseKey(problem_digest="p", workload="full", baseline="eager", device_type="cuda", machine="m")
 
@@ -53,8 +53,8 @@ class SimulatedSession(WindowSession):
 
     is_read_in_places = True
 
-    def __init__(self, usual_us, seed, spoil=lambda outputs: outputs):
-        self.usual_us, self.spoil, self.source = usual_us, spoil, random.Random(seed)
+    def __init__(self, usual_us, seed, spoil=lambda outputs: outputs, late_us=0.0):
+        self.usual_us, self.spoil, self.late_us, self.source = usual_us, spoil, late_us, random.Random(seed)
         self.calls, self.paused, self.saw_new_memory = 0, False, False
 
     def scatter(self, value_us):
@@ -83,7 +83,12 @@ class SimulatedSession(WindowSession):
         called = Called(
             claim_us=reported_us, at_ns=0, tree=outputs.tree, specs=(SPEC,), devices=("cpu",), addresses=(0,)
         )
-        times = WindowTimes(wake_us=self.scatter(WAKE_US), go_us=reported_us + PROGRAM_US, snapshot_us=30.0)
+        times = WindowTimes(
+            wake_us=self.scatter(WAKE_US),
+            go_us=reported_us + PROGRAM_US,
+            snapshot_us=30.0,
+            settling_us=self.scatter(SETTLING_US + self.late_us),
+        )
         judge_us = reported_us + self.scatter(EXCHANGE_US)
         return Run(outputs=outputs, called=called, judge_us=judge_us, taken=True, times=times)
 
@@ -95,20 +100,20 @@ def reference():
     )
 
 
-def measure(reference, candidate_us, find_floor=lambda equals: 0.0, spoil=lambda outputs: outputs):
+def measure(reference, candidate_us, find_floor=lambda equals: 0.0, spoil=lambda outputs: outputs, late_us=0.0):
     """The result, and all sessions: baseline, its pair, candidate."""
     numbers, opened = itertools.count(), []
 
     @contextmanager
-    def open_session(usual_us, spoil=lambda outputs: outputs):
-        opened.append(SimulatedSession(usual_us, next(numbers), spoil))
+    def open_session(usual_us, *hidden):
+        opened.append(SimulatedSession(usual_us, next(numbers), *hidden))
         yield opened[-1]
 
     timer = WindowTimer(reference=reference, plan=TimingPlan(allow_load=True), seed=3)
     result = timer.measure(
         "eager",
         lambda: open_session(BASELINE_US),
-        lambda: open_session(candidate_us, spoil),
+        lambda: open_session(candidate_us, spoil, late_us),
         itertools.count(100),
         find_floor,
     )
@@ -120,6 +125,12 @@ def test_a_measurement_recovers_the_speedup(reference, candidate_us, verdict):
     result, _ = measure(reference, candidate_us)
     assert (result.outcome, result.timing.baseline, result.timing.verdict) == (None, "eager", verdict)
     assert result.timing.speedup == pytest.approx(BASELINE_US / candidate_us, rel=0.03)
+
+
+def test_work_after_the_window_counts(reference):
+    result, _ = measure(reference, 500.0, late_us=400.0)
+    assert 850.0 < result.timing.candidate_us < 910.0
+    assert [finding.check for finding in result.findings] == ["reported_time"]
 
 
 def test_the_noise_floor_is_taken_from_both_pairs_of_baselines(reference):
