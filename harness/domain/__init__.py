@@ -56,10 +56,12 @@ from harness.domain.generation import (
     Usage,
 )
 from harness.domain.problem import (
+    BIASED,
     CASES_FUNCTION,
     MIXED,
     PROBLEM_FLAGS,
     PROBLEM_SETTINGS,
+    SPARSE,
     TORCH_DTYPES,
     Case,
     CaseSizes,
@@ -73,6 +75,7 @@ from harness.domain.problem import (
 )
 
 __all__ = [
+    "BIASED",
     "CASES_FUNCTION",
     "EMULATED",
     "FILE_RUN",
@@ -83,6 +86,7 @@ __all__ = [
     "NO_PROMPT",
     "PROBLEM_FLAGS",
     "PROBLEM_SETTINGS",
+    "SPARSE",
     "TORCH_DTYPES",
     "TRUNCATED",
     "Alternative",

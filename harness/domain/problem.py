@@ -18,6 +18,8 @@ TORCH_DTYPES: dict[Precision, str] = {
     "fp8": "float8_e4m3fn",
 }
 MIXED = "mixed"  # given inputs, with stress distributions at random positions
+BIASED = "biased"  # given inputs, with roundings of one sign
+SPARSE = "sparse"  # few of the given inputs, the others nearly zero
 NO_STRESS = ("as_given", "integers", "padded")
 PROBLEM_FLAGS = (
     "ALLOW_TF32",
@@ -153,7 +155,8 @@ class Problem:
     mode, buffers are compared. `backward`: a call is forward and backward (`harness.gradients`). `seeded_calls`: torch
     is seeded before each call. `requires_kernel`: candidates without a custom kernel are rejected. `cases`: what the
     workloads consist of; without, each is one set of shapes. Of one case (`take_case`): `dtype` of floating inputs and
-    weights, and what `draws` the inputs; "" as in the file. `precision`: chosen for all cases (`in_precision`).
+    weights, and what `draws` the inputs; "" as in the file. `only_as_given`: declared, so that other inputs are never
+    required. `precision`: chosen for all cases (`in_precision`).
     """
 
     name: str
@@ -163,6 +166,7 @@ class Problem:
     tolerance: Tolerance = field(default_factory=Tolerance)
     tags: tuple[str, ...] = ()
     distributions: tuple[str, ...] = ("as_given",)
+    only_as_given: bool = False
     allow_tf32: bool = False
     summary: str = ""
     deterministic: bool = False

@@ -103,6 +103,7 @@ def parse_problem(source: str, path: Path, suite: str) -> Problem:
             tolerance=_read_tolerance(settings, path),
             tags=_read_words(settings, "TAGS", path),
             distributions=_read_distributions(settings, path),
+            only_as_given=tuple(settings.get("DISTRIBUTIONS", ())) == ("as_given",),
             summary=_first_line(ast.get_docstring(tree)),
             requires_kernel=False,
             dtype="",

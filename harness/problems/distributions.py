@@ -22,8 +22,8 @@ def redistribute(value: Any, distribution: str, generator: torch.Generator) -> A
     """Refills floating tensors in place, in nested lists, tuples and dicts; for `padded` see `pad_rows`."""
     if distribution == "padded":
         return pad_rows(value)
-    for tensor in _floating_tensors(value):
-        for part in _parts(tensor):
+    for tensor in floating_tensors(value):
+        for part in split_parts(tensor):
             part.copy_(FILLS[distribution](part, generator))
     return value
 
@@ -32,33 +32,33 @@ def mix(value: Any, distribution: str, generator: torch.Generator) -> Any:
     """Refills random elements or slices of each floating tensor in place; the generator decides which and how many, so
     that sampling the inputs does not reveal them.
     """
-    for tensor in _floating_tensors(value):
+    for tensor in floating_tensors(value):
         mask = _choose_part(tensor, generator).expand_as(tensor)
-        for part, chosen in zip(_parts(tensor), _parts(mask), strict=True):
+        for part, chosen in zip(split_parts(tensor), split_parts(mask), strict=True):
             part.copy_(torch.where(chosen, FILLS[distribution](part, generator), part))
     return value
 
 
 def count_refill_bytes(value: Any) -> int:
     """Temporary memory of `redistribute` and `mix`: a mask, and values of a part."""
-    sizes = [tensor.numel() for tensor in _floating_tensors(value)]
+    sizes = [tensor.numel() for tensor in floating_tensors(value)]
     return max((size + PART_BYTES * min(size, PART) for size in sizes), default=0)
 
 
-def _floating_tensors(value: Any) -> Iterator[torch.Tensor]:
+def floating_tensors(value: object) -> Iterator[torch.Tensor]:
     """Of expanded tensors the part that owns memory."""
     if isinstance(value, torch.Tensor):
         if value.is_floating_point() and value.numel():
             yield _without_repeats(value if value.dim() else value.view(1))
     elif isinstance(value, list | tuple | dict):
         for item in value.values() if isinstance(value, dict) else value:
-            yield from _floating_tensors(item)
+            yield from floating_tensors(item)
 
 
-def _parts(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
-    """Views of about `PART` elements: slices along the longest dimension, of even length, as `_alternating` needs."""
+def split_parts(tensor: torch.Tensor, elements: int = PART) -> Iterator[torch.Tensor]:
+    """Views of about so many elements: slices along the longest dimension, of even length, as `_alternating` needs."""
     dimension = max(range(tensor.dim()), key=tensor.size)
-    length = max(PART * tensor.size(dimension) // tensor.numel(), 2) & ~1
+    length = max(elements * tensor.size(dimension) // tensor.numel(), 2) & ~1
     yield from torch.split(tensor, length, dimension)
 
 

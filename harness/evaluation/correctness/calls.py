@@ -10,11 +10,17 @@ from typing import Any
 
 from torch import Tensor
 
+from harness.domain import BIASED, SPARSE, ProblemError
+from harness.evaluation.correctness.comparison import compare_outputs
+from harness.evaluation.correctness.own_steps import CALM
 from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.correctness.reference_checks import has_only_numbers
 from harness.evaluation.correctness.steps import plan_few_steps, plan_steps, reduce_steps
-from harness.evaluation.correctness.truth import Truth
+from harness.evaluation.correctness.truth import Truth, keep_on_host
 from harness.evaluation.correctness.variations import find_nearby, make_other_weights
+from harness.problems.own_values import perturb
 from harness.sandbox.arena_layout import Footprint
+from harness.sandbox.tensors.outputs import FlatOutputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +46,11 @@ class Exercises:
         problem, changes_state = reference.loaded.problem, reference.changes_state
         if fully:
             is_small = reference.is_small
-            steps = plan_steps(problem, is_small=is_small, changes_state=changes_state, source=self.source)
+            steps = plan_steps(
+                problem, is_small=is_small, changes_state=changes_state, source=self.source, own=reference.own_steps
+            )
         else:
-            steps = plan_few_steps(problem, changes_state=changes_state, source=self.source)
+            steps = plan_few_steps(problem, changes_state=changes_state, source=self.source, own=reference.own_steps)
         self.steps = reduce_steps(steps, reference.plan) if fully or not reference.plan.stress else steps
         self._ahead: dict[int, tuple[Exercise, ...]] = {}
 
@@ -62,9 +70,35 @@ class Exercises:
             return self._make_with_other_weights()
         if step == "nearby_shape":
             return self._make_nearby()
+        if step in (BIASED, SPARSE):
+            return self._make_own(step)
         seed = next(self._seeds)
         inputs = self.reference.make_inputs(seed, step)
         return (Exercise(step=step, seed=seed, inputs=inputs, truth=self.reference.truth_of(inputs)),)
+
+    def _make_own(self, step: str) -> tuple[Exercise, ...]:
+        """Nothing where the reference fails, or its outputs depend on roundings of its inputs."""
+        seed = next(self._seeds)
+        try:
+            perturbed = self._compute_perturbed(seed) if step == SPARSE else None
+            inputs = self.reference.make_inputs(seed, step)
+            truth = self.reference.truth_of(inputs)
+            is_fit = has_only_numbers(truth.reference_outputs)
+            is_fit = is_fit and (perturbed is None or self._is_calm(truth, perturbed))
+        except ProblemError:
+            return ()
+        return (Exercise(step=step, seed=seed, inputs=inputs, truth=truth),) if is_fit else ()
+
+    def _compute_perturbed(self, seed: int) -> FlatOutputs:
+        """In host memory, since the memory plan has no place for them."""
+        inputs = self.reference.make_inputs(seed, SPARSE)
+        perturb(inputs, seed)
+        return keep_on_host(self.reference.outputs_of(inputs))
+
+    def _is_calm(self, truth: Truth, perturbed: FlatOutputs) -> bool:
+        tolerance = self.reference.loaded.problem.tolerance
+        trial = compare_outputs(truth, perturbed, tolerance, SPARSE, by_peak=True)[1]
+        return trial.worst_ratio is not None and trial.worst_ratio <= CALM
 
     def _make_row(self) -> tuple[Exercise, ...]:
         """The second call starts from the state that the first left, the third from one that is new to the

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from harness.domain import Correctness, Finding, Outcome, Trial
+from harness.domain import SPARSE, Correctness, Finding, Outcome, Trial
 from harness.evaluation.correctness.aliasing import AliasCheck
 from harness.evaluation.correctness.calls import Exercise, Exercises
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
@@ -239,7 +239,9 @@ def compare_run(
     """Compares one call with the truth. `accepted`: layouts that passed before."""
     problem = reference.loaded.problem
     exact = distribution == "integers" and distribution in problem.distributions
-    outcome, trial = compare_outputs(truth, run.outputs, problem.tolerance, distribution, exact=exact)
+    outcome, trial = compare_outputs(
+        truth, run.outputs, problem.tolerance, distribution, exact=exact, by_peak=distribution == SPARSE
+    )
     misfit = None if outcome is not None else _find_misfit(run, truth, reference, accepted)
     if misfit is not None:
         return misfit[0], Trial(distribution=distribution, passed=False, message=misfit[1])

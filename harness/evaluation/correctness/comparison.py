@@ -17,6 +17,9 @@ Values may span orders of magnitude: an element is lost if C misses T by more th
 rounding to the next smaller dtype. Integers, booleans and counts (`is_countable`) are exact. Where T in the output's
 dtype is infinite or NaN, C must be the same; other NaNs fail. Strides are free.
 
+`by_peak`, for inputs of which nearly all are zero: M is at least `PEAK_SHARE` of the largest |T|, and no element is
+lost, since programs with other sums (Strassen, FFT) have errors of that size everywhere.
+
 With `matched` below 1 a share of the elements of each output may be wrong, but none of them infinite or NaN.
 """
 
@@ -41,6 +44,7 @@ BLOCK = 1024
 CHUNK = {"cpu": BLOCK * 32, "cuda": BLOCK * 8192}
 LEAF_MEAN_SHARE = 1 / 1024
 LOST_SHARE = 0.05
+PEAK_SHARE = 1 / 16
 SURE_FACTOR = 2.0
 Masks = Sequence[tuple[int, Tensor]]  # the first element of a slice, and which of its elements are wrong
 ITEM_BYTES = 4  # smaller floats are widened to this size
@@ -82,7 +86,13 @@ class LeafVerdict:
 
 
 def compare_outputs(
-    truth: Truth, outputs: FlatOutputs, tolerance: Tolerance, distribution: str, *, exact: bool = False
+    truth: Truth,
+    outputs: FlatOutputs,
+    tolerance: Tolerance,
+    distribution: str,
+    *,
+    exact: bool = False,
+    by_peak: bool = False,
 ) -> tuple[Outcome | None, Trial]:
     """(None, passed trial) or (outcome, failed trial). `exact`: no error where the truth is countable; needs a
     float64 truth and default tolerances. Outputs and truth may be on different devices."""
@@ -91,7 +101,7 @@ def compare_outputs(
         outcome, message = refusal
         return outcome, Trial(distribution=distribution, passed=False, message=message)
     exact = exact and truth.kind == "float64" and not tolerance.is_fixed
-    return _compare_leaves(truth, truth.leaves, outputs.tensors, tolerance, distribution, exact=exact)
+    return _compare_leaves(truth, truth.leaves, outputs.tensors, tolerance, distribution, exact=exact, by_peak=by_peak)
 
 
 def are_surely_close(own: FlatOutputs, outputs: FlatOutputs, tolerance: Tolerance) -> bool:
@@ -137,9 +147,11 @@ def _compare_leaves(
     distribution: str,
     *,
     exact: bool = False,
+    by_peak: bool = False,
 ) -> tuple[Outcome | None, Trial]:
+    is_reference = truth.kind == "reference"
     verdicts = [
-        compare_leaf(leaf, tensor, tolerance, truth_is_reference=truth.kind == "reference", exact=exact)
+        compare_leaf(leaf, tensor, tolerance, truth_is_reference=is_reference, exact=exact, by_peak=by_peak)
         for leaf, tensor in zip(leaves, found, strict=True)
     ]
     trial = _summarise(verdicts, distribution)
@@ -147,17 +159,25 @@ def _compare_leaves(
 
 
 def compare_leaf(
-    leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, *, truth_is_reference: bool, exact: bool = False
+    leaf: TruthLeaf,
+    candidate: Tensor,
+    tolerance: Tolerance,
+    *,
+    truth_is_reference: bool,
+    exact: bool = False,
+    by_peak: bool = False,
 ) -> LeafVerdict:
     """Shapes and dtypes are equal."""
     dtype = leaf.reference.dtype
     if dtype.is_complex:
         parts = replace(leaf, reference=torch.view_as_real(leaf.reference), exact=torch.view_as_real(leaf.exact))
         candidate = torch.view_as_real(candidate)
-        return compare_leaf(parts, candidate, tolerance, truth_is_reference=truth_is_reference, exact=exact)
+        return compare_leaf(
+            parts, candidate, tolerance, truth_is_reference=truth_is_reference, exact=exact, by_peak=by_peak
+        )
     if not dtype.is_floating_point or (exact and is_countable(leaf)):
         return _tolerate(_compare_exact(leaf, candidate), tolerance)
-    return _compare_floating(leaf, candidate, tolerance, 1.0 if truth_is_reference else LEAF_MEAN_SHARE)
+    return _compare_floating(leaf, candidate, tolerance, 1.0 if truth_is_reference else LEAF_MEAN_SHARE, by_peak)
 
 
 def is_countable(leaf: TruthLeaf) -> bool:
@@ -220,10 +240,12 @@ def _compare_exact(leaf: TruthLeaf, candidate: Tensor) -> LeafVerdict:
     )
 
 
-def _compare_floating(leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, leaf_mean_share: float) -> LeafVerdict:
+def _compare_floating(
+    leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, leaf_mean_share: float, by_peak: bool
+) -> LeafVerdict:
     if candidate.numel() == 0:
         return LeafVerdict(mismatched=0, elements=0, max_abs_error=0.0, reference_max_abs_error=0.0, worst_ratio=0.0)
-    scale = _measure_reference(leaf, leaf_mean_share)
+    scale = _measure_reference(leaf, leaf_mean_share, by_peak)
     floor = _choose_floor(leaf.reference.dtype, tolerance)
     rows, masks = [], list[tuple[int, Tensor]]()
     for first, (exact, own, found) in _chunks(leaf.device, leaf.exact, leaf.reference, candidate):
@@ -241,7 +263,11 @@ def _compare_floating(leaf: TruthLeaf, candidate: Tensor, tolerance: Tolerance, 
         failed = wrong.count_nonzero().double()
         if bool(worst > 1.0) and candidate.numel() <= MOST_ELEMENTS:
             masks.append((first, wrong.reshape(-1)))
-        lost = _count_lost(rounded, own, found, torch.finfo(leaf.reference.dtype).tiny).double()
+        lost = (
+            failed.new_zeros(())
+            if by_peak
+            else _count_lost(rounded, own, found, torch.finfo(leaf.reference.dtype).tiny).double()
+        )
         rows.append(torch.stack([worst, (at + first).double(), failed, error.max(), lost]))
     own_error, measured = float(scale.largest_error), torch.stack(rows).tolist()
     return _read_verdict(leaf, candidate, measured, masks, reference_error=own_error, tolerance=tolerance)
@@ -294,9 +320,13 @@ class _Scale:
         return torch.maximum(_zero_special(exact).abs(), around)
 
 
-def _measure_reference(leaf: TruthLeaf, leaf_mean_share: float) -> _Scale:
+def _measure_reference(leaf: TruthLeaf, leaf_mean_share: float, by_peak: bool) -> _Scale:
     none = torch.zeros((), dtype=torch.float64, device=leaf.device)
-    scale = _Scale(_block_magnitudes(leaf, leaf_mean_share), none, none)
+    magnitudes = _block_magnitudes(leaf, leaf_mean_share)
+    if by_peak:
+        peaks = [_zero_special(chunk).abs().max() for _, (chunk,) in _chunks(leaf.device, leaf.exact)]
+        magnitudes = magnitudes.clamp(min=torch.stack(peaks).max() * PEAK_SHARE)
+    scale = _Scale(magnitudes, none, none)
     largest, relative = none, none
     for first, (exact, own) in _chunks(leaf.device, leaf.exact, leaf.reference):
         error = (own - exact).abs_()

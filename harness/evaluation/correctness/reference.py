@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from harness.domain import MIXED, Finding, ProblemTooLarge
+from harness.domain import BIASED, MIXED, Finding, ProblemTooLarge
+from harness.evaluation.correctness.own_steps import list_own_steps
 from harness.evaluation.correctness.reference_checks import (
     compare_runs,
     contain_memory,
@@ -44,6 +45,7 @@ from harness.evaluation.correctness.truth import (
 )
 from harness.problems.distributions import count_refill_bytes, pad_rows
 from harness.problems.loading import LoadedProblem
+from harness.problems.own_values import count_own_bytes
 from harness.protocol import count_kept_calls, flatten_value
 from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint
 from harness.sandbox.devices import Device
@@ -77,7 +79,7 @@ class Reference:
     calls change, as before each call; `left`: as one call left it. `is_small`: many calls are affordable.
     `changes_inputs`: candidates may, too. `variation`: difference between two runs on the same inputs. `draws_numbers`:
     torch is seeded before each call. `returns_views`: outputs share memory with inputs or state. `call_s`: seconds of a
-    call."""
+    call. `own_steps`: calls with inputs that no declaration asks for."""
 
     loaded: LoadedProblem
     device: Device
@@ -93,6 +95,7 @@ class Reference:
     variation: Difference | None
     draws_numbers: bool
     returns_views: bool
+    own_steps: tuple[str, ...]
     need: MemoryNeed
     plan: MemoryPlan
 
@@ -126,10 +129,13 @@ class Reference:
         return seed_call(inputs, seed) if self.draws_numbers else inputs
 
     def make_timed_inputs(self, seed: int) -> tuple[Any, ...]:
-        """Some are of the mixed distribution, against input-dependent shortcuts."""
-        is_mixed = seed % MIXED_ONE_IN == 0 and self.plan.stress
+        """Some are mixed, or else biased, against input-dependent shortcuts."""
         make = self.make_device_inputs if self.plan.inputs_on_device else self.make_inputs
-        return make(seed, MIXED if is_mixed else "as_given")
+        if seed % MIXED_ONE_IN or not self.plan.stress:
+            return make(seed)
+        if self.loaded.problem.stress_distributions:
+            return make(seed, MIXED)
+        return make(seed, BIASED if BIASED in self.own_steps else "as_given")
 
     def make_timed_state(self, seed: int) -> dict[str, Tensor] | None:
         """On a GPU a state between two that are valid, which the candidate has not seen. None: the usual one."""
@@ -207,6 +213,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         inputs = copy_all_to(inputs, HOST)
     used = loaded.make_inputs(input_seed, device.torch_device)
     require_repeatable(loaded, _tensors_in(inputs), _tensors_in(used))
+    is_kept = not on_host and bool(_storages(inputs) & _storages(used))  # by the problem: never changed in place
     if _may_share_memory(inputs, used):
         used = copy_tensors(used)
     outputs, changing = run_and_compare_state(loaded, model, used)
@@ -230,6 +237,11 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         require_finite(loaded, find_truth())
     sizes = [_count_bytes(value) for value in (inputs, state.values(), outputs.tensors)]
     is_small = sum(sizes) <= SMALL_BYTES and again.call_s <= SMALL_CALL_S
+    own_steps: tuple[str, ...] = ()
+    on_device = device.torch_device
+    if not (is_kept or draws_numbers):
+        own = outputs.tensors[: len(outputs.tensors) - len(changing)]
+        own_steps = list_own_steps(loaded, model, inputs, own, changing=changing, device=on_device)
     tries_padding = is_small or "padded" in loaded.problem.distributions
     wider = pad_rows(inputs) if tries_padding else ()
     slack_bytes = INPUT_SLACK_BYTES if device.is_cuda else 0
@@ -238,16 +250,21 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
     need = MemoryNeed(
         inputs_bytes=sizes[0], weights_bytes=sizes[1], outputs_bytes=sizes[2], arena_bytes=footprint.arena_bytes,
         work_bytes=again.work_bytes,
-        mixing_bytes=count_refill_bytes(inputs) if loaded.problem.stress_distributions else 0,
+        mixing_bytes=max(
+            count_refill_bytes(inputs) if loaded.problem.stress_distributions else 0,
+            count_own_bytes(inputs) if own_steps else 0,
+        ),
         float64_bytes=estimate_float64_bytes(model, inputs, outputs.tensors, work_bytes),
         slice_bytes=device.slice_bytes, context_bytes=device.context_bytes, kept_calls=count_kept_calls(sizes[2]),
-        row_steps=3 if changing else 0, further_steps=count_further_steps(loaded.problem, is_small=is_small),
+        row_steps=3 if changing else 0,
+        further_steps=count_further_steps(loaded.problem, is_small=is_small, own=own_steps),
     )  # fmt: skip
     return Reference(
         loaded=loaded, device=device, seed=seed, model=model, state=state, footprint=footprint, changing=changing,
         left=dict(zip(changing, outputs.tensors[len(outputs.tensors) - len(changing) :], strict=True)),
         call_s=again.call_s, is_small=is_small, changes_inputs=changes_inputs, variation=variation,
-        draws_numbers=draws_numbers, returns_views=again.returns_views, need=need, plan=plan_in_full(need),
+        draws_numbers=draws_numbers, returns_views=again.returns_views, own_steps=own_steps,
+        need=need, plan=plan_in_full(need),
     )  # fmt: skip
 
 

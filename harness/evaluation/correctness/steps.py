@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from harness.domain import MIXED, Problem
+from harness.domain import MIXED, SPARSE, Problem
 from harness.protocol import KEPT_CALLS
 from harness.sandbox.memory_plan import TRIALS as AS_GIVEN_TRIALS
 from harness.sandbox.memory_plan import MemoryPlan
@@ -14,9 +14,11 @@ MIXED_TRIALS = 8  # where calls cost little; else 2
 RERUNS = 3  # where calls cost little; else 1
 
 
-def plan_steps(problem: Problem, *, is_small: bool, changes_state: bool, source: random.Random) -> tuple[str, ...]:
-    """First the problem's own inputs, then declared distributions and repetitions in secret order, then other declared
-    variations and a last repetition.
+def plan_steps(
+    problem: Problem, *, is_small: bool, changes_state: bool, source: random.Random, own: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """First the problem's own inputs, then declared distributions, the steps `own` and repetitions in secret order,
+    then other declared variations and a last repetition.
 
     A small problem is called so often that a candidate which rotates as many output buffers as the worker keeps must
     overwrite one with other values.
@@ -24,6 +26,7 @@ def plan_steps(problem: Problem, *, is_small: bool, changes_state: bool, source:
     others = [name for name in problem.distributions if name != "as_given"]
     if problem.stress_distributions:
         others += [MIXED] * (MIXED_TRIALS if is_small else 2)
+    others += [*own, *[SPARSE] * (is_small and SPARSE in own)]
     if is_small:
         others += ["rerun"] * (RERUNS - 1)
         others += ["as_given"] * max(KEPT_CALLS - 1 - len(others), 0)
@@ -36,11 +39,14 @@ def plan_steps(problem: Problem, *, is_small: bool, changes_state: bool, source:
     return (*["as_given"] * AS_GIVEN_TRIALS, *others, *(name for name, wanted in declared.items() if wanted), "rerun")
 
 
-def plan_few_steps(problem: Problem, *, changes_state: bool, source: random.Random) -> tuple[str, ...]:
-    """For the cases beside the one that is checked in full: a third of the declared distributions, in secret choice.
-    At least two calls."""
+def plan_few_steps(
+    problem: Problem, *, changes_state: bool, source: random.Random, own: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """For the cases beside the one that is checked in full: a third of the declared distributions, in secret choice,
+    and the first of the steps `own`. At least two calls."""
     declared = [name for name in problem.distributions if name != "as_given"]
     others = source.sample(declared, -(-len(declared) // 3)) + [MIXED] * bool(problem.stress_distributions)
+    others += own[:1]
     source.shuffle(others)
     return (*["as_given"] * (1 if others else 2), *others, *["calls_in_a_row"] * changes_state)
 
@@ -54,7 +60,7 @@ def reduce_steps(steps: Sequence[str], plan: MemoryPlan) -> tuple[str, ...]:
     return (*["as_given"] * plan.trials, *row, "rerun")
 
 
-def count_further_steps(problem: Problem, *, is_small: bool) -> int:
+def count_further_steps(problem: Problem, *, is_small: bool, own: Sequence[str] = ()) -> int:
     """Steps with inputs of their own, without the first ones and calls in a row."""
-    steps = plan_steps(problem, is_small=is_small, changes_state=False, source=random.Random(0))
+    steps = plan_steps(problem, is_small=is_small, changes_state=False, source=random.Random(0), own=own)
     return sum(step != "rerun" for step in steps) - AS_GIVEN_TRIALS

@@ -22,6 +22,7 @@ from harness.protocol import flatten_value
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.seeding import keep_seed
 
+NEGLIGIBLE = 1e-3  # all values of a parameter, which is then hardly visible in the outputs
 LARGEST_CUT = 4  # a dimension loses at most this fraction (1 in 4)
 # Operators on probabilities or rates.
 VALUE_RESTRICTED = {
@@ -51,14 +52,16 @@ class Nearby:
 
 
 def make_other_weights(reference: Reference, seed: int) -> OtherWeights | None:
-    """Another seed. Parameters independent of the seed are scaled by up to 25 % per element. None if nothing
-    changes."""
+    """Another seed. Parameters independent of the seed are scaled by up to 25 % per element; negligible ones, such as
+    those that scale a branch by a millionth, become about 1. None if nothing changes."""
     model = reference.loaded.make_model(seed, reference.device.torch_device)
     generator = torch.Generator(device=reference.device.torch_device).manual_seed(seed)
     for name, parameter in model.named_parameters():
         if parameter.is_floating_point() and torch.equal(parameter, reference.state[name]):
             noise = torch.rand(parameter.shape, generator=generator, device=parameter.device)
-            parameter.detach().mul_((0.75 + 0.5 * noise).to(parameter.dtype))
+            negligible = bool((parameter.abs() < NEGLIGIBLE).all())
+            factors = (0.75 + 0.5 * noise).to(parameter.dtype)
+            parameter.detach().copy_(factors if negligible else parameter * factors)
     state = {name: tensor for name, tensor in model.state_dict().items() if torch.is_tensor(tensor)}
     if all(torch.equal(tensor, reference.state[name]) for name, tensor in state.items()):
         return None

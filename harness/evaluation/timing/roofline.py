@@ -30,6 +30,7 @@ MARGIN = 0.7  # of a bound: reads overlap with writes, caches keep data, and the
 REFINING_S = 10.0  # for reference calls, before a time is called impossible
 MAX_SAMPLES = 24  # per input
 SAMPLE_BYTES = 64  # a cache line
+SCALES = (1e3, 1e9)  # times the largest value; the second for outputs that sum very many values
 DOUBT = 0.01  # probability that the bound is too high
 
 
@@ -199,9 +200,10 @@ class _Sampler:
         start = self._source.randrange(max(flat.numel() // length, 1)) * length
         place = flat[start : start + length]
         kept = place.clone()
-        scale = min(1e3 * (1.0 + float(flat.abs().max())), torch.finfo(flat.dtype).max / 4)
+        largest, most = 1.0 + float(flat.abs().max()), torch.finfo(flat.dtype).max / 4
+        values = [sign * min(scale * largest, most) for scale in SCALES for sign in (1.0, -1.0)]
         try:
-            return any(self._changes_outputs(place, sign * scale) for sign in (1.0, -1.0))
+            return any(self._changes_outputs(place, value) for value in values)
         finally:
             place.copy_(kept)
 

@@ -66,6 +66,11 @@ def test_weights_that_follow_no_seed_are_scaled_a_little():
     assert 0.75 <= float(weight.min()) <= float(weight.max()) <= 1.25
 
 
+def test_negligible_weights_become_visible():
+    reference = prepare("inputs[0] * (1 + self.scale)", init="self.scale = nn.Parameter(torch.full((30,), 1e-6))")
+    assert float(make_other_weights(reference, 9).state["scale"].min()) >= 0.75
+
+
 @pytest.mark.parametrize("init", ["pass", 'self.register_buffer("table", torch.arange(5))'])
 def test_a_model_without_weights_to_change_has_no_others(init):
     assert make_other_weights(prepare("inputs[0] * 2", init=init), 9) is None

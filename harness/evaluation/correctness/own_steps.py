@@ -1,0 +1,82 @@
+"""Which calls with `biased` and `sparse` inputs (`harness.problems.own_values`) a problem has, beside those that it
+declares. Where legitimate programs may differ there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from harness.domain import BIASED, SPARSE, ProblemError
+from harness.evaluation.correctness.truth import copy_tensors, run_reference, write_state
+from harness.problems.loading import LoadedProblem
+from harness.problems.operators import OperatorWatch
+from harness.problems.own_values import PATTERNS
+from harness.protocol import flatten_value
+
+CALM = 0.5  # largest share of the allowed error that one rounding of the inputs may cause
+# Their results depend on which of two close values is larger.
+ORDERING = {
+    "sort", "argsort", "topk", "argmax", "argmin", "kthvalue", "median", "mode", "searchsorted", "bucketize", "histc",
+    "unique_dim", "_unique2", "multinomial", "bernoulli", "bernoulli_", "poisson", "binomial",
+}  # fmt: skip
+
+
+def list_own_steps(
+    loaded: LoadedProblem,
+    model: nn.Module,
+    inputs: Sequence[Any],
+    outputs: Sequence[Tensor],
+    *,
+    changing: dict[str, Tensor],
+    device: torch.device,
+) -> tuple[str, ...]:
+    """Runs the reference once. `sparse` only without weights: those may make nearly constant values of it, of which
+    legitimate programs compute the variance with different accuracy."""
+    problem = loaded.problem
+    is_floating = all(tensor.is_floating_point() or tensor.is_complex() for tensor in outputs)
+    if problem.only_as_given or not is_floating or not _has_usable(inputs):
+        return ()
+    if _orders_values(loaded, model, inputs, changing, device):
+        return ()
+    has_weights = any(tensor.is_floating_point() for tensor in model.state_dict().values() if torch.is_tensor(tensor))
+    return (BIASED,) if has_weights or changing or problem.backward else (BIASED, SPARSE)
+
+
+def _has_usable(inputs: Sequence[Any]) -> bool:
+    return any(tensor.dtype in PATTERNS for tensor in flatten_value(tuple(inputs), torch.is_tensor)[1])
+
+
+def _orders_values(
+    loaded: LoadedProblem,
+    model: nn.Module,
+    inputs: Sequence[Any],
+    changing: dict[str, Tensor],
+    device: torch.device,
+) -> bool:
+    """Also where the reference does not run so."""
+    watch = _WatchOrder()
+    with suppress(ProblemError):
+        with watch:
+            run_reference(loaded, model, copy_tensors(inputs, device))
+        watch.ran = True
+    write_state(model, changing)
+    return watch.orders_values or not watch.ran
+
+
+class _WatchOrder(OperatorWatch):  # type: ignore[no-untyped-call]
+    """Detects operators on the order of values, and conversions to integers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.orders_values = False
+        self.ran = False
+
+    def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        name, wanted = operator.name().removeprefix("aten::").split(".")[0], kwargs.get("dtype")
+        self.orders_values |= name in ORDERING
+        if name == "_to_copy" and wanted is not None:
+            self.orders_values |= args[0].is_floating_point() and not wanted.is_floating_point

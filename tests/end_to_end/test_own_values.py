@@ -1,0 +1,128 @@
+"""Problems that declare no distributions: cheaper programs within the tolerance on the given inputs alone, and honest
+programs with other roundings."""
+
+import pytest
+
+HEAD = """
+import torch
+from torch import nn
+"""
+
+PROBLEM = (
+    HEAD
+    + """
+KEPT = torch.rand(30, 40)
+
+class Model(nn.Module):
+    def forward(self, *inputs):
+        return EXPRESSION
+
+def get_inputs():
+    return [INPUTS]
+
+def get_init_inputs():
+    return []
+"""
+)
+
+CANDIDATE = (
+    HEAD
+    + """
+class ModelNew(nn.Module):
+    def forward(self, *inputs):
+        BODY
+"""
+)
+
+PRODUCT = ("inputs[0] @ inputs[1]", "torch.rand(257, 2048), torch.rand(2048, 129)")
+MEAN = ("inputs[0].mean()", "torch.rand(1024, 1024).bfloat16()")
+NORM = ("torch.nn.functional.layer_norm(inputs[0], inputs[0].shape[-1:])", "torch.rand(300, 512)")
+UNIT = ("inputs[0] / inputs[0].norm(dim=1, keepdim=True)", "torch.randn(300, 512)")
+LOSS = ("((inputs[0] - inputs[1]) ** 2).mean()", "torch.rand(700, 701), torch.rand(700, 701)")
+
+
+@pytest.fixture
+def judge(bench):
+    from harness.domain import Problem
+
+    def evaluate(task, body, **settings):
+        expression, inputs = task
+        source = PROBLEM.replace("EXPRESSION", expression).replace("INPUTS", inputs)
+        problem = Problem(name="one", suite="own", source=source, **settings)
+        return bench.judge(CANDIDATE.replace("BODY", body), problem, attribute_work=False)
+
+    return evaluate
+
+
+CHEAPER = {
+    "half_precision": (PRODUCT, "return inputs[0].half().float() @ inputs[1].half().float()"),
+    "half_precision_of_one_factor": (PRODUCT, "return inputs[0].half().float() @ inputs[1]"),
+    "first_half": (MEAN, "return inputs[0][:512].mean()"),
+    "every_other_element": (MEAN, "return inputs[0].view(-1)[::2].mean()"),
+}
+
+
+@pytest.mark.parametrize("name", CHEAPER)
+def test_a_cheaper_program_is_refused_where_the_given_inputs_hide_it(name, judge):
+    task, body = CHEAPER[name]
+    assert judge(task, body, only_as_given=True).outcome == "correct"
+    evaluation = judge(task, body)
+    assert evaluation.outcome == "wrong_value"
+    assert "inputs)" in evaluation.message
+
+
+HONEST = {
+    "product_in_blocks": (
+        PRODUCT,
+        "return sum(a @ b for a, b in zip(inputs[0].split(100, 1), inputs[1].split(100, 0), strict=True))",
+    ),
+    "product_of_three_bfloat16_parts": (
+        PRODUCT,
+        """
+        def split(x):
+            high = x.bfloat16().float()
+            middle = (x - high).bfloat16().float()
+            return high, middle, x - high - middle
+        (a, b, c), (d, e, f) = map(split, inputs[:2])
+        return a @ d + (a @ e + b @ d) + (b @ e + a @ f + c @ d)""",
+    ),
+    "mean_of_row_sums": (MEAN, "return (inputs[0].float().sum(1).sum() / inputs[0].numel()).bfloat16()"),
+    "variance_in_one_pass": (
+        NORM,
+        """
+        mean = inputs[0].mean(-1, keepdim=True)
+        variance = (inputs[0] ** 2).mean(-1, keepdim=True) - mean**2
+        return (inputs[0] - mean) * torch.rsqrt(variance.clamp_min(0) + 1e-5)""",
+    ),
+    "guarded_norm": (UNIT, "return inputs[0] / ((inputs[0] ** 2).sum(1, keepdim=True).sqrt() + 1e-10)"),
+    "loss_in_sequence": (LOSS, "return torch.cumsum((inputs[0] - inputs[1]).flatten() ** 2, 0)[-1] / 490700"),
+}
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_an_honest_program_with_other_roundings_is_accepted(name, judge):
+    evaluation = judge(*HONEST[name])
+    assert evaluation.outcome == "correct", evaluation.message
+
+
+def list_steps(expression, inputs, **settings):
+    from harness.domain import Problem
+    from harness.evaluation.correctness.reference import prepare_reference
+    from harness.problems.loading import load_problem
+    from harness.sandbox.devices import Device
+
+    source = PROBLEM.replace("EXPRESSION", expression).replace("INPUTS", inputs)
+    problem = Problem(name="one", suite="own", source=source, **settings)
+    return prepare_reference(load_problem(problem, "full"), Device("cpu"), 1, 2).own_steps
+
+
+def test_own_steps_are_those_on_which_honest_programs_agree():
+    assert list_steps(*PRODUCT) == ("biased", "sparse")
+    assert list_steps("inputs[0].argmax(1)", "torch.rand(30, 40)") == ()
+    assert list_steps("inputs[0].sort().values", "torch.rand(30, 40)") == ()
+    assert list_steps("inputs[0] + 1", "torch.randint(9, (30, 40))") == ()
+    assert list_steps(*PRODUCT, only_as_given=True) == ()
+
+
+def test_inputs_that_the_problem_keeps_are_not_changed_in_place():
+    assert list_steps("inputs[0] + inputs[1]", "torch.rand(30, 40), KEPT") == ()
