@@ -4,39 +4,17 @@ from __future__ import annotations
 
 import math
 from io import StringIO
-from pathlib import Path
 
 import pytest
+import small_problem
 from rich.console import Console
 
 from harness.domain import Outcome
 from harness.evaluation.timing.paired import TimingPlan
-from harness.problems.discovery import parse_problem
 from harness.report.terminal.details import render_details
 from harness.store.results import ResultStore, StoredEvaluation
 
-PROBLEM = """
-import torch
-import torch.nn as nn
-
-class Model(nn.Module):
-    def __init__(self, columns):
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(columns))
-
-    def forward(self, x):
-        return x * self.weight + x.abs()
-
-rows, columns = 64, 48
-
-def get_inputs():
-    return [torch.randn(rows, columns)]
-
-def get_init_inputs():
-    return [columns]
-
-DISTRIBUTIONS = ("as_given", "large", "zeros")
-"""
+DISTRIBUTIONS = 'DISTRIBUTIONS = ("as_given", "large", "zeros")\n'
 CASES = """
 CASES = [
     {"name": "given"},
@@ -46,28 +24,15 @@ CASES = [
 ]
 """
 RANGES = 'RANGES = {"rows": (1000, 20000)}\n'
-HONEST = """
-import torch
-from torch import nn
-
-class ModelNew(nn.Module):
-    def __init__(self, columns):
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(columns))
-
-    def forward(self, x):
-        HOOK
-        return x.abs() + x * self.weight
-"""
 QUICK = TimingPlan(budget_s=0.2, min_blocks=4, min_blocks_when_slow=2, warmup_calls=1, allow_load=True)
 
 
 def read(settings: str):
-    return parse_problem(PROBLEM + settings, Path("toy.py"), "tiny")
+    return small_problem.read("return x * self.weight + x.abs()", settings=DISTRIBUTIONS + settings)
 
 
 def write(hook: str = "pass") -> str:
-    return HONEST.replace("HOOK", hook)
+    return small_problem.write(f"{hook}\nreturn x.abs() + x * self.weight")
 
 
 def test_a_candidate_that_is_right_in_every_case_is_correct(bench):
@@ -159,21 +124,11 @@ def test_the_cases_survive_storage_and_are_shown(timed, tmp_path):
 
 
 BUILDS = """
-import torch
-from torch import nn
 from torch.utils.cpp_extension import load_inline
 
 source = "torch::Tensor f(torch::Tensor x, torch::Tensor w) { return x * w + x.abs(); }"
 extension = load_inline(name="f", cpp_sources=source, functions=["f"])
-
-class ModelNew(nn.Module):
-    def __init__(self, columns):
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(columns))
-
-    def forward(self, x):
-        return extension.f(x, self.weight)
-"""
+""" + small_problem.write("return extension.f(x, self.weight)")
 
 
 @pytest.mark.slow
