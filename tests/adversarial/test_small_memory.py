@@ -35,6 +35,7 @@ def get_init_inputs():
     return []
 """
 LARGE = PROBLEM.format(rows=2048)  # 8 MiB in, 8 MiB out
+COUNTED = PROBLEM.format(rows=64)  # its tensors are large enough for `count_large_tensors`
 HONEST = "return x * self.weight"
 BUDGETS = {"two outputs": 29 * MIB, "earlier outputs": 90 * MIB, "float64": 150 * MIB}
 
@@ -263,7 +264,7 @@ ENDS = {
 def warm_bench(bench_with):
     """It has evaluated a candidate, so that what is kept for good is there."""
     bench = bench_with()
-    bench.judge(candidate(HONEST), LARGE)
+    bench.judge(candidate(HONEST), COUNTED)
     return bench
 
 
@@ -280,7 +281,7 @@ def test_nothing_of_an_evaluation_is_kept_whatever_its_end(warm_bench, bench_wit
     gc.disable()
     try:
         before = count_large_tensors()
-        evaluation = bench.judge(ENDS[outcome], LARGE, time=outcome == "correct", plan=FEW_PAIRS, call_s=4.0)
+        evaluation = bench.judge(ENDS[outcome], COUNTED, time=outcome == "correct", plan=FEW_PAIRS, call_s=4.0)
         assert evaluation.outcome == outcome, evaluation.message
         assert count_large_tensors() == before
     finally:
@@ -289,7 +290,7 @@ def test_nothing_of_an_evaluation_is_kept_whatever_its_end(warm_bench, bench_wit
 
 def test_nothing_is_kept_of_a_problem_whose_reference_fails(bench_with):
     bench = bench_with()
-    failing = LARGE.replace("return x * self.weight", "return (x * self.weight).reshape(7, 7)")
+    failing = COUNTED.replace("return x * self.weight", "return (x * self.weight).reshape(7, 7)")
     gc.collect()
     gc.disable()
     try:
