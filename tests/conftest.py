@@ -271,24 +271,22 @@ def write_run(tmp_path):
 class Bench:
     """A judge with a warm forkserver in the tests' own process: what it takes to judge one candidate quickly."""
 
-    def __init__(self, *, confinement, cache, device="cpu", call_s=5.0, load_s=30.0):
+    def __init__(self, *, forkserver, confinement, cache, device="cpu", call_s=5.0, load_s=30.0):
         from harness.builder import Builder, find_machine_folder, probe_toolchain
         from harness.evaluation.timing.device_peaks import CeilingStore
         from harness.evaluation.timing.noise_floor import NoiseFloors
         from harness.sandbox.devices import Device
-        from harness.sandbox.forkserver import Forkserver
-        from harness.sandbox.policy import clean_environment, interpreter_folders, probe_confinement
+        from harness.sandbox.policy import clean_environment, interpreter_folders
 
-        self._walls = confinement if not isinstance(confinement, str) else probe_confinement(confinement)
         self._limits = {"call_s": call_s, "start_s": load_s, "construct_s": load_s}
         self._device = device if isinstance(device, Device) else Device(device)
         self._ceilings = CeilingStore(find_machine_folder(cache))
         self._noise = NoiseFloors(find_machine_folder(cache))
-        self.forkserver = Forkserver(self._walls)
+        self.forkserver = forkserver
         self.builder = Builder(
             cache=cache,
             toolchain=probe_toolchain(),
-            wrap=self._walls.wrap,
+            wrap=confinement.wrap,
             readable=interpreter_folders(),
             environment=clean_environment,
         )
@@ -364,21 +362,26 @@ class Bench:
 
     def close(self):
         self.builder.stop()
-        self.forkserver.close()
 
 
 @pytest.fixture(scope="session")
 def open_bench(build_cache):
-    """Makes a Bench; all of them are closed with the session."""
-    opened = []
+    """Makes a Bench; all of them are closed with the session. Those behind the same walls have one forkserver."""
+    from harness.sandbox.forkserver import Forkserver
+    from harness.sandbox.policy import probe_confinement
 
-    def make(**options):
-        opened.append(Bench(cache=build_cache, **options))
+    opened, forkservers = [], {}
+
+    def make(confinement="auto", **options):
+        walls = probe_confinement(confinement) if isinstance(confinement, str) else confinement
+        if walls not in forkservers:
+            forkservers[walls] = Forkserver(walls)
+        opened.append(Bench(forkserver=forkservers[walls], confinement=walls, cache=build_cache, **options))
         return opened[-1]
 
     yield make
-    for bench in opened:
-        bench.close()
+    for one in [*opened, *forkservers.values()]:
+        one.close()
 
 
 @pytest.fixture(scope="session")

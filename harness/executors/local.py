@@ -162,7 +162,8 @@ class LocalExecutor:
         return divide_cores(os.sched_getaffinity(0), len(names), separate=_kind_of(names[0]) == "cuda")
 
     def _open_process(self, name: str, names: tuple[str, ...], plan: CorePlan) -> EvaluatorProcess:
-        """It sees only its GPU. Each of several GPUs has its own noise floors."""
+        """It sees only its GPU. Each of several GPUs has its own noise floors. Raises DeviceError once closed."""
+        self._require_open()  # else the loss of a closed process would start another
         kind, _, index = name.partition(":")
         machine = self._settings.measurements or find_machine_folder(self._settings.cache)
         start = Start(
@@ -181,6 +182,9 @@ class LocalExecutor:
         )
         with self._lock:
             self._processes.append(process)
+            closed = self._closed
+        if closed:  # since it was started
+            process.close()
         process.wait_ready()
         return process
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -94,8 +94,10 @@ class EvaluationReport:
         return sum(evaluation.outcome is outcome for _, evaluation in self.evaluations)
 
 
-def evaluate_tasks(tasks: Sequence[Task], options: EvaluateOptions) -> EvaluationReport:
-    """Evaluates and records tasks without a stored result; rewrites the CSV files.
+def evaluate_tasks(
+    tasks: Sequence[Task], options: EvaluateOptions, executor: Executor | None = None
+) -> EvaluationReport:
+    """Evaluates and records tasks without a stored result; rewrites the CSV files. None: an executor of its own.
 
     Raises HarnessError, also after a device loss, and KeyboardInterrupt; recorded results stay.
     """
@@ -103,11 +105,14 @@ def evaluate_tasks(tasks: Sequence[Task], options: EvaluateOptions) -> Evaluatio
     from harness.store.results import ResultStore
 
     report = EvaluationReport()
-    with ResultStore.open(options.results_dir) as store, open_executor(options) as executor:
+    with (
+        ResultStore.open(options.results_dir) as store,
+        open_executor(options) if executor is None else nullcontext(executor) as used,
+    ):
         provenance = open_provenance(store, options)
         try:
-            wanted = list(_choose_wanted(tasks, options, executor, store, report))
-            _run(executor, wanted, options, provenance, report)
+            wanted = list(_choose_wanted(tasks, options, used, store, report))
+            _run(used, wanted, options, provenance, report)
         finally:
             write_csvs(store, options.results_dir, generated_dir=options.generated_dir)
     return report

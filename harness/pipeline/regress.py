@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +33,7 @@ from harness.store.pins import Pin, read_pins
 from harness.store.results import ResultFilter, ResultRow, ResultStore, StoredEvaluation
 
 if TYPE_CHECKING:
+    from harness.executors.executor import Executor
     from harness.executors.tasks import Task
     from harness.pipeline.evaluate import EvaluateOptions
 
@@ -239,13 +241,19 @@ def _evaluate_in_rounds(
     entries: Sequence[Reevaluation], options: EvaluateOptions, rule: GateRule, *, fully: bool
 ) -> None:
     """`fully`: correct candidates get all evaluations."""
-    for number in range(rule.most):
-        waiting = [entry for entry in entries if entry.task and _wants_more(entry, rule, fully=fully)]
-        groups: dict[_Setting, list[Reevaluation]] = {}
-        for entry in waiting:
-            groups.setdefault(_setting_of(entry), []).append(entry)
-        for setting, group in groups.items():
-            _evaluate_group(setting, group, options, with_stored_seed=number == 0)
+    from harness.pipeline.evaluate import open_executor
+
+    settings = {_setting_of(entry) for entry in entries if entry.task}
+    only = _apply_setting(settings.pop(), options) if len(settings) == 1 else None
+    with open_executor(only) if only else nullcontext() as executor:  # kept for all rounds
+        for number in range(rule.most):
+            groups: dict[_Setting, list[Reevaluation]] = {}
+            for entry in entries:
+                if entry.task and _wants_more(entry, rule, fully=fully):
+                    groups.setdefault(_setting_of(entry), []).append(entry)
+            for setting, group in groups.items():
+                applied = _apply_setting(setting, options)
+                _evaluate_group(group, applied, executor, with_stored_seed=number == 0)
 
 
 def _wants_more(entry: Reevaluation, rule: GateRule, *, fully: bool) -> bool:
@@ -254,21 +262,25 @@ def _wants_more(entry: Reevaluation, rule: GateRule, *, fully: bool) -> bool:
     return fully and entry.after[-1].timing is not None and len(entry.after) < rule.most
 
 
+def _apply_setting(setting: _Setting, options: EvaluateOptions) -> EvaluateOptions:
+    device, workload, baseline, gpu = setting
+    options = replace(options, device=device, workload=workload, baseline=baseline, again=True)
+    return replace(options, gpu=options.gpu or gpu)
+
+
 def _evaluate_group(
-    setting: _Setting, group: Sequence[Reevaluation], options: EvaluateOptions, *, with_stored_seed: bool
+    group: Sequence[Reevaluation], options: EvaluateOptions, executor: Executor | None, *, with_stored_seed: bool
 ) -> None:
     from harness.pipeline.evaluate import evaluate_tasks
 
-    device, workload, baseline, gpu = setting
-    options = replace(options, device=device, workload=workload, baseline=baseline, again=True)
-    options = replace(options, gpu=options.gpu or gpu)
     tasks = [entry.task for entry in group if entry.task]
-    report = evaluate_tasks([task if with_stored_seed else replace(task, seed=None) for task in tasks], options)
+    seeded = [task if with_stored_seed else replace(task, seed=None) for task in tasks]
+    report = evaluate_tasks(seeded, options, executor)
     found = {_identify(evaluation.subject): evaluation for _, evaluation in report.evaluations}
     for entry in group:
         evaluation = found.get(_identify(entry.subject))
         if evaluation is None:
-            entry.task, entry.obstacle = None, f"the problem has no {workload} workload any more"
+            entry.task, entry.obstacle = None, f"the problem has no {options.workload} workload any more"
         else:
             entry.after.append(evaluation)
 

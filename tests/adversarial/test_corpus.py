@@ -17,14 +17,13 @@ REPRESENTATIVES = {
         writes_beyond_its_output uninitialised_memory one_row_with_forged_strides overridden_method_of_its_output
         weights_of_the_first_call state_that_lies function_mode_left_on unstable_where_values_tie flips_global_flags
         known_sizes_only remembers_in_later_cases wrong_for_special_values counts_a_sample right_until_it_is_timed
-        cached_by_address guesses_the_seed thread_finishes_later lazy_output
-        answers_before_it_is_done works_ahead_in_a_thread works_ahead_in_a_process ring_of_three
-        patches_the_clock smaller_claim_in_the_message hogs_the_processor slow_while_warming_up
-        torch_operator decoy_through_ctypes forged_profile
+        cached_by_address guesses_the_seed thread_finishes_later
+        answers_before_it_is_done works_ahead_in_a_process ring_of_three smaller_claim_in_the_message
+        torch_operator forged_profile
         forged_verdict_on_stdout forged_answers_at_import garbage_on_the_line frame_without_end answer_of_many_nodes
         tensor_outside_the_memory line_full_of_descriptors pickle_that_runs_code absurd_claim weights_of_no_size
-        ends_with_exit_code_zero blames_the_evaluator raises_an_interrupt stops_itself fork_bomb eats_all_memory
-        fills_the_disk frozen_scratch hangs_at_its_end outlives_its_worker kills_every_process edits_the_evaluator
+        ends_with_exit_code_zero blames_the_evaluator raises_an_interrupt fork_bomb eats_all_memory
+        frozen_scratch hangs_at_its_end outlives_its_worker kills_every_process edits_the_evaluator
         asks_the_network traces_its_parent builds_without_end build_that_reads_files build_that_writes_elsewhere
         escape_codes_in_its_error group_that_holds_itself chain_of_names hooks_imports
         gpu_half_of_the_grid gpu_float16 gpu_hidden_stream gpu_graph_on_its_own_stream gpu_computes_while_woken
@@ -318,6 +317,7 @@ def test_a_run_with_a_surprise_ends_the_certificate_before_it(team, tmp_path):
     assert read_certificate(tmp_path, "cpu") is None
 
 
+@pytest.mark.slow
 def test_the_command_ends_with_0_when_all_is_as_expected_and_gives_no_certificate_for_a_part(call_harness):
     finished = call_harness(["doctor", "--red-team", "--only", "zero[es]*", "--json"])
     record = json.loads(finished.stdout)

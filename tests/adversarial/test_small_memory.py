@@ -35,6 +35,7 @@ def get_init_inputs():
     return []
 """
 LARGE = PROBLEM.format(rows=2048)  # 8 MiB in, 8 MiB out
+COUNTED = PROBLEM.format(rows=64)  # its tensors are large enough for `count_large_tensors`
 HONEST = "return x * self.weight"
 BUDGETS = {"two outputs": 29 * MIB, "earlier outputs": 90 * MIB, "float64": 150 * MIB}
 
@@ -85,15 +86,22 @@ def reductions(evaluation):
     return " ".join(one.message for one in evaluation.findings if one.check == "memory_plan")
 
 
-def test_an_honest_candidate_is_right_and_the_record_says_what_was_reduced(small_bench):
-    evaluation = small_bench.judge(candidate(HONEST), LARGE)
+@pytest.fixture(scope="module")
+def honest(bench_with):
+    """What an honest candidate gets with each budget."""
+    return {name: bench_with(size).judge(candidate(HONEST), LARGE) for name, size in BUDGETS.items()}
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_an_honest_candidate_is_right_and_the_record_says_what_was_reduced(honest, budget):
+    evaluation = honest[budget]
     assert evaluation.outcome == "correct", evaluation.message
     assert reductions(evaluation)
     assert ("own dtype" in reductions(evaluation)) == (evaluation.correctness.truth == "reference")
 
 
-def test_budgets_differ_in_what_they_leave_room_for(bench_with):
-    told = {name: reductions(bench_with(size).judge(candidate(HONEST), LARGE)) for name, size in BUDGETS.items()}
+def test_budgets_differ_in_what_they_leave_room_for(honest):
+    told = {name: reductions(evaluation) for name, evaluation in honest.items()}
     assert "compared again for 0 of" in told["two outputs"]
     assert "compared again for 0 of" not in told["earlier outputs"]
     assert "own dtype" in told["earlier outputs"]
@@ -256,10 +264,11 @@ ENDS = {
 def warm_bench(bench_with):
     """It has evaluated a candidate, so that what is kept for good is there."""
     bench = bench_with()
-    bench.judge(candidate(HONEST), LARGE)
+    bench.judge(candidate(HONEST), COUNTED)
     return bench
 
 
+FEW_PAIRS = TimingPlan(budget_s=0.2, min_blocks=4, min_blocks_when_slow=2, warmup_calls=1, allow_load=True)
 QUICK_ENDS = ("correct", "wrong_value", "runtime_error", "load_error")
 
 
@@ -272,7 +281,7 @@ def test_nothing_of_an_evaluation_is_kept_whatever_its_end(warm_bench, bench_wit
     gc.disable()
     try:
         before = count_large_tensors()
-        evaluation = bench.judge(ENDS[outcome], LARGE, time=outcome == "correct", call_s=4.0)
+        evaluation = bench.judge(ENDS[outcome], COUNTED, time=outcome == "correct", plan=FEW_PAIRS, call_s=4.0)
         assert evaluation.outcome == outcome, evaluation.message
         assert count_large_tensors() == before
     finally:
@@ -281,7 +290,7 @@ def test_nothing_of_an_evaluation_is_kept_whatever_its_end(warm_bench, bench_wit
 
 def test_nothing_is_kept_of_a_problem_whose_reference_fails(bench_with):
     bench = bench_with()
-    failing = LARGE.replace("return x * self.weight", "return (x * self.weight).reshape(7, 7)")
+    failing = COUNTED.replace("return x * self.weight", "return (x * self.weight).reshape(7, 7)")
     gc.collect()
     gc.disable()
     try:

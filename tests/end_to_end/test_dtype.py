@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+import small_problem
 
 from harness.domain import Outcome
 from harness.pipeline.evaluate import EvaluateOptions, sample_tasks
@@ -14,51 +15,16 @@ from harness.problems.discovery import parse_problem
 from harness.service.preparation import find_submitted_problem
 from harness.service.submission import Submission
 
-PROBLEM = """
-import torch
-from torch import nn
-
-class Model(nn.Module):
-    def __init__(self, columns):
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(columns))
-
-    def forward(self, x):
-        return FORWARD
-
-columns = 64
-
-def get_inputs():
-    return [INPUT]
-
-def get_init_inputs():
-    return [columns]
-"""
-CANDIDATE = """
-import torch
-from torch import nn
-
-class ModelNew(nn.Module):
-    def __init__(self, columns):
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(columns))
-
-    def forward(self, x):
-        HOOK
-        return FORWARD
-"""
-SCALED = "x * self.weight"
-DRAWN = "torch.randn(32, columns)"
+SCALED = "return x * self.weight"
 ROUNDED = "x = x.bfloat16().to(x.dtype)"
 
 
-def read(forward=SCALED, drawn=DRAWN, settings=""):
-    text = PROBLEM.replace("FORWARD", forward).replace("INPUT", drawn) + settings
-    return parse_problem(text, Path("toy.py"), "tiny")
+def read(forward=SCALED, **options):
+    return small_problem.read(forward, **options)
 
 
 def write(forward=SCALED, hook="pass"):
-    return CANDIDATE.replace("FORWARD", forward).replace("HOOK", hook)
+    return small_problem.write(f"{hook}\n{forward}")
 
 
 @pytest.mark.parametrize(("dtype", "name"), [("bf16", "bfloat16"), ("fp16", "float16"), ("fp32", "float32")])
@@ -83,7 +49,7 @@ def test_a_tolerance_for_the_dtype_of_the_file_does_not_hold_in_a_chosen_one(ben
 @pytest.mark.parametrize(
     ("dtype", "problem", "reason"),
     [
-        ("fp8", read("torch.softmax(x, dim=-1)"), "not implemented for 'Float8_e4m3fn'"),
+        ("fp8", read("return torch.softmax(x, dim=-1)"), "not implemented for 'Float8_e4m3fn'"),
         ("tf32", read(), "cpu has no TF32 units"),
         ("bf16", read(drawn="torch.arange(1000.0).repeat(8, 1)[:, -columns:]"), "that bfloat16 would round"),
     ],
@@ -111,7 +77,7 @@ def get_init_inputs():
 
 
 def test_a_reference_that_torch_can_run_in_fp8_is_evaluated_in_fp8(bench):
-    problem, programs = read().in_precision("fp8"), (SCALED, "torch.zeros_like(x)")
+    problem, programs = read().in_precision("fp8"), (SCALED, "return torch.zeros_like(x)")
     outcomes = [bench.judge(write(program), problem).outcome for program in programs]
     assert outcomes == [Outcome.CORRECT, Outcome.WRONG_VALUE]
 

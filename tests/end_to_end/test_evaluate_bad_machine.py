@@ -43,6 +43,7 @@ def judge_file(tmp_path, tiny_suite, run_harness):
     return judge
 
 
+@pytest.mark.slow
 def test_without_nvcc_a_cuda_candidate_that_is_not_emulated_is_not_run_and_says_what_is_missing(judge_file, tmp_path):
     tools = bare_path(tmp_path, ["c++", "g++", "cc", "gcc", "ld", "as", "sh"])
     environment = {"PATH": tools, "CUDA_HOME": str(tmp_path / "no-cuda"), "CUDA_VISIBLE_DEVICES": ""}

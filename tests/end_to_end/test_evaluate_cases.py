@@ -4,39 +4,17 @@ from __future__ import annotations
 
 import math
 from io import StringIO
-from pathlib import Path
 
 import pytest
+import small_problem
 from rich.console import Console
 
 from harness.domain import Outcome
 from harness.evaluation.timing.paired import TimingPlan
-from harness.problems.discovery import parse_problem
 from harness.report.terminal.details import render_details
 from harness.store.results import ResultStore, StoredEvaluation
 
-PROBLEM = """
-import torch
-import torch.nn as nn
-
-class Model(nn.Module):
-    def __init__(self, columns):
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(columns))
-
-    def forward(self, x):
-        return x * self.weight + x.abs()
-
-rows, columns = 64, 48
-
-def get_inputs():
-    return [torch.randn(rows, columns)]
-
-def get_init_inputs():
-    return [columns]
-
-DISTRIBUTIONS = ("as_given", "large", "zeros")
-"""
+DISTRIBUTIONS = 'DISTRIBUTIONS = ("as_given", "large", "zeros")\n'
 CASES = """
 CASES = [
     {"name": "given"},
@@ -45,29 +23,16 @@ CASES = [
     {"name": "half", "dtype": "bfloat16", "timed": False},
 ]
 """
-RANGES = 'RANGES = {"rows": (100, 100000)}\n'
-HONEST = """
-import torch
-from torch import nn
-
-class ModelNew(nn.Module):
-    def __init__(self, columns):
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(columns))
-
-    def forward(self, x):
-        HOOK
-        return x.abs() + x * self.weight
-"""
+RANGES = 'RANGES = {"rows": (1000, 20000)}\n'
 QUICK = TimingPlan(budget_s=0.2, min_blocks=4, min_blocks_when_slow=2, warmup_calls=1, allow_load=True)
 
 
 def read(settings: str):
-    return parse_problem(PROBLEM + settings, Path("toy.py"), "tiny")
+    return small_problem.read("return x * self.weight + x.abs()", settings=DISTRIBUTIONS + settings)
 
 
 def write(hook: str = "pass") -> str:
-    return HONEST.replace("HOOK", hook)
+    return small_problem.write(f"{hook}\nreturn x.abs() + x * self.weight")
 
 
 def test_a_candidate_that_is_right_in_every_case_is_correct(bench):
@@ -120,28 +85,32 @@ def test_secret_sizes_differ_between_evaluations_and_show_a_specialised_candidat
     assert specialised.message.startswith("case secret (rows=")
 
 
-def test_the_speedup_is_the_geometric_mean_of_the_timed_known_cases(bench):
-    evaluation = bench.judge(write(), read(CASES + RANGES), time=True, plan=QUICK)
+@pytest.fixture(scope="module")
+def timed(bench):
+    """A candidate that is right in every case, timed."""
+    return bench.judge(write(), read(CASES + RANGES), time=True, plan=QUICK)
+
+
+def test_the_speedup_is_the_geometric_mean_of_the_timed_known_cases(timed):
+    evaluation, timings = timed, {case.name: case.timing for case in timed.cases if case.timing is not None}
     assert evaluation.outcome is Outcome.CORRECT, evaluation.message
-    timed = {case.name: case.timing for case in evaluation.cases if case.timing is not None}
-    assert list(timed) == ["given", "tall", "wide", "secret"]
-    known = [timed[name] for name in ("given", "tall", "wide")]
+    assert list(timings) == ["given", "tall", "wide", "secret"]
+    known = [timings[name] for name in ("given", "tall", "wide")]
     for name in ("speedup", "speedup_low", "speedup_high", "baseline_us"):
         mean = math.prod(getattr(timing, name) for timing in known) ** (1 / 3)
         assert getattr(evaluation.timing, name) == pytest.approx(mean)
-    assert all(timing.blocks for timing in timed.values())
+    assert all(timing.blocks for timing in timings.values())
     assert evaluation.worst_case.timing.speedup == min(timing.speedup for timing in known)
 
 
-def test_the_cases_survive_storage_and_are_shown(bench, tmp_path):
-    evaluation = bench.judge(write(), read(CASES), time=True, plan=QUICK)
+def test_the_cases_survive_storage_and_are_shown(timed, tmp_path):
     with ResultStore.open(tmp_path) as store:
-        stored = store.get(store.record(evaluation))
+        stored = store.get(store.record(timed))
         (row,) = store.rows()
-    assert stored.evaluation == evaluation
-    assert row.worst_speedup == evaluation.worst_case.timing.speedup
+    assert stored.evaluation == timed
+    assert row.worst_speedup == timed.worst_case.timing.speedup
     console = Console(width=80, file=StringIO(), color_system=None)
-    console.print(render_details(StoredEvaluation(id=1, evaluation=evaluation)))
+    console.print(render_details(StoredEvaluation(id=1, evaluation=timed)))
     text = " ".join(console.file.getvalue().split())
     for word in (
         "given",
@@ -155,21 +124,11 @@ def test_the_cases_survive_storage_and_are_shown(bench, tmp_path):
 
 
 BUILDS = """
-import torch
-from torch import nn
 from torch.utils.cpp_extension import load_inline
 
 source = "torch::Tensor f(torch::Tensor x, torch::Tensor w) { return x * w + x.abs(); }"
 extension = load_inline(name="f", cpp_sources=source, functions=["f"])
-
-class ModelNew(nn.Module):
-    def __init__(self, columns):
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(columns))
-
-    def forward(self, x):
-        return extension.f(x, self.weight)
-"""
+""" + small_problem.write("return extension.f(x, self.weight)")
 
 
 @pytest.mark.slow

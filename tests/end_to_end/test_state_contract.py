@@ -3,50 +3,20 @@
 from pathlib import Path
 
 import pytest
+from small_problem import read, write
 
 from harness.domain import Outcome
 from harness.problems.discovery import parse_problem
 
-PROBLEM = """
-import torch
-from torch import nn
-
-class Model(nn.Module):
-    def __init__(self, columns):
-        super().__init__()
-        self.register_buffer("mean", torch.zeros(columns))
-
-    def forward(self, x):
-        self.mean.mul_(0.75).add_(0.25 * x.mean(0))
-        return x - self.mean
-
-columns = 40
-
-def get_inputs():
-    return [torch.randn(16, columns) + torch.randn(columns)]
-
-def get_init_inputs():
-    return [columns]
-"""
-CANDIDATE = """
-import torch
-from torch import nn
-
-class ModelNew(nn.Module):
-    def __init__(self, columns):
-        super().__init__()
-        self.register_buffer("mean", torch.zeros(columns))
-        self.own, self.version = torch.zeros(columns), None
-
-    def forward(self, x):
-        BODY
-"""
+MEAN = 'self.register_buffer("mean", torch.zeros(columns))'
+REFERENCE = "self.mean.mul_(0.75).add_(0.25 * x.mean(0))\nreturn x - self.mean"
+DRAWN = "torch.randn(rows, columns) + torch.randn(columns)"
 HONEST = "self.mean.lerp_(x.mean(0), 0.25); return x - self.mean"
 STATELESS = "self.mean.copy_(0.25 * x.mean(0)); return x - self.mean"
 UNWRITTEN = "return x - self.mean.lerp(x.mean(0), 0.25)"
 PRIVATE = "self.own.lerp_(x.mean(0), 0.25); self.mean.copy_(self.own); return x - self.own"
 # Knows the state that calls usually start from, and takes it whenever its buffer was written.
-PRIVATE_UNTIL_WRITTEN = "\n        ".join(
+PRIVATE_UNTIL_WRITTEN = "\n".join(
     (
         "if self.mean._version != self.version: self.own.zero_()",
         "self.own.lerp_(x.mean(0), 0.25); self.mean.copy_(self.own)",
@@ -75,8 +45,9 @@ OWN_CACHE = CACHE.replace("class Model(", "class ModelNew(").replace(
 )
 
 
-def judge(bench, body, problem=PROBLEM):
-    return bench.judge(CANDIDATE.replace("BODY", body), parse_problem(problem, Path("toy.py"), "tiny"))
+def judge(bench, forward):
+    candidate = write(forward, init=f"{MEAN}\nself.own, self.version = torch.zeros(columns), None")
+    return bench.judge(candidate, read(REFERENCE, init=MEAN, drawn=DRAWN))
 
 
 def test_a_candidate_that_keeps_the_state_as_the_reference_does_is_correct(bench):

@@ -92,7 +92,7 @@ def good(plain_folder: Path) -> Path:
 @pytest.fixture(scope="session")
 def bad_plain(plain_folder: Path) -> Iterator[dict[str, dict]]:
     program = compile_program("bad", plain_folder, checked=False)
-    return read_tries(run_program(program, time_limit_s=2, threads=2))
+    return read_tries(run_program(program, time_limit_s=1, threads=2))
 
 
 @pytest.fixture(scope="session")

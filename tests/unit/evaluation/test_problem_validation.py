@@ -54,7 +54,16 @@ def failed_names(*args: object, **kwargs: object) -> list[str]:
     return [check.name for check in admit(*args, **kwargs).failed]
 
 
-@pytest.mark.parametrize("problem", find_suite(CORE), ids=lambda problem: problem.name)
+QUICK_CORE = ("softmax", "cross_entropy")
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        pytest.param(one, id=one.name, marks=() if one.name in QUICK_CORE else pytest.mark.slow)
+        for one in find_suite(CORE)
+    ],
+)
 def test_every_core_problem_is_admitted_on_its_small_workload(problem):
     admission = admit_problem(load_problem(problem, "small"), CPU, seed=3)
     assert admission.failed == ()

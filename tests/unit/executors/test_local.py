@@ -110,38 +110,12 @@ def test_several_threads_may_submit(open_executor):
         assert [(one.name, one.waiting, one.done) for one in executor.status().devices] == [("emulated", 0, 3)]
 
 
-# Its import takes as long as the file is there: a build that does not end.
-SLOW = f"""{HEAD}import time
+# Neither its import nor its build ends.
+ENDLESS = f"""{HEAD}import time
 from torch.utils import cpp_extension
-while time.time() < END:
+while True:
     time.sleep(0.05)
-class ModelNew(nn.Module):
-    def forward(self, a, b):
-        return a + b
 """
-
-
-def test_candidates_are_evaluated_while_others_are_built(open_executor):
-    slow = SLOW.replace("END", str(time.time() + 1e6))
-    with open_executor(jobs=1) as executor:
-        first = executor.submit(make_task(GOOD))
-        stuck = executor.submit(make_task(slow, sample=1))
-        while not executor.status().building:
-            time.sleep(0.01)
-        assert first.result(timeout=100).outcome == "correct"
-        assert not stuck.done()
-
-
-def test_evaluations_under_way_end_when_the_executor_is_closed(open_executor):
-    executor = open_executor(jobs=1)
-    futures = [executor.submit(make_task(SLOW.replace("END", "1e12"), sample=number)) for number in range(3)]
-    while not executor.status().devices[0].running:
-        time.sleep(0.05)
-    executor.close()
-    for future in futures:
-        assert isinstance(future.exception(timeout=20), DeviceError)
-    with pytest.raises(DeviceError, match="closed"):
-        executor.submit(make_task(GOOD))
 
 
 def find_evaluator(executor):
@@ -151,33 +125,60 @@ def find_evaluator(executor):
 
 @dataclass(frozen=True)
 class Ended:
-    """What became of two tasks, between which the evaluator was killed; its sessions, and those still there at last."""
+    """What became of an executor whose evaluator was killed between two tasks, and which was closed over unfinished
+    ones: the sessions of its evaluators, and those still there at last."""
 
-    outcomes: tuple[str, ...]
+    before: str
+    after: str
+    while_building: str
+    unfinished: tuple[BaseException | None, ...]
+    refusal: str
     sessions: tuple[int, ...]
     left: tuple[int, ...]
 
 
 @pytest.fixture(scope="module")
-def ended_evaluator(open_executor):
-    with open_executor() as executor:
-        before = executor.submit(make_task(GOOD)).result().outcome
-        sessions = [os.getsid(find_evaluator(executor))]
-        os.kill(find_evaluator(executor), signal.SIGKILL)
-        after = executor.submit(make_task(GOOD)).result().outcome
-        sessions.append(os.getsid(find_evaluator(executor)))
+def ended(open_executor):
+    executor = open_executor(jobs=1)
+    before = executor.submit(make_task(GOOD)).result().outcome
+    sessions = [os.getsid(find_evaluator(executor))]
+    os.kill(find_evaluator(executor), signal.SIGKILL)
+    after = executor.submit(make_task(GOOD)).result().outcome
+    sessions.append(os.getsid(find_evaluator(executor)))
+
+    good = executor.submit(make_task(GOOD, sample=1))
+    stuck = [executor.submit(make_task(ENDLESS, sample=2))]
+    while not executor.status().building:
+        time.sleep(0.01)
+    while_building = good.result(timeout=100).outcome
+    stuck.append(executor.submit(make_task(ENDLESS.replace("cpp_extension", "data"), sample=3)))  # nothing to build
+    while not executor.status().devices[0].running:
+        time.sleep(0.05)
+    executor.close()
+    unfinished = tuple(future.exception(timeout=20) for future in stuck)
+    with pytest.raises(DeviceError) as refusal:
+        executor.submit(make_task(GOOD))
     left = tuple(one for one in sessions if Path(f"/proc/{one}").exists())
-    return Ended((before, after), tuple(sessions), left)
+    return Ended(before, after, while_building, unfinished, str(refusal.value), tuple(sessions), left)
 
 
-def test_an_evaluator_that_ends_is_started_again_and_the_task_is_evaluated_once_more(ended_evaluator):
-    assert ended_evaluator.outcomes == ("correct", "correct")
-    assert len(set(ended_evaluator.sessions)) == 2
+def test_candidates_are_evaluated_while_others_are_built(ended):
+    assert ended.while_building == "correct"
 
 
-def test_no_process_is_left_behind(ended_evaluator):
-    assert os.getsid(0) not in ended_evaluator.sessions
-    assert ended_evaluator.left == ()
+def test_evaluations_under_way_end_when_the_executor_is_closed(ended):
+    assert [type(one) for one in ended.unfinished] == [DeviceError] * 2
+    assert "closed" in ended.refusal
+
+
+def test_an_evaluator_that_ends_is_started_again_and_the_task_is_evaluated_once_more(ended):
+    assert (ended.before, ended.after) == ("correct", "correct")
+    assert len(set(ended.sessions)) == 2
+
+
+def test_no_process_is_left_behind(ended):
+    assert os.getsid(0) not in ended.sessions
+    assert ended.left == ()
 
 
 @pytest.mark.nvcc

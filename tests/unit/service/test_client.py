@@ -43,7 +43,7 @@ def flaky():
                 pass
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         thread.start()
         started.append((server, thread))
         return f"http://127.0.0.1:{server.server_address[1]}", requests

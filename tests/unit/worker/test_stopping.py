@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -73,7 +74,8 @@ def running():
     yield processes
     for process in processes.values():
         for pid in find_tree(process.pid):
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         process.wait()
         process.stdout.close()
 
@@ -92,7 +94,7 @@ def start(running):
 
 
 def pause(held, pid):
-    return held.pause({"process": pid, "places": [], "patience_s": 1.0, "watches_use": True})
+    return held.pause({"process": pid, "places": [], "patience_s": 30.0, "watches_use": True})
 
 
 def continue_and_stop(process):

@@ -106,8 +106,9 @@ def measure(reference, candidate_us, find_floor=lambda equals: 0.0, spoil=lambda
 
     @contextmanager
     def open_session(usual_us, *hidden):
-        opened.append(SimulatedSession(usual_us, next(numbers), *hidden))
-        yield opened[-1]
+        session = SimulatedSession(usual_us, next(numbers), *hidden)
+        opened.append(session)
+        yield session
 
     timer = WindowTimer(reference=reference, plan=TimingPlan(allow_load=True), seed=3)
     result = timer.measure(
@@ -225,14 +226,15 @@ def test_a_slower_baseline_beside_the_candidate_is_measured_again(reference, slo
             self.usual_us = BASELINE_US * (1.1 if slowed else 1.0)
             return super().call(inputs, device, look=look, in_whole=in_whole)
 
-    candidate_sessions = []
+    candidate_sessions, numbers = [], itertools.count()
 
     @contextmanager
-    def open_session(sessions):
-        sessions.append(Slowing(BASELINE_US, len(opened) + 10 * len(candidate_sessions)))
-        sessions[-1].is_open = True
-        yield sessions[-1]
-        sessions[-1].is_open = False
+    def open_session(sessions):  # two at a time, in threads
+        session = Slowing(BASELINE_US, next(numbers))
+        session.is_open = True
+        sessions.append(session)
+        yield session
+        session.is_open = False
 
     timer = WindowTimer(reference=reference, plan=TimingPlan(allow_load=True), seed=3)
     result = timer.measure(
@@ -250,12 +252,14 @@ def test_samples_are_taken_where_the_plan_keeps_no_timed_outputs(reference):
             asked.append(self)
 
     timer = WindowTimer(reference=thrifty, plan=TimingPlan(allow_load=True), seed=3)
-    sessions = []
+    sessions, numbers = [], itertools.count()
 
     @contextmanager
     def open_session():
-        sessions.append(Sampled(BASELINE_US, len(sessions)))
-        yield sessions[-1]
+        session = Sampled(BASELINE_US, next(numbers))
+        sessions.append(session)
+        yield session
 
     timer.measure("eager", open_session, open_session, itertools.count(100))
-    assert asked == sessions
+    assert len(asked) == len(sessions)
+    assert set(asked) == set(sessions)
