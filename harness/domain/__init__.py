@@ -36,7 +36,15 @@ from harness.domain.evaluation import (
     average,
     chip_of,
 )
-from harness.domain.evidence import Conditions, Plausibility, WithoutOwn, Work
+from harness.domain.evidence import (
+    NCU_METRICS,
+    Conditions,
+    CounterReport,
+    KernelCounters,
+    Plausibility,
+    WithoutOwn,
+    Work,
+)
 from harness.domain.generation import (
     FILE_RUN,
     FROM_FILE,
@@ -79,6 +87,7 @@ __all__ = [
     "FROM_FILE",
     "LANGUAGES",
     "MIXED",
+    "NCU_METRICS",
     "NOTHING_AHEAD",
     "NO_PROMPT",
     "PROBLEM_FLAGS",
@@ -101,6 +110,7 @@ __all__ = [
     "Completion",
     "Conditions",
     "Correctness",
+    "CounterReport",
     "DeviceError",
     "Evaluation",
     "Extraction",
@@ -108,6 +118,7 @@ __all__ = [
     "Finding",
     "Gap",
     "HarnessError",
+    "KernelCounters",
     "Language",
     "Message",
     "NoVerdict",
