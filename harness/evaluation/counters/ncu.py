@@ -18,6 +18,7 @@ MOST_KERNELS = 8
 MOST_NAME = 200
 MOST_ERROR = 300
 TIME = NCU_METRICS[0][0]
+NO_NCU = "ncu (Nsight Compute) is not on PATH; it comes with the CUDA toolkit"
 NO_PERMISSION = (
     "ncu may not read the GPU's performance counters (ERR_NVGPUCTRPERM). An administrator allows it to all users with "
     "the option NVreg_RestrictProfilingToAdminUsers=0 of the kernel module nvidia, in /etc/modprobe.d, and a reboot. "
@@ -32,6 +33,15 @@ def find_ncu() -> str | None:
     folders = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
     more = os.pathsep.join(str(Path(folder) / "bin") for folder in (*folders, "/usr/local/cuda") if folder)
     return shutil.which("ncu") or shutil.which("ncu", path=more)
+
+
+def explain_obstacle() -> str:
+    """Why ncu cannot read counters on this machine; "" if nothing is known."""
+    if find_ncu() is None:
+        return NO_NCU
+    parameters = Path("/proc/driver/nvidia/params")
+    reserved = parameters.exists() and "RmProfilingAdminOnly: 1" in parameters.read_text()
+    return NO_PERMISSION if reserved else ""
 
 
 def make_profiler(ncu: str, kernels: Sequence[str]) -> Profiler:

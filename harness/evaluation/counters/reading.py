@@ -7,7 +7,14 @@ import threading
 from harness.domain import Candidate, CounterReport, HarnessError
 from harness.evaluation.builds import CandidateBuilds
 from harness.evaluation.correctness.reference import Reference
-from harness.evaluation.counters.ncu import explain_missing, find_ncu, make_plain, make_profiler, parse_counters
+from harness.evaluation.counters.ncu import (
+    explain_missing,
+    explain_obstacle,
+    find_ncu,
+    make_plain,
+    make_profiler,
+    parse_counters,
+)
 from harness.evaluation.integrity.attribution import CustomKernels, classify_kernel, construct, name_kernel
 from harness.evaluation.model_workers import ModelWorkers
 from harness.sandbox.failure import CandidateFailure
@@ -16,7 +23,6 @@ from harness.sandbox.memory_limits import is_out_of_memory
 from harness.sandbox.worker_process import TimeLimits
 
 LIMIT_S = 18.0  # from the start of the worker to the end of the output
-NO_NCU = "ncu (Nsight Compute) is not on PATH; it comes with the CUDA toolkit"
 NO_ISOLATION = "ncu was not started: a program that it profiles needs bubblewrap or namespaces around it"
 NO_KERNEL = "ncu saw no launch of a custom kernel"
 
@@ -29,14 +35,10 @@ class CounterReader:
 
     def read(self, candidate: Candidate, reference: Reference, seed: int, custom: CustomKernels) -> CounterReport:
         """Of one call, after a first one. What fails here is a note: the verdict stands. `seed`: of the inputs."""
-        ncu = find_ncu()
-        if not custom.names:
-            return CounterReport(note="the candidate has no custom kernel")
-        if ncu is None:
-            return CounterReport(note=NO_NCU)
-        if not self._forkserver.can_profile:
-            return CounterReport(note=NO_ISOLATION)
-        profiled = self._forkserver.profile_with(make_profiler(ncu, custom.names))
+        obstacle = explain_obstacle() or ("" if self._forkserver.can_profile else NO_ISOLATION)
+        if obstacle or not custom.names:
+            return CounterReport(note=obstacle or "the candidate has no custom kernel")
+        profiled = self._forkserver.profile_with(make_profiler(find_ncu() or "ncu", custom.names))
         watchdog = threading.Timer(self._limit_s, profiled.abort)
         watchdog.start()
         try:
