@@ -40,6 +40,12 @@ SHORT_SPINS = {"GOMP_SPINCOUNT": "20000", "KMP_BLOCKTIME": "1"}
 # second name.
 SHAREABLE_MEMORY = dict.fromkeys(("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"), "expandable_segments:True")
 
+# Otherwise a profiler that bubblewrap starts as root could not open the sockets of a worker.
+AS_WORKERS_USER = (
+    "import os, sys; from harness.worker.isolation.namespaces import drop_root; drop_root(); "
+    "os.execvp(sys.argv[1], sys.argv[1:])"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profiler:
@@ -218,7 +224,7 @@ class Forkserver:
             "namespaces": namespaces,
             "filters": self._confinement.filters,
             "own_root": self._confinement.has_own_root,
-            "loopback": self._profiler is not None,
+            "profiled": self._profiler is not None,
             "readable": readable_paths(readable),
             "devices": device_paths(),
         }
@@ -237,10 +243,10 @@ class Forkserver:
         Path(self._folder.name).chmod(0o1733)  # workers, maybe as another user, make folders but list none
         command = [sys.executable, "-m", "harness.worker.forkserver", str(theirs.fileno())]
         if self._profiler is not None:
-            command = [*self._profiler.command, *command]
+            command = [sys.executable, "-c", AS_WORKERS_USER, *self._profiler.command, *command]
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         readable = [*self._list_readable(), Path(self._folder.name)]
-        wrapped = self._confinement.wrap_forkserver(command, readable=readable, loopback=self._profiler is not None)
+        wrapped = self._confinement.wrap_forkserver(command, readable=readable)
         package_root = str(Path(__file__).resolve().parents[2])
         # With NVML torch does not initialise the CUDA driver at import, which would break every forked child.
         nvml = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}

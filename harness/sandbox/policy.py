@@ -66,11 +66,11 @@ class Confinement:
         launched = self._launch(command, readable, writable, for_workers=False)
         return self._put_into_bubblewrap(launched, readable, writable)
 
-    def wrap_forkserver(self, command: Sequence[str], *, readable: Iterable[Path], loopback: bool = False) -> list[str]:
-        """For a command that isolates its workers itself. `loopback`: with a network of its own processes."""
+    def wrap_forkserver(self, command: Sequence[str], *, readable: Iterable[Path]) -> list[str]:
+        """For a command that isolates its workers itself."""
         readable = list(readable)
         if self.bubblewrap is None and self.namespaces:
-            return self._launch(command, readable, (), for_workers=True, loopback=loopback)
+            return self._launch(command, readable, (), for_workers=True)
         return self._put_into_bubblewrap(command, readable, ())
 
     def _put_into_bubblewrap(
@@ -81,19 +81,12 @@ class Confinement:
         return [*_bubblewrap_arguments(self.bubblewrap, readable, writable), "--", *command]
 
     def _launch(
-        self,
-        command: Sequence[str],
-        readable: Iterable[Path],
-        writable: Iterable[Path],
-        *,
-        for_workers: bool,
-        loopback: bool = False,
+        self, command: Sequence[str], readable: Iterable[Path], writable: Iterable[Path], *, for_workers: bool
     ) -> list[str]:
         isolation = {
             "private_root": self.bubblewrap is None and self.namespaces,
             "own_root": self.has_own_root,
             "for_workers": for_workers,
-            "loopback": loopback,
             "filters": self.filters,
             "readable": readable_paths(readable),
             "writable": [str(path) for path in writable],

@@ -112,15 +112,13 @@ def _run_worker(message: dict[str, Any], connection: int, scratch: str, layers: 
     namespaces.apply_limits(namespaces.Limits(**message["limits"]), shares_user=not message["namespaces"])
     namespaces.drop_privileges()
     if message["filters"]:
-        layers = layers + namespaces.restrict_calls(
-            _access(message, scratch), has_own_root=message["own_root"], loopback=message["loopback"]
-        )
+        layers = layers + namespaces.restrict_calls(_access(message, scratch), has_own_root=message["own_root"])
     run_worker(Channel(socket.socket(fileno=connection)), scratch=scratch, level=", ".join([*layers, "rlimits"]))
     return 0
 
 
 def _access(message: dict[str, Any], scratch: str) -> Access:
-    shared_folders = ("/dev/shm",) if message["namespaces"] else ("/dev/shm", "/tmp") if message["loopback"] else ()
+    shared_folders = ("/dev/shm",) if message["namespaces"] else ("/tmp",) if message["profiled"] else ()
     own_threads = (OWN_THREADS,) if any("nvidia" in path for path in message["devices"]) else ()
     return Access(
         readable=(*message["readable"], "/proc"),

@@ -41,13 +41,13 @@ class _PathRule(ctypes.Structure):
     _fields_ = (("access", ctypes.c_uint64), ("descriptor", ctypes.c_int32))
 
 
-def restrict_with_landlock(access: Access, *, allow_tcp: bool = False) -> bool:
+def restrict_with_landlock(access: Access) -> bool:
     """Returns False without Landlock. The process must have set no_new_privs."""
     version = int(libc.syscall(_CREATE, None, ctypes.c_size_t(0), _VERSION))
     if version < 1:
         return False
     handled = max(rights for since, rights in _ALL_BY_VERSION.items() if since <= version)
-    wanted = _Ruleset(handled, _TCP if version >= 4 and not allow_tcp else 0, _SCOPES if version >= 6 else 0)
+    wanted = _Ruleset(handled, _TCP if version >= 4 else 0, _SCOPES if version >= 6 else 0)
     ruleset = system_call("landlock_create_ruleset", _CREATE, ctypes.byref(wanted), ctypes.sizeof(wanted), 0)
     try:
         _allow(ruleset, access.readable, handled & (_EXECUTE | _READ_FILE | _READ_DIR))

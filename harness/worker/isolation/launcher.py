@@ -32,8 +32,6 @@ def main() -> NoReturn:
 def _run_in_private_root(layers: dict[str, Any], command: list[str]) -> int:
     """This process waits, PID 1 of the namespaces reaps orphans, a third becomes the command."""
     namespaces.enter_namespaces_for_many()
-    if layers["loopback"]:
-        namespaces.start_loopback()
     namespaces.die_with_parent()
     first = os.fork()
     if first:

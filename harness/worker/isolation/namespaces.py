@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import fcntl
 import os
 import resource
 import signal
-import socket
-import struct
 import sys
 import threading
 from dataclasses import dataclass
@@ -22,7 +19,6 @@ from harness.worker.isolation.seccomp import filter_system_calls
 
 _NEW_NAMESPACES = linux.CLONE_NEWUSER | linux.CLONE_NEWNS | linux.CLONE_NEWPID | linux.CLONE_NEWNET | linux.CLONE_NEWIPC
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 4, 36, 38
-_SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _CAPABILITY_VERSION_3 = 0x20080522
 _SYS_CAPSET = {"x86_64": 126, "aarch64": 91}
 
@@ -91,12 +87,6 @@ def enter_namespaces_for_many() -> None:
         raise PermissionError("user namespaces are not allowed here")
 
 
-def start_loopback() -> None:
-    """In a new network namespace. bubblewrap does the same."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh", b"lo", _IFF_UP))
-
-
 def _map_users(process: int) -> bool:
     folder = Path(f"/proc/{process}")
     user, group = os.getuid(), os.getgid()
@@ -139,12 +129,11 @@ def adopt_orphans() -> None:
     linux.check(libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
 
 
-def restrict_calls(access: Access, *, has_own_root: bool, loopback: bool = False) -> list[str]:
+def restrict_calls(access: Access, *, has_own_root: bool) -> list[str]:
     """Apply Landlock and seccomp; returns the active layers. Without a private root, Unix sockets may not connect by
-    path. `loopback`: TCP is allowed, in a network namespace without other devices."""
-    restricted = ["landlock"] if restrict_with_landlock(access, allow_tcp=loopback) else []
-    filtered = filter_system_calls(allow_connections=has_own_root, allow_tcp=loopback)
-    return restricted + (["seccomp"] if filtered else [])
+    path."""
+    restricted = ["landlock"] if restrict_with_landlock(access) else []
+    return restricted + (["seccomp"] if filter_system_calls(allow_connections=has_own_root) else [])
 
 
 def drop_privileges() -> None:

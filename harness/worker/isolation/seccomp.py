@@ -13,7 +13,7 @@ _ALLOW, _REFUSE, _NO_SUCH_CALL = 0x7FFF0000, 0x00050000 | 1, 0x00050000 | 38
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data
 _X32_CALLS = 0x40000000  # start of x86-64's x32 numbers
 _SET_FILTER, _KEEP_SPECULATION = 1, 4  # the latter avoids a slowdown on older Linux
-_AF_UNIX, _AF_INET = 1, 2
+_AF_UNIX = 1
 _SOCKET_KINDS, _SOCKET_KIND_MASK = (1, 5), 0xF  # stream and seqpacket, which send only once connected
 _NEW_NAMESPACES = 0x7E020000
 _PR_SET_DUMPABLE = 4  # would hide memory use from the evaluator
@@ -57,17 +57,16 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
 
 
-def filter_system_calls(*, allow_connections: bool, allow_tcp: bool = False) -> bool:
+def filter_system_calls(*, allow_connections: bool) -> bool:
     """Returns False on an unknown architecture or without seccomp.
 
-    Of sockets only Unix ones are allowed (CUDA's driver makes some), and their pairs if not `allow_connections`;
-    `allow_tcp` adds those of IPv4.
+    Of sockets only Unix ones are allowed (CUDA's driver makes some), and their pairs if not `allow_connections`.
     """
     machine = os.uname().machine
     if machine not in _MACHINES:
         return False
     index, _ = _MACHINES[machine]
-    code = _write_program(machine, allow_connections=allow_connections, allow_tcp=allow_tcp)
+    code = _write_program(machine, allow_connections=allow_connections)
     program = _Program(len(code) // 8, code)
     try:
         system_call("seccomp", _SECCOMP[index], _SET_FILTER, _KEEP_SPECULATION, ctypes.byref(program))
@@ -76,7 +75,7 @@ def filter_system_calls(*, allow_connections: bool, allow_tcp: bool = False) -> 
     return True
 
 
-def _write_program(machine: str, *, allow_connections: bool, allow_tcp: bool) -> bytes:
+def _write_program(machine: str, *, allow_connections: bool) -> bytes:
     index, architecture = _MACHINES[machine]
     lines = [_step(_LOAD, _ARCHITECTURE), *_unless_equal(architecture, _REFUSE), _step(_LOAD, _NUMBER)]
     if machine == "x86_64":
@@ -102,8 +101,7 @@ def _write_program(machine: str, *, allow_connections: bool, allow_tcp: bool) ->
         continues = _if_equal(_SIGCONT, [_step(_RETURN, _REFUSE)])
         sent = _step(_LOAD, _FIRST_ARGUMENT + 8 * call[2])
         lines += _if_equal(call[index], [sent, *continues, _step(_RETURN, _ALLOW)])
-    inet = [_step(_LOAD, _FIRST_ARGUMENT), *_if_equal(_AF_INET, [_step(_RETURN, _ALLOW)])] if allow_tcp else []
-    lines += _if_equal(_SOCKET[index], [*inet, *_check_socket(allow_connections=allow_connections)])
+    lines += _if_equal(_SOCKET[index], _check_socket(allow_connections=allow_connections))
     if not allow_connections:
         lines += _if_equal(_CONNECT[index], [_step(_RETURN, _REFUSE)])
     return b"".join([*lines, _step(_RETURN, _ALLOW)])

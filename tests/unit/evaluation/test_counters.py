@@ -118,10 +118,11 @@ def read(bench, tmp_path, tiny_suite, monkeypatch):
     from harness.problems.loading import load_problem
 
     def call(script, limit_s, source="class ModelNew: pass\n"):
-        program = tmp_path / "ncu"
+        program = tmp_path / "tools" / "ncu"  # in a folder that all users may enter
+        program.parent.mkdir()
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o755)
-        monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+        monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
         problem = Problem(name="add", suite="tiny", source=(tiny_suite / "add.py").read_text())
         reference = prepare_reference(load_problem(problem, "full"), bench.device, 1, 2)
         reader = CounterReader(bench.forkserver, CandidateBuilds(bench.builder, None, None), limit_s)
