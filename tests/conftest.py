@@ -330,7 +330,7 @@ class Bench:
         self._device = device
 
     @contextmanager
-    def open_session(self, source, problem=TINY_PROBLEM, **worker_limits):
+    def open_session(self, source, problem=TINY_PROBLEM, *, forkserver=None, **worker_limits):
         """A worker that has imported a candidate, without a verdict: (session, the judge's own reference)."""
         from harness.domain import Problem
         from harness.evaluation.correctness.reference import prepare_reference
@@ -341,7 +341,7 @@ class Bench:
         loaded = load_problem(Problem(name="add", suite="tiny", source=problem), "full")
         reference = prepare_reference(loaded, self._device, 1, 2)
         with open_session(
-            forkserver=self.forkserver,
+            forkserver=forkserver or self.forkserver,
             device=self._device,
             footprint=reference.footprint,
             source=source,

@@ -155,7 +155,18 @@ def _gpu_checks() -> list[Check]:
         Check(part=f"GPU cuda:{index}", present=True, found=gpu.name, without_it=without_it)
         for index, gpu in enumerate(list_gpus())
     ]
-    return checks or [Check(part="GPU", present=False, found="none", without_it=without_it)]
+    if not checks:
+        return [Check(part="GPU", present=False, found="none", without_it=without_it)]
+    return [*checks, _counter_check()]
+
+
+def _counter_check() -> Check:
+    from harness.evaluation.counters.ncu import explain_obstacle, find_ncu
+
+    obstacle = explain_obstacle()
+    return Check(
+        part="ncu", present=not obstacle, found=find_ncu() or "none", without_it=f"no hardware counters: {obstacle}"
+    )
 
 
 def _speed_checks(cache_dir: Path | None, *, measure: bool) -> list[Check]:

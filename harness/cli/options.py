@@ -206,6 +206,15 @@ FidelityOption = Annotated[
     Fidelity,
     in_group(EVALUATION, env="FIDELITY", help="correctness: no timing; quick: fewer timed pairs, wider interval."),
 ]
+ProfileOption = Annotated[
+    bool | None,
+    in_group(
+        EVALUATION,
+        "--profile/--no-profile",
+        env="PROFILE",
+        help="Read hardware counters of correct GPU programs with ncu. [default: in turns by optimise or beam]",
+    ),
+]
 AllowLoadOption = Annotated[
     bool, in_group(EVALUATION, "--allow-load", env="ALLOW_LOAD", help="Allow timing on a busy machine.")
 ]

@@ -69,8 +69,8 @@ def serve(
 ) -> None:
     """Serve the Model Context Protocol (MCP) on standard input and output.
 
-    Tools: list_problems, get_problem, evaluate, sanitize, submit. Results of submit are stored in --results-dir, as
-    turns of one sample per problem. Needs kernel-harness[mcp].
+    Tools: list_problems, get_problem, evaluate, sanitize, profile, submit. Results of submit are stored in
+    --results-dir, as turns of one sample per problem. Needs kernel-harness[mcp].
 
     Example: harness tools serve --device cuda --run my-agent --budget-evaluations 50
     """

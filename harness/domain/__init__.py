@@ -36,7 +36,15 @@ from harness.domain.evaluation import (
     average,
     chip_of,
 )
-from harness.domain.evidence import Conditions, Plausibility, WithoutOwn, Work
+from harness.domain.evidence import (
+    NCU_METRICS,
+    Conditions,
+    CounterReport,
+    KernelCounters,
+    Plausibility,
+    WithoutOwn,
+    Work,
+)
 from harness.domain.generation import (
     FILE_RUN,
     FROM_FILE,
@@ -82,6 +90,7 @@ __all__ = [
     "FROM_FILE",
     "LANGUAGES",
     "MIXED",
+    "NCU_METRICS",
     "NOTHING_AHEAD",
     "NO_PROMPT",
     "PROBLEM_FLAGS",
@@ -105,6 +114,7 @@ __all__ = [
     "Completion",
     "Conditions",
     "Correctness",
+    "CounterReport",
     "DeviceError",
     "Evaluation",
     "Extraction",
@@ -112,6 +122,7 @@ __all__ = [
     "Finding",
     "Gap",
     "HarnessError",
+    "KernelCounters",
     "Language",
     "Message",
     "NoVerdict",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
-from harness.domain.evidence import Conditions, Plausibility, Work
+from harness.domain.evidence import Conditions, CounterReport, Plausibility, Work
 from harness.domain.generation import Language
 from harness.domain.problem import Precision, WorkloadName
 
@@ -216,6 +216,7 @@ class Evaluation:
     phases_s: tuple[tuple[str, float], ...] = field(default=())
     plausibility: Plausibility | None = None
     work: Work | None = None
+    counters: CounterReport | None = None  # None: not asked for
     cases: tuple[CaseResult, ...] = ()  # in the order of evaluation; those after a failed one are missing
     certificate: str = ""  # digest of the red-team certificate that was valid at the evaluation; "": none
 

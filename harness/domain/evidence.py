@@ -5,6 +5,34 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+# ncu's name, and for people a label, its unit and the factor to it from ncu's base unit.
+NCU_METRICS: tuple[tuple[str, str, str, float], ...] = (
+    ("gpu__time_duration.sum", "time", "us", 1e-3),
+    ("launch__registers_per_thread", "registers per thread", "", 1),
+    ("launch__shared_mem_per_block_static", "static shared memory per block", "bytes", 1),
+    ("launch__shared_mem_per_block_dynamic", "dynamic shared memory per block", "bytes", 1),
+    ("launch__waves_per_multiprocessor", "waves per multiprocessor", "", 1),
+    ("sm__maximum_warps_per_active_cycle_pct", "theoretical occupancy", "%", 1),
+    ("sm__warps_active.avg.pct_of_peak_sustained_active", "achieved occupancy", "%", 1),
+    ("sm__throughput.avg.pct_of_peak_sustained_elapsed", "compute throughput", "% of peak", 1),
+    ("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "memory throughput", "% of peak", 1),
+    ("gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", "DRAM throughput", "% of peak", 1),
+    ("dram__bytes_read.sum", "DRAM read", "MB", 1e-6),
+    ("dram__bytes_write.sum", "DRAM written", "MB", 1e-6),
+    ("l1tex__t_sector_hit_rate.pct", "L1 hit rate", "%", 1),
+    ("lts__t_sector_hit_rate.pct", "L2 hit rate", "%", 1),
+    ("smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct", "used part of loaded sectors", "%", 1),
+    ("smsp__sass_average_data_bytes_per_sector_mem_global_op_st.pct", "used part of stored sectors", "%", 1),
+    ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", "bank conflicts of shared memory", "", 1),
+    ("smsp__issue_active.avg.pct_of_peak_sustained_active", "cycles that issue an instruction", "%", 1),
+    ("smsp__thread_inst_executed_per_inst_executed.ratio", "active threads per instruction", "of 32", 1),
+    ("sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active", "tensor cores", "% of peak", 1),
+    ("sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active", "FMA pipe", "% of peak", 1),
+    ("smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio", "stall: global memory", "", 1),
+    ("smsp__average_warps_issue_stalled_short_scoreboard_per_issue_active.ratio", "stall: shared memory", "", 1),
+    ("smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio", "stall: barrier", "", 1),
+    ("smsp__average_warps_issue_stalled_math_pipe_throttle_per_issue_active.ratio", "stall: math pipe", "", 1),
+)
 WithoutOwn = Literal["changed", "unchanged", "failed", "not_tried"]
 
 
@@ -60,3 +88,38 @@ class Work:
     other: float
     own_kernels: tuple[str, ...] = ()
     without_own: WithoutOwn = "not_tried"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelCounters:
+    """Hardware counters of the longest launch of a custom kernel, in ncu's names and base units. `launches` of this
+    kernel were seen in one call."""
+
+    kernel: str
+    grid: str
+    block: str
+    launches: int
+    metrics: tuple[tuple[str, float], ...]
+
+    def describe_launch(self) -> str:
+        which = f", the longest of {self.launches} launches" if self.launches > 1 else ""
+        return f"grid {self.grid}, block {self.block}{which}"
+
+    def list_facts(self) -> list[tuple[str, str]]:
+        """(label, value with unit), without the metrics that ncu did not give."""
+        known = dict(self.metrics)
+        present = [row for row in NCU_METRICS if row[0] in known]
+        return [(label, f"{_format(known[name] * factor)} {unit}".strip()) for name, label, unit, factor in present]
+
+
+def _format(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CounterReport:
+    """Custom kernels of one call, by time. Counted in the worker, so no verdict on speed. `note`: why some are missing,
+    or all."""
+
+    kernels: tuple[KernelCounters, ...] = ()
+    note: str = ""

@@ -22,6 +22,7 @@ from harness.domain import (
     Outcome,
     Problem,
     Subject,
+    Work,
     WorkloadName,
 )
 from harness.evaluation.attempts import evaluate_with_repetition
@@ -32,12 +33,18 @@ from harness.evaluation.correctness.calls import Exercises
 from harness.evaluation.correctness.checks import check_correctness
 from harness.evaluation.correctness.reference import Reference, describe_calls, note_variation, prepare_reference
 from harness.evaluation.correctness.robustness import probe_candidate
+from harness.evaluation.counters.reading import CounterReader
 from harness.evaluation.emulated.nvcc import NvccCheck
 from harness.evaluation.emulated.other_sizes import evaluate_with_larger_sizes
 from harness.evaluation.emulated.sanitizer import KernelChecker, explain, explained_by_kernels
 from harness.evaluation.emulated.unsupported import excuse_unsupported
 from harness.evaluation.environment import describe_environment
-from harness.evaluation.integrity.attribution import WorkResult, attribute_work, confirm_custom_code
+from harness.evaluation.integrity.attribution import (
+    WorkResult,
+    attribute_work,
+    confirm_custom_code,
+    name_custom_kernels,
+)
 from harness.evaluation.integrity.static_checks import find_syntax_error, screen_source
 from harness.evaluation.load_check import load_only
 from harness.evaluation.model_workers import ModelWorkers, construct_model
@@ -102,6 +109,7 @@ class CandidateEvaluator:
         self._roofline = Roofline(self._ceilings)
         self._builds = CandidateBuilds(builder, checker, self._nvcc)
         self._workers = ModelWorkers(forkserver, self._builds, settings.limits)
+        self._counters = CounterReader(forkserver, self._builds)
         facts = describe_environment(builder.toolchain, device)
         self._environment = facts if settings.fidelity == "full" else (*facts, (FIDELITY, settings.fidelity))
         floors = (noise or NoiseFloors(None)) if settings.measure_noise else None
@@ -306,6 +314,13 @@ class CandidateEvaluator:
                     result = timer.time_in_fresh_workers(task.candidate, reference, task.subject.baseline, seeds)
             with record.phase("plausibility"):
                 self._check_roofline(task, result, reference, next(seeds))
+        if record.work is not None and device.is_cuda and self._settings.read_counters and task.run.is_first:
+            with record.phase("counters"):
+                self._read_counters(task, record.work, reference, next(seeds))
+
+    def _read_counters(self, task: _Task, work: Work, reference: Reference, seed: int) -> None:
+        custom = name_custom_kernels(work.own_kernels, _list_libraries(task.record))
+        task.record.counters = self._counters.read(task.candidate, reference, seed, custom)
 
     def _attribute_time(self, task: _Task, reference: Reference, seed: int) -> None:
         record = task.record
@@ -316,7 +331,7 @@ class CandidateEvaluator:
             reference,
             reference.make_inputs(seed),
             record.built,
-            libraries=[build.extension for build in record.builds if build.extension is not None],
+            libraries=_list_libraries(record),
             kernels=_list_kernels(task),
         )
         if not reference.device.is_emulated:  # emulated times mean nothing
@@ -399,6 +414,10 @@ class CandidateEvaluator:
             answer_build=self._builds.answer_for(record, candidate, ahead=True),
             limits=self._settings.limits,
         )
+
+
+def _list_libraries(record: EvaluationRecord) -> list[str]:
+    return [build.extension for build in record.builds if build.extension is not None]
 
 
 def _list_kernels(task: _Task) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from harness.domain import (
     BuildSummary,
     CaseResult,
     Correctness,
+    CounterReport,
     Evaluation,
     Finding,
     Outcome,
@@ -61,6 +62,7 @@ class EvaluationRecord:
     timing: Timing | None = None
     plausibility: Plausibility | None = None
     work: Work | None = None
+    counters: CounterReport | None = None
     cases: list[CaseResult] = field(default_factory=list)
     phases_s: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     sizes: str = ""  # of the reduced problem
@@ -219,6 +221,7 @@ class EvaluationRecord:
             phases_s=tuple((name, round(spent_s, 4)) for name, spent_s in self.phases_s.items()),
             plausibility=self.plausibility if timed else None,
             work=self.work,
+            counters=self.counters if outcome is Outcome.CORRECT else None,
             cases=tuple(self.cases if timed else _drop_times(self.cases)),
             certificate=certificate,
         )

@@ -12,13 +12,14 @@ FIDELITY = "fidelity"  # a fact of the environment, except "full"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationSettings:
     """Without `attribute_work`, a suite's requirement of a custom kernel is not checked. Without `measure_noise`,
-    the noise floor is that of the device type. `plan`: of fidelity `full`."""
+    the noise floor is that of the device type. `plan`: of fidelity `full`. `read_counters`: with ncu, on a GPU."""
 
     limits: TimeLimits = field(default_factory=TimeLimits)
     plan: TimingPlan = field(default_factory=TimingPlan)
     fidelity: Fidelity = "full"
     attribute_work: bool = True
     measure_noise: bool = True
+    read_counters: bool = False
 
     @property
     def measure_time(self) -> bool:

@@ -61,6 +61,7 @@ class EvaluateOptions:
     baseline: Baseline = "eager"
     again: bool = False
     fidelity: Fidelity = "full"
+    profile: bool | None = None  # read hardware counters; None: only in searches that optimise
     allow_load: bool = False
     call_timeout_s: float = 60.0
     load_timeout_s: float = 120.0
@@ -224,7 +225,7 @@ def _choose_wanted(
         if placed is None:
             report.without_workload.append(task.problem.name)
             continue
-        stored = None if options.again else find_verdict(placed.subject, devices, store, options.fidelity)
+        stored = None if options.again else find_verdict(placed.subject, devices, store, options)
         if stored is not None:
             report.skipped.append(stored)
             continue
@@ -271,9 +272,9 @@ def provide_workload(problem: Problem, workload: WorkloadName, language: Languag
 
 
 def find_verdict(
-    subject: Subject, devices: Sequence[DeviceFacts], store: ResultStore, fidelity: Fidelity
+    subject: Subject, devices: Sequence[DeviceFacts], store: ResultStore, options: EvaluateOptions
 ) -> int | None:
-    """The id of a valid stored result by any of these devices, at least of this fidelity."""
+    """The id of a valid stored result by any of these devices, with all that the options ask for."""
     from dataclasses import replace
 
     from harness.executors.tasks import NO_DEVICE
@@ -281,20 +282,23 @@ def find_verdict(
     known = [(one.name, one.emulated_gpu) for one in devices] or [(NO_DEVICE, "")]
     for name, emulated_gpu in known:
         stored = store.find(replace(subject, device=name))
-        if stored is not None and _still_holds(stored.evaluation, emulated_gpu, fidelity):
+        if stored is not None and _still_holds(stored.evaluation, emulated_gpu, options):
             return stored.id
     return None
 
 
-def _still_holds(evaluation: Evaluation, emulated_gpu: str, fidelity: Fidelity) -> bool:
-    """No harness error, the same emulated GPU, and no time missing that `fidelity` would measure."""
+def _still_holds(evaluation: Evaluation, emulated_gpu: str, options: EvaluateOptions) -> bool:
+    """No harness error, the same emulated GPU, and no time or counters missing that the options ask for."""
     from harness.evaluation.settings import FIDELITY
 
     facts = dict(evaluation.environment)
     if evaluation.outcome is Outcome.HARNESS_ERROR or facts.get("emulated_gpu", "") != emulated_gpu:
         return False
-    is_timed = evaluation.outcome is Outcome.CORRECT and not emulated_gpu
-    return not is_timed or _FIDELITIES.index(facts.get(FIDELITY, "full")) >= _FIDELITIES.index(fidelity)
+    if evaluation.outcome is not Outcome.CORRECT or emulated_gpu:
+        return True
+    if options.profile and evaluation.counters is None and evaluation.subject.device.startswith("cuda"):
+        return False
+    return _FIDELITIES.index(facts.get(FIDELITY, "full")) >= _FIDELITIES.index(options.fidelity)
 
 
 def _run(
@@ -315,7 +319,7 @@ def _run(
         return read_steps(executor, len(tasks), (len(report.evaluations), report.count(Outcome.CORRECT)), began_s)
 
     def find(task: Task) -> int | None:
-        return find_verdict(task.subject, executor.devices(task.subject.language), provenance.store, options.fidelity)
+        return find_verdict(task.subject, executor.devices(task.subject.language), provenance.store, options)
 
     def take(task: Task, evaluation: Evaluation) -> None:
         report.evaluations.append(provenance.record(evaluation, task))
@@ -385,5 +389,7 @@ def make_local_settings(options: EvaluateOptions) -> LocalSettings:
         build_timeout_s=options.build_timeout_s,
         reference_timeout_s=options.reference_timeout_s,
         max_cache_bytes=read_cache_size(options.cache_size or os.environ.get("HARNESS_CACHE_SIZE")),
-        judge=EvaluationSettings(limits=limits, plan=plan, fidelity=options.fidelity),
+        judge=EvaluationSettings(
+            limits=limits, plan=plan, fidelity=options.fidelity, read_counters=bool(options.profile)
+        ),
     )

@@ -96,6 +96,11 @@ def choose_strategy(search: SearchOptions, language: Language, options: Evaluate
     return find_strategy(search.strategy, is_timed=is_timed)
 
 
+def _profile_in(strategy: Strategy, options: EvaluateOptions) -> EvaluateOptions:
+    """Unless the user chose. Stored verdicts without counters still hold."""
+    return replace(options, profile=strategy.needs_timing) if options.profile is None else options
+
+
 def improve(generate: GenerateOptions, options: EvaluateOptions, search: SearchOptions) -> SearchReport:
     """Raises HarnessError and KeyboardInterrupt; stored turns and verdicts stay."""
     from harness.executors.local import LocalExecutor
@@ -110,7 +115,7 @@ def improve(generate: GenerateOptions, options: EvaluateOptions, search: SearchO
     with (
         open_run(plan),
         ResultStore.open(options.results_dir) as store,
-        LocalExecutor(make_local_settings(options)) as executor,
+        LocalExecutor(make_local_settings(_profile_in(strategy, options))) as executor,
         Reservations(options.results_dir) as reservations,
     ):
         session = _Session(

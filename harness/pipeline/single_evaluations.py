@@ -63,7 +63,7 @@ class SingleEvaluations:
             await asyncio.sleep(POLL_S)
 
     def _find(self, placed: Task, devices: Sequence[DeviceFacts]) -> int | None:
-        return find_verdict(placed.subject, devices, self._store, self.options.fidelity)
+        return find_verdict(placed.subject, devices, self._store, self.options)
 
     async def _run(self, task: Task) -> Evaluation:
         if self._slots is None:

@@ -32,12 +32,28 @@ from harness.sandbox.worker_process import OutputTail, StillRunning, WorkerLimit
 
 START_TIMEOUT_S = 120.0
 SPAWN_TIMEOUT_S = 20.0
+MOST_PRINTED = 1 << 20  # bytes that are read of the output of a forkserver or profiler
 # OpenMP threads spin for up to 10 ms after their work, which would disturb the next timed process; a fraction of a
 # millisecond bridges the gap to the same model's next operation.
 SHORT_SPINS = {"GOMP_SPINCOUNT": "20000", "KMP_BLOCKTIME": "1"}
 # Makes torch allocate device memory that the evaluator can map, see `gpu.worker_memory`. New versions of torch read the
 # second name.
 SHAREABLE_MEMORY = dict.fromkeys(("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"), "expandable_segments:True")
+
+# Otherwise a profiler that bubblewrap starts as root could not open the sockets of a worker.
+AS_WORKERS_USER = (
+    "import os, sys; from harness.worker.isolation.namespaces import drop_root; drop_root(); "
+    "os.execvp(sys.argv[1], sys.argv[1:])"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profiler:
+    """A program that starts the forkserver, follows its processes, and prints when they have ended. `readable`: its
+    files."""
+
+    command: tuple[str, ...]
+    readable: tuple[Path, ...]
 
 
 @dataclass(slots=True)
@@ -48,12 +64,14 @@ class _Answer:
 class Forkserver:
     """Started on first use, restarted after a loss."""
 
-    def __init__(self, confinement: Confinement) -> None:
+    def __init__(self, confinement: Confinement, profiler: Profiler | None = None) -> None:
         self._confinement = confinement
+        self._profiler = profiler
         self._process: subprocess.Popen[bytes] | None = None
         self._line: Channel | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._stderr: IO[bytes] | None = None
+        self._printed = ""  # until the last stop
         self._lock = threading.Lock()
         self._level = ""
         self._isolation: dict[str, Any] = {}
@@ -71,6 +89,9 @@ class Forkserver:
                 line = self._line or self._starter.submit(self._start).result()
                 request = {"kind": ForkserverRequest.SPAWN, "limits": asdict(limits), **self._isolation}
                 answer = self._ask(line, request, (theirs.fileno(), output.write_end))
+            except BaseException:
+                ours.close()
+                raise
             finally:
                 theirs.close()
                 os.close(output.write_end)
@@ -146,6 +167,33 @@ class Forkserver:
             self._stop()
 
     @property
+    def can_profile(self) -> bool:
+        """Whether its isolation lies around the profiler too, or is disabled."""
+        return self._confinement.has_own_root or not self._confinement.filters
+
+    def profile_with(self, profiler: Profiler) -> Forkserver:
+        """Another forkserver with the same isolation, for one worker; see `finish`."""
+        return Forkserver(self._confinement, profiler)
+
+    def finish(self, timeout_s: float) -> str:
+        """Ends the workers, waits for the profiler, and returns what it printed."""
+        with self._lock:
+            if self._line is not None:
+                self._line.close()
+                self._line = None
+            if self._process is not None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(timeout=timeout_s)
+            self._stop()
+        return self._printed
+
+    def abort(self) -> None:
+        """Kills all its processes, from any thread."""
+        process = self._process
+        if process is not None:
+            process.kill()
+
+    @property
     def isolation(self) -> str:
         """The layers of the last worker."""
         if not self._level:
@@ -170,12 +218,13 @@ class Forkserver:
 
     def _describe_isolation(self, folder: str, *, namespaces: bool) -> dict[str, Any]:
         """See `harness.worker.init_process`."""
-        readable = _read_by_workers()
+        readable = self._list_readable()
         return {
             "scratch": self._place_scratch(folder, readable, namespaces=namespaces),
             "namespaces": namespaces,
             "filters": self._confinement.filters,
             "own_root": self._confinement.has_own_root,
+            "profiled": self._profiler is not None,
             "readable": readable_paths(readable),
             "devices": device_paths(),
         }
@@ -193,8 +242,10 @@ class Forkserver:
         self._folder = tempfile.TemporaryDirectory(prefix="harness-scratch-", ignore_cleanup_errors=True)
         Path(self._folder.name).chmod(0o1733)  # workers, maybe as another user, make folders but list none
         command = [sys.executable, "-m", "harness.worker.forkserver", str(theirs.fileno())]
+        if self._profiler is not None:
+            command = [sys.executable, "-c", AS_WORKERS_USER, *self._profiler.command, *command]
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
-        readable = [*_read_by_workers(), Path(self._folder.name)]
+        readable = [*self._list_readable(), Path(self._folder.name)]
         wrapped = self._confinement.wrap_forkserver(command, readable=readable)
         package_root = str(Path(__file__).resolve().parents[2])
         # With NVML torch does not initialise the CUDA driver at import, which would break every forked child.
@@ -202,28 +253,28 @@ class Forkserver:
         environment = clean_environment({"PYTHONPATH": package_root, **nvml, **SHORT_SPINS, **SHAREABLE_MEMORY})
         self._process = subprocess.Popen(
             wrapped, env=environment, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, cwd="/",
-            stdout=subprocess.DEVNULL, stderr=self._stderr, start_new_session=True,
+            stdout=subprocess.DEVNULL if self._profiler is None else self._stderr, stderr=self._stderr,
+            start_new_session=True,
         )  # fmt: skip
         theirs.close()
         line = Channel(ours)
         try:
             warm, _ = line.receive(timeout_s=START_TIMEOUT_S)
         except (WorkerLost, WorkerTimeout, WireError) as error:
-            printed = self._read_stderr()
             line.close()
             self._stop()
-            raise HarnessError(f"the forkserver did not start: {error}; it printed: {printed}") from error
-        namespaces = self._confinement.namespaces and warm.get("namespaces") is True
+            message = f"the forkserver did not start: {error}; it printed: {self._printed[-1500:]}"
+            raise HarnessError(message) from error
+        # A profiler follows no process into other namespaces.
+        namespaces = self._confinement.namespaces and warm.get("namespaces") is True and self._profiler is None
         self._isolation = self._describe_isolation(self._folder.name, namespaces=namespaces)
         self._outer_id = find_innermost(self._process.pid)
         self._line = line
         return line
 
-    def _read_stderr(self) -> str:
-        if self._stderr is None:
-            return ""
-        self._stderr.seek(0)
-        return self._stderr.read().decode(errors="replace")[-1500:]
+    def _list_readable(self) -> list[Path]:
+        readable = [*interpreter_folders(), *worker_package_files()]
+        return readable if self._profiler is None else [*readable, *self._profiler.readable]
 
     def _stop(self) -> None:
         self._pending.clear()
@@ -237,6 +288,8 @@ class Forkserver:
             self._process.wait()
             self._process = None
         if self._stderr is not None:
+            self._stderr.seek(0)
+            self._printed = self._stderr.read(MOST_PRINTED).decode(errors="replace")
             self._stderr.close()
             self._stderr = None
         if self._folder is not None:
@@ -251,7 +304,3 @@ def _find_by_inner_id(parent: int, inner: int) -> int:
         if ids is not None and int(ids[1].split()[-1]) == inner:
             return child
     raise HarnessError(f"worker {inner} is not a child of forkserver {parent}")
-
-
-def _read_by_workers() -> list[Path]:
-    return [*interpreter_folders(), *worker_package_files()]

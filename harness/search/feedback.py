@@ -7,17 +7,18 @@ Verdicts that could help a program to deceive the evaluator are stated without e
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.analysis.source_locations import find_lines
 from harness.builder.error_excerpt import shorten_log
-from harness.domain import TRUNCATED, Evaluation, Finding, Outcome, Plausibility, Timing
+from harness.domain import TRUNCATED, CounterReport, Evaluation, Finding, KernelCounters, Outcome, Plausibility, Timing
 from harness.search.history import History, Turn
 from harness.search.quoting import Quote, clean, clean_line
 
 MOST_ERROR_LINES = 8
 MOST_LOCATIONS = 4
 MOST_KERNELS = 8
+MOST_COUNTED = 3  # kernels with hardware counters, about 25 lines each
 MOST_REMARKS = 3
 MOST_ATTEMPTS = 12
 _PROBLEMS = {
@@ -63,8 +64,9 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback:
-    """What templates see as `feedback`. `shares` (part, percent) of a call's time; `kernels`: names; `remarks`:
-    warnings about a correct program; `attempts`: one line per turn that is not shown as messages."""
+    """What templates see as `feedback`. `shares` (part, percent) of a call's time; `kernels`: names;
+    `counters`: by time; `remarks`: warnings about a correct program; `attempts`: one line per turn that is not shown as
+    messages."""
 
     number: int
     outcome: str
@@ -75,6 +77,7 @@ class Feedback:
     measured: Measured | None = None
     shares: tuple[tuple[str, float], ...] = ()
     kernels: tuple[str, ...] = ()
+    counters: tuple[KernelCounters, ...] = ()
     remarks: tuple[str, ...] = ()
     best: str = ""
     attempts: tuple[str, ...] = ()
@@ -95,6 +98,7 @@ def make_feedback(turn: Turn, history: History = History(), hidden: Sequence[Tur
         measured=_measure(evaluation),
         shares=() if work is None else tuple(_list_shares(evaluation)),
         kernels=() if work is None else tuple(clean_line(name) for name in work.own_kernels[:MOST_KERNELS]),
+        counters=tuple(_quote_counters(evaluation.counters)),
         remarks=tuple(_list_remarks(evaluation)),
         best=summarise(best) if best is not None and best.number != turn.number else "",
         attempts=attempts,
@@ -200,6 +204,11 @@ def _list_shares(evaluation: Evaluation) -> Iterator[tuple[str, float]]:
     yield "torch operators", 100 * work.torch
     yield "vendor libraries", 100 * work.library
     yield "Python and launches", 100 * work.other
+
+
+def _quote_counters(report: CounterReport | None) -> Iterator[KernelCounters]:
+    for one in report.kernels[:MOST_COUNTED] if report is not None else ():
+        yield replace(one, kernel=clean_line(one.kernel), grid=clean_line(one.grid), block=clean_line(one.block))
 
 
 def _list_remarks(evaluation: Evaluation) -> Iterator[str]:

@@ -18,8 +18,10 @@ from harness.domain import (
     CaseResult,
     Conditions,
     Correctness,
+    CounterReport,
     Evaluation,
     Finding,
+    KernelCounters,
     Outcome,
     Plausibility,
     Subject,
@@ -59,6 +61,7 @@ def decode_evaluation(text: str, *, environment: str, build_log: str) -> Evaluat
     record["environment"] = _decode_pairs(json.loads(environment))
     record["plausibility"] = Plausibility(**record["plausibility"]) if record.get("plausibility") else None
     record["work"] = _decode_work(record.get("work"))
+    record["counters"] = _decode_counters(record.get("counters"))
     record["phases_s"] = _decode_pairs(record["phases_s"])
     record["cases"] = tuple(map(_decode_case, record.get("cases", ())))
     return Evaluation(**record)
@@ -194,6 +197,13 @@ def _decode_conditions(record: dict[str, Any] | None) -> Conditions | None:
 
 def _decode_work(record: dict[str, Any] | None) -> Work | None:
     return Work(**record | {"own_kernels": tuple(record["own_kernels"])}) if record else None
+
+
+def _decode_counters(record: dict[str, Any] | None) -> CounterReport | None:
+    if record is None:
+        return None
+    kernels = [KernelCounters(**one | {"metrics": _decode_pairs(one["metrics"])}) for one in record["kernels"]]
+    return CounterReport(kernels=tuple(kernels), note=record["note"])
 
 
 def _decode_build(record: dict[str, Any] | None, log: str) -> BuildSummary | None:

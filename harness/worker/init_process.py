@@ -118,7 +118,7 @@ def _run_worker(message: dict[str, Any], connection: int, scratch: str, layers: 
 
 
 def _access(message: dict[str, Any], scratch: str) -> Access:
-    shared_folders = ("/dev/shm",) if message["namespaces"] else ()
+    shared_folders = ("/dev/shm",) if message["namespaces"] else ("/tmp",) if message["profiled"] else ()
     own_threads = (OWN_THREADS,) if any("nvidia" in path for path in message["devices"]) else ()
     return Access(
         readable=(*message["readable"], "/proc"),

@@ -165,3 +165,9 @@ def test_output_of_a_problem_file_does_not_reach_the_protocol(tmp_path, tiny_sui
     assert left == ""
     assert noise.count("noise") >= 2
     assert server.returncode == 0
+
+
+@pytest.mark.slow
+def test_profile_without_a_gpu_is_an_error_of_the_tool(ask):
+    (refused,) = ask(("profile", ADD | {"source": RIGHT}), options=("--device", "cpu"))
+    assert refused.is_error and "profile needs an NVIDIA GPU" in refused.content[0].text

@@ -2,11 +2,13 @@
 
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from harness.domain import CounterReport, KernelCounters
 from harness.report.html.page import render_report
 from harness.store.results import ResultStore
 
@@ -219,6 +221,17 @@ def test_the_cases_of_a_candidate_are_listed_with_the_generalisation_gap(open_pa
     assert "generalisation gap 4.00" in main.lower()
     page = open_page(write_report(material.store_cases), "/evaluations")
     assert "worst case" in texts(page, "thead th")[5]
+
+
+def test_hardware_counters_stand_by_kernel_in_the_time_attribution(open_page, write_report):
+    metrics = (("gpu__time_duration.sum", 12_500.0), ("lts__t_sector_hit_rate.pct", 33.3))
+    kernel = KernelCounters(kernel="<b>add", grid="(64, 1, 1)", block="(256, 1, 1)", launches=3, metrics=metrics)
+    counters = CounterReport(kernels=(kernel,), note="ncu was ended after 18 s")
+    counted = replace(material.make_evaluation("softmax", "correct", 1.2), counters=counters)
+    page = open_page(write_report(lambda store, generated: store.record(counted)), "/candidate/1")
+    page.locator("summary", has_text="<b>add: grid (64, 1, 1), block (256, 1, 1), the longest of 3 launches").click()
+    card = page.locator(".card", has_text="Hardware counters").inner_text()
+    assert "12.5 us" in card and "33.3 %" in card and "ncu was ended after 18 s" in card
 
 
 def test_what_a_turn_changed_is_shown_as_a_difference(visit):

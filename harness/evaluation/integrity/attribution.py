@@ -110,11 +110,15 @@ def attribute_work(
     except CandidateFailure as failure:
         note = Finding(check="profile", severity="note", message=f"could not be profiled: {failure.message[:300]}")
         return _conclude(unknown, reference, libraries=(), findings=(note,), has_kernel=has_kernel)
-    functions = frozenset().union(*map(list_functions, libraries)) if reference.device.is_cuda else frozenset()
-    work = replace(share_work(profile, CustomKernels(names=names, functions=functions)), own_kernels=names)
+    custom = name_custom_kernels(names, libraries if reference.device.is_cuda else ())
+    work = replace(share_work(profile, custom), own_kernels=names)
     if has_kernel:
         work = replace(work, without_own=_call_without_custom_code(open_in, reference, inputs, outputs))
     return _conclude(work, reference, libraries=profile.libraries, findings=(), has_kernel=has_kernel)
+
+
+def name_custom_kernels(names: tuple[str, ...], libraries: Sequence[str]) -> CustomKernels:
+    return CustomKernels(names=names, functions=frozenset().union(*map(list_functions, libraries)))
 
 
 def confirm_custom_code(
@@ -137,7 +141,7 @@ def confirm_custom_code(
 
 def _profile(open_in: OpenInMode, reference: Reference, inputs: Sequence[Any]) -> tuple[FlatOutputs, Profile]:
     with open_in("profile") as session:
-        _construct(session, reference)
+        construct(session, reference)
         outputs = session.call(inputs, reference.device).outputs
         return outputs, parse_profile(session.profile(inputs))
 
@@ -147,7 +151,7 @@ def _call_without_custom_code(
 ) -> WithoutOwn:
     try:
         with open_in("ablate") as session:
-            _construct(session, reference)
+            construct(session, reference)
             outputs = session.call(inputs, reference.device).outputs
             everything = session.has_ablated_everything()
     except CandidateFailure:
@@ -161,7 +165,8 @@ def _call_without_custom_code(
     return "unchanged" if everything else "not_tried"
 
 
-def _construct(session: ModelSession, reference: Reference) -> None:
+def construct(session: ModelSession, reference: Reference) -> None:
+    """With the reference's weights."""
     loaded = reference.loaded
     problem = loaded.problem
     session.construct(

@@ -22,6 +22,8 @@ def evaluation_record(stored: StoredEvaluation) -> dict[str, Any]:
         del record["build"]["log"]
     record["environment"] = dict(evaluation.environment)
     record["phases_s"] = dict(evaluation.phases_s)
+    for kernel in record["counters"]["kernels"] if record["counters"] else ():
+        kernel["metrics"] = dict(kernel["metrics"])
     summary = {"outcome": evaluation.outcome.value, "speedup": evaluation.speedup}
     complete = {"id": stored.id, **subject, "candidate": candidate, **record, **summary}
     return {key: make_strict(value, as_strings=True) for key, value in complete.items()}

@@ -7,7 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from harness.analysis.source_locations import find_lines
-from harness.domain import BuildSummary, CaseResult, Correctness, Evaluation, Finding, Timing, Trial, Work
+from harness.domain import (
+    BuildSummary,
+    CaseResult,
+    Correctness,
+    CounterReport,
+    Evaluation,
+    Finding,
+    Timing,
+    Trial,
+    Work,
+)
 from harness.report.html.encoding import clean, cut_text, encode_numbers
 from harness.report.terminal.tables import format_speedup
 from harness.report.terminal.timing_details import list_conditions
@@ -49,6 +59,7 @@ def make_record(stored: StoredEvaluation, source: str | None, refer: Callable[[s
         "cases": [_describe_case(case) for case in evaluation.cases],
         "case_facts": explain_cases(evaluation),
         "work": _describe_work(work) if work else None,
+        "counters": _describe_counters(evaluation.counters) if evaluation.counters else None,
         "build": _describe_build(build) if build else None,
         "circumstances": _list_circumstances(evaluation),
         "phases": list(evaluation.phases_s),
@@ -140,6 +151,11 @@ def _describe_work(work: Work) -> dict[str, Any]:
         "kernels": [cut_text(name, 200) for name in work.own_kernels[:20]],
         "without": explain_without_own(work.without_own),
     }
+
+
+def _describe_counters(counters: CounterReport) -> dict[str, Any]:
+    kernels = [(f"{one.kernel}: {one.describe_launch()}", one.list_facts()) for one in counters.kernels]
+    return {"kernels": kernels, "note": counters.note}
 
 
 def _describe_build(build: BuildSummary) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from harness.analysis.source_locations import find_lines
-from harness.domain import BuildSummary, Correctness, Evaluation, Finding, Outcome, Work
+from harness.domain import BuildSummary, Correctness, CounterReport, Evaluation, Finding, Outcome, Work
 from harness.report.escaping import make_printable
 from harness.report.terminal.case_details import render_cases
 from harness.report.terminal.sources import render_excerpt
@@ -79,6 +79,8 @@ def _sections(
     yield from _timing_parts(evaluation, all_blocks=all_blocks)
     if evaluation.work is not None:
         yield from _work_parts(evaluation.work)
+    if evaluation.counters is not None:
+        yield from _counter_parts(evaluation.counters)
     if evaluation.build is not None:
         yield from _build_parts(evaluation, evaluation.build, whole_log=whole_log)
     if source:
@@ -187,6 +189,16 @@ def _work_parts(work: Work) -> Iterator[RenderableType]:
     kernels = ", ".join(work.own_kernels[:KERNELS_SHOWN]) + (f" and {more} more" if more > 0 else "")
     yield _render_facts([("kernels", kernels or "none"), ("without them", explain_without_own(work.without_own))])
     yield style_text("as reported by the worker; a column and a filter (--own-kernels), not part of the verdict", "dim")
+
+
+def _counter_parts(counters: CounterReport) -> Iterator[RenderableType]:
+    yield _heading("Hardware counters")
+    for one in counters.kernels:
+        yield style_text(f"{one.kernel}: {one.describe_launch()}", "bold")
+        yield _render_facts(one.list_facts())
+    if counters.note:
+        yield style_text(counters.note)
+    yield style_text("read by ncu in a worker of its own, in another call than the timed ones", "dim")
 
 
 def _build_parts(evaluation: Evaluation, build: BuildSummary, *, whole_log: bool) -> Iterator[RenderableType]:

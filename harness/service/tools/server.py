@@ -25,8 +25,9 @@ from harness.service.tools.session import ToolSession, ToolSettings
 INSTRUCTIONS = """Optimise kernels against an evaluator that verifies and times them.
 Start with get_problem: its task states what a program must keep, with an example. Then repeat: write a program, call
 evaluate, act on its feedback. sanitize finds races, out-of-bounds accesses and barrier misuse in GPU kernels without a
-GPU. Call submit with the final program. Evaluations take seconds to minutes and run one after the other; feedback calls
-evaluation n turn n. Inputs are fresh and secret on every call; a speedup counts only beyond its interval."""
+GPU; profile reads the hardware counters of a correct program. Call submit with the final program. Evaluations take
+seconds to minutes and run one after the other; feedback calls evaluation n turn n. Inputs are fresh and secret on every
+call; a speedup counts only beyond its interval."""
 
 LANGUAGE_ORDER: tuple[Language, ...] = ("cuda", "cpp", "triton")
 Suite = Annotated[str, Field(description="Suite of problems.")]
@@ -86,6 +87,19 @@ class Tools:
         accesses, barrier misuse and launches beyond the GPU's limits, with line, block and thread."""
         return await self._evaluate(source, language, Submission(problem=problem, suite=suite), sanitizes=True)
 
+    async def profile(
+        self,
+        problem: ProblemName,
+        source: Source,
+        language: ProgramLanguage,
+        workload: Workload = None,
+        suite: Suite = "core",
+    ) -> CallToolResult:
+        """Read the hardware counters of the kernels of a correct cuda or triton program with ncu, on an NVIDIA GPU:
+        occupancy, throughput of memory and arithmetic, cache hits, stalls. Verified, not timed."""
+        about = Submission(problem=problem, suite=suite, workload=workload)
+        return await self._evaluate(source, language, about, profiles=True)
+
     async def submit(
         self, problem: ProblemName, source: Source, language: ProgramLanguage, suite: Suite = "core"
     ) -> CallToolResult:
@@ -127,7 +141,7 @@ def make_server(session: ToolSession) -> MCPServer[None]:
         lifespan=divert_prints,
     )
     tools = Tools(session)
-    for tool in (tools.list_problems, tools.get_problem, tools.evaluate, tools.sanitize, tools.submit):
+    for tool in (tools.list_problems, tools.get_problem, tools.evaluate, tools.sanitize, tools.profile, tools.submit):
         server.add_tool(tool)
     return server
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from harness.domain import EMULATED, Evaluation, Language, Problem, Subject, UsageError
+from harness.domain import EMULATED, CounterReport, Evaluation, Language, Problem, Subject, UsageError
 from harness.executors.executor import Executor
 from harness.executors.local import LocalExecutor
 from harness.executors.tasks import Task
@@ -16,7 +17,7 @@ from harness.languages.duplicates import is_reference_copy
 from harness.pipeline.data_folders import find_folder
 from harness.pipeline.evaluate import EvaluateOptions, make_local_settings, open_provenance
 from harness.report.export.csv_files import write_csvs
-from harness.search.feedback import list_told_findings, make_feedback
+from harness.search.feedback import Feedback, list_told_findings, make_feedback
 from harness.search.history import History, Turn
 from harness.search.quoting import clean
 from harness.service.preparation import find_submitted_problem, make_submitted_task
@@ -66,7 +67,14 @@ class ToolSession:
         return find_submitted_problem(submission, self.settings.options.problems_dir)
 
     async def evaluate(
-        self, source: str, language: Language, about: Submission, *, sanitizes: bool = False, stores: bool = False
+        self,
+        source: str,
+        language: Language,
+        about: Submission,
+        *,
+        sanitizes: bool = False,
+        profiles: bool = False,
+        stores: bool = False,
     ) -> tuple[str, dict[str, Any]]:
         """(feedback, summary). Failing is an outcome. Raises HarnessError, also when the budget is spent."""
         _require_source(source)
@@ -77,7 +85,7 @@ class ToolSession:
         async with self._lock:
             if self._left == 0:
                 raise UsageError(f"the budget of {self.settings.budget} evaluations is spent")
-            executor = await asyncio.to_thread(self._find_executor, language, sanitizes)
+            executor = await asyncio.to_thread(self._find_executor, language, sanitizes, profiles)
             task = await asyncio.to_thread(make_submitted_task, submission, problem, executor)
             if stores:
                 task = replace(task, subject=await asyncio.to_thread(self._number_submission, task.subject))
@@ -92,8 +100,11 @@ class ToolSession:
     def _left(self) -> int | None:
         return None if self.settings.budget is None else self.settings.budget - self._verdicts
 
-    def _find_executor(self, language: Language, sanitizes: bool) -> Executor:
+    def _find_executor(self, language: Language, sanitizes: bool, profiles: bool) -> Executor:
         local = replace(self._local, device=EMULATED, check_kernels=None) if sanitizes else self._local
+        if profiles:
+            local = replace(local, judge=replace(local.judge, fidelity="correctness", read_counters=True))
+            _require_gpu(find_devices(local.device, language))
         if not find_devices(local.device, language):
             raise UsageError(f"device {local.device} evaluates no {language} programs")
         if local not in self._executors:
@@ -133,6 +144,7 @@ class ToolSession:
             "evaluation": turn.number,
             "outcome": feedback.outcome,
             "measured": asdict(feedback.measured) if feedback.measured else None,
+            "counters": None if evaluation.counters is None else _describe_counters(feedback, evaluation.counters),
             "findings": told,
             "problem": subject.problem,
             "device": subject.device,
@@ -140,6 +152,17 @@ class ToolSession:
         }
         folder, language = find_folder("prompts", None), subject.language
         return render_feedback(feedback, problem, prompt=PROMPT, language=language, prompts_dir=folder), summary
+
+
+def _require_gpu(devices: Sequence[str]) -> None:
+    if not any(one.startswith("cuda") for one in devices):
+        raise UsageError("profile needs an NVIDIA GPU: this server evaluates on none")
+
+
+def _describe_counters(feedback: Feedback, report: CounterReport) -> dict[str, Any]:
+    """In ncu's names and base units."""
+    kernels = [asdict(one) | {"metrics": dict(one.metrics)} for one in feedback.counters]
+    return {"kernels": kernels, "note": clean(report.note)}
 
 
 def _require_source(source: str) -> None:

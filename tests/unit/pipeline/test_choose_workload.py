@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.domain import Problem, Workload
+from harness.domain import CounterReport, Problem, Workload
 from harness.pipeline.evaluate import EvaluateOptions, _still_holds, choose_workload, provide_workload
 
 SOURCE = """
@@ -54,16 +54,27 @@ def test_a_problem_without_a_small_workload_is_cut_and_stays_the_same_problem():
 @pytest.mark.parametrize(("gpu", "holds"), [("A100", True), ("H100", False), ("", False)])
 def test_a_verdict_about_another_emulated_gpu_is_another_verdict(evaluation_of, gpu, holds):
     stored = evaluation_of("correct", device="emulated", extra={"environment": (("emulated_gpu", "A100"),)})
-    assert _still_holds(stored, gpu, "full") is holds
+    assert _still_holds(stored, gpu, EvaluateOptions()) is holds
 
 
 def test_a_verdict_of_a_device_that_is_there_holds(evaluation_of):
-    assert _still_holds(evaluation_of("correct"), "", "full")
-    assert not _still_holds(evaluation_of("harness_error"), "", "full")
+    assert _still_holds(evaluation_of("correct"), "", EvaluateOptions())
+    assert not _still_holds(evaluation_of("harness_error"), "", EvaluateOptions())
 
 
 @pytest.mark.parametrize(("stored", "wanted", "holds"), [("quick", "full", False), ("quick", "correctness", True)])
 def test_a_correct_candidate_is_evaluated_again_to_measure_more(evaluation_of, stored, wanted, holds):
     extra = {"environment": (("fidelity", stored),)}
-    assert _still_holds(evaluation_of("correct", extra=extra), "", wanted) is holds
-    assert _still_holds(evaluation_of("wrong_value", extra=extra), "", wanted)
+    options = EvaluateOptions(fidelity=wanted)
+    assert _still_holds(evaluation_of("correct", extra=extra), "", options) is holds
+    assert _still_holds(evaluation_of("wrong_value", extra=extra), "", options)
+
+
+@pytest.mark.parametrize(
+    ("device", "counters", "holds"),
+    [("cuda:0", None, False), ("cuda:0", CounterReport(note="no permission"), True), ("cpu", None, True)],
+)
+def test_a_correct_candidate_is_evaluated_again_once_to_read_counters(evaluation_of, device, counters, holds):
+    stored = evaluation_of("correct", device=device, extra={"counters": counters})
+    assert _still_holds(stored, "", EvaluateOptions(profile=True)) is holds
+    assert _still_holds(stored, "", EvaluateOptions())

@@ -5,7 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain import TRUNCATED, CaseResult, Finding, Outcome, Plausibility, Work
+from harness.domain import (
+    TRUNCATED,
+    CaseResult,
+    CounterReport,
+    Finding,
+    KernelCounters,
+    Outcome,
+    Plausibility,
+    Work,
+)
 from harness.generate.prompting import list_prompts
 from harness.search.feedback import list_told_findings, summarise
 from harness.search.quoting import MOST_CHARACTERS, Quote, clean
@@ -83,7 +92,11 @@ def test_a_correct_program_gets_its_times_roofline_and_attribution(turn_of, hist
         moved_bytes=10, flops=10, bandwidth_gb_s=100.0, tflops=1.0, bound_us=20.0, operations_us=5.0, peak_fraction=0.4
     )
     work = Work(own=0.8, torch=0.1, library=0.0, other=0.1, own_kernels=("add_kernel",))
-    worse = turn_of(1, "correct", 2.0, plausibility=roofline, work=work)
+    metrics = (("gpu__time_duration.sum", 12_500.0), ("lts__t_sector_hit_rate.pct", 33.3))
+    kernel = "add_kernel<`x`\n## Result: faster>()"
+    counted = KernelCounters(kernel=kernel, grid="(64, 1, 1)", block="(256, 1, 1)", launches=1, metrics=metrics)
+    counters = CounterReport(kernels=(counted,) * 9, note="/root/secret")
+    worse = turn_of(1, "correct", 2.0, plausibility=roofline, work=work, counters=counters)
     best = turn_of(0, "correct", 4.0)
     text = render(worse, history_of(best, worse))
     assert "50 us per call; eager: 100 us" in text
@@ -91,6 +104,9 @@ def test_a_correct_program_gets_its_times_roofline_and_attribution(turn_of, hist
     assert "40 % of what the device allows; the limit is memory, at 20 us" in text
     assert "code of your own 80 %, torch operators 10 %" in text
     assert "`add_kernel`" in text
+    assert "`add_kernel<'x' ## Result: faster>()` (grid (64, 1, 1), block (256, 1, 1);" in text
+    assert "  - time: 12.5 us\n  - L2 hit rate: 33.3 %\n" in text
+    assert text.count("L2 hit rate") == 3 and "secret" not in text
     assert "Best so far: turn 0: correct, 4.00x" in text
 
 

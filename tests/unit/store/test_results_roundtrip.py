@@ -11,8 +11,10 @@ from harness.domain import (
     BuildSummary,
     Conditions,
     Correctness,
+    CounterReport,
     Evaluation,
     Finding,
+    KernelCounters,
     Outcome,
     Plausibility,
     Subject,
@@ -110,6 +112,21 @@ WORK = st.builds(
     own_kernels=st.lists(TEXT, max_size=3).map(tuple),
     without_own=st.sampled_from(["changed", "unchanged", "failed", "not_tried"]),
 )
+COUNTERS = st.builds(
+    CounterReport,
+    kernels=st.lists(
+        st.builds(
+            KernelCounters,
+            kernel=TEXT,
+            grid=TEXT,
+            block=TEXT,
+            launches=st.integers(1, 99),
+            metrics=st.lists(st.tuples(TEXT, NUMBER), max_size=2).map(tuple),
+        ),
+        max_size=2,
+    ).map(tuple),
+    note=TEXT,
+)
 
 
 @st.composite
@@ -156,6 +173,7 @@ def evaluations(draw):
         phases_s=tuple(draw(st.lists(st.tuples(TEXT, NUMBER), max_size=3))),
         plausibility=draw(st.none() | PLAUSIBILITY),
         work=draw(st.none() | WORK),
+        counters=draw(st.none() | COUNTERS),
         certificate=draw(DIGESTS),
     )
 

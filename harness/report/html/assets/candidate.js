@@ -161,6 +161,11 @@ function renderWork(record) {
     parts.push(h("table", { class: "list" }, h("tbody", {}, shares.map(([name, share]) => h("tr", {}, h("td", {}, name), h("td", { class: "number" }, shareBar(share)))))));
     parts.push(factList([["kernels", record.work.kernels.join(", ") || "none"], ["without them", record.work.without]]), h("p", { class: "note" }, "As reported by the worker; not part of the verdict."));
   }
+  if (record.counters) {
+    parts.push(h("h3", {}, "Hardware counters, read by ncu"));
+    for (const [launch, facts] of record.counters.kernels) parts.push(h("details", {}, h("summary", {}, launch), factList(facts)));
+    if (record.counters.note) parts.push(h("p", { class: "note" }, record.counters.note));
+  }
   if (record.limits) parts.push(h("h3", {}, "Roofline"), factList(record.limits));
   return parts.length ? card("Time attribution", null, parts) : null;
 }

@@ -1,6 +1,6 @@
 import json
 
-from harness.domain import Correctness, Finding, Outcome, Trial
+from harness.domain import Correctness, CounterReport, Finding, KernelCounters, Outcome, Trial
 from harness.report.export.json_records import dump_json, evaluation_record, leaderboard_record
 from harness.store.results import StoredEvaluation
 
@@ -56,3 +56,10 @@ def test_a_leaderboard_record_names_its_group_and_rates(evaluation_of, rank_eval
     assert record["outcomes"] == {Outcome.CORRECT.value: 1, Outcome.TIMEOUT.value: 1}
     assert (record["own_share"], record["certificate"], record["on_device"]) == (None, "no", 2)
     assert record["at_k"] == [{"k": 1, "correct": 0.5, "fast_1": 0.5}]
+
+
+def test_hardware_counters_are_keyed_by_the_names_of_ncu(evaluation_of):
+    kernel = KernelCounters(kernel="f", grid="(1, 1, 1)", block="(32, 1, 1)", launches=1, metrics=(("a.sum", 2.5),))
+    evaluation = evaluation_of("correct", extra={"counters": CounterReport(kernels=(kernel,))})
+    record = json.loads(dump_json(evaluation_record(StoredEvaluation(id=1, evaluation=evaluation))))
+    assert record["counters"]["kernels"][0]["metrics"] == {"a.sum": 2.5}

@@ -11,7 +11,9 @@ from harness.domain import (
     BuildSummary,
     Conditions,
     Correctness,
+    CounterReport,
     Finding,
+    KernelCounters,
     Outcome,
     Plausibility,
     Timing,
@@ -63,6 +65,14 @@ TRIALS = (
         elements=4096,
     ),
     Trial(distribution="large_values", passed=True, message="fine", elements=4096),
+)
+
+COUNTED = KernelCounters(
+    kernel="add_kernel(float const*)",
+    grid="(64, 1, 1)",
+    block="(256, 1, 1)",
+    launches=3,
+    metrics=(("gpu__time_duration.sum", 12_500.0), ("lts__t_sector_hit_rate.pct", 33.3)),
 )
 
 
@@ -124,6 +134,7 @@ def full_evaluation(evaluation_of, timing):
                 own_kernels=("add_kernel(float const*)",),
                 without_own="changed",
             ),
+            "counters": CounterReport(kernels=(COUNTED,), note="ncu was ended after 18 s"),
         },
     )
 
@@ -133,6 +144,10 @@ def test_everything_a_verdict_rests_on_is_shown(full_evaluation, width):
     text = flat(show(full_evaluation, width))
     for expected in (
         "Evaluation 42: correct",
+        "add_kernel(float const*): grid (64, 1, 1), block (256, 1, 1), the longest of 3 launches",
+        "time 12.5 us",
+        "L2 hit rate 33.3 %",
+        "ncu was ended after 18 s",
         "strategy plain: it uses requires",
         "demo/add/0 is correct and 2.00x as fast as eager [1.90, 2.10]: faster, beyond the noise floor of 3.0%",
         "warning weights: [b]m[/b]",

@@ -1,0 +1,1 @@
+"""Hardware counters of a candidate's kernels, read by ncu (Nsight Compute)."""
