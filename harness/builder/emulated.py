@@ -50,18 +50,19 @@ class EmulatedBuild:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Commands:
+class Commands:
     compiler: str
     flags: str
-    check_flags: str
+    is_checked: bool
 
     @property
     def device_header(self) -> str:
+        """Of plain and checked builds."""
         return f"{self.compiler} {self.flags} {_DEVICE_FLAGS} {_native()}"
 
     @property
     def device(self) -> str:
-        return f"{self.device_header} {self.check_flags}".strip()
+        return f"{self.device_header} {_CHECK_FLAGS}" if self.is_checked else self.device_header
 
     @property
     def host(self) -> str:
@@ -74,7 +75,7 @@ class _Job:
     prepared: Prepared
     work: Path
     plan: dict[str, str]
-    commands: _Commands
+    commands: Commands
     prebuilt: Path
 
 
@@ -109,13 +110,12 @@ class EmulatedStrategy:
         log, is_uncovered = explain_failure(log, prepared)
         return EmulatedBuild(returncode=returncode, log=log, extension=library, is_uncovered=is_uncovered)
 
-    def _read_commands(self, request: BuildRequest, plan: dict[str, str]) -> _Commands:
+    def _read_commands(self, request: BuildRequest, plan: dict[str, str]) -> Commands:
         added = " ".join(flag.strip() for flag in request.extra_cflags)
         flags = read_prebuilt_flags(plan["cflags"], added)
-        check = _CHECK_FLAGS if self._emulation.checked else ""
-        return _Commands(compiler=plan["cxx"], flags=flags, check_flags=check)
+        return Commands(compiler=plan["cxx"], flags=flags, is_checked=self._emulation.checked)
 
-    def _find_prebuilt(self, request: BuildRequest, plan: dict[str, str], commands: _Commands) -> Path:
+    def _find_prebuilt(self, request: BuildRequest, plan: dict[str, str], commands: Commands) -> Path:
         prebuilt = self._prebuilt_cache.find_emulator(
             [commands.device_header, digest_runtime()],
             lambda work: self._make_prebuilt(work, commands),
@@ -125,7 +125,7 @@ class EmulatedStrategy:
             raise BuildToolError(f"the emulator's headers do not compile with {commands.compiler}:\n{prebuilt}")
         return prebuilt
 
-    def _make_prebuilt(self, work: Path, commands: _Commands) -> None:
+    def _make_prebuilt(self, work: Path, commands: Commands) -> None:
         shutil.copytree(RUNTIME, work / "include")
         emulator = work / "include" / "emulator"
         device = f"{commands.device_header} -I{work}/include"
@@ -138,14 +138,14 @@ class EmulatedStrategy:
         (work / "prebuilt.sh").write_text(_script(steps, ""))
         self._prebuilt_cache.run_steps(["sh", "prebuilt.sh"], work)
 
-    def _find_host_header(self, commands: _Commands, prebuilt: Path) -> Path:
+    def _find_host_header(self, commands: Commands, prebuilt: Path) -> Path:
         """Precompiled once sources need it that the binding object cannot replace."""
         found = self._prebuilt_cache.find_emulator_host(
             [commands.host, digest_runtime()], lambda work: self._make_host_header(work, commands)
         )
         return prebuilt / "include" / "emulator" / _HOST_HEADER if isinstance(found, str) else found / _HOST_HEADER
 
-    def _make_host_header(self, work: Path, commands: _Commands) -> None:
+    def _make_host_header(self, work: Path, commands: Commands) -> None:
         shutil.copy(RUNTIME / "emulator" / _HOST_HEADER, work)
         step = f"{commands.host} -x c++-header {_HOST_HEADER} -o {_HOST_HEADER}.gch"
         self._prebuilt_cache.run_steps(["sh", "-c", step], work)
@@ -180,7 +180,7 @@ class EmulatedStrategy:
         (job.work / SCRIPT).write_text(_script(steps, link))
         return readable
 
-    def _bind(self, request: BuildRequest, plan: dict[str, str], commands: _Commands) -> tuple[str, Path] | None:
+    def _bind(self, request: BuildRequest, plan: dict[str, str], commands: Commands) -> tuple[str, Path] | None:
         """For plain prototypes: a binding file without torch's headers, and its object."""
         text = write_binding(request)
         bound = text and self._prebuilt_cache.find_binding(plan["cxx"], commands.flags)
