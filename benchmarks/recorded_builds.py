@@ -81,7 +81,7 @@ def main() -> None:
         cache=options.cache, toolchain=toolchain, wrap=walls.wrap, readable=interpreter_folders(),
         environment=clean_environment,
     )  # fmt: skip
-    builder.expect_many(at_once=True)
+    builder.expect_many()
     print_reasons(recorded, builder)
     if options.compile is None:
         return

@@ -115,10 +115,10 @@ class Builder:
         with self._counting:
             return dict(self._counts)
 
-    def expect_many(self, *, at_once: bool = False) -> None:
-        """Make precompiled headers earlier, since many builds follow; `at_once`: by the first."""
+    def expect_many(self) -> None:
+        """Make precompiled headers by the first build, since many follow."""
         if self._prebuilt is not None:
-            self._prebuilt.expect_many(at_once=at_once)
+            self._prebuilt.expect_many()
 
     def build(self, request: BuildRequest) -> BuildResult:
         """Raises BuildToolError if a tool is missing, HarnessError if the cache is not writable."""

@@ -29,8 +29,14 @@ _DEVICE_FLAGS = (
     "-O2 -ftree-vectorize -fno-strict-aliasing -ffp-contract=fast -fno-math-errno -fno-trapping-math -fno-gnu-unique "
     "-fno-stack-protector -U_FORTIFY_SOURCE -g1 -gdwarf-4 -Wno-vla"
 )
-_CHECK_FLAGS = "-fsanitize=thread --param tsan-instrument-func-entry-exit=0 -fsanitize=alignment -DHARNESS_CHECKED"
+# Without the macro of the first flag, plain and checked builds can use one precompiled header.
+_CHECK_FLAGS = (
+    "-fsanitize=thread -U__SANITIZE_THREAD__ --param tsan-instrument-func-entry-exit=0 -fsanitize=alignment "
+    "-DHARNESS_CHECKED"
+)
 _HOST_FLAGS = "-O1 -w"
+_RUNTIME_OBJECT, _CHECKED_RUNTIME_OBJECT = "emulator.o", "emulator-checked.o"
+_HOST_HEADER = "host.h"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,14 +50,19 @@ class EmulatedBuild:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Commands:
+class Commands:
     compiler: str
     flags: str
-    device_flags: str
+    is_checked: bool
+
+    @property
+    def device_header(self) -> str:
+        """Of plain and checked builds."""
+        return f"{self.compiler} {self.flags} {_DEVICE_FLAGS} {_native()}"
 
     @property
     def device(self) -> str:
-        return f"{self.compiler} {self.flags} {self.device_flags}"
+        return f"{self.device_header} {_CHECK_FLAGS}" if self.is_checked else self.device_header
 
     @property
     def host(self) -> str:
@@ -64,7 +75,7 @@ class _Job:
     prepared: Prepared
     work: Path
     plan: dict[str, str]
-    commands: _Commands
+    commands: Commands
     prebuilt: Path
 
 
@@ -88,7 +99,7 @@ class EmulatedStrategy:
         write_plan(_as_host_request(request, prepared), work, architecture)
         plan = read_plan(work)
         commands = self._read_commands(request, plan)
-        prebuilt = self._find_prebuilt(commands)
+        prebuilt = self._find_prebuilt(request, plan, commands)
         readable = self._write_steps(
             _Job(request=request, prepared=prepared, work=work, plan=plan, commands=commands, prebuilt=prebuilt)
         )
@@ -99,42 +110,55 @@ class EmulatedStrategy:
         log, is_uncovered = explain_failure(log, prepared)
         return EmulatedBuild(returncode=returncode, log=log, extension=library, is_uncovered=is_uncovered)
 
-    def _read_commands(self, request: BuildRequest, plan: dict[str, str]) -> _Commands:
+    def _read_commands(self, request: BuildRequest, plan: dict[str, str]) -> Commands:
         added = " ".join(flag.strip() for flag in request.extra_cflags)
         flags = read_prebuilt_flags(plan["cflags"], added)
-        check = _CHECK_FLAGS if self._emulation.checked else ""
-        return _Commands(compiler=plan["cxx"], flags=flags, device_flags=f"{_DEVICE_FLAGS} {_native()} {check}".strip())
+        return Commands(compiler=plan["cxx"], flags=flags, is_checked=self._emulation.checked)
 
-    def _find_prebuilt(self, commands: _Commands) -> Path:
-        parts = [commands.device, _HOST_FLAGS, digest_runtime()]
-        prebuilt = self._prebuilt_cache.find_emulator(parts, lambda work: self._make_prebuilt(work, commands))
+    def _find_prebuilt(self, request: BuildRequest, plan: dict[str, str], commands: Commands) -> Path:
+        prebuilt = self._prebuilt_cache.find_emulator(
+            [commands.device_header, digest_runtime()],
+            lambda work: self._make_prebuilt(work, commands),
+            beside=lambda: self._bind(request, plan, commands),
+        )
         if isinstance(prebuilt, str):
             raise BuildToolError(f"the emulator's headers do not compile with {commands.compiler}:\n{prebuilt}")
         return prebuilt
 
-    def _make_prebuilt(self, work: Path, commands: _Commands) -> None:
+    def _make_prebuilt(self, work: Path, commands: Commands) -> None:
         shutil.copytree(RUNTIME, work / "include")
-        include = f"-I{work}/include"
-        device, host = f"{commands.device} {include}", f"{commands.host} {include}"
-        compile_runtime = device.replace(_CHECK_FLAGS, "-DHARNESS_CHECKED").replace("-g1 -gdwarf-4", "-g0")
         emulator = work / "include" / "emulator"
+        device = f"{commands.device_header} -I{work}/include"
+        compile_runtime = f"{device.replace('-g1 -gdwarf-4', '-g0')} -c {emulator}/emulator.cpp"
         steps = [
             f"{device} -x c++-header {emulator}/device.h -o {emulator}/device.h.gch",
-            f"{host} -x c++-header {emulator}/host.h -o {emulator}/host.h.gch",
-            f"{compile_runtime} -c {emulator}/emulator.cpp -o {work}/emulator.o",
+            f"{compile_runtime} -o {work}/{_RUNTIME_OBJECT}",
+            f"{compile_runtime} -DHARNESS_CHECKED -o {work}/{_CHECKED_RUNTIME_OBJECT}",
         ]
         (work / "prebuilt.sh").write_text(_script(steps, ""))
         self._prebuilt_cache.run_steps(["sh", "prebuilt.sh"], work)
+
+    def _find_host_header(self, commands: Commands, prebuilt: Path) -> Path:
+        """Precompiled once sources need it that the binding object cannot replace."""
+        found = self._prebuilt_cache.find_emulator_host(
+            [commands.host, digest_runtime()], lambda work: self._make_host_header(work, commands)
+        )
+        return prebuilt / "include" / "emulator" / _HOST_HEADER if isinstance(found, str) else found / _HOST_HEADER
+
+    def _make_host_header(self, work: Path, commands: Commands) -> None:
+        shutil.copy(RUNTIME / "emulator" / _HOST_HEADER, work)
+        step = f"{commands.host} -x c++-header {_HOST_HEADER} -o {_HOST_HEADER}.gch"
+        self._prebuilt_cache.run_steps(["sh", "-c", step], work)
 
     def _write_steps(self, job: _Job) -> list[Path]:
         """Returns paths that the build must be able to read."""
         readable = [job.prebuilt]
         (job.work / "target.cpp").write_text(write_target(self._emulation))
         objects, steps = (
-            [f"{job.prebuilt}/emulator.o", "target.o"],
+            [f"{job.prebuilt}/{_CHECKED_RUNTIME_OBJECT if self._emulation.checked else _RUNTIME_OBJECT}", "target.o"],
             [f"{job.commands.compiler} -fPIC -c target.cpp -o target.o"],
         )
-        binding = self._bind(job)
+        binding = self._bind(job.request, job.plan, job.commands)
         for unit in job.prepared.units:
             target = f"{unit.path.replace('/', '_')}.o"
             objects.append(target)
@@ -148,16 +172,18 @@ class EmulatedStrategy:
             if unit.text is not None:
                 (job.work / unit.path).parent.mkdir(parents=True, exist_ok=True)
                 (job.work / unit.path).write_text(unit.text, encoding="utf-8")
-            steps.append(_compile_step(job, unit, target))
+            host_header = None if unit.is_device else self._find_host_header(job.commands, job.prebuilt)
+            readable += [host_header.parent] if host_header else []
+            steps.append(_compile_step(job, unit, target, host_header))
         name = f"{job.request.name}.so"
         link = f"{job.plan['cxx']} {' '.join(objects)} {job.plan['ldflags']} -ldl -lpthread -o {name}"
         (job.work / SCRIPT).write_text(_script(steps, link))
         return readable
 
-    def _bind(self, job: _Job) -> tuple[str, Path] | None:
+    def _bind(self, request: BuildRequest, plan: dict[str, str], commands: Commands) -> tuple[str, Path] | None:
         """For plain prototypes: a binding file without torch's headers, and its object."""
-        text = write_binding(job.request)
-        bound = text and self._prebuilt_cache.find_binding(job.plan["cxx"], job.commands.flags)
+        text = write_binding(request)
+        bound = text and self._prebuilt_cache.find_binding(plan["cxx"], commands.flags)
         return (text, bound) if text and isinstance(bound, Path) else None
 
 
@@ -175,13 +201,14 @@ def _script(steps: list[str], link: str) -> str:
     return "\n".join([*lines, "[ $fail = 0 ] || exit 1", link, ""])
 
 
-def _compile_step(job: _Job, unit: Unit, target: str) -> str:
+def _compile_step(job: _Job, unit: Unit, target: str, host_header: Path | None) -> str:
+    """`host_header`: None for device code."""
     include, own = f"{job.prebuilt}/include", f"-I{job.prebuilt}/include"
-    if unit.is_device:
+    if host_header is None:
         flags = f"-DTORCH_EXTENSION_NAME={job.request.name} {' '.join(map(shlex.quote, unit.flags))}"
         base = f"{job.commands.device} {flags} -include {include}/emulator/device.h"
     else:
-        base = f"{job.plan['cxx']} {job.plan['cflags']} {_HOST_FLAGS} -include {include}/emulator/host.h"
+        base = f"{job.plan['cxx']} {job.plan['cflags']} {_HOST_FLAGS} -include {host_header}"
     base = _keep_newest_standard(base)
     tail = f"-Iinclude -Isources -x c++ -c {shlex.quote(unit.path)} -o {shlex.quote(target)}"
     slim = f"{base} -I{include}/slim {own} {tail}"

@@ -69,7 +69,7 @@ def try_lanes(toolchain: Toolchain, cache: Path | None, confinement: str = "auto
             readable=interpreter_folders(), environment=clean_environment, fast=lane.lane == "fast",
             emulate=Emulation(target=find_gpu_model(DEFAULT_TARGET)) if lane.lane == EMULATED else None,
         )  # fmt: skip
-        builder.expect_many(at_once=True)
+        builder.expect_many()
         return _try(builder, lane)
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:

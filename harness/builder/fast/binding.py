@@ -167,9 +167,9 @@ class Tensor {
 #pragma GCC visibility push(default)
 """
 
-# All of torch/extension.h would double the compile time.
+# torch/types.h would double the compile time, torch/extension.h again.
 BINDING_SOURCE = r"""
-#include <torch/types.h>
+#include <ATen/core/Tensor.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
 #pragma GCC visibility push(hidden)

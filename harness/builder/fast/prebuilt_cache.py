@@ -56,9 +56,9 @@ class PrebuiltCache:
         self._gate = gate
         self._earlier = 0  # number of requests saved
 
-    def expect_many(self, *, at_once: bool) -> None:
-        """Make CUDA headers by the first request; `at_once`: all kinds."""
-        self._earlier = REQUESTS_BEFORE_MADE if at_once else 1
+    def expect_many(self) -> None:
+        """Make headers by the first request."""
+        self._earlier = REQUESTS_BEFORE_MADE
 
     def find_cuda_headers(
         self, nvcc: str, flags: str, *, beside: Callable[[], object] = lambda: None
@@ -89,9 +89,15 @@ class PrebuiltCache:
             asked=REQUESTS_BEFORE_MADE + 1,
         )
 
-    def find_emulator(self, parts: list[str], make: Callable[[Path], None]) -> Path | str:
-        """Made by `make` at the first request."""
-        return self._find("emulator", parts, make, asked=1)
+    def find_emulator(
+        self, parts: list[str], make: Callable[[Path], None], *, beside: Callable[[], object]
+    ) -> Path | str:
+        """Made by `make` at the first request. Runs `beside` meanwhile."""
+        return self._find("emulator", parts, make, asked=1, beside=beside)
+
+    def find_emulator_host(self, parts: list[str], make: Callable[[Path], None]) -> Path | str:
+        """Made by `make` when the parts come again."""
+        return self._find("emulator-host", parts, make, asked=REQUESTS_BEFORE_MADE)
 
     def run_steps(self, command: list[str], work: Path) -> None:
         """Raises PrebuiltError."""

@@ -3,11 +3,7 @@
 #include "core.h"
 
 // In a checked build the place that is noted must be the candidate's own.
-#ifdef HARNESS_CHECKED
 #define HARNESS_ATOMIC_INLINE inline __attribute__((always_inline))
-#else
-#define HARNESS_ATOMIC_INLINE inline
-#endif
 
 namespace harness_emulator __attribute__((visibility("hidden"))) {
 

@@ -115,7 +115,7 @@ def make_builder(tmp_path_factory):
 def fast(make_builder):
     """A builder that makes its kits when they are asked for first."""
     builder = make_builder()
-    builder.expect_many(at_once=True)
+    builder.expect_many()
     return builder
 
 
@@ -200,7 +200,7 @@ def test_a_kit_is_made_when_it_is_asked_for_again(tmp_path):
 
 def test_where_many_builds_are_to_come_the_first_request_makes_the_kit(tmp_path):
     shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=None, gate=MemoryGate())
-    shelf.expect_many(at_once=False)
+    shelf.expect_many()
     assert isinstance(shelf._find("kind", ["flags"], lambda work: None, asked=2), Path)
 
 

@@ -60,7 +60,7 @@ def builders(build_cache, tmp_path_factory):
         )
         for lane in ("fast", "plain")
     }  # fmt: skip
-    made["fast"].expect_many(at_once=True)
+    made["fast"].expect_many()
     return made
 
 
