@@ -67,8 +67,8 @@ ZOO = {
     "prints_megabytes": (module("for _ in range(300): print('x' * 100000)\nreturn a + b"), "correct", ""),
     "sys_exit": (module("sys.exit(0)"), "runtime_error", "SystemExit"),
     "os_exit": (module("print('bye', flush=True)\nos._exit(0)"), "runtime_error", "exited with code 0.*bye"),
-    "hangs_in_python": (module("while True: pass"), "timeout", "no answer to call within 3 s"),
-    "hangs_with_the_lock_held": (module("import ctypes; ctypes.PyDLL(None).pause()"), "timeout", "within 3 s"),
+    "hangs_in_python": (module("while True: pass"), "timeout", "no answer to call within 5 s"),
+    "hangs_with_the_lock_held": (module("import ctypes; ctypes.PyDLL(None).pause()"), "timeout", "within 5 s"),
     "segfault": (module("import ctypes; ctypes.string_at(0)"), "runtime_error", "SIGSEGV"),
     "kills_itself": (module("os.kill(os.getpid(), 9)"), "runtime_error", "ended by SIGKILL during call"),
     "leaves_children": (
@@ -119,7 +119,7 @@ def zoo(once, tiny_suite, write_run, run_harness, call_harness, processes_with, 
 
     def judge():
         write_run("zoo", [source for source, _, _ in ZOO.values()])
-        args = ["evaluate", "zoo", "--problems-dir", tiny_suite.parent, "--no-time", "--call-timeout", 3]
+        args = ["evaluate", "zoo", "--problems-dir", tiny_suite.parent, "--no-time", "--call-timeout", 5]
         first = run_harness(args)
         left = processes_with(LEFT_OVER_S)
         second = call_harness([*args, "--json"])

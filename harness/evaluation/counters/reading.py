@@ -56,7 +56,7 @@ class CounterReader:
             with workers.open_candidate(candidate, reference, mode="count") as session:
                 construct(session, reference)
                 session.profile(reference.make_inputs(seed))
-        except (CandidateFailure, HarnessError) as error:
+        except (CandidateFailure, HarnessError, OSError) as error:  # OSError: of /proc, once its processes are killed
             return f"the candidate failed under ncu: {make_plain(str(error))}"
         except RuntimeError as error:
             if not is_out_of_memory(error):
