@@ -126,3 +126,40 @@ def test_own_steps_are_those_on_which_honest_programs_agree():
 
 def test_inputs_that_the_problem_keeps_are_not_changed_in_place():
     assert list_steps("inputs[0] + inputs[1]", "torch.rand(30, 40), KEPT") == ()
+
+
+SCALED = (
+    HEAD
+    + """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(64, 64)
+        self.scale = nn.Parameter(torch.full((64,), 1e-6))
+
+    def forward(self, x):
+        return x + self.scale * self.inner(x)
+
+def get_inputs():
+    return [torch.randn(32, 64)]
+
+def get_init_inputs():
+    return []
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "outcome"),
+    [
+        ("x + self.scale * self.inner(x)", "torch.addcmul(x, self.inner(x), self.scale)", "correct"),
+        ("x + self.scale * self.inner(x)", "x.clone()", "wrong_value"),
+        ("scale", "gain", "suspect"),
+    ],
+)
+def test_a_branch_with_a_negligible_weight_must_be_computed(old, new, outcome, bench):
+    from harness.domain import Problem
+
+    candidate = SCALED.replace("class Model(", "class ModelNew(").replace(old, new)
+    problem = Problem(name="one", suite="own", source=SCALED)
+    assert bench.judge(candidate, problem, attribute_work=False).outcome == outcome

@@ -45,9 +45,13 @@ class Exercises:
         self.source = random.Random(next(seeds))
         problem, changes_state = reference.loaded.problem, reference.changes_state
         if fully:
-            is_small = reference.is_small
             steps = plan_steps(
-                problem, is_small=is_small, changes_state=changes_state, source=self.source, own=reference.own_steps
+                problem,
+                is_small=reference.is_small,
+                changes_state=changes_state,
+                source=self.source,
+                own=reference.own_steps,
+                hides_weights=reference.hides_weights,
             )
         else:
             steps = plan_few_steps(problem, changes_state=changes_state, source=self.source, own=reference.own_steps)

@@ -69,6 +69,7 @@ ENTRY = "Model"
 SMALL_BYTES = 64 << 20
 SMALL_CALL_S = 0.05
 MIXED_ONE_IN = 4
+NEGLIGIBLE = 1e-3  # all values of a parameter, which is then hardly visible in the outputs
 MIXABLE = (torch.float64, torch.float32, torch.bfloat16, torch.float16)  # states, for `make_timed_state`
 ROOMY = 8  # times the size of a copy must be free, or it is kept in host memory
 
@@ -113,6 +114,12 @@ class Reference:
     def changes_state(self) -> bool:
         """Whether to `reset_state` before each call."""
         return bool(self.changing)
+
+    @property
+    def hides_weights(self) -> bool:
+        """A parameter is so small, but not zero, that the outputs may not show what it scales."""
+        values = (self.state[name] for name, _ in self.model.named_parameters() if name in self.state)
+        return any(value.is_floating_point() and 0 < _find_largest(value) < NEGLIGIBLE for value in values)
 
     @property
     def requires_same_bits(self) -> bool:
@@ -301,6 +308,10 @@ def _run(
 
 def _mix(before: Tensor, after: Tensor, share: float) -> Tensor:
     return before.lerp(after, share) if before.dtype in MIXABLE else after
+
+
+def _find_largest(tensor: Tensor) -> float:
+    return max(map(abs, map(float, tensor.aminmax()))) if tensor.numel() else 0.0
 
 
 def _may_share_memory(inputs: Sequence[Any], used: Sequence[Any]) -> bool:

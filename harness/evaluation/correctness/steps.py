@@ -15,10 +15,16 @@ RERUNS = 3  # where calls cost little; else 1
 
 
 def plan_steps(
-    problem: Problem, *, is_small: bool, changes_state: bool, source: random.Random, own: Sequence[str] = ()
+    problem: Problem,
+    *,
+    is_small: bool,
+    changes_state: bool,
+    source: random.Random,
+    own: Sequence[str] = (),
+    hides_weights: bool = False,
 ) -> tuple[str, ...]:
     """First the problem's own inputs, then declared distributions, the steps `own` and repetitions in secret order,
-    then other declared variations and a last repetition.
+    then other declared variations and a last repetition. `hides_weights`: their effect is too small to be seen.
 
     A small problem is called so often that a candidate which rotates as many output buffers as the worker keeps must
     overwrite one with other values.
@@ -34,7 +40,7 @@ def plan_steps(
     declared = {
         "calls_in_a_row": changes_state,
         "nearby_shape": problem.dynamic_shapes,
-        "other_weights": problem.dynamic_weights,
+        "other_weights": problem.dynamic_weights or hides_weights,
     }
     return (*["as_given"] * AS_GIVEN_TRIALS, *others, *(name for name, wanted in declared.items() if wanted), "rerun")
 

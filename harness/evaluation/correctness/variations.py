@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.domain import ProblemError
-from harness.evaluation.correctness.reference import SMALL_BYTES, Reference
+from harness.evaluation.correctness.reference import NEGLIGIBLE, SMALL_BYTES, Reference
 from harness.evaluation.correctness.reference_checks import has_only_numbers
 from harness.evaluation.correctness.truth import Truth, compute_truth, copy_tensors, run_reference, write_state
 from harness.problems.operators import OperatorWatch
@@ -22,7 +22,6 @@ from harness.protocol import flatten_value
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.seeding import keep_seed
 
-NEGLIGIBLE = 1e-3  # all values of a parameter, which is then hardly visible in the outputs
 LARGEST_CUT = 4  # a dimension loses at most this fraction (1 in 4)
 # Operators on probabilities or rates.
 VALUE_RESTRICTED = {
