@@ -46,10 +46,11 @@ def count_refill_bytes(value: Any) -> int:
 
 
 def floating_tensors(value: object) -> Iterator[torch.Tensor]:
-    """Of expanded tensors the part that owns memory."""
+    """To be changed in place. Of expanded tensors the part that owns memory."""
     if isinstance(value, torch.Tensor):
         if value.is_floating_point() and value.numel():
-            yield _without_repeats(value if value.dim() else value.view(1))
+            tensor = value.detach()
+            yield _without_repeats(tensor if tensor.dim() else tensor.view(1))
     elif isinstance(value, list | tuple | dict):
         for item in value.values() if isinstance(value, dict) else value:
             yield from floating_tensors(item)

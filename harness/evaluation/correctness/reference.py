@@ -311,7 +311,8 @@ def _mix(before: Tensor, after: Tensor, share: float) -> Tensor:
 
 
 def _find_largest(tensor: Tensor) -> float:
-    return max(map(abs, map(float, tensor.aminmax()))) if tensor.numel() else 0.0
+    values = tensor.float() if tensor.element_size() == 1 else tensor  # 8-bit formats have no minimum
+    return max(map(abs, map(float, values.aminmax()))) if values.numel() else 0.0
 
 
 def _may_share_memory(inputs: Sequence[Any], used: Sequence[Any]) -> bool:
