@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterable
 
 from harness.domain import Finding
+from harness.syntax import parse_python
 
 MOST_LINES = 20
 _SCREENED = re.compile(r"\bline (\d{1,7})\b")
@@ -58,7 +59,7 @@ def _find_kernel_string(source: str, kernel: str) -> int | None:
     """The first line of the only string literal that defines this kernel, else None."""
     try:
         with warnings.catch_warnings(action="ignore"):
-            tree = ast.parse(source)
+            tree = parse_python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     strings = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))

@@ -22,6 +22,7 @@ from harness.generate.gpu_facts import GpuFacts
 from harness.generate.host_facts import HostFacts
 from harness.problems.discovery import bound_names
 from harness.shipped import find_shipped
+from harness.syntax import parse_python
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -109,7 +110,7 @@ def _describe_template_error(
 def _clean_reference(source: str) -> str:
     """The problem's source without harness settings and the comments attached to them."""
     lines = source.split("\n")
-    for statement in reversed(ast.parse(source).body):
+    for statement in reversed(parse_python(source).body):
         is_cases = isinstance(statement, ast.FunctionDef) and statement.name == CASES_FUNCTION
         if is_cases or not bound_names(statement).isdisjoint(PROBLEM_SETTINGS):
             del lines[_first_line(statement, lines) : statement.end_lineno]

@@ -9,7 +9,6 @@ eval_results.json                                    {"<P>": {...} or [{...}, ..
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections import Counter
@@ -22,6 +21,7 @@ from typing import Any
 from harness.domain import PROBLEM_SETTINGS, UsageError
 from harness.domain.files import replacing
 from harness.problems.discovery import bound_names
+from harness.syntax import parse_python
 
 EVAL_RESULTS = "eval_results.json"
 BASELINE_TIMES = "baseline_time_torch.json"
@@ -111,7 +111,7 @@ def write_problems(problems: Iterable[BenchProblem], target: Path) -> None:
 def keep_semantics(code: str) -> str:
     """Appends `SEMANTICS` unless the code has settings of this harness."""
     try:
-        body = ast.parse(code).body
+        body = parse_python(code).body
     except (SyntaxError, ValueError):
         return code  # reported when the file is read as a problem
     own = {name for statement in body for name in bound_names(statement)}.intersection(PROBLEM_SETTINGS)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from hashlib import sha256
 
 from harness.emulator.cpp_tokens import tokenize
+from harness.syntax import parse_python
 
 
 def normalise(source: str) -> str:
@@ -65,7 +66,7 @@ def drop_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def _dump_body(node: ast.ClassDef) -> str:
-    body = ast.Module(body=ast.parse(ast.unparse(node)).body[0].body, type_ignores=[])  # type: ignore[attr-defined]
+    body = ast.Module(body=parse_python(ast.unparse(node)).body[0].body, type_ignores=[])  # type: ignore[attr-defined]
     return re.sub(r"\b(ModelNew|Model)\b", "Model", ast.dump(Normaliser().visit(body)))
 
 
@@ -76,6 +77,6 @@ def _find_classes(tree: ast.Module, name: str) -> list[ast.ClassDef]:
 def parse(source: str) -> ast.Module | None:
     try:
         with warnings.catch_warnings(action="ignore"):
-            return ast.parse(source)
+            return parse_python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None

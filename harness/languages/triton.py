@@ -7,6 +7,7 @@ import re
 
 from harness.domain import EMULATED
 from harness.languages.rules import LanguageRules
+from harness.syntax import parse_python
 
 EMULATED_SINCE = (3, 9)  # of its interpreter
 MARKS = ("triton.jit", "from triton import")
@@ -20,7 +21,7 @@ def _detects(source: str) -> bool:
 def _list_kernels(source: str) -> tuple[str, ...]:
     """Functions decorated by `triton.jit`, under any name of the import, or passed to it."""
     try:
-        nodes = list(ast.walk(ast.parse(source)))
+        nodes = list(ast.walk(parse_python(source)))
     except (SyntaxError, ValueError, RecursionError):
         return ()
     found: dict[str, None] = {}

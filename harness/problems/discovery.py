@@ -27,6 +27,7 @@ from harness.domain import (
     Workload,
 )
 from harness.problems.cases import read_cases
+from harness.syntax import parse_python
 
 DISTRIBUTION_NAMES = (
     "as_given",
@@ -119,7 +120,7 @@ def parse_problem(source: str, path: Path, suite: str) -> Problem:
 def parse_source(source: str, where: str) -> ast.Module:
     """Raises ProblemError that names `where`."""
     try:
-        return ast.parse(source, filename=where)
+        return parse_python(source, filename=where)
     except (SyntaxError, ValueError) as error:
         line, reason = getattr(error, "lineno", None) or "?", getattr(error, "msg", error)
         raise ProblemError(f"{where}, line {line}: expected Python: {reason}; correct the file") from error

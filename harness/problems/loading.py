@@ -34,6 +34,7 @@ from harness.problems.tensor_trees import map_tensors
 from harness.problems.time_limit import limit_reference
 from harness.protocol import flatten_value
 from harness.random_weights import DrawOnDevice
+from harness.syntax import parse_python
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,7 +254,7 @@ def _override_sizes(tree: ast.Module, overrides: dict[str, SizeValue]) -> ast.Mo
     for statement in tree.body:
         body.append(statement)
         for name in sorted(bound_names(statement).intersection(overrides)):
-            assignment = ast.parse(f"{name} = {overrides[name]!r}").body[0]
+            assignment = parse_python(f"{name} = {overrides[name]!r}").body[0]
             for node in ast.walk(assignment):
                 ast.copy_location(node, statement)
             body.append(assignment)

@@ -28,6 +28,7 @@ from harness.problems.discovery import read_problem
 from harness.sandbox.devices import Device, open_device
 from harness.sandbox.worker_process import TimeLimits
 from harness.store.certificate import Basis, Certificate, remove_certificate, write_certificate
+from harness.syntax import parse_python
 
 Layer = Literal["time", "correctness", "no_kernel", "process", "control"]
 CorpusDevice = Literal["cpu", "gpu", "emulated", "gpu or emulated"]
@@ -140,7 +141,7 @@ def parse_header(source: str, required: Sequence[str]) -> tuple[str, dict[str, s
 
     A field is `name: value` at the start of a line; indented lines continue it.
     """
-    lines = (ast.get_docstring(ast.parse(source)) or "").split("\n")
+    lines = (ast.get_docstring(parse_python(source)) or "").split("\n")
     if not lines[0].strip() or (len(lines) > 1 and lines[1].strip()):
         raise ValueError("expected a docstring: a one-line description of the program, then an empty line")
     values: dict[str, str] = {}

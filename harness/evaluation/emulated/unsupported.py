@@ -6,6 +6,7 @@ import ast
 
 from harness.domain import Outcome
 from harness.sandbox.failure import CandidateFailure
+from harness.syntax import parse_python
 
 MODULES = frozenset(("triton", "cupy", "numba", "pycuda", "cuda", "cutlass", "tilelang", "tvm", "warp"))
 ATTRIBUTES = frozenset(("CUDAGraph", "make_graphed_callables", "_compile_kernel"))
@@ -14,7 +15,7 @@ ATTRIBUTES = frozenset(("CUDAGraph", "make_graphed_callables", "_compile_kernel"
 def find_uncovered(source: str, covered: frozenset[str] = frozenset()) -> str | None:
     """The first such construct, as `line 3: import cupy`. `covered`: modules that the language brings."""
     try:
-        nodes = list(ast.walk(ast.parse(source)))
+        nodes = list(ast.walk(parse_python(source)))
     except (SyntaxError, ValueError):
         return None
     found = [

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from harness.domain import Finding
+from harness.syntax import parse_python
 
 SUSPICIOUS_CALLS = {
     "sys._getframe": "walks the call stack",
@@ -45,7 +46,7 @@ PATCHED_ROOTS = ("torch", "time", "sys", "builtins", "gc", "os")
 def find_syntax_error(source: str) -> str | None:
     """The syntax error with its line, or None."""
     try:
-        ast.parse(source)
+        parse_python(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", None)
         where = f" (line {line}: {(getattr(error, 'text', None) or '').strip()[:120]})" if line else ""
@@ -55,7 +56,7 @@ def find_syntax_error(source: str) -> str | None:
 
 def screen_source(source: str) -> tuple[Finding, ...]:
     """Warnings about calls that legitimate kernels rarely need, and notes where torch or a library may do the work."""
-    tree = ast.parse(source)
+    tree = parse_python(source)
     warnings = (_report("warning", *place) for place in _suspicious_places(tree))
     notes = (_report("note", *place) for place in _other_workers(tree))
     found: dict[str, Finding] = {}

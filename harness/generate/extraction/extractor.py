@@ -10,7 +10,6 @@ Reasoning is never searched: a draft was not submitted.
 
 from __future__ import annotations
 
-import ast
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -22,6 +21,7 @@ from harness.generate.extraction.blocks import Answer, Block, Rule, normalise, s
 from harness.generate.extraction.joining import join_blocks
 from harness.generate.extraction.programs import is_broken_program, is_program, may_define_entry_point, parse, repair
 from harness.generate.extraction.remarks import EARLIER, Remark
+from harness.syntax import parse_python
 
 # Weight of a rule relative to `fence`; added to the weight of the remark (see `remarks`).
 _RULE_WEIGHTS: dict[Rule, int] = {
@@ -187,7 +187,7 @@ def _find_bare_part(answer: Answer, end: int) -> Block | None:
 def _find_error_line(source: str) -> int:
     """1-based."""
     try:
-        ast.parse(source)
+        parse_python(source)
     except SyntaxError as error:
         return error.lineno or 1
     except (ValueError, RecursionError, MemoryError):

@@ -9,6 +9,8 @@ import re
 import warnings
 from collections.abc import Iterator
 
+from harness.syntax import parse_python
+
 ENTRY_POINT = "ModelNew"
 _MAY_DEFINE = re.compile(rf"\bclass[\s\\]+{ENTRY_POINT}\b|\b{ENTRY_POINT}\s*[=:]")
 _SAYS_ENTRY_POINT = re.compile(rf"^[ \t>]*class\s+{ENTRY_POINT}\b", re.MULTILINE)
@@ -32,7 +34,7 @@ def parse(source: str) -> ast.Module | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # such as invalid escapes in the candidate's strings
         try:
-            return ast.parse(source)
+            return parse_python(source)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
 

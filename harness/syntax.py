@@ -1,0 +1,15 @@
+"""Python's parser for one thread at a time: in CPython 3.11 concurrent calls of `ast.parse` fail at times, when garbage
+is collected in between (SystemError: AST constructor recursion depth mismatch)."""
+
+from __future__ import annotations
+
+import ast
+import threading
+
+_LOCK = threading.Lock()
+
+
+def parse_python(source: str, filename: str = "<unknown>") -> ast.Module:
+    """Raises SyntaxError, or ValueError for null bytes."""
+    with _LOCK:
+        return ast.parse(source, filename=filename)
