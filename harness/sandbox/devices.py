@@ -192,8 +192,9 @@ class Device:
         return total_bytes - free_bytes
 
     def release_cache(self) -> None:
-        """Frees torch's cache for other processes."""
+        """Frees torch's cache for other processes, with cuBLAS's workspaces, which may be in large blocks of it."""
         if self.is_cuda:
+            torch._C._cuda_clearCublasWorkspaces()
             torch.cuda.empty_cache()
 
     def release_memory(self) -> None:

@@ -38,6 +38,7 @@ PRODUCT = ("inputs[0] @ inputs[1]", "torch.rand(257, 2048), torch.rand(2048, 129
 MEAN = ("inputs[0].mean()", "torch.rand(1024, 1024).bfloat16()")
 NORM = ("torch.nn.functional.layer_norm(inputs[0], inputs[0].shape[-1:])", "torch.rand(300, 512)")
 UNIT = ("inputs[0] / inputs[0].norm(dim=1, keepdim=True)", "torch.randn(300, 512)")
+TRIANGULAR = ("inputs[0] @ inputs[1]", "torch.tril(torch.rand(200, 200)), torch.rand(200, 8)")
 LOSS = ("((inputs[0] - inputs[1]) ** 2).mean()", "torch.rand(700, 701), torch.rand(700, 701)")
 
 
@@ -94,6 +95,7 @@ HONEST = {
         variance = (inputs[0] ** 2).mean(-1, keepdim=True) - mean**2
         return (inputs[0] - mean) * torch.rsqrt(variance.clamp_min(0) + 1e-5)""",
     ),
+    "lower_triangle_alone": (TRIANGULAR, "return inputs[0].tril() @ inputs[1]"),
     "guarded_norm": (UNIT, "return inputs[0] / ((inputs[0] ** 2).sum(1, keepdim=True).sqrt() + 1e-10)"),
     "loss_in_sequence": (LOSS, "return torch.cumsum((inputs[0] - inputs[1]).flatten() ** 2, 0)[-1] / 490700"),
 }
@@ -122,6 +124,25 @@ def test_own_steps_are_those_on_which_honest_programs_agree():
     assert list_steps("inputs[0].sort().values", "torch.rand(30, 40)") == ()
     assert list_steps("inputs[0] + 1", "torch.randint(9, (30, 40))") == ()
     assert list_steps(*PRODUCT, only_as_given=True) == ()
+
+
+STRUCTURED = {
+    "triangular": "torch.rand(40, 40).tril()",
+    "symmetric": "(lambda a: a + a.T)(torch.rand(40, 40))",
+    "normalised": "torch.rand(40, 40).softmax(1)",
+    "sorted": "torch.rand(40, 40).sort().values",
+    "equidistant": "torch.linspace(0, 1, 1600).view(40, 40)",
+    "constant": "torch.tensor([[1.3] * 40] * 40)",
+}
+
+
+@pytest.mark.parametrize("name", STRUCTURED)
+def test_inputs_with_structure_keep_it(name):
+    assert list_steps("inputs[0] @ inputs[0]", STRUCTURED[name]) == ("biased",)
+
+
+def test_scaled_random_inputs_have_no_structure():
+    assert list_steps("inputs[0] + 1", "2 * torch.rand(40, 40).float() - 1") == ("biased", "sparse")
 
 
 def test_inputs_that_the_problem_keeps_are_not_changed_in_place():

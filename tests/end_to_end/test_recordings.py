@@ -27,7 +27,7 @@ CPP = {
     ("max_pool2d", 1): ("wrong_shape", r"\(5, 29, 47, 36\), found \(5, 29, 46, 35\)"),
     ("rms_norm", 0): ("correct", ""),
     ("rms_norm", 1): ("load_error", "positional arguments"),
-    ("softmax", 0): ("wrong_value", "found nan"),
+    ("softmax", 0): ("wrong_value", r"elements wrong.*\(on (mixed|large\w*) inputs\)"),
     ("top_k", 0): ("correct", ""),
     ("top_k", 1): ("wrong_dtype", r"torch\.int64, found torch\.int32"),
     ("transpose_add", 0): ("runtime_error", "b must be contiguous"),
@@ -87,7 +87,7 @@ def test_every_recorded_cpp_completion_ends_as_meant(run_harness, needs_compiler
     assert_ended_as_meant(records, CPP)
     assert {record["model"] for record in records.values()} == {"hand-written-example"}
     overflowing = records["softmax", 0]["correctness"]["trials"]
-    assert [trial["distribution"] for trial in overflowing if trial["passed"]] == ["as_given"] * 3 + ["uniform"]
+    assert {trial["distribution"] for trial in overflowing if trial["passed"]} >= {"as_given"}
 
 
 @pytest.mark.slow

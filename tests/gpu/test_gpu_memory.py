@@ -78,6 +78,33 @@ def test_the_evaluators_own_memory_is_what_it_was_before(gpu_bench, outcome, tim
     assert allocated(gpu_bench) == before
 
 
+PRODUCT = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x @ x
+
+
+def get_inputs():
+    return [torch.randn(1 << {exponent}, 1 << {exponent}, device="cuda")]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_a_large_problem_leaves_no_block_of_its_size(gpu_bench):
+    gpu_bench.judge(PRODUCT.format(exponent=8).replace("class Model(", "class ModelNew("), PRODUCT.format(exponent=8))
+    before = allocated(gpu_bench)[1]
+    problem = PRODUCT.format(exponent=13)
+    assert gpu_bench.judge(problem.replace("class Model(", "class ModelNew("), problem).outcome == "correct"
+    assert allocated(gpu_bench)[1] <= before + SLACK_BYTES
+
+
 def test_the_memory_of_the_device_is_what_it_was_before(gpu_bench):
     gpu_bench.judge(HONEST, MIDDLE)
     before = gpu_bench.device.count_used_bytes()

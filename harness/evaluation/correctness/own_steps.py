@@ -23,6 +23,12 @@ ORDERING = {
     "sort", "argsort", "topk", "argmax", "argmin", "kthvalue", "median", "mode", "searchsorted", "bucketize", "histc",
     "unique_dim", "_unique2", "multinomial", "bernoulli", "bernoulli_", "poisson", "binomial",
 }  # fmt: skip
+DRAWS = {"rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "uniform_", "normal_", "random_"}
+ELEMENTWISE = {
+    "empty", "empty_like", "new_empty", "mul", "add", "sub", "rsub", "div", "neg", "abs", "exp", "sigmoid", "tanh",
+    "relu", "clamp", "pow", "clone", "detach", "_to_copy", "view", "reshape", "_unsafe_view", "transpose", "permute",
+    "t", "unsqueeze", "squeeze",
+}  # fmt: skip
 
 
 def list_own_steps(
@@ -35,7 +41,8 @@ def list_own_steps(
     device: torch.device,
 ) -> tuple[str, ...]:
     """Runs the reference once. `sparse` only without weights: those may make nearly constant values of it, of which
-    legitimate programs compute the variance with different accuracy."""
+    legitimate programs compute the variance with different accuracy; and only for inputs without structure (triangular,
+    symmetric, normalised), on which legitimate programs may rely."""
     problem = loaded.problem
     is_floating = all(tensor.is_floating_point() or tensor.is_complex() for tensor in outputs)
     if problem.only_as_given or not is_floating or not _has_usable(inputs):
@@ -43,7 +50,18 @@ def list_own_steps(
     if _orders_values(loaded, model, inputs, changing, device):
         return ()
     has_weights = any(tensor.is_floating_point() for tensor in model.state_dict().values() if torch.is_tensor(tensor))
-    return (BIASED,) if has_weights or changing or problem.backward else (BIASED, SPARSE)
+    is_fit = not (has_weights or changing or problem.backward) and _draws_independently(loaded)
+    return (BIASED, SPARSE) if is_fit else (BIASED,)
+
+
+def _draws_independently(loaded: LoadedProblem) -> bool:
+    """Each element of the inputs is drawn by itself. False where `get_inputs` needs real values."""
+    watch = _WatchDraws()
+    with suppress(ProblemError), watch:
+        inputs = loaded.make_inputs(0, torch.device("meta"))
+        tensors = [one for one in flatten_value(inputs, torch.is_tensor)[1] if one.is_floating_point()]
+        return not watch.relates_elements and watch.draws >= len(tensors)
+    return False
 
 
 def _has_usable(inputs: Sequence[Any]) -> bool:
@@ -65,6 +83,21 @@ def _orders_values(
         watch.ran = True
     write_state(model, changing)
     return watch.orders_values or not watch.ran
+
+
+class _WatchDraws(OperatorWatch):  # type: ignore[no-untyped-call]
+    """Detects operators after which elements may depend on each other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.relates_elements = False
+        self.draws = 0
+
+    def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        name = operator.name().removeprefix("aten::").split(".")[0]
+        self.draws += name in DRAWS
+        tensors = sum(isinstance(value, Tensor) for value in (*args, *kwargs.values()))
+        self.relates_elements |= not (name in DRAWS or (name in ELEMENTWISE and tensors <= 1))
 
 
 class _WatchOrder(OperatorWatch):  # type: ignore[no-untyped-call]

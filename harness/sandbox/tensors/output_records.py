@@ -47,7 +47,7 @@ class TensorRecord:
 
 def _digest(tensor: Tensor) -> Tensor:
     """Sums of the slices' words times random numbers, modulo 2^64: equal by chance once in 2^32."""
-    key = _make_key(tensor.device)
+    key = _draw_key().to(tensor.device)  # not kept there: it could hold a far larger block of torch's cache
     sums = [torch.zeros((), dtype=torch.int64, device=tensor.device)]
     for _, (part,) in cut_slices(tensor.detach(), elements=SLICE_ELEMENTS):
         words = _as_words(part)
@@ -60,11 +60,6 @@ def _as_words(part: Tensor) -> Tensor:
         return part.view(torch.uint8).long()
     is_aligned = (part.storage_offset() * part.element_size()) % WORD_BYTES == 0
     return (part if is_aligned else part.clone()).view(torch.int32).long()
-
-
-@cache
-def _make_key(device: torch.device) -> Tensor:
-    return _draw_key().to(device)
 
 
 @cache
