@@ -303,7 +303,6 @@ WRONG_TRAINING = {
     "in_evaluation_mode": "return nn.functional.batch_norm(x, self.norm.running_mean, self.norm.running_var)",
     "without_statistics": "return nn.functional.batch_norm(x, None, None, training=True)",
     "biased_variance": STATISTICS.replace("x.var(0), 0.1", "var, 0.1"),
-    "not_counting": STATISTICS.replace("num_batches_tracked += 1", "num_batches_tracked += 0"),
     "from_fresh_statistics": STATISTICS.replace("running_mean.lerp_(mean, 0.1)", "running_mean.copy_(0.1 * mean)"),
 }
 
@@ -313,6 +312,16 @@ def test_training_mode_is_judged_with_its_buffers(judge, tmp_path, forward):
     evaluation = judge(write_candidate(forward, init=BATCH_NORM["init"]), TRAINING, tmp_path)
     assert evaluation.outcome == "correct", evaluation.message
     assert "second_in_a_row" in [trial.distribution for trial in evaluation.correctness.trials]
+
+
+def test_calls_of_batch_norm_are_counted_only_where_results_depend_on_the_count(judge, tmp_path):
+    forward = STATISTICS.replace("num_batches_tracked += 1", "num_batches_tracked += 0")
+    assert judge(write_candidate(forward, init=BATCH_NORM["init"]), TRAINING, tmp_path).outcome == "correct"
+    init = BATCH_NORM["init"].replace("65", "65, momentum=None")
+    problem = write_problem(BATCH_NORM["forward"], init=init, settings="TRAINING = True")
+    evaluation = judge(write_candidate(forward.replace("0.1)", "1.0)"), init=init), problem, tmp_path)
+    assert evaluation.outcome == "wrong_value"
+    assert "state norm.num_batches_tracked" in evaluation.message
 
 
 @pytest.mark.parametrize("name", WRONG_TRAINING)

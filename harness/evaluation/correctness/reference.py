@@ -37,6 +37,7 @@ from harness.evaluation.correctness.truth import (
     estimate_float64_bytes,
     float32_precision,
     keep_on_host,
+    list_state,
     read_state,
     run_and_compare_state,
     run_reference,
@@ -212,7 +213,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
     model = loaded.make_model(seed, device.torch_device)
     inputs = loaded.make_inputs(input_seed, device.torch_device)
     require_sendable(loaded, inputs)
-    state = {name: tensor for name, tensor in model.state_dict().items() if torch.is_tensor(tensor)}
+    state = list_state(model)
     require_dtype_applies(loaded, [*_tensors_in(inputs), *state.values()])
     generators = read_generators(device.torch_device)
     on_host |= ROOMY * _count_bytes(inputs) > device.measure_room().device_bytes

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from harness.domain import ProblemError, ProblemTooLarge, WireError
 from harness.evaluation.correctness.comparison import FLOORS, compare_outputs
-from harness.evaluation.correctness.truth import Truth, trust_outputs
+from harness.evaluation.correctness.truth import Truth, list_state, trust_outputs
 from harness.problems.loading import LoadedProblem
 from harness.protocol import flatten_value
 from harness.sandbox.memory_limits import count_free_bytes, is_out_of_memory, limit_memory
@@ -122,7 +122,7 @@ def require_repeatable(loaded: LoadedProblem, inputs: Sequence[Tensor], again: S
 
 def require_weights_known(loaded: LoadedProblem, model: nn.Module, state: Mapping[str, Tensor]) -> None:
     """Raises ProblemError if the first call created weights."""
-    made = sorted(model.state_dict().keys() - state.keys())
+    made = sorted(list_state(model).keys() - state.keys())
     if made:
         raise ProblemError(f"{_name_file(loaded)}: the first call made the weights {', '.join(made[:5])}; {IN_INIT}")
 

@@ -97,6 +97,19 @@ def compute_truth(
         return _compute_exact(model, inputs, own, names, device)
 
 
+def list_state(model: nn.Module) -> dict[str, Tensor]:
+    """The parameters and buffers that candidates must have and maintain: all but batch norm's counts of calls, which
+    matter only without a momentum."""
+    unused = {
+        f"{name}.num_batches_tracked".removeprefix(".")
+        for name, module in model.named_modules()
+        if getattr(module, "momentum", None) is not None
+    }
+    return {
+        name: tensor for name, tensor in model.state_dict().items() if torch.is_tensor(tensor) and name not in unused
+    }
+
+
 def read_state(model: nn.Module, names: Iterable[str]) -> dict[str, Tensor]:
     own = model.state_dict()
     return {name: own[name].clone() for name in names}
@@ -136,7 +149,7 @@ def run_and_compare_state(
     loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any]
 ) -> tuple[FlatOutputs, dict[str, Tensor]]:
     """One call with the state that it changed, and the earlier values of that, which are restored."""
-    before = {name: tensor.clone() for name, tensor in model.state_dict().items() if isinstance(tensor, Tensor)}
+    before = {name: tensor.clone() for name, tensor in list_state(model).items()}
     outputs = run_reference(loaded, model, inputs)
     own = model.state_dict()
     changing = {name: tensor for name, tensor in before.items() if not has_same_bits(tensor, own[name])}

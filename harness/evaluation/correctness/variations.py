@@ -15,7 +15,14 @@ from torch import Tensor, nn
 from harness.domain import ProblemError
 from harness.evaluation.correctness.reference import NEGLIGIBLE, SMALL_BYTES, Reference
 from harness.evaluation.correctness.reference_checks import has_only_numbers
-from harness.evaluation.correctness.truth import Truth, compute_truth, copy_tensors, run_reference, write_state
+from harness.evaluation.correctness.truth import (
+    Truth,
+    compute_truth,
+    copy_tensors,
+    list_state,
+    run_reference,
+    write_state,
+)
 from harness.problems.operators import OperatorWatch
 from harness.problems.tensor_trees import map_tensors
 from harness.protocol import flatten_value
@@ -61,7 +68,7 @@ def make_other_weights(reference: Reference, seed: int) -> OtherWeights | None:
             negligible = bool((parameter.abs() < NEGLIGIBLE).all())
             factors = (0.75 + 0.5 * noise).to(parameter.dtype)
             parameter.detach().copy_(factors if negligible else parameter * factors)
-    state = {name: tensor for name, tensor in model.state_dict().items() if torch.is_tensor(tensor)}
+    state = list_state(model)
     if all(torch.equal(tensor, reference.state[name]) for name, tensor in state.items()):
         return None
     return OtherWeights(model=model, state=state)
