@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from harness.domain import BIASED, SPARSE, ProblemError
 from harness.evaluation.correctness.truth import copy_tensors, run_reference, write_state
 from harness.problems.loading import LoadedProblem
-from harness.problems.operators import OperatorWatch
+from harness.problems.operators import OperatorCalls
 from harness.problems.own_values import PATTERNS
 from harness.protocol import flatten_value
 
@@ -58,25 +58,10 @@ def _orders_values(
     device: torch.device,
 ) -> bool:
     """Also where the reference does not run so."""
-    watch = _WatchOrder()
+    watch, ran = OperatorCalls(), False
     with suppress(ProblemError):
         with watch:
             run_reference(loaded, model, copy_tensors(inputs, device))
-        watch.ran = True
+        ran = True
     write_state(model, changing)
-    return watch.orders_values or not watch.ran
-
-
-class _WatchOrder(OperatorWatch):  # type: ignore[no-untyped-call]
-    """Detects operators on the order of values, and conversions to integers."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.orders_values = False
-        self.ran = False
-
-    def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        name, wanted = operator.name().removeprefix("aten::").split(".")[0], kwargs.get("dtype")
-        self.orders_values |= name in ORDERING
-        if name == "_to_copy" and wanted is not None:
-            self.orders_values |= args[0].is_floating_point() and not wanted.is_floating_point
+    return not ran or any(call.name in ORDERING or call.converts_to_integers for call in watch.calls)
