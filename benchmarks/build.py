@@ -101,14 +101,14 @@ class Bench:
         self._folder = folder
         self._cache = cache
         self._number = time.time_ns() // 1_000_000  # a cache that is used again holds none of these
-        walls = probe_confinement("auto")
+        layers = probe_confinement("auto")
         toolchain = probe_toolchain()
         if not toolchain.can_build_cuda:
             raise SystemExit("this needs nvcc and a CUDA build of torch")
         self.toolchain = toolchain
         self._builders = {
             lane: Builder(
-                cache=cache, toolchain=toolchain, wrap=walls.wrap, readable=interpreter_folders(),
+                cache=cache, toolchain=toolchain, wrap=layers.wrap, readable=interpreter_folders(),
                 environment=clean_environment, fast=lane == "fast",
             )
             for lane in ("fast", "plain")

@@ -76,9 +76,9 @@ def main() -> None:
     if not toolchain.can_build_cuda:
         raise SystemExit("this needs nvcc and a CUDA build of torch")
     recorded = [one for one in capture(options.folder) if one.request.needs_cuda]
-    walls = probe_confinement("auto")
+    layers = probe_confinement("auto")
     builder = Builder(
-        cache=options.cache, toolchain=toolchain, wrap=walls.wrap, readable=interpreter_folders(),
+        cache=options.cache, toolchain=toolchain, wrap=layers.wrap, readable=interpreter_folders(),
         environment=clean_environment,
     )  # fmt: skip
     builder.expect_many()
@@ -112,8 +112,8 @@ def capture(folder: Path) -> Iterator[Recorded]:
         raise SystemExit(f"no *_kernel.py below {folder}")
     with tempfile.TemporaryDirectory() as name:
         out = Path(name) / "requests"
-        walls = probe_confinement("auto")
-        command = walls.wrap(
+        layers = probe_confinement("auto")
+        command = layers.wrap(
             [sys.executable, "-c", CAPTURE, str(out), *paths],
             readable=[*interpreter_folders(), folder.resolve(), Path(__file__).resolve().parents[1]],
             writable=[Path(name)],

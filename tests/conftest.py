@@ -366,17 +366,17 @@ class Bench:
 
 @pytest.fixture(scope="session")
 def open_bench(build_cache):
-    """Makes a Bench; all of them are closed with the session. Those behind the same walls have one forkserver."""
+    """Makes a Bench; all of them are closed with the session. Those with the same isolation have one forkserver."""
     from harness.sandbox.forkserver import Forkserver
     from harness.sandbox.policy import probe_confinement
 
     opened, forkservers = [], {}
 
     def make(confinement="auto", **options):
-        walls = probe_confinement(confinement) if isinstance(confinement, str) else confinement
-        if walls not in forkservers:
-            forkservers[walls] = Forkserver(walls)
-        opened.append(Bench(forkserver=forkservers[walls], confinement=walls, cache=build_cache, **options))
+        isolation = probe_confinement(confinement) if isinstance(confinement, str) else confinement
+        if isolation not in forkservers:
+            forkservers[isolation] = Forkserver(isolation)
+        opened.append(Bench(forkserver=forkservers[isolation], confinement=isolation, cache=build_cache, **options))
         return opened[-1]
 
     yield make
@@ -386,7 +386,7 @@ def open_bench(build_cache):
 
 @pytest.fixture(scope="session")
 def bench(open_bench):
-    """The judge on the CPU with the strongest walls of this machine."""
+    """The judge on the CPU with the strongest isolation of this machine."""
     return open_bench(confinement="auto")
 
 

@@ -159,6 +159,7 @@ class EmulatedStrategy:
             [f"{job.commands.compiler} -fPIC -c target.cpp -o target.o"],
         )
         binding = self._bind(job.request, job.plan, job.commands)
+        host_header: Path | None = None  # requested once: repeated requests are counted
         for unit in job.prepared.units:
             target = f"{unit.path.replace('/', '_')}.o"
             objects.append(target)
@@ -172,8 +173,9 @@ class EmulatedStrategy:
             if unit.text is not None:
                 (job.work / unit.path).parent.mkdir(parents=True, exist_ok=True)
                 (job.work / unit.path).write_text(unit.text, encoding="utf-8")
-            host_header = None if unit.is_device else self._find_host_header(job.commands, job.prebuilt)
-            readable += [host_header.parent] if host_header else []
+            if not unit.is_device and host_header is None:
+                host_header = self._find_host_header(job.commands, job.prebuilt)
+                readable.append(host_header.parent)
             steps.append(_compile_step(job, unit, target, host_header))
         name = f"{job.request.name}.so"
         link = f"{job.plan['cxx']} {' '.join(objects)} {job.plan['ldflags']} -ldl -lpthread -o {name}"
@@ -202,9 +204,8 @@ def _script(steps: list[str], link: str) -> str:
 
 
 def _compile_step(job: _Job, unit: Unit, target: str, host_header: Path | None) -> str:
-    """`host_header`: None for device code."""
     include, own = f"{job.prebuilt}/include", f"-I{job.prebuilt}/include"
-    if host_header is None:
+    if unit.is_device:
         flags = f"-DTORCH_EXTENSION_NAME={job.request.name} {' '.join(map(shlex.quote, unit.flags))}"
         base = f"{job.commands.device} {flags} -include {include}/emulator/device.h"
     else:

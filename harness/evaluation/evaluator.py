@@ -47,7 +47,8 @@ from harness.evaluation.integrity.attribution import (
 )
 from harness.evaluation.integrity.static_checks import find_syntax_error, screen_source
 from harness.evaluation.load_check import load_only
-from harness.evaluation.model_workers import ModelWorkers, construct_model
+from harness.evaluation.model_construction import construct_model
+from harness.evaluation.model_workers import ModelWorkers
 from harness.evaluation.record import EvaluationRecord
 from harness.evaluation.settings import FIDELITY, EvaluationSettings
 from harness.evaluation.timing.candidate_timing import CandidateTimer
@@ -271,8 +272,7 @@ class CandidateEvaluator:
     def _check_correctness(self, task: _Task, session: ModelSession, exercises: Exercises) -> None:
         record, reference = task.record, exercises.reference
         with record.phase("load"):
-            construct_model(session, reference)
-            weights = session.match_weights(reference.state)
+            weights = construct_model(session, reference)
         with record.phase("correctness"):
             result = check_correctness(session, exercises, weights)
         record.add_correctness(result.correctness, task.run.name)

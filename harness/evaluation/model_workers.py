@@ -10,6 +10,7 @@ from harness.evaluation.allocation_failure import MemoryCharge
 from harness.evaluation.builds import CandidateBuilds
 from harness.evaluation.correctness.reference import ENTRY, Reference, usable_threads
 from harness.evaluation.load_check import CANDIDATE_ENTRY
+from harness.evaluation.model_construction import construct_with_state
 from harness.problems.loading import workload_source
 from harness.sandbox.build_requests import AnswerBuild
 from harness.sandbox.forkserver import Forkserver
@@ -55,9 +56,7 @@ class ModelWorkers:
         """With the reference's weights."""
         limits = self._builds.reduce_limits(self._limits, candidate)
         with self.open_candidate(candidate, reference, limits=limits, is_timed=True) as session:
-            construct_model(session, reference)
-            session.match_weights(reference.state)
-            session.hold_state(reference.changing)
+            construct_with_state(session, reference)
             yield session
 
     @contextmanager
@@ -65,9 +64,7 @@ class ModelWorkers:
         """With the reference's weights."""
         source = workload_source(reference.loaded)
         with self._open(source, ENTRY, reference, None, is_timed=True) as session:
-            construct_model(session, reference, compiled=baseline == "compile")
-            session.match_weights(reference.state)
-            session.hold_state(reference.changing)
+            construct_with_state(session, reference, compiled=baseline == "compile")
             yield session
 
     @contextmanager
@@ -105,15 +102,3 @@ class ModelWorkers:
             nullcontext() if answer_build is None else charge.attributing_failures(),
         ):
             yield session
-
-
-def construct_model(session: ModelSession, reference: Reference, *, compiled: bool = False) -> None:
-    problem = reference.loaded.problem
-    session.construct(
-        reference.seed,
-        reference.loaded.init_inputs,
-        compiled=compiled,
-        training=problem.training,
-        dtype=problem.dtype,
-        backward=problem.backward,
-    )

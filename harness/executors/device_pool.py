@@ -115,9 +115,10 @@ class DevicePool:
     def announce(self) -> bool:
         """One more evaluation will be put. Returns whether a device has nothing else to do. Raises DeviceError."""
         with self._changed:
-            if not self._list_used():
+            used = self._list_used()
+            if not used:
                 raise DeviceError("; ".join(self._lost))
-            idle = sum(not slot.running for slot in self._list_used()) - len(self._waiting) - self._announced
+            idle = sum(not slot.running for slot in used) - len(self._waiting) - self._announced
             self._announced += 1
             return idle > 0
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -27,6 +29,37 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorCall:
+    """`overload`: such as `bernoulli.p`; `tensors`: how many arguments are tensors; `converts_to_integers`: floating
+    values."""
+
+    name: str
+    overload: str
+    tensors: int
+    converts_to_integers: bool
+
+
+class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
+    """Counts calls that are alike."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: Counter[OperatorCall] = Counter()
+
+    def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        overload, wanted = operator.name().removeprefix("aten::"), kwargs.get("dtype")
+        name = overload.split(".")[0]
+        converts = name == "_to_copy" and wanted is not None and not wanted.is_floating_point
+        call = OperatorCall(
+            name=name,
+            overload=overload,
+            tensors=sum(isinstance(value, torch.Tensor) for value in (*args, *kwargs.values())),
+            converts_to_integers=converts and args[0].is_floating_point(),
+        )
+        self.calls[call] += 1
 
 
 class OperatorCosts(OperatorWatch):  # type: ignore[no-untyped-call]

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from harness.domain import BIASED
 from harness.problems.distributions import floating_tensors, split_parts
+from harness.protocol import count_span
 
 PART = 1 << 20  # elements that are changed at a time, or one row
 PART_BYTES = 32  # temporary memory per element of a part, with copies of the elements that stay
@@ -127,8 +128,7 @@ def _list_bits(tensor: Tensor) -> Iterator[Tensor]:
 
 
 def _is_dense(tensor: Tensor) -> bool:
-    reach = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
-    return reach == tensor.numel()
+    return count_span(tensor.shape, tensor.stride()) == tensor.numel()
 
 
 def _draw(high: int, generator: torch.Generator) -> int:

@@ -75,10 +75,14 @@ def storage_bytes(spec: TensorSpec) -> int:
     """Raises WireError for an unsupported dtype."""
     if spec.dtype not in ITEM_BYTES:
         raise WireError(f"tensors of dtype {spec.dtype} cannot be sent; supported: {', '.join(ITEM_BYTES)}")
-    if prod(spec.shape) == 0:
+    return count_span(spec.shape, spec.stride) * ITEM_BYTES[spec.dtype]
+
+
+def count_span(shape: Sequence[int], stride: Sequence[int]) -> int:
+    """Elements in memory from a tensor's first to its last."""
+    if 0 in shape:
         return 0
-    reach = sum((size - 1) * step for size, step in zip(spec.shape, spec.stride, strict=True))
-    return (reach + 1) * ITEM_BYTES[spec.dtype]
+    return 1 + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
 
 
 def place_contiguous(specs: Sequence[TensorSpec], start: int = 0) -> tuple[tuple[TensorSpec, ...], int]:

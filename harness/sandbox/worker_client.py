@@ -28,6 +28,7 @@ from harness.protocol import (
     Region,
     Signal,
     TensorSpec,
+    count_span,
     flatten_value,
     make_doorbell,
     place_contiguous,
@@ -519,8 +520,7 @@ def describe(tensor: Tensor) -> TensorSpec:
 
 def flat_bytes(tensor: Tensor) -> Tensor:
     """A uint8 view from the first to the last element."""
-    size = storage_bytes(describe(tensor)) // tensor.element_size()
-    return tensor.as_strided((size,), (1,)).view(torch.uint8)
+    return tensor.as_strided((count_span(tensor.shape, tensor.stride()),), (1,)).view(torch.uint8)
 
 
 def _are_same(found: Tensor, written: Tensor) -> bool:

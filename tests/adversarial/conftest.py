@@ -1,35 +1,35 @@
-"""Kinds of walls, for tests that try each of them."""
+"""Kinds of isolation, for tests that try each of them."""
 
 import pytest
 
 
 @pytest.fixture(scope="session")
-def walls_of():
-    """The walls of a kind, skipping where this machine does not allow them: "bubblewrap", "private_root" (made in
+def confinement_of():
+    """The isolation of a kind, skipping where this machine does not allow it: "bubblewrap", "private_root" (made in
     namespaces, without it), "filters" (Landlock and seccomp alone), "nothing" (limits alone)."""
     from harness.sandbox.policy import Confinement, explain_start_failure, probe_confinement
 
     def choose(kind):
         if kind == "bubblewrap":
-            walls = probe_confinement()
-            if walls.bubblewrap is None:
-                pytest.skip(f"needs bubblewrap: {walls.weakness}")
-            return walls
-        walls = Confinement(bubblewrap=None, namespaces=kind == "private_root", filters=kind != "nothing")
-        if explain_start_failure(walls):
-            pytest.skip(f"this machine does not allow these walls: {explain_start_failure(walls)}")
-        return walls
+            confinement = probe_confinement()
+            if confinement.bubblewrap is None:
+                pytest.skip(f"needs bubblewrap: {confinement.weakness}")
+            return confinement
+        confinement = Confinement(bubblewrap=None, namespaces=kind == "private_root", filters=kind != "nothing")
+        if explain_start_failure(confinement):
+            pytest.skip(f"this machine does not allow this isolation: {explain_start_failure(confinement)}")
+        return confinement
 
     return choose
 
 
 @pytest.fixture(scope="session")
-def open_walled_bench(open_bench, walls_of):
-    """A bench behind the walls of a kind."""
+def open_confined_bench(open_bench, confinement_of):
+    """A bench with the isolation of a kind."""
     from harness.sandbox.worker_process import WorkerLimits
 
     def make(kind):
-        bench = open_bench(confinement=walls_of(kind), call_s=60.0)
+        bench = open_bench(confinement=confinement_of(kind), call_s=60.0)
         if kind == "filters":
             bench.forkserver.spawn(WorkerLimits()).end()
             if "landlock" not in bench.forkserver.isolation:

@@ -1,6 +1,6 @@
-"""The walls around compilers: a source cannot have files of the user, the judge or other builds compiled into it.
+"""The isolation of compilers: a source cannot have files of the user, the judge or other builds compiled into it.
 
-The honest build beside each attempt shows that these walls let a compiler work.
+The honest build beside each attempt shows that this isolation lets a compiler work.
 """
 
 import ctypes
@@ -35,13 +35,13 @@ def kind(request):
 
 
 @pytest.fixture
-def builder(kind, walls_of, toolchain, tmp_path, needs_compiler):
+def builder(kind, confinement_of, toolchain, tmp_path, needs_compiler):
     from harness.sandbox.policy import clean_environment, interpreter_folders
 
     return Builder(
         cache=tmp_path / "cache",
         toolchain=toolchain,
-        wrap=walls_of(kind).wrap,
+        wrap=confinement_of(kind).wrap,
         readable=interpreter_folders(),
         environment=clean_environment,
         timeout_s=120,

@@ -1,5 +1,5 @@
-"""The walls around a worker, tried from inside: one candidate looks at everything it can reach and reports it in its
-output tensor, the only place where a candidate can leave that much. Once for each kind of walls that there is here."""
+"""The isolation of a worker, tried from inside: one candidate looks at everything it can reach and reports it in its
+output tensor, the only place where a candidate can leave that much. Once for each kind of isolation here."""
 
 import json
 import os
@@ -261,20 +261,20 @@ def secret_home(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def walled_bench(open_walled_bench):
-    """A bench by kind of walls, each opened once."""
+def confined_bench(open_confined_bench):
+    """A bench by kind of isolation, each opened once."""
     benches = {}
 
     def choose(kind):
         if kind not in benches:
-            benches[kind] = open_walled_bench(kind)
+            benches[kind] = open_confined_bench(kind)
         return benches[kind]
 
     return choose
 
 
 def look_around(bench, listener, home, cache, kind):
-    """What a candidate finds behind the walls of that bench, with the level that is recorded for it."""
+    """What a candidate finds in the isolation of that bench, with the level that is recorded for it."""
     port, addresses = listener
     folders = ["/", "/usr", "/usr/lib", "/etc", "/var/tmp", "/tmp/..", sys.prefix, str(home), str(cache)]
     if kind == "filters":
@@ -301,13 +301,13 @@ def look_around(bench, listener, home, cache, kind):
 
 
 @pytest.fixture(scope="module")
-def inside(walled_bench, listener, secret_home, build_cache):
-    """Reports by kind of walls, each made once."""
+def inside(confined_bench, listener, secret_home, build_cache):
+    """Reports by kind of isolation, each made once."""
     reports = {}
 
     def look(kind):
         if kind not in reports:
-            reports[kind] = look_around(walled_bench(kind), listener, secret_home, build_cache, kind)
+            reports[kind] = look_around(confined_bench(kind), listener, secret_home, build_cache, kind)
         return reports[kind]
 
     return look
@@ -393,7 +393,7 @@ def test_the_only_open_files_are_its_line_its_output_and_the_shared_memory(repor
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_record_says_which_walls_there_were(kind, inside):
+def test_the_record_says_which_isolation_there_was(kind, inside):
     assert inside(kind)["level"] == LEVELS[kind]
 
 
@@ -406,8 +406,8 @@ class ModelNew(nn.Module):
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "nothing"])
-def test_a_warning_tells_of_walls_that_are_weaker_than_a_root_of_its_own(kind, walled_bench):
-    evaluation = walled_bench(kind).judge(GOOD, attribute_work=False)
+def test_a_warning_tells_of_isolation_that_is_weaker_than_a_root_of_its_own(kind, confined_bench):
+    evaluation = confined_bench(kind).judge(GOOD, attribute_work=False)
     warnings = [finding.message for finding in evaluation.findings if finding.check == "confinement"]
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.confinement == LEVELS[kind]
@@ -437,9 +437,9 @@ class ModelNew(nn.Module):
 
 @pytest.mark.parametrize("end", ["return a + b", "os._exit(0)", "os.abort()"], ids=["returns", "exits", "crashes"])
 @pytest.mark.parametrize("kind", [*KINDS, "nothing"])
-def test_what_a_candidate_starts_ends_with_it(kind, end, walled_bench, processes_with):
+def test_what_a_candidate_starts_ends_with_it(kind, end, confined_bench, processes_with):
     seconds = f"{4321 + os.getpid() % 1000}.{len(end)}"
     source = ESCAPING.replace("__SECONDS__", seconds).replace("__END__", end)
-    evaluation = walled_bench(kind).judge(source, attribute_work=False)
+    evaluation = confined_bench(kind).judge(source, attribute_work=False)
     assert evaluation.outcome in ("correct", "runtime_error"), evaluation.message
     assert processes_with(seconds) == []

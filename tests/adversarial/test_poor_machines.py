@@ -1,4 +1,4 @@
-"""Machines that lack something: the next weaker walls are taken and named, and what cannot be had is a clear error."""
+"""Machines that lack something: the next weaker isolation is taken and named, and anything missing is a clear error."""
 
 import json
 import os
@@ -43,16 +43,16 @@ def fake_bubblewrap(tmp_path, monkeypatch):
 
 def test_a_bubblewrap_that_is_forbidden_gives_way_to_a_private_root(fake_bubblewrap):
     fake_bubblewrap("echo no permission to create namespace >&2; exit 1")
-    walls = probe_confinement()
-    assert walls.bubblewrap is None
-    assert "no permission to create namespace" in walls.weakness
+    confinement = probe_confinement()
+    assert confinement.bubblewrap is None
+    assert "no permission to create namespace" in confinement.weakness
 
 
 def test_a_bubblewrap_that_hangs_is_given_up(fake_bubblewrap):
     fake_bubblewrap("exec sleep 60")
-    walls = probe_confinement(timeout_s=0.5)
-    assert walls.bubblewrap is None
-    assert "bubblewrap does not start within 0.5 s" in walls.weakness
+    confinement = probe_confinement(timeout_s=0.5)
+    assert confinement.bubblewrap is None
+    assert "bubblewrap does not start within 0.5 s" in confinement.weakness
 
 
 NO_NAMESPACES = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'

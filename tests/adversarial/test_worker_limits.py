@@ -1,5 +1,5 @@
-"""What a candidate may take: memory in every way that there is, processes, scratch, processor time, behind each kind of
-walls, since each limits them in its own way. After every attempt an honest candidate is called as if nothing had
+"""What a candidate may take: memory in every way that there is, processes, scratch, processor time, within each kind of
+isolation, since each limits them in its own way. After every attempt an honest candidate is called as if nothing had
 been."""
 
 import pytest
@@ -69,12 +69,12 @@ PROCESSOR_TIME = """
 
 
 @pytest.fixture(scope="module")
-def benches(open_walled_bench):
+def benches(open_confined_bench):
     opened = {}
 
     def choose(kind):
         if kind not in opened:
-            opened[kind] = open_walled_bench(kind)
+            opened[kind] = open_confined_bench(kind)
         return opened[kind]
 
     return choose

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from harness.domain import BIASED, SPARSE, ProblemError
 from harness.evaluation.correctness.truth import copy_tensors, run_reference, write_state
 from harness.problems.loading import LoadedProblem
-from harness.problems.operators import OperatorWatch
+from harness.problems.operators import OperatorCall, OperatorCalls
 from harness.problems.own_values import PATTERNS
 from harness.protocol import flatten_value
 
@@ -56,12 +56,17 @@ def list_own_steps(
 
 def _draws_independently(loaded: LoadedProblem) -> bool:
     """Each element of the inputs is drawn by itself. False where `get_inputs` needs real values."""
-    watch = _WatchDraws()
+    watch = OperatorCalls()
     with suppress(ProblemError), watch:
         inputs = loaded.make_inputs(0, torch.device("meta"))
         tensors = [one for one in flatten_value(inputs, torch.is_tensor)[1] if one.is_floating_point()]
-        return not watch.relates_elements and watch.draws >= len(tensors)
+        draws = sum(count for call, count in watch.calls.items() if call.name in DRAWS)
+        return draws >= len(tensors) and all(map(_keeps_independence, watch.calls))
     return False
+
+
+def _keeps_independence(call: OperatorCall) -> bool:
+    return call.name in DRAWS or (call.name in ELEMENTWISE and call.tensors <= 1)
 
 
 def _has_usable(inputs: Sequence[Any]) -> bool:
@@ -76,40 +81,10 @@ def _orders_values(
     device: torch.device,
 ) -> bool:
     """Also where the reference does not run so."""
-    watch = _WatchOrder()
+    watch, ran = OperatorCalls(), False
     with suppress(ProblemError):
         with watch:
             run_reference(loaded, model, copy_tensors(inputs, device))
-        watch.ran = True
+        ran = True
     write_state(model, changing)
-    return watch.orders_values or not watch.ran
-
-
-class _WatchDraws(OperatorWatch):  # type: ignore[no-untyped-call]
-    """Detects operators after which elements may depend on each other."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.relates_elements = False
-        self.draws = 0
-
-    def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        name = operator.name().removeprefix("aten::").split(".")[0]
-        self.draws += name in DRAWS
-        tensors = sum(isinstance(value, Tensor) for value in (*args, *kwargs.values()))
-        self.relates_elements |= not (name in DRAWS or (name in ELEMENTWISE and tensors <= 1))
-
-
-class _WatchOrder(OperatorWatch):  # type: ignore[no-untyped-call]
-    """Detects operators on the order of values, and conversions to integers."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.orders_values = False
-        self.ran = False
-
-    def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        name, wanted = operator.name().removeprefix("aten::").split(".")[0], kwargs.get("dtype")
-        self.orders_values |= name in ORDERING
-        if name == "_to_copy" and wanted is not None:
-            self.orders_values |= args[0].is_floating_point() and not wanted.is_floating_point
+    return not ran or any(call.name in ORDERING or call.converts_to_integers for call in watch.calls)

@@ -156,8 +156,8 @@ class Reference:
         """From the usual state or from `state`. Raises ProblemError."""
         with torch.no_grad(), float32_precision(self.loaded.problem.allow_tf32):
             write_state(self.model, self.changing if state is None else state)
-            outputs = run_with_state(self.loaded, self.model, copy_tensors(inputs, self.computes_on), self.changing)
-        return outputs if self.computes_on is None else keep_on_host(outputs)
+            copies, on_host = copy_tensors(inputs, self.computes_on), self.computes_on is not None
+            return run_with_state(self.loaded, self.model, copies, self.changing, on_host=on_host)
 
     def truth_of(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None) -> Truth:
         """From the usual state or from `state`."""

@@ -81,9 +81,7 @@ def compute_truth(
     names = tuple(before)
     with torch.no_grad(), float32_precision(loaded.problem.allow_tf32):
         write_state(model, before)
-        own = run_with_state(loaded, model, copy_tensors(inputs, device), before)
-        if device is not None:
-            own = keep_on_host(own)
+        own = run_with_state(loaded, model, copy_tensors(inputs, device), before, on_host=device is not None)
         write_state(model, before)
         if read_seed(inputs) is not None:
             note = "the reference draws random numbers, and others in float64"
@@ -138,11 +136,17 @@ def run_reference(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any]
     return outputs
 
 
-def run_with_state(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], names: Iterable[str]) -> FlatOutputs:
-    """Outputs, and copies of these parts of the state after the call. Raises ProblemError."""
-    outputs = run_reference(loaded, model, inputs)
-    state = read_state(model, names)
-    return _copy_outputs(outputs).with_state(state) if state else outputs
+def run_with_state(
+    loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], names: Iterable[str], *, on_host: bool = False
+) -> FlatOutputs:
+    """Outputs and these parts of the state after the call: copies, in host memory or on the device. Without state the
+    outputs on the device are no copies. Raises ProblemError."""
+    outputs, own = run_reference(loaded, model, inputs), model.state_dict()
+    state = {name: own[name] for name in names}
+    outputs = outputs.with_state(state)
+    if on_host:
+        return keep_on_host(outputs)
+    return _copy_outputs(outputs) if state else outputs
 
 
 def run_and_compare_state(
@@ -154,13 +158,13 @@ def run_and_compare_state(
     own = model.state_dict()
     changing = {name: tensor for name, tensor in before.items() if not has_same_bits(tensor, own[name])}
     if changing:
-        outputs = _copy_outputs(outputs).with_state(read_state(model, changing))
+        outputs = _copy_outputs(outputs.with_state({name: own[name] for name in changing}))
         write_state(model, changing)
     return outputs, changing
 
 
 def _copy_outputs(outputs: FlatOutputs) -> FlatOutputs:
-    """Outputs may be part of the state, which is about to change."""
+    """With the state, which is about to change, and of which they may be a part."""
     return replace(outputs, tensors=tuple(tensor.clone() for tensor in outputs.tensors))
 
 

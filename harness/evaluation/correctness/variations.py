@@ -23,17 +23,16 @@ from harness.evaluation.correctness.truth import (
     run_reference,
     write_state,
 )
-from harness.problems.operators import OperatorWatch
+from harness.problems.operators import OperatorCalls
 from harness.problems.tensor_trees import map_tensors
 from harness.protocol import flatten_value
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.seeding import keep_seed
 
 LARGEST_CUT = 4  # a dimension loses at most this fraction (1 in 4)
-# Operators on probabilities or rates.
+# Operators on probabilities or rates, which assert on a GPU.
 VALUE_RESTRICTED = {
-    "aten::multinomial", "aten::bernoulli", "aten::bernoulli.p", "aten::bernoulli_.Tensor", "aten::poisson",
-    "aten::binomial", "aten::binary_cross_entropy",
+    "multinomial", "bernoulli", "bernoulli.p", "bernoulli_.Tensor", "poisson", "binomial", "binary_cross_entropy",
 }  # fmt: skip
 
 
@@ -133,11 +132,11 @@ def cut_inputs(inputs: Sequence[Any], cut: Cut) -> tuple[Any, ...]:
 
 def restricts_values(reference: Reference, inputs: Sequence[Any]) -> bool:
     """Whether the reference converts floats to integers or calls operators with a restricted domain."""
-    watch = _WatchValues()
+    watch = OperatorCalls()
     with torch.no_grad(), watch:
         reference.model(*copy_tensors(inputs, reference.computes_on))
     write_state(reference.model, reference.changing)
-    return watch.restricts_values
+    return any(call.overload in VALUE_RESTRICTED or call.converts_to_integers for call in watch.calls)
 
 
 def takes_layout(reference: Reference, inputs: Sequence[Any]) -> bool:
@@ -154,20 +153,6 @@ def takes_layout(reference: Reference, inputs: Sequence[Any]) -> bool:
         except ProblemError:
             return False
     return True
-
-
-class _WatchValues(OperatorWatch):  # type: ignore[no-untyped-call]
-    """Detects operators that assert on a GPU."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.restricts_values = False
-
-    def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        name, wanted = operator.name(), kwargs.get("dtype")
-        self.restricts_values |= name in VALUE_RESTRICTED
-        if name == "aten::_to_copy" and wanted is not None:
-            self.restricts_values |= args[0].is_floating_point() and not wanted.is_floating_point
 
 
 def _may_index(reference: Reference, inputs: Sequence[Any]) -> bool:

@@ -15,7 +15,8 @@ from harness.evaluation.counters.ncu import (
     make_profiler,
     parse_counters,
 )
-from harness.evaluation.integrity.attribution import CustomKernels, classify_kernel, construct, name_kernel
+from harness.evaluation.integrity.attribution import CustomKernels, classify_kernel, name_kernel
+from harness.evaluation.model_construction import construct_with_state
 from harness.evaluation.model_workers import ModelWorkers
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Forkserver
@@ -54,7 +55,7 @@ class CounterReader:
         try:
             workers = ModelWorkers(profiled, self._builds, TimeLimits())
             with workers.open_candidate(candidate, reference, mode="count") as session:
-                construct(session, reference)
+                construct_with_state(session, reference)
                 session.profile(reference.make_inputs(seed))
         except (CandidateFailure, HarnessError, OSError) as error:  # OSError: of /proc, once its processes are killed
             return f"the candidate failed under ncu: {make_plain(str(error))}"

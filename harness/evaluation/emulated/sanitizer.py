@@ -36,6 +36,7 @@ from harness.evaluation.emulated.findings import (
 from harness.evaluation.emulated.jit_compilation import KernelCompilation
 from harness.evaluation.emulated.launch_limits import LaunchChecker
 from harness.evaluation.load_check import CANDIDATE_ENTRY
+from harness.evaluation.model_construction import construct_with_state
 from harness.problems.loading import load_problem
 from harness.problems.shrink import REDUCED, Budget, reduce_problem
 from harness.sandbox.devices import Device
@@ -151,16 +152,7 @@ class KernelChecker:
 
 
 def _run_orders(session: ModelSession, reference: Reference, seeds: Iterator[int], sanitized: _SanitizerPass) -> None:
-    problem = reference.loaded.problem
-    session.construct(
-        reference.seed,
-        reference.loaded.init_inputs,
-        training=problem.training,
-        dtype=problem.dtype,
-        backward=problem.backward,
-    )
-    session.match_weights(reference.state)
-    session.hold_state(reference.changing)
+    construct_with_state(session, reference)
     inputs = reference.make_inputs(next(seeds))
     truth = reference.truth_of(inputs)
     for order in ORDERS:

@@ -19,6 +19,7 @@ from harness.domain import BuildRequest, Finding, Outcome, WithoutOwn, Work
 from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
+from harness.evaluation.model_construction import construct_with_state
 from harness.sandbox.failure import CandidateFailure, protocol_failure
 from harness.sandbox.model_session import ModelSession
 from harness.sandbox.tensors.outputs import FlatOutputs, are_far_apart
@@ -141,7 +142,7 @@ def confirm_custom_code(
 
 def _profile(open_in: OpenInMode, reference: Reference, inputs: Sequence[Any]) -> tuple[FlatOutputs, Profile]:
     with open_in("profile") as session:
-        construct(session, reference)
+        construct_with_state(session, reference)
         outputs = session.call(inputs, reference.device).outputs
         return outputs, parse_profile(session.profile(inputs))
 
@@ -151,7 +152,7 @@ def _call_without_custom_code(
 ) -> WithoutOwn:
     try:
         with open_in("ablate") as session:
-            construct(session, reference)
+            construct_with_state(session, reference)
             outputs = session.call(inputs, reference.device).outputs
             everything = session.has_ablated_everything()
     except CandidateFailure:
@@ -163,18 +164,6 @@ def _call_without_custom_code(
     if wrong is not None:
         return "changed"
     return "unchanged" if everything else "not_tried"
-
-
-def construct(session: ModelSession, reference: Reference) -> None:
-    """With the reference's weights."""
-    loaded = reference.loaded
-    problem = loaded.problem
-    session.construct(
-        reference.seed, loaded.init_inputs, training=problem.training, dtype=problem.dtype, backward=problem.backward
-    )
-    session.match_weights(reference.state)
-    session.hold_state(reference.changing)
-    session.reset_state()
 
 
 def _conclude(

@@ -23,7 +23,7 @@ from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import float32_precision, run_reference, trust_outputs, write_state
 from harness.evaluation.timing.device_peaks import Ceilings, CeilingStore
 from harness.problems.operators import OperatorCosts
-from harness.protocol import flatten_value
+from harness.protocol import count_span, flatten_value
 from harness.sandbox.tensors.outputs import FlatOutputs, are_far_apart
 
 MARGIN = 0.7  # of a bound: reads overlap with writes, caches keep data, and the baseline's rate is not the highest
@@ -188,7 +188,7 @@ class _Sampler:
 
     def find_needed_share(self, tensor: Tensor, budget_s: float) -> float:
         """A lower confidence bound."""
-        flat = tensor.as_strided((_reach(tensor),), (1,))
+        flat = tensor.as_strided((count_span(tensor.shape, tensor.stride()),), (1,))
         deadline_s = time.monotonic() + budget_s
         found: list[bool] = []
         while len(found) < MAX_SAMPLES and time.monotonic() < deadline_s:
@@ -250,8 +250,3 @@ def _list_tensors(value: Any) -> list[Tensor]:
 
 def _addresses(tensors: Iterable[Tensor]) -> set[int]:
     return {tensor.untyped_storage().data_ptr() for tensor in tensors}
-
-
-def _reach(tensor: Tensor) -> int:
-    """Elements from first to last in memory."""
-    return 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))

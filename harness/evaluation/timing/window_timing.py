@@ -170,7 +170,7 @@ class WindowTimer:
     def _warm_up(self, session: WindowSession, seeds: Iterator[int]) -> float:
         """The shortest reported time, in us."""
         return min(
-            self._call(session, self._reference.make_timed_inputs(next(seeds)), None).called.claim_us
+            self._call(session, self._reference.make_timed_inputs(next(seeds))).called.claim_us
             for _ in count_warmup_calls(session, self._plan.warmup_calls)
         )
 
@@ -256,7 +256,7 @@ class WindowTimer:
         self,
         session: WindowSession,
         inputs: tuple[Any, ...],
-        state: dict[str, torch.Tensor] | None,
+        state: dict[str, torch.Tensor] | None = None,
         *,
         in_whole: bool = False,
     ) -> Run:

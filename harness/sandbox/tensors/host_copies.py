@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from harness.problems.tensor_trees import map_tensors
+from harness.protocol import count_span
 from harness.sandbox.seeding import keep_seed
 
 HOST = torch.device("cpu")
@@ -18,9 +19,7 @@ def copy_to(tensor: Tensor, device: torch.device) -> Tensor:
     """Copies the whole span, so that rows stay as far apart."""
     if tensor.layout is not torch.strided or tensor.numel() == 0:
         return tensor.detach().to(device, copy=True)
-    steps = zip(tensor.shape, tensor.stride(), strict=True)
-    reach = 1 + sum((size - 1) * step for size, step in steps)
-    span = tensor.detach().as_strided((reach,), (1,)).to(device, copy=True)
+    span = tensor.detach().as_strided((count_span(tensor.shape, tensor.stride()),), (1,)).to(device, copy=True)
     return span.as_strided(tensor.shape, tensor.stride())
 
 

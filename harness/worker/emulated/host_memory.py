@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from harness.protocol import count_span
 from harness.worker.emulated.tensors import (
     find_tensors,
     forget_device,
@@ -99,7 +100,7 @@ def _has_memory(tensor: torch.Tensor) -> bool:
 @contextmanager
 def _lend(tensor: torch.Tensor, keep: Keep) -> Iterator[torch.Tensor]:
     """Yield a copy in pages of its own; writes are copied back."""
-    elements = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    elements = count_span(tensor.shape, tensor.stride())
     pages = mmap.mmap(-1, elements * tensor.element_size())
     flat = tensor.detach().as_strided((elements,), (1,))
     held = torch.frombuffer(pages, dtype=tensor.dtype)

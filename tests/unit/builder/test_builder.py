@@ -25,7 +25,7 @@ def toolchain():
 
 @pytest.fixture
 def make_builder(tmp_path, toolchain):
-    """A builder without walls whose compiler runs are counted in a file."""
+    """A builder without isolation whose compiler runs are counted in a file."""
     counter = tmp_path / "runs"
     counter.touch()
 

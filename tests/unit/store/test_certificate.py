@@ -39,7 +39,7 @@ def test_any_change_ends_a_certificate_and_is_named(name):
     assert f"{name} ({getattr(BASIS, name)} then, another now)" in difference
 
 
-def test_its_digest_is_stamped_only_behind_its_own_walls():
+def test_its_digest_is_stamped_only_with_its_own_isolation():
     assert CERTIFICATE.digest_behind("bubblewrap, namespaces") == CERTIFICATE.digest
     assert CERTIFICATE.digest_behind("rlimits") == ""
 
