@@ -1,9 +1,10 @@
 """Verdicts per GPU-hour with each fidelity, for programs of 0.1, 1 and 10 ms a call.
 
-Run on a machine with a GPU: python benchmarks/fidelity.py [--programs 6] [--sides 1536 3072 6912]
+Run on a machine with a GPU: python benchmarks/fidelity.py [--programs 4] [--sides 1024 2688 5888]
 Problem: relu(x @ w + b) with square float32 matrices of SIDE rows. The candidates multiply by torch and fuse the rest
-in one CUDA kernel; each is another program. Builds are made before (they need no GPU); then all programs are submitted
-at once, on the first GPU, once for each fidelity. Prints verdicts, seconds, and verdicts per hour of that GPU.
+in one CUDA kernel; each is another program. Builds are made before, since they need no GPU, and each problem's noise
+floor is measured before; then all programs are submitted at once, on the first GPU. Prints verdicts, seconds, and
+verdicts per hour of that GPU.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from harness.domain import Candidate, Evaluation, Fidelity, Problem
 from harness.evaluation.settings import EvaluationSettings
+from harness.executors.executor import Executor
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Origin, Task, make_task
@@ -32,10 +34,10 @@ from torch import nn
 
 
 class Model(nn.Module):
-    def __init__(self):
+    def __init__(self, side):
         super().__init__()
-        self.weight = nn.Parameter(torch.randn({side}, {side}) / {side} ** 0.5)
-        self.bias = nn.Parameter(torch.randn({side}))
+        self.weight = nn.Parameter(torch.randn(side, side) / side**0.5)
+        self.bias = nn.Parameter(torch.randn(side))
 
     def forward(self, x):
         return torch.relu(x @ self.weight + self.bias)
@@ -46,7 +48,7 @@ def get_inputs():
 
 
 def get_init_inputs():
-    return []
+    return [{side}]
 """
 CANDIDATE = '''
 import torch
@@ -77,10 +79,10 @@ library = load_inline(
 
 
 class ModelNew(nn.Module):
-    def __init__(self):
+    def __init__(self, side):
         super().__init__()
-        self.weight = nn.Parameter(torch.randn({side}, {side}) / {side} ** 0.5)
-        self.bias = nn.Parameter(torch.randn({side}))
+        self.weight = nn.Parameter(torch.randn(side, side) / side**0.5)
+        self.bias = nn.Parameter(torch.randn(side))
 
     def forward(self, x):
         product = x @ self.weight
@@ -91,7 +93,7 @@ class ModelNew(nn.Module):
 
 def make_tasks(side: int, programs: int) -> list[Task]:
     problem = Problem(name=f"product_{side}", suite="benchmark", source=PROBLEM.format(side=side))
-    sources = [CANDIDATE.format(side=side, threads=32 * (index + 1)) for index in range(programs)]
+    sources = [CANDIDATE.format(threads=128 * (index + 1)) for index in range(programs)]
     return [
         make_task(
             problem,
@@ -103,13 +105,11 @@ def make_tasks(side: int, programs: int) -> list[Task]:
     ]
 
 
-def evaluate(tasks: Sequence[Task], fidelity: Fidelity, cache: Path) -> tuple[list[Evaluation], float]:
-    settings = LocalSettings(cache=cache, device="cuda:0", judge=EvaluationSettings(fidelity=fidelity))
-    with LocalExecutor(settings) as executor:
-        executor.submit(tasks[0]).result()  # starts the evaluator; noise floor and peaks are measured once
-        began_s = time.monotonic()
-        evaluations = [future.result() for future in [executor.submit(task) for task in tasks]]
-        return evaluations, time.monotonic() - began_s
+def measure(executor: Executor, tasks: Sequence[Task]) -> tuple[list[Evaluation], float]:
+    """Of all tasks, in seconds."""
+    began_s = time.monotonic()
+    evaluations = [future.result() for future in [executor.submit(task) for task in tasks]]
+    return evaluations, time.monotonic() - began_s
 
 
 def describe(evaluations: Sequence[Evaluation]) -> str:
@@ -124,19 +124,20 @@ def describe(evaluations: Sequence[Evaluation]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--programs", type=int, default=6, metavar="N")
-    parser.add_argument("--sides", type=int, nargs="*", default=[1536, 3072, 6912], metavar="SIDE")
+    parser.add_argument("--programs", type=int, default=4, metavar="N")
+    parser.add_argument("--sides", type=int, nargs="*", default=[1024, 2688, 5888], metavar="SIDE")
     options = parser.parse_args()
+    jobs = {side: make_tasks(side, options.programs) for side in options.sides}
     with tempfile.TemporaryDirectory() as cache:
-        for side in options.sides:
-            tasks = make_tasks(side, options.programs)
-            evaluate(tasks, "correctness", Path(cache))  # builds
-            for fidelity in FIDELITIES:
-                evaluations, taken_s = evaluate(tasks, fidelity, Path(cache))
-                rate = 3600 * len(evaluations) / taken_s
-                print(
-                    f"{side:6} {fidelity:12} {taken_s:7.1f} s {rate:6.0f} an hour  {describe(evaluations)}", flush=True
-                )
+        for fidelity in FIDELITIES:
+            settings = LocalSettings(cache=Path(cache), device="cuda:0", judge=EvaluationSettings(fidelity=fidelity))
+            with LocalExecutor(settings) as executor:
+                for side, tasks in jobs.items():
+                    measure(executor, tasks if fidelity == FIDELITIES[0] else tasks[:1])
+                    evaluations, taken_s = measure(executor, tasks)
+                    rate = 3600 * len(evaluations) / taken_s
+                    measured = f"{taken_s:6.1f} s {rate:6.0f} an hour  {describe(evaluations)}"
+                    print(f"{side:6} {fidelity:12} {measured}", flush=True)
 
 
 if __name__ == "__main__":

@@ -136,6 +136,7 @@ class CandidateEvaluator:
                 self._evaluate_candidate(task)
 
         self._builds.add_ahead(ahead, candidate)
+        self._workers.forget_compiled()
         record = EvaluationRecord(seed=secrets.randbits(62) if seed is None else seed)
         record, outcome, message = evaluate_with_repetition(record, attempt, self._device)
         if self._nvcc is not None and self._nvcc.find_disagreement(record):
@@ -277,6 +278,7 @@ class CandidateEvaluator:
             result = check_correctness(session, exercises, weights)
         record.add_correctness(result.correctness, task.run.name)
         record.add_result(result)
+        self._workers.keep_compiled(task.candidate, session)
 
     def _measure_in_same_worker(
         self, task: _Task, session: ModelSession, reference: Reference, seeds: Iterator[int]

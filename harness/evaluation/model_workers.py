@@ -20,12 +20,25 @@ from harness.sandbox.opening import open_session
 from harness.sandbox.worker_client import Mode
 from harness.sandbox.worker_process import TimeLimits
 
+COMPILES_ITSELF = ("triton", "torch.compile")
+
 
 class ModelWorkers:
     def __init__(self, forkserver: Forkserver, builds: CandidateBuilds, limits: TimeLimits) -> None:
         self._forkserver = forkserver
         self._builds = builds
         self._limits = limits
+        # Files that the candidate's compilers wrote in its first worker; as untrusted as its source.
+        self._compiled: dict[str, str] = {}
+
+    def forget_compiled(self) -> None:
+        """Before each evaluation: no other candidate receives them."""
+        self._compiled = {}
+
+    def keep_compiled(self, candidate: Candidate, session: ModelSession) -> None:
+        """The candidate's next workers get what its compilers wrote in this one."""
+        if not self._compiled and any(word in candidate.source for word in COMPILES_ITSELF):
+            self._compiled = session.read_compiled()
 
     @contextmanager
     def open_candidate(
@@ -98,6 +111,7 @@ class ModelWorkers:
                 allow_tf32=reference.loaded.problem.allow_tf32,
                 mode=mode,
                 keeps_on_host=reference.computes_on is not None and not (is_timed and reference.plan.baseline_beside),
+                compiled=None if answer_build is None else self._compiled,
             ) as session,
             nullcontext() if answer_build is None else charge.attributing_failures(),
         ):

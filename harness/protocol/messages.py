@@ -22,6 +22,7 @@ class WorkerRequest(StrEnum):
     DESCRIBE_ABLATION = "describe_ablation"
     CONFIGURE_EMULATORS = "configure_emulators"
     TAKE_KERNEL_FINDINGS = "take_kernel_findings"
+    READ_COMPILED = "read_compiled"
     COLLECT = "collect"
 
 
@@ -44,6 +45,7 @@ class WorkerReply(StrEnum):
     ABLATION = "ablation"
     CONFIGURED = "configured"
     KERNEL_FINDINGS = "kernel_findings"
+    COMPILED = "compiled"
     COLLECTED = "collected"
     FAILED = "failed"  # instead of any other
     BUILD = "build"  # a request in the middle of any other; the evaluator answers with BUILT

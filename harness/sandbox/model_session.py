@@ -36,6 +36,7 @@ from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient, de
 from harness.sandbox.worker_process import Stopped, TimeLimits
 
 PROFILED_CALLS = 5  # at most; fewer if they are slow, see `harness.worker.instrumentation`
+READ_COMPILED_S = 10.0
 MAX_PINS = 6
 SAMPLED_BEFORE = 4  # earlier calls whose outputs are sampled after a timed one
 POISON = 0xFF  # NaN in every floating format, -1 in signed integers
@@ -123,6 +124,9 @@ class ModelSession:
             backward=backward,
             timeout_s=self._limits.construct_s,
         )
+
+    def read_compiled(self) -> dict[str, str]:
+        return self._client.read_compiled(timeout_s=READ_COMPILED_S)
 
     def match_weights(self, reference: dict[str, Tensor]) -> Weights:
         """Loads the reference's weights if possible."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 
 from harness.protocol.tensor_layout import MOST_KEPT
@@ -31,12 +31,13 @@ def open_session(
     allow_tf32: bool,
     mode: Mode = "plain",
     keeps_on_host: bool = False,
+    compiled: Mapping[str, str] | None = None,
 ) -> Iterator[ModelSession]:
     """See `open_client`. `keeps_on_host`: copies outputs into host memory."""
     client_opened = open_client(
         forkserver=forkserver, device=device, arena_bytes=footprint.arena_bytes, source=source, entry=entry,
         answer_build=answer_build, worker_limits=worker_limits, limits=limits, threads=threads, allow_tf32=allow_tf32,
-        mode=mode, most_kept=footprint.most_kept,
+        mode=mode, most_kept=footprint.most_kept, compiled=compiled,
     )  # fmt: skip
     with client_opened as (client, arena):
         if not device.is_cuda:
@@ -62,6 +63,7 @@ def open_client(
     allow_tf32: bool,
     mode: Mode = "plain",
     most_kept: int = MOST_KEPT,
+    compiled: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[WorkerClient, SharedArena]]:
     """Starts a worker and imports `source`. `answer_build` None: trusted code."""
     with device.allocate(arena_bytes) as arena, forkserver.spawn(worker_limits) as worker:
@@ -76,5 +78,6 @@ def open_client(
             mode=mode,
             emulates=device.describe_emulation(threads, limits.call_s),
             most_kept=most_kept,
+            compiled=compiled,
         )
         yield client, arena

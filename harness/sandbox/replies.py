@@ -35,6 +35,12 @@ def parse_outputs(answer: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def parse_files(value: object) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(content, str) for content in value.values()):
+        raise protocol_failure("compiled files are not described as {path: content}")
+    return value
+
+
 def parse_spec(value: object) -> TensorSpec:
     try:
         spec = TensorSpec.from_json(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -41,7 +41,7 @@ from harness.sandbox.build_requests import AnswerBuild, BuildRequests
 from harness.sandbox.devices import SharedArena
 from harness.sandbox.failure import CandidateFailure, explain_failure, protocol_failure
 from harness.sandbox.memory_probe import Element
-from harness.sandbox.replies import parse_outputs, parse_pages, parse_spec, read_list, read_pairs
+from harness.sandbox.replies import parse_files, parse_outputs, parse_pages, parse_spec, read_list, read_pairs
 from harness.sandbox.seeding import read_seed
 from harness.sandbox.tensors.outputs import has_same_bits
 from harness.sandbox.worker_process import StillRunning, Stopped, WorkerProcess
@@ -66,6 +66,7 @@ STEPS = {
     WorkerReply.LOADED: "loading weights",
     WorkerReply.RECOPIED: "copying outputs",
     WorkerReply.PINNED: "keeping outputs",
+    WorkerReply.COMPILED: "reading compiled files",
     WorkerReply.COLLECTED: "collecting",
     WorkerReply.PROFILED: "profiling",
     WorkerReply.ABLATION: "describing the ablation",
@@ -123,8 +124,10 @@ class WorkerClient:
         mode: Mode = "plain",
         emulates: dict[str, Any] | None = None,
         most_kept: int = MOST_KEPT,
+        compiled: Mapping[str, str] | None = None,
     ) -> None:
-        """Imports a program. `emulates`: see `Device.describe_emulation`; `most_kept`: see `Footprint`."""
+        """Imports a program. `emulates`: see `Device.describe_emulation`; `most_kept`: see `Footprint`; `compiled`: see
+        `read_compiled`."""
         message = {
             "kind": WorkerRequest.SETTLE, "device": device, "threads": threads, "allow_tf32": allow_tf32,
             "size_bytes": self._arena.size_bytes, "emulates": emulates, "most_kept": most_kept,
@@ -138,8 +141,15 @@ class WorkerClient:
             answer = self._ask(message, WorkerReply.SETTLED, Outcome.LOAD_ERROR, timeout_s, tuple(descriptors))
         self.arena_address = int(answer["address"])  # no candidate code has run yet
         self._worker.find_itself()
-        message = {"kind": WorkerRequest.START, "source": source, "entry": entry, "mode": mode}
+        message = {
+            "kind": WorkerRequest.START, "source": source, "entry": entry, "mode": mode, "compiled": compiled or {},
+        }  # fmt: skip
         self._ask(message, WorkerReply.READY, Outcome.LOAD_ERROR, timeout_s)
+
+    def read_compiled(self, *, timeout_s: float) -> dict[str, str]:
+        """What compilers wrote in the worker, for later workers of the same program only: it is not checked."""
+        message = {"kind": WorkerRequest.READ_COMPILED}
+        return parse_files(self._ask(message, WorkerReply.COMPILED, Outcome.RUNTIME_ERROR, timeout_s).get("files"))
 
     def construct(
         self,

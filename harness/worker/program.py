@@ -24,6 +24,7 @@ from harness.gradients import call_with_gradients, require_parameter_gradients
 from harness.protocol import GO, Channel, TensorSpec, add_state, count_kept_calls, flatten_value, rebuild_value
 from harness.protocol.messages import WorkerReply
 from harness.random_weights import DrawOnDevice
+from harness.worker import compiled_files
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.instrumentation import Observer
 from harness.worker.load_inline_hook import LoadInlineHook
@@ -31,6 +32,7 @@ from harness.worker.memory import SharedMemory, describe
 from harness.worker.window import Window, address_of, count_released_bytes, export_pages
 
 MODULE_NAME = "candidate"
+COMPILED = "compiled"  # folder
 MAX_TEXT = 4000
 WAKING_ELEMENTS = 1 << 15  # per thread; makes torch use one more
 
@@ -106,6 +108,7 @@ class Worker:
         compiles = message["mode"] == "compile"
         self._observer = Observer("plain" if compiles else message["mode"], self._scratch)
         LoadInlineHook(self._evaluator, self._scratch, self._observer, self._emulators).install()
+        compiled_files.place(self._scratch / COMPILED, message["compiled"])
         if "triton" in message["source"]:
             self._prepare_triton(compiles=compiles)
         module = self._import_source(message["source"])
@@ -270,6 +273,9 @@ class Worker:
     def do_take_kernel_findings(self, _: dict[str, Any]) -> dict[str, Any]:
         return {"kind": WorkerReply.KERNEL_FINDINGS, "findings": self._emulators.take_findings()}
 
+    def do_read_compiled(self, _: dict[str, Any]) -> dict[str, Any]:
+        return {"kind": WorkerReply.COMPILED, "files": compiled_files.read(self._scratch / COMPILED)}
+
     def do_collect(self, _: dict[str, Any]) -> dict[str, Any]:
         """Collect garbage between blocks, so that it does not happen inside a timed call."""
         _freeze_garbage()
@@ -288,7 +294,7 @@ class Worker:
         if self._target is not None:
             from harness.worker.emulated.triton.device import install
 
-            install(self._emulators, self._target, self._scratch, compiles=compiles)
+            install(self._emulators, self._target, compiles=compiles)
         self._observer.watch_triton()
 
     def _seed_call(self, seed: int) -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 from harness.worker.emulated.link import EmulatorLink
 
 
-def install(link: EmulatorLink, target: dict[str, Any], scratch: Path, *, compiles: bool) -> None:
+def install(link: EmulatorLink, target: dict[str, Any], *, compiles: bool) -> None:
     """Before the candidate is imported. `compiles`: kernels are compiled for the target instead of being run. Without
     Triton, the candidate's own import fails."""
-    os.environ["TRITON_CACHE_DIR"] = str(scratch / "triton_cache")
     os.environ["TRITON_INTERPRET"] = "0" if compiles else "1"
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # as Triton 3.9 does, which warns where it is not set
     try:

@@ -1,0 +1,31 @@
+"""Files that compilers write inside a worker (Triton, Inductor): later workers of the same program receive them."""
+
+from __future__ import annotations
+
+import os
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from pathlib import Path
+
+FOLDERS = {"TRITON_CACHE_DIR": "triton", "TORCHINDUCTOR_CACHE_DIR": "inductor"}
+MOST_BYTES = 24 << 20  # more is compiled again
+
+
+def place(root: Path, files: Mapping[str, str]) -> None:
+    """Before the program is imported."""
+    for name, content in files.items():
+        path = root / name
+        if not path.resolve().is_relative_to(root.resolve()):
+            raise ValueError(f"{name} does not lie in the folder of compiled files")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b64decode(content))
+    for variable, folder in FOLDERS.items():
+        os.environ[variable] = str(root / folder)
+
+
+def read(root: Path) -> dict[str, str]:
+    """Contents in base64, by path. Empty if there are too many."""
+    paths = [path for path in root.rglob("*") if path.is_file() and not path.is_symlink()]
+    if sum(path.stat().st_size for path in paths) > MOST_BYTES:
+        return {}
+    return {str(path.relative_to(root)): b64encode(path.read_bytes()).decode() for path in paths}

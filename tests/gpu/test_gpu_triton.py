@@ -1,0 +1,58 @@
+"""Triton on a GPU: later workers of an evaluation get what the first one compiled."""
+
+import pytest
+
+pytestmark = pytest.mark.gpu
+
+PROBLEM = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x * 2.0
+
+
+def get_inputs():
+    return [torch.randn(1 << 20, device="cuda")]
+
+
+def get_init_inputs():
+    return []
+"""
+CANDIDATE = """
+import os
+from pathlib import Path
+
+import torch
+import triton
+import triton.language as tl
+from torch import nn
+
+if any(Path(os.environ["TRITON_CACHE_DIR"]).rglob("*.cubin")):
+    raise RuntimeError("compiled by an earlier worker")
+
+
+@triton.jit
+def double(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at, mask=at < n) * 2.0, mask=at < n)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x)
+        double[(triton.cdiv(x.numel(), 1024),)](x, out, x.numel(), BLOCK=1024)
+        return out
+"""
+
+
+def test_a_kernel_is_compiled_in_the_first_worker_only(open_bench):
+    pytest.importorskip("triton", reason="Triton comes with torch for CUDA")
+    bench = open_bench(confinement="auto", device="cuda:0")
+    for _ in range(2):  # the next evaluation begins without the files
+        evaluation = bench.judge(CANDIDATE, PROBLEM)
+        assert evaluation.outcome == "correct", evaluation.message
+        notes = [finding.message for finding in evaluation.findings if finding.check == "profile"]
+        assert notes == ["could not be profiled: RuntimeError: compiled by an earlier worker"]

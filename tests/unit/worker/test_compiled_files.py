@@ -1,0 +1,39 @@
+"""Compiled files reach later workers unchanged, and stay in their folder."""
+
+import os
+
+import pytest
+
+from harness.worker.compiled_files import FOLDERS, place, read
+
+
+@pytest.fixture(autouse=True)
+def restored_environment(monkeypatch):
+    for variable in FOLDERS:
+        monkeypatch.setenv(variable, "")
+
+
+def test_files_and_folders_are_the_same_in_the_next_worker(tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    place(first, {})
+    folder = first / "triton" / "key"
+    folder.mkdir(parents=True)
+    (folder / "kernel.cubin").write_bytes(b"\x7fELF\x00\xff")
+    (folder / "link").symlink_to("/etc/passwd")
+    place(second, read(first))
+    assert (second / "triton" / "key" / "kernel.cubin").read_bytes() == b"\x7fELF\x00\xff"
+    assert not (second / "triton" / "key" / "link").exists()
+    assert os.environ["TRITON_CACHE_DIR"] == str(second / "triton")
+
+
+def test_too_many_bytes_are_not_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr("harness.worker.compiled_files.MOST_BYTES", 5)
+    (tmp_path / "triton").mkdir()
+    (tmp_path / "triton" / "kernel").write_bytes(b"six666")
+    assert read(tmp_path) == {}
+
+
+@pytest.mark.parametrize("name", ["../outside", "/tmp/outside-of-all"])
+def test_no_file_is_written_outside(tmp_path, name):
+    with pytest.raises(ValueError, match="does not lie"):
+        place(tmp_path / "root", {name: ""})
