@@ -64,6 +64,7 @@ STEPS = {
     WorkerReply.EXPORTED: "sharing outputs",
     WorkerReply.DUMPED: "reading weights",
     WorkerReply.LOADED: "loading weights",
+    WorkerReply.RETURNS_STATE: "looking up state",
     WorkerReply.RECOPIED: "copying outputs",
     WorkerReply.PINNED: "keeping outputs",
     WorkerReply.COLLECTED: "collecting",
