@@ -101,7 +101,7 @@ class WindowSession(ModelSession):
         announced = self._client.lay_out(inputs)
         shift_bytes = self._source.randrange(INPUT_SLACK_BYTES // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         placed = _shift(announced, shift_bytes)
-        self._client.arm_window(announced, timeout_s=self._limits.call_s)
+        self._client.arm(announced, timeout_s=self._limits.call_s, in_window=True)
         self._bytes_of(self._footprint.output).fill_(POISON)
         self._choose_sample()
         usual = self._last
