@@ -37,7 +37,7 @@ from harness.protocol.tensor_layout import MOST_KEPT, place_strided
 from harness.sandbox.build_requests import AnswerBuild
 from harness.sandbox.devices import SharedArena
 from harness.sandbox.exchange import BETWEEN_CALLS_S, Exchange
-from harness.sandbox.failure import CandidateFailure, explain_failure, protocol_failure
+from harness.sandbox.failure import CandidateFailure, explain_failure, fatal_failure, protocol_failure
 from harness.sandbox.memory_probe import Element
 from harness.sandbox.seeding import read_seed
 from harness.sandbox.tensors.outputs import has_same_bits
@@ -159,8 +159,7 @@ class WorkerClient:
         specs = tuple(parse_spec(spec) for spec in read_list(answer.get("specs")))
         if specs != place_contiguous(expected)[0]:
             changed = "its weights changed shapes or dtypes after construction"
-            finding = Finding(check="state", severity="fatal", message=changed)
-            raise CandidateFailure(Outcome.WRONG_VALUE, changed, (finding,))
+            raise fatal_failure(Outcome.WRONG_VALUE, "state", changed)
         return [self._arena.view(spec) for spec in specs]
 
     def write_state(self, state: dict[str, Tensor], *, only_copies: bool, timeout_s: float) -> None:

@@ -14,12 +14,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from harness.domain import Block, Conditions, Finding, Outcome
+from harness.domain import Block, Conditions, Finding
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.timing.chosen_calls import ChosenCalls
 from harness.evaluation.timing.clocks import (
     DISTURBED_SHARE,
     TimingResult,
+    call_suspect,
     choose_half_width,
     compare_clocks,
     confirm_reported_times,
@@ -32,6 +33,7 @@ from harness.evaluation.timing.clocks import (
 from harness.evaluation.timing.noise_floor import find_device_floor
 from harness.evaluation.timing.plan import TimingPlan
 from harness.evaluation.timing.system_conditions import ConditionSampler
+from harness.evaluation.timing.timed_calls import make_block
 from harness.sandbox.memory_probe import MemorySample
 from harness.sandbox.model_session import ModelSession
 
@@ -75,8 +77,7 @@ class PairedTimer:
         timing = replace(summarise_blocks(name, blocks, self._noise_floor), conditions=conditions, attempts=attempts)
         wrong = self._find_wrong_call()
         if wrong is not None:
-            finding = Finding(check="timed_call", severity="fatal", message=wrong)
-            return TimingResult(timing=timing, outcome=Outcome.SUSPECT, message=wrong, findings=(finding,))
+            return call_suspect(timing, "timed_call", wrong)
         return mark_disturbed_unreliable(confirm_reported_times(timing))
 
     def _measure_once(self, seeds: Iterator[int], baseline_us: float) -> tuple[list[Block], Conditions]:
@@ -171,15 +172,7 @@ class PairedTimer:
             self._chosen.note(seed, candidate, baseline)
         baseline, candidate = self._baseline.complete(baseline), self._candidate.complete(candidate)
         self._note_samples(baseline.memory_sample, candidate.memory_sample)
-        return Block(
-            calls=1,
-            baseline_claim_us=baseline.called.claim_us,
-            candidate_claim_us=candidate.called.claim_us,
-            baseline_judge_us=baseline.judge_us,
-            candidate_judge_us=candidate.judge_us,
-            baseline_copy_us=baseline.copy_us,
-            candidate_copy_us=candidate.copy_us,
-        )
+        return make_block(baseline, candidate)
 
     @contextmanager
     def _charging(self, session: ModelSession) -> Iterator[None]:
