@@ -41,6 +41,10 @@ ASK_EVERY = 10  # blocks: the test resamples, which takes time
 HOPELESS = 2.0  # times slower
 HELD_UP = 10.0  # times slower by the evaluator's clock, whatever is reported
 DEALT_BLOCKS = 20  # actions are distributed over as many blocks at a time
+TAKEN = (14, 5)  # of these: blocks whose outputs are read, in the first `min_blocks` and after them
+LOOKED_SHARE = 0.3  # of those: both workers' memory is sampled right after the call
+KEPT_SHARE = 0.25  # of those: the outputs must not change until the last call
+SHORT_BELOW_US = 20_000.0  # the outputs of all longer calls are read, since that costs little in comparison
 
 
 def is_hopeless(blocks: Sequence[Block]) -> bool:
@@ -87,8 +91,8 @@ class PairedTimer:
             session.prepare_call(inputs)
             self._spent_s[id(session)] = 0.0
         sampler = ConditionSampler(self._reference.device, self._count_used_s, load_matters=not self._plan.allow_load)
-        taken = self._deal(self._plan.taken)
-        is_short = baseline_us < self._plan.short_below_us
+        taken = self._deal_takes()
+        is_short = baseline_us < SHORT_BELOW_US
         began_s = time.monotonic()
         with pin_to_cores(self._reference.device.evaluator_cores):
             while not self._is_enough(blocks, time.monotonic() - began_s, baseline_us):
@@ -143,18 +147,18 @@ class PairedTimer:
         """The candidate takes far longer by the evaluator's clock, whatever it reports."""
         return self._spent_s[id(self._candidate)] > HELD_UP * self._spent_s[id(self._baseline)]
 
-    def _deal(self, counts: tuple[int, int]) -> Iterator[bool]:
+    def _deal_takes(self) -> Iterator[bool]:
         """A fixed number of blocks in twenty, in secret order, so that no clock goes unread by chance."""
         for first in itertools.count(0, DEALT_BLOCKS):
-            count = counts[first >= self._plan.min_blocks]
+            count = TAKEN[first >= self._plan.min_blocks]
             yield from self._random.sample([True] * count + [False] * (DEALT_BLOCKS - count), DEALT_BLOCKS)
 
     def _measure_block(self, seeds: Iterator[int], *, take: bool) -> Block:
         """One call of each on the same inputs, in random order. Everything is flushed from the cache before the
         first call; before the second, what the first left, such as shared torch code."""
         seed, inputs = self._ahead or self._make_inputs(seeds)
-        look = take and self._random.random() < self._plan.looked_share
-        keep = take and self._random.random() < self._plan.kept_share
+        look = take and self._random.random() < LOOKED_SHARE
+        keep = take and self._random.random() < KEPT_SHARE
         order = [self._baseline, self._candidate]
         self._random.shuffle(order)
         for session in order:
