@@ -130,7 +130,6 @@ def rank_samples(
     samples: Iterable[RankedSample],
     *,
     problems_by_run: Mapping[str, Collection[str]] | None = None,
-    problems_by_suite: Mapping[str, Collection[str]] | None = None,
     ks: Collection[int] = (),
     min_own_share: float | None = None,
     tokens: Mapping[SampleId, int] | None = None,
@@ -138,15 +137,15 @@ def rank_samples(
 ) -> tuple[LeaderboardRow, ...]:
     """Rows sorted by fast_1, correctness and mean speedup; `samples` are in evaluation order.
 
-    Rates cover all evaluated problems and those of `problems_by_run` and `problems_by_suite`; problems without samples
-    count as unsolved. `tokens` of samples with several turns. `programs`: equal values for candidates whose programs
-    are identical, by their digests; in pass@k and fast_1@k they then count as one draw. Raises UsageError for a k in
-    `ks` above the number of samples.
+    Rates cover all evaluated problems and those of `problems_by_run`; problems without samples count as unsolved.
+    `tokens` of samples with several turns. `programs`: equal values for candidates whose programs are identical, by
+    their digests; in pass@k and fast_1@k they then count as one draw. Raises UsageError for a k in `ks` above the
+    number of samples.
     """
     rows = []
     for group, turns in _merge_deviceless(_group_samples(samples)).items():
         latest = _choose_turns(turns)
-        asked = _list_requested(group, latest, problems_by_run or {}, problems_by_suite or {})
+        asked = _list_requested(latest, problems_by_run or {})
         row = _score_group(group, latest, asked, ks, min_own_share, programs=programs)
         rows.append(_count_turns(row, turns, latest, tokens or {}) if group.turns > 1 else row)
     return tuple(sorted(rows, key=_sort_key))
@@ -177,23 +176,16 @@ def list_members(
     return {
         group: GroupMembers(
             samples=tuple(latest.values()),
-            draws=tuple(_draws_by_problem(latest, _list_requested(group, latest, problems_by_run or {}, {}))),
+            draws=tuple(_draws_by_problem(latest, _list_requested(latest, problems_by_run or {}))),
         )
         for group, turns in _merge_deviceless(_group_samples(samples)).items()
         for latest in (_choose_turns(turns),)
     }
 
 
-def _list_requested(
-    group: GroupKey,
-    latest: _Latest,
-    problems_by_run: Mapping[str, Collection[str]],
-    problems_by_suite: Mapping[str, Collection[str]],
-) -> set[str]:
+def _list_requested(latest: _Latest, problems_by_run: Mapping[str, Collection[str]]) -> set[str]:
     runs = {run for run, _, _ in latest}
-    asked = set(problems_by_suite.get(group.suite, ()))
-    asked.update(problem for run in runs for problem in problems_by_run.get(run, ()))
-    return asked
+    return {problem for run in runs for problem in problems_by_run.get(run, ())}
 
 
 SampleId = tuple[str, str, int]  # run, problem, sample

@@ -285,7 +285,7 @@ def _variance(values: Sequence[float]) -> float:
     return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
-def _make_test(means: Sequence[float], low: float, high: float, p: float, q: float | None = None) -> SpeedTest:
+def _make_test(means: Sequence[float], low: float, high: float, p: float) -> SpeedTest:
     before, after = means
     return SpeedTest(
         before=math.exp(before),
@@ -294,7 +294,6 @@ def _make_test(means: Sequence[float], low: float, high: float, p: float, q: flo
         low=math.exp(low),
         high=math.exp(high),
         p=min(p, 1.0),
-        q=q,
     )
 
 

@@ -15,7 +15,6 @@ from harness.store.completions import locate_answer, read_prompt, read_spent
 from harness.store.results import EVERYTHING, ResultFilter, ResultRow, ResultStore
 
 SideKind = Literal["run", "model", "prompt", "harness"]
-SIDE_KINDS: tuple[SideKind, ...] = ("run", "model", "prompt", "harness")
 _COLUMNS: dict[SideKind, str] = {"run": "run", "model": "model", "prompt": "prompt", "harness": "harness_version"}
 MOST_ANSWERS = 10_000  # per side, whose costs are read
 MOST_PROMPTS = 50  # problems whose prompts are compared

@@ -12,7 +12,6 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
 
 from harness.builder import find_machine_folder, probe_toolchain
@@ -22,7 +21,6 @@ from harness.domain import (
     BuiltAhead,
     DeviceError,
     Evaluation,
-    Finding,
     Language,
     Outcome,
 )
@@ -104,7 +102,7 @@ class LocalExecutor:
                 self._build(job, NO_DEVICE)
                 return job.future
         pool = self._find_pool(names)
-        if pool.announce() or not _builds_extensions(task) or ahead is not NOTHING_AHEAD:
+        if pool.announce() or not task.builds_extensions or ahead is not NOTHING_AHEAD:
             pool.put(job)
         else:
             self._build(job, names[0], pool)
@@ -248,11 +246,6 @@ class LocalExecutor:
             raise DeviceError("the executor was closed")
 
 
-def _builds_extensions(task: Task) -> bool:
-    """A program that hides it is built later, in its evaluation."""
-    return task.candidate is not None and "cpp_extension" in task.candidate.source
-
-
 def _kind_of(name: str) -> str:
     return name.partition(":")[0]
 
@@ -260,8 +253,4 @@ def _kind_of(name: str) -> str:
 def _explain_loss(job: Job) -> Evaluation:
     """HARNESS_ERROR, since losses do not prove that the candidate is the cause."""
     message = f"the evaluator process was lost twice during this evaluation: {'; '.join(job.losses)}"
-    finding = Finding(check="evaluator_lost", severity="fatal", message=message)
-    subject, now = job.task.subject, datetime.now(UTC).isoformat(timespec="seconds")
-    return Evaluation(
-        subject=subject, outcome=Outcome.HARNESS_ERROR, message=message, findings=(finding,), started_at=now
-    )
+    return job.task.give_up(Outcome.HARNESS_ERROR, "evaluator_lost", message)

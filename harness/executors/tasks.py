@@ -1,8 +1,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
-from harness.domain import NO_PROMPT, Baseline, Candidate, Finding, Language, Precision, Problem, Subject, WorkloadName
+from harness.domain import (
+    NO_PROMPT,
+    Baseline,
+    Candidate,
+    Evaluation,
+    Finding,
+    Language,
+    Outcome,
+    Precision,
+    Problem,
+    Subject,
+    WorkloadName,
+)
 
 NO_DEVICE = "none"
 
@@ -20,6 +33,17 @@ class Task:
 
     def on_device(self, name: str) -> Task:
         return replace(self, subject=replace(self.subject, device=name))
+
+    @property
+    def builds_extensions(self) -> bool:
+        """A program that hides it is built later, in its evaluation."""
+        return self.candidate is not None and "cpp_extension" in self.candidate.source
+
+    def give_up(self, outcome: Outcome, check: str, message: str) -> Evaluation:
+        """For a task whose evaluator was lost."""
+        finding = Finding(check=check, severity="fatal", message=message)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        return Evaluation(subject=self.subject, outcome=outcome, message=message, findings=(finding,), started_at=now)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,6 @@ ITEM_BYTES = {
     "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1, "complex64": 8, "complex128": 16,
 }  # fmt: skip
 ALIGNMENT_BYTES = 256
-MAX_TENSORS = 4096
 MAX_DIMENSIONS = 64
 MAX_DEPTH = 32
 MAX_ELEMENTS = 1 << 50

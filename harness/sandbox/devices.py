@@ -253,12 +253,10 @@ class Device:
         return max(_last_level_cache_bytes(), MINIMUM_CACHE_BYTES)
 
 
-def open_device(
-    wanted: str, language: Language, gpu: str | None = None, *, memory_bytes: int | None = None
-) -> Device | None:
+def open_device(wanted: str, language: Language, gpu: str | None = None) -> Device | None:
     """The first of `find_devices`, or None."""
     names = find_devices(wanted, language)
-    return Device(names[0], gpu, memory_bytes=memory_bytes) if names else None
+    return Device(names[0], gpu) if names else None
 
 
 def _describe_properties(target: GpuModel) -> dict[str, Any]:

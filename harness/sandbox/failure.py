@@ -17,6 +17,11 @@ class CandidateFailure(Exception):
         self.findings = findings
 
 
+def fatal_failure(outcome: Outcome, check: str, message: str) -> CandidateFailure:
+    """With a finding of this check."""
+    return CandidateFailure(outcome, message, (Finding(check=check, severity="fatal", message=message),))
+
+
 def protocol_failure(message: str) -> CandidateFailure:
     """The worker program is trusted: only candidate code can make it break the protocol."""
     message = message[:MAX_MESSAGE]

@@ -14,12 +14,12 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from harness.domain import Finding, HarnessError, Outcome
+from harness.domain import HarnessError, Outcome
 from harness.protocol import KEPT_CALLS, Region, TensorSpec
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES
 from harness.sandbox.arena_layout import OUTPUT_OFFSETS, Footprint, outline
 from harness.sandbox.devices import Device, SharedArena
-from harness.sandbox.failure import CandidateFailure
+from harness.sandbox.failure import CandidateFailure, fatal_failure
 from harness.sandbox.memory_probe import (
     EarlierOutputs,
     Element,
@@ -148,8 +148,7 @@ class ModelSession:
         missing = [name for name, tensor in state.items() if not self._has(name, describe(tensor))]
         if missing:
             message = f"calls of the reference change {', '.join(missing)}; the candidate has no such state"
-            finding = Finding(check="state", severity="fatal", message=message)
-            raise CandidateFailure(Outcome.WRONG_VALUE, message, (finding,))
+            raise fatal_failure(Outcome.WRONG_VALUE, "state", message)
         self._held = dict(state)
         if state:
             self._client.return_state(list(state), timeout_s=self._limits.call_s)

@@ -1,9 +1,8 @@
-"""Commands to one worker. Failures, timeouts and invalid replies raise CandidateFailure."""
+"""Commands to one worker."""
 
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -17,8 +16,6 @@ from harness.domain import (
     Finding,
     HarnessError,
     Outcome,
-    WireError,
-    WorkerLost,
     WorkerTimeout,
 )
 from harness.protocol import (
@@ -37,42 +34,20 @@ from harness.protocol import (
 from harness.protocol.channel import SEED_BYTES
 from harness.protocol.messages import WorkerReply, WorkerRequest
 from harness.protocol.tensor_layout import MOST_KEPT, place_strided
-from harness.sandbox.build_requests import AnswerBuild, BuildRequests
+from harness.sandbox.build_requests import AnswerBuild
 from harness.sandbox.devices import SharedArena
-from harness.sandbox.failure import CandidateFailure, explain_failure, protocol_failure
+from harness.sandbox.exchange import BETWEEN_CALLS_S, Exchange
+from harness.sandbox.failure import CandidateFailure, explain_failure, fatal_failure, protocol_failure
 from harness.sandbox.memory_probe import Element
-from harness.sandbox.replies import parse_files, parse_outputs, parse_pages, parse_spec, read_list, read_pairs
 from harness.sandbox.seeding import read_seed
 from harness.sandbox.tensors.outputs import has_same_bits
+from harness.sandbox.tensors.replies import parse_files, parse_outputs, parse_pages, parse_spec, read_list, read_pairs
 from harness.sandbox.worker_process import StillRunning, Stopped, WorkerProcess
 
-EXIT_GRACE_S = 2.0  # after a worker closed its connection: its exit status says why
 MAX_CLAIM_NS = 10**15
-BETWEEN_CALLS_S = 0.2  # memory is checked more often during a long call
 WORD_BYTES = 8
 DOORBELL_POLLS = 4000  # between two checks of everything else: about 0.2 ms
 
-# The worker's step by the expected answer.
-STEPS = {
-    WorkerReply.SETTLED: "start",
-    WorkerReply.READY: "start",
-    WorkerReply.CONSTRUCTED: "construct",
-    WorkerReply.ARMED: "call",
-    WorkerReply.DISARMED: "call",
-    WorkerReply.CALLED: "call",
-    WorkerReply.RETURNED: "call",
-    WorkerReply.EXPORTED: "sharing outputs",
-    WorkerReply.DUMPED: "reading weights",
-    WorkerReply.LOADED: "loading weights",
-    WorkerReply.RECOPIED: "copying outputs",
-    WorkerReply.PINNED: "keeping outputs",
-    WorkerReply.COMPILED: "reading compiled files",
-    WorkerReply.COLLECTED: "collecting",
-    WorkerReply.PROFILED: "profiling",
-    WorkerReply.ABLATION: "describing the ablation",
-    WorkerReply.CONFIGURED: "configuring emulators",
-    WorkerReply.KERNEL_FINDINGS: "reporting kernel findings",
-}
 # "compile": compiles the kernels of a JIT language for the emulated GPU, and runs none; for the others see
 Mode = Literal["plain", "profile", "ablate", "count", "compile"]  # `harness.worker.instrumentation`
 
@@ -106,8 +81,7 @@ class WorkerClient:
     def __init__(self, worker: WorkerProcess, arena: SharedArena, answer_build: AnswerBuild | None) -> None:
         self._worker = worker
         self._arena = arena
-        self._builds = None if answer_build is None else BuildRequests(worker, answer_build)
-        self._arrived_ns = 0  # of the last answer, before parsing
+        self._exchange = Exchange(worker, arena, answer_build)
         self._bell: Doorbell | None = None  # on a GPU
         self._early: dict[str, Any] | None = None  # a "called" that arrived before the doorbell's answer
         self.arena_address = 0  # on a GPU, in the worker
@@ -138,18 +112,25 @@ class WorkerClient:
                 descriptors.append(make_doorbell())
                 stack.callback(os.close, descriptors[1])
                 self._bell = Doorbell(descriptors[1])
-            answer = self._ask(message, WorkerReply.SETTLED, Outcome.LOAD_ERROR, timeout_s, tuple(descriptors))
+            answer = self._exchange.ask(
+                message,
+                WorkerReply.SETTLED,
+                failure=Outcome.LOAD_ERROR,
+                timeout_s=timeout_s,
+                descriptors=tuple(descriptors),
+            )
         self.arena_address = int(answer["address"])  # no candidate code has run yet
         self._worker.find_itself()
         message = {
             "kind": WorkerRequest.START, "source": source, "entry": entry, "mode": mode, "compiled": compiled or {},
         }  # fmt: skip
-        self._ask(message, WorkerReply.READY, Outcome.LOAD_ERROR, timeout_s)
+        self._exchange.ask(message, WorkerReply.READY, failure=Outcome.LOAD_ERROR, timeout_s=timeout_s)
 
     def read_compiled(self, *, timeout_s: float) -> dict[str, str]:
         """What compilers wrote in the worker, for later workers of the same program only: it is not checked."""
         message = {"kind": WorkerRequest.READ_COMPILED}
-        return parse_files(self._ask(message, WorkerReply.COMPILED, Outcome.RUNTIME_ERROR, timeout_s).get("files"))
+        answer = self._exchange.ask(message, WorkerReply.COMPILED, failure=Outcome.RUNTIME_ERROR, timeout_s=timeout_s)
+        return parse_files(answer.get("files"))
 
     def construct(
         self,
@@ -173,7 +154,7 @@ class WorkerClient:
             "backward": backward,
             **_value_message(placed),
         }
-        answer = self._ask(message, WorkerReply.CONSTRUCTED, Outcome.LOAD_ERROR, timeout_s)
+        answer = self._exchange.ask(message, WorkerReply.CONSTRUCTED, failure=Outcome.LOAD_ERROR, timeout_s=timeout_s)
         return {str(name): parse_spec(spec) for name, spec in read_pairs(answer.get("state"))}
 
     def read_state(self, names: Sequence[str], expected: Sequence[TensorSpec], *, timeout_s: float) -> list[Tensor]:
@@ -184,12 +165,11 @@ class WorkerClient:
             "offset": 0,
             "size_bytes": self._arena.size_bytes,
         }
-        answer = self._ask(message, WorkerReply.DUMPED, Outcome.RUNTIME_ERROR, timeout_s)
+        answer = self._exchange.ask(message, WorkerReply.DUMPED, timeout_s=timeout_s)
         specs = tuple(parse_spec(spec) for spec in read_list(answer.get("specs")))
         if specs != place_contiguous(expected)[0]:
             changed = "its weights changed shapes or dtypes after construction"
-            finding = Finding(check="state", severity="fatal", message=changed)
-            raise CandidateFailure(Outcome.WRONG_VALUE, changed, (finding,))
+            raise fatal_failure(Outcome.WRONG_VALUE, "state", changed)
         return [self._arena.view(spec) for spec in specs]
 
     def write_state(self, state: dict[str, Tensor], *, only_copies: bool, timeout_s: float) -> None:
@@ -197,12 +177,12 @@ class WorkerClient:
         placed = self.place(tuple(state.values()))
         entries = [[name, spec.to_json()] for name, spec in zip(state, placed.specs, strict=True)]
         message = {"kind": WorkerRequest.LOAD_STATE, "entries": entries, "only_copies": only_copies}
-        self._ask(message, WorkerReply.LOADED, Outcome.RUNTIME_ERROR, timeout_s)
+        self._exchange.ask(message, WorkerReply.LOADED, timeout_s=timeout_s)
 
     def return_state(self, names: Sequence[str], *, timeout_s: float) -> None:
         """Calls also return these parts of the state."""
         message = {"kind": WorkerRequest.RETURN_STATE, "names": list(names)}
-        self._ask(message, WorkerReply.RETURNS_STATE, Outcome.RUNTIME_ERROR, timeout_s)
+        self._exchange.ask(message, WorkerReply.RETURNS_STATE, timeout_s=timeout_s)
 
     def lay_out(self, values: Sequence[Any]) -> PlacedInputs:
         tree, tensors = flatten_value(tuple(values), torch.is_tensor)
@@ -223,17 +203,15 @@ class WorkerClient:
         pairs = zip(placed.specs, placed.tensors, strict=True)
         return all(_are_same(self._storage_bytes(spec), flat_bytes(tensor)) for spec, tensor in pairs)
 
-    def arm(self, placed: PlacedInputs, *, timeout_s: float) -> None:
-        """Announces a call; the worker wakes its threads and device and waits for GO or REST."""
-        self._ask(
-            {"kind": WorkerRequest.CALL, "seeded": placed.seed is not None, **_value_message(placed)},
-            WorkerReply.ARMED,
-            Outcome.RUNTIME_ERROR,
-            timeout_s,
-        )
+    def arm(self, placed: PlacedInputs, *, timeout_s: float, in_window: bool = False) -> None:
+        """Announces a call; the worker wakes its threads and device and waits for GO or REST, or `in_window` polls the
+        doorbell."""
+        kind = WorkerRequest.WINDOW if in_window else WorkerRequest.CALL
+        message = {"kind": kind, "seeded": placed.seed is not None, **_value_message(placed)}
+        self._exchange.ask(message, WorkerReply.ARMED, timeout_s=timeout_s)
 
     def disarm(self, *, timeout_s: float) -> None:
-        self._ask(REST, WorkerReply.DISARMED, Outcome.RUNTIME_ERROR, timeout_s)
+        self._exchange.ask(REST, WorkerReply.DISARMED, timeout_s=timeout_s)
 
     def tell_go(self, seed: int | None = None, *, timeout_s: float) -> int:
         """Sends GO, with the seed of a seeded call, to a worker, which may be stopped; returns the evaluator's clock.
@@ -241,28 +219,19 @@ class WorkerClient:
         self._arena.synchronize()
         began_ns = time.monotonic_ns()
         signal = GO if seed is None else GO + seed.to_bytes(SEED_BYTES, "big")
-        self._tell(signal, WorkerReply.CALLED, Outcome.RUNTIME_ERROR, timeout_s)
+        self._exchange.tell(signal, WorkerReply.CALLED, timeout_s=timeout_s)
         return began_ns
 
     def await_called(self, *, timeout_s: float, stop: bool = False) -> Called:
         """`stop`: stops the worker on arrival; `pause` or `resume_at_once` must follow."""
-        answer, self._early = (
-            self._early or self._hear(WorkerReply.CALLED, Outcome.RUNTIME_ERROR, timeout_s, stop=stop),
-            None,
-        )
+        answer = self._early or self._exchange.hear(WorkerReply.CALLED, timeout_s=timeout_s, stop=stop)
+        self._early = None
         claim_ns, released_bytes = answer.get("claim_ns"), answer.get("released_bytes", 0)
         if type(claim_ns) is not int or not 0 < claim_ns < MAX_CLAIM_NS or type(released_bytes) is not int:
             raise protocol_failure("an answer has an invalid time")
         outputs = parse_outputs(answer)
-        return Called(claim_us=claim_ns / 1e3, at_ns=self._arrived_ns, released_bytes=released_bytes, **outputs)
-
-    def arm_window(self, placed: PlacedInputs, *, timeout_s: float) -> None:
-        """Announces a call on a GPU; the worker polls the doorbell."""
-        self._ask(
-            {"kind": WorkerRequest.WINDOW, "seeded": placed.seed is not None, **_value_message(placed)},
-            WorkerReply.ARMED,
-            Outcome.RUNTIME_ERROR,
-            timeout_s,
+        return Called(
+            claim_us=claim_ns / 1e3, at_ns=self._exchange.arrived_ns, released_bytes=released_bytes, **outputs
         )
 
     def ring(self, kind: Signal, shift_bytes: int = 0, seed: int = 0, *, timeout_s: float) -> None:
@@ -270,9 +239,9 @@ class WorkerClient:
         if self._bell is None:
             raise HarnessError("ring() for a worker without a doorbell")
         signal, deadline_s = self._bell.ring(kind, shift_bytes, seed), time.monotonic() + timeout_s
-        with self._explaining(WorkerReply.CALLED, Outcome.RUNTIME_ERROR, timeout_s):
+        with self._exchange.explaining(WorkerReply.CALLED, timeout_s):
             while not self._bell.has_answered(signal, looks=DOORBELL_POLLS):
-                self._watch_memory(BETWEEN_CALLS_S)
+                self._exchange.watch_memory(BETWEEN_CALLS_S)
                 if self._worker.line.is_readable():
                     deadline_s += self._answer_within_call(timeout_s)
                 if time.monotonic() > deadline_s:
@@ -280,9 +249,9 @@ class WorkerClient:
 
     def _answer_within_call(self, timeout_s: float) -> float:
         """Returns the seconds spent building."""
-        message, began_s = self._receive(timeout_s), time.monotonic()
+        message, began_s = self._exchange.receive(timeout_s), time.monotonic()
         if message["kind"] == WorkerReply.BUILD:
-            self._build(message)
+            self._exchange.build(message)
             return time.monotonic() - began_s
         if message["kind"] == WorkerReply.FAILED:
             raise explain_failure(message, Outcome.RUNTIME_ERROR)
@@ -298,10 +267,10 @@ class WorkerClient:
     def export_pages(self, address: int, *, timeout_s: float) -> list[tuple[int, int, int]]:
         """Consecutive pages of device memory from `address` on: (first address, size in bytes, descriptor to close).
         Empty if they cannot be shared."""
-        self._tell(
-            {"kind": WorkerRequest.EXPORT, "address": address}, WorkerReply.EXPORTED, Outcome.RUNTIME_ERROR, timeout_s
+        self._exchange.tell(
+            {"kind": WorkerRequest.EXPORT, "address": address}, WorkerReply.EXPORTED, timeout_s=timeout_s
         )
-        with self._explaining(WorkerReply.EXPORTED, Outcome.RUNTIME_ERROR, timeout_s):
+        with self._exchange.explaining(WorkerReply.EXPORTED, timeout_s):
             answer, descriptors = self._worker.line.receive(timeout_s=timeout_s)
             try:
                 if answer["kind"] == WorkerReply.FAILED:
@@ -318,42 +287,42 @@ class WorkerClient:
     def store(self, output: Region, *, timeout_s: float) -> int:
         """Copies the outputs to this region; returns the evaluator's clock in ns."""
         message = {"kind": WorkerRequest.STORE, "offset": output.offset, "size_bytes": output.size_bytes}
-        self._ask(message, WorkerReply.RETURNED, Outcome.RUNTIME_ERROR, timeout_s)
-        return self._arrived_ns
+        self._exchange.ask(message, WorkerReply.RETURNED, timeout_s=timeout_s)
+        return self._exchange.arrived_ns
 
     def pin(self, *, timeout_s: float) -> None:
         """Makes the worker keep the last outputs."""
-        self._ask({"kind": WorkerRequest.PIN}, WorkerReply.PINNED, Outcome.RUNTIME_ERROR, timeout_s)
+        self._exchange.ask({"kind": WorkerRequest.PIN}, WorkerReply.PINNED, timeout_s=timeout_s)
 
     def recopy(self, output: Region, *, age: int = 0, pin: int | None = None, timeout_s: float) -> None:
         """Copies outputs to the arena again: the last, those of `age` calls before, or pinned ones."""
         region = {"offset": output.offset, "size_bytes": output.size_bytes}
         message = {"kind": WorkerRequest.RECOPY, "age": age, "pin": pin, **region}
-        self._ask(message, WorkerReply.RECOPIED, Outcome.RUNTIME_ERROR, timeout_s)
+        self._exchange.ask(message, WorkerReply.RECOPIED, timeout_s=timeout_s)
 
     def profile(self, inputs: Sequence[Any], *, timeout_s: float) -> dict[str, Any]:
         """Unchecked: see `integrity.attribution`."""
         message = {"kind": WorkerRequest.PROFILE, **_value_message(self.place(tuple(inputs)))}
-        return self._ask(message, WorkerReply.PROFILED, Outcome.RUNTIME_ERROR, timeout_s)
+        return self._exchange.ask(message, WorkerReply.PROFILED, timeout_s=timeout_s)
 
     def has_ablated_everything(self, *, timeout_s: float) -> bool:
-        answer = self._ask(
-            {"kind": WorkerRequest.DESCRIBE_ABLATION}, WorkerReply.ABLATION, Outcome.RUNTIME_ERROR, timeout_s
+        answer = self._exchange.ask(
+            {"kind": WorkerRequest.DESCRIBE_ABLATION}, WorkerReply.ABLATION, timeout_s=timeout_s
         )
         return answer.get("everything") is True
 
     def check_kernels(self, settings: dict[str, Any], *, timeout_s: float, own_inputs: bool = True) -> None:
         """Configures an emulated device, after construction. `own_inputs`: with known bounds."""
         message = {"kind": WorkerRequest.CONFIGURE_EMULATORS, "settings": settings, "own_inputs": own_inputs}
-        self._ask(message, WorkerReply.CONFIGURED, Outcome.RUNTIME_ERROR, timeout_s)
+        self._exchange.ask(message, WorkerReply.CONFIGURED, timeout_s=timeout_s)
 
     def take_kernel_findings(self, *, timeout_s: float) -> object:
         """Unchecked."""
         message = {"kind": WorkerRequest.TAKE_KERNEL_FINDINGS}
-        return self._ask(message, WorkerReply.KERNEL_FINDINGS, Outcome.RUNTIME_ERROR, timeout_s).get("findings")
+        return self._exchange.ask(message, WorkerReply.KERNEL_FINDINGS, timeout_s=timeout_s).get("findings")
 
     def collect_garbage(self, *, timeout_s: float) -> None:
-        self._ask({"kind": WorkerRequest.COLLECT}, WorkerReply.COLLECTED, Outcome.RUNTIME_ERROR, timeout_s)
+        self._exchange.ask({"kind": WorkerRequest.COLLECT}, WorkerReply.COLLECTED, timeout_s=timeout_s)
 
     def find_processes(self) -> None:
         """Lists the processes for `stop_at_once`. The worker must be stopped."""
@@ -406,121 +375,6 @@ class WorkerClient:
 
     def _storage_bytes(self, spec: TensorSpec) -> Tensor:
         return self._arena.bytes_view(spec.offset, storage_bytes(spec))
-
-    def _ask(
-        self,
-        message: dict[str, Any] | bytes,
-        expected: WorkerReply,
-        failure: Outcome,
-        timeout_s: float,
-        descriptors: tuple[int, ...] = (),
-    ) -> dict[str, Any]:
-        self._tell(message, expected, failure, timeout_s, descriptors)
-        return self._hear(expected, failure, timeout_s)
-
-    def _tell(
-        self,
-        message: dict[str, Any] | bytes,
-        expected: WorkerReply,
-        failure: Outcome,
-        timeout_s: float,
-        descriptors: tuple[int, ...] = (),
-    ) -> None:
-        with self._explaining(expected, failure, timeout_s):
-            if isinstance(message, bytes):
-                self._worker.line.send_signal(message, timeout_s=timeout_s)
-                return
-            self._watch_memory(BETWEEN_CALLS_S)
-            self._arena.synchronize()  # the evaluator's own reads and writes end before the worker continues
-            self._worker.line.send(message, descriptors, timeout_s=timeout_s)
-
-    def _hear(self, expected: WorkerReply, failure: Outcome, timeout_s: float, *, stop: bool = False) -> dict[str, Any]:
-        with self._explaining(expected, failure, timeout_s):
-            answer = self._await_answer(timeout_s, stop=stop)
-            if answer["kind"] == WorkerReply.FAILED:
-                raise explain_failure(answer, failure)
-            if answer["kind"] != expected:
-                raise protocol_failure(f"expected the answer {expected.value!r}, found {answer['kind']!r}")
-            return answer
-
-    @contextmanager
-    def _explaining(self, expected: WorkerReply, failure: Outcome, timeout_s: float) -> Iterator[None]:
-        """Raises errors as CandidateFailure, or of a trusted program as HarnessError."""
-        try:
-            yield
-            return
-        except CandidateFailure as error:
-            raised, cause = error, error.__cause__
-        except WorkerTimeout as error:
-            self._worker.end()
-            message = f"no answer to {STEPS[expected]} within {timeout_s:g} s"
-            raised, cause = CandidateFailure(Outcome.TIMEOUT, message), error
-        except WorkerLost as error:
-            raised, cause = self._explain_loss(STEPS[expected], failure), error
-        except WireError as error:
-            raised, cause = protocol_failure(str(error)), error
-        if self._builds is None:
-            raise HarnessError(f"the baseline failed: {raised.message}") from raised
-        raise raised from cause
-
-    def _await_answer(self, timeout_s: float, *, stop: bool) -> dict[str, Any]:
-        """Handles build requests, whose time does not count."""
-        remaining_s = timeout_s
-        while True:
-            began_s = time.monotonic()
-            answer = self._receive(remaining_s, stop=stop)
-            if answer["kind"] != WorkerReply.BUILD:
-                return answer
-            remaining_s = max(remaining_s - (time.monotonic() - began_s), 1.0)
-            if stop:
-                self._worker.resume_at_once()
-            self._build(answer)
-
-    def _receive(self, timeout_s: float, *, stop: bool = False) -> dict[str, Any]:
-        """Closes descriptors."""
-
-        def on_arrival() -> None:
-            self._arrived_ns = time.monotonic_ns()
-            if stop:
-                self._worker.stop_at_once()
-
-        answer, descriptors = self._worker.line.receive(
-            timeout_s=timeout_s, while_waiting=self._watch_memory, on_arrival=on_arrival
-        )
-        for descriptor in descriptors:
-            os.close(descriptor)
-        return answer
-
-    def _build(self, request: dict[str, Any]) -> None:
-        if self._builds is None:
-            raise HarnessError("the baseline requested the build of an extension; a reference must be plain PyTorch")
-        self._builds.answer(request)
-
-    def _watch_memory(self, every_s: float = 0.0) -> None:
-        """Ends a worker over its limit, unless checked within `every_s`."""
-        overuse = self._worker.find_overuse(self._arena.descriptor, every_s)
-        if overuse is not None:
-            self._worker.end()
-            raise CandidateFailure(Outcome.OUT_OF_MEMORY, overuse)
-
-    def _explain_loss(self, command: str, failure: Outcome) -> CandidateFailure:
-        status = self._worker.end(grace_s=EXIT_GRACE_S)
-        printed = self._worker.printed().strip()
-        output = f"; it printed: {printed[-1500:]}" if printed else ""
-        if status is None:
-            return CandidateFailure(
-                failure, f"the process closed its connection to the evaluator during {command}{output}"
-            )
-        if status > 128:
-            name = _signal_name(status - 128)
-            # Linux ends a process this way when memory runs out; a candidate may also send it to itself.
-            outcome = Outcome.OUT_OF_MEMORY if name == "SIGKILL" and self._worker.has_seen_oom_kill() else failure
-            return CandidateFailure(outcome, f"the process was ended by {name} during {command}{output}")
-        return CandidateFailure(failure, f"the process exited with code {status} during {command}{output}")
-
-
-def _signal_name(number: int) -> str:
-    return signal.Signals(number).name if number in list(signal.Signals) else f"signal {number}"
 
 
 def describe(tensor: Tensor) -> TensorSpec:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 MOST_LINES = 30
 MOST_CHARACTERS = 2_000
+MOST_IN_LINE = 200  # characters
 LONGEST_LINE = 300
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)", re.DOTALL)
 # C0 and C1 controls except newline and tab, DEL, bidirectional controls, invisible separators, lone surrogates.
@@ -33,16 +34,16 @@ def make_fence(text: str) -> str:
     return "`" * max(3, longest + 1)
 
 
-def clean(text: str, *, most_characters: int = MOST_CHARACTERS) -> str:
+def clean(text: str) -> str:
     """Cut at the end, with a note. Work is bounded before the patterns run."""
-    text = text[: 8 * most_characters].replace("\r\n", "\n").replace("\r", "\n")
+    text = text[: 8 * MOST_CHARACTERS].replace("\r\n", "\n").replace("\r", "\n")
     text = _FOLDERS.sub("", _CONTROLS.sub("", _ESCAPES.sub("", text))).strip("\n")
     lines = [line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} ..." for line in text.split("\n")]
-    short = "\n".join(lines[:MOST_LINES])[:most_characters]
+    short = "\n".join(lines[:MOST_LINES])[:MOST_CHARACTERS]
     return short if len(lines) <= MOST_LINES and short == "\n".join(lines) else f"{short}\n... (cut)"
 
 
-def clean_line(text: str, *, most_characters: int = 200) -> str:
+def clean_line(text: str) -> str:
     """One line, without backticks."""
     words = " ".join(clean(text).replace("`", "'").split())
-    return words if len(words) <= most_characters else f"{words[:most_characters]}..."
+    return words if len(words) <= MOST_IN_LINE else f"{words[:MOST_IN_LINE]}..."

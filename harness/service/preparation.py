@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,8 +18,6 @@ from harness.service.submission import Submission
 
 RUN, INLINE_SUITE = "service", "submitted"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")  # no path: requests must not name files
-
-FindProblem = Callable[[Submission], Problem]
 
 
 def find_submitted_problem(submission: Submission, problems_dir: Path | None) -> Problem:

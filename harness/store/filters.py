@@ -31,8 +31,8 @@ _GRAMMAR = (
 )
 
 
-def compile_condition(text: str, columns: Mapping[str, Kind], *, prefix: str = "e.") -> _Sql:
-    """(SQL condition, parameters). Raises UsageError."""
+def compile_condition(text: str, columns: Mapping[str, Kind]) -> _Sql:
+    """(SQL condition on the table `e`, parameters). Raises UsageError."""
     if len(text) > LONGEST_CONDITION:
         raise UsageError(f"--where is {len(text):,} characters long; at most {LONGEST_CONDITION:,} are read")
     try:
@@ -40,17 +40,16 @@ def compile_condition(text: str, columns: Mapping[str, Kind], *, prefix: str = "
             tree = ast.parse(text.strip(), mode="eval").body
         if _measure_depth(tree) > DEEPEST_CONDITION:
             raise UsageError(f"--where is nested more than {DEEPEST_CONDITION} levels deep: write it flatter")
-        return _Compiler(text.strip(), columns, prefix).compile_truth(tree)
+        return _Compiler(text.strip(), columns).compile_truth(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = getattr(error, "msg", None) or type(error).__name__
         raise UsageError(f"--where {text!r} cannot be read ({reason}): {_GRAMMAR}") from error
 
 
 class _Compiler:
-    def __init__(self, text: str, columns: Mapping[str, Kind], prefix: str) -> None:
+    def __init__(self, text: str, columns: Mapping[str, Kind]) -> None:
         self._text = text
         self._columns = columns
-        self._prefix = prefix
 
     def compile_truth(self, node: ast.expr) -> _Sql:
         if isinstance(node, ast.BoolOp):
@@ -128,7 +127,7 @@ class _Compiler:
 
     def _compile_name(self, node: ast.Name) -> _Sql:
         if node.id in self._columns:
-            return f"{self._prefix}{node.id}", ()
+            return f"e.{node.id}", ()
         near = get_close_matches(node.id, self._columns, n=1)
         quoted = f'if it is a text, write "{node.id}"'
         hint = f"did you mean {near[0]}?" if near else quoted

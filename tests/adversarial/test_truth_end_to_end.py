@@ -77,7 +77,7 @@ def warnings_of(evaluation):
     return {finding.check for finding in evaluation.findings if finding.severity == "warning"}
 
 
-# A scale of every element: inside and outside of what each format allows (see FLOORS in comparison.py).
+# A scale of every element: inside and outside of what each format allows (see FLOORS in leaf_comparison.py).
 NEAR_MISSES = {
     "float64": (0.9e-11, 1.2e-11),
     "float32": (0.9e-4, 1.2e-4),

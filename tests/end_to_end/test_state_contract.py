@@ -65,6 +65,12 @@ def test_a_candidate_that_ignores_the_state_it_was_given_is_wrong(bench, body):
     assert judge(bench, body).outcome is Outcome.WRONG_VALUE
 
 
+def test_a_candidate_that_exits_while_its_state_is_looked_up_fails(bench):
+    exits = write(HONEST, init=f"{MEAN}\nimport os\nself.get_submodule = lambda path: os._exit(3)")
+    evaluation = bench.judge(exits, read(REFERENCE, init=MEAN, drawn=DRAWN))
+    assert (evaluation.outcome, "exited with code 3" in evaluation.message) == (Outcome.RUNTIME_ERROR, True)
+
+
 def test_only_a_state_that_the_candidate_never_had_shows_that_it_knows_the_usual_one(bench):
     trials = judge(bench, PRIVATE_UNTIL_WRITTEN).correctness.trials
     assert [trial.distribution for trial in trials if not trial.passed] == ["given_state"]

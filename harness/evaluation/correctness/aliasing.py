@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from harness.domain import Finding, Outcome
-from harness.sandbox.failure import CandidateFailure
+from harness.domain import Outcome
+from harness.sandbox.failure import fatal_failure
 from harness.sandbox.model_session import ModelSession, Run
 from harness.sandbox.tensors.output_records import TensorRecord
 
@@ -31,8 +31,7 @@ class AliasCheck:
             return
         if not self._session.still_has(self._last[0]):
             message = "an output shares memory with the inputs: it changed when new inputs were written"
-            finding = Finding(check="alias_input", severity="fatal", message=message)
-            raise CandidateFailure(Outcome.WRONG_VALUE, message, (finding,))
+            raise fatal_failure(Outcome.WRONG_VALUE, "alias_input", message)
 
     def find_overwritten(self, run: Run) -> str | None:
         """Call after each correct call. Returns an error message."""

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from harness.domain import ProblemError, ProblemTooLarge, WireError
-from harness.evaluation.correctness.comparison import FLOORS, compare_outputs
+from harness.evaluation.correctness.comparison import compare_outputs
+from harness.evaluation.correctness.leaf_comparison import FLOORS
 from harness.evaluation.correctness.truth import Truth, list_state, trust_outputs
 from harness.problems.loading import LoadedProblem
 from harness.protocol import flatten_value

@@ -13,17 +13,17 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
-from harness.domain import Block, Conditions, Finding, Outcome
+from harness.domain import Block, Conditions
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.timing.chosen_calls import ChosenCalls
-from harness.evaluation.timing.clocks import TimingResult, confirm_reported_times, summarise_blocks
+from harness.evaluation.timing.clocks import TimingResult, call_suspect, confirm_reported_times, summarise_blocks
 from harness.evaluation.timing.noise_floor import find_device_floor
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
 from harness.evaluation.timing.plan import TimingPlan
 from harness.evaluation.timing.system_conditions import ConditionSampler
+from harness.evaluation.timing.timed_calls import make_block, require_form
 from harness.evaluation.timing.window_clock import Windows, confirm_windows
 from harness.evaluation.timing.window_timing import PATIENCE, await_idle, count_warmup_calls
-from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.model_session import ModelSession, Run
 
 Open = Callable[[], AbstractContextManager[ModelSession]]
@@ -47,8 +47,7 @@ class ApartTimer:
         theirs = [run for pair in zip(before, after, strict=False) for run in pair]
         result = self._conclude(name, _pair(theirs, mine), _pair(before, after), theirs, sampler.conclude())
         if wrong is not None:
-            finding = Finding(check="timed_call", severity="fatal", message=wrong)
-            return TimingResult(timing=result.timing, outcome=Outcome.SUSPECT, message=wrong, findings=(finding,))
+            return call_suspect(result.timing, "timed_call", wrong)
         return mark_disturbed_unreliable(result)
 
     def _conclude(
@@ -106,7 +105,7 @@ class ApartTimer:
             began_s = time.monotonic()
             inputs = self._reference.make_timed_inputs(next(seeds))
             session.reset_state()
-            times.append(_require_form(session.call(inputs, self._device, look=False)).called.claim_us)
+            times.append(require_form(session.call(inputs, self._device, look=False)).called.claim_us)
             spent_s.append(time.monotonic() - began_s)
         session.collect_garbage()
         return min(times), min(spent_s)
@@ -117,11 +116,11 @@ class ApartTimer:
         if self._device.is_cuda:
             for seed in drawn:
                 session.reset_state(self._reference.make_timed_state(seed))
-                yield seed, _require_form(session.call(self._reference.make_timed_inputs(seed), self._device))
+                yield seed, require_form(session.call(self._reference.make_timed_inputs(seed), self._device))
             return
         session.prepare_call(self._reference.make_timed_inputs(drawn[0]))
         for seed in drawn:
-            yield seed, _require_form(self._call_on_cpu(session, self._reference.make_timed_inputs(seed)))
+            yield seed, require_form(self._call_on_cpu(session, self._reference.make_timed_inputs(seed)))
         session.disarm()
 
     def _call_on_cpu(self, session: ModelSession, inputs: tuple[Any, ...]) -> Run:
@@ -130,34 +129,5 @@ class ApartTimer:
         return session.complete(session.call_timed())
 
 
-def _require_form(run: Run) -> Run:
-    """Raises CandidateFailure (suspect) for outputs of another form."""
-    if run.taken and not any(tensor.is_meta for tensor in run.outputs.tensors):
-        return run
-    message = "a timed call returned outputs of another form than untimed calls"
-    raise CandidateFailure(Outcome.SUSPECT, message, (Finding(check="timed_call", severity="fatal", message=message),))
-
-
 def _pair(theirs: Sequence[Run], mine: Sequence[Run]) -> tuple[Block, ...]:
-    return tuple(map(_make_block, theirs, mine))
-
-
-def _make_block(theirs: Run, mine: Run) -> Block:
-    block = Block(
-        calls=1,
-        baseline_claim_us=theirs.called.claim_us,
-        candidate_claim_us=mine.called.claim_us,
-        baseline_judge_us=theirs.judge_us,
-        candidate_judge_us=mine.judge_us,
-        baseline_copy_us=theirs.copy_us,
-        candidate_copy_us=mine.copy_us,
-    )
-    if theirs.times is None or mine.times is None:
-        return block
-    return replace(
-        block,
-        baseline_wake_us=theirs.times.wake_us,
-        candidate_wake_us=mine.times.wake_us,
-        baseline_snapshot_us=theirs.times.snapshot_us,
-        candidate_snapshot_us=mine.times.snapshot_us,
-    )
+    return tuple(map(make_block, theirs, mine))

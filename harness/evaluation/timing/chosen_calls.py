@@ -14,6 +14,7 @@ from harness.sandbox.memory_probe import shares_memory_within
 from harness.sandbox.model_session import Run
 from harness.sandbox.tensors.output_samples import Sample
 
+MOST_SCREENED = 3  # calls that differ from the baseline's
 JUDGED_SAMPLES = 2  # times as many calls, where only samples of their outputs are kept
 
 
@@ -68,7 +69,7 @@ class ChosenCalls:
 
     def _screen(self, seed: int, baseline: Run, candidate: Run) -> None:
         """Much cheaper than computing the truth."""
-        if len(self._screened) >= self._choice.max_screened_kept:
+        if len(self._screened) >= MOST_SCREENED:
             return
         if are_surely_close(baseline.outputs, candidate.outputs, self._tolerance):
             return

@@ -38,6 +38,11 @@ class TimingResult:
     findings: tuple[Finding, ...] = ()
 
 
+def call_suspect(timing: Timing, check: str, message: str) -> TimingResult:
+    finding = Finding(check=check, severity="fatal", message=message)
+    return TimingResult(timing=timing, outcome=Outcome.SUSPECT, message=message, findings=(finding,))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockGap:
     """Unaccounted time (us) of the candidate, less the baseline's, with its standard error. `tolerated_us`: may have
@@ -226,8 +231,7 @@ def confirm_reported_times(timing: Timing) -> TimingResult:
             f"reported time {reported_us:.0f} us a call; the evaluator's clock shows {accused.missing_us:.0f} us more "
             f"{accused.where} than for the baseline (resolution {accused.resolution_us:.0f} us)"
         )
-        finding = Finding(check="clock", severity="fatal", message=message)
-        return TimingResult(timing=timing, outcome=Outcome.SUSPECT, message=message, findings=(finding,))
+        return call_suspect(timing, "clock", message)
     timing = _charge(timing, gaps)
     resolution_us = gaps.resolution_us
     if resolution_us <= DISTURBED_SHARE * reported_us:

@@ -14,12 +14,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from harness.domain import Block, Conditions, Finding, Outcome
+from harness.domain import Block, Conditions, Finding
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.timing.chosen_calls import ChosenCalls
 from harness.evaluation.timing.clocks import (
     DISTURBED_SHARE,
     TimingResult,
+    call_suspect,
     choose_half_width,
     compare_clocks,
     confirm_reported_times,
@@ -32,6 +33,7 @@ from harness.evaluation.timing.clocks import (
 from harness.evaluation.timing.noise_floor import find_device_floor
 from harness.evaluation.timing.plan import TimingPlan
 from harness.evaluation.timing.system_conditions import ConditionSampler
+from harness.evaluation.timing.timed_calls import make_block
 from harness.sandbox.memory_probe import MemorySample
 from harness.sandbox.model_session import ModelSession
 
@@ -39,6 +41,10 @@ ASK_EVERY = 10  # blocks: the test resamples, which takes time
 HOPELESS = 2.0  # times slower
 HELD_UP = 10.0  # times slower by the evaluator's clock, whatever is reported
 DEALT_BLOCKS = 20  # actions are distributed over as many blocks at a time
+TAKEN = (14, 5)  # of these: blocks whose outputs are read, in the first `min_blocks` and after them
+LOOKED_SHARE = 0.3  # of those: both workers' memory is sampled right after the call
+KEPT_SHARE = 0.25  # of those: the outputs must not change until the last call
+SHORT_BELOW_US = 20_000.0  # the outputs of all longer calls are read, since that costs little in comparison
 
 
 def is_hopeless(blocks: Sequence[Block]) -> bool:
@@ -75,8 +81,7 @@ class PairedTimer:
         timing = replace(summarise_blocks(name, blocks, self._noise_floor), conditions=conditions, attempts=attempts)
         wrong = self._find_wrong_call()
         if wrong is not None:
-            finding = Finding(check="timed_call", severity="fatal", message=wrong)
-            return TimingResult(timing=timing, outcome=Outcome.SUSPECT, message=wrong, findings=(finding,))
+            return call_suspect(timing, "timed_call", wrong)
         return mark_disturbed_unreliable(confirm_reported_times(timing))
 
     def _measure_once(self, seeds: Iterator[int], baseline_us: float) -> tuple[list[Block], Conditions]:
@@ -86,8 +91,8 @@ class PairedTimer:
             session.prepare_call(inputs)
             self._spent_s[id(session)] = 0.0
         sampler = ConditionSampler(self._reference.device, self._count_used_s, load_matters=not self._plan.allow_load)
-        taken = self._deal(self._plan.taken)
-        is_short = baseline_us < self._plan.short_below_us
+        taken = self._deal_takes()
+        is_short = baseline_us < SHORT_BELOW_US
         began_s = time.monotonic()
         with pin_to_cores(self._reference.device.evaluator_cores):
             while not self._is_enough(blocks, time.monotonic() - began_s, baseline_us):
@@ -142,18 +147,18 @@ class PairedTimer:
         """The candidate takes far longer by the evaluator's clock, whatever it reports."""
         return self._spent_s[id(self._candidate)] > HELD_UP * self._spent_s[id(self._baseline)]
 
-    def _deal(self, counts: tuple[int, int]) -> Iterator[bool]:
+    def _deal_takes(self) -> Iterator[bool]:
         """A fixed number of blocks in twenty, in secret order, so that no clock goes unread by chance."""
         for first in itertools.count(0, DEALT_BLOCKS):
-            count = counts[first >= self._plan.min_blocks]
+            count = TAKEN[first >= self._plan.min_blocks]
             yield from self._random.sample([True] * count + [False] * (DEALT_BLOCKS - count), DEALT_BLOCKS)
 
     def _measure_block(self, seeds: Iterator[int], *, take: bool) -> Block:
         """One call of each on the same inputs, in random order. Everything is flushed from the cache before the
         first call; before the second, what the first left, such as shared torch code."""
         seed, inputs = self._ahead or self._make_inputs(seeds)
-        look = take and self._random.random() < self._plan.looked_share
-        keep = take and self._random.random() < self._plan.kept_share
+        look = take and self._random.random() < LOOKED_SHARE
+        keep = take and self._random.random() < KEPT_SHARE
         order = [self._baseline, self._candidate]
         self._random.shuffle(order)
         for session in order:
@@ -171,15 +176,7 @@ class PairedTimer:
             self._chosen.note(seed, candidate, baseline)
         baseline, candidate = self._baseline.complete(baseline), self._candidate.complete(candidate)
         self._note_samples(baseline.memory_sample, candidate.memory_sample)
-        return Block(
-            calls=1,
-            baseline_claim_us=baseline.called.claim_us,
-            candidate_claim_us=candidate.called.claim_us,
-            baseline_judge_us=baseline.judge_us,
-            candidate_judge_us=candidate.judge_us,
-            baseline_copy_us=baseline.copy_us,
-            candidate_copy_us=candidate.copy_us,
-        )
+        return make_block(baseline, candidate)
 
     @contextmanager
     def _charging(self, session: ModelSession) -> Iterator[None]:

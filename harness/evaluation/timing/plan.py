@@ -11,7 +11,6 @@ class Choice:
 
     judged_calls: int = 3
     screened_share: float = 0.5
-    max_screened_kept: int = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,12 +24,6 @@ class TimingPlan:
     budget_s: float = 6.0
     wanted_half_width: float = 0.01
     choice: Choice = field(default_factory=Choice)
-    # Blocks in twenty whose outputs are read, in the first `min_blocks` and after them.
-    taken: tuple[int, int] = (14, 5)
-    looked_share: float = 0.3  # of those: both workers' memory is sampled right after the call
-    kept_share: float = 0.25  # of those: the outputs must not change until the last call
-    # The outputs of all longer calls are read, since that costs little in comparison.
-    short_below_us: float = 20_000.0
     attempts: int = 3  # at most, while measurements are disturbed
     allow_load: bool = False  # by other processes: recorded, but no disturbance
 

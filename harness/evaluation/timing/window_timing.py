@@ -16,14 +16,15 @@ from typing import Any
 
 import torch
 
-from harness.domain import Block, Conditions, Finding, HarnessError, Outcome, Timing
+from harness.domain import Block, Conditions, HarnessError, Timing
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.timing.chosen_calls import ChosenCalls
-from harness.evaluation.timing.clocks import TimingResult, summarise_blocks
+from harness.evaluation.timing.clocks import TimingResult, call_suspect, summarise_blocks
 from harness.evaluation.timing.noise_floor import find_device_floor
 from harness.evaluation.timing.paired import is_hopeless, mark_disturbed_unreliable, pin_to_cores
 from harness.evaluation.timing.plan import TimingPlan
 from harness.evaluation.timing.system_conditions import ConditionSampler
+from harness.evaluation.timing.timed_calls import make_block, require_form
 from harness.evaluation.timing.window_clock import (
     Windows,
     confirm_windows,
@@ -31,7 +32,6 @@ from harness.evaluation.timing.window_clock import (
     is_worth_repeating,
 )
 from harness.sandbox.devices import Device
-from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.gpu.window import WindowSession
 from harness.sandbox.model_session import ModelSession, Run
 
@@ -109,8 +109,7 @@ class WindowTimer:
         result = confirm_windows(name, windows, floor)
         timing = replace(result.timing, conditions=beside.conditions, attempts=beside.attempts)
         if wrong is not None:
-            finding = Finding(check="timed_call", severity="fatal", message=wrong)
-            return TimingResult(timing=timing, outcome=Outcome.SUSPECT, message=wrong, findings=(finding,))
+            return call_suspect(timing, "timed_call", wrong)
         return mark_disturbed_unreliable(replace(result, timing=timing))
 
     @contextmanager
@@ -237,20 +236,7 @@ class WindowTimer:
         if theirs.times is None or mine.times is None:
             raise HarnessError("a timed call has no window times")
         self._program_us.append(theirs.times.go_us - theirs.called.claim_us)
-        block = Block(
-            calls=1,
-            baseline_claim_us=theirs.called.claim_us,
-            candidate_claim_us=mine.called.claim_us,
-            baseline_judge_us=theirs.judge_us,
-            candidate_judge_us=mine.judge_us,
-            baseline_wake_us=theirs.times.wake_us,
-            candidate_wake_us=mine.times.wake_us,
-            baseline_snapshot_us=theirs.times.snapshot_us,
-            candidate_snapshot_us=mine.times.snapshot_us,
-            baseline_settling_us=theirs.times.settling_us,
-            candidate_settling_us=mine.times.settling_us,
-        )
-        return block, theirs, mine
+        return make_block(theirs, mine), theirs, mine
 
     def _call(
         self,
@@ -262,13 +248,7 @@ class WindowTimer:
     ) -> Run:
         """Raises CandidateFailure (suspect) for outputs of another form."""
         session.reset_state(state)
-        run = session.call(inputs, self._device, in_whole=in_whole)
-        if not run.taken:
-            message = "a timed call returned outputs of another form than untimed calls"
-            raise CandidateFailure(
-                Outcome.SUSPECT, message, (Finding(check="timed_call", severity="fatal", message=message),)
-            )
-        return run
+        return require_form(session.call(inputs, self._device, in_whole=in_whole))
 
 
 def count_warmup_calls(session: ModelSession, least: int) -> Iterator[int]:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
-from harness.domain import Evaluation, Finding, Outcome
+from harness.domain import Evaluation, Outcome
 from harness.executors.cluster.remote import Built
 from harness.executors.tasks import Task
 
 MOST_LOSSES = 2  # of devices that ran one candidate; then the candidate is suspect
 MOST_MOVES = 3  # away from drained nodes
-EXTENSION = "cpp_extension"  # in the source of candidates that build
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -30,8 +28,7 @@ class ClusterJob:
 
     @property
     def wants_build(self) -> bool:
-        candidate = self.task.candidate
-        return self.built is None and candidate is not None and EXTENSION in candidate.source
+        return self.built is None and self.task.builds_extensions
 
     def finish(self, evaluation: Evaluation) -> None:
         with suppress(InvalidStateError):  # cancelled, or failed at the end of the executor
@@ -46,13 +43,9 @@ def judge_losses(job: ClusterJob) -> Evaluation | None:
     """The evaluation of a job that must not run again."""
     if len(job.losses) >= MOST_LOSSES:
         reasons = "; ".join(job.losses)
-        return _conclude(job, Outcome.SUSPECT, f"{MOST_LOSSES} devices were lost while they ran it: {reasons}")
+        message = f"{MOST_LOSSES} devices were lost while they ran it: {reasons}"
+        return job.task.give_up(Outcome.SUSPECT, "device_lost", message)
     if len(job.moves) >= MOST_MOVES:
-        return _conclude(job, Outcome.HARNESS_ERROR, f"it was moved too often: {'; '.join(job.moves)}")
+        message = f"it was moved too often: {'; '.join(job.moves)}"
+        return job.task.give_up(Outcome.HARNESS_ERROR, "device_lost", message)
     return None
-
-
-def _conclude(job: ClusterJob, outcome: Outcome, message: str) -> Evaluation:
-    finding = Finding(check="device_lost", severity="fatal", message=message)
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    return Evaluation(subject=job.task.subject, outcome=outcome, message=message, findings=(finding,), started_at=now)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -72,7 +72,7 @@ def read_endpoint_settings(
     )
 
 
-def open_endpoint(settings: EndpointSettings, retrier: Retrier | None = None) -> EndpointProvider:
+def open_endpoint(settings: EndpointSettings) -> EndpointProvider:
     from openai import DEFAULT_CONNECTION_LIMITS, AsyncOpenAI, DefaultAsyncHttpxClient
 
     # The package's default keeps 100 connections open; requests above that would reconnect each time.
@@ -86,22 +86,15 @@ def open_endpoint(settings: EndpointSettings, retrier: Retrier | None = None) ->
         timeout=settings.timeout_s,
         http_client=DefaultAsyncHttpxClient(limits=limits),
     )
-    return EndpointProvider(client, settings, retrier or Retrier(settings.retries))
+    return EndpointProvider(client, settings)
 
 
 class EndpointProvider:
-    def __init__(
-        self,
-        client: AsyncOpenAI,
-        settings: EndpointSettings,
-        retrier: Retrier,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, client: AsyncOpenAI, settings: EndpointSettings) -> None:
         self._client = client
         self._create = client.chat.completions.with_raw_response.create  # resolved here: it imports lazily
         self._settings = settings
-        self._retrier = retrier
-        self._clock = clock
+        self._retrier = Retrier(settings.retries)
 
     def can_answer(self, key: SampleKey) -> bool:
         return True
@@ -130,7 +123,7 @@ class EndpointProvider:
         from openai import APIConnectionError, APIStatusError
 
         url = self._settings.base_url or OPENAI_URL
-        started = self._clock()
+        started = time.monotonic()
         try:
             async with asyncio.timeout(self._settings.timeout_s):
                 response = await self._create(**parameters)
@@ -142,7 +135,7 @@ class EndpointProvider:
             raise _classify_status(error, url) from error
         except APIConnectionError as error:
             raise AttemptFailed(f"cannot reach {url}: {error.__cause__ or error}") from error
-        return read_answer(response.text, latency_s=self._clock() - started)
+        return read_answer(response.text, latency_s=time.monotonic() - started)
 
 
 def _classify_status(error: APIStatusError, url: str) -> Exception:

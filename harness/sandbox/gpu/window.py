@@ -15,12 +15,12 @@ from typing import Any
 
 import torch
 
-from harness.domain import Finding, Outcome
+from harness.domain import Outcome
 from harness.protocol import Signal, TensorSpec, storage_bytes
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES, MOST_KEPT
 from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint, outline
 from harness.sandbox.devices import Device, SharedArena
-from harness.sandbox.failure import CandidateFailure
+from harness.sandbox.failure import fatal_failure
 from harness.sandbox.gpu.snapshot import (
     Comb,
     Snapshot,
@@ -101,7 +101,7 @@ class WindowSession(ModelSession):
         announced = self._client.lay_out(inputs)
         shift_bytes = self._source.randrange(INPUT_SLACK_BYTES // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         placed = _shift(announced, shift_bytes)
-        self._client.arm_window(announced, timeout_s=self._limits.call_s)
+        self._client.arm(announced, timeout_s=self._limits.call_s, in_window=True)
         self._bytes_of(self._footprint.output).fill_(POISON)
         self._choose_sample()
         usual = self._last
@@ -229,8 +229,7 @@ def require_quiet(device: Device) -> None:
     """Raises CandidateFailure (suspect) if the device stays busy."""
     if not device.await_quiet(QUIET_S):
         message = f"its work on the device still ran {QUIET_S:g} s after its call"
-        finding = Finding(check="device_busy", severity="fatal", message=message)
-        raise CandidateFailure(Outcome.SUSPECT, message, (finding,))
+        raise fatal_failure(Outcome.SUSPECT, "device_busy", message)
 
 
 def _shift(placed: PlacedInputs, by_bytes: int) -> PlacedInputs:

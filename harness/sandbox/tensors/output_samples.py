@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from harness.protocol import ITEM_BYTES, TensorSpec
 from harness.sandbox.tensors.host_copies import HOST
-from harness.sandbox.tensors.outputs import FlatOutputs, cut_stretch
+from harness.sandbox.tensors.outputs import cut_stretch
 
 STRETCHES, STRETCH_ELEMENTS = 64, 16 << 10
 LEAST_BYTES = 4 << 20  # smaller outputs are copied whole
@@ -31,9 +31,6 @@ class Sample:
             cut_stretch(tensor, first, min(first + STRETCH_ELEMENTS, count)).to(HOST) for first in self.firsts[output]
         ]
         return torch.cat(parts) if parts else torch.empty(0, dtype=tensor.dtype)
-
-    def sample_outputs(self, outputs: FlatOutputs) -> FlatOutputs:
-        return replace(outputs, tensors=tuple(map(self.take, range(len(outputs.tensors)), outputs.tensors)))
 
 
 def choose_sample(specs: Sequence[TensorSpec], source: random.Random) -> Sample | None:

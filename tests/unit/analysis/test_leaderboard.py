@@ -68,11 +68,6 @@ def test_a_problem_of_the_manifest_without_a_sample_counts_as_not_solved(evaluat
     assert (row.problems, row.scored, row.fast_p(1.0)) == (2, 2, 0.5)
 
 
-def test_a_problem_of_the_suite_without_a_sample_counts_as_not_solved(evaluation_of, only_row):
-    row = only_row(evaluation_of("correct", 2.0), problems_by_suite={"core": ("add", "mul", "sub", "div")})
-    assert (row.problems, row.fast_p(0.0)) == (4, 0.25)
-
-
 def test_a_harness_error_leaves_the_denominator_but_is_shown(evaluation_of, only_row):
     row = only_row(evaluation_of("correct", 2.0), evaluation_of("harness_error", problem="mul"))
     assert (row.problems, row.scored, row.fast_p(0.0)) == (2, 1, 1.0)

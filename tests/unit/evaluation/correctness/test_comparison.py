@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from harness.domain import Outcome, Tolerance
-from harness.evaluation.correctness import comparison
-from harness.evaluation.correctness.comparison import BLOCK, FLOORS, are_surely_close, compare_outputs
+from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
+from harness.evaluation.correctness.leaf_comparison import BLOCK, CHUNK, FLOORS
 from harness.evaluation.correctness.truth import Truth, TruthLeaf, flatten_outputs
 
 FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
@@ -278,7 +278,7 @@ def test_the_size_of_a_chunk_does_not_change_the_verdict(monkeypatch):
     candidate = exact.float()
     candidate[17 * BLOCK + 1] += 0.1
     whole = judge(exact_truth(exact.float()), candidate)
-    monkeypatch.setitem(comparison.CHUNK, "cpu", 3 * BLOCK)
+    monkeypatch.setitem(CHUNK, "cpu", 3 * BLOCK)
     assert judge(exact_truth(exact.float()), candidate) == whole
 
 

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from harness.domain import Outcome, Tolerance
-from harness.evaluation.correctness.comparison import FLOORS, Floor, compare_outputs, is_countable
+from harness.evaluation.correctness.comparison import compare_outputs
+from harness.evaluation.correctness.leaf_comparison import FLOORS, Floor, is_countable
 from harness.evaluation.correctness.truth import Truth, TruthLeaf, flatten_outputs
 
 FLOATING = [

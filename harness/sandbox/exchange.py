@@ -1,0 +1,181 @@
+"""Requests to one worker and its answers. Failures, timeouts and invalid answers raise CandidateFailure."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from harness.domain import HarnessError, Outcome, WireError, WorkerLost, WorkerTimeout
+from harness.protocol.messages import WorkerReply
+from harness.sandbox.build_requests import AnswerBuild, BuildRequests
+from harness.sandbox.devices import SharedArena
+from harness.sandbox.failure import CandidateFailure, explain_failure, protocol_failure
+from harness.sandbox.worker_process import WorkerProcess
+
+EXIT_GRACE_S = 2.0  # after a worker closed its connection: its exit status says why
+BETWEEN_CALLS_S = 0.2  # memory is checked more often during a long call
+
+# The worker's step by the expected answer.
+STEPS = {
+    WorkerReply.SETTLED: "start",
+    WorkerReply.READY: "start",
+    WorkerReply.CONSTRUCTED: "construct",
+    WorkerReply.ARMED: "call",
+    WorkerReply.DISARMED: "call",
+    WorkerReply.CALLED: "call",
+    WorkerReply.RETURNED: "call",
+    WorkerReply.EXPORTED: "sharing outputs",
+    WorkerReply.DUMPED: "reading weights",
+    WorkerReply.LOADED: "loading weights",
+    WorkerReply.RETURNS_STATE: "looking up state",
+    WorkerReply.RECOPIED: "copying outputs",
+    WorkerReply.PINNED: "keeping outputs",
+    WorkerReply.COMPILED: "reading compiled files",
+    WorkerReply.COLLECTED: "collecting",
+    WorkerReply.PROFILED: "profiling",
+    WorkerReply.ABLATION: "describing the ablation",
+    WorkerReply.CONFIGURED: "configuring emulators",
+    WorkerReply.KERNEL_FINDINGS: "reporting kernel findings",
+}
+
+
+class Exchange:
+    """`answer_build` None: a trusted program, whose failures are HarnessErrors."""
+
+    def __init__(self, worker: WorkerProcess, arena: SharedArena, answer_build: AnswerBuild | None) -> None:
+        self._worker = worker
+        self._arena = arena
+        self._builds = None if answer_build is None else BuildRequests(worker, answer_build)
+        self.arrived_ns = 0  # of the last answer, before parsing
+
+    def ask(
+        self,
+        message: dict[str, Any] | bytes,
+        expected: WorkerReply,
+        *,
+        timeout_s: float,
+        failure: Outcome = Outcome.RUNTIME_ERROR,
+        descriptors: tuple[int, ...] = (),
+    ) -> dict[str, Any]:
+        self.tell(message, expected, timeout_s=timeout_s, failure=failure, descriptors=descriptors)
+        return self.hear(expected, timeout_s=timeout_s, failure=failure)
+
+    def tell(
+        self,
+        message: dict[str, Any] | bytes,
+        expected: WorkerReply,
+        *,
+        timeout_s: float,
+        failure: Outcome = Outcome.RUNTIME_ERROR,
+        descriptors: tuple[int, ...] = (),
+    ) -> None:
+        """`hear` must follow."""
+        with self.explaining(expected, timeout_s, failure):
+            if isinstance(message, bytes):
+                self._worker.line.send_signal(message, timeout_s=timeout_s)
+                return
+            self.watch_memory(BETWEEN_CALLS_S)
+            self._arena.synchronize()  # the evaluator's own reads and writes end before the worker continues
+            self._worker.line.send(message, descriptors, timeout_s=timeout_s)
+
+    def hear(
+        self,
+        expected: WorkerReply,
+        *,
+        timeout_s: float,
+        failure: Outcome = Outcome.RUNTIME_ERROR,
+        stop: bool = False,
+    ) -> dict[str, Any]:
+        """`stop`: stops the worker on arrival."""
+        with self.explaining(expected, timeout_s, failure):
+            answer = self._await_answer(timeout_s, stop=stop)
+            if answer["kind"] == WorkerReply.FAILED:
+                raise explain_failure(answer, failure)
+            if answer["kind"] != expected:
+                raise protocol_failure(f"expected the answer {expected.value!r}, found {answer['kind']!r}")
+            return answer
+
+    @contextmanager
+    def explaining(
+        self, expected: WorkerReply, timeout_s: float, failure: Outcome = Outcome.RUNTIME_ERROR
+    ) -> Iterator[None]:
+        """Raises errors as CandidateFailure, or of a trusted program as HarnessError."""
+        try:
+            yield
+            return
+        except CandidateFailure as error:
+            raised, cause = error, error.__cause__
+        except WorkerTimeout as error:
+            self._worker.end()
+            message = f"no answer to {STEPS[expected]} within {timeout_s:g} s"
+            raised, cause = CandidateFailure(Outcome.TIMEOUT, message), error
+        except WorkerLost as error:
+            raised, cause = self._explain_loss(STEPS[expected], failure), error
+        except WireError as error:
+            raised, cause = protocol_failure(str(error)), error
+        if self._builds is None:
+            raise HarnessError(f"the baseline failed: {raised.message}") from raised
+        raise raised from cause
+
+    def receive(self, timeout_s: float, *, stop: bool = False) -> dict[str, Any]:
+        """Closes descriptors."""
+
+        def on_arrival() -> None:
+            self.arrived_ns = time.monotonic_ns()
+            if stop:
+                self._worker.stop_at_once()
+
+        answer, descriptors = self._worker.line.receive(
+            timeout_s=timeout_s, while_waiting=self.watch_memory, on_arrival=on_arrival
+        )
+        for descriptor in descriptors:
+            os.close(descriptor)
+        return answer
+
+    def build(self, request: dict[str, Any]) -> None:
+        if self._builds is None:
+            raise HarnessError("the baseline requested the build of an extension; a reference must be plain PyTorch")
+        self._builds.answer(request)
+
+    def watch_memory(self, every_s: float = 0.0) -> None:
+        """Ends a worker over its limit, unless checked within `every_s`."""
+        overuse = self._worker.find_overuse(self._arena.descriptor, every_s)
+        if overuse is not None:
+            self._worker.end()
+            raise CandidateFailure(Outcome.OUT_OF_MEMORY, overuse)
+
+    def _await_answer(self, timeout_s: float, *, stop: bool) -> dict[str, Any]:
+        """Handles build requests, whose time does not count."""
+        remaining_s = timeout_s
+        while True:
+            began_s = time.monotonic()
+            answer = self.receive(remaining_s, stop=stop)
+            if answer["kind"] != WorkerReply.BUILD:
+                return answer
+            remaining_s = max(remaining_s - (time.monotonic() - began_s), 1.0)
+            if stop:
+                self._worker.resume_at_once()
+            self.build(answer)
+
+    def _explain_loss(self, command: str, failure: Outcome) -> CandidateFailure:
+        status = self._worker.end(grace_s=EXIT_GRACE_S)
+        printed = self._worker.printed().strip()
+        output = f"; it printed: {printed[-1500:]}" if printed else ""
+        if status is None:
+            return CandidateFailure(
+                failure, f"the process closed its connection to the evaluator during {command}{output}"
+            )
+        if status > 128:
+            name = _signal_name(status - 128)
+            # Linux ends a process this way when memory runs out; a candidate may also send it to itself.
+            outcome = Outcome.OUT_OF_MEMORY if name == "SIGKILL" and self._worker.has_seen_oom_kill() else failure
+            return CandidateFailure(outcome, f"the process was ended by {name} during {command}{output}")
+        return CandidateFailure(failure, f"the process exited with code {status} during {command}{output}")
+
+
+def _signal_name(number: int) -> str:
+    return signal.Signals(number).name if number in list(signal.Signals) else f"signal {number}"
