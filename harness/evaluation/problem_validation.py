@@ -25,7 +25,7 @@ from harness.evaluation.correctness.truth import (
     write_state,
 )
 from harness.problems.loading import LoadedProblem
-from harness.problems.tensor_trees import map_tensors
+from harness.problems.tensor_trees import list_tensors, map_tensors
 from harness.sandbox.seeding import have_advanced, keep_seed, read_generators, seed_call
 from harness.sandbox.tensors.outputs import FlatOutputs, find_difference
 
@@ -186,7 +186,7 @@ def _check_fake(run: _Run, name: str, forge: Callable[[_Run, int], Sequence[Tens
 
 def _check_cast(run: _Run) -> Check:
     name = "coarser format"
-    tensors = _tensors_of([run.inputs, list(run.model.state_dict().values())])
+    tensors = list_tensors([run.inputs, list(run.model.state_dict().values())])
     tensors += [leaf.reference for leaf in run.truth.leaves]
     if not any(tensor.dtype in COARSER for tensor in tensors):
         return Check(name=name, passed=True, evidence="not applicable: no floating-point values")
@@ -236,7 +236,7 @@ def _forge_identity(run: _Run, index: int) -> list[Tensor]:
     """Inputs that have, or can be broadcast, reshaped or cut to, the output's shape."""
     reference = run.truth.leaves[index].reference
     fakes = []
-    for tensor in _tensors_of(list(run.inputs)):
+    for tensor in list_tensors(run.inputs):
         if tensor.numel() >= reference.numel():
             fakes.append(tensor.reshape(-1)[: reference.numel()].reshape(reference.shape))
         if _broadcasts(tensor, reference):
@@ -308,18 +308,7 @@ def _shapes(outputs: FlatOutputs) -> str:
     return ", ".join(f"{list(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}" for tensor in outputs.tensors)
 
 
-def _tensors_of(value: Any) -> list[Tensor]:
-    tensors: list[Tensor] = []
-
-    def keep(tensor: Tensor) -> Tensor:
-        tensors.append(tensor)
-        return tensor
-
-    map_tensors(value, keep)
-    return tensors
-
-
 def _equal(one: Any, other: Any) -> bool:
-    first, second = _tensors_of(one), _tensors_of(other)
+    first, second = list_tensors(one), list_tensors(other)
     same = len(first) == len(second) and all(a.shape == b.shape for a, b in zip(first, second, strict=True))
     return same and all(torch.equal(a, b) for a, b in zip(first, second, strict=True))

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.protocol import ITEM_BYTES, Region, TensorSpec, count_kept_calls, flatten_value, place_contiguous
+from harness.problems.tensor_trees import list_tensors
+from harness.protocol import ITEM_BYTES, Region, TensorSpec, count_kept_calls, place_contiguous
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, MOST_KEPT, align, place_strided
 from harness.sandbox.tensors.outputs import FlatOutputs
 from harness.sandbox.worker_client import Called, describe
@@ -80,4 +81,4 @@ def _forms(specs: Sequence[TensorSpec]) -> list[tuple[str, tuple[int, ...]]]:
 
 
 def measure_bytes(values: Sequence[Any]) -> int:
-    return place_strided([describe(tensor) for tensor in flatten_value(tuple(values), torch.is_tensor)[1]])[1]
+    return place_strided([describe(tensor) for tensor in list_tensors(values)])[1]

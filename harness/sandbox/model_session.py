@@ -31,7 +31,7 @@ from harness.sandbox.memory_probe import (
 from harness.sandbox.tensors.host_copies import HOST
 from harness.sandbox.tensors.output_records import TensorRecord
 from harness.sandbox.tensors.output_samples import Sample, choose_sample
-from harness.sandbox.tensors.outputs import FlatOutputs
+from harness.sandbox.tensors.outputs import FlatOutputs, count_bytes
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient, describe
 from harness.sandbox.worker_process import Stopped, TimeLimits
 
@@ -344,7 +344,7 @@ class ModelSession:
 
     def pin(self, outputs: FlatOutputs) -> None:
         """Makes the worker keep its last outputs, unless they are large."""
-        if sum(tensor.numel() * tensor.element_size() for tensor in outputs.tensors) < LARGE_OUTPUT_BYTES:
+        if count_bytes(outputs.tensors) < LARGE_OUTPUT_BYTES:
             self._client.pin(timeout_s=self._limits.call_s)
             self._pinned.append(TensorRecord.of(outputs.tensors))
 

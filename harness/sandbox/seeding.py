@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from harness.protocol import flatten_value
+from harness.problems.tensor_trees import list_tensors
 
 
 class SeededInputs(tuple[Any, ...]):
@@ -45,8 +45,9 @@ def seeded_call(model: nn.Module, inputs: Sequence[Any]) -> Iterator[None]:
     if seed is None:
         yield
         return
-    tensors: list[Tensor] = flatten_value(tuple(inputs), torch.is_tensor)[1]
-    used = {tensor.device for tensor in chain(tensors, model.parameters(), model.buffers()) if tensor.is_cuda}
+    used = {
+        tensor.device for tensor in chain(list_tensors(inputs), model.parameters(), model.buffers()) if tensor.is_cuda
+    }
     with torch.random.fork_rng(devices=list(used)):
         torch.default_generator.manual_seed(seed)
         for device in used:

@@ -47,7 +47,8 @@ from harness.evaluation.correctness.truth import (
 from harness.problems.distributions import count_refill_bytes, pad_rows
 from harness.problems.loading import LoadedProblem
 from harness.problems.own_values import count_own_bytes
-from harness.protocol import count_kept_calls, flatten_value
+from harness.problems.tensor_trees import list_tensors
+from harness.protocol import count_kept_calls
 from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint
 from harness.sandbox.devices import Device
 from harness.sandbox.memory_plan import (
@@ -64,7 +65,7 @@ from harness.sandbox.memory_plan import (
 )
 from harness.sandbox.seeding import have_advanced, read_generators, seed_call
 from harness.sandbox.tensors.host_copies import HOST, copy_all_to, copy_to
-from harness.sandbox.tensors.outputs import Difference, FlatOutputs, has_same_bits
+from harness.sandbox.tensors.outputs import Difference, FlatOutputs, count_bytes, has_same_bits
 
 ENTRY = "Model"
 SMALL_BYTES = 64 << 20
@@ -214,13 +215,13 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
     inputs = loaded.make_inputs(input_seed, device.torch_device)
     require_sendable(loaded, inputs)
     state = list_state(model)
-    require_dtype_applies(loaded, [*_tensors_in(inputs), *state.values()])
+    require_dtype_applies(loaded, [*list_tensors(inputs), *state.values()])
     generators = read_generators(device.torch_device)
-    on_host |= ROOMY * _count_bytes(inputs) > device.measure_room().device_bytes
+    on_host |= ROOMY * count_bytes(list_tensors(inputs)) > device.measure_room().device_bytes
     if on_host:
         inputs = copy_all_to(inputs, HOST)
     used = loaded.make_inputs(input_seed, device.torch_device)
-    require_repeatable(loaded, _tensors_in(inputs), _tensors_in(used))
+    require_repeatable(loaded, list_tensors(inputs), list_tensors(used))
     is_kept = not on_host and bool(_storages(inputs) & _storages(used))  # by the problem: never changed in place
     if _may_share_memory(inputs, used):
         used = copy_tensors(used)
@@ -233,7 +234,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         del outputs
         inputs = seed_call(inputs, input_seed)
         outputs, changing = run_and_compare_state(loaded, model, copy_tensors(inputs, device.torch_device))
-    if on_host or ROOMY * _count_bytes(outputs.tensors) > device.measure_room().device_bytes:
+    if on_host or ROOMY * count_bytes(outputs.tensors) > device.measure_room().device_bytes:
         outputs = keep_on_host(outputs)
     again = _run(loaded, model, inputs, device, changing)
     computes_on = device.torch_device if on_host else None
@@ -243,7 +244,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
     require_narrow(loaded, outputs)
     if not has_only_numbers(outputs):
         require_finite(loaded, find_truth())
-    sizes = [_count_bytes(value) for value in (inputs, state.values(), outputs.tensors)]
+    sizes = [count_bytes(tensors) for tensors in (list_tensors(inputs), state.values(), outputs.tensors)]
     is_small = sum(sizes) <= SMALL_BYTES and again.call_s <= SMALL_CALL_S
     own_steps: tuple[str, ...] = ()
     on_device = device.torch_device
@@ -296,7 +297,7 @@ def _run(
     outputs = run_reference(loaded, model, copies)
     device.synchronize()
     call_s = time.perf_counter() - began_s
-    outputs_bytes = _count_bytes(outputs.tensors)
+    outputs_bytes = count_bytes(outputs.tensors)
     given = [copies, [value for value in model.state_dict().values() if torch.is_tensor(value)]]
     returns_views = bool(_storages(outputs.tensors) & _storages(given))
     return _SecondRun(
@@ -318,26 +319,18 @@ def _find_largest(tensor: Tensor) -> float:
 
 def _may_share_memory(inputs: Sequence[Any], used: Sequence[Any]) -> bool:
     """Copies are needed before a reference may work in place."""
-    tensors = _tensors_in(used)
+    tensors = list_tensors(used)
     overlaps = any(0 in tensor.stride() for tensor in tensors if tensor.layout is torch.strided)
     return overlaps or len(_storages(used)) < len(tensors) or bool(_storages(inputs) & _storages(used))
 
 
 def _storages(value: Any) -> set[int]:
-    return {tensor.untyped_storage().data_ptr() for tensor in _tensors_in(value) if tensor.layout is torch.strided}
+    return {tensor.untyped_storage().data_ptr() for tensor in list_tensors(value) if tensor.layout is torch.strided}
 
 
 def _differ(inputs: Sequence[Any], used: Sequence[Any]) -> bool:
-    pairs = zip(_tensors_in(inputs), _tensors_in(used), strict=True)
+    pairs = zip(list_tensors(inputs), list_tensors(used), strict=True)
     return not all(has_same_bits(before, after) for before, after in pairs if before.layout is torch.strided)
-
-
-def _count_bytes(value: Any) -> int:
-    return sum(tensor.numel() * tensor.element_size() for tensor in _tensors_in(value))
-
-
-def _tensors_in(value: Any) -> list[Tensor]:
-    return flatten_value(tuple(value), torch.is_tensor)[1]
 
 
 def usable_threads() -> int:

@@ -27,7 +27,7 @@ from harness.evaluation.correctness.variations import (
     takes_layout,
 )
 from harness.problems.discovery import DISTRIBUTION_NAMES
-from harness.protocol import flatten_value
+from harness.problems.tensor_trees import list_tensors
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.model_session import ModelSession, Run, Weights
 from harness.sandbox.tensors.outputs import FlatOutputs, find_difference
@@ -121,7 +121,7 @@ class _Prober:
 
     def _may_change_values(self, inputs: tuple[Any, ...]) -> bool:
         """Other distributions apply and cannot trigger assertions in the evaluator's GPU context."""
-        if not any(tensor.is_floating_point() for tensor in flatten_value(inputs, torch.is_tensor)[1]):
+        if not any(tensor.is_floating_point() for tensor in list_tensors(inputs)):
             return False
         return not (self._reference.device.is_cuda and restricts_values(self._reference, inputs))
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from harness.domain import ProblemError, ReferenceTimeout, WireError
 from harness.problems.loading import LoadedProblem
-from harness.problems.tensor_trees import map_tensors
+from harness.problems.tensor_trees import list_tensors, map_tensors
 from harness.problems.time_limit import limit_reference
 from harness.protocol import flatten_value
 from harness.sandbox.memory_limits import count_free_bytes, limit_memory
@@ -190,14 +190,8 @@ def estimate_float64_bytes(
     model: nn.Module, inputs: Sequence[Any], outputs: Sequence[Tensor], work_bytes: int | None = None
 ) -> int:
     """Beyond the memory in use. `work_bytes`: intermediates of a call in the reference's dtype; None: unknown."""
-    elements = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers(), *outputs))
-
-    def count(tensor: Tensor) -> Tensor:
-        nonlocal elements
-        elements += tensor.numel()
-        return tensor
-
-    map_tensors(tuple(inputs), count)
+    tensors = (*model.parameters(), *model.buffers(), *outputs, *list_tensors(inputs))
+    elements = sum(tensor.numel() for tensor in tensors)
     if work_bytes is None:
         return int(elements * 8 * INTERMEDIATES)
     narrowest = min((tensor.element_size() for tensor in outputs if tensor.is_floating_point()), default=4)

@@ -24,10 +24,10 @@ from harness.evaluation.correctness.truth import (
     write_state,
 )
 from harness.problems.operators import OperatorCalls
-from harness.problems.tensor_trees import map_tensors
-from harness.protocol import flatten_value
+from harness.problems.tensor_trees import list_tensors, map_tensors
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.seeding import keep_seed
+from harness.sandbox.tensors.outputs import count_bytes
 
 LARGEST_CUT = 4  # a dimension loses at most this fraction (1 in 4)
 # Operators on probabilities or rates, which assert on a GPU.
@@ -75,7 +75,7 @@ def make_other_weights(reference: Reference, seed: int) -> OtherWeights | None:
 
 def find_nearby(reference: Reference, inputs: Sequence[Any], source: random.Random) -> Nearby | None:
     """The first cut on which the reference gives finite outputs of the usual structure."""
-    tensors = flatten_value(tuple(inputs), torch.is_tensor)[1]
+    tensors = list_tensors(inputs)
     may_spoil_the_gpu = reference.device.is_cuda and _may_index(reference, inputs)
     for cut in list_cuts([tuple(tensor.shape) for tensor in tensors], source):
         smaller = cut_inputs(inputs, cut)
@@ -85,7 +85,7 @@ def find_nearby(reference: Reference, inputs: Sequence[Any], source: random.Rand
             truth = reference.truth_of(smaller)
             footprint = _fit(reference, truth)
             if footprint is not None:
-                shapes = [tuple(tensor.shape) for tensor in flatten_value(smaller, torch.is_tensor)[1]]
+                shapes = [tuple(tensor.shape) for tensor in list_tensors(smaller)]
                 description = f"inputs of shapes {', '.join(map(str, shapes))}"
                 return Nearby(inputs=smaller, truth=truth, footprint=footprint, description=description)
     return None
@@ -156,16 +156,15 @@ def takes_layout(reference: Reference, inputs: Sequence[Any]) -> bool:
 
 
 def _may_index(reference: Reference, inputs: Sequence[Any]) -> bool:
-    tensors = flatten_value(tuple(inputs), torch.is_tensor)[1]
+    tensors = list_tensors(inputs)
     whole = any(not (tensor.is_floating_point() or tensor.is_complex()) for tensor in tensors)
     return whole or restricts_values(reference, inputs)
 
 
 def _runs_on_cpu(reference: Reference, inputs: Sequence[Any]) -> bool:
     """An index error on a GPU breaks this process's context. False for large inputs."""
-    tensors = flatten_value(tuple(inputs), torch.is_tensor)[1]
-    everything = [*tensors, *reference.state.values()]
-    if sum(tensor.numel() * tensor.element_size() for tensor in everything) > SMALL_BYTES:
+    tensors = list_tensors(inputs)
+    if count_bytes([*tensors, *reference.state.values()]) > SMALL_BYTES:
         return False
     try:
         copy.deepcopy(reference.model).cpu()(*map_tensors(tuple(inputs), lambda tensor: tensor.cpu()))

@@ -23,7 +23,8 @@ from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import float32_precision, run_reference, trust_outputs, write_state
 from harness.evaluation.timing.device_peaks import Ceilings, CeilingStore
 from harness.problems.operators import OperatorCosts
-from harness.protocol import count_span, flatten_value
+from harness.problems.tensor_trees import list_tensors
+from harness.protocol import count_span
 from harness.sandbox.tensors.outputs import FlatOutputs, are_far_apart
 
 MARGIN = 0.7  # of a bound: reads overlap with writes, caches keep data, and the baseline's rate is not the highest
@@ -130,7 +131,7 @@ def _needs_fewer_operations(timing: Timing, plausibility: Plausibility) -> bool:
 def count_traffic(reference: Reference, seed: int) -> Traffic:
     """Inputs, weights and outputs once each. Outputs that fit into the cache need not have been moved."""
     inputs = reference.make_device_inputs(seed)
-    read = count_distinct_bytes(_list_tensors((inputs, reference.state)))
+    read = count_distinct_bytes(list_tensors((inputs, reference.state)))
     with OperatorCosts() as costs:
         outputs = _run(reference, inputs)
     write_state(reference.model, reference.changing)
@@ -162,11 +163,11 @@ def refine_traffic(traffic: Traffic, reference: Reference, seed: int) -> Traffic
     inputs = reference.make_device_inputs(seed)
     expected = _run(reference, inputs)
     repeats = not _differs(reference, expected, _run(reference, inputs))
-    shares_memory = bool(_addresses(expected.tensors) & _addresses(_list_tensors(inputs)))
+    shares_memory = bool(_addresses(expected.tensors) & _addresses(list_tensors(inputs)))
     if not repeats or shares_memory:
         return replace(traffic, bound_bytes=0, refined=True)
     written = sum(_count_without_repeats(tensor) for tensor in expected.tensors)
-    floating = [tensor for tensor in _list_tensors(inputs) if tensor.is_floating_point() and tensor.numel()]
+    floating = [tensor for tensor in list_tensors(inputs) if tensor.is_floating_point() and tensor.numel()]
     sampler = _Sampler(reference, inputs, expected, random.Random(seed))
     each_s = REFINING_S / max(len(floating), 1)
     read = sum(sampler.find_needed_share(tensor, each_s) * count_distinct_bytes((tensor,)) for tensor in floating)
@@ -242,10 +243,6 @@ def _count_without_repeats(tensor: Tensor) -> int:
         if size > 1 and bool((tensor == tensor.narrow(dimension, 0, 1)).all()):
             count //= size
     return count * tensor.element_size()
-
-
-def _list_tensors(value: Any) -> list[Tensor]:
-    return list(flatten_value(value, torch.is_tensor)[1])
 
 
 def _addresses(tensors: Iterable[Tensor]) -> set[int]:

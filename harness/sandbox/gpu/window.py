@@ -33,7 +33,7 @@ from harness.sandbox.gpu.worker_memory import Stretch, WorkerMemory
 from harness.sandbox.model_session import POISON, ModelSession, Run, WindowTimes
 from harness.sandbox.tensors.host_copies import HOST
 from harness.sandbox.tensors.output_records import TensorRecord
-from harness.sandbox.tensors.outputs import FlatOutputs
+from harness.sandbox.tensors.outputs import FlatOutputs, count_bytes
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient
 from harness.sandbox.worker_process import TimeLimits
 
@@ -172,7 +172,7 @@ class WindowSession(ModelSession):
         return outputs.has_bits_of(list(view_outputs(held.stretches, held.specs, self._device)))
 
     def pin(self, outputs: FlatOutputs) -> None:
-        if sum(tensor.numel() * tensor.element_size() for tensor in outputs.tensors) < LARGE_OUTPUT_BYTES:
+        if count_bytes(outputs.tensors) < LARGE_OUTPUT_BYTES:
             self._held_for_good.append(self._recent[0])
         super().pin(outputs)
 

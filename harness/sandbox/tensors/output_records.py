@@ -10,7 +10,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from harness.sandbox.tensors.outputs import Difference, cut_slices, find_difference, has_same_bits
+from harness.sandbox.tensors.outputs import Difference, count_bytes, cut_slices, find_difference, has_same_bits
 
 KEPT_BYTES = 64 << 20  # of tensors that are kept themselves
 SLICE_ELEMENTS, WORD_BYTES = 1 << 20, 4
@@ -28,7 +28,7 @@ class TensorRecord:
     @classmethod
     def of(cls, tensors: Sequence[Tensor]) -> TensorRecord:
         elements = sum(tensor.numel() for tensor in tensors)
-        if sum(tensor.numel() * tensor.element_size() for tensor in tensors) <= KEPT_BYTES:
+        if count_bytes(tensors) <= KEPT_BYTES:
             return cls(elements, tensors=tuple(tensors))
         return cls(elements, digests=tuple(map(_digest, tensors)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,11 @@ class Difference:
         return f"{self.differing} of {self.elements} elements differ, by up to {self.largest:.3g}"
 
 
+def count_bytes(tensors: Iterable[Tensor]) -> int:
+    """Of their elements."""
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
 def find_difference(now: Sequence[Tensor], before: Sequence[Tensor]) -> Difference | None:
     """None: equal bits. `before` may be on another device."""
     differing, largest = 0, 0.0
@@ -80,7 +85,7 @@ def cut_slices(
     """(first index, the same flat stretch of each tensor). Copies few slices of large non-contiguous tensors at a
     time."""
     whole = [
-        tensor.reshape(-1) if tensor.is_contiguous() or _size_bytes(tensor) <= whole_bytes else tensor
+        tensor.reshape(-1) if tensor.is_contiguous() or count_bytes((tensor,)) <= whole_bytes else tensor
         for tensor in tensors
     ]
     count = tensors[0].numel()
@@ -102,10 +107,6 @@ def cut_stretch(tensor: Tensor, first: int, last: int) -> Tensor:
             [cut_stretch(tensor[low], first - start, row), cut_stretch(tensor[low + 1], 0, last - start - row)]
         )
     return tensor[low:high].reshape(-1)[first - start : last - start]
-
-
-def _size_bytes(tensor: Tensor) -> int:
-    return tensor.numel() * tensor.element_size()
 
 
 def _is_far(expected: Tensor, found: Tensor) -> bool:
