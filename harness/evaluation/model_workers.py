@@ -116,4 +116,5 @@ def construct_model(session: ModelSession, reference: Reference, *, compiled: bo
         training=problem.training,
         dtype=problem.dtype,
         backward=problem.backward,
+        constants=reference.loaded.constants,
     )

@@ -112,8 +112,9 @@ class ModelSession:
         training: bool = False,
         dtype: str = "",
         backward: bool = False,
+        constants: Sequence[tuple[int, float]] = (),
     ) -> None:
-        """`dtype`: of floating weights; "": as constructed."""
+        """`dtype`: of floating weights; "": as constructed. `constants`: see `harness.random_weights`."""
         self.state = self._client.construct(
             seed,
             init_inputs,
@@ -121,6 +122,7 @@ class ModelSession:
             training=training,
             dtype=dtype,
             backward=backward,
+            constants=constants,
             timeout_s=self._limits.construct_s,
         )
 

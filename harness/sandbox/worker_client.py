@@ -150,6 +150,7 @@ class WorkerClient:
         timeout_s: float,
         dtype: str = "",
         backward: bool = False,
+        constants: Sequence[tuple[int, float]] = (),
     ) -> dict[str, TensorSpec]:
         """Returns the specs of the state dict."""
         placed = self.place(tuple(init_inputs))
@@ -160,6 +161,7 @@ class WorkerClient:
             "training": training,
             "dtype": dtype,
             "backward": backward,
+            "constants": [list(kind) for kind in constants],
             **_value_message(placed),
         }
         answer = self._ask(message, WorkerReply.CONSTRUCTED, Outcome.LOAD_ERROR, timeout_s)

@@ -158,6 +158,7 @@ def _run_orders(session: ModelSession, reference: Reference, seeds: Iterator[int
         training=problem.training,
         dtype=problem.dtype,
         backward=problem.backward,
+        constants=reference.loaded.constants,
     )
     session.match_weights(reference.state)
     session.hold_state(reference.changing)

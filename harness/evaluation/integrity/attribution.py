@@ -19,6 +19,7 @@ from harness.domain import BuildRequest, Finding, Outcome, WithoutOwn, Work
 from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
+from harness.evaluation.model_workers import construct_model
 from harness.sandbox.failure import CandidateFailure, protocol_failure
 from harness.sandbox.model_session import ModelSession
 from harness.sandbox.tensors.outputs import FlatOutputs, are_far_apart
@@ -167,11 +168,7 @@ def _call_without_custom_code(
 
 def construct(session: ModelSession, reference: Reference) -> None:
     """With the reference's weights."""
-    loaded = reference.loaded
-    problem = loaded.problem
-    session.construct(
-        reference.seed, loaded.init_inputs, training=problem.training, dtype=problem.dtype, backward=problem.backward
-    )
+    construct_model(session, reference)
     session.match_weights(reference.state)
     session.hold_state(reference.changing)
     session.reset_state()
