@@ -25,11 +25,11 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
-from harness.domain import BIASED, MIXED, SPARSE, VARIED, Problem, ProblemError, SizeValue, UsageError, WorkloadName
+from harness.domain import MIXED, Problem, ProblemError, SizeValue, UsageError, WorkloadName
 from harness.gradients import differentiate, select_differentiable
 from harness.problems.discovery import DISTRIBUTION_NAMES, bound_names, parse_source
 from harness.problems.distributions import mix, redistribute
-from harness.problems.own_values import restrict
+from harness.problems.own_values import OWN_KINDS, restrict
 from harness.problems.tensor_trees import map_tensors
 from harness.problems.time_limit import limit_reference
 from harness.protocol import flatten_value
@@ -77,19 +77,19 @@ class LoadedProblem:
 
     def make_inputs(self, seed: int, device: torch.device, distribution: str = "as_given") -> tuple[Any, ...]:
         """The arguments of one call on `device`; with `backward`, the last are the gradients of the outputs. `MIXED`:
-        as given, with each stress distribution mixed in at secret positions. `BIASED`, `SPARSE`, `VARIED`:
-        see `harness.problems.own_values`.
+        as given, with each stress distribution mixed in at secret positions. `OWN_KINDS`: see
+        `harness.problems.own_values`.
         """
         if distribution == MIXED:
             return self._make_mixed_inputs(seed, device)
-        if distribution not in (*DISTRIBUTION_NAMES, BIASED, SPARSE, VARIED):
+        if distribution not in (*DISTRIBUTION_NAMES, *OWN_KINDS):
             raise UsageError(f"unknown distribution {distribution!r}; choose among {', '.join(DISTRIBUTION_NAMES)}")
         with run_user_code(self.problem, "get_inputs()", seed, device), torch.no_grad():
             inputs = _require_sequence(self.module.get_inputs(), self.problem, "get_inputs()")
             inputs = _cast(tuple(_move(value, device) for value in inputs), self.dtype, self.problem)
             generator = None if device.type == "meta" else torch.Generator(device=device).manual_seed(seed)
             for name in (self.problem.draws, distribution):
-                if name in (BIASED, SPARSE, VARIED) and generator is not None:
+                if name in OWN_KINDS and generator is not None:
                     restrict(inputs, name, generator)
                 elif name not in ("", "as_given") and generator is not None:
                     inputs = tuple(redistribute(value, name, generator) for value in inputs)

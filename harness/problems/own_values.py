@@ -4,9 +4,9 @@
 Each value changes by less than 1 % (16-bit formats: 7 %). `sparse`: few elements at secret positions keep
 their values, all others are nearly zero, so that a result of a part of the elements is far from that of all.
 
-`varied`: random elements outside of a random stretch have the other sign, are eight times as large, or both. So
-operators defined in pieces (the positive part, limits) have values in all pieces, and statistics are others. Tensors
-of zeros or of ones, such as masks, get some of the other.
+`varied`: random elements outside of a random stretch are eight times as large, so that limits are reached and
+statistics are others; those of tensors with both signs may have the other sign. Tensors of zeros or of ones, such as
+masks, get some of the other. `signed`: the same, and every tensor has both signs.
 
 Values of few binary digits (indices, masks, infinities) stay, and so do tensors that consist of them.
 """
@@ -14,21 +14,22 @@ Values of few binary digits (indices, masks, infinities) stay, and so do tensors
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from harness.domain import BIASED, VARIED
+from harness.domain import BIASED, SIGNED, SPARSE, VARIED
 from harness.problems.distributions import floating_tensors, split_parts
 
+OWN_KINDS = (BIASED, SIGNED, SPARSE, VARIED)
 PART = 1 << 20  # elements that are changed at a time, or one row
 PART_BYTES = 32  # temporary memory per element of a part, with copies of the elements that stay
 # Of the largest magnitude: far above the constants that programs add to denominators, and so small that all elements
 # together are less than those that keep their values, if possible.
 NEARLY_ZERO = (1e-6, 1e-4)
-FACTORS = (1.0, -1.0, 8.0, -8.0)  # of `varied`
+FACTORS = (1.0, 8.0, -1.0, -8.0)  # of `varied`
 FLIPPED_SHARE = 0.25
 LARGEST_SHARE = 16  # at most one in so many elements is scattered, or in the stretch
 LEAST_ELEMENTS = 1024
@@ -58,8 +59,8 @@ PATTERNS = {
 
 
 def restrict(value: object, kind: str, generator: torch.Generator) -> None:
-    """Makes tensors in nested lists, tuples and dicts `biased`, `sparse` or `varied`, in place."""
-    for tensor in _list_tensors(value) if kind == VARIED else ():
+    """Makes tensors in nested lists, tuples and dicts one of `OWN_KINDS`, in place."""
+    for tensor in _list_tensors(value) if kind in (SIGNED, VARIED) else ():
         if is_uniform(tensor):
             flipped = torch.rand(tensor.shape, generator=generator, device=tensor.device) < FLIPPED_SHARE
             tensor.copy_(torch.where(flipped, 1 - tensor.to(torch.float32), tensor.to(torch.float32)))
@@ -68,10 +69,11 @@ def restrict(value: object, kind: str, generator: torch.Generator) -> None:
             continue
         if kind == BIASED:
             _bias(tensor)
-        elif kind == VARIED:
-            _vary(tensor, generator)
-        else:
+        elif kind == SPARSE:
             _thin_out(tensor, generator)
+        else:
+            has_signs = kind == SIGNED or any(bool((part < 0).any()) for part in split_parts(tensor, PART))
+            _vary(tensor, generator, FACTORS if has_signs else FACTORS[:2])
 
 
 def is_uniform(tensor: Tensor) -> bool:
@@ -115,15 +117,15 @@ def _bias(tensor: Tensor) -> None:
         bits.copy_(torch.where((bits & pattern.exact) != 0, biased, bits))
 
 
-def _vary(tensor: Tensor, generator: torch.Generator) -> None:
+def _vary(tensor: Tensor, generator: torch.Generator, choices: Sequence[float]) -> None:
     pattern, count = PATTERNS[tensor.dtype], tensor.numel()
-    factors = torch.tensor(FACTORS, dtype=tensor.dtype, device=tensor.device)
+    factors = torch.tensor(choices, dtype=tensor.dtype, device=tensor.device)
     length = _draw(count, generator)
     first = _draw(count - length + 1, generator)
     parts = torch.split(tensor.as_strided((count,), (1,)), PART) if _is_dense(tensor) else split_parts(tensor, PART)
     begin = 0
     for part in parts:
-        drawn = torch.randint(len(FACTORS), part.shape, generator=generator, device=tensor.device)
+        drawn = torch.randint(len(choices), part.shape, generator=generator, device=tensor.device)
         drawn.view(-1)[max(first - begin, 0) : max(first + length - begin, 0)] = 0
         varied = part * factors[drawn]
         part.copy_(torch.where((part.view(pattern.integer) & pattern.exact) != 0, varied, part))

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
-from harness.domain import BIASED, SPARSE, VARIED, ProblemError
+from harness.domain import BIASED, SPARSE, ProblemError
 from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.own_steps import CALM, CALM_IN_16_BITS
 from harness.evaluation.correctness.reference import Reference
@@ -18,7 +18,7 @@ from harness.evaluation.correctness.reference_checks import has_only_numbers
 from harness.evaluation.correctness.steps import plan_few_steps, plan_steps, reduce_steps
 from harness.evaluation.correctness.truth import Truth, keep_on_host
 from harness.evaluation.correctness.variations import find_nearby, make_other_weights
-from harness.problems.own_values import perturb
+from harness.problems.own_values import OWN_KINDS, perturb
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.tensors.outputs import FlatOutputs
 
@@ -74,7 +74,7 @@ class Exercises:
             return self._make_with_other_weights()
         if step == "nearby_shape":
             return self._make_nearby()
-        if step in (BIASED, SPARSE, VARIED):
+        if step in OWN_KINDS:
             return self._make_own(step)
         seed = next(self._seeds)
         inputs = self.reference.make_inputs(seed, step)
