@@ -6,7 +6,8 @@ their values, all others are nearly zero, so that a result of a part of the elem
 
 `varied`: random elements outside of a random stretch are eight times as large, so that limits are reached and
 statistics are others; those of tensors with both signs may have the other sign. Tensors of zeros or of ones, such as
-masks, get some of the other. `signed`: the same, and every tensor has both signs.
+masks, get some of the other. `signed`: the same, and every tensor has both signs. `shifted`: all values are larger by
+`SHIFT`, so that exponentials overflow where the largest value was not subtracted before.
 
 Values of few binary digits (indices, masks, infinities) stay, and so do tensors that consist of them.
 """
@@ -20,10 +21,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from harness.domain import BIASED, SIGNED, SPARSE, VARIED
+from harness.domain import BIASED, SHIFTED, SIGNED, SPARSE, VARIED
 from harness.problems.distributions import floating_tensors, split_parts
 
-OWN_KINDS = (BIASED, SIGNED, SPARSE, VARIED)
+OWN_KINDS = (BIASED, SHIFTED, SIGNED, SPARSE, VARIED)
+SHIFT = 128.0  # exponentials of such values overflow
 PART = 1 << 20  # elements that are changed at a time, or one row
 PART_BYTES = 32  # temporary memory per element of a part, with copies of the elements that stay
 # Of the largest magnitude: far above the constants that programs add to denominators, and so small that all elements
@@ -69,6 +71,8 @@ def restrict(value: object, kind: str, generator: torch.Generator) -> None:
             continue
         if kind == BIASED:
             _bias(tensor)
+        elif kind == SHIFTED:
+            tensor.add_(SHIFT)
         elif kind == SPARSE:
             _thin_out(tensor, generator)
         else:

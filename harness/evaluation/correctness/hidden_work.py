@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from harness.domain import SIGNED, VARIED, ProblemError
+from harness.domain import SHIFTED, SIGNED, VARIED, ProblemError
 from harness.evaluation.correctness.truth import copy_tensors, run_reference, write_state
 from harness.problems.loading import LoadedProblem
 from harness.problems.operators import OperatorWatch
@@ -28,13 +28,15 @@ STATISTICS = {
     "_native_batch_norm_legit_functional", "_batch_norm_with_update", "_fused_rms_norm", "var", "var_mean", "std",
     "std_mean",
 }  # fmt: skip
+SHIFTABLE = {"_softmax", "_log_softmax", "_safe_softmax", "logsumexp"}  # subtract the largest value first
 
 
 def list_revealing_steps(
     loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], *, changing: dict[str, Tensor], device: torch.device
 ) -> tuple[str, ...]:
     """Runs the reference once. `signed` where an operator in pieces is applied to an input; `varied` where one changes
-    nothing, statistics are computed, or an input is all zeros or ones. None if the problem declares other values."""
+    nothing, statistics are computed, or an input is all zeros or ones; `shifted` for a softmax of an input. None if the
+    problem declares other values."""
     if loaded.problem.stress_distributions:
         return ()
     copies = copy_tensors(inputs, device)
@@ -42,10 +44,11 @@ def list_revealing_steps(
     with suppress(ProblemError), watch:
         run_reference(loaded, model, copies)
     write_state(model, changing)
+    shifted = (SHIFTED,) if watch.is_shiftable else ()
     if watch.has_pieces:
-        return (SIGNED,)
+        return (SIGNED, *shifted)
     uniform = any(map(is_uniform, flatten_value(tuple(inputs), torch.is_tensor)[1]))
-    return (VARIED,) if watch.hides_work or uniform else ()
+    return (VARIED, *shifted) if watch.hides_work or uniform else shifted
 
 
 class _WatchHiddenWork(OperatorWatch):  # type: ignore[no-untyped-call]
@@ -54,12 +57,15 @@ class _WatchHiddenWork(OperatorWatch):  # type: ignore[no-untyped-call]
         self._inputs = {_address(tensor) for tensor in flatten_value(tuple(inputs), torch.is_tensor)[1]}
         self.has_pieces = False
         self.hides_work = False
+        self.is_shiftable = False
 
     def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         name = operator.name().removeprefix("aten::").split(".")[0]
+        takes_input = any(_address(value) in self._inputs for value in args if torch.is_tensor(value))
         self.hides_work |= name in STATISTICS
+        self.is_shiftable |= name in SHIFTABLE and takes_input
         if name.removesuffix("_") in PIECEWISE:
-            self.has_pieces |= any(_address(value) in self._inputs for value in args if torch.is_tensor(value))
+            self.has_pieces |= takes_input
             self.hides_work |= not name.endswith("_") and _is_same(args[0], result)
 
 
