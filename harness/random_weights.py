@@ -2,18 +2,30 @@
 
 Modules are constructed under a seed with the GPU as torch's default device. `torch.Tensor(...)` ignores the default, so
 its weights would come from the host's generator, and differ from those of a reference that uses `torch.empty(...)`.
+
+Weights that constructors fill with zeros or ones (of a fresh norm, a bias, a gate) hide the work that uses them: a
+program could leave it out. Reference, baseline and candidate get other values as soon as such a weight is part of a
+module, so a constructor may pack them. The values depend on the seed alone, so names and shapes need not match.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import cached_property
 from typing import Any
 
 import torch
+from torch import Tensor, nn
+from torch.nn.modules import module as torch_module
 from torch.overrides import TorchFunctionMode
 
 METHODS = "uniform_ normal_ random_ bernoulli_ exponential_ geometric_ log_normal_ cauchy_"
 FILLING = frozenset(getattr(torch.Tensor, name) for name in METHODS.split())
+Kind = tuple[int, float]  # number of elements, and the value of all
+PERIOD = 65_537
+CONSTANTS = (0.0, 1.0)
+STATISTICS = ("running_mean", "running_var")  # of norms: the only weights without gradients that are replaced
 
 
 class DrawOnDevice(TorchFunctionMode):
@@ -36,3 +48,86 @@ class DrawOnDevice(TorchFunctionMode):
         drawn = func(torch.empty_like(first, device=self._device, requires_grad=False), *others, **options)
         with torch.set_grad_enabled(torch.is_grad_enabled() and not initialises):
             return first.copy_(drawn)
+
+
+class ConstantWeights:
+    """`kinds`: the reference's, None: all. A single 1 stays: programs take such factors as Python numbers."""
+
+    def __init__(self, seed: int, kinds: Collection[Kind] | None = None) -> None:
+        self._seed = seed
+        self._kinds = kinds
+
+    @cached_property
+    def _values(self) -> dict[float, Tensor]:
+        draws = torch.rand(3, PERIOD, generator=torch.Generator("cpu").manual_seed(self._seed), device="cpu")
+        signs = torch.where(draws[0] < 0.5, -1.0, 1.0)
+        return {0.0: signs * (0.25 + 0.5 * draws[1]), 1.0: 0.5 + draws[2]}
+
+    @contextmanager
+    def replaced(self) -> Iterator[None]:
+        """Replaces the constants of each weight and module when it becomes part of another."""
+        if self._kinds is not None and not self._kinds:
+            yield
+            return
+        with ExitStack() as hooks:
+            hooks.enter_context(torch_module.register_module_parameter_registration_hook(self._take_parameter))
+            hooks.enter_context(torch_module.register_module_module_registration_hook(self._take_module))
+            yield
+
+    def replace_in(self, module: nn.Module) -> None:
+        for weight in _list_weights(module):
+            self._replace(weight)
+
+    def list_kinds(self, module: nn.Module) -> tuple[Kind, ...]:
+        """Of the weights that have been replaced."""
+        found = ((weight.numel(), self._find_drawn(weight)) for weight in _list_weights(module))
+        return tuple(dict.fromkeys((size, value) for size, value in found if value is not None))
+
+    def _take_parameter(self, module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
+        if isinstance(parameter, nn.Parameter) and parameter.requires_grad:
+            self._replace(parameter)
+
+    def _take_module(self, module: nn.Module, name: str, part: nn.Module | None) -> None:
+        if isinstance(part, nn.Module):
+            self.replace_in(part)
+
+    def _replace(self, parameter: Tensor) -> None:
+        value = _find_constant(parameter)
+        if value is None or (self._kinds is not None and (parameter.numel(), value) not in self._kinds):
+            return
+        with torch.inference_mode() if parameter.is_inference() else nullcontext():
+            for part in torch.split(parameter.detach().view(-1), PERIOD * 64):
+                drawn = self._values[value].to(part.device)
+                part.copy_(drawn.repeat(-(-part.numel() // PERIOD))[: part.numel()])
+
+    def _find_drawn(self, parameter: Tensor) -> float | None:
+        if not _may_be_replaced(parameter):
+            return None
+        first = parameter.detach().view(-1)[:PERIOD].cpu()
+        drawn = (value for value, values in self._values.items() if torch.equal(first, _like(values, first)))
+        return next(drawn, None)
+
+
+def _list_weights(module: nn.Module) -> Iterator[Tensor]:
+    yield from (parameter for parameter in module.parameters() if parameter.requires_grad)
+    named = [*module.named_parameters(), *module.named_buffers()]
+    yield from (value for name, value in named if name.endswith(STATISTICS) and not value.requires_grad)
+
+
+def _like(values: Tensor, wanted: Tensor) -> Tensor:
+    return values[: wanted.numel()].to(wanted.dtype)
+
+
+def _may_be_replaced(parameter: Tensor) -> bool:
+    is_usual = parameter.layout is torch.strided and not parameter.is_meta and parameter.is_contiguous()
+    return is_usual and parameter.is_floating_point() and parameter.element_size() > 1 and parameter.numel() > 0
+
+
+def _find_constant(parameter: Tensor) -> float | None:
+    if not _may_be_replaced(parameter):
+        return None
+    values = parameter.detach().view(-1)
+    first = float(values[0])
+    if first not in CONSTANTS or float(values[-1]) != first or (parameter.numel() == 1 and first == 1.0):
+        return None
+    return first if bool((values == first).all()) else None

@@ -16,6 +16,7 @@ def construct_model(session: ModelSession, reference: Reference, *, compiled: bo
         training=problem.training,
         dtype=problem.dtype,
         backward=problem.backward,
+        constants=reference.loaded.constants,
     )
     return session.match_weights(reference.state)
 

@@ -12,7 +12,7 @@ import queue
 import signal
 import sys
 import threading
-from contextlib import closing, nullcontext, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
@@ -93,7 +93,7 @@ def _receive(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
 
 def _serve(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
     from harness.domain import HarnessError
-    from harness.executors.locks import hold_cores_to_build
+    from harness.executors.locks import hold_to_evaluate
 
     start: Start = messages.get()
     try:
@@ -105,7 +105,7 @@ def _serve(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
         line.send(Ready(chip=_name_chip(device)))
         while True:
             work = messages.get()
-            with nullcontext() if start.alone else hold_cores_to_build():
+            with hold_to_evaluate("" if device.is_emulated else _name_lock(device), times=start.alone):
                 answer = _evaluate(device, evaluators, work)
             line.send(answer)
             if isinstance(answer, Lost):
@@ -149,17 +149,15 @@ def _name_chip(device: Device) -> str:
 
 def _evaluate(device: Device, evaluators: DeviceEvaluators, work: Work) -> Done | Lost:
     from harness.domain import Outcome
-    from harness.executors.locks import hold_device
 
     if work.expects_many:
         evaluators.expect_many()
-    with nullcontext() if device.is_emulated else hold_device(_name_lock(device)):
-        evaluation = evaluators.evaluate(work.task, work.ahead)
-        if device.is_cuda and evaluation.outcome is Outcome.HARNESS_ERROR:
-            try:
-                _try_device(device)
-            except RuntimeError as error:  # an illegal access has destroyed the CUDA context
-                return Lost(reason=f"{error}, after {evaluation.message}")
+    evaluation = evaluators.evaluate(work.task, work.ahead)
+    if device.is_cuda and evaluation.outcome is Outcome.HARNESS_ERROR:
+        try:
+            _try_device(device)
+        except RuntimeError as error:  # an illegal access has destroyed the CUDA context
+            return Lost(reason=f"{error}, after {evaluation.message}")
     return Done(evaluation=evaluation, build_counts=dict(evaluators.build_counts))
 
 

@@ -7,7 +7,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO
 
@@ -18,6 +18,14 @@ RETRY_S = 0.05
 def hold_device(name: str) -> Iterator[None]:
     with _open_lock(name) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def hold_to_evaluate(device: str, *, times: bool) -> Iterator[None]:
+    """`device` "": none is needed; `times`: `hold_cores_to_time` follows. The device comes first: a process that has it
+    may wait for the cores."""
+    with hold_device(device) if device else nullcontext(), nullcontext() if times else hold_cores_to_build():
         yield
 
 

@@ -25,28 +25,30 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
-from harness.domain import BIASED, MIXED, SPARSE, Problem, ProblemError, SizeValue, UsageError, WorkloadName
+from harness.domain import MIXED, Problem, ProblemError, SizeValue, UsageError, WorkloadName
 from harness.gradients import differentiate, select_differentiable
 from harness.problems.discovery import DISTRIBUTION_NAMES, bound_names, parse_source
 from harness.problems.distributions import mix, redistribute
-from harness.problems.own_values import restrict
+from harness.problems.own_values import OWN_KINDS, restrict
 from harness.problems.tensor_trees import map_tensors
 from harness.problems.time_limit import limit_reference
 from harness.protocol import flatten_value
-from harness.random_weights import DrawOnDevice
+from harness.random_weights import ConstantWeights, DrawOnDevice, Kind
 from harness.syntax import parse_python
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedProblem:
     """A problem executed for one workload. `init_inputs` are the arguments of `Model`. `differentiable`: shape and
-    dtype of the outputs that have a gradient, once they are known."""
+    dtype of the outputs that have a gradient, `constants`: weights that have other values instead; both once they are
+    known."""
 
     problem: Problem
     workload: WorkloadName
     init_inputs: tuple[Any, ...]
     module: ModuleType
     differentiable: list[tuple[torch.Size, torch.dtype]] = field(default_factory=list, compare=False)
+    constants: list[Kind] = field(default_factory=list, compare=False)
 
     @property
     def dtype(self) -> torch.dtype | None:
@@ -61,29 +63,33 @@ class LoadedProblem:
 
     def _construct(self, seed: int, device: torch.device, dtype: torch.dtype | None = None) -> nn.Module:
         on_gpu = DrawOnDevice(device) if device.type == "cuda" else nullcontext()
+        constants = ConstantWeights(seed)
         with run_user_code(self.problem, "Model(*get_init_inputs())", seed, device), on_gpu:
-            model = self.module.Model(*_move(copy.deepcopy(self.init_inputs), device))
+            with constants.replaced():
+                model = self.module.Model(*_move(copy.deepcopy(self.init_inputs), device))
             if not isinstance(model, nn.Module):
                 raise ProblemError(f"{_where(self.problem)}: Model is a {type(model).__name__}, not an nn.Module")
             _require_sizes(model, self.problem)
+            constants.replace_in(model)
+            self.constants[:] = constants.list_kinds(model) or self.constants
             model = model.to(device=device, dtype=dtype or self.dtype)
         return model.train(self.problem.training).requires_grad_(False)
 
     def make_inputs(self, seed: int, device: torch.device, distribution: str = "as_given") -> tuple[Any, ...]:
         """The arguments of one call on `device`; with `backward`, the last are the gradients of the outputs. `MIXED`:
-        as given, with each stress distribution mixed in at secret positions. `BIASED`, `SPARSE`: see
+        as given, with each stress distribution mixed in at secret positions. `OWN_KINDS`: see
         `harness.problems.own_values`.
         """
         if distribution == MIXED:
             return self._make_mixed_inputs(seed, device)
-        if distribution not in (*DISTRIBUTION_NAMES, BIASED, SPARSE):
+        if distribution not in (*DISTRIBUTION_NAMES, *OWN_KINDS):
             raise UsageError(f"unknown distribution {distribution!r}; choose among {', '.join(DISTRIBUTION_NAMES)}")
         with run_user_code(self.problem, "get_inputs()", seed, device), torch.no_grad():
             inputs = _require_sequence(self.module.get_inputs(), self.problem, "get_inputs()")
             inputs = _cast(tuple(_move(value, device) for value in inputs), self.dtype, self.problem)
             generator = None if device.type == "meta" else torch.Generator(device=device).manual_seed(seed)
             for name in (self.problem.draws, distribution):
-                if name in (BIASED, SPARSE) and generator is not None:
+                if name in OWN_KINDS and generator is not None:
                     restrict(inputs, name, generator)
                 elif name not in ("", "as_given") and generator is not None:
                     inputs = tuple(redistribute(value, name, generator) for value in inputs)

@@ -4,27 +4,36 @@
 Each value changes by less than 1 % (16-bit formats: 7 %). `sparse`: few elements at secret positions keep
 their values, all others are nearly zero, so that a result of a part of the elements is far from that of all.
 
+`varied`: random elements outside of a random stretch are eight times as large, so that limits are reached and
+statistics are others; those of tensors with both signs may have the other sign. Tensors of zeros or of ones, such as
+masks, get some of the other. `signed`: the same, and every tensor has both signs. `shifted`: all values are larger by
+`SHIFT`, so that exponentials overflow where the largest value was not subtracted before.
+
 Values of few binary digits (indices, masks, infinities) stay, and so do tensors that consist of them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from harness.domain import BIASED
+from harness.domain import BIASED, SHIFTED, SIGNED, SPARSE, VARIED
 from harness.problems.distributions import floating_tensors, split_parts
 from harness.protocol import count_span
 
+OWN_KINDS = (BIASED, SHIFTED, SIGNED, SPARSE, VARIED)
+SHIFT = 128.0  # exponentials of such values overflow
 PART = 1 << 20  # elements that are changed at a time, or one row
 PART_BYTES = 32  # temporary memory per element of a part, with copies of the elements that stay
 # Of the largest magnitude: far above the constants that programs add to denominators, and so small that all elements
 # together are less than those that keep their values, if possible.
 NEARLY_ZERO = (1e-6, 1e-4)
+FACTORS = (1.0, 8.0, -1.0, -8.0)  # of `varied`
+FLIPPED_SHARE = 0.25
 LARGEST_SHARE = 16  # at most one in so many elements is scattered, or in the stretch
 LEAST_ELEMENTS = 1024
 
@@ -53,14 +62,41 @@ PATTERNS = {
 
 
 def restrict(value: object, kind: str, generator: torch.Generator) -> None:
-    """Makes floating tensors in nested lists, tuples and dicts `biased` or `sparse`, in place."""
+    """Makes tensors in nested lists, tuples and dicts one of `OWN_KINDS`, in place."""
+    for tensor in _list_tensors(value) if kind in (SIGNED, VARIED) else ():
+        if is_uniform(tensor):
+            flipped = torch.rand(tensor.shape, generator=generator, device=tensor.device) < FLIPPED_SHARE
+            tensor.copy_(torch.where(flipped, 1 - tensor.to(torch.float32), tensor.to(torch.float32)))
     for tensor in floating_tensors(value):
         if tensor.dtype not in PATTERNS:
             continue
         if kind == BIASED:
             _bias(tensor)
-        else:
+        elif kind == SHIFTED:
+            tensor.add_(SHIFT)
+        elif kind == SPARSE:
             _thin_out(tensor, generator)
+        else:
+            has_signs = kind == SIGNED or any(bool((part < 0).any()) for part in split_parts(tensor, PART))
+            _vary(tensor, generator, FACTORS if has_signs else FACTORS[:2])
+
+
+def is_uniform(tensor: Tensor) -> bool:
+    """Whether it is dense, and all zeros or all ones."""
+    if tensor.layout is not torch.strided or not (tensor.dtype is torch.bool or tensor.dtype in PATTERNS):
+        return False
+    if tensor.numel() < 2 or tensor.is_meta or not _is_dense(tensor):
+        return False
+    first = float(tensor.flatten()[0])
+    return first in (0.0, 1.0) and bool((tensor == first).all())
+
+
+def _list_tensors(value: object) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value.detach()
+    elif isinstance(value, list | tuple | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _list_tensors(item)
 
 
 def perturb(value: object, seed: int) -> None:
@@ -69,7 +105,8 @@ def perturb(value: object, seed: int) -> None:
         generator = torch.Generator(device=tensor.device).manual_seed(seed)
         for part in split_parts(tensor, PART) if tensor.dtype in PATTERNS else ():
             signs = torch.randint(-1, 2, part.shape, generator=generator, dtype=part.dtype, device=part.device)
-            part.addcmul_(part, signs, value=torch.finfo(part.dtype).eps)
+            eps = torch.finfo(part.dtype).eps
+            part.addcmul_(part, signs, value=eps / 2 if part.element_size() == 2 else eps)
 
 
 def count_own_bytes(value: object) -> int:
@@ -83,6 +120,21 @@ def _bias(tensor: Tensor) -> None:
         shifted = (bits & pattern.digits) >> pattern.right << pattern.left
         biased = (bits & ~pattern.digits) | pattern.fixed | shifted
         bits.copy_(torch.where((bits & pattern.exact) != 0, biased, bits))
+
+
+def _vary(tensor: Tensor, generator: torch.Generator, choices: Sequence[float]) -> None:
+    pattern, count = PATTERNS[tensor.dtype], tensor.numel()
+    factors = torch.tensor(choices, dtype=tensor.dtype, device=tensor.device)
+    length = _draw(count, generator)
+    first = _draw(count - length + 1, generator)
+    parts = torch.split(tensor.as_strided((count,), (1,)), PART) if _is_dense(tensor) else split_parts(tensor, PART)
+    begin = 0
+    for part in parts:
+        drawn = torch.randint(len(choices), part.shape, generator=generator, device=tensor.device)
+        drawn.view(-1)[max(first - begin, 0) : max(first + length - begin, 0)] = 0
+        varied = part * factors[drawn]
+        part.copy_(torch.where((part.view(pattern.integer) & pattern.exact) != 0, varied, part))
+        begin += part.numel()
 
 
 def _thin_out(tensor: Tensor, generator: torch.Generator) -> None:

@@ -6,7 +6,7 @@ import re
 
 # C0 and C1 controls except newline and tab, DEL, bidirectional controls, lone surrogates.
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t")
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # full-width ones too
 
 
 def make_printable(text: str) -> str:

@@ -113,8 +113,9 @@ class ModelSession:
         training: bool = False,
         dtype: str = "",
         backward: bool = False,
+        constants: Sequence[tuple[int, float]] = (),
     ) -> None:
-        """`dtype`: of floating weights; "": as constructed."""
+        """`dtype`: of floating weights; "": as constructed. `constants`: see `harness.random_weights`."""
         self.state = self._client.construct(
             seed,
             init_inputs,
@@ -122,6 +123,7 @@ class ModelSession:
             training=training,
             dtype=dtype,
             backward=backward,
+            constants=constants,
             timeout_s=self._limits.construct_s,
         )
 

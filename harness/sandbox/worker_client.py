@@ -142,6 +142,7 @@ class WorkerClient:
         timeout_s: float,
         dtype: str = "",
         backward: bool = False,
+        constants: Sequence[tuple[int, float]] = (),
     ) -> dict[str, TensorSpec]:
         """Returns the specs of the state dict."""
         placed = self.place(tuple(init_inputs))
@@ -152,6 +153,7 @@ class WorkerClient:
             "training": training,
             "dtype": dtype,
             "backward": backward,
+            "constants": [list(kind) for kind in constants],
             **_value_message(placed),
         }
         answer = self._exchange.ask(message, WorkerReply.CONSTRUCTED, failure=Outcome.LOAD_ERROR, timeout_s=timeout_s)

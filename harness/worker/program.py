@@ -23,7 +23,7 @@ from harness.domain import WorkerLost
 from harness.gradients import call_with_gradients, require_parameter_gradients
 from harness.protocol import GO, Channel, TensorSpec, add_state, count_kept_calls, flatten_value, rebuild_value
 from harness.protocol.messages import WorkerReply
-from harness.random_weights import DrawOnDevice
+from harness.random_weights import ConstantWeights, DrawOnDevice
 from harness.worker import compiled_files
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.instrumentation import Observer
@@ -122,9 +122,12 @@ class Worker:
         arguments = self._receive_value(message, own=True)  # the module may keep them
         torch.manual_seed(message["seed"])
         on_gpu = self._device.type == "cuda"
-        with torch.device(self._seen_device), DrawOnDevice(self._device) if on_gpu else nullcontext():
+        constants = ConstantWeights(message["seed"], {(size, value) for size, value in message["constants"]})
+        draws = DrawOnDevice(self._device) if on_gpu else nullcontext()
+        with torch.device(self._seen_device), draws, constants.replaced():
             model = self._entry(*arguments)
         _refuse_lazy(model)
+        constants.replace_in(model)
         dtype = getattr(torch, message["dtype"]) if message["dtype"] else None
         self._model = model.to(device=self._seen_device, dtype=dtype).train(message["training"])
         self._model.requires_grad_(False)

@@ -16,7 +16,8 @@ REPRESENTATIVES = {
         broadcastable_shape hard_coded_shape empty_list every_third_call_wrong copy_of_an_input adds_into_its_input
         writes_beyond_its_output uninitialised_memory one_row_with_forged_strides overridden_method_of_its_output
         weights_of_the_first_call state_that_lies function_mode_left_on unstable_where_values_tie flips_global_flags
-        known_sizes_only remembers_in_later_cases wrong_for_special_values counts_a_sample right_until_it_is_timed
+        known_sizes_only remembers_in_later_cases affine_part_left_out positive_part_left_out
+        wrong_for_special_values counts_a_sample right_until_it_is_timed
         cached_by_address guesses_the_seed thread_finishes_later
         answers_before_it_is_done works_ahead_in_a_process ring_of_three smaller_claim_in_the_message
         torch_operator forged_profile
@@ -31,7 +32,8 @@ REPRESENTATIVES = {
     """,
     "controls": """
         plain right_in_every_case plain_c_kernel half_precision
-        weights_to_be_loaded weights_packed_at_construction statistics_of_its_calls nested_outputs small_things
+        weights_of_other_names weights_to_be_loaded weights_packed_at_construction
+        statistics_of_its_calls nested_outputs small_things
         view_where_the_reference_has_one works_in_place_as_the_reference processes_kept
         warnings_are_errors writes_to_its_scratch autograd_function random_numbers_unused gpu_nvrtc_kernel
         gpu_programmatic_launch

@@ -12,13 +12,13 @@ from torch import Tensor
 
 from harness.domain import BIASED, SPARSE, ProblemError
 from harness.evaluation.correctness.comparison import compare_outputs
-from harness.evaluation.correctness.own_steps import CALM
+from harness.evaluation.correctness.own_steps import CALM, CALM_IN_16_BITS
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.reference_checks import has_only_numbers
 from harness.evaluation.correctness.steps import plan_few_steps, plan_steps, reduce_steps
 from harness.evaluation.correctness.truth import Truth, keep_on_host
 from harness.evaluation.correctness.variations import find_nearby, make_other_weights
-from harness.problems.own_values import perturb
+from harness.problems.own_values import OWN_KINDS, perturb
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.tensors.outputs import FlatOutputs
 
@@ -74,7 +74,7 @@ class Exercises:
             return self._make_with_other_weights()
         if step == "nearby_shape":
             return self._make_nearby()
-        if step in (BIASED, SPARSE):
+        if step in OWN_KINDS:
             return self._make_own(step)
         seed = next(self._seeds)
         inputs = self.reference.make_inputs(seed, step)
@@ -84,25 +84,26 @@ class Exercises:
         """Nothing where the reference fails, or its outputs depend on roundings of its inputs."""
         seed = next(self._seeds)
         try:
-            perturbed = self._compute_perturbed(seed) if step == SPARSE else None
+            perturbed = None if step == BIASED else self._compute_perturbed(seed, step)
             inputs = self.reference.make_inputs(seed, step)
             truth = self.reference.truth_of(inputs)
             is_fit = has_only_numbers(truth.reference_outputs)
-            is_fit = is_fit and (perturbed is None or self._is_calm(truth, perturbed))
+            is_fit = is_fit and (perturbed is None or self._is_calm(truth, perturbed, step))
         except ProblemError:
             return ()
         return (Exercise(step=step, seed=seed, inputs=inputs, truth=truth),) if is_fit else ()
 
-    def _compute_perturbed(self, seed: int) -> FlatOutputs:
+    def _compute_perturbed(self, seed: int, step: str) -> FlatOutputs:
         """In host memory, since the memory plan has no place for them."""
-        inputs = self.reference.make_inputs(seed, SPARSE)
+        inputs = self.reference.make_inputs(seed, step)
         perturb(inputs, seed)
         return keep_on_host(self.reference.outputs_of(inputs))
 
-    def _is_calm(self, truth: Truth, perturbed: FlatOutputs) -> bool:
+    def _is_calm(self, truth: Truth, perturbed: FlatOutputs, step: str) -> bool:
         tolerance = self.reference.loaded.problem.tolerance
-        trial = compare_outputs(truth, perturbed, tolerance, SPARSE, by_peak=True)[1]
-        return trial.worst_ratio is not None and trial.worst_ratio <= CALM
+        trial = compare_outputs(truth, perturbed, tolerance, step, by_peak=step == SPARSE)[1]
+        is_narrow = all(leaf.reference.element_size() == 2 for leaf in truth.leaves)
+        return trial.worst_ratio is not None and trial.worst_ratio <= (CALM_IN_16_BITS if is_narrow else CALM)
 
     def _make_row(self) -> tuple[Exercise, ...]:
         """The second call starts from the state that the first left, the third from one that is new to the

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from harness.executors.locks import hold_cores_to_build, hold_cores_to_time, hold_device
+from harness.executors.locks import hold_cores_to_build, hold_cores_to_time, hold_device, hold_to_evaluate
 
 
 @pytest.fixture(autouse=True)
@@ -78,3 +78,19 @@ def test_a_build_that_waits_can_be_stopped():
         pass
     leave.set()
     timer.join()
+
+
+def test_an_evaluation_that_waits_for_a_device_does_not_block_the_timing_there():
+    leave_device, leave_timing, leave_late = (threading.Event() for _ in range(3))
+    held, holder = start(lambda: hold_to_evaluate("cpu", times=True), leave_device)
+    assert held.wait(10)
+    late, evaluation = start(lambda: hold_to_evaluate("cpu", times=False), leave_late)
+    assert not late.wait(0.2)
+    timing, timer = start(hold_cores_to_time, leave_timing)
+    assert timing.wait(10)
+    leave_timing.set()
+    leave_device.set()
+    assert late.wait(10)
+    leave_late.set()
+    for thread in (holder, evaluation, timer):
+        thread.join()

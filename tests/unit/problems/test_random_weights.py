@@ -1,10 +1,10 @@
-"""Weights drawn under a seed are those of the device, however they were allocated."""
+"""Weights drawn under a seed are those of the device, however they were allocated, and none are zeros or ones."""
 
 import pytest
 import torch
 from torch import nn
 
-from harness.random_weights import DrawOnDevice
+from harness.random_weights import ConstantWeights, DrawOnDevice
 
 FILL = {
     "init": lambda tensor: nn.init.normal_(nn.Parameter(tensor)),
@@ -38,3 +38,60 @@ def test_a_generator_of_its_own_and_tensors_on_the_device_are_left_alone():
         assert torch.Tensor(3).normal_(generator=torch.Generator().manual_seed(0)).device.type == "cpu"
         assert torch.empty(3, device="meta").normal_().is_meta
         assert torch.zeros(3).add_(1).sum() == 3
+
+
+class Packed(nn.Module):
+    """Reads its norm at construction."""
+
+    def __init__(self, weight="weight"):
+        super().__init__()
+        self.norm = nn.LayerNorm(6)
+        self.packed = self.norm.weight.detach().clone()
+        setattr(self, weight, nn.Parameter(torch.ones(2, 3)))
+        self.factor = nn.Parameter(torch.ones(()))
+        self.gate = nn.Parameter(torch.zeros(()))
+        self.statistics = nn.BatchNorm1d(6)
+        self.register_buffer("mask", torch.ones(6))
+
+
+def construct(seed, *arguments, kinds=None):
+    constants = ConstantWeights(seed, kinds)
+    with constants.replaced():
+        model = Packed(*arguments)
+    constants.replace_in(model)
+    return model, constants.list_kinds(model)
+
+
+def test_weights_of_zeros_and_ones_get_values_that_a_constructor_may_pack():
+    model, kinds = construct(1)
+    values = {name: value.detach() for name, value in model.named_parameters()}
+    assert model.packed.unique().numel() == 6
+    assert torch.equal(model.packed, values["norm.weight"])
+    assert values["norm.weight"].min() >= 0.5
+    assert values["norm.bias"].abs().min() >= 0.25
+    assert values["gate"].abs() >= 0.25
+    assert (model.statistics.running_var.unique().numel(), model.statistics.running_mean.unique().numel()) == (6, 6)
+    assert (values["factor"], model.mask.sum()) == (1, 6)
+    assert set(kinds) == {(6, 0.0), (6, 1.0), (1, 0.0)}
+    assert all(weight.requires_grad for weight in model.parameters())
+
+
+def test_they_depend_on_the_seed_and_not_on_names_or_shapes():
+    model, kinds = construct(1)
+    renamed, _ = construct(1, "gamma", kinds=kinds)
+    assert torch.equal(renamed.gamma, model.weight)
+    assert torch.equal(model.weight.view(-1), model.norm.weight)
+    assert not torch.equal(construct(2)[0].weight, model.weight)
+
+
+def test_constants_of_other_sizes_than_the_references_stay():
+    model, _ = construct(1, kinds=[(5, 1.0)])
+    assert torch.equal(model.norm.weight, torch.ones(6))
+
+
+def test_no_number_is_drawn_from_the_global_generator():
+    torch.manual_seed(3)
+    expected = nn.Linear(6, 6).weight
+    torch.manual_seed(3)
+    construct(1)
+    assert torch.equal(nn.Linear(6, 6).weight, expected)

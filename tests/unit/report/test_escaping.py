@@ -17,7 +17,7 @@ def test_what_is_unsafe_is_written_out_and_the_rest_is_kept():
     assert make_printable("a\x1b[2J\r\nb\tü\u202e\udcff") == "a\\x1b[2J\nb\tü\\u202e\\udcff"
 
 
-@pytest.mark.parametrize("formula", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1"])
+@pytest.mark.parametrize("formula", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\n=1", "\uff1d1"])
 def test_a_formula_becomes_a_text(formula):
     assert make_cell(formula) == f"'{formula}"
 
