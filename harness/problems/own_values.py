@@ -4,9 +4,12 @@
 Each value changes by less than 1 % (16-bit formats: 7 %). `sparse`: few elements at secret positions keep
 their values, all others are nearly zero, so that a result of a part of the elements is far from that of all.
 
-`varied`: random elements outside of a random stretch are eight times as large, so that limits are reached and
+`varied`: random elements in or outside of a secret stretch are eight times as large, so that limits are reached and
 statistics are others; those of tensors with both signs may have the other sign. Tensors of zeros or of ones, such as
-masks, get some of the other. `signed`: the same, and every tensor has both signs. `shifted`: all values are larger by
+masks, get some of the other. `signed`: the same, and every tensor has both signs; mostly in few scattered elements,
+which a sample misses.
+
+`shifted`: all values are larger by
 `SHIFT`, so that exponentials overflow where the largest value was not subtracted before.
 
 Values of few binary digits (indices, masks, infinities) stay, and so do tensors that consist of them.
@@ -15,7 +18,7 @@ Values of few binary digits (indices, masks, infinities) stay, and so do tensors
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -28,12 +31,14 @@ from harness.protocol import count_span
 OWN_KINDS = (BIASED, SHIFTED, SIGNED, SPARSE, VARIED)
 SHIFT = 128.0  # exponentials of such values overflow
 PART = 1 << 20  # elements that are changed at a time, or one row
-PART_BYTES = 32  # temporary memory per element of a part, with copies of the elements that stay
+PART_BYTES = 40  # temporary memory per element of a part, with copies of the elements that stay
 # Of the largest magnitude: far above the constants that programs add to denominators, and so small that all elements
 # together are less than those that keep their values, if possible.
 NEARLY_ZERO = (1e-6, 1e-4)
 FACTORS = (1.0, 8.0, -1.0, -8.0)  # of `varied`
 FLIPPED_SHARE = 0.25
+FEW_TIMES = 6  # in all but one of so many calls few elements are changed
+LEAST_SCATTERED = 8
 LARGEST_SHARE = 16  # at most one in so many elements is scattered, or in the stretch
 LEAST_ELEMENTS = 1024
 
@@ -77,8 +82,7 @@ def restrict(value: object, kind: str, generator: torch.Generator) -> None:
         elif kind == SPARSE:
             _thin_out(tensor, generator)
         else:
-            has_signs = kind == SIGNED or any(bool((part < 0).any()) for part in split_parts(tensor, PART))
-            _vary(tensor, generator, FACTORS if has_signs else FACTORS[:2])
+            _vary(tensor, generator, is_signed=kind == SIGNED)
 
 
 def is_uniform(tensor: Tensor) -> bool:
@@ -122,19 +126,33 @@ def _bias(tensor: Tensor) -> None:
         bits.copy_(torch.where((bits & pattern.exact) != 0, biased, bits))
 
 
-def _vary(tensor: Tensor, generator: torch.Generator, choices: Sequence[float]) -> None:
-    pattern, count = PATTERNS[tensor.dtype], tensor.numel()
-    factors = torch.tensor(choices, dtype=tensor.dtype, device=tensor.device)
-    length = _draw(count, generator)
+def _vary(tensor: Tensor, generator: torch.Generator, *, is_signed: bool) -> None:
+    has_signs = is_signed or any(bool((part < 0).any()) for part in split_parts(tensor, PART))
+    factors = torch.tensor(FACTORS if has_signs else FACTORS[:2], dtype=tensor.dtype, device=tensor.device)
+    count, is_dense = tensor.numel(), _is_dense(tensor)
+    if is_signed and is_dense and _draw(FEW_TIMES, generator):
+        most = max(count // LEAST_ELEMENTS, LEAST_SCATTERED)
+        few = int(most ** float(torch.rand((), generator=generator, device=tensor.device)))
+        flat = tensor.as_strided((count,), (1,))
+        places = torch.randint(count, (max(few, LEAST_SCATTERED),), generator=generator, device=tensor.device)
+        flat[places] = _multiply(flat[places], factors, generator)
+        return
+    is_inside = _draw(3, generator) == 0
+    length = int(count ** float(torch.rand((), generator=generator, device=tensor.device)))
     first = _draw(count - length + 1, generator)
-    parts = torch.split(tensor.as_strided((count,), (1,)), PART) if _is_dense(tensor) else split_parts(tensor, PART)
     begin = 0
-    for part in parts:
-        drawn = torch.randint(len(choices), part.shape, generator=generator, device=tensor.device)
-        drawn.view(-1)[max(first - begin, 0) : max(first + length - begin, 0)] = 0
-        varied = part * factors[drawn]
-        part.copy_(torch.where((part.view(pattern.integer) & pattern.exact) != 0, varied, part))
+    for part in torch.split(tensor.as_strided((count,), (1,)), PART) if is_dense else split_parts(tensor, PART):
+        places = torch.arange(begin, begin + part.numel(), device=tensor.device).view(part.shape)
+        is_chosen = ((places >= first) & (places < first + length)) == is_inside
+        part.copy_(torch.where(is_chosen, _multiply(part, factors, generator), part))
         begin += part.numel()
+
+
+def _multiply(values: Tensor, factors: Tensor, generator: torch.Generator) -> Tensor:
+    """Each value by one of the factors, if it has many digits."""
+    pattern = PATTERNS[values.dtype]
+    drawn = torch.randint(len(factors), values.shape, generator=generator, device=values.device)
+    return torch.where((values.view(pattern.integer) & pattern.exact) != 0, values * factors[drawn], values)
 
 
 def _thin_out(tensor: Tensor, generator: torch.Generator) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from harness.domain import MIXED, SPARSE, Problem
+from harness.domain import MIXED, SIGNED, SPARSE, VARIED, Problem
 from harness.protocol import KEPT_CALLS
 from harness.sandbox.memory_plan import TRIALS as AS_GIVEN_TRIALS
 from harness.sandbox.memory_plan import MemoryPlan
@@ -32,7 +32,9 @@ def plan_steps(
     others = [name for name in problem.distributions if name != "as_given"]
     if problem.stress_distributions:
         others += [MIXED] * (MIXED_TRIALS if is_small else 2)
-    others += [*own, *[SPARSE] * (is_small and SPARSE in own)]
+    others += own
+    if is_small:
+        others += [name for name in own if name == SPARSE] + 2 * [name for name in own if name in (SIGNED, VARIED)]
     if is_small:
         others += ["rerun"] * (RERUNS - 1)
         others += ["as_given"] * max(KEPT_CALLS - 1 - len(others), 0)

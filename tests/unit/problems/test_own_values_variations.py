@@ -1,0 +1,50 @@
+"""Variations of given inputs that show hidden work."""
+
+import pytest
+import torch
+
+from harness.problems.own_values import restrict
+
+
+def vary(tensor, kind, seed=0):
+    restrict((tensor,), kind, torch.Generator().manual_seed(seed))
+    return tensor
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_signed_values_are_given_ones_with_another_sign_or_eight_times_as_large(dtype):
+    given = torch.rand(40, 50).to(dtype)
+    varied = [vary(given.clone(), "signed", seed) for seed in range(8)]
+    ratios = torch.cat([each / given for each in varied]).nan_to_num(1.0)
+    assert set(ratios.unique().tolist()) == {-8.0, -1.0, 1.0, 8.0}
+
+
+def test_most_signed_inputs_differ_in_so_few_elements_that_a_sample_misses_them():
+    given = torch.rand(200, 500)
+    shares = [float((vary(given.clone(), "signed", seed) != given).float().mean()) for seed in range(20)]
+    assert sum(share < 0.001 for share in shares) >= 10
+    assert all(shares)
+
+
+def test_varied_values_of_one_sign_keep_it():
+    given = torch.rand(40, 50)
+    assert all((vary(given.clone(), "varied", seed) >= 0).all() for seed in range(8))
+    assert any((vary(given - 0.5, "varied", seed).sign() != (given - 0.5).sign()).any() for seed in range(8))
+
+
+@pytest.mark.parametrize("value", [torch.ones(9, 9), torch.zeros(9, 9), torch.ones(9, 9, dtype=torch.bool)])
+def test_masks_get_some_of_the_other_value(value):
+    varied = vary(value.clone(), "varied")
+    assert set(varied.float().unique().tolist()) == {0.0, 1.0}
+
+
+def test_indices_and_masks_with_both_values_stay():
+    mask = (torch.rand(30, 30) < 0.5).float()
+    assert torch.equal(vary(mask.clone(), "signed"), mask)
+
+
+def test_parts_of_larger_tensors_can_be_varied():
+    rows = torch.rand(30, 40)
+    vary(rows[:, ::2], "signed", 1)
+    vary(rows.t(), "varied", 2)
+    assert rows.isfinite().all()
