@@ -28,6 +28,10 @@ STATISTICS = {
     "_native_batch_norm_legit_functional", "_batch_norm_with_update", "_fused_rms_norm", "var", "var_mean", "std",
     "std_mean",
 }  # fmt: skip
+# Operators on probabilities or rates, which assert on a GPU.
+VALUE_RESTRICTED = {
+    "multinomial", "bernoulli", "bernoulli.p", "bernoulli_.Tensor", "poisson", "binomial", "binary_cross_entropy",
+}  # fmt: skip
 SHIFTABLE = {"_softmax", "_log_softmax", "_safe_softmax", "logsumexp"}  # subtract the largest value first
 
 
@@ -44,6 +48,8 @@ def list_revealing_steps(
     with suppress(ProblemError), watch:
         run_reference(loaded, model, copies)
     write_state(model, changing)
+    if watch.restricts_values:
+        return ()
     shifted = (SHIFTED,) if watch.is_shiftable else ()
     if watch.has_pieces:
         return (SIGNED, *shifted)
@@ -58,9 +64,12 @@ class _WatchHiddenWork(OperatorWatch):  # type: ignore[no-untyped-call]
         self.has_pieces = False
         self.hides_work = False
         self.is_shiftable = False
+        self.restricts_values = False
 
     def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        name = operator.name().removeprefix("aten::").split(".")[0]
+        overload = operator.name().removeprefix("aten::")
+        name = overload.split(".")[0]
+        self.restricts_values |= overload in VALUE_RESTRICTED
         takes_input = any(_address(value) in self._inputs for value in args if torch.is_tensor(value))
         self.hides_work |= name in STATISTICS
         self.is_shiftable |= name in SHIFTABLE and takes_input

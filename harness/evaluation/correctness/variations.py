@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.domain import ProblemError
+from harness.evaluation.correctness.hidden_work import VALUE_RESTRICTED
 from harness.evaluation.correctness.reference import NEGLIGIBLE, SMALL_BYTES, Reference
 from harness.evaluation.correctness.reference_checks import has_only_numbers
 from harness.evaluation.correctness.truth import (
@@ -30,10 +31,6 @@ from harness.sandbox.seeding import keep_seed
 from harness.sandbox.tensors.outputs import count_bytes
 
 LARGEST_CUT = 4  # a dimension loses at most this fraction (1 in 4)
-# Operators on probabilities or rates, which assert on a GPU.
-VALUE_RESTRICTED = {
-    "multinomial", "bernoulli", "bernoulli.p", "bernoulli_.Tensor", "poisson", "binomial", "binary_cross_entropy",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
