@@ -138,7 +138,8 @@ def _vary(tensor: Tensor, generator: torch.Generator, *, is_signed: bool) -> Non
         flat[places] = _multiply(flat[places], factors, generator)
         return
     is_inside = _draw(3, generator) == 0
-    length = int(count ** float(torch.rand((), generator=generator, device=tensor.device)))
+    share = float(torch.rand((), generator=generator, device=tensor.device))
+    length = int(count**share if is_inside else count * share)
     first = _draw(count - length + 1, generator)
     begin = 0
     for part in torch.split(tensor.as_strided((count,), (1,)), PART) if is_dense else split_parts(tensor, PART):
