@@ -266,9 +266,9 @@ def provide_workload(problem: Problem, workload: WorkloadName, language: Languag
     if workload != "reduced":
         return problem if problem.workload(workload) is not None else None
     from harness.languages import LANGUAGES
-    from harness.problems.shrink import EMULATED_BUDGET, reduce_problem
+    from harness.problems.shrink import fit_problem
 
-    return reduce_problem(problem, EMULATED_BUDGET.divided_by(LANGUAGES[language].emulation_cost))
+    return fit_problem(problem, LANGUAGES[language].emulation_cost)
 
 
 def find_verdict(

@@ -73,6 +73,14 @@ def reduce_problem(problem: Problem, budget: Budget, *, start: Workload | None =
     return None
 
 
+def fit_problem(problem: Problem, cost: int) -> Problem | None:
+    """The problem with a `reduced` workload for the emulated device. `cost`: of an element, relative to CUDA kernels.
+    Without sizes to shrink it is taken as written, if it takes no more than seconds.
+    """
+    cut = reduce_problem(problem, EMULATED_BUDGET.divided_by(cost))
+    return cut or keep_sizes(problem, PATIENT_BUDGET.divided_by(cost))
+
+
 def has_own_sizes(problem: Problem, workload: WorkloadName) -> bool:
     """Whether a workload overrides nothing."""
     found = problem.workload(workload)

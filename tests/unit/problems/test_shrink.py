@@ -4,7 +4,7 @@ from math import prod
 
 from harness.domain import Problem, Workload
 from harness.problems.loading import load_problem
-from harness.problems.shrink import Budget, describe_sizes, list_milder_sizes, list_sizes, reduce_problem
+from harness.problems.shrink import Budget, describe_sizes, fit_problem, list_milder_sizes, list_sizes, reduce_problem
 
 HEAD = "import torch\nfrom torch import nn\n"
 MATMUL = f"""{HEAD}
@@ -104,6 +104,14 @@ def test_the_small_workload_is_cut_further():
 def test_without_sizes_to_cut_there_is_no_reduced_problem():
     source = MATMUL.replace("= 4096", "= int('4096')").replace("= 2048", "= max(2048, 1)")
     assert reduce_problem(problem_of(source), BUDGET) is None
+
+
+def test_sizes_that_cannot_be_found_are_kept_if_the_call_takes_seconds():
+    source = MATMUL.replace("(height, width)", "(700, 500)").replace("(width, height)", "(500, 700)")
+    unnamed = problem_of(source.replace("height = 4096\nwidth: int = 2048\n", ""))
+    assert reduce_problem(unnamed, Budget(elements=200_000, flops=10**9)) is None
+    assert describe_sizes(fit_problem(unnamed, 1), "reduced") == ""
+    assert fit_problem(unnamed, 10_000) is None
 
 
 def test_what_is_small_as_it_is_keeps_its_sizes():

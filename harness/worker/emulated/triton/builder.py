@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
@@ -15,13 +16,25 @@ from triton.runtime.interpreter import InterpreterBuilder, InterpreterOptions, T
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.emulated.triton import arithmetic
 from harness.worker.emulated.triton.arithmetic import NotCovered
+from harness.worker.emulated.triton.assembly import interpret
 from harness.worker.emulated.triton.memory import Access, LaunchMemory, find_unwritten
+from harness.worker.emulated.triton.turns import Turns
 
 _ACQUIRING = (ir.MEM_SEMANTIC.ACQUIRE, ir.MEM_SEMANTIC.ACQUIRE_RELEASE)
 _RELEASING = (ir.MEM_SEMANTIC.RELEASE, ir.MEM_SEMANTIC.ACQUIRE_RELEASE)
 
 
 class TimeLimit(RuntimeError): ...
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Of inline assembly."""
+
+    handles: list[TensorHandle]
+
+    def get_result(self, number: int) -> TensorHandle:
+        return self.handles[number]
 
 
 class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
@@ -34,6 +47,7 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
         self.kernel = self.file = ""
         self.deadline_s = 0.0
         self.grid_idx: tuple[int, int, int] | None = None
+        self.turns: Turns | None = None
         self._link = link
         self._ordered = False
 
@@ -89,6 +103,8 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
         loaded = super().create_masked_load(ptrs, mask, other, cache_policy, is_volatile)
         if access is not None:
             self._find_uninitialised(loaded, mask, "reads")
+            if self._ordered or is_volatile:
+                self._let_others_run(access, loaded)
         return loaded
 
     def create_masked_store(
@@ -110,13 +126,14 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
 
     def create_atomic_rmw(self, operation: Any, ptr: Any, val: Any, mask: Any, *how: Any) -> TensorHandle:
         """`how`: semantics and scope."""
-        self._note_atomic(ptr, mask, how[0])
-        return self._check_old(super().create_atomic_rmw(operation, ptr, val, mask, *how), mask)
+        access = self._note_atomic(ptr, mask, how[0])
+        old = super().create_atomic_rmw(operation, ptr, val, mask, *how)
+        return self._check_old(access, old, mask)
 
     def create_atomic_cas(self, ptr: Any, cmp: Any, val: Any, sem: Any, scope: Any) -> TensorHandle:
         every = TensorHandle(np.ones_like(ptr.data, dtype=bool), tl.int1)
-        self._note_atomic(ptr, every, sem)
-        return self._check_old(super().create_atomic_cas(ptr, cmp, val, sem, scope), every)
+        access = self._note_atomic(ptr, every, sem)
+        return self._check_old(access, super().create_atomic_cas(ptr, cmp, val, sem, scope), every)
 
     def create_barrier(self) -> None:
         self._memory.program.barrier += 1
@@ -141,8 +158,13 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
         """`call`: library, its path, symbol, arguments, type of the result, whether it is pure."""
         return self._covering(arithmetic.call_libdevice, *call[2:5])
 
-    def create_inline_asm(self, *_: Any) -> Any:
-        return self._covering(_refuse_assembly)
+    def create_inline_asm(
+        self, text: str, constraints: str, operands: list[TensorHandle], kinds: list[Any], _is_pure: bool, pack: int
+    ) -> Results:
+        arguments = [one.data for one in operands]
+        types = [arithmetic.find_numpy_dtype(one.scalar) for one in kinds]
+        found = self._covering(interpret, text, constraints, arguments, types, pack)
+        return Results([TensorHandle(one, kind.scalar) for one, kind in zip(found, kinds, strict=True)])
 
     def _covering(self, compute: Any, *args: Any) -> Any:
         try:
@@ -162,16 +184,29 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
         finally:
             self._ordered = False
 
-    def _note_atomic(self, ptr: TensorHandle, mask: TensorHandle, sem: Any) -> None:
+    def _note_atomic(self, ptr: TensorHandle, mask: TensorHandle, sem: Any) -> Access | None:
         self.watch_time()
         access = self._find_access(ptr, mask)
         if access is not None:
             self._memory.note_atomic(access, acquires=sem in _ACQUIRING, releases=sem in _RELEASING)
+        return access
 
-    def _check_old(self, old: TensorHandle, mask: TensorHandle) -> TensorHandle:
-        if mask.data.any():
+    def _check_old(self, access: Access | None, old: TensorHandle, mask: TensorHandle) -> TensorHandle:
+        if access is not None:
             self._find_uninitialised(old, mask, "updates")
+            self._let_others_run(access, old)
         return old
+
+    def _let_others_run(self, access: Access, values: TensorHandle) -> None:
+        """If this program waits for a value that another one has to write."""
+        program, memory = self._memory.program, self._memory
+        if self.turns is None or not program.is_waiting(int(access.addresses[0]), values.data.tobytes()):
+            return
+        own = self.grid_idx, self._ordered
+        self._ordered = False
+        self.turns.give_away()
+        memory.program = program
+        self.grid_idx, self._ordered = own
 
     def _find_uninitialised(self, loaded: TensorHandle, mask: TensorHandle, what: str) -> None:
         kind = loaded.dtype.scalar
@@ -203,10 +238,6 @@ def _find_bits(values: np.ndarray, chosen: np.ndarray, kind: np.dtype) -> np.nda
     """Of these lanes, so that NaN equals NaN."""
     taken = np.broadcast_to(values, chosen.shape)[chosen].astype(kind, copy=False)
     return np.ascontiguousarray(taken).view(f"u{kind.itemsize}")
-
-
-def _refuse_assembly() -> None:
-    raise NotCovered("inline assembly is not covered by the emulated device")
 
 
 def _find_line(frame: FrameType | None, file: str) -> int:

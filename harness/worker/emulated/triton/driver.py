@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import torch
 from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
+
+_REGISTERS = re.compile(rb"\x04\x2f\x08\x00.{4}(.{4})", re.DOTALL)  # the attribute REGCOUNT of a cubin
+_MOST_REGISTERS, _MOST_THREADS = 255, 1024
 
 
 class _Utilities:
@@ -24,6 +28,14 @@ class _Utilities:
     def get_device_properties(self, _: int = 0) -> dict[str, Any]:
         return dict(self._properties)
 
+    def load_binary(self, name: str, binary: bytes, _shared: int, _device: int) -> tuple[str, str, int, int, int]:
+        """Module, function, registers, spilled registers, threads that a block may have."""
+        registers = max((int.from_bytes(one, "little") for one in _REGISTERS.findall(binary)), default=_MOST_REGISTERS)
+        fitting = self._properties["max_num_regs"] // max(registers, 1)
+        return name, name, registers, 0, min(_MOST_THREADS, fitting)
+
+    def unload_module(self, _: str) -> None: ...
+
 
 class TargetDriver:
     def __init__(self, target: dict[str, Any]) -> None:
@@ -32,6 +44,9 @@ class TargetDriver:
 
     def get_current_target(self) -> GPUTarget:
         return self._target
+
+    def launcher_cls(self, *_: Any) -> Any:
+        return lambda *_, **__: None
 
     def get_current_device(self) -> int:
         return 0

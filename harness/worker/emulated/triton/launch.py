@@ -14,16 +14,18 @@ import torch
 import triton.language as tl
 from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter
-from triton.runtime.interpreter import InterpretedFunction
+from triton.runtime.interpreter import InterpretedFunction, TensorHandle
 from triton.runtime.jit import _normalize_ty
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from harness.worker.emulated import tensors as emulated_tensors
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.emulated.tensors import is_on_host
-from harness.worker.emulated.triton import arithmetic
+from harness.worker.emulated.triton import arithmetic, booleans
 from harness.worker.emulated.triton.builder import CheckedBuilder
+from harness.worker.emulated.triton.compiled_kernel import InterpretedKernel
 from harness.worker.emulated.triton.memory import LaunchMemory, fill_new
+from harness.worker.emulated.triton.turns import Turns
 
 MOST_PROGRAMS = (2**31 - 1, 65535, 65535)
 
@@ -33,13 +35,15 @@ def install(link: EmulatorLink) -> None:
     builder = CheckedBuilder(link)
     interpreter.interpreter_builder = builder
     interpreter.interpreter_semantic = TritonSemantic(builder)
+    booleans.install()
     _patch_language()
     interpreter._get_np_dtype = arithmetic.find_numpy_dtype
     emulated_tensors.fill_new_tensors(fill_new)
 
-    def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> None:
+    def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> InterpretedKernel:
         if not warmup:
             Launch(self, builder, link).run(args, kwargs, grid)
+        return InterpretedKernel(self, kwargs, int(kwargs.get("num_warps") or 4))
 
     InterpretedFunction.run = run
     InterpretedFunction.__call__ = lambda self, *args, **kwargs: self.rewrite()(*args, **kwargs)
@@ -89,15 +93,36 @@ class Launch:
         self._builder.deadline_s = time.monotonic() + float(self._link.setting("time_limit_s") or 1e9)
 
     def _convert(self, rewritten: Any, name: str, value: Any) -> Any:
-        annotation = inspect.get_annotations(rewritten).get(name)
-        return value if _normalize_ty(annotation or "") == "constexpr" else interpreter._implicit_cvt(value)
+        annotation = _normalize_ty(inspect.get_annotations(rewritten).get(name) or "")
+        if annotation == "constexpr":
+            return value
+        return _make_scalar(value, annotation) if isinstance(value, float) else interpreter._implicit_cvt(value)
 
     def _run_programs(self, rewritten: Any, arguments: dict[str, Any], memory: LaunchMemory) -> None:
-        _, ny, nz = self._builder.grid_dim
-        for number in order_programs(memory.programs, str(self._link.setting("order")), self._link.setting("seed")):
-            self._builder.set_grid_idx(number // (ny * nz), number // nz % ny, number % nz)
+        """One after another; a program that waits for another's memory lets the following ones run in between."""
+        builder = self._builder
+        _, ny, nz = builder.grid_dim
+        numbers = iter(order_programs(memory.programs, str(self._link.setting("order")), self._link.setting("seed")))
+
+        def run_next() -> bool:
+            number = next(numbers, None)
+            if number is None:
+                return False
+            builder.set_grid_idx(number // (ny * nz), number // nz % ny, number % nz)
             memory.begin(number)
             rewritten(**arguments)
+            return True
+
+        builder.turns = Turns(run_next)
+        builder.turns.run()
+
+
+def _make_scalar(value: float, annotation: str) -> Any:
+    """A float argument as the tensor that a kernel receives on a GPU: float32 unless annotated otherwise."""
+    kind = {"fp16": tl.float16, "bf16": tl.bfloat16, "fp64": tl.float64}.get(annotation, tl.float32)
+    wide = TensorHandle(np.array([value]), tl.float64)
+    handle = arithmetic.convert(wide, kind) or TensorHandle(wide.data.astype(arithmetic.find_numpy_dtype(kind)), kind)
+    return tl.tensor(handle, kind)
 
 
 def normalize_grid(grid: Any, bound: dict[str, Any]) -> tuple[int, int, int]:

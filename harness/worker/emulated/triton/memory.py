@@ -16,6 +16,7 @@ import torch
 FILL = 0x7FC5
 _FILLS = {4: 0x7FC57FC5, 8: 0x7FC57FC57FC57FC5}
 MOST_ORDERING_LANES = 8  # wider atomic operations accumulate, and order nothing
+POLLS = 8  # of a program that waits, until another one runs
 Report = Callable[..., None]
 # Earlier accesses: their name, and who made them when in a Shadow.
 _WRITE = ("write", "writer", "write_clock")
@@ -58,12 +59,21 @@ class Shadow:
 
 @dataclass(slots=True)
 class Program:
-    """`synced`: clocks of the programs whose earlier accesses come before all that follows."""
+    """`synced`: clocks of the programs whose earlier accesses come before all that follows; `polled`: address and
+    values of its last atomic or volatile access, `polls` times in a row."""
 
     number: int = 0
     clock: int = 0
     barrier: int = 0
     synced: np.ndarray | None = None
+    polled: tuple[int, bytes] | None = None
+    polls: int = 0
+
+    def is_waiting(self, address: int, values: bytes) -> bool:
+        """Whether it reads the same again and again."""
+        self.polls = self.polls + 1 if self.polled == (address, values) else 0
+        self.polled = address, values
+        return self.polls > 0 and self.polls % POLLS == 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
