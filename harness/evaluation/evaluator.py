@@ -178,8 +178,10 @@ class CandidateEvaluator:
         syntax_error = find_syntax_error(candidate.source)
         if syntax_error is not None:
             raise CandidateFailure(Outcome.LOAD_ERROR, syntax_error)
-        record.findings += screen_source(candidate.source)
         device, rules = self._device, LANGUAGES[subject.language]
+        record.findings += screen_source(candidate.source, may_compile=not rules.writes_kernels)
+        if not rules.writes_kernels:
+            problem = replace(problem, requires_kernel=False)
         missing = rules.find_missing(device is not None and device.is_emulated)
         if missing is not None:
             raise CandidateFailure(Outcome.NOT_RUN, missing)
@@ -333,6 +335,7 @@ class CandidateEvaluator:
             record.built,
             libraries=_list_libraries(record),
             kernels=_list_kernels(task),
+            writes_kernels=LANGUAGES[task.subject.language].writes_kernels,
         )
         if not reference.device.is_emulated:  # emulated times mean nothing
             record.work = result.work

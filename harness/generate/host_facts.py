@@ -23,6 +23,7 @@ class HostFacts:
     torch: str = UNKNOWN
     cuda: str = UNKNOWN
     triton: str = UNKNOWN
+    helion: str = UNKNOWN
     compiler: str = UNKNOWN
     cpu: str = UNKNOWN
     cores: str = UNKNOWN
@@ -37,6 +38,7 @@ def read_host_facts(cpu_info: Path = Path("/proc/cpuinfo")) -> HostFacts:
         torch=torch_version,
         cuda=cuda_version,
         triton=_read_version("triton"),
+        helion=_read_version("helion"),
         compiler=_read_compiler(os.environ.get("CXX", "g++")),
         cpu=_find(r"^model name\s*:\s*(.+)$", cpu),
         cores=str(len(os.sched_getaffinity(0))),

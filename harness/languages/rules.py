@@ -12,6 +12,7 @@ from harness.domain import BuildRequest, Language
 class LanguageRules:
     """`devices`: the kinds of device that it runs on; `auto` takes the first that this machine has. `detects` tells
     whether a program is written in it. `refuses` gives the reason why an extension is not allowed in it, or None.
+    `writes_kernels`: if not, none is required, and kernels that torch's compiler generates count as the candidate's.
 
     For a language whose kernels are Python functions with a compiler of their own: `list_kernels` gives their names in
     a program, `modules` are Python's modules of the language, which the emulated device supports, and `find_missing`
@@ -23,6 +24,7 @@ class LanguageRules:
     devices: tuple[str, ...]
     detects: Callable[[str], bool]
     refuses: Callable[[BuildRequest], str | None]
+    writes_kernels: bool = True
     list_kernels: Callable[[str], tuple[str, ...]] = lambda source: ()
     modules: frozenset[str] = frozenset()
     emulation_cost: int = 1

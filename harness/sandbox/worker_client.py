@@ -72,7 +72,7 @@ STEPS = {
     WorkerReply.KERNEL_FINDINGS: "reporting kernel findings",
 }
 # "compile": compiles the kernels of a JIT language for the emulated GPU, and runs none; for the others see
-Mode = Literal["plain", "profile", "ablate", "count", "compile"]  # `harness.worker.instrumentation`
+Mode = Literal["plain", "profile", "ablate", "ablate_generated", "count", "compile"]  # `harness.worker.instrumentation`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

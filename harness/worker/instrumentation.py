@@ -1,7 +1,8 @@
 """Attributes the time of a call, in a worker that is never timed.
 
 Wraps the functions of extensions, to show them in torch's profiler (mode "profile") or to suppress their effect (mode
-"ablate"). In mode "count" a profiler around this process measures. The candidate can forge the results.
+"ablate"; in mode "ablate_generated" that of graphs compiled by torch). In mode "count" a profiler around this process
+measures. The candidate can forge the results.
 """
 
 from __future__ import annotations
@@ -68,6 +69,17 @@ class Observer:
             from triton.runtime.interpreter import InterpretedFunction as Kernel
         launch = Kernel.run
         Kernel.run = lambda kernel, *args, **options: self._ablate(functools.partial(launch, kernel), args, options)
+
+    def watch_compiled_graphs(self) -> None:
+        """In mode "ablate_generated", suppress the effect of graphs that torch's compiler compiled."""
+        if self._mode != "ablate_generated":
+            return
+        from torch._inductor.output_code import CompiledFxGraph
+
+        run = CompiledFxGraph.__call__
+        CompiledFxGraph.__call__ = lambda graph, inputs: call_without_effect(  # type: ignore[assignment]
+            functools.partial(run, graph), (inputs,), {}
+        )
 
     def ablates_everything(self) -> bool:
         """Whether all candidate code was called as usual and none of it took effect."""

@@ -39,7 +39,7 @@ ANSWER = {"kind": "profiled", "total_us": 10.0, "host": [["aten::add", 4.0]], "k
     ],
 )
 def test_a_range_on_the_cpu_belongs_to_somebody(name, owner):
-    assert classify_range(name) == owner
+    assert classify_range(name, CustomKernels(names=())) == owner
 
 
 @pytest.mark.parametrize(
@@ -70,6 +70,27 @@ def test_a_range_on_the_cpu_belongs_to_somebody(name, owner):
 )  # fmt: skip
 def test_a_kernel_on_the_gpu_belongs_to_somebody(launcher, kernel, owner):
     assert classify_kernel(launcher, kernel, CustomKernels(names=("softmax_kernel", "my_gemm"))) == owner
+
+
+@pytest.mark.parametrize(
+    ("launcher", "kernel", "owner"),
+    [
+        ("## Call CompiledFxGraph fkq ##", "triton_poi_fused_add_0", "own"),
+        ("", "triton_red_fused_sum_0", "own"),
+        ("aten::mm", "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_NTT", "library"),
+        ("aten::add", "void at::native::elementwise_kernel<4, at::native::CUDAFunctor_add<float> >()", "torch"),
+        ("Torch-Compiled Region: 0/0", "Memset (Device)", "torch"),
+    ],
+)  # fmt: skip
+def test_kernels_that_torch_generates_are_own_where_no_kernel_is_written(launcher, kernel, owner):
+    assert classify_kernel(launcher, kernel, CustomKernels(names=(), generated=True)) == owner
+
+
+def test_a_compiled_graph_on_the_cpu_is_own_where_no_kernel_is_written_and_its_guards_are_not():
+    generated, written = CustomKernels(names=(), generated=True), CustomKernels(names=())
+    assert classify_range("## Call CompiledFxGraph fkq ##", generated) == "own"
+    assert classify_range("## Call CompiledFxGraph fkq ##", written) == "torch"
+    assert classify_range("TorchDynamo Cache Lookup", generated) == "torch"
 
 
 TORCHS = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int, Functor)"
