@@ -90,7 +90,8 @@ def examine_machine(
         *_toolchain_checks(toolchain),
         *(_lane_checks(toolchain, cache_dir, confinement) if builds else ()),
         _triton_check(),
-        _package_check("helion", "Helion"),
+        _package_check("helion", "helion", "Helion"),
+        _package_check("cute", "nvidia-cutlass-dsl", "CuTe DSL"),
         *_gpu_checks(),
         *_speed_checks(cache_dir, measure=measure),
         _confinement_check(),
@@ -148,7 +149,7 @@ def _triton_check() -> Check:
     return Check(part="Triton", present=not problem, found=found, without_it=f"no language triton: {problem}")
 
 
-def _package_check(language: Language, part: str) -> Check:
+def _package_check(language: Language, package: str, part: str) -> Check:
     """Whether the packages of the language are installed: nothing is run."""
     from importlib.metadata import PackageNotFoundError, version
 
@@ -157,7 +158,7 @@ def _package_check(language: Language, part: str) -> Check:
 
     missing = LANGUAGES[language].find_missing(EMULATED in find_devices("auto", language))
     try:
-        found = version(language)
+        found = version(package)
     except PackageNotFoundError:
         found = "none"
     return Check(part=part, present=missing is None, found=found, without_it=f"no language {language}: {missing}")
@@ -274,12 +275,15 @@ def summarise(checks: list[Check]) -> list[str]:
     timed = "verified and timed" if gpu else "compiled and verified on the emulated device, not timed"
     triton = timed if "Triton" in present else "not evaluated"
     helion = timed if {"Triton", "Helion"} <= present else "not evaluated"
+    compiled = "verified and timed" if gpu else "compiled for the emulated GPU, not run"
+    cute = compiled if "CuTe DSL" in present else "not evaluated"
     torch = "verified and timed" if gpu else "verified and timed on the CPU"
     compiling = "" if "C++ compiler" in present else "; torch.compile needs a C++ compiler on the CPU"
     return [
         f"language cuda: {cuda}",
         f"language triton: {triton}",
         f"language helion: {helion}",
+        f"language cute: {cute}",
         f"language torch: {torch}{compiling}",
         f"language cpp:  {cpp}",
     ]

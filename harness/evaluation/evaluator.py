@@ -196,6 +196,9 @@ class CandidateEvaluator:
 
         if device.is_emulated:
             self._compile_kernels(task)
+            if not rules.is_emulated:
+                reason = f"the emulated device only compiles kernels of language {subject.language}: it needs a GPU"
+                raise CandidateFailure(Outcome.NOT_RUN, reason)
         elif device.is_cuda and any(build.extension is None for build in task.ahead.builds.values()):
             self._require_builds(task)
         evaluate_with_larger_sizes(

@@ -24,6 +24,7 @@ class HostFacts:
     cuda: str = UNKNOWN
     triton: str = UNKNOWN
     helion: str = UNKNOWN
+    cute: str = UNKNOWN
     compiler: str = UNKNOWN
     cpu: str = UNKNOWN
     cores: str = UNKNOWN
@@ -39,6 +40,7 @@ def read_host_facts(cpu_info: Path = Path("/proc/cpuinfo")) -> HostFacts:
         cuda=cuda_version,
         triton=_read_version("triton"),
         helion=_read_version("helion"),
+        cute=_read_version("nvidia-cutlass-dsl"),
         compiler=_read_compiler(os.environ.get("CXX", "g++")),
         cpu=_find(r"^model name\s*:\s*(.+)$", cpu),
         cores=str(len(os.sched_getaffinity(0))),

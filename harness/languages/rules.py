@@ -17,7 +17,8 @@ class LanguageRules:
     For a language whose kernels are Python functions with a compiler of their own: `list_kernels` gives their names in
     a program, `modules` are Python's modules of the language, which the emulated device supports, and `find_missing`
     says what must be installed, if anything, for the emulated device or a GPU. `emulation_cost`: of an operation on
-    the emulated device, where 1 is that of compiled code; sizes are reduced accordingly.
+    the emulated device, where 1 is that of compiled code; sizes are reduced accordingly. `is_emulated`: if not, the
+    emulated device only compiles the kernels. A kernel's name may end with `*`.
     """
 
     name: Language
@@ -28,6 +29,7 @@ class LanguageRules:
     list_kernels: Callable[[str], tuple[str, ...]] = lambda source: ()
     modules: frozenset[str] = frozenset()
     emulation_cost: int = 1
+    is_emulated: bool = True
     find_missing: Callable[[bool], str | None] = lambda emulated: None
 
     @property

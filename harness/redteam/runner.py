@@ -50,6 +50,8 @@ _FASTER = re.compile(r"faster than (\d+(?:\.\d+)?)")
 
 LIMITS = TimeLimits(start_s=30.0, construct_s=30.0, call_s=8.0)
 # Shorter than for ranking: only false speedups must be detected.
+FIRST_CALL_S = 60.0  # of a program in one of these languages, which import and run large compilers in it
+TRANSLATED: tuple[Language, ...] = ("cute", "helion")
 PLAN = TimingPlan(budget_s=2.0, attempts=2)
 
 
@@ -219,7 +221,9 @@ class RedTeam:
 
     def __init__(self, settings: RedTeamSettings) -> None:
         emulated = replace(settings, local=replace(settings.local, device=EMULATED))
+        limits = replace(settings.limits, call_s=max(settings.limits.call_s, FIRST_CALL_S))
         self._executors = {
+            "compiling": LocalExecutor(_local_settings(replace(settings, limits=limits), timed=False)),
             "untimed": LocalExecutor(_local_settings(settings, timed=False)),
             EMULATED: LocalExecutor(_local_settings(emulated, timed=False)),
             "timed": LocalExecutor(_local_settings(settings, timed=True)),
@@ -268,6 +272,8 @@ class RedTeam:
 def _find_executor(file: CorpusFile) -> str:
     if file.device == EMULATED:
         return EMULATED
+    if file.language in TRANSLATED and not file.timed:
+        return "compiling"
     return "timed" if file.timed else "untimed"
 
 

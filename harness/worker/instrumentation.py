@@ -70,6 +70,14 @@ class Observer:
         launch = Kernel.run
         Kernel.run = lambda kernel, *args, **options: self._ablate(functools.partial(launch, kernel), args, options)
 
+    def watch_cute(self) -> None:
+        """In mode "ablate", launch no kernels of CuTe DSL."""
+        if self._mode != "ablate":
+            return
+        from cutlass.base_dsl.jit_executor import JitCompiledFunction
+
+        JitCompiledFunction.run_compiled_program = lambda compiled, arguments: None
+
     def watch_compiled_graphs(self) -> None:
         """In mode "ablate_generated", suppress the effect of graphs that torch's compiler compiled."""
         if self._mode != "ablate_generated":

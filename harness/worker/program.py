@@ -109,6 +109,8 @@ class Worker:
         LoadInlineHook(self._evaluator, self._scratch, self._observer, self._emulators).install()
         if any(name in message["source"] for name in COMPILED_BY_TRITON):
             self._prepare_triton(compiles=compiles, with_helion="helion" in message["source"])
+        if "cutlass.cute" in message["source"]:
+            self._prepare_cute(compiles=compiles)
         self._observer.watch_compiled_graphs()
         module = self._import_source(message["source"])
         entry = getattr(module, message["entry"], None)
@@ -297,6 +299,13 @@ class Worker:
 
                 choose_first_configurations()
         self._observer.watch_triton()
+
+    def _prepare_cute(self, *, compiles: bool) -> None:
+        if compiles and self._target is not None:
+            from harness.worker.emulated.cute import install
+
+            install(self._emulators, self._target)
+        self._observer.watch_cute()
 
     def _seed_call(self, seed: int) -> None:
         torch.default_generator.manual_seed(seed)

@@ -26,6 +26,58 @@ def get_init_inputs():
 COMPILED = PROBLEM.replace("class Model(", "@torch.compile\ndef chain(x):\n    return RESULT\n\n\nclass ModelNew(")
 RESULT = "torch.relu(torch.tanh(x * 1.5 + 0.25) * 2.0 - 0.125)"
 COMPILED = COMPILED.replace(RESULT, "chain(x)").replace("RESULT", RESULT)
+HELION = PROBLEM.replace(
+    "class Model(",
+    """import helion
+import helion.language as hl
+
+
+@helion.kernel(config=helion.Config(block_sizes=[4, 512], num_warps=4), static_shapes=True)
+def chain(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    for tile in hl.tile(x.size()):
+        out[tile] = torch.relu(torch.tanh(x[tile] * 1.5 + 0.25) * 2.0 - 0.125)
+    return out
+
+
+class ModelNew(""",
+).replace(f"return {RESULT}\n\n\ndef get_inputs", "return chain(x)\n\n\ndef get_inputs")
+CUTE = PROBLEM.replace(
+    "class Model(",
+    """import cutlass.cute as cute
+from cutlass.cute.runtime import from_dlpack
+
+
+@cute.kernel
+def chain_kernel(x: cute.Tensor, out: cute.Tensor):
+    thread, _, _ = cute.arch.thread_idx()
+    block, _, _ = cute.arch.block_idx()
+    at = block * 256 + thread
+    if at < cute.size(out):
+        exponential = cute.math.exp(2.0 * (x[at] * 1.5 + 0.25))
+        value = (1.0 - 2.0 / (exponential + 1.0)) * 2.0 - 0.125
+        out[at] = value if value > 0.0 else 0.0
+
+
+@cute.jit
+def chain(x: cute.Tensor, out: cute.Tensor):
+    chain_kernel(x, out).launch(grid=[cute.ceil_div(cute.size(out), 256), 1, 1], block=[256, 1, 1])
+
+
+compiled = {}
+
+
+def run(x):
+    out = torch.empty_like(x)
+    views = [from_dlpack(one.reshape(-1)) for one in (x.contiguous(), out)]
+    if x.shape not in compiled:
+        compiled[x.shape] = cute.compile(chain, *views)
+    compiled[x.shape](*views)
+    return out
+
+
+class ModelNew(""",
+).replace(f"return {RESULT}\n\n\ndef get_inputs", "return run(x)\n\n\ndef get_inputs")
 
 
 @pytest.fixture(scope="module")
@@ -46,3 +98,22 @@ def test_a_compiled_graph_is_own_in_language_torch_and_in_no_other(gpu_bench):
     assert evaluation.work.without_own == "changed"
     assert evaluation.work.own_kernels[0].startswith("triton_")
     assert judge(gpu_bench, COMPILED, "cuda").outcome == "rejected"
+
+
+def test_a_helion_kernel_does_the_work(gpu_bench):
+    pytest.importorskip("helion", reason="Helion is not installed")
+    evaluation = judge(gpu_bench, HELION, "helion", time=True)
+    assert evaluation.outcome == "correct", evaluation.message
+    assert evaluation.timing.speedup > 1.5
+    assert evaluation.work.own > 0.5
+    assert evaluation.work.without_own == "changed"
+    assert evaluation.work.own_kernels == ("_helion_chain",)
+
+
+def test_a_kernel_of_cute_dsl_does_the_work(gpu_bench):
+    pytest.importorskip("cutlass.cute", reason="CuTe DSL is not installed")
+    evaluation = judge(gpu_bench, CUTE, "cute", time=True)
+    assert evaluation.outcome == "correct", evaluation.message
+    assert evaluation.timing.speedup > 1.0
+    assert evaluation.work.own > 0.5
+    assert evaluation.work.without_own == "changed"

@@ -84,6 +84,10 @@ class CustomKernels:
     functions: frozenset[str] = frozenset()
     generated: bool = False
 
+    def holds(self, name: str) -> bool:
+        """`name`: a plain one. A name that ends with `*` stands for those that begin like it."""
+        return name in self.names or any(one.endswith("*") and name.startswith(one[:-1]) for one in self.names)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkResult:
@@ -286,7 +290,7 @@ def classify_kernel(launcher: str, kernel: str, own: CustomKernels) -> Owner:
     by_torch = bool(_TORCH_OPERATOR.fullmatch(launcher) or _COMPILED_REGION.match(launcher))
     signature = plain_signature(kernel)
     is_foreign = bool(_FOREIGN_NAMESPACE.match(signature)) and ("<" in signature or signature not in own.functions)
-    if not by_torch and not is_foreign and not _VENDOR_NAME.match(signature) and name_kernel(kernel) in own.names:
+    if not by_torch and not is_foreign and not _VENDOR_NAME.match(signature) and own.holds(name_kernel(kernel)):
         return "own"
     if _LIBRARY_KERNEL.search(kernel):
         return "library"

@@ -112,6 +112,12 @@ def test_a_kernel_with_the_name_of_a_vendors_is_the_librarys():
     assert classify_kernel("", "ampere_sgemm_128x64_nn", own) == "library"
 
 
+def test_a_kernel_that_its_compiler_names_like_a_vendors_is_own_by_the_beginning_of_its_name():
+    own = CustomKernels(names=("kernel_cutlass_add_kernel_*",))
+    assert classify_kernel("", "kernel_cutlass_add_kernel_tensorptrf32generico1024_0", own) == "own"
+    assert classify_kernel("", "kernel_cutlass_gemm_tensorptrf32generico1024_0", own) == "library"
+
+
 def test_the_functions_of_a_library_are_listed_with_their_parameters(tmp_path):
     source = "namespace a { template <class T> void f(T*, long) {} template void f<float>(float*, long); } void g() {}"
     (tmp_path / "f.cpp").write_text(source)
