@@ -91,6 +91,7 @@ def examine_machine(
         *(_lane_checks(toolchain, cache_dir, confinement) if builds else ()),
         _triton_check(),
         _package_check("helion", "helion", "Helion"),
+        _package_check("tilelang", "tilelang", "TileLang"),
         _package_check("cute", "nvidia-cutlass-dsl", "CuTe DSL"),
         *_gpu_checks(),
         *_speed_checks(cache_dir, measure=measure),
@@ -277,6 +278,7 @@ def summarise(checks: list[Check]) -> list[str]:
     helion = timed if {"Triton", "Helion"} <= present else "not evaluated"
     compiled = "verified and timed" if gpu else "compiled for the emulated GPU, not run"
     cute = compiled if "CuTe DSL" in present else "not evaluated"
+    tilelang = compiled if {"TileLang", "nvcc"} <= present else "not evaluated"
     torch = "verified and timed" if gpu else "verified and timed on the CPU"
     compiling = "" if "C++ compiler" in present else "; torch.compile needs a C++ compiler on the CPU"
     return [
@@ -284,6 +286,7 @@ def summarise(checks: list[Check]) -> list[str]:
         f"language triton: {triton}",
         f"language helion: {helion}",
         f"language cute: {cute}",
+        f"language tilelang: {tilelang}",
         f"language torch: {torch}{compiling}",
         f"language cpp:  {cpp}",
     ]

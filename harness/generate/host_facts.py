@@ -25,6 +25,7 @@ class HostFacts:
     triton: str = UNKNOWN
     helion: str = UNKNOWN
     cute: str = UNKNOWN
+    tilelang: str = UNKNOWN
     compiler: str = UNKNOWN
     cpu: str = UNKNOWN
     cores: str = UNKNOWN
@@ -40,6 +41,7 @@ def read_host_facts(cpu_info: Path = Path("/proc/cpuinfo")) -> HostFacts:
         cuda=cuda_version,
         triton=_read_version("triton"),
         helion=_read_version("helion"),
+        tilelang=_read_version("tilelang"),
         cute=_read_version("nvidia-cutlass-dsl"),
         compiler=_read_compiler(os.environ.get("CXX", "g++")),
         cpu=_find(r"^model name\s*:\s*(.+)$", cpu),

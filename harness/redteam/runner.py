@@ -51,7 +51,7 @@ _FASTER = re.compile(r"faster than (\d+(?:\.\d+)?)")
 LIMITS = TimeLimits(start_s=30.0, construct_s=30.0, call_s=8.0)
 # Shorter than for ranking: only false speedups must be detected.
 FIRST_CALL_S = 60.0  # of a program in one of these languages, which import and run large compilers in it
-TRANSLATED: tuple[Language, ...] = ("cute", "helion")
+TRANSLATED: tuple[Language, ...] = ("cute", "tilelang", "helion")
 PLAN = TimingPlan(budget_s=2.0, attempts=2)
 
 

@@ -78,6 +78,15 @@ class Observer:
 
         JitCompiledFunction.run_compiled_program = lambda compiled, arguments: None
 
+    def watch_tilelang(self) -> None:
+        """In mode "ablate", suppress the effect of TileLang kernels."""
+        if self._mode != "ablate":
+            return
+        from tilelang.jit.kernel import JITKernel as Kernel
+
+        run = Kernel.__call__
+        Kernel.__call__ = lambda kernel, *args, **options: self._ablate(functools.partial(run, kernel), args, options)
+
     def watch_compiled_graphs(self) -> None:
         """In mode "ablate_generated", suppress the effect of graphs that torch's compiler compiled."""
         if self._mode != "ablate_generated":
@@ -161,7 +170,7 @@ class Observer:
 def find_candidate_libraries(scratch: Path) -> list[str]:
     """Code mapped from the candidate's own files, without extensions from the hook and output of torch's and Triton's
     compilers."""
-    compiled = (*_compiler_cache(), *_triton_cache())
+    compiled = (*_compiler_cache(), *_triton_cache(), *_tilelang_cache())
     found = []
     for path in dict.fromkeys(_MAPPED_FILE.findall(Path("/proc/self/maps").read_text())):
         inside = path.startswith((f"{scratch}/", "/memfd:"))
@@ -185,6 +194,14 @@ def _triton_cache() -> tuple[str, ...]:
     from triton import knobs
 
     return (str(knobs.cache.dir),)
+
+
+def _tilelang_cache() -> tuple[str, ...]:
+    if "tilelang" not in sys.modules:
+        return ()
+    from tilelang import env
+
+    return (str(env.TILELANG_CACHE_DIR),)
 
 
 def _operator_names() -> set[str]:

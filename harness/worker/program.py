@@ -111,6 +111,8 @@ class Worker:
             self._prepare_triton(compiles=compiles, with_helion="helion" in message["source"])
         if "cutlass.cute" in message["source"]:
             self._prepare_cute(compiles=compiles)
+        if "tilelang" in message["source"]:
+            self._prepare_tilelang(compiles=compiles)
         self._observer.watch_compiled_graphs()
         module = self._import_source(message["source"])
         entry = getattr(module, message["entry"], None)
@@ -306,6 +308,13 @@ class Worker:
 
             install(self._emulators, self._target)
         self._observer.watch_cute()
+
+    def _prepare_tilelang(self, *, compiles: bool) -> None:
+        if compiles and self._target is not None:
+            from harness.worker.emulated.tilelang import install
+
+            install(self._emulators)
+        self._observer.watch_tilelang()
 
     def _seed_call(self, seed: int) -> None:
         torch.default_generator.manual_seed(seed)

@@ -78,6 +78,28 @@ def run(x):
 
 class ModelNew(""",
 ).replace(f"return {RESULT}\n\n\ndef get_inputs", "return run(x)\n\n\ndef get_inputs")
+TILELANG = PROBLEM.replace(
+    "class Model(",
+    """import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit(out_idx=[1])
+def make_chain(size):
+    @T.prim_func
+    def chain(x: T.Tensor((size,), "float32"), out: T.Tensor((size,), "float32")):
+        with T.Kernel(T.ceildiv(size, 256), threads=256) as at:
+            for i in T.Parallel(256):
+                out[at * 256 + i] = T.max(T.tanh(x[at * 256 + i] * 1.5 + 0.25) * 2.0 - 0.125, 0.0)
+
+    return chain
+
+
+class ModelNew(""",
+).replace(
+    f"return {RESULT}\n\n\ndef get_inputs",
+    "return make_chain(x.numel())(x.contiguous().reshape(-1)).reshape(x.shape)\n\n\ndef get_inputs",
+)
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +135,15 @@ def test_a_helion_kernel_does_the_work(gpu_bench):
 def test_a_kernel_of_cute_dsl_does_the_work(gpu_bench):
     pytest.importorskip("cutlass.cute", reason="CuTe DSL is not installed")
     evaluation = judge(gpu_bench, CUTE, "cute", time=True)
+    assert evaluation.outcome == "correct", evaluation.message
+    assert evaluation.timing.speedup > 1.0
+    assert evaluation.work.own > 0.5
+    assert evaluation.work.without_own == "changed"
+
+
+def test_a_kernel_of_tilelang_does_the_work(gpu_bench):
+    pytest.importorskip("tilelang", reason="TileLang is not installed")
+    evaluation = judge(gpu_bench, TILELANG, "tilelang", time=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.timing.speedup > 1.0
     assert evaluation.work.own > 0.5

@@ -27,6 +27,7 @@ def test_every_language_of_the_domain_has_rules():
         ("import helion\n@helion.kernel(config=C)\ndef add(x): ...", "helion"),
         ("import helion, triton\nadd = helion.kernel(plain)\n@triton.jit\ndef other(x): ...", "helion"),
         ("import cutlass\n@cute.kernel\ndef add(x): ...", "cute"),
+        ("import tilelang\n@tilelang.jit\ndef make(n):\n    @T.prim_func\n    def add(x): ...", "tilelang"),
         ("import cutlass\nextension = load_inline(cuda_sources='')", "cuda"),
         ("# no helion.kernel\n@triton.jit\ndef add(x): ...", "triton"),
         ("# like triton.jit\nload_inline(cuda_sources='')", "cuda"),
@@ -64,6 +65,7 @@ def test_a_language_that_needs_a_package_says_how_to_install_it(tmp_path, monkey
     assert "pip install triton" in LANGUAGES["triton"].find_missing(False)
     assert "pip install 'kernel-harness[helion]'" in LANGUAGES["helion"].find_missing(False)
     assert "pip install 'kernel-harness[cute]'" in LANGUAGES["cute"].find_missing(True)
+    assert "pip install 'kernel-harness[tilelang]'" in LANGUAGES["tilelang"].find_missing(True)
 
 
 def test_the_emulated_device_names_the_triton_that_it_needs(tmp_path, monkeypatch):

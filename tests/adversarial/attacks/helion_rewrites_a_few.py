@@ -1,7 +1,7 @@
-"""Adds with torch in the host part of a Helion kernel, whose loop copies.
+"""Adds with torch, and writes 64 of the sums again in a Helion kernel.
 
 layer: no_kernel
-mechanism: The function is a Helion kernel, its result is used, and torch does the arithmetic.
+mechanism: The kernel is launched and its result is used; torch does the arithmetic.
 problem: kernel_required/gpu_add
 expected: not_own
 device: gpu
