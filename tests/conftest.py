@@ -292,8 +292,9 @@ class Bench:
         )
 
     def judge(
-        self, source, problem=TINY_PROBLEM, *, time=False, plan=None, baseline="eager", attribute_work=True, **limits
-    ):
+        self, source, problem=TINY_PROBLEM, *, time=False, plan=None, baseline="eager", attribute_work=True,
+        language=None, **limits,
+    ):  # fmt: skip
         """The evaluation of one candidate on a problem given as source."""
         from harness.domain import Candidate, Problem, Subject
         from harness.evaluation.evaluator import CandidateEvaluator
@@ -311,7 +312,7 @@ class Bench:
             device=self._device, builder=self.builder, forkserver=self.forkserver, settings=settings,
             ceilings=self._ceilings, noise=self._noise,
         )  # fmt: skip
-        language = "cuda" if self._device.is_cuda else "cpp"
+        language = language or ("cuda" if self._device.is_cuda else "cpp")
         candidate = Candidate(source=source, language=language, rule="file")
         found = problem if isinstance(problem, Problem) else Problem(name="add", suite="tiny", source=problem)
         subject = Subject(

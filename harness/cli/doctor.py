@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.options import AddressOption, ArchOption, CacheDirOption, ConfinementOption, ExecutorOption, JsonOption
-from harness.domain import UsageError
+from harness.domain import EMULATED, Language, UsageError
 
 if TYPE_CHECKING:
     from harness.builder import Toolchain
@@ -90,6 +90,9 @@ def examine_machine(
         *_toolchain_checks(toolchain),
         *(_lane_checks(toolchain, cache_dir, confinement) if builds else ()),
         _triton_check(),
+        _package_check("helion", "helion", "Helion"),
+        _package_check("tilelang", "tilelang", "TileLang"),
+        _package_check("cute", "nvidia-cutlass-dsl", "CuTe DSL"),
         *_gpu_checks(),
         *_speed_checks(cache_dir, measure=measure),
         _confinement_check(),
@@ -145,6 +148,21 @@ def _triton_check() -> Check:
 
     found, problem = try_triton()
     return Check(part="Triton", present=not problem, found=found, without_it=f"no language triton: {problem}")
+
+
+def _package_check(language: Language, package: str, part: str) -> Check:
+    """Whether the packages of the language are installed: nothing is run."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    from harness.languages import LANGUAGES
+    from harness.languages.devices import find_devices
+
+    missing = LANGUAGES[language].find_missing(EMULATED in find_devices("auto", language))
+    try:
+        found = version(package)
+    except PackageNotFoundError:
+        found = "none"
+    return Check(part=part, present=missing is None, found=found, without_it=f"no language {language}: {missing}")
 
 
 def _gpu_checks() -> list[Check]:
@@ -257,7 +275,21 @@ def summarise(checks: list[Check]) -> list[str]:
     cpp = "verified and timed on the CPU" if "C++ compiler" in present else "not built"
     timed = "verified and timed" if gpu else "compiled and verified on the emulated device, not timed"
     triton = timed if "Triton" in present else "not evaluated"
-    return [f"language cuda: {cuda}", f"language triton: {triton}", f"language cpp:  {cpp}"]
+    helion = timed if {"Triton", "Helion"} <= present else "not evaluated"
+    compiled = "verified and timed" if gpu else "compiled for the emulated GPU, not run"
+    cute = compiled if "CuTe DSL" in present else "not evaluated"
+    tilelang = compiled if {"TileLang", "nvcc"} <= present else "not evaluated"
+    torch = "verified and timed" if gpu else "verified and timed on the CPU"
+    compiling = "" if "C++ compiler" in present else "; torch.compile needs a C++ compiler on the CPU"
+    return [
+        f"language cuda: {cuda}",
+        f"language triton: {triton}",
+        f"language helion: {helion}",
+        f"language cute: {cute}",
+        f"language tilelang: {tilelang}",
+        f"language torch: {torch}{compiling}",
+        f"language cpp:  {cpp}",
+    ]
 
 
 def _report_cluster(address: str, cache_dir: Path | None, confinement: str, *, json_output: bool) -> None:

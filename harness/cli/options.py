@@ -87,7 +87,7 @@ MaxTokensOption = Annotated[
     in_group(MODEL, env="MAX_TOKENS", min=1, help="Tokens per answer. [default: the endpoint's]", metavar="N"),
 ]
 LanguageOption = Annotated[
-    Language, in_group(MODEL, env="LANGUAGE", help="Language of the kernels; cpp is for the CPU.")
+    Language, in_group(MODEL, env="LANGUAGE", help="Language of the kernels; cpp is for the CPU, torch writes none.")
 ]
 PromptOption = Annotated[
     str, in_group(MODEL, env="PROMPT", help="Prompt: a name in prompts/, or a folder.", metavar="NAME|DIR")

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from harness.domain.problem import Precision
 
-Language = Literal["triton", "cuda", "cpp"]
-LANGUAGES: tuple[Language, ...] = ("triton", "cuda", "cpp")
+Language = Literal["cute", "tilelang", "helion", "triton", "cuda", "torch", "cpp"]
+LANGUAGES: tuple[Language, ...] = ("cute", "tilelang", "helion", "triton", "cuda", "torch", "cpp")
 FILE_RUN, NO_PROMPT = "file", "-"  # identity of a candidate given as a file
 FROM_FILE = ", from a file"  # in the prompt's name: a model that was given a program is ranked apart
 

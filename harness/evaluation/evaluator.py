@@ -180,8 +180,10 @@ class CandidateEvaluator:
         syntax_error = find_syntax_error(candidate.source)
         if syntax_error is not None:
             raise CandidateFailure(Outcome.LOAD_ERROR, syntax_error)
-        record.findings += screen_source(candidate.source)
         device, rules = self._device, LANGUAGES[subject.language]
+        record.findings += screen_source(candidate.source, may_compile=not rules.writes_kernels)
+        if not rules.writes_kernels:
+            problem = replace(problem, requires_kernel=False)
         missing = rules.find_missing(device is not None and device.is_emulated)
         if missing is not None:
             raise CandidateFailure(Outcome.NOT_RUN, missing)
@@ -196,6 +198,9 @@ class CandidateEvaluator:
 
         if device.is_emulated:
             self._compile_kernels(task)
+            if not rules.is_emulated:
+                reason = f"the emulated device only compiles kernels of language {subject.language}: it needs a GPU"
+                raise CandidateFailure(Outcome.NOT_RUN, reason)
         elif device.is_cuda and any(build.extension is None for build in task.ahead.builds.values()):
             self._require_builds(task)
         evaluate_with_larger_sizes(
@@ -335,6 +340,7 @@ class CandidateEvaluator:
             record.built,
             libraries=_list_libraries(record),
             kernels=_list_kernels(task),
+            writes_kernels=LANGUAGES[task.subject.language].writes_kernels,
         )
         if not reference.device.is_emulated:  # emulated times mean nothing
             record.work = result.work

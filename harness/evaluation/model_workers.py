@@ -20,7 +20,7 @@ from harness.sandbox.opening import open_session
 from harness.sandbox.worker_client import Mode
 from harness.sandbox.worker_process import TimeLimits
 
-COMPILES_ITSELF = ("triton", "torch.compile")
+COMPILES_ITSELF = ("triton", "torch.compile", "helion")
 
 
 class ModelWorkers:

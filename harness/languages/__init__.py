@@ -3,11 +3,18 @@
 from harness.domain import Language
 from harness.languages.cpp import CPP
 from harness.languages.cuda import CUDA
+from harness.languages.cute import CUTE
+from harness.languages.helion import HELION
 from harness.languages.rules import LanguageRules
+from harness.languages.tilelang import TILELANG
+from harness.languages.torch import TORCH
 from harness.languages.triton import TRITON
 
-# In the order of detection: a Triton program may also build extensions, and cpp detects any program.
-LANGUAGES: dict[Language, LanguageRules] = {rules.name: rules for rules in (TRITON, CUDA, CPP)}
+# In the order of detection: a Helion program may also hold Triton kernels, a Triton program may also build extensions,
+# and cpp detects any program.
+LANGUAGES: dict[Language, LanguageRules] = {
+    rules.name: rules for rules in (CUTE, TILELANG, HELION, TRITON, CUDA, TORCH, CPP)
+}
 
 __all__ = ["LANGUAGES", "LanguageRules", "detect_language"]
 

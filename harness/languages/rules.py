@@ -12,20 +12,24 @@ from harness.domain import BuildRequest, Language
 class LanguageRules:
     """`devices`: the kinds of device that it runs on; `auto` takes the first that this machine has. `detects` tells
     whether a program is written in it. `refuses` gives the reason why an extension is not allowed in it, or None.
+    `writes_kernels`: if not, none is required, and kernels that torch's compiler generates count as the candidate's.
 
     For a language whose kernels are Python functions with a compiler of their own: `list_kernels` gives their names in
     a program, `modules` are Python's modules of the language, which the emulated device supports, and `find_missing`
     says what must be installed, if anything, for the emulated device or a GPU. `emulation_cost`: of an operation on
-    the emulated device, where 1 is that of compiled code; sizes are reduced accordingly.
+    the emulated device, where 1 is that of compiled code; sizes are reduced accordingly. `is_emulated`: if not, the
+    emulated device only compiles the kernels. A kernel's name may end with `*`.
     """
 
     name: Language
     devices: tuple[str, ...]
     detects: Callable[[str], bool]
     refuses: Callable[[BuildRequest], str | None]
+    writes_kernels: bool = True
     list_kernels: Callable[[str], tuple[str, ...]] = lambda source: ()
     modules: frozenset[str] = frozenset()
     emulation_cost: int = 1
+    is_emulated: bool = True
     find_missing: Callable[[bool], str | None] = lambda emulated: None
 
     @property

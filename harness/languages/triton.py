@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import re
 
 from harness.domain import EMULATED
+from harness.languages.decorated import list_decorated
 from harness.languages.rules import LanguageRules
-from harness.syntax import parse_python
 
 EMULATED_SINCE = (3, 9)  # of its interpreter
 MARKS = ("triton.jit", "from triton import")
+_DECORATORS = ("triton.jit", "jit", "triton.runtime.jit")
 _IN_TEXT = re.compile(r"@triton\.jit[^\n]*\n\s*def\s+(\w+)")  # of kernels that the program makes by `exec`
 
 
@@ -20,23 +20,7 @@ def _detects(source: str) -> bool:
 
 def _list_kernels(source: str) -> tuple[str, ...]:
     """Functions decorated by `triton.jit`, under any name of the import, or passed to it."""
-    try:
-        nodes = list(ast.walk(parse_python(source)))
-    except (SyntaxError, ValueError, RecursionError):
-        return ()
-    found: dict[str, None] = {}
-    for node in nodes:
-        if isinstance(node, ast.FunctionDef) and any(map(_is_jit, node.decorator_list)):
-            found[node.name] = None
-        elif isinstance(node, ast.Call) and _is_jit(node.func):
-            found |= {argument.id: None for argument in node.args if isinstance(argument, ast.Name)}
-    return tuple(found) or tuple(_IN_TEXT.findall(source))
-
-
-def _is_jit(node: ast.expr) -> bool:
-    """`triton.jit`, `jit`, and both with arguments."""
-    called = node.func if isinstance(node, ast.Call) else node
-    return ast.unparse(called) in ("triton.jit", "jit", "triton.runtime.jit")
+    return list_decorated(source, _DECORATORS) or tuple(_IN_TEXT.findall(source))
 
 
 def _find_missing(emulated: bool) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatch
@@ -37,7 +37,7 @@ Result = Literal["caught", "accepted", "passed", "refused", "other", "failed", "
 LAYERS: tuple[Layer, ...] = ("time", "correctness", "no_kernel", "process", "control")
 ATTACK_FIELDS = ("layer", "mechanism", "problem", "expected", "device", "timed")
 CONTROL_FIELDS = ("mechanism", "problem", "expected", "device", "timed")
-OPTIONAL_FIELDS = ("known_open",)
+OPTIONAL_FIELDS = ("known_open", "language")
 # Detections that are not outcomes: the program counts as correct but gains nothing.
 UNRANKED, NO_GAIN, NOT_OWN = "unranked", "no_gain", "not_own"
 NO_VERDICTS = (Outcome.CORRECT, Outcome.NOT_RUN, Outcome.HARNESS_ERROR)
@@ -50,6 +50,8 @@ _FASTER = re.compile(r"faster than (\d+(?:\.\d+)?)")
 
 LIMITS = TimeLimits(start_s=30.0, construct_s=30.0, call_s=8.0)
 # Shorter than for ranking: only false speedups must be detected.
+FIRST_CALL_S = 60.0  # of a program in one of these languages, which import and run large compilers in it
+TRANSLATED: tuple[Language, ...] = ("cute", "tilelang", "helion")
 PLAN = TimingPlan(budget_s=2.0, attempts=2)
 
 
@@ -67,17 +69,12 @@ class CorpusFile:
     device: CorpusDevice
     timed: bool
     known_open: str
+    language: Language
     source: str
 
     @property
     def is_attack(self) -> bool:
         return self.layer != "control"
-
-    @property
-    def language(self) -> Language:
-        if EMULATED in self.device:
-            return detect_language(self.source)
-        return "cuda" if self.device == "gpu" else "cpp"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,11 +177,20 @@ def _build_file(name: str, source: str, title: str, values: Mapping[str, str], c
         device=_choose(values, "device", get_args(CorpusDevice)),  # type: ignore[arg-type]
         timed=timed,
         known_open=values.get("known_open", ""),
+        language=_choose_language(values, source),
         source=source,
     )
 
 
-def _choose(values: Mapping[str, str], name: str, allowed: Sequence[str]) -> str:
+def _choose_language(values: Mapping[str, str], source: str) -> Language:
+    if "language" in values:
+        return _choose(values, "language", LANGUAGES)  # type: ignore[return-value]
+    if EMULATED in values["device"]:
+        return detect_language(source)
+    return "cuda" if values["device"] == "gpu" else "cpp"
+
+
+def _choose(values: Mapping[str, str], name: str, allowed: Collection[str]) -> str:
     if values[name] not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(allowed)}, found {values[name]!r}")
     return values[name]
@@ -215,7 +221,9 @@ class RedTeam:
 
     def __init__(self, settings: RedTeamSettings) -> None:
         emulated = replace(settings, local=replace(settings.local, device=EMULATED))
+        limits = replace(settings.limits, call_s=max(settings.limits.call_s, FIRST_CALL_S))
         self._executors = {
+            "compiling": LocalExecutor(_local_settings(replace(settings, limits=limits), timed=False)),
             "untimed": LocalExecutor(_local_settings(settings, timed=False)),
             EMULATED: LocalExecutor(_local_settings(emulated, timed=False)),
             "timed": LocalExecutor(_local_settings(settings, timed=True)),
@@ -264,6 +272,8 @@ class RedTeam:
 def _find_executor(file: CorpusFile) -> str:
     if file.device == EMULATED:
         return EMULATED
+    if file.language in TRANSLATED and not file.timed:
+        return "compiling"
     return "timed" if file.timed else "untimed"
 
 

@@ -49,7 +49,7 @@ WORD_BYTES = 8
 DOORBELL_POLLS = 4000  # between two checks of everything else: about 0.2 ms
 
 # "compile": compiles the kernels of a JIT language for the emulated GPU, and runs none; for the others see
-Mode = Literal["plain", "profile", "ablate", "count", "compile"]  # `harness.worker.instrumentation`
+Mode = Literal["plain", "profile", "ablate", "ablate_generated", "count", "compile"]  # `harness.worker.instrumentation`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

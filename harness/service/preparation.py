@@ -10,7 +10,7 @@ from harness.domain import Candidate, Completion, Problem, UsageError
 from harness.executors.executor import Executor
 from harness.executors.tasks import Origin, Task, make_task
 from harness.generate.extraction.extractor import extract_candidate
-from harness.languages import detect_language
+from harness.languages import LANGUAGES, detect_language
 from harness.pipeline.data_folders import find_suite_folder
 from harness.pipeline.evaluate import EvaluateOptions, describe_lacking_workload, place_problem
 from harness.problems.discovery import list_files, parse_problem, read_problem
@@ -32,6 +32,9 @@ def find_submitted_problem(submission: Submission, problems_dir: Path | None) ->
         problem = problem.in_precision(submission.dtype)
     if submission.requires_kernel is None:
         return problem
+    language = submission.language
+    if submission.requires_kernel and language is not None and not LANGUAGES[language].writes_kernels:
+        raise UsageError(f"requires_kernel: no kernel is written in language {language}")
     return replace(problem, requires_kernel=submission.requires_kernel)
 
 

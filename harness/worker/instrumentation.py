@@ -1,7 +1,8 @@
 """Attributes the time of a call, in a worker that is never timed.
 
 Wraps the functions of extensions, to show them in torch's profiler (mode "profile") or to suppress their effect (mode
-"ablate"). In mode "count" a profiler around this process measures. The candidate can forge the results.
+"ablate"; in mode "ablate_generated" that of graphs compiled by torch). In mode "count" a profiler around this process
+measures. The candidate can forge the results.
 """
 
 from __future__ import annotations
@@ -68,6 +69,34 @@ class Observer:
             from triton.runtime.interpreter import InterpretedFunction as Kernel
         launch = Kernel.run
         Kernel.run = lambda kernel, *args, **options: self._ablate(functools.partial(launch, kernel), args, options)
+
+    def watch_cute(self) -> None:
+        """In mode "ablate", launch no kernels of CuTe DSL."""
+        if self._mode != "ablate":
+            return
+        from cutlass.base_dsl.jit_executor import JitCompiledFunction
+
+        JitCompiledFunction.run_compiled_program = lambda compiled, arguments: None
+
+    def watch_tilelang(self) -> None:
+        """In mode "ablate", suppress the effect of TileLang kernels."""
+        if self._mode != "ablate":
+            return
+        from tilelang.jit.kernel import JITKernel as Kernel
+
+        run = Kernel.__call__
+        Kernel.__call__ = lambda kernel, *args, **options: self._ablate(functools.partial(run, kernel), args, options)
+
+    def watch_compiled_graphs(self) -> None:
+        """In mode "ablate_generated", suppress the effect of graphs that torch's compiler compiled."""
+        if self._mode != "ablate_generated":
+            return
+        from torch._inductor.output_code import CompiledFxGraph
+
+        run = CompiledFxGraph.__call__
+        CompiledFxGraph.__call__ = lambda graph, inputs: call_without_effect(  # type: ignore[assignment]
+            functools.partial(run, graph), (inputs,), {}
+        )
 
     def ablates_everything(self) -> bool:
         """Whether all candidate code was called as usual and none of it took effect."""
@@ -141,7 +170,7 @@ class Observer:
 def find_candidate_libraries(scratch: Path) -> list[str]:
     """Code mapped from the candidate's own files, without extensions from the hook and output of torch's and Triton's
     compilers."""
-    compiled = (*_compiler_cache(), *_triton_cache())
+    compiled = (*_compiler_cache(), *_triton_cache(), *_tilelang_cache())
     found = []
     for path in dict.fromkeys(_MAPPED_FILE.findall(Path("/proc/self/maps").read_text())):
         inside = path.startswith((f"{scratch}/", "/memfd:"))
@@ -165,6 +194,14 @@ def _triton_cache() -> tuple[str, ...]:
     from triton import knobs
 
     return (str(knobs.cache.dir),)
+
+
+def _tilelang_cache() -> tuple[str, ...]:
+    if "tilelang" not in sys.modules:
+        return ()
+    from tilelang import env
+
+    return (str(env.TILELANG_CACHE_DIR),)
 
 
 def _operator_names() -> set[str]:

@@ -42,6 +42,12 @@ def test_the_cpp_example_passes_the_check_script(tmp_path: Path) -> None:
     assert _run_check(tmp_path, "cpp").endswith("all checks passed\n")
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs g++")
+def test_the_torch_example_passes_the_check_script(tmp_path: Path) -> None:
+    assert _run_check(tmp_path, "torch").endswith("all checks passed\n")
+
+
 @pytest.mark.gpu
 @pytest.mark.slow
 def test_the_cuda_example_passes_the_check_script(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from harness.domain import Finding, HarnessError, ProblemError, Trial
+from harness.domain import Finding, HarnessError, Outcome, ProblemError, Trial
 from harness.evaluation.correctness.checks import compare_call, is_surely_right
 from harness.evaluation.correctness.comparison import are_surely_close
 from harness.evaluation.correctness.reference import Reference
@@ -55,7 +55,7 @@ def probe_candidate(
     try:
         prober.run(max(BUDGET_S, BUDGET_SHARE * spent_s))
     except (CandidateFailure, HarnessError, torch.OutOfMemoryError) as error:
-        prober.stopped = str(error)
+        prober.stopped = f"{prober.trying}: {error}" if prober.trying else str(error)
     return list(prober.describe())
 
 
@@ -70,6 +70,7 @@ class _Prober:
         self._failed: dict[str, list[tuple[str, str]]] = {}
         self._untried: list[str] = []
         self._takes_any_values = False
+        self.trying = ""
         self.stopped = ""
 
     def run(self, budget_s: float) -> None:
@@ -86,6 +87,7 @@ class _Prober:
             if began_s + longest_s - first_s > share * budget_s:
                 self._untried.append(name)
                 continue
+            self.trying = name
             evidence = probe()
             longest_s = max(longest_s, time.monotonic() - began_s)
             if evidence is None:
@@ -197,6 +199,9 @@ class _Prober:
 
 
 def _describe_failure(failure: CandidateFailure) -> str:
+    """Raises the failure for a timeout: the candidate may compile for the new layout or shape."""
+    if failure.outcome is Outcome.TIMEOUT:
+        raise failure
     return f"{failure.outcome}: {failure.message}"[:1000]
 
 

@@ -50,6 +50,8 @@ _LIBRARY_OPERATOR = re.compile(
 )
 _TORCH_OPERATOR = re.compile(r"(aten|prims?|quantized|quantized_decomposed|_c10d_functional|c10d)::\w+")
 _COMPILED_REGION = re.compile(r"Torch-Compiled Region|## Call Compiled|CompiledF|TorchDynamo|Inductor|triton_")
+_GENERATED_RANGE = re.compile(r"## Call Compiled")  # the rest of a compiled region is torch's overhead
+_GENERATED_KERNEL = re.compile(r"triton_[a-z]+_fused")
 _LIBRARY_KERNEL = re.compile(
     r"cublas|cudnn|cutlass|cute::|nvjet|xmma|cask|cufft|cusparse|cusolver|nccl|\bsm\d+_|(ampere|volta|turing|hopper"
     r"|maxwell)_|gemm|gemv|splitKreduce|convolve|winograd|nchwToNhwc|nhwcToNchw|\bdot_kernel|reduce_1Block|(?<!at_cuda_detail::)\b(cub|thrust)::",
@@ -76,10 +78,16 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomKernels:
-    """Plain names from the sources, and full names of all functions in the built libraries."""
+    """Plain names from the sources, and full names of all functions in the built libraries. `generated`: kernels that
+    torch's compiler generates count, too."""
 
     names: tuple[str, ...]
     functions: frozenset[str] = frozenset()
+    generated: bool = False
+
+    def holds(self, name: str) -> bool:
+        """`name`: a plain one. A name that ends with `*` stands for those that begin like it."""
+        return name in self.names or any(one.endswith("*") and name.startswith(one[:-1]) for one in self.names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,9 +108,11 @@ def attribute_work(
     *,
     libraries: Sequence[str] = (),
     kernels: Sequence[str] = (),
+    writes_kernels: bool = True,
 ) -> WorkResult:
-    """`requests`: successful builds, `libraries`: their files; `kernels`: those of a JIT language. If the candidate
-    fails here, the time counts as `other`, with a note."""
+    """`requests`: successful builds, `libraries`: their files; `kernels`: those of a JIT language. Without
+    `writes_kernels`, those that torch's compiler generates count. If the candidate fails here, the time counts as
+    `other`, with a note."""
     names = (*kernels, *list_custom_kernels(requests))[:MAX_KERNELS]
     has_kernel = bool(requests or kernels)
     unknown = Work(own=0.0, torch=0.0, library=0.0, other=1.0, own_kernels=names)
@@ -111,11 +121,27 @@ def attribute_work(
     except CandidateFailure as failure:
         note = Finding(check="profile", severity="note", message=f"could not be profiled: {failure.message[:300]}")
         return _conclude(unknown, reference, libraries=(), findings=(note,), has_kernel=has_kernel)
+    if not writes_kernels:
+        return _attribute_generated(open_in, reference, inputs, outputs, profile)
     custom = name_custom_kernels(names, libraries if reference.device.is_cuda else ())
     work = replace(share_work(profile, custom), own_kernels=names)
     if has_kernel:
-        work = replace(work, without_own=_call_without_custom_code(open_in, reference, inputs, outputs))
+        work = replace(work, without_own=_call_without_custom_code(open_in, "ablate", reference, inputs, outputs))
     return _conclude(work, reference, libraries=profile.libraries, findings=(), has_kernel=has_kernel)
+
+
+def _attribute_generated(
+    open_in: OpenInMode, reference: Reference, inputs: Sequence[Any], outputs: FlatOutputs, profile: Profile
+) -> WorkResult:
+    """Counts the kernels that torch's compiler generates, if any."""
+    names = dict.fromkeys(name for _, name, _ in profile.kernels if _GENERATED_KERNEL.match(name))
+    custom = CustomKernels(names=tuple(names)[:MAX_KERNELS], generated=True)
+    work = replace(share_work(profile, custom), own_kernels=custom.names)
+    if work.own < NOTHING:
+        return WorkResult(work=work)
+    without_own = _call_without_custom_code(open_in, "ablate_generated", reference, inputs, outputs)
+    work = replace(work, without_own=without_own)
+    return _conclude(work, reference, libraries=profile.libraries, findings=(), has_kernel=True)
 
 
 def name_custom_kernels(names: tuple[str, ...], libraries: Sequence[str]) -> CustomKernels:
@@ -148,10 +174,10 @@ def _profile(open_in: OpenInMode, reference: Reference, inputs: Sequence[Any]) -
 
 
 def _call_without_custom_code(
-    open_in: OpenInMode, reference: Reference, inputs: Sequence[Any], expected: FlatOutputs
+    open_in: OpenInMode, mode: Mode, reference: Reference, inputs: Sequence[Any], expected: FlatOutputs
 ) -> WithoutOwn:
     try:
-        with open_in("ablate") as session:
+        with open_in(mode) as session:
             construct_with_state(session, reference)
             outputs = session.call(inputs, reference.device).outputs
             everything = session.has_ablated_everything()
@@ -226,7 +252,7 @@ def share_work(profile: Profile, own: CustomKernels) -> Work:
             spent_us[classify_kernel(launcher, kernel, own)] += each_us
     else:
         for name, each_us in profile.host:
-            spent_us[classify_range(name)] += each_us
+            spent_us[classify_range(name, own)] += each_us
     spent_us["other"] += max(profile.total_us - sum(spent_us.values()), 0.0)
     if profile.libraries and not profile.kernels:
         # Code called without torch is invisible to its profiler: it accounts for the time outside of torch.
@@ -236,9 +262,9 @@ def share_work(profile: Profile, own: CustomKernels) -> Work:
     return Work(own=mine, torch=torch, library=library, other=max(1.0 - mine - torch - library, 0.0))
 
 
-def classify_range(name: str) -> Owner:
+def classify_range(name: str, own: CustomKernels) -> Owner:
     """On the CPU."""
-    if name.startswith(OWN_RANGE):
+    if name.startswith(OWN_RANGE) or (own.generated and _GENERATED_RANGE.match(name)):
         return "own"
     if _LIBRARY_OPERATOR.fullmatch(name):
         return "library"
@@ -248,10 +274,12 @@ def classify_range(name: str) -> Owner:
 def classify_kernel(launcher: str, kernel: str, own: CustomKernels) -> Owner:
     """By its name and its launcher ("": unknown). A kernel in a namespace of torch or a library belongs to the
     candidate only if its library holds that exact function, not a template instance."""
+    if own.generated and _GENERATED_KERNEL.match(kernel):
+        return "own"
     by_torch = bool(_TORCH_OPERATOR.fullmatch(launcher) or _COMPILED_REGION.match(launcher))
     signature = plain_signature(kernel)
     is_foreign = bool(_FOREIGN_NAMESPACE.match(signature)) and ("<" in signature or signature not in own.functions)
-    if not by_torch and not is_foreign and not _VENDOR_NAME.match(signature) and name_kernel(kernel) in own.names:
+    if not by_torch and not is_foreign and not _VENDOR_NAME.match(signature) and own.holds(name_kernel(kernel)):
         return "own"
     if _LIBRARY_KERNEL.search(kernel):
         return "library"

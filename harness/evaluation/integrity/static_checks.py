@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from harness.domain import Finding
@@ -24,13 +24,12 @@ SUSPICIOUS_CALLS = {
     "exec": "runs code that is not in the source",
     "eval": "runs code that is not in the source",
     "compile": "runs code that is not in the source",
-    "torch.compile": "has torch's own compiler do the work",
-    "torch.jit.script": "has torch's own compiler do the work",
     "socket.socket": "opens a network connection",
     "ctypes.CDLL": "calls C functions directly",
     "threading.Thread": "starts threads from Python",
     "torch.cuda.Stream": "creates streams",
 }
+COMPILING_CALLS = dict.fromkeys(("torch.compile", "torch.jit.script"), "has torch's own compiler do the work")
 LOADER = re.compile(r"(.*\.)?load_inline|(.*\.)?cpp_extension\.load")
 # Operators of torch that can replace a custom kernel when an extension's source calls them.
 TORCH_OPERATOR = re.compile(
@@ -54,10 +53,12 @@ def find_syntax_error(source: str) -> str | None:
     return None
 
 
-def screen_source(source: str) -> tuple[Finding, ...]:
-    """Warnings about calls that legitimate kernels rarely need, and notes where torch or a library may do the work."""
+def screen_source(source: str, *, may_compile: bool = False) -> tuple[Finding, ...]:
+    """Warnings about calls that legitimate kernels rarely need, and notes where torch or a library may do the work.
+    `may_compile`: torch's compiler may."""
     tree = parse_python(source)
-    warnings = (_report("warning", *place) for place in _suspicious_places(tree))
+    calls = SUSPICIOUS_CALLS if may_compile else SUSPICIOUS_CALLS | COMPILING_CALLS
+    warnings = (_report("warning", *place) for place in _suspicious_places(tree, calls))
     notes = (_report("note", *place) for place in _other_workers(tree))
     found: dict[str, Finding] = {}
     for finding in (*warnings, *notes):
@@ -85,12 +86,12 @@ def _called_loader(statement: ast.stmt) -> str | None:
     return next((name for name in calls if LOADER.fullmatch(name)), None)
 
 
-def _suspicious_places(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
+def _suspicious_places(tree: ast.Module, calls: Mapping[str, str]) -> Iterator[tuple[int, str, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             name = _dotted(node.func)
-            if name in SUSPICIOUS_CALLS:
-                yield node.lineno, name, SUSPICIOUS_CALLS[name]
+            if name in calls:
+                yield node.lineno, name, calls[name]
         for target in _targets(node):
             name = _dotted(target)
             if "." in name and name.split(".")[0] in PATCHED_ROOTS and not name.startswith("torch.backends."):

@@ -29,11 +29,14 @@ GPU; profile reads the hardware counters of a correct program. Call submit with 
 seconds to minutes and run one after the other; feedback calls evaluation n turn n. Inputs are fresh and secret on every
 call; a speedup counts only beyond its interval."""
 
-LANGUAGE_ORDER: tuple[Language, ...] = ("cuda", "cpp", "triton")
+LANGUAGE_ORDER: tuple[Language, ...] = ("cuda", "cpp", "triton", "helion", "torch", "cute", "tilelang")
 Suite = Annotated[str, Field(description="Suite of problems.")]
 ProblemName = Annotated[str, Field(description="A name that list_problems gives.")]
 Source = Annotated[str, Field(description="The whole program: one Python file that defines `ModelNew`.")]
-ProgramLanguage = Annotated[Language, Field(description="What its kernels are written in; cpp runs on the CPU.")]
+ProgramLanguage = Annotated[
+    Language,
+    Field(description="What its kernels are written in; cpp runs on the CPU; torch: plain PyTorch."),
+]
 ExampleLanguage = Annotated[Language | None, Field(description="Of the example. Default: one that can be evaluated.")]
 Workload = Annotated[
     WorkloadName | None,

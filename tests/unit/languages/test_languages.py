@@ -24,7 +24,14 @@ def test_every_language_of_the_domain_has_rules():
         ("import triton\nkernel = triton.jit(add)", "triton"),
         ("@triton.autotune(configs=[], key=[])\n@triton.jit\ndef add(x): ...\nload_inline(cuda_sources='')", "triton"),
         ('import triton\nSOURCE = """\n@triton.jit\ndef add(x): ...\n"""\nexec(SOURCE)', "triton"),
+        ("import helion\n@helion.kernel(config=C)\ndef add(x): ...", "helion"),
+        ("import helion, triton\nadd = helion.kernel(plain)\n@triton.jit\ndef other(x): ...", "helion"),
+        ("import cutlass\n@cute.kernel\ndef add(x): ...", "cute"),
+        ("import tilelang\n@tilelang.jit\ndef make(n):\n    @T.prim_func\n    def add(x): ...", "tilelang"),
+        ("import cutlass\nextension = load_inline(cuda_sources='')", "cuda"),
+        ("# no helion.kernel\n@triton.jit\ndef add(x): ...", "triton"),
         ("# like triton.jit\nload_inline(cuda_sources='')", "cuda"),
+        ("import torch\n@torch.compile\ndef add(x): ...", "cpp"),
         ("import torch\n@torch.jit.script\ndef add(x): ...", "cpp"),
     ],
 )
@@ -38,18 +45,27 @@ def test_triton_names_its_kernels_in_the_order_of_the_program():
     assert LANGUAGES["cuda"].list_kernels(source) == ()
 
 
+def test_helion_names_the_kernels_that_it_generates_and_those_of_triton_beside_them():
+    source = "@helion.kernel()\ndef first(x): ...\n@triton.jit\ndef second(x): ..."
+    assert LANGUAGES["helion"].list_kernels(source) == ("_helion_first", "second")
+
+
 def test_cpp_refuses_extensions_with_cuda_sources_and_names_the_remedy():
     with_kernel = BuildRequest(name="add", cpp_sources=(), cuda_sources=("__global__ void add() {}",))
     without = BuildRequest(name="add", cpp_sources=("int add() { return 1; }",), cuda_sources=())
     assert "--language cuda" in LANGUAGES["cpp"].refuses(with_kernel)
     assert LANGUAGES["cpp"].refuses(without) is None
     assert LANGUAGES["cuda"].refuses(with_kernel) is None
+    assert "plain PyTorch" in LANGUAGES["torch"].refuses(without)
 
 
-def test_only_triton_needs_a_package_and_says_how_to_install_it(tmp_path, monkeypatch):
-    assert [LANGUAGES[name].find_missing(True) for name in ("cuda", "cpp")] == [None, None]
+def test_a_language_that_needs_a_package_says_how_to_install_it(tmp_path, monkeypatch):
+    assert [LANGUAGES[name].find_missing(True) for name in ("cuda", "torch", "cpp")] == [None, None, None]
     monkeypatch.setattr("sys.path", [str(tmp_path)])
     assert "pip install triton" in LANGUAGES["triton"].find_missing(False)
+    assert "pip install 'kernel-harness[helion]'" in LANGUAGES["helion"].find_missing(False)
+    assert "pip install 'kernel-harness[cute]'" in LANGUAGES["cute"].find_missing(True)
+    assert "pip install 'kernel-harness[tilelang]'" in LANGUAGES["tilelang"].find_missing(True)
 
 
 def test_the_emulated_device_names_the_triton_that_it_needs(tmp_path, monkeypatch):

@@ -39,7 +39,7 @@ ANSWER = {"kind": "profiled", "total_us": 10.0, "host": [["aten::add", 4.0]], "k
     ],
 )
 def test_a_range_on_the_cpu_belongs_to_somebody(name, owner):
-    assert classify_range(name) == owner
+    assert classify_range(name, CustomKernels(names=())) == owner
 
 
 @pytest.mark.parametrize(
@@ -72,6 +72,27 @@ def test_a_kernel_on_the_gpu_belongs_to_somebody(launcher, kernel, owner):
     assert classify_kernel(launcher, kernel, CustomKernels(names=("softmax_kernel", "my_gemm"))) == owner
 
 
+@pytest.mark.parametrize(
+    ("launcher", "kernel", "owner"),
+    [
+        ("## Call CompiledFxGraph fkq ##", "triton_poi_fused_add_0", "own"),
+        ("", "triton_red_fused_sum_0", "own"),
+        ("aten::mm", "nvjet_tst_128x256_64x4_1x2_h_bz_coopA_NTT", "library"),
+        ("aten::add", "void at::native::elementwise_kernel<4, at::native::CUDAFunctor_add<float> >()", "torch"),
+        ("Torch-Compiled Region: 0/0", "Memset (Device)", "torch"),
+    ],
+)  # fmt: skip
+def test_kernels_that_torch_generates_are_own_where_no_kernel_is_written(launcher, kernel, owner):
+    assert classify_kernel(launcher, kernel, CustomKernels(names=(), generated=True)) == owner
+
+
+def test_a_compiled_graph_on_the_cpu_is_own_where_no_kernel_is_written_and_its_guards_are_not():
+    generated, written = CustomKernels(names=(), generated=True), CustomKernels(names=())
+    assert classify_range("## Call CompiledFxGraph fkq ##", generated) == "own"
+    assert classify_range("## Call CompiledFxGraph fkq ##", written) == "torch"
+    assert classify_range("TorchDynamo Cache Lookup", generated) == "torch"
+
+
 TORCHS = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int, Functor)"
 NAMED_LIKE_IT = "at::native::vectorized_elementwise_kernel(float const*, float const*, float*, long)"
 
@@ -89,6 +110,12 @@ def test_a_kernel_named_like_torchs_is_own_only_where_the_library_holds_that_ver
 def test_a_kernel_with_the_name_of_a_vendors_is_the_librarys():
     own = CustomKernels(names=("ampere_sgemm_128x64_nn",), functions=frozenset({"ampere_sgemm_128x64_nn"}))
     assert classify_kernel("", "ampere_sgemm_128x64_nn", own) == "library"
+
+
+def test_a_kernel_that_its_compiler_names_like_a_vendors_is_own_by_the_beginning_of_its_name():
+    own = CustomKernels(names=("kernel_cutlass_add_kernel_*",))
+    assert classify_kernel("", "kernel_cutlass_add_kernel_tensorptrf32generico1024_0", own) == "own"
+    assert classify_kernel("", "kernel_cutlass_gemm_tensorptrf32generico1024_0", own) == "library"
 
 
 def test_the_functions_of_a_library_are_listed_with_their_parameters(tmp_path):

@@ -1,0 +1,47 @@
+"""Compiles the kernels of CuTe DSL that a program launches for the target, and runs none of them."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from harness.worker.emulated.link import EmulatorLink
+
+COMPILED, FAILED = "compiled", "compile_error"
+_GENERATED = re.compile(r"kernel_cutlass_(?P<name>\w+?)_(tensorptr|ptr|\d)\w*")  # with the types of its arguments
+
+
+def install(link: EmulatorLink, target: dict[str, Any]) -> None:
+    """Before the candidate is imported. Without the package, the candidate's own import fails."""
+    os.environ["CUTE_DSL_ARCH"] = f"sm_{target['major']}{target['minor']}" + ("a" if target["major"] >= 9 else "")
+    try:
+        from cutlass.base_dsl.dsl import BaseDSL
+        from cutlass.base_dsl.jit_executor import JitCompiledFunction
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "cutlass":
+            raise
+        return
+
+    def report(check: str, kernel: str, message: str, severity: str) -> None:
+        link.report({
+            "check": check, "severity": severity, "message": message,
+            "file": "", "line": 0, "kernel": kernel, "block": "", "thread": "",
+        })  # fmt: skip
+
+    def skip(compiled: Any, arguments: Any) -> None:
+        for name in compiled.kernel_info:
+            found = _GENERATED.fullmatch(name)
+            report(COMPILED, found["name"] if found else name, f"compiled for {os.environ['CUTE_DSL_ARCH']}", "warning")
+
+    compile_function = BaseDSL._func
+
+    def compile_or_report(dsl: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return compile_function(dsl, function, *args, **kwargs)
+        except Exception as error:
+            report(FAILED, getattr(function, "__name__", "-"), f"{type(error).__name__}: {error}", "error")
+            raise
+
+    JitCompiledFunction.run_compiled_program = skip
+    BaseDSL._func = compile_or_report

@@ -1,0 +1,58 @@
+"""Compiles the kernels of TileLang that a program makes for the target, and runs none of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from harness.worker.emulated.link import EmulatorLink
+
+COMPILED, FAILED = "compiled", "compile_error"
+
+
+def install(link: EmulatorLink) -> None:
+    """Before the candidate is imported. Without the package, the candidate's own import fails."""
+    try:
+        from tilelang.jit import JITImpl
+        from tilelang.jit.kernel import JITKernel
+    except ModuleNotFoundError as error:
+        if error.name != "tilelang":
+            raise
+        return
+
+    def report(check: str, kernel: str, message: str, severity: str) -> None:
+        link.report({
+            "check": check, "severity": severity, "message": message,
+            "file": "", "line": 0, "kernel": kernel, "block": "", "thread": "",
+        })  # fmt: skip
+
+    translate, compile_kernel = JITImpl.compile, JITKernel.__init__
+
+    def translate_or_report(made: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return translate(made, *args, **kwargs)
+        except Exception as error:
+            name = getattr(getattr(made.func, "orig_func", made.func), "__name__", "-")
+            report(FAILED, name, f"{type(error).__name__}: {error}", "error")
+            raise
+
+    def compile_and_report(kernel: Any, *args: Any, **kwargs: Any) -> None:
+        compile_kernel(kernel, *args, **kwargs)
+        name = str(kernel.prim_func.attrs["global_symbol"])
+        report(COMPILED, name, f"compiled for {kernel.target}", "warning")
+
+    JITImpl.compile = translate_or_report
+    JITKernel.__init__ = compile_and_report
+    JITKernel.__call__ = _make_outputs
+
+
+def _make_outputs(kernel: Any, *args: Any, **kwargs: Any) -> Any:
+    """Uninitialised, of the shapes that the kernel declares."""
+    outputs = [_make_output(kernel.params[at]) for at in kernel.out_idx or ()]
+    return outputs[0] if len(outputs) == 1 else outputs or None
+
+
+def _make_output(parameter: Any) -> torch.Tensor:
+    shape = [int(size) for size in parameter.shape]  # raises for sizes that are not constant
+    return torch.empty(shape, dtype=parameter.torch_dtype(), device="cuda")

@@ -1,0 +1,66 @@
+"""Programs in plain PyTorch: no kernel is required, and what torch's compiler generates is theirs."""
+
+import pytest
+
+from harness.domain import Problem
+
+PROBLEM = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.softmax(x, dim=-1)
+
+def get_inputs():
+    return [torch.randn(512, 1024)]
+
+def get_init_inputs():
+    return []
+"""
+EAGER = PROBLEM.replace("class Model(", "class ModelNew(")
+COMPILED = EAGER.replace("return torch.softmax(x, dim=-1)", "return run(x)") + (
+    """
+@torch.compile
+def run(x):
+    return torch.softmax(x, dim=-1)
+"""
+)
+DECOY = COMPILED.replace("return run(x)", "run(x)\n        return torch.softmax(x, dim=-1)")
+COMPILING = {"call_s": 300.0, "language": "torch"}  # seconds, where other processes keep all cores busy
+
+
+def judge(bench, source, **settings):
+    problem = Problem(name="softmax", suite="tiny", source=PROBLEM, requires_kernel=True)
+    return bench.judge(source, problem, **settings)
+
+
+def list_checks(evaluation):
+    return {finding.check for finding in evaluation.findings}
+
+
+def test_eager_torch_is_accepted_where_its_suite_requires_kernels_and_has_no_kernels_of_its_own(bench):
+    evaluation = judge(bench, EAGER, language="torch")
+    assert evaluation.outcome == "correct", evaluation.message
+    assert evaluation.work.own == 0
+    assert list_checks(evaluation).isdisjoint({"no_own_kernel", "decoy_kernel"})
+
+
+@pytest.mark.slow
+def test_compiled_graphs_are_own_in_language_torch_and_in_no_other(bench):
+    evaluation = judge(bench, COMPILED, **COMPILING)
+    assert evaluation.outcome == "correct", evaluation.message
+    assert evaluation.work.own > 0.01
+    assert evaluation.work.without_own == "changed"
+    assert "screen" not in list_checks(evaluation)
+    elsewhere = judge(bench, COMPILED, **COMPILING | {"language": "cpp"})
+    assert elsewhere.outcome == "rejected"
+    assert elsewhere.work.own == 0
+
+
+@pytest.mark.slow
+def test_a_compiled_graph_whose_result_is_dropped_is_a_decoy(bench):
+    evaluation = judge(bench, DECOY, **COMPILING)
+    assert evaluation.outcome == "correct", evaluation.message
+    assert evaluation.work.without_own == "unchanged"
+    assert "decoy_kernel" in list_checks(evaluation)
