@@ -60,10 +60,10 @@ def test_other_weights_are_those_of_another_seed():
 
 
 def test_weights_that_follow_no_seed_are_scaled_a_little():
-    reference = prepare("self.norm(inputs[0])", init="self.norm = nn.LayerNorm(30)")
-    weight = make_other_weights(reference, 9).state["norm.weight"]
-    assert len(set(weight.tolist())) > 20
-    assert 0.75 <= float(weight.min()) <= float(weight.max()) <= 1.25
+    reference = prepare("inputs[0] * self.scale", init="self.scale = nn.Parameter(torch.full((30,), 2.0))")
+    scale = make_other_weights(reference, 9).state["scale"]
+    assert len(set(scale.tolist())) > 20
+    assert 1.5 <= float(scale.min()) <= float(scale.max()) <= 2.5
 
 
 def test_negligible_weights_become_visible():
