@@ -369,7 +369,10 @@ class CandidateEvaluator:
         with record.phase("probes"):
             if record.correctness is not None and reference.plan.probes and task.run.is_first:
                 spent_s = record.phases_s.get("correctness", 0.0)
-                record.findings += probe_candidate(session, reference, seeds, record.correctness.weights, spent_s)
+                may_recompile = not LANGUAGES[task.subject.language].writes_kernels
+                record.findings += probe_candidate(
+                    session, reference, seeds, record.correctness.weights, spent_s, may_recompile=may_recompile
+                )
 
     def _times(self, device: Device, task: _Task) -> bool:
         return self._settings.measure_time and task.run.is_timed and not device.is_emulated

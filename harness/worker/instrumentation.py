@@ -71,19 +71,34 @@ class Observer:
         Kernel.run = lambda kernel, *args, **options: self._ablate(functools.partial(launch, kernel), args, options)
 
     def watch_cute(self) -> None:
-        """In mode "ablate", launch no kernels of CuTe DSL."""
+        """In mode "ablate", launch no kernels of CuTe DSL; inconclusive if they are called through TVM's interface."""
         if self._mode != "ablate":
             return
-        from cutlass.base_dsl.jit_executor import JitCompiledFunction
+        try:
+            from cutlass.base_dsl.jit_executor import JitExecutor
+        except ImportError:
+            return  # a program may name the package without using it
+        JitExecutor.run_compiled_program = lambda executor, arguments: None
+        try:
+            from cutlass.cutlass_dsl.tvm_ffi_provider import TVMFFIJitCompiledFunctionBase as CalledByTvm
+        except ImportError:
+            return
+        create = CalledByTvm._create_tvm_ffi_function
 
-        JitCompiledFunction.run_compiled_program = lambda compiled, arguments: None
+        def create_inconclusively(function: Any) -> Any:
+            self._conclusive = False
+            return create(function)
+
+        CalledByTvm._create_tvm_ffi_function = create_inconclusively
 
     def watch_tilelang(self) -> None:
         """In mode "ablate", suppress the effect of TileLang kernels."""
         if self._mode != "ablate":
             return
-        from tilelang.jit.kernel import JITKernel as Kernel
-
+        try:
+            from tilelang.jit.kernel import JITKernel as Kernel
+        except ImportError:
+            return
         run = Kernel.__call__
         Kernel.__call__ = lambda kernel, *args, **options: self._ablate(functools.partial(run, kernel), args, options)
 

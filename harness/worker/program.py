@@ -27,6 +27,7 @@ from harness.random_weights import ConstantWeights, DrawOnDevice
 from harness.worker import compiled_files
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.instrumentation import Observer
+from harness.worker.jit_languages import prepare_languages
 from harness.worker.load_inline_hook import LoadInlineHook
 from harness.worker.memory import SharedMemory, describe
 from harness.worker.window import Window, address_of, count_released_bytes, export_pages
@@ -34,7 +35,6 @@ from harness.worker.window import Window, address_of, count_released_bytes, expo
 MODULE_NAME = "candidate"
 COMPILED = "compiled"  # folder
 MAX_TEXT = 4000
-COMPILED_BY_TRITON = ("triton", "helion")
 WAKING_ELEMENTS = 1 << 15  # per thread; makes torch use one more
 
 
@@ -110,13 +110,13 @@ class Worker:
         self._observer = Observer("plain" if compiles else message["mode"], self._scratch)
         LoadInlineHook(self._evaluator, self._scratch, self._observer, self._emulators).install()
         compiled_files.place(self._scratch / COMPILED, message["compiled"])
-        if any(name in message["source"] for name in COMPILED_BY_TRITON):
-            self._prepare_triton(compiles=compiles, with_helion="helion" in message["source"])
-        if "cutlass.cute" in message["source"]:
-            self._prepare_cute(compiles=compiles)
-        if "tilelang" in message["source"]:
-            self._prepare_tilelang(compiles=compiles)
-        self._observer.watch_compiled_graphs()
+        prepare_languages(
+            message["source"],
+            self._observer,
+            link=self._emulators,
+            target=self._target,
+            compiles=compiles,
+        )
         module = self._import_source(message["source"])
         entry = getattr(module, message["entry"], None)
         if not isinstance(entry, type):
@@ -298,32 +298,6 @@ class Worker:
         self._target = emulates["target"]
         self._seen_device, self._place_on_device = GPU, mark_as_gpu
         self._emulators.configure(emulates["settings"])
-
-    def _prepare_triton(self, *, compiles: bool, with_helion: bool) -> None:
-        os.environ["HELION_AUTOTUNE_EFFORT"] = "none"  # its search takes minutes: the default configuration instead
-        if self._target is not None:
-            from harness.worker.emulated.triton.device import install
-
-            install(self._emulators, self._target, compiles=compiles)
-            if with_helion:
-                from harness.worker.emulated.helion import choose_first_configurations
-
-                choose_first_configurations()
-        self._observer.watch_triton()
-
-    def _prepare_cute(self, *, compiles: bool) -> None:
-        if compiles and self._target is not None:
-            from harness.worker.emulated.cute import install
-
-            install(self._emulators, self._target)
-        self._observer.watch_cute()
-
-    def _prepare_tilelang(self, *, compiles: bool) -> None:
-        if compiles and self._target is not None:
-            from harness.worker.emulated.tilelang import install
-
-            install(self._emulators)
-        self._observer.watch_tilelang()
 
     def _seed_call(self, seed: int) -> None:
         torch.default_generator.manual_seed(seed)

@@ -48,10 +48,17 @@ Probe = Callable[[], str | None]  # returns the failure; None: passed or not app
 
 
 def probe_candidate(
-    session: ModelSession, reference: Reference, seeds: Iterator[int], weights: Weights, spent_s: float
+    session: ModelSession,
+    reference: Reference,
+    seeds: Iterator[int],
+    weights: Weights,
+    spent_s: float,
+    *,
+    may_recompile: bool = False,
 ) -> list[Finding]:
-    """`spent_s`: duration of the correctness check, which bounds the probes."""
-    prober = _Prober(session, reference, seeds, weights)
+    """`spent_s`: duration of the correctness check, which bounds the probes. `may_recompile`: a timeout is no failure,
+    since the candidate may compile for the new layout or shape."""
+    prober = _Prober(session, reference, seeds, weights, may_recompile=may_recompile)
     try:
         prober.run(max(BUDGET_S, BUDGET_SHARE * spent_s))
     except (CandidateFailure, HarnessError, torch.OutOfMemoryError) as error:
@@ -62,8 +69,17 @@ def probe_candidate(
 class _Prober:
     """Stops when the candidate no longer behaves as before."""
 
-    def __init__(self, session: ModelSession, reference: Reference, seeds: Iterator[int], weights: Weights) -> None:
+    def __init__(
+        self,
+        session: ModelSession,
+        reference: Reference,
+        seeds: Iterator[int],
+        weights: Weights,
+        *,
+        may_recompile: bool,
+    ) -> None:
         self._session = session
+        self._may_recompile = may_recompile
         self._reference = reference
         self._seeds = seeds
         self._has_weights = weights in ("identical", "loaded")
@@ -161,7 +177,7 @@ class _Prober:
         try:
             return None, is_surely_right(self._session.call(inputs, self._reference.device), own, self._reference)
         except CandidateFailure as failure:
-            return _describe_failure(failure), False
+            return self._describe_failure(failure), False
 
     def _try_shape(self) -> str | None:
         nearby = find_nearby(self._reference, self._make_inputs("as_given"), random.Random(next(self._seeds)))
@@ -178,7 +194,7 @@ class _Prober:
         try:
             outcome, trial, _ = compare_call(self._session, self._reference, inputs, truth, name)
         except CandidateFailure as failure:
-            return _describe_failure(failure)
+            return self._describe_failure(failure)
         return None if outcome is None else f"{outcome}: {_describe_numbers(trial)}"
 
     def _does_as_before(self, inputs: tuple[Any, ...], usual: Run) -> bool:
@@ -194,15 +210,13 @@ class _Prober:
         may_differ = not self._reference.requires_same_bits
         return may_differ and are_surely_close(usual.outputs, run.outputs, self._reference.loaded.problem.tolerance)
 
+    def _describe_failure(self, failure: CandidateFailure) -> str:
+        if self._may_recompile and failure.outcome is Outcome.TIMEOUT:
+            raise failure
+        return f"{failure.outcome}: {failure.message}"[:1000]
+
     def _make_inputs(self, distribution: str) -> tuple[Any, ...]:
         return self._reference.make_inputs(next(self._seeds), distribution)
-
-
-def _describe_failure(failure: CandidateFailure) -> str:
-    """Raises the failure for a timeout: the candidate may compile for the new layout or shape."""
-    if failure.outcome is Outcome.TIMEOUT:
-        raise failure
-    return f"{failure.outcome}: {failure.message}"[:1000]
 
 
 def _note(message: str) -> Finding:
