@@ -54,10 +54,12 @@ def _patch_language() -> None:
     """Once and for all, since it takes longer than a small kernel."""
     interpreter._patch_lang(SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
     interpreter._patch_lang = lambda fn: interpreter._LangPatchScope()
+    from triton.language.extra import cuda
     from triton.language.extra import libdevice as general
     from triton.language.extra.cuda import libdevice
 
-    interpreter._patch_builtin(libdevice, interpreter.interpreter_builder, interpreter._LangPatchScope())
+    for module in (libdevice, cuda):
+        interpreter._patch_builtin(module, interpreter.interpreter_builder, interpreter._LangPatchScope())
     for name, value in vars(libdevice).items():
         if hasattr(general, name) and callable(value):
             setattr(general, name, value)
