@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -11,28 +10,14 @@ import triton.language as tl
 from triton._C.libtriton import ir
 from triton.runtime.interpreter import TensorHandle
 
-_erf = np.frompyfunc(math.erf, 1, 1)
+from harness.worker.emulated.triton.libdevice import find_function
+
 _POINTER = np.dtype(np.uint64)
 _NUMPY = {
     "fp16": np.dtype(np.float16), "fp32": np.dtype(np.float32), "fp64": np.dtype(np.float64),
     "bf16": np.dtype(np.uint16), "int1": np.dtype(bool),
     **{name: np.dtype(name) for kind in ("int", "uint") for name in (f"{kind}{bits}" for bits in (8, 16, 32, 64))},
     **{name: np.dtype(np.uint8) for name in ("fp8e5", "fp8e5b16", "fp8e4nv", "fp8e4b8", "fp8e4b15")},
-}  # fmt: skip
-# libdevice functions by their names without `__nv_` and the suffix of the type.
-_LIBDEVICE: dict[str, Callable[..., Any]] = {
-    "tanh": np.tanh, "exp": np.exp, "exp2": np.exp2, "exp10": lambda x: np.power(x.dtype.type(10), x),
-    "expm1": np.expm1, "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt,
-    "rsqrt": lambda x: np.reciprocal(np.sqrt(x)), "cbrt": np.cbrt, "pow": np.power, "sin": np.sin,
-    "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2,
-    "sinh": np.sinh, "cosh": np.cosh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
-    "erf": lambda x: np.asarray(_erf(x)).astype(x.dtype), "erfc": lambda x: np.asarray(1 - _erf(x)).astype(x.dtype),
-    "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint, "nearbyint": np.rint,
-    "round": lambda x: np.asarray(np.trunc(x + np.copysign(0.5, x))).astype(x.dtype), "fabs": np.abs, "abs": np.abs,
-    "fmod": np.fmod, "fmax": np.fmax, "fmin": np.fmin, "max": np.maximum, "min": np.minimum,
-    "copysign": np.copysign, "hypot": np.hypot, "isnan": np.isnan, "isinf": np.isinf, "signbit": np.signbit,
-    "fast_exp": np.exp, "fast_log": np.log, "fast_sin": np.sin, "fast_cos": np.cos, "fast_tan": np.tan,
-    "fast_pow": np.power, "fast_tanh": np.tanh,
 }  # fmt: skip
 
 
@@ -108,11 +93,22 @@ def multiply(a: TensorHandle, b: TensorHandle, d: TensorHandle, precision: Any) 
     return TensorHandle((np.matmul(left, right) + d.data).astype(d.data.dtype), d.dtype.scalar)
 
 
+def add_bfloat16(addresses: TensorHandle, values: TensorHandle, mask: TensorHandle) -> TensorHandle:
+    """An atomic addition, lane by lane; the old values."""
+    old = np.zeros(addresses.data.shape, dtype=np.uint16)
+    every = np.broadcast_to(mask.data, old.shape)
+    for at in map(tuple, np.argwhere(every)):
+        cell = ctypes.c_uint16.from_address(int(addresses.data[at]))
+        old[at] = cell.value
+        both = np.array([cell.value, values.data[at]], dtype=np.uint16)
+        cell.value = int(round_to_bfloat16(widen_bfloat16(both).sum(keepdims=True))[0])
+    return TensorHandle(old, tl.bfloat16)
+
+
 def call_libdevice(symbol: str, arguments: list[TensorHandle], result_type: Any) -> TensorHandle:
     """Raises NotCovered for an unknown function."""
-    name = symbol.removeprefix("__nv_")
-    plain = next((one for one in (name, name.removesuffix("f"), name.removesuffix("d")) if one in _LIBDEVICE), None)
-    if plain is None:
+    function = find_function(symbol)
+    if function is None:
         raise NotCovered(f"{symbol} of libdevice is not covered by the emulated device")
-    result = _LIBDEVICE[plain](*(one.data for one in arguments))
+    result = function(*(one.data for one in arguments))
     return TensorHandle(np.asarray(result).astype(find_numpy_dtype(result_type)), result_type.scalar)

@@ -53,7 +53,7 @@ def interpret(
     text: str, constraints: str, arguments: list[np.ndarray], results: list[np.dtype], pack: int
 ) -> list[np.ndarray]:
     """The results for arguments of one shape. Raises NotCovered."""
-    shape = arguments[0].shape if arguments else ()
+    shape = arguments[0].shape if arguments else (1,)
     lanes = int(np.prod(shape, dtype=np.int64))
     groups = -(-lanes // pack)
     machine = _Machine(groups)

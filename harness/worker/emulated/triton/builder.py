@@ -127,7 +127,14 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
     def create_atomic_rmw(self, operation: Any, ptr: Any, val: Any, mask: Any, *how: Any) -> TensorHandle:
         """`how`: semantics and scope."""
         access = self._note_atomic(ptr, mask, how[0])
-        old = super().create_atomic_rmw(operation, ptr, val, mask, *how)
+        if arithmetic.is_bfloat16(val) and operation == ir.ATOMIC_OP.FADD:
+            old = arithmetic.add_bfloat16(ptr, val, mask)
+        elif operation == ir.ATOMIC_OP.XCHG and val.dtype.scalar.is_floating():
+            bits = TensorHandle(val.data.view(f"i{val.data.dtype.itemsize}"), val.dtype)
+            found = super().create_atomic_rmw(operation, ptr, bits, mask, *how)
+            old = TensorHandle(found.data.view(val.data.dtype), val.dtype.scalar)
+        else:
+            old = super().create_atomic_rmw(operation, ptr, val, mask, *how)
         return self._check_old(access, old, mask)
 
     def create_atomic_cas(self, ptr: Any, cmp: Any, val: Any, sem: Any, scope: Any) -> TensorHandle:

@@ -21,7 +21,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from harness.worker.emulated import tensors as emulated_tensors
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.emulated.tensors import is_on_host
-from harness.worker.emulated.triton import arithmetic, booleans
+from harness.worker.emulated.triton import arithmetic, booleans, combining
 from harness.worker.emulated.triton.builder import CheckedBuilder
 from harness.worker.emulated.triton.compiled_kernel import InterpretedKernel
 from harness.worker.emulated.triton.memory import LaunchMemory, fill_new
@@ -36,6 +36,7 @@ def install(link: EmulatorLink) -> None:
     interpreter.interpreter_builder = builder
     interpreter.interpreter_semantic = TritonSemantic(builder)
     booleans.install()
+    combining.install()
     _patch_language()
     interpreter._get_np_dtype = arithmetic.find_numpy_dtype
     emulated_tensors.fill_new_tensors(fill_new)
@@ -53,10 +54,12 @@ def _patch_language() -> None:
     """Once and for all, since it takes longer than a small kernel."""
     interpreter._patch_lang(SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
     interpreter._patch_lang = lambda fn: interpreter._LangPatchScope()
+    from triton.language.extra import cuda
     from triton.language.extra import libdevice as general
     from triton.language.extra.cuda import libdevice
 
-    interpreter._patch_builtin(libdevice, interpreter.interpreter_builder, interpreter._LangPatchScope())
+    for module in (libdevice, cuda):
+        interpreter._patch_builtin(module, interpreter.interpreter_builder, interpreter._LangPatchScope())
     for name, value in vars(libdevice).items():
         if hasattr(general, name) and callable(value):
             setattr(general, name, value)
