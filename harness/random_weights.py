@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
+from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 METHODS = "uniform_ normal_ random_ bernoulli_ exponential_ geometric_ log_normal_ cauchy_"
@@ -119,6 +120,8 @@ def _like(values: Tensor, wanted: Tensor) -> Tensor:
 
 
 def _may_be_replaced(parameter: Tensor) -> bool:
+    if is_lazy(parameter):
+        return False
     is_usual = parameter.layout is torch.strided and not parameter.is_meta and parameter.is_contiguous()
     return is_usual and parameter.is_floating_point() and parameter.element_size() > 1 and parameter.numel() > 0
 

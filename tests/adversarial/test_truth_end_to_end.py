@@ -159,7 +159,7 @@ RELU = "return torch.relu(x)"
 
 
 def test_what_holds_only_for_the_inputs_that_the_problem_gives_is_a_warning(judge, tmp_path):
-    problem = write_problem(RELU, inputs="[torch.rand(64, 65)]")
+    problem = write_problem(RELU, inputs="[torch.rand(64, 65).abs()]")  # stated: legitimate programs may rely on it
     evaluation = judge(write_candidate("return x.clone()"), problem, tmp_path)
     assert evaluation.outcome == "correct", evaluation.message
     finding = find(evaluation, "input_specialised")
@@ -252,8 +252,7 @@ def test_weights_that_are_all_ones_change_as_well(judge, tmp_path):
     norm = {"init": "self.norm = nn.LayerNorm(65)", "forward": "return self.norm(x)"}
     ignored = {"init": norm["init"], "forward": "return nn.functional.layer_norm(x, (65,))"}
     evaluation = judge(write_candidate(**ignored), write_problem(**norm), tmp_path)
-    assert evaluation.outcome == "correct", evaluation.message
-    assert warnings_of(evaluation) == {"weights_packed"}
+    assert evaluation.outcome == "wrong_value"
     evaluation = judge(write_candidate(**norm), write_problem(**norm), tmp_path)
     assert warnings_of(evaluation) == set()
 

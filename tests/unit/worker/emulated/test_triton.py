@@ -15,7 +15,7 @@ pytest.importorskip("triton", reason="the emulated device runs Triton kernels in
 
 CORPUS = Path(__file__).resolve().parents[3] / "emulated" / "corpus"
 SCRIPT = """
-import ast, importlib.util, json, os, sys, tempfile
+import ast, importlib.util, json, os, sys
 from pathlib import Path
 import torch
 from harness.worker.emulated.cuda import install as install_cuda
@@ -28,7 +28,7 @@ target = {"name": "NVIDIA A100", "major": 8, "minor": 0, "total_memory": 1 << 30
 install_cuda(target)
 link = EmulatorLink()
 compiles, names = sys.argv[1] == "compile", sys.argv[2:]
-install(link, target, Path(tempfile.mkdtemp()), compiles=compiles)
+install(link, target, compiles=compiles)
 
 def field(text, name):
     lines = ast.get_docstring(ast.parse(text)).splitlines()
