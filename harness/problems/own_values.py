@@ -7,8 +7,8 @@ their values, all others are nearly zero, so that a result of a part of the elem
 `varied`: random elements in or outside of a secret stretch are eight times as large, so that limits are reached and
 statistics are others; those of tensors with both signs may have the other sign. Tensors of zeros or of ones, such as
 masks, get some of the other. `signed`: the same, and every tensor has both signs; mostly in few scattered elements,
-which a sample misses. `shifted`: all values are larger by `SHIFT`, so that exponentials overflow where the largest value
-was not subtracted before.
+which a sample misses. `shifted`: all values are larger by `SHIFT`, so that exponentials overflow where the largest
+value was not subtracted before.
 
 Values of few binary digits (indices, masks, infinities) stay, and so do tensors that consist of them.
 """
