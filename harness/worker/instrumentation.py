@@ -22,6 +22,8 @@ import torch
 from torch.autograd import DeviceType  # type: ignore[attr-defined]
 from torch.autograd.profiler import record_function
 
+from harness.protocol import count_span
+
 OWN_RANGE = "own::"
 CALL_RANGE = "harness::call"
 MAX_CALLS = 20
@@ -286,7 +288,7 @@ def call_without_effect(function: Callable[..., Any], args: tuple[Any, ...], kwa
     pairs: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def copy(tensor: torch.Tensor) -> torch.Tensor:
-        pairs.append((tensor, tensor.detach().clone()))
+        pairs.append((tensor, _copy_with_strides(tensor.detach())))
         return pairs[-1][1]
 
     result = function(*_map_tensors(args, copy), **_map_tensors(kwargs, copy))
@@ -295,6 +297,14 @@ def call_without_effect(function: Callable[..., Any], args: tuple[Any, ...], kwa
             original.copy_(poison(original))
             worked_on.copy_(poison(worked_on))  # its memory may be reused as if correctly written
     return _map_tensors(result, lambda tensor: tensor.copy_(poison(tensor)))
+
+
+def _copy_with_strides(tensor: torch.Tensor) -> torch.Tensor:
+    """`clone` would close the gaps of a view, and kernels get strides as numbers."""
+    if tensor.layout is not torch.strided or not tensor.numel():
+        return tensor.clone()
+    flat = tensor.as_strided((count_span(tensor.shape, tensor.stride()),), (1,))
+    return flat.clone().as_strided(tensor.shape, tensor.stride())
 
 
 def poison(tensor: torch.Tensor) -> torch.Tensor:
@@ -332,7 +342,13 @@ def _holds_tensor(value: Any) -> bool:
 
 
 def _holds_address(value: Any) -> bool:
-    return any(isinstance(leaf, int) and leaf >= POINTER_FLOOR for leaf in _leaves(value))
+    """As a number, or in a tensor of 64-bit integers."""
+    return any(
+        bool((leaf >= POINTER_FLOOR).any())
+        if isinstance(leaf, torch.Tensor) and leaf.dtype is torch.int64
+        else isinstance(leaf, int) and leaf >= POINTER_FLOOR
+        for leaf in _leaves(value)
+    )
 
 
 def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:

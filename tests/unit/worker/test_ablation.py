@@ -53,6 +53,21 @@ def test_a_tensor_that_was_written_and_returned_keeps_no_right_value():
     assert not (out == 2).any()
 
 
+def test_a_view_with_gaps_keeps_its_strides_in_the_call():
+    left, right = torch.randn(3, 8).chunk(2, 1)
+    seen = []
+    call_without_effect(lambda *tensors: seen.extend(tensors), (left, right), {})
+    assert [tensor.stride() for tensor in seen] == [(8, 1), (8, 1)]
+    assert torch.equal(seen[1], right)
+
+
+def test_a_tensor_of_addresses_makes_the_ablation_inconclusive(tmp_path):
+    observer, tensor = Observer("ablate", tmp_path), torch.zeros(4)
+    addresses = torch.tensor([tensor.data_ptr()])
+    assert observer._ablate(lambda a, b: a, (addresses, tensor), {}) is None
+    assert not observer.ablates_everything()
+
+
 def test_a_function_that_may_work_on_addresses_is_not_called(tmp_path):
     calls = []
     observer = Observer("ablate", tmp_path)
