@@ -31,6 +31,11 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         raise NotImplementedError
 
 
+def name_operator(operator: Any) -> str:
+    """Without its overload."""
+    return str(operator.name()).removeprefix("aten::").split(".")[0]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorCall:
     """`overload`: such as `bernoulli.p`; `tensors`: how many arguments are tensors; `converts_to_integers`: floating
@@ -50,12 +55,11 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
         self.calls: Counter[OperatorCall] = Counter()
 
     def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        overload, wanted = operator.name().removeprefix("aten::"), kwargs.get("dtype")
-        name = overload.split(".")[0]
+        name, wanted = name_operator(operator), kwargs.get("dtype")
         converts = name == "_to_copy" and wanted is not None and not wanted.is_floating_point
         call = OperatorCall(
             name=name,
-            overload=overload,
+            overload=operator.name().removeprefix("aten::"),
             tensors=sum(isinstance(value, torch.Tensor) for value in (*args, *kwargs.values())),
             converts_to_integers=converts and args[0].is_floating_point(),
         )

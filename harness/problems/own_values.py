@@ -24,6 +24,7 @@ from torch import Tensor
 
 from harness.domain import BIASED, SHIFTED, SIGNED, SPARSE, VARIED
 from harness.problems.distributions import floating_tensors, split_parts
+from harness.problems.tensor_trees import list_tensors
 from harness.protocol import count_span
 
 OWN_KINDS = (BIASED, SHIFTED, SIGNED, SPARSE, VARIED)
@@ -66,10 +67,10 @@ PATTERNS = {
 
 def restrict(value: object, kind: str, generator: torch.Generator) -> None:
     """Makes tensors in nested lists, tuples and dicts one of `OWN_KINDS`, in place."""
-    for tensor in _list_tensors(value) if kind in (SIGNED, VARIED) else ():
+    for tensor in list_tensors(value) if kind in (SIGNED, VARIED) else ():
         if is_uniform(tensor):
             flipped = torch.rand(tensor.shape, generator=generator, device=tensor.device) < FLIPPED_SHARE
-            tensor.copy_(torch.where(flipped, 1 - tensor.to(torch.float32), tensor.to(torch.float32)))
+            tensor.detach().copy_(torch.where(flipped, 1 - tensor.to(torch.float32), tensor.to(torch.float32)))
     for tensor in floating_tensors(value):
         if tensor.dtype not in PATTERNS:
             continue
@@ -91,14 +92,6 @@ def is_uniform(tensor: Tensor) -> bool:
         return False
     first = float(tensor.flatten()[0])
     return first in (0.0, 1.0) and bool((tensor == first).all())
-
-
-def _list_tensors(value: object) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        yield value.detach()
-    elif isinstance(value, list | tuple | dict):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _list_tensors(item)
 
 
 def perturb(value: object, seed: int) -> None:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from harness.domain import SHIFTED, SIGNED, VARIED, ProblemError
-from harness.evaluation.correctness.truth import copy_tensors, run_reference, write_state
-from harness.problems.loading import LoadedProblem
-from harness.problems.operators import OperatorWatch
+from harness.domain import SHIFTED, SIGNED, VARIED
+from harness.problems.operators import OperatorCalls, name_operator
 from harness.problems.own_values import PART, is_uniform
-from harness.protocol import flatten_value
+from harness.problems.tensor_trees import list_tensors
 
 # Defined in pieces: all given values may lie in one of them.
 PIECEWISE = {
@@ -35,47 +32,36 @@ VALUE_RESTRICTED = {
 SHIFTABLE = {"_softmax", "_log_softmax", "_safe_softmax", "logsumexp"}  # subtract the largest value first
 
 
-def list_revealing_steps(
-    loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], *, changing: dict[str, Tensor], device: torch.device
-) -> tuple[str, ...]:
-    """Runs the reference once. `signed` where an operator in pieces is applied to an input; `varied` where one changes
-    nothing, statistics are computed, or an input is all zeros or ones; `shifted` for a softmax of an input. None if the
-    problem declares other values."""
-    if loaded.problem.stress_distributions:
-        return ()
-    copies = copy_tensors(inputs, device)
-    watch = _WatchHiddenWork(copies)
-    with suppress(ProblemError), watch:
-        run_reference(loaded, model, copies)
-    write_state(model, changing)
-    if watch.restricts_values:
-        return ()
-    shifted = (SHIFTED,) if watch.is_shiftable else ()
-    if watch.has_pieces:
-        return (SIGNED, *shifted)
-    uniform = any(map(is_uniform, flatten_value(tuple(inputs), torch.is_tensor)[1]))
-    return (VARIED, *shifted) if watch.hides_work or uniform else shifted
+class HiddenWork(OperatorCalls):  # type: ignore[no-untyped-call]
+    """Watches a run of the reference on `inputs`."""
 
-
-class _WatchHiddenWork(OperatorWatch):  # type: ignore[no-untyped-call]
     def __init__(self, inputs: Sequence[Any]) -> None:
         super().__init__()
-        self._inputs = {_address(tensor) for tensor in flatten_value(tuple(inputs), torch.is_tensor)[1]}
-        self.has_pieces = False
-        self.hides_work = False
-        self.is_shiftable = False
-        self.restricts_values = False
+        self._tensors = list_tensors(inputs)
+        self._addresses = {_address(tensor) for tensor in self._tensors}
+        self._has_pieces = False
+        self._hides_work = any(map(is_uniform, self._tensors))
+        self._is_shiftable = False
 
     def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
-        overload = operator.name().removeprefix("aten::")
-        name = overload.split(".")[0]
-        self.restricts_values |= overload in VALUE_RESTRICTED
-        takes_input = any(_address(value) in self._inputs for value in args if torch.is_tensor(value))
-        self.hides_work |= name in STATISTICS
-        self.is_shiftable |= name in SHIFTABLE and takes_input
+        super().note(operator, args, kwargs, result)
+        name = name_operator(operator)
+        takes_input = any(_address(value) in self._addresses for value in args if torch.is_tensor(value))
+        self._hides_work |= name in STATISTICS
+        self._is_shiftable |= name in SHIFTABLE and takes_input
         if name.removesuffix("_") in PIECEWISE:
-            self.has_pieces |= takes_input
-            self.hides_work |= not name.endswith("_") and _is_same(args[0], result)
+            self._has_pieces |= takes_input
+            self._hides_work |= not name.endswith("_") and _is_same(args[0], result)
+
+    def list_steps(self) -> tuple[str, ...]:
+        """`signed` where an operator in pieces is applied to an input; `varied` where one changes nothing, statistics
+        are computed, or an input is all zeros or ones; `shifted` for a softmax of an input."""
+        if any(call.overload in VALUE_RESTRICTED for call in self.calls):
+            return ()
+        shifted = (SHIFTED,) if self._is_shiftable else ()
+        if self._has_pieces:
+            return (SIGNED, *shifted)
+        return (VARIED, *shifted) if self._hides_work else shifted
 
 
 def _is_same(first: object, second: object) -> bool:

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from harness.domain import BIASED, SPARSE, ProblemError
-from harness.evaluation.correctness.hidden_work import list_revealing_steps
+from harness.evaluation.correctness.hidden_work import HiddenWork
 from harness.evaluation.correctness.truth import copy_tensors, run_reference, write_state
 from harness.problems.loading import LoadedProblem
 from harness.problems.operators import OperatorCall, OperatorCalls
 from harness.problems.own_values import PATTERNS
-from harness.protocol import flatten_value
+from harness.problems.tensor_trees import list_tensors
 
 # Largest share of the allowed error that one rounding of the inputs may cause. In 16-bit formats the roundings of
 # inputs and outputs are half of what is allowed.
@@ -45,19 +45,21 @@ def list_own_steps(
     changing: dict[str, Tensor],
     device: torch.device,
 ) -> tuple[str, ...]:
-    """Runs the reference. `sparse` only without weights: those may make nearly constant values of it, of which
+    """Runs the reference once. `sparse` only without weights: those may make nearly constant values of it, of which
     legitimate programs compute the variance with different accuracy. Inputs with structure (triangular, symmetric,
     normalised, absolute values) keep it, since legitimate programs may rely on it."""
     problem = loaded.problem
     is_floating = all(tensor.is_floating_point() or tensor.is_complex() for tensor in outputs)
     if problem.only_as_given or not is_floating or not _has_usable(inputs):
         return ()
-    if _orders_values(loaded, model, inputs, changing, device):
+    copies = copy_tensors(inputs, device)
+    watch = OperatorCalls() if problem.stress_distributions else HiddenWork(copies)
+    if not _runs(loaded, model, copies, changing, watch) or _orders_values(watch):
         return ()
     has_weights = any(tensor.is_floating_point() for tensor in model.state_dict().values() if torch.is_tensor(tensor))
     if not _draws_independently(loaded):
         return (BIASED,)
-    revealing = list_revealing_steps(loaded, model, inputs, changing=changing, device=device)
+    revealing = watch.list_steps() if isinstance(watch, HiddenWork) else ()  # declared values reveal it, too
     sparse = () if has_weights or changing or problem.backward else (SPARSE,)
     return (BIASED, *revealing, *sparse)
 
@@ -67,7 +69,7 @@ def _draws_independently(loaded: LoadedProblem) -> bool:
     watch = OperatorCalls()
     with suppress(ProblemError), watch:
         inputs = loaded.make_inputs(0, torch.device("meta"))
-        tensors = [one for one in flatten_value(inputs, torch.is_tensor)[1] if one.is_floating_point()]
+        tensors = [one for one in list_tensors(inputs) if one.is_floating_point()]
         draws = sum(count for call, count in watch.calls.items() if call.name in DRAWS)
         return draws >= len(tensors) and all(map(_keeps_independence, watch.calls))
     return False
@@ -78,21 +80,21 @@ def _keeps_independence(call: OperatorCall) -> bool:
 
 
 def _has_usable(inputs: Sequence[Any]) -> bool:
-    return any(tensor.dtype in PATTERNS for tensor in flatten_value(tuple(inputs), torch.is_tensor)[1])
+    return any(tensor.dtype in PATTERNS for tensor in list_tensors(inputs))
 
 
-def _orders_values(
-    loaded: LoadedProblem,
-    model: nn.Module,
-    inputs: Sequence[Any],
-    changing: dict[str, Tensor],
-    device: torch.device,
+def _runs(
+    loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], changing: dict[str, Tensor], watch: OperatorCalls
 ) -> bool:
-    """Also where the reference does not run so."""
-    watch, ran = OperatorCalls(), False
+    """Whether the reference runs while it is watched."""
+    ran = False
     with suppress(ProblemError):
         with watch:
-            run_reference(loaded, model, copy_tensors(inputs, device))
+            run_reference(loaded, model, inputs)
         ran = True
     write_state(model, changing)
-    return not ran or any(call.name in ORDERING or call.converts_to_integers for call in watch.calls)
+    return ran
+
+
+def _orders_values(watch: OperatorCalls) -> bool:
+    return any(call.name in ORDERING or call.converts_to_integers for call in watch.calls)

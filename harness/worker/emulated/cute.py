@@ -23,16 +23,11 @@ def install(link: EmulatorLink, target: dict[str, Any]) -> None:
             raise
         return
 
-    def report(check: str, kernel: str, message: str, severity: str) -> None:
-        link.report({
-            "check": check, "severity": severity, "message": message,
-            "file": "", "line": 0, "kernel": kernel, "block": "", "thread": "",
-        })  # fmt: skip
-
     def skip(compiled: Any, arguments: Any) -> None:
         for name in compiled.kernel_info:
             found = _GENERATED.fullmatch(name)
-            report(COMPILED, found["name"] if found else name, f"compiled for {os.environ['CUTE_DSL_ARCH']}", "warning")
+            kernel, message = found["name"] if found else name, f"compiled for {os.environ['CUTE_DSL_ARCH']}"
+            link.report_compilation(COMPILED, kernel, message, decides=False)
 
     compile_function = BaseDSL._func
 
@@ -40,7 +35,7 @@ def install(link: EmulatorLink, target: dict[str, Any]) -> None:
         try:
             return compile_function(dsl, function, *args, **kwargs)
         except Exception as error:
-            report(FAILED, getattr(function, "__name__", "-"), f"{type(error).__name__}: {error}", "error")
+            link.report_compilation(FAILED, getattr(function, "__name__", "-"), f"{type(error).__name__}: {error}")
             raise
 
     JitCompiledFunction.run_compiled_program = skip

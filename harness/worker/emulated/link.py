@@ -51,6 +51,15 @@ class EmulatorLink:
         if len(self._reported) < MAX_FINDINGS:
             self._reported.setdefault((finding["check"], finding["line"], finding["kernel"]), finding)
 
+    def report_compilation(
+        self, check: str, kernel: str, message: str, *, decides: bool = True, file: str = "", line: int = 0
+    ) -> None:
+        """Of a kernel in Python that is not run."""
+        self.report({
+            "check": check, "severity": "error" if decides else "warning", "message": message,
+            "file": file, "line": line, "kernel": kernel, "block": "", "thread": "",
+        })  # fmt: skip
+
     def raise_error(self) -> None:
         """Raise a pending launch error, as torch does at its next use of the GPU."""
         for library in self._libraries:

@@ -21,12 +21,6 @@ def install(link: EmulatorLink) -> None:
             raise
         return
 
-    def report(check: str, kernel: str, message: str, severity: str) -> None:
-        link.report({
-            "check": check, "severity": severity, "message": message,
-            "file": "", "line": 0, "kernel": kernel, "block": "", "thread": "",
-        })  # fmt: skip
-
     translate, compile_kernel = JITImpl.compile, JITKernel.__init__
 
     def translate_or_report(made: Any, *args: Any, **kwargs: Any) -> Any:
@@ -34,13 +28,13 @@ def install(link: EmulatorLink) -> None:
             return translate(made, *args, **kwargs)
         except Exception as error:
             name = getattr(getattr(made.func, "orig_func", made.func), "__name__", "-")
-            report(FAILED, name, f"{type(error).__name__}: {error}", "error")
+            link.report_compilation(FAILED, name, f"{type(error).__name__}: {error}")
             raise
 
     def compile_and_report(kernel: Any, *args: Any, **kwargs: Any) -> None:
         compile_kernel(kernel, *args, **kwargs)
         name = str(kernel.prim_func.attrs["global_symbol"])
-        report(COMPILED, name, f"compiled for {kernel.target}", "warning")
+        link.report_compilation(COMPILED, name, f"compiled for {kernel.target}", decides=False)
 
     JITImpl.compile = translate_or_report
     JITKernel.__init__ = compile_and_report

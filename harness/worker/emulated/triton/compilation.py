@@ -67,10 +67,8 @@ class KernelCompiler:
             self._report("too_many_blocks", function, message, function.def_file_line_number)
 
     def _report(self, check: str, function: Any, message: str, line: int, *, decides: bool = True) -> None:
-        self._link.report({
-            "check": check, "severity": "error" if decides else "warning", "message": message,
-            "file": Path(function.file_name).name, "line": line, "kernel": function.__name__, "block": "", "thread": "",
-        })  # fmt: skip
+        file = Path(function.file_name).name
+        self._link.report_compilation(check, function.__name__, message, decides=decides, file=file, line=line)
 
 
 def _explain(error: BaseException, function: Any) -> tuple[str, int]:
