@@ -84,7 +84,9 @@ class Block:
     - `*_judge_us`: by the evaluator's clock, message exchange included; on a GPU from GO, without waking
     - `*_copy_us`: from then until the evaluator had the outputs (CPU, some blocks)
     - `*_wake_us`: from WAKE to its answer (GPU)
-    - `*_snapshot_us`: copy of the outputs by the evaluator (GPU)
+    - `*_go_us`: from GO to its answer (GPU)
+    - `*_unread_us`: from the answer until the evaluator began to read the outputs (GPU)
+    - `*_snapshot_us`: from the answer until the evaluator had read them (GPU)
     - `*_settling_us`: from then until the device was free (GPU)
     """
 
@@ -97,6 +99,10 @@ class Block:
     candidate_copy_us: float | None = None
     baseline_wake_us: float | None = None
     candidate_wake_us: float | None = None
+    baseline_go_us: float | None = None
+    candidate_go_us: float | None = None
+    baseline_unread_us: float | None = None
+    candidate_unread_us: float | None = None
     baseline_snapshot_us: float | None = None
     candidate_snapshot_us: float | None = None
     baseline_settling_us: float | None = None

@@ -153,21 +153,26 @@ def _unmap(address: int, size_bytes: int, mapped: list[tuple[int, int]]) -> None
     _call("cuMemAddressFree", ctypes.c_ulonglong(address), ctypes.c_size_t(size_bytes))
 
 
-def copy_rows_to_host(target: int, source: int, *, pitch: int, width: int, rows: int) -> None:
-    """Start a copy to pinned memory on the legacy stream: `rows` rows of `width` bytes, `pitch` bytes apart, contiguous
-    in `target`. The copy engine does it, which uses no multiprocessor and waits for no time slice.
-    """
-    copy = _Copy2D(
-        source_type=_DEVICE_MEMORY,
-        source_address=source,
-        source_pitch=pitch,
-        target_type=_HOST_MEMORY,
-        target_host=target,
-        target_pitch=width,
-        width=width,
-        rows=rows,
-    )
-    _call("cuMemcpy2DAsync_v2", ctypes.byref(copy), ctypes.c_void_p())
+class RowsCopy:
+    """A copy to pinned memory: `rows` rows of `width` bytes, `pitch` bytes apart, contiguous in `target`. Prepared, so
+    that it starts within a few us."""
+
+    def __init__(self, target: int, *, pitch: int, width: int, rows: int) -> None:
+        self._copy = _Copy2D(
+            source_type=_DEVICE_MEMORY,
+            source_pitch=pitch,
+            target_type=_HOST_MEMORY,
+            target_host=target,
+            target_pitch=width,
+            width=width,
+            rows=rows,
+        )
+        self._stream = ctypes.c_void_p()
+
+    def start(self, source: int) -> None:
+        """On the legacy stream. The copy engine does it, which uses no multiprocessor and waits for no time slice."""
+        self._copy.source_address = source
+        _call("cuMemcpy2DAsync_v2", ctypes.byref(self._copy), self._stream)
 
 
 def reset_persisting_cache() -> None:

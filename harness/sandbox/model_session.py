@@ -45,10 +45,12 @@ Weights = Literal["identical", "loaded", "unmatched", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowTimes:
-    """Until WAKE is answered; from GO to the answer; reading the outputs; from then until the device is free."""
+    """Until WAKE is answered; from GO to the answer; until outputs are being read, and have been read; from then until
+    the device is free."""
 
     wake_us: float
     go_us: float
+    unread_us: float
     snapshot_us: float
     settling_us: float = 0.0
 

@@ -177,9 +177,11 @@ class Observer:
         ranges = [event for event in host if not _DRIVER_CALL.match(event.name)]
         starts, names = [event.time_range.start for event in ranges], {event.name for event in ranges}
         for event in events:
-            if _is_on_host(event) or event.name.startswith((OWN_RANGE, CALL_RANGE)) or event.name in names:
-                continue  # ranges appear on the device too
             launch = launches.get(event.id)
+            if _is_on_host(event) or event.name.startswith((OWN_RANGE, CALL_RANGE)):
+                continue
+            if launch is None and event.name in names:
+                continue  # ranges appear on the device too, and Inductor's are named like its kernels
             launcher = "" if launch is None else _find_range(ranges, starts, launch.time_range.start)
             yield (self._mark(launcher), event.name), event.time_range.elapsed_us()
 

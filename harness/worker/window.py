@@ -37,10 +37,14 @@ class Window:
         read_state: Callable[[], list[Tensor]],
     ) -> WindowCall | None:
         """Make the call on GO; None on REST. `place_inputs` takes the shift in bytes and the seed sent with GO;
-        `read_state` copies the state that the call left, within the window but outside of the reported time."""
+        `read_state` copies the state that the call left, within the window but outside of the reported time.
+
+        WAKE also rehearses what follows GO: code in cold caches takes tens of us, which a candidate might save.
+        """
         synchronize = torch._C._cuda_synchronize
         while (signal := self._bell.await_signal()) is Signal.WAKE:
             self._touched.add_(1.0)
+            place_inputs(self._bell.read_shift(), self._bell.read_seed())
             synchronize()
             self._bell.answer()
         if signal is Signal.REST:

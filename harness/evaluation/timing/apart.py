@@ -45,7 +45,7 @@ class ApartTimer:
             after = self._time_alone(open_baseline, seeds, lambda *_: half, sampler)
             wrong = self._chosen.find_wrong()
         theirs = [run for pair in zip(before, after, strict=False) for run in pair]
-        result = self._conclude(name, _pair(theirs, mine), _pair(before, after), theirs, sampler.conclude())
+        result = self._conclude(name, _pair(theirs, mine), _pair(before, after), sampler.conclude())
         if wrong is not None:
             return call_suspect(result.timing, "timed_call", wrong)
         return mark_disturbed_unreliable(result)
@@ -55,7 +55,6 @@ class ApartTimer:
         name: str,
         blocks: tuple[Block, ...],
         equals: tuple[Block, ...],
-        theirs: Sequence[Run],
         conditions: Conditions,
     ) -> TimingResult:
         """`equals`: baseline pairs from before and after."""
@@ -66,9 +65,7 @@ class ApartTimer:
         floor = max(find_device_floor(self._device.torch_device.type, first), abs(second / first - 1))
         if not self._device.is_cuda:
             return confirm_reported_times(replace(summarise_blocks(name, blocks, floor), conditions=conditions))
-        program_us = statistics.median(run.times.go_us - run.called.claim_us for run in theirs if run.times is not None)
-        windows = Windows(blocks=blocks, before=equals, after=equals, program_us=program_us)
-        result = confirm_windows(name, windows, floor)
+        result = confirm_windows(name, Windows(blocks=blocks, before=equals, after=equals), floor)
         return replace(result, timing=replace(result.timing, conditions=conditions))
 
     def _count_calls(self, usual_us: float, call_s: float) -> int:

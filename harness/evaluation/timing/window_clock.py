@@ -3,6 +3,9 @@
 A window holds the call and its overhead: publishing inputs, flushing the cache, waking the worker, copying outputs. The
 trusted baseline gives the overhead: window less reported time. A candidate's excess over both is added to its reported
 time. Waking counts at least as long as the baseline's, so skipping it gains nothing.
+
+The lower end of the speedup's interval needs no reported time: a candidate's calls count with the evaluator's time from
+GO until outputs are read, and with what may be hidden outside of that.
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ from harness.evaluation.timing.clocks import (
     median_reported_us,
 )
 
-LEAN_READ_US = 10.0  # from the worker's answer to the first read of its outputs
+SWITCH_US = 150.0  # between the contexts of two processes, on an H100
+READ_START_US = 10.0  # from the start of a copy to its first byte
 # Of the overhead: its drift within seconds. Measured on an H200: up to 0.2, with the frequency of the cores.
 DRIFT_SHARE = 0.25
 SLOWED_SHARE = 0.02  # allowed slowing of the baseline beside a candidate, beyond noise
@@ -40,19 +44,19 @@ NOTED_SHARE, NOTED_US = 0.1, 20.0  # larger corrections of a reported time get a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Windows:
-    """A/B pairs, and A/A pairs from before and after the candidate's worker. `program_us`: overhead of the worker
-    program, which a candidate may replace by a faster one."""
+    """A/B pairs, and A/A pairs from before and after the candidate's worker."""
 
     blocks: tuple[Block, ...]
     before: tuple[Block, ...]
     after: tuple[Block, ...]
-    program_us: float
 
     @property
-    def lean_us(self) -> float:
-        """The largest saving in overhead without a faster call."""
-        theirs, mine = (statistics.median(_values(self.blocks, side, "snapshot_us")) for side in SIDES)
-        return self.program_us + max(theirs - mine, 0.0) + LEAN_READ_US
+    def resolution_us(self) -> float:
+        """What a worker program without overhead could save, late work until outputs are read, and the error of the
+        rest."""
+        program_us = _median(self.blocks, "baseline", "go_us") - _median(self.blocks, "baseline", "claim_us")
+        unread_us = _median(self.blocks, "candidate", "unread_us") + READ_START_US
+        return program_us + unread_us + CERTAINTY * max(gap.error_us for gap in self.find_outside_gaps())
 
     def find_slowing(self) -> float:
         """The baseline's time beside the candidate over that without it; 1.0 if chance."""
@@ -94,19 +98,44 @@ class Windows:
         gaps = [*beside, *(replace(gap, tolerated_us=max(drift_us, gap.tolerated_us)) for gap in without)]
         return [replace(gap, error_us=max(gap.error_us, *equal)) for gap in gaps]
 
+    def find_outside_gaps(self) -> list[ClockGap]:
+        """Waking and reading outputs, of the candidate less those of the baseline, in the same pairs and without the
+        candidate, for all calls and the faster half."""
+        without = (_compare_outside(self.blocks, blocks) for blocks in (self.before, self.after))
+        return [*_pair_outside(self.blocks), *(min(pair, key=_missing_us) for pair in zip(*without, strict=True))]
+
+    def count_outside_us(self) -> float:
+        """The largest part of a call that may lie before GO or be read too late. While inputs are published, that
+        takes two context switches."""
+        usual_us = min(_median_published_us(blocks, "baseline") for blocks in (self.blocks, self.before, self.after))
+        excess_us = _median_published_us(self.blocks, "candidate") - usual_us
+        excess_us = excess_us if excess_us > SWITCH_US / 2 else 0.0
+        return max(0.0, *(gap.possible_us for gap in self.find_outside_gaps())) + excess_us
+
+
+@dataclass(frozen=True, slots=True)
+class _Usual:
+    """Medians of the baseline. Shorter times of a candidate count as these, so that they make up for nothing."""
+
+    wake_us: float
+    reading_us: float
+
+    @classmethod
+    def of(cls, blocks: Sequence[Block]) -> _Usual:
+        return cls(_median(blocks, "baseline", "wake_us"), statistics.median(_reading_us(blocks, "baseline")))
+
 
 def confirm_windows(baseline: str, windows: Windows, noise_floor: float) -> TimingResult:
-    slowing, gaps = windows.find_slowing(), windows.find_gaps()
+    slowing = windows.find_slowing()
     blocks = [replace(block, baseline_claim_us=block.baseline_claim_us / slowing) for block in windows.blocks]
-    ratio, low, high = interval_of(blocks)
-    reported_us = median_reported_us(blocks)
-    late_us = windows.count_late_us()
-    added_us = max(0.0, *(gap.certain_us for gap in gaps)) + late_us
-    possible_us = max(added_us, *(gap.possible_us + late_us for gap in gaps)) + windows.lean_us
-    share, least = reported_us / (reported_us + added_us), reported_us / (reported_us + possible_us)
-    low, high = low / (1 + noise_floor) * least, high * (1 + noise_floor) * share
-    candidate_us = reported_us + added_us
-    resolution_us = CERTAINTY * max(gap.error_us for gap in gaps) + windows.lean_us
+    ratio, _, high = interval_of(blocks)
+    reported_us, late_us = median_reported_us(blocks), windows.count_late_us()
+    added_us = max(0.0, *(gap.certain_us for gap in windows.find_gaps())) + late_us
+    share = reported_us / (reported_us + added_us)
+    longest = _prolong(blocks, windows.count_outside_us() + late_us)
+    low = min(interval_of(longest)[1], ratio * share) / (1 + noise_floor)
+    high = high * (1 + noise_floor) * share
+    candidate_us, resolution_us = reported_us + added_us, windows.resolution_us
     timing = Timing(
         baseline=baseline,
         baseline_us=statistics.median(_baseline_us(blocks)),
@@ -135,7 +164,7 @@ def is_worth_repeating(baseline: str, windows: Windows, floor: float) -> bool:
 def is_precise_enough(blocks: Sequence[Block], wanted_half_width: float, floor: float) -> bool:
     """A narrow interval and windows that resolve such times; less precise where it is a tie in any case."""
     ratio, low, high = ranked_ratio_interval(_baseline_us(blocks), _values(blocks, "candidate", "claim_us"))
-    error_us = max(gap.error_us for gap in _compare((blocks, "candidate"), (blocks, "baseline"), 0.0))
+    error_us = max(gap.error_us for gap in _pair_outside(blocks))
     certain_us, reported_us = CERTAINTY * error_us, median_reported_us(blocks)
     if is_certain_tie(low, high, floor):
         return certain_us <= TIE_RESOLUTION * reported_us
@@ -170,6 +199,64 @@ def _read_calls(blocks: Sequence[Block], side: str, usual_wake_us: float) -> lis
         (reported, window + max(woken, usual_wake_us) - reported)
         for reported, window, woken in zip(*columns, strict=True)
     ]
+
+
+def _prolong(blocks: Sequence[Block], outside_us: float) -> list[Block]:
+    """The candidate's calls by the evaluator's clock, from GO to the first byte of the outputs that it reads."""
+    columns = (_values(blocks, "candidate", name) for name in ("go_us", "unread_us"))
+    longest = [go + unread + READ_START_US + outside_us for go, unread in zip(*columns, strict=True)]
+    return [replace(block, candidate_claim_us=time_us) for block, time_us in zip(blocks, longest, strict=True)]
+
+
+def _pair_outside(blocks: Sequence[Block]) -> list[ClockGap]:
+    """Paired differences."""
+    usual, halves = _Usual.of(blocks), (blocks, _faster_half(blocks))
+    pairs = (zip(*(_outside_us(half, side, usual) for side in SIDES), strict=True) for half in halves)
+    return [_measure_medians([mine - theirs for theirs, mine in pair], [0.0]) for pair in pairs]
+
+
+def _compare_outside(blocks: Sequence[Block], others: Sequence[Block]) -> list[ClockGap]:
+    usual, halves = _Usual.of(others), (blocks, _faster_half(blocks))
+    theirs = _outside_us(others, "baseline", usual)
+    return [_measure_medians(_outside_us(half, "candidate", usual), theirs) for half in halves]
+
+
+def _outside_us(blocks: Sequence[Block], side: str, usual: _Usual) -> list[float]:
+    columns = (_values(blocks, side, "wake_us"), _reading_us(blocks, side))
+    return [max(wake, usual.wake_us) + max(reading, usual.reading_us) for wake, reading in zip(*columns, strict=True)]
+
+
+def _reading_us(blocks: Sequence[Block], side: str) -> list[float]:
+    columns = (_values(blocks, side, name) for name in ("snapshot_us", "unread_us"))
+    return [snapshot - unread for snapshot, unread in zip(*columns, strict=True)]
+
+
+def _median_published_us(blocks: Sequence[Block], side: str) -> float:
+    columns = (_values(blocks, side, name) for name in ("judge_us", "go_us", "snapshot_us"))
+    return float(statistics.median(window - go - snapshot for window, go, snapshot in zip(*columns, strict=True)))
+
+
+def _median(blocks: Sequence[Block], side: str, name: str) -> float:
+    return float(statistics.median(_values(blocks, side, name)))
+
+
+def _faster_half(blocks: Sequence[Block]) -> list[Block]:
+    return faster_half(blocks, lambda block: block.candidate_claim_us)
+
+
+def _measure_medians(mine: Sequence[float], theirs: Sequence[float]) -> ClockGap:
+    """Difference of the medians with its bootstrap error."""
+    import numpy as np
+
+    random = np.random.default_rng(len(mine))
+    samples = [np.asarray(values, dtype=float) for values in (mine, theirs)]
+    resampled = [values[random.integers(0, values.size, size=(RESAMPLES, values.size))] for values in samples]
+    spread = np.subtract(*(np.median(values, axis=1) for values in resampled))
+    return ClockGap(
+        where="in the window",
+        missing_us=float(np.subtract(*map(np.median, samples))),
+        error_us=float(spread.std()),
+    )
 
 
 def _missing_us(gap: ClockGap) -> float:

@@ -6,7 +6,6 @@ A/A pairs before and after the candidate's worker show whether it slowed the bas
 from __future__ import annotations
 
 import random
-import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -75,7 +74,6 @@ class WindowTimer:
         self._second = ExitStack()  # with the A/A worker
         self._other: WindowSession
         self._equal: list[Timing] = []  # A/A
-        self._program_us: list[float] = []  # the baseline's overhead from GO to the answer
 
     def measure(
         self,
@@ -99,8 +97,7 @@ class WindowTimer:
                     beside = self._measure_beside(baseline, open_candidate, seeds, baseline_us)
                 has_lost_pinned |= beside.has_lost_pinned
                 after = self._measure_equals(name, baseline, seeds)
-                program_us = statistics.median(self._program_us)
-                windows = Windows(blocks=beside.pairs, before=before, after=after, program_us=program_us)
+                windows = Windows(blocks=beside.pairs, before=before, after=after)
                 if not is_worth_repeating(name, windows, find_device_floor("cuda", baseline_us)):
                     break
         await_idle(self._device)
@@ -233,9 +230,6 @@ class WindowTimer:
             finally:
                 opponent.resume()
         theirs, mine = runs[baseline], runs[other]
-        if theirs.times is None or mine.times is None:
-            raise HarnessError("a timed call has no window times")
-        self._program_us.append(theirs.times.go_us - theirs.called.claim_us)
         return make_block(theirs, mine), theirs, mine
 
     def _call(

@@ -23,10 +23,12 @@ SPARSE, MOST_OUTPUTS = 1.25, 32  # times more memory than elements; more are cop
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """`ended_ns`: monotonic; outputs that are late at that time are wrong. `settling_us`: until the device had time for
-    the evaluator, if outputs were read in places."""
+    """Monotonic times. `began_ns`: outputs that are late when their reading has begun may be wrong, and those that are
+    late at its end are wrong. `settling_us`: until the device had time for the evaluator, if outputs were read in
+    places."""
 
     outputs: tuple[Tensor, ...]
+    began_ns: int = 0
     ended_ns: int = 0
     settling_us: float = 0.0
 
@@ -49,36 +51,49 @@ class Comb:
         return memory.as_strided((self.rows, self.width), (self.pitch, 1), memory.storage_offset() + self.first)
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Prepared copies of the combs' bytes to the staging memory of the device, in the combs' order."""
+
+    combs: tuple[Comb, ...]
+    copies: tuple[device_memory.RowsCopy, ...]
+
+
+def prepare_reading(combs: Sequence[Comb], device: Device) -> Reading:
+    staging = device.staging.data_ptr()
+    copies = (
+        device_memory.RowsCopy(staging + offset, pitch=comb.pitch, width=comb.width, rows=comb.rows)
+        for comb, offset in zip(combs, _offsets(combs), strict=False)
+    )
+    return Reading(tuple(combs), tuple(copies))
+
+
+def _offsets(combs: Sequence[Comb]) -> list[int]:
+    return list(accumulate((comb.size_bytes for comb in combs), initial=0))
+
+
 def read_in_places(
-    stretches: Sequence[Stretch],
-    specs: Sequence[TensorSpec],
-    combs: Sequence[Comb],
-    device: Device,
-    where: torch.device,
+    stretches: Sequence[Stretch], specs: Sequence[TensorSpec], reading: Reading, device: Device, where: torch.device
 ) -> Snapshot:
     """Copies outputs to the device `where`.
 
     The snapshot ends when combs with secret offsets have been read of them, which needs no context switch and hardly
     depends on their size. The copies are made afterwards, and contain the combs' bytes as they were read first.
     """
-    offsets = list(accumulate((comb.size_bytes for comb in combs), initial=0))
-    for comb, offset in zip(combs, offsets, strict=False):
-        device_memory.copy_rows_to_host(
-            device.staging.data_ptr() + offset,
-            stretches[comb.output].address + comb.first,
-            pitch=comb.pitch,
-            width=comb.width,
-            rows=comb.rows,
-        )
+    began_ns = 0
+    for comb, copy in zip(reading.combs, reading.copies, strict=True):
+        copy.start(stretches[comb.output].address + comb.first)
+        began_ns = began_ns or time.monotonic_ns()
     device.synchronize()
     ended_ns = time.monotonic_ns()
     settling_us = device.time_tiny_operation()
     copies = [view_bytes(stretch, device).to(where, copy=True) for stretch in stretches]
-    for comb, offset in reversed(list(zip(combs, offsets, strict=False))):  # of bytes read twice the first ones remain
+    placed = list(zip(reading.combs, _offsets(reading.combs), strict=False))
+    for comb, offset in reversed(placed):  # of bytes read twice the first ones remain
         read = device.staging[offset : offset + comb.size_bytes]
         comb.view(copies[comb.output]).copy_(read.view(comb.rows, comb.width))
     outputs = tuple(_view(copy, spec) for copy, spec in zip(copies, specs, strict=True))
-    return Snapshot(outputs, ended_ns, settling_us)
+    return Snapshot(outputs, began_ns, ended_ns, settling_us)
 
 
 def choose_combs(specs: Sequence[TensorSpec], source: random.Random) -> list[Comb]:
@@ -125,11 +140,13 @@ def copy_whole(
     source: random.Random,
     copy: Callable[[int, Tensor], Tensor],
 ) -> Snapshot:
-    """`copy(index, output)` of each output, in random order. The snapshot ends with the last copy."""
+    """`copy(index, output)` of each output, in random order. The snapshot ends with the last copy, and may begin as
+    late, since copies by kernels wait for a context switch."""
     order = source.sample(range(len(specs)), len(specs))
     copies = {index: copy(index, _view(view_bytes(stretches[index], device), specs[index])) for index in order}
     device.synchronize()
-    return Snapshot(tuple(copies[index] for index in range(len(specs))), time.monotonic_ns())
+    ended_ns = time.monotonic_ns()
+    return Snapshot(tuple(copies[index] for index in range(len(specs))), began_ns=ended_ns, ended_ns=ended_ns)
 
 
 def view_outputs(stretches: Sequence[Stretch], specs: Sequence[TensorSpec], device: Device) -> Iterator[Tensor]:

@@ -51,6 +51,16 @@ def test_each_kernel_comes_with_the_innermost_range_that_launched_it(tmp_path):
     ]
 
 
+def test_a_kernel_counts_that_is_named_like_the_range_that_launched_it(tmp_path):
+    """As in Inductor's code."""
+    host = [event("triton_poi_fused_add_0", 10, 30, number=2), event("cuLaunchKernel", 12, 14, number=7)]
+    on_device = {"device": DeviceType.CUDA}
+    shown = event("triton_poi_fused_add_0", 20, 60, number=2, **on_device)
+    kernel = event("triton_poi_fused_add_0", 20, 55, number=7, **on_device)
+    rows = list(Observer("profile", tmp_path)._list_kernels([*host, shown, kernel], host))
+    assert rows == [(("triton_poi_fused_add_0", "triton_poi_fused_add_0"), 35)]
+
+
 def test_a_profile_tells_what_each_range_and_operator_took_itself(tmp_path):
     a = torch.randn(300, 300)
 

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from harness.domain import Block
 from harness.evaluation.timing.window_clock import (
-    LEAN_READ_US,
+    READ_START_US,
     Windows,
     confirm_windows,
     is_precise_enough,
     is_worth_repeating,
 )
 
-EXCHANGE_US, WAKE_US, PROGRAM_US, FLOOR = 150.0, 150.0, 10.0, 0.02
+PUBLISH_US, WAKE_US, PROGRAM_US, UNREAD_US, SNAPSHOT_US, FLOOR = 110.0, 150.0, 10.0, 5.0, 30.0, 0.02
 
 
 def measure(
@@ -25,7 +25,9 @@ def measure(
     candidate_us,
     reported=1.0,
     slowed=1.0,
-    longer_exchange_us=0.0,
+    longer_snapshot_us=0.0,
+    longer_publish_us=0.0,
+    later_read_us=0.0,
     drift_us=0.0,
     hump_us=0.0,
     shorter_wake_us=0.0,
@@ -34,36 +36,51 @@ def measure(
     seed=0,
 ):
     """A measurement in which the candidate takes `candidate_us` a call and reports a share of that. Beside it the
-    baseline is slower by a factor, and its exchange longer. From then on every exchange is longer by `drift_us`, and
-    by `hump_us` until the candidate has ended."""
+    baseline is slower by a factor, its snapshots are longer, publishing takes longer for both, and the candidate's
+    outputs are read later. From then on every snapshot is longer by `drift_us`, and by `hump_us` until the candidate
+    has ended."""
     source = random.Random(seed)
 
     def scatter(value_us):
         return value_us + abs(source.gauss(0, noise_us))
 
-    def pair(theirs_us, mine_us, share, exchange_us, shorter_us=0.0, drift_us=drift_us):
+    def pair(
+        theirs_us,
+        mine_us,
+        share=1.0,
+        longer_us=0.0,
+        publish_us=PUBLISH_US,
+        shorter_us=0.0,
+        later_us=0.0,
+        drift_us=drift_us,
+    ):
         base, mine = scatter(theirs_us), scatter(mine_us)
+        base_go_us, mine_go_us = base + scatter(PROGRAM_US), mine + scatter(PROGRAM_US)
+        base_snapshot_us = SNAPSHOT_US + drift_us + longer_us
+        mine_snapshot_us = SNAPSHOT_US + drift_us + later_us
         return Block(
             calls=1,
             baseline_claim_us=base,
             candidate_claim_us=mine * share,
-            baseline_judge_us=base + scatter(exchange_us + drift_us),
-            candidate_judge_us=mine + scatter(EXCHANGE_US + drift_us),
+            baseline_judge_us=scatter(publish_us) + base_go_us + base_snapshot_us,
+            candidate_judge_us=scatter(publish_us) + mine_go_us + mine_snapshot_us,
             baseline_wake_us=scatter(WAKE_US),
             candidate_wake_us=scatter(WAKE_US - shorter_us),
-            baseline_snapshot_us=30.0,
-            candidate_snapshot_us=30.0,
+            baseline_go_us=base_go_us,
+            candidate_go_us=mine_go_us,
+            baseline_unread_us=UNREAD_US,
+            candidate_unread_us=UNREAD_US + later_us,
+            baseline_snapshot_us=base_snapshot_us,
+            candidate_snapshot_us=mine_snapshot_us,
         )
 
     def equals(drift_us):
-        return tuple(pair(baseline_us, baseline_us, 1.0, EXCHANGE_US, drift_us=drift_us) for _ in range(20))
+        return tuple(pair(baseline_us, baseline_us, drift_us=drift_us) for _ in range(20))
 
-    beside = EXCHANGE_US + longer_exchange_us
-    blocks = tuple(
-        pair(baseline_us * slowed, candidate_us, reported, beside, shorter_wake_us, drift_us + hump_us)
-        for _ in range(pairs)
-    )
-    return Windows(blocks=blocks, before=equals(0.0), after=equals(drift_us), program_us=PROGRAM_US)
+    longer = {"longer_us": longer_snapshot_us, "publish_us": PUBLISH_US + longer_publish_us}
+    drifted = {"shorter_us": shorter_wake_us, "later_us": later_read_us, "drift_us": drift_us + hump_us}
+    blocks = tuple(pair(baseline_us * slowed, candidate_us, reported, **longer, **drifted) for _ in range(pairs))
+    return Windows(blocks=blocks, before=equals(0.0), after=equals(drift_us))
 
 
 def conclude(**measurement):
@@ -117,15 +134,36 @@ def test_an_honest_opponent_that_is_as_slow_as_alone_is_not_corrected():
 @settings(max_examples=40)
 def test_prolonging_the_exchange_of_the_opponent_hides_no_work(longer_us, reported, seed):
     measurement = {"baseline_us": 1000.0, "candidate_us": 1000.0, "reported": reported, "seed": seed}
-    assert conclude(**measurement, longer_exchange_us=longer_us).timing.verdict != "faster"
+    assert conclude(**measurement, longer_snapshot_us=longer_us).timing.verdict != "faster"
 
 
 @given(hump_us=st.floats(0.0, 60.0), seed=st.integers(0, 10_000))
 @settings(max_examples=40)
-def test_a_longer_exchange_of_both_sides_beside_the_candidate_is_not_charged_but_may_hide_work(hump_us, seed):
+def test_a_longer_snapshot_of_both_sides_beside_the_candidate_is_not_charged_but_may_hide_work(hump_us, seed):
     result = conclude(baseline_us=1000.0, candidate_us=1000.0, hump_us=hump_us, seed=seed)
     assert result.timing.speedup == pytest.approx(1.0, abs=0.01)
     assert result.timing.speedup_low < 1000.0 / (1000.0 + hump_us)
+
+
+@given(longer_us=st.floats(160.0, 2000.0), seed=st.integers(0, 10_000))
+@settings(max_examples=40)
+def test_publishing_that_takes_longer_beside_the_candidate_may_hide_work(longer_us, seed):
+    result = conclude(baseline_us=1000.0, candidate_us=1000.0, longer_publish_us=longer_us, seed=seed)
+    assert result.timing.speedup_low < 1000.0 / (1000.0 + longer_us)
+
+
+@given(later_us=st.floats(0.0, 500.0), seed=st.integers(0, 10_000))
+@settings(max_examples=40)
+def test_work_may_be_hidden_until_the_outputs_are_read(later_us, seed):
+    timing = conclude(baseline_us=1000.0, candidate_us=600.0, later_read_us=later_us, seed=seed).timing
+    assert timing.speedup_low < 1000.0 / (600.0 + later_us)
+
+
+@given(reported=st.floats(0.001, 1.0), candidate_us=st.floats(50.0, 2000.0), seed=st.integers(0, 10_000))
+@settings(max_examples=40)
+def test_the_lower_end_of_the_speedup_does_not_depend_on_reported_times(reported, candidate_us, seed):
+    timing = conclude(baseline_us=1000.0, candidate_us=candidate_us, reported=reported, seed=seed).timing
+    assert timing.speedup_low < 1000.0 / candidate_us * 1.02 / (1 + FLOOR)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +198,7 @@ def test_a_few_truly_fast_calls_do_not_carry_a_small_reported_time(fast_share, s
     source = random.Random(seed)
 
     def slow(block, side):
-        times = {f"{side}_{name}_us": getattr(block, f"{side}_{name}_us") + 6250.0 for name in ("claim", "judge")}
+        times = {f"{side}_{name}_us": getattr(block, f"{side}_{name}_us") + 6250.0 for name in ("claim", "go", "judge")}
         return replace(block, **times)
 
     def lie(block):
@@ -173,27 +211,19 @@ def test_a_few_truly_fast_calls_do_not_carry_a_small_reported_time(fast_share, s
 
 
 def test_outputs_that_are_copied_by_a_shorter_way_than_the_baselines_are_no_gain():
+    def copy_slowly(block, *sides):
+        names = [f"{side}_{name}_us" for side in sides for name in ("snapshot", "judge")]
+        return replace(block, **{name: getattr(block, name) + 150.0 for name in names})
+
     usual = measure(baseline_us=1000.0, candidate_us=1000.0, reported=0.85)
-    blocks = [
-        replace(block, baseline_snapshot_us=180.0, baseline_judge_us=block.baseline_judge_us + 150.0)
-        for block in usual.blocks
-    ]
-    equals = [
-        replace(
-            block,
-            baseline_judge_us=block.baseline_judge_us + 150.0,
-            candidate_judge_us=block.candidate_judge_us + 150.0,
-            baseline_snapshot_us=180.0,
-            candidate_snapshot_us=180.0,
-        )
-        for block in usual.before
-    ]
-    windows = replace(usual, blocks=tuple(blocks), before=tuple(equals), after=tuple(equals))
+    blocks = tuple(copy_slowly(block, "baseline") for block in usual.blocks)
+    equals = tuple(copy_slowly(block, "baseline", "candidate") for block in usual.before)
+    windows = replace(usual, blocks=blocks, before=equals, after=equals)
     assert confirm_windows("eager", windows, FLOOR).timing.verdict != "faster"
 
 
 def test_a_gain_within_what_a_leaner_program_could_save_is_a_tie():
-    lean_us = PROGRAM_US + LEAN_READ_US
+    lean_us = PROGRAM_US + UNREAD_US + READ_START_US
     assert conclude(baseline_us=100.0, candidate_us=100.0 - lean_us / 2, noise_us=1.0).timing.verdict == "tie"
     assert conclude(baseline_us=400.0, candidate_us=200.0, noise_us=1.0).timing.verdict == "faster"
 
@@ -213,10 +243,10 @@ def test_more_pairs_are_asked_for_only_until_the_interval_is_narrow():
 
 @pytest.mark.parametrize(("candidate_us", "noise_us", "enough"), [(5000.0, 0.6, True), (4500.0, 0.6, False)])
 def test_a_certain_tie_needs_no_precise_windows(candidate_us, noise_us, enough):
-    """Their exchange scatters by a hundred times more than the calls."""
+    """Their snapshots scatter by a hundred times more than the calls."""
     pairs = measure(baseline_us=5000.0, candidate_us=candidate_us, noise_us=noise_us, pairs=20).blocks
     source = random.Random(1)
-    rough = [replace(block, candidate_judge_us=block.candidate_judge_us + source.gauss(0, 800.0)) for block in pairs]
+    rough = [replace(block, candidate_snapshot_us=SNAPSHOT_US + source.gauss(0, 800.0)) for block in pairs]
     assert is_precise_enough(rough, 0.01, FLOOR) == enough
 
 

@@ -86,6 +86,7 @@ class SimulatedSession(WindowSession):
         times = WindowTimes(
             wake_us=self.scatter(WAKE_US),
             go_us=reported_us + PROGRAM_US,
+            unread_us=5.0,
             snapshot_us=30.0,
             settling_us=self.scatter(SETTLING_US + self.late_us),
         )

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from harness.protocol import TensorSpec, device_memory, storage_bytes
 from harness.sandbox.devices import STAGING_BYTES, Device
 from harness.sandbox.gpu import snapshot
-from harness.sandbox.gpu.snapshot import COMB_ROWS, COMB_WIDTH, COMBS, MOST_OUTPUTS, choose_combs, read_in_places
+from harness.sandbox.gpu.snapshot import (
+    COMB_ROWS,
+    COMB_WIDTH,
+    COMBS,
+    MOST_OUTPUTS,
+    choose_combs,
+    prepare_reading,
+    read_in_places,
+)
 from harness.sandbox.gpu.worker_memory import Stretch
 
 MIB = 1 << 20
@@ -89,9 +97,12 @@ def host_copies(monkeypatch):
     """The copy engine, in this process's memory; `late` runs after its copies."""
     late = []
 
-    def copy(target, source, *, pitch, width, rows):
-        for row in range(rows):
-            ctypes.memmove(target + row * width, source + row * pitch, width)
+    def call(name, copy, stream):
+        assert (name, stream.value) == ("cuMemcpy2DAsync_v2", None)
+        wanted = copy._obj
+        for row in range(wanted.rows):
+            source = wanted.source_address + row * wanted.source_pitch
+            ctypes.memmove(wanted.target_host + row * wanted.target_pitch, source, wanted.width)
 
     class Host(Device):
         staging = torch.empty(STAGING_BYTES, dtype=torch.uint8)
@@ -103,7 +114,7 @@ def host_copies(monkeypatch):
     def view_bytes(stretch, device):
         return torch.frombuffer((ctypes.c_uint8 * stretch.size_bytes).from_address(stretch.address), dtype=torch.uint8)
 
-    monkeypatch.setattr(device_memory, "copy_rows_to_host", copy)
+    monkeypatch.setattr(device_memory, "_call", call)
     monkeypatch.setattr(snapshot, "view_bytes", view_bytes)
     return Host("cpu"), late
 
@@ -111,8 +122,8 @@ def host_copies(monkeypatch):
 def snap(tensors, device):
     specs = [TensorSpec(dtype=str(one.dtype)[6:], shape=one.shape, stride=one.stride()) for one in tensors]
     stretches = [Stretch(one.data_ptr(), storage_bytes(spec)) for one, spec in zip(tensors, specs, strict=True)]
-    combs = choose_combs(specs, random.Random(1))
-    return read_in_places(stretches, specs, combs, device, torch.device("cpu")).outputs
+    reading = prepare_reading(choose_combs(specs, random.Random(1)), device)
+    return read_in_places(stretches, specs, reading, device, torch.device("cpu")).outputs
 
 
 def test_outputs_are_copied_with_their_form(host_copies):
