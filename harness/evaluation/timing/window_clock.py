@@ -153,12 +153,12 @@ def confirm_windows(baseline: str, windows: Windows, noise_floor: float) -> Timi
 
 
 def is_worth_repeating(baseline: str, windows: Windows, floor: float) -> bool:
-    """Whether the baseline was slower beside the candidate, or only the error of the overhead prevents `faster`: both
-    may be drift, or chance in the A/A pairs."""
+    """Whether the baseline was slower beside the candidate, or only the overhead before GO and of reading prevents
+    `faster`: both may be drift, or chance in the A/A pairs."""
     if windows.find_slowing() > 1:
         return True
     timing = confirm_windows(baseline, windows, floor).timing
-    return timing.verdict in ("tie", "unconfirmed") and interval_of(windows.blocks)[1] > 1 + floor
+    return timing.verdict in ("tie", "unconfirmed") and interval_of(_prolong(windows.blocks, 0.0))[1] > 1 + floor
 
 
 def is_precise_enough(blocks: Sequence[Block], wanted_half_width: float, floor: float) -> bool:
