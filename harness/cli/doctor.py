@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import AddressOption, ArchOption, CacheDirOption, ConfinementOption, ExecutorOption, JsonOption
+from harness.cli.options import EvaluationPanel, JsonOption, PathsPanel, SandboxPanel
+from harness.cli.panels import Only
 from harness.domain import EMULATED, Language, UsageError
 
 if TYPE_CHECKING:
@@ -40,11 +41,9 @@ def doctor(
         bool,
         typer.Option("--builds/--no-builds", help="Test each build strategy; minutes the first time, then seconds."),
     ] = True,
-    executor: ExecutorOption = "local",
-    address: AddressOption = "auto",
-    arch: ArchOption = None,
-    confinement: ConfinementOption = "auto",
-    cache_dir: CacheDirOption = None,
+    evaluation: Annotated[EvaluationPanel, Only("executor", "address")],
+    sandbox: Annotated[SandboxPanel, Only("arch", "confinement")],
+    paths: Annotated[PathsPanel, Only("cache_dir")],
     json_output: JsonOption = False,
 ) -> None:
     """Report what this machine can do: compilers, torch, GPUs, sandbox. With --executor ray: the nodes of a cluster.
@@ -54,16 +53,16 @@ def doctor(
     if red_team:
         from harness.cli.red_team import red_team as run_red_team
 
-        run_red_team(
-            corpus=corpus, only=only, arch=arch, confinement=confinement, cache_dir=cache_dir, json_output=json_output
-        )
+        run_red_team(corpus=corpus, only=only, sandbox=sandbox, paths=paths, json_output=json_output)
         return
     if corpus is not None or only is not None:
         raise UsageError("--corpus and --only go with --red-team")
-    if executor == "ray":
-        _report_cluster(address, cache_dir, confinement, json_output=json_output)
+    if evaluation.executor == "ray":
+        _report_cluster(evaluation.address, paths.cache_dir, sandbox.confinement, json_output=json_output)
         return
-    checks = examine_machine(arch, cache_dir, measure=measure, builds=builds, confinement=confinement)
+    checks = examine_machine(
+        sandbox.arch, paths.cache_dir, measure=measure, builds=builds, confinement=sandbox.confinement
+    )
     if json_output:
         import json
 

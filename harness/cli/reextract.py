@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import GeneratedDirOption, JsonOption
+from harness.cli.options import JsonOption, PathsPanel
+from harness.cli.panels import Only
 
 if TYPE_CHECKING:
     from harness.domain import Sample
@@ -27,20 +28,20 @@ def reextract(
     check: CheckOption = False,
     show_diff: DiffOption = False,
     json_output: JsonOption = False,
-    generated_dir: GeneratedDirOption = Path("generated"),
+    paths: Annotated[PathsPanel, Only("generated_dir")],
 ) -> None:
     """The old name of `harness extract --stored`."""
     from harness.generate.extraction.stored import reextract as extract_again
     from harness.store.runs import list_runs
 
     count, changes, damaged = 0, [], []
-    for run in runs or list_runs(generated_dir):
-        samples, broken = _load_run(run, generated_dir)
+    for run in runs or list_runs(paths.generated_dir):
+        samples, broken = _load_run(run, paths.generated_dir)
         count += len(samples)
         damaged += broken
         changes += list(extract_again(samples))
     if write:
-        _store(changes, generated_dir)
+        _store(changes, paths.generated_dir)
     if json_output:
         _print_json(count, changes, damaged)
     else:

@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness.cli.completion import complete_run
-from harness.cli.options import (
-    AllowLoadOption,
-    ArchOption,
-    CacheDirOption,
-    CallTimeoutOption,
-    ConfinementOption,
-    EmulatedGpuOption,
-    GeneratedDirOption,
-    JobsOption,
-    LoadTimeoutOption,
-    ProblemsDirOption,
-    ReferenceTimeoutOption,
-    ResultsDirOption,
-    TimeOption,
-    choose_fidelity,
-)
+from harness.cli.options import EvaluationPanel, PathsPanel, SandboxPanel, make_evaluate_options
+from harness.cli.panels import Only, Without
 from harness.domain import UsageError
 
 if TYPE_CHECKING:
@@ -62,19 +49,11 @@ def regress(
     extraction: Annotated[
         bool, typer.Option("--extraction/--no-extraction", help="Also extract the chosen completions again.")
     ] = True,
-    time: TimeOption = True,
-    gpu: EmulatedGpuOption = None,
-    arch: ArchOption = None,
-    jobs: JobsOption = None,
-    allow_load: AllowLoadOption = False,
-    call_timeout: CallTimeoutOption = 60.0,
-    load_timeout: LoadTimeoutOption = 120.0,
-    reference_timeout: ReferenceTimeoutOption = 600.0,
-    confinement: ConfinementOption = "auto",
-    results_dir: ResultsDirOption = Path("results"),
-    generated_dir: GeneratedDirOption = Path("generated"),
-    problems_dir: ProblemsDirOption = None,
-    cache_dir: CacheDirOption = None,
+    evaluation: Annotated[
+        EvaluationPanel, Only("time", "gpu", "allow_load", "call_timeout", "load_timeout", "reference_timeout")
+    ],
+    sandbox: Annotated[SandboxPanel, Only("arch", "jobs", "confinement")],
+    paths: Annotated[PathsPanel, Without("prompts_dir")],
     junit: Annotated[Path | None, typer.Option(help="Write JUnit XML into this file.")] = None,
     markdown: Annotated[
         Path | None, typer.Option(help="Write a comment for a pull request into this file; - prints it.")
@@ -91,27 +70,11 @@ def regress(
     Example: harness regress --best --junit regress.xml
     """
     from harness.analysis.change_detection import GateRule, gate
-    from harness.pipeline.evaluate import EvaluateOptions
     from harness.pipeline.regress import regress_stored
 
     if [markdown, json_file].count(Path("-")) > 1:
         raise UsageError("only one of --markdown and --json can be printed: give the other one a file")
-    options = EvaluateOptions(
-        again=True,
-        fidelity=choose_fidelity("full", time),
-        gpu=gpu,
-        architecture=arch,
-        jobs=jobs,
-        allow_load=allow_load,
-        call_timeout_s=call_timeout,
-        load_timeout_s=load_timeout,
-        reference_timeout_s=reference_timeout,
-        confinement=confinement,
-        results_dir=results_dir,
-        generated_dir=generated_dir,
-        problems_dir=problems_dir,
-        cache_dir=cache_dir,
-    )
+    options = make_evaluate_options(replace(evaluation, again=True), sandbox, paths)
     selection = _make_selection(runs or (), only_problem, pins, since, best=best, last=last)
     changes = regress_stored(
         selection, options, GateRule(factor=factor, most=most), extraction=extraction, update=update
