@@ -133,6 +133,16 @@ def print_paths(options: EvaluateOptions) -> None:
     typer.echo(f"{options.results_dir / 'evaluations.csv'}  {options.results_dir / 'leaderboard.csv'}")
 
 
+def print_leaderboard(options: EvaluateOptions) -> None:
+    from harness.cli.leaderboard import leaderboard
+    from harness.cli.results import FilterPanel, StoredPanel
+
+    typer.echo()
+    folders = StoredPanel(results_dir=options.results_dir, generated_dir=options.generated_dir)
+    leaderboard(filters=FilterPanel(), folders=folders)
+    print_paths(options)
+
+
 def print_json(report: EvaluationReport, options: EvaluateOptions) -> None:
     """Includes evaluations found in the store or made by another process."""
     from harness.report.export.json_records import dump_json, evaluation_record

@@ -11,7 +11,7 @@ import typer
 from harness.cli.completion import complete_run, complete_suite
 from harness.cli.options import PathsPanel
 from harness.cli.panels import Only
-from harness.cli.results import DEFAULT_RESULTS_DIR, ResultsDir
+from harness.cli.results import StoredPanel
 from harness.domain import Language, UsageError
 
 
@@ -37,7 +37,7 @@ def export(
         int | None,
         typer.Option("--level", min=0, help="kernelbench: level of a suite without one in its name. [default: 1]"),
     ] = None,
-    results_dir: ResultsDir = DEFAULT_RESULTS_DIR,
+    stored: Annotated[StoredPanel, Only("results_dir")],
     paths: Annotated[PathsPanel, Only("generated_dir", "problems_dir")],
 ) -> None:
     """Export problems, or a run in KernelBench's format.
@@ -62,7 +62,7 @@ def export(
     if only_run is not None:
         run_dir = find_run(paths.generated_dir, only_run)
         problems = list_run_problems(read_manifest(run_dir), paths.problems_dir)
-        exported = export_run(run_dir, problems, results_dir, target, level)
+        exported = export_run(run_dir, problems, stored.results_dir, target, level)
         if exported.left_out:
             what = "evaluation of another workload" if exported.left_out == 1 else "evaluations of other workloads"
             typer.echo(

@@ -83,8 +83,7 @@ def improve(
 
 def print_search(report: SearchReport, options: EvaluateOptions, *, as_json: bool, ranked: bool = False) -> None:
     """`ranked`: the leaderboard follows. Exits with 1 if the endpoint failed."""
-    from harness.cli.evaluate import print_paths
-    from harness.cli.leaderboard import leaderboard
+    from harness.cli.evaluate import print_leaderboard
     from harness.pipeline.search_report import describe_search, note_turns
     from harness.report.export.json_records import dump_json
 
@@ -93,8 +92,6 @@ def print_search(report: SearchReport, options: EvaluateOptions, *, as_json: boo
     else:
         note_turns(report)
         if ranked:
-            typer.echo()
-            leaderboard(results_dir=options.results_dir, generated_dir=options.generated_dir)
-            print_paths(options)
+            print_leaderboard(options)
     if report.failed:
         raise typer.Exit(1)

@@ -3,78 +3,88 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from harness.cli.completion import complete_problem, complete_run, complete_suite
+from harness.cli.panels import Only, Panel, option
 from harness.domain import UsageError
 
 if TYPE_CHECKING:
     from harness.store.results import ResultFilter, ResultRow, ResultStore
 
-# Filters have no variables, and parameters are not called `model` or `run`: settings for `generate` must not hide other
-# models here.
-OnlyRun = Annotated[
-    str | None,
-    typer.Option("--run", help="Only this run; * and ? are wildcards.", autocompletion=complete_run),
-]
-OnlyModel = Annotated[str | None, typer.Option("--model", help="Only this model; wildcards as above.")]
-OnlyProblem = Annotated[
-    str | None,
-    typer.Option("--problem", help="Only this problem; wildcards as above.", autocompletion=complete_problem),
-]
-OnlySuite = Annotated[
-    str | None, typer.Option("--suite", help="Only this suite of problems.", autocompletion=complete_suite)
-]
-OnlyOutcome = Annotated[str | None, typer.Option("--outcome", help="Only this outcome, e.g. correct, build_error.")]
-OnlyDevice = Annotated[str | None, typer.Option("--device", help="Only this device: cpu, cuda:0, none.")]
-OnlyWorkload = Annotated[str | None, typer.Option("--workload", help="Only this workload: full or small.")]
-OnlyOwnKernels = Annotated[
-    float | None,
-    typer.Option(
-        "--own-kernels",
+
+# Filters have no variables, and their fields are not called `model` or `run`: settings for `generate` must not hide
+# other models here.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterPanel(Panel):
+    title = "Options"
+
+    only_run: str | None = option(
+        None, "Only this run; * and ? are wildcards.", "--run", envvar=None, autocompletion=complete_run
+    )
+    only_model: str | None = option(None, "Only this model; wildcards as above.", "--model", envvar=None)
+    only_problem: str | None = option(
+        None, "Only this problem; wildcards as above.", "--problem", envvar=None, autocompletion=complete_problem
+    )
+    only_suite: str | None = option(
+        None, "Only this suite of problems.", "--suite", envvar=None, autocompletion=complete_suite
+    )
+    only_outcome: str | None = option(None, "Only this outcome, e.g. correct, build_error.", "--outcome", envvar=None)
+    only_device: str | None = option(None, "Only this device: cpu, cuda:0, none.", "--device", envvar=None)
+    only_workload: str | None = option(None, "Only this workload: full or small.", "--workload", envvar=None)
+    own_kernels: float | None = option(
+        None,
+        "Only candidates with at least this share of their time in custom kernels, e.g. 0.5.",
+        envvar=None,
         metavar="SHARE",
         min=0.0,
         max=1.0,
-        help="Only candidates with at least this share of their time in custom kernels, e.g. 0.5.",
-    ),
-]
-Where = Annotated[
-    str | None,
-    typer.Option(
-        "--where",
+    )
+    where: str | None = option(
+        None,
+        "Only matching evaluations, e.g. 'outcome == \"correct\" and speedup > 1.2'.",
+        envvar=None,
         metavar="CONDITION",
-        help="Only matching evaluations, e.g. 'outcome == \"correct\" and speedup > 1.2'.",
-    ),
-]
-ResultsDir = Annotated[
-    Path, typer.Option("--results-dir", envvar="HARNESS_RESULTS_DIR", help="Folder with harness.db.")
-]
-GeneratedDir = Annotated[
-    Path,
-    typer.Option("--generated-dir", envvar="HARNESS_GENERATED_DIR", help="Folder of runs with their manifests."),
-]
+    )
+
+    def make_filter(self) -> ResultFilter:
+        """Raises UsageError."""
+        from harness.store.results import ResultFilter
+
+        return ResultFilter(
+            run=self.only_run,
+            model=self.only_model,
+            problem=self.only_problem,
+            suite=self.only_suite,
+            outcome=_check_outcome(self.only_outcome),
+            device=self.only_device,
+            workload=self.only_workload,
+            min_own_share=self.own_kernels,
+            condition=self.where,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPanel(Panel):
+    title = "Options"
+
+    results_dir: Path = option(Path("results"), "Folder with harness.db.")
+    generated_dir: Path = option(Path("generated"), "Folder of runs with their manifests.")
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one record per line.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
 
-DEFAULT_RESULTS_DIR = Path("results")
-DEFAULT_GENERATED_DIR = Path("generated")
 TERMINAL_LIMIT = 50
 
 
 def results(
     *,
-    only_run: OnlyRun = None,
-    only_model: OnlyModel = None,
-    only_problem: OnlyProblem = None,
-    only_suite: OnlySuite = None,
-    only_outcome: OnlyOutcome = None,
-    only_device: OnlyDevice = None,
-    only_workload: OnlyWorkload = None,
-    own_kernels: OnlyOwnKernels = None,
-    where: Where = None,
+    filters: FilterPanel,
     sort: Annotated[
         str, typer.Option(envvar="HARNESS_SORT", help="Column to sort by; -COLUMN for the largest first.")
     ] = "id",
@@ -108,7 +118,7 @@ def results(
     parquet: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a Parquet file. Needs pyarrow.", show_default=False)
     ] = None,
-    results_dir: ResultsDir = DEFAULT_RESULTS_DIR,
+    folders: Annotated[StoredPanel, Only("results_dir")],
 ) -> None:
     """List evaluations: filter, sort, group, choose columns.
 
@@ -116,22 +126,12 @@ def results(
 
     By model: harness results --device cpu --group model,outcome
     """
-    from harness.store.results import ResultFilter, ResultStore
+    from harness.store.results import ResultStore
 
     check_one_format(as_csv=as_csv, as_json=as_json, parquet=parquet)
-    matching = ResultFilter(
-        run=only_run,
-        model=only_model,
-        problem=only_problem,
-        suite=only_suite,
-        outcome=_check_outcome(only_outcome),
-        device=only_device,
-        workload=only_workload,
-        min_own_share=own_kernels,
-        condition=where,
-    )
+    matching = filters.make_filter()
     chosen, grouping = _choose_columns(columns), _choose_columns(group)
-    with ResultStore.open(results_dir, read_only=True) as store:
+    with ResultStore.open(folders.results_dir, read_only=True) as store:
         if limit is None:
             limit = 0 if as_csv or as_json or parquet else TERMINAL_LIMIT
         if grouping:

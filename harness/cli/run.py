@@ -47,9 +47,8 @@ def run(
 
     Without a model or a key: harness run --provider recorded --language cpp --workload small
     """
-    from harness.cli.evaluate import print_json, print_paths, print_report
+    from harness.cli.evaluate import print_json, print_leaderboard, print_report
     from harness.cli.improve import print_search
-    from harness.cli.leaderboard import leaderboard
     from harness.pipeline.evaluate import check_plan, evaluate_tasks, sample_tasks
     from harness.pipeline.generate import generate_run, print_notes
     from harness.pipeline.improve import improve
@@ -69,8 +68,6 @@ def run(
         print_json(evaluated, options)
         return
     print_report(evaluated, options)
-    typer.echo()
-    leaderboard(results_dir=paths.results_dir, generated_dir=paths.generated_dir)
-    print_paths(options)
+    print_leaderboard(options)
     if report.failed:
         raise typer.Exit(1)

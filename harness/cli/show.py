@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.results import (
-    DEFAULT_GENERATED_DIR,
-    DEFAULT_RESULTS_DIR,
-    AsJson,
-    GeneratedDir,
-    ResultsDir,
-    explain_no_results,
-)
+from harness.cli.results import AsJson, StoredPanel, explain_no_results
 from harness.domain import UsageError
 
 if TYPE_CHECKING:
@@ -34,8 +27,7 @@ def show(
     all_blocks: Annotated[bool, typer.Option("--blocks", help="Every timed block, not only their summary.")] = False,
     only_source: Annotated[bool, typer.Option("--source", help="Print only the candidate's source.")] = False,
     as_json: AsJson = False,
-    results_dir: ResultsDir = DEFAULT_RESULTS_DIR,
-    generated_dir: GeneratedDir = DEFAULT_GENERATED_DIR,
+    folders: StoredPanel,
 ) -> None:
     """Explain one evaluation: findings, trials, both clocks, machine, build, source, sandbox; of several turns all
     results, what was fed back, and the change.
@@ -46,10 +38,10 @@ def show(
     """
     from harness.store.results import ResultStore
 
-    with ResultStore.open(results_dir, read_only=True) as store:
+    with ResultStore.open(folders.results_dir, read_only=True) as store:
         stored = find_evaluation(store, evaluation)
         source = store.source(stored.evaluation.subject.candidate_digest)
-        turns = _find_turns(store, stored, generated_dir)
+        turns = _find_turns(store, stored, folders.generated_dir)
     if as_json:
         _print_json(stored, source)
     elif only_source:
