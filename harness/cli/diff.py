@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from harness.cli.output import print_records, write_text
 from harness.cli.panels import Only
 from harness.cli.results import AsJson, FilterPanel, StoredPanel
 
@@ -50,10 +51,9 @@ def diff(
     if html is not None:
         _write_page(html, sides)
     if as_json:
-        from harness.report.export.json_records import dump_json
         from harness.report.html.diff_page import comparison_record
 
-        typer.echo(dump_json(comparison_record(sides)), nl=False)
+        print_records(comparison_record(sides))
         return
     from rich.console import Console
 
@@ -68,7 +68,6 @@ def diff(
 def _write_page(path: Path, sides: SideBySide) -> None:
     from datetime import UTC, datetime
 
-    from harness.cli.output import write_text
     from harness.report.html.diff_page import format_comparison_page
 
     made_at = datetime.now(UTC).isoformat(timespec="minutes")

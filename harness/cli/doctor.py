@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from harness.cli.options import EvaluationPanel, JsonOption, PathsPanel, SandboxPanel
+from harness.cli.output import print_records, print_rich
 from harness.cli.panels import Only
 from harness.domain import UsageError
 from harness.pipeline.machine import Check, examine_machine
@@ -114,12 +115,8 @@ def _report_cluster(address: str, cache_dir: Path | None, confinement: str, *, j
     typer.echo("asking the nodes of the cluster ...", err=True)
     reports = examine_cluster(ClusterSettings(address=address), LocalSettings(cache=cache_dir, confinement=confinement))
     if json_output:
-        from harness.report.export.json_records import dump_json
-
-        typer.echo(dump_json(*(asdict(report) for report in reports)), nl=False)
+        print_records(*map(asdict, reports))
         return
-    from rich.console import Console
-
     from harness.report.terminal.tables import make_table, style_text
 
     table = make_table("Nodes of the cluster")
@@ -131,7 +128,7 @@ def _report_cluster(address: str, cache_dir: Path | None, confinement: str, *, j
             table.add_row(report.node, device.name, device.chip, device.isolation, certificate)
         if not report.devices:
             table.add_row(report.node, "none", style_text(report.obstacle, "yellow"), "", "")
-    Console().print(table)
+    print_rich(table)
 
 
 def print_checks(checks: Iterable[Check]) -> None:

@@ -16,6 +16,7 @@ from harness.cli.options import (
     SandboxPanel,
     make_evaluate_options,
 )
+from harness.cli.output import print_records, print_rich
 from harness.cli.panels import Without
 from harness.domain import Language, Outcome, UsageError
 from harness.languages import detect_language
@@ -107,8 +108,6 @@ def _all_runs(generated_dir: Path) -> tuple[str, ...]:
 
 
 def print_report(report: EvaluationReport, options: EvaluateOptions) -> None:
-    from rich.console import Console
-
     from harness.report.terminal.tables import render_evaluations
     from harness.store.results import ResultFilter, ResultStore
 
@@ -116,7 +115,7 @@ def print_report(report: EvaluationReport, options: EvaluateOptions) -> None:
         new = {number for number, _ in report.evaluations}
         with ResultStore.open(options.results_dir, read_only=True) as store:
             rows = [row for row in store.rows(ResultFilter()) if row.id in new]
-        Console().print(render_evaluations(rows))
+        print_rich(render_evaluations(rows))
     if report.skipped:
         typer.echo(f"{len(report.skipped)} already evaluated (--again re-evaluates them)")
     if report.elsewhere:
@@ -145,10 +144,10 @@ def print_leaderboard(options: EvaluateOptions) -> None:
 
 def print_json(report: EvaluationReport, options: EvaluateOptions) -> None:
     """Includes evaluations found in the store or made by another process."""
-    from harness.report.export.json_records import dump_json, evaluation_record
+    from harness.report.export.json_records import evaluation_record
     from harness.store.results import ResultStore
 
     numbers = sorted([*report.skipped, *report.elsewhere, *(number for number, _ in report.evaluations)])
     with ResultStore.open(options.results_dir, read_only=True) as store:
         records = [evaluation_record(stored) for number in numbers if (stored := store.get(number)) is not None]
-    typer.echo(dump_json(*records), nl=False)
+    print_records(*records)

@@ -21,6 +21,7 @@ from harness.cli.options import (
     make_generate_options,
     make_search_options,
 )
+from harness.cli.output import print_records
 from harness.cli.panels import Without
 from harness.domain import UsageError
 
@@ -85,10 +86,9 @@ def print_search(report: SearchReport, options: EvaluateOptions, *, as_json: boo
     """`ranked`: the leaderboard follows. Exits with 1 if the endpoint failed."""
     from harness.cli.evaluate import print_leaderboard
     from harness.pipeline.search_report import describe_search, note_turns
-    from harness.report.export.json_records import dump_json
 
     if as_json:
-        typer.echo(dump_json(*describe_search(report)), nl=False)
+        print_records(*describe_search(report))
     else:
         note_turns(report)
         if ranked:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.options import JsonOption, PathsPanel
+from harness.cli.output import print_records
 from harness.cli.panels import Only
 
 if TYPE_CHECKING:
@@ -79,13 +80,11 @@ def _store(changes: Iterable[ExtractionChange], generated_dir: Path) -> None:
 
 
 def _print_json(count: int, changes: Sequence[ExtractionChange], damaged: Sequence[str]) -> None:
-    from harness.report.export.json_records import dump_json
-
     records = [
         {"sample": str(change.sample.key), "change": change.kind, "reason": change.reason, "diff": change.diff()}
         for change in changes
     ]
-    typer.echo(dump_json({"samples": count, "changes": records, "damaged": list(damaged)}), nl=False)
+    print_records({"samples": count, "changes": records, "damaged": list(damaged)})
 
 
 def _print_table(

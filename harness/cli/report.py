@@ -10,6 +10,7 @@ import typer
 
 from harness.cli.completion import complete_run
 from harness.cli.options import parse_prices
+from harness.cli.output import print_records
 from harness.cli.panels import Without
 from harness.cli.results import AsJson, FilterPanel, StoredPanel
 
@@ -69,10 +70,8 @@ def report(
 
 def _print_summary(summary: ReportSummary, *, as_json: bool) -> None:
     if as_json:
-        from harness.report.export.json_records import dump_json
-
         counts = {name: getattr(summary, name) for name in ("evaluations", "with_details", "with_answer", "size_bytes")}
-        typer.echo(dump_json({"path": str(summary.path), **counts}), nl=False)
+        print_records({"path": str(summary.path), **counts})
         return
     plural = "" if summary.evaluations == 1 else "s"
     typer.echo(

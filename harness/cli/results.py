@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli.completion import complete_problem, complete_run, complete_suite
+from harness.cli.output import print_records, print_rich
 from harness.cli.panels import Only, Panel, option
 from harness.domain import UsageError
 
@@ -192,13 +193,13 @@ def _choose_columns(columns: str | None) -> tuple[str, ...] | None:
 
 def _print_json(store: ResultStore, rows: Sequence[ResultRow], columns: Sequence[str] | None) -> None:
     """`columns` None: whole evaluations."""
-    from harness.report.export.json_records import dump_json, evaluation_record, select_fields
+    from harness.report.export.json_records import evaluation_record, select_fields
 
     if columns is not None:
-        typer.echo(dump_json(*(select_fields(row, columns) for row in rows)), nl=False)
+        print_records(*(select_fields(row, columns) for row in rows))
         return
     found = (store.get(row.id) for row in rows)
-    typer.echo(dump_json(*(evaluation_record(stored) for stored in found if stored is not None)), nl=False)
+    print_records(*(evaluation_record(stored) for stored in found if stored is not None))
 
 
 def _print_csv(rows: Sequence[ResultRow], columns: Sequence[str] | None) -> None:
@@ -222,19 +223,16 @@ def _print_groups(
     from harness.report.group_by import SUMMARY_COLUMNS, count_groups, group_records, render_groups
 
     groups = count_groups(values)
-    if as_json or as_csv:
+    if as_json:
+        print_records(*group_records(groups, columns))
+    elif as_csv:
         from harness.report.export.csv_files import format_records
-        from harness.report.export.json_records import dump_json
 
-        records = group_records(groups, columns)
-        text = dump_json(*records) if as_json else format_records(records, (*columns, *SUMMARY_COLUMNS))
-        typer.echo(text, nl=False)
+        typer.echo(format_records(group_records(groups, columns), (*columns, *SUMMARY_COLUMNS)), nl=False)
     elif not groups:
         typer.echo(explain_no_results(store))
     else:
-        from rich.console import Console
-
-        Console().print(render_groups(groups, columns))
+        print_rich(render_groups(groups, columns))
 
 
 def _print_table(

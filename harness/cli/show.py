@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli.output import print_records, print_rich
 from harness.cli.results import AsJson, StoredPanel, explain_no_results
 from harness.domain import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from rich.console import RenderableType
 
     from harness.report.terminal.turn_details import SampleTurns
     from harness.store.results import ResultFilter, ResultStore, StoredEvaluation
@@ -49,7 +48,7 @@ def show(
     else:
         from harness.report.terminal.details import render_details
 
-        _print(render_details(stored, source=source, turns=turns, whole_log=whole_log, all_blocks=all_blocks))
+        print_rich(render_details(stored, source=source, turns=turns, whole_log=whole_log, all_blocks=all_blocks))
 
 
 def find_evaluation(store: ResultStore, name: str) -> StoredEvaluation:
@@ -132,11 +131,11 @@ def _suggest(store: ResultStore, name: str) -> str:
 
 
 def _print_json(stored: StoredEvaluation, source: str | None) -> None:
-    from harness.report.export.json_records import dump_json, evaluation_record
+    from harness.report.export.json_records import evaluation_record
 
     build = stored.evaluation.build
     record = evaluation_record(stored) | {"source": source, "build_log": build.log if build else None}
-    typer.echo(dump_json(record), nl=False)
+    print_records(record)
 
 
 def _print_source(stored: StoredEvaluation, source: str | None) -> None:
@@ -147,12 +146,6 @@ def _print_source(stored: StoredEvaluation, source: str | None) -> None:
     if sys.stdout.isatty():
         from harness.report.terminal.sources import render_source
 
-        _print(render_source(source))
+        print_rich(render_source(source))
     else:
         sys.stdout.buffer.write(source.encode())  # exact bytes, for redirection into a file
-
-
-def _print(content: RenderableType) -> None:
-    from rich.console import Console
-
-    Console().print(content)
