@@ -15,8 +15,8 @@ from harness.domain import Baseline, Fidelity, Language, Precision, UsageError, 
 
 if TYPE_CHECKING:
     from harness.analysis.prices import Price
+    from harness.generate.planning import GenerateOptions
     from harness.pipeline.evaluate import EvaluateOptions
-    from harness.pipeline.generate import GenerateOptions
     from harness.pipeline.improve import SearchOptions
 
 RunsArgument = Annotated[
@@ -175,7 +175,7 @@ def make_generate_options(
     dtype: Precision | None,
     is_evaluated: bool = True,
 ) -> GenerateOptions:
-    from harness.pipeline.generate import GenerateOptions
+    from harness.generate.planning import GenerateOptions
 
     return GenerateOptions(
         suite=suite,

@@ -10,9 +10,9 @@ from pathlib import Path
 from harness.analysis.turns import find_best
 from harness.domain import Candidate, UsageError
 from harness.domain.files import replacing
+from harness.generate.planning import GenerateOptions
 from harness.languages import detect_language
 from harness.pipeline.evaluate import EvaluateOptions
-from harness.pipeline.generate import GenerateOptions
 from harness.pipeline.improve import SearchOptions, improve
 from harness.pipeline.search_report import SampleSearch, SearchReport
 from harness.search.feedback import summarise
