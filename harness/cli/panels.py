@@ -16,14 +16,16 @@ import typer
 
 
 class Panel:
-    """A frozen dataclass. Each field is an option, also set by HARNESS_<NAME> and in harness.toml."""
+    """A frozen dataclass. Each field is an option, also set in harness.toml and, unless disabled, by HARNESS_<NAME>."""
 
     __slots__ = ()
-    title: ClassVar[str]
+    title: ClassVar[str] = "Options"
+    has_variables: ClassVar[bool] = True
 
 
 def option(default: Any, help: str, *names: str, **more: Any) -> Any:
-    """A field of a panel. `names`: if they do not follow from the field's; `more`: of typer.Option."""
+    """A field of a panel. `names`: if they do not follow from the field's; `more`: of typer.Option, such as
+    `show_envvar` for a variable that errors name."""
     return field(default=default, metadata={"names": names, "help": help, **more})
 
 
@@ -80,12 +82,12 @@ def _make_parameters(defaults: Any, names: list[str]) -> list[Parameter]:
             name,
             Parameter.KEYWORD_ONLY,
             default=getattr(defaults, name),
-            annotation=Annotated[types[name], _make_option(name, defaults.title, **settings[name])],
+            annotation=Annotated[types[name], _make_option(name, type(defaults), **settings[name])],
         )
         for name in names
     ]
 
 
-def _make_option(field_name: str, title: str, *, names: tuple[str, ...], **more: Any) -> Any:
-    variable = f"HARNESS_{field_name.upper()}"
-    return typer.Option(*names, **{"envvar": variable, "show_envvar": False, "rich_help_panel": title, **more})
+def _make_option(field_name: str, panel: type[Panel], *, names: tuple[str, ...], **more: Any) -> Any:
+    variable = f"HARNESS_{field_name.upper()}" if panel.has_variables else None
+    return typer.Option(*names, **{"envvar": variable, "show_envvar": False, "rich_help_panel": panel.title, **more})

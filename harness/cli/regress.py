@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +11,7 @@ import typer
 
 from harness.cli.completion import complete_run
 from harness.cli.options import EvaluationPanel, PathsPanel, SandboxPanel, make_evaluate_options
-from harness.cli.panels import Only, Without
+from harness.cli.panels import Only, Panel, Without, option
 from harness.domain import UsageError
 
 if TYPE_CHECKING:
@@ -21,34 +21,35 @@ if TYPE_CHECKING:
 WIDE_TERMINAL = 110
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionPanel(Panel):
+    has_variables = False
+
+    pins: Path | None = option(None, "Only evaluations in this file: one number or run/problem/sample per line.")
+    since: str | None = option(None, "Only evaluations on or after this day, e.g. 2025-03-01.")
+    best: bool = option(False, "Only the fastest correct candidate of each problem.", "--best")
+    last: int | None = option(None, "Only the last N of the selected.", min=1)
+    only_problem: str | None = option(None, "Only this problem; * and ? are wildcards.", "--problem")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonPanel(Panel):
+    factor: float = option(1.05, "A speedup must change by more than this factor.", min=1.0, show_envvar=True)
+    most: int = option(6, "Maximum evaluations of a candidate that seems changed.", envvar=None, min=2, max=50)
+    update: bool = option(
+        False, "Measure each fully, and store the results for later comparisons.", "--update", envvar=None
+    )
+    extraction: bool = option(True, "Also extract the chosen completions again.", envvar=None)
+
+
 def regress(
     runs: Annotated[
         list[str] | None,
         typer.Argument(help="Runs to re-evaluate. [default: all evaluated ones]", autocompletion=complete_run),
     ] = None,
     *,
-    pins: Annotated[
-        Path | None,
-        typer.Option(help="Only evaluations in this file: one number or run/problem/sample per line."),
-    ] = None,
-    since: Annotated[str | None, typer.Option(help="Only evaluations on or after this day, e.g. 2025-03-01.")] = None,
-    best: Annotated[bool, typer.Option("--best", help="Only the fastest correct candidate of each problem.")] = False,
-    last: Annotated[int | None, typer.Option(min=1, help="Only the last N of the selected.")] = None,
-    only_problem: Annotated[
-        str | None, typer.Option("--problem", help="Only this problem; * and ? are wildcards.")
-    ] = None,
-    factor: Annotated[
-        float, typer.Option(envvar="HARNESS_FACTOR", min=1.0, help="A speedup must change by more than this factor.")
-    ] = 1.05,
-    most: Annotated[
-        int, typer.Option(min=2, max=50, help="Maximum evaluations of a candidate that seems changed.")
-    ] = 6,
-    update: Annotated[
-        bool, typer.Option("--update", help="Measure each fully, and store the results for later comparisons.")
-    ] = False,
-    extraction: Annotated[
-        bool, typer.Option("--extraction/--no-extraction", help="Also extract the chosen completions again.")
-    ] = True,
+    selected: SelectionPanel,
+    comparison: ComparisonPanel,
     evaluation: Annotated[
         EvaluationPanel, Only("time", "gpu", "allow_load", "call_timeout", "load_timeout", "reference_timeout")
     ],
@@ -75,30 +76,28 @@ def regress(
     if [markdown, json_file].count(Path("-")) > 1:
         raise UsageError("only one of --markdown and --json can be printed: give the other one a file")
     options = make_evaluate_options(replace(evaluation, again=True), sandbox, paths)
-    selection = _make_selection(runs or (), only_problem, pins, since, best=best, last=last)
+    rule = GateRule(factor=comparison.factor, most=comparison.most)
     changes = regress_stored(
-        selection, options, GateRule(factor=factor, most=most), extraction=extraction, update=update
+        _make_selection(runs or (), selected), options, rule, extraction=comparison.extraction, update=comparison.update
     )
     code = gate(changes)
     _report(changes, code, junit=junit, markdown=markdown, json_file=json_file)
     raise typer.Exit(code)
 
 
-def _make_selection(
-    runs: Sequence[str], problem: str | None, pins: Path | None, since: str | None, *, best: bool, last: int | None
-) -> Selection:
+def _make_selection(runs: Sequence[str], selected: SelectionPanel) -> Selection:
     from datetime import date
 
     from harness.pipeline.regress import Selection
     from harness.store.results import ResultFilter
 
     try:
-        day = None if since is None else date.fromisoformat(since).isoformat()
+        day = None if selected.since is None else date.fromisoformat(selected.since).isoformat()
     except ValueError as error:
-        raise UsageError(f"--since expects a day such as 2025-03-01, found {since!r}") from error
+        raise UsageError(f"--since expects a day such as 2025-03-01, found {selected.since!r}") from error
     wanted: Sequence[str | None] = runs or (None,)
-    where = tuple(ResultFilter(run=run, problem=problem) for run in wanted)
-    return Selection(where=where, pins=pins, since=day, best=best, last=last)
+    where = tuple(ResultFilter(run=run, problem=selected.only_problem) for run in wanted)
+    return Selection(where=where, pins=selected.pins, since=day, best=selected.best, last=selected.last)
 
 
 def _report(

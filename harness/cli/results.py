@@ -18,38 +18,29 @@ if TYPE_CHECKING:
     from harness.store.results import ResultFilter, ResultRow, ResultStore
 
 
-# Filters have no variables, and their fields are not called `model` or `run`: settings for `generate` must not hide
-# other models here.
+# No variables, and no fields called `model` or `run`: settings for `generate` must not hide other models here.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterPanel(Panel):
-    title = "Options"
+    has_variables = False
 
-    only_run: str | None = option(
-        None, "Only this run; * and ? are wildcards.", "--run", envvar=None, autocompletion=complete_run
-    )
-    only_model: str | None = option(None, "Only this model; wildcards as above.", "--model", envvar=None)
+    only_run: str | None = option(None, "Only this run; * and ? are wildcards.", "--run", autocompletion=complete_run)
+    only_model: str | None = option(None, "Only this model; wildcards as above.", "--model")
     only_problem: str | None = option(
-        None, "Only this problem; wildcards as above.", "--problem", envvar=None, autocompletion=complete_problem
+        None, "Only this problem; wildcards as above.", "--problem", autocompletion=complete_problem
     )
-    only_suite: str | None = option(
-        None, "Only this suite of problems.", "--suite", envvar=None, autocompletion=complete_suite
-    )
-    only_outcome: str | None = option(None, "Only this outcome, e.g. correct, build_error.", "--outcome", envvar=None)
-    only_device: str | None = option(None, "Only this device: cpu, cuda:0, none.", "--device", envvar=None)
-    only_workload: str | None = option(None, "Only this workload: full or small.", "--workload", envvar=None)
+    only_suite: str | None = option(None, "Only this suite of problems.", "--suite", autocompletion=complete_suite)
+    only_outcome: str | None = option(None, "Only this outcome, e.g. correct, build_error.", "--outcome")
+    only_device: str | None = option(None, "Only this device: cpu, cuda:0, none.", "--device")
+    only_workload: str | None = option(None, "Only this workload: full or small.", "--workload")
     own_kernels: float | None = option(
         None,
         "Only candidates with at least this share of their time in custom kernels, e.g. 0.5.",
-        envvar=None,
         metavar="SHARE",
         min=0.0,
         max=1.0,
     )
     where: str | None = option(
-        None,
-        "Only matching evaluations, e.g. 'outcome == \"correct\" and speedup > 1.2'.",
-        envvar=None,
-        metavar="CONDITION",
+        None, "Only matching evaluations, e.g. 'outcome == \"correct\" and speedup > 1.2'.", metavar="CONDITION"
     )
 
     def make_filter(self) -> ResultFilter:
@@ -71,8 +62,6 @@ class FilterPanel(Panel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPanel(Panel):
-    title = "Options"
-
     results_dir: Path = option(Path("results"), "Folder with harness.db.")
     generated_dir: Path = option(Path("generated"), "Folder of runs with their manifests.")
 
@@ -83,37 +72,25 @@ AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
 TERMINAL_LIMIT = 50
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewPanel(Panel):
+    sort: str = option("id", "Column to sort by; -COLUMN for the largest first.")
+    limit: int | None = option(
+        None,
+        f"Maximum number; 0 for all. [default: {TERMINAL_LIMIT}, all with --csv or --json]",
+        min=0,
+        show_default=False,
+        show_envvar=True,
+    )
+    columns: str | None = option(None, "Comma-separated columns of the table, CSV, JSON or Parquet, or 'all'.")
+    group: str | None = option(None, "Count evaluations by these comma-separated columns, e.g. model,outcome.")
+    history: bool = option(False, "Also superseded evaluations.", "--history")
+
+
 def results(
     *,
     filters: FilterPanel,
-    sort: Annotated[
-        str, typer.Option(envvar="HARNESS_SORT", help="Column to sort by; -COLUMN for the largest first.")
-    ] = "id",
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            envvar="HARNESS_LIMIT",
-            help=f"Maximum number; 0 for all. [default: {TERMINAL_LIMIT}, all with --csv or --json]",
-            show_default=False,
-        ),
-    ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            envvar="HARNESS_COLUMNS",
-            help="Comma-separated columns of the table, CSV, JSON or Parquet, or 'all'.",
-        ),
-    ] = None,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            envvar="HARNESS_GROUP", help="Count evaluations by these comma-separated columns, e.g. model,outcome."
-        ),
-    ] = None,
-    history: Annotated[
-        bool, typer.Option("--history", envvar="HARNESS_HISTORY", help="Also superseded evaluations.")
-    ] = False,
+    view: ViewPanel,
     as_csv: AsCsv = False,
     as_json: AsJson = False,
     parquet: Annotated[
@@ -131,17 +108,17 @@ def results(
 
     check_one_format(as_csv=as_csv, as_json=as_json, parquet=parquet)
     matching = filters.make_filter()
-    chosen, grouping = _choose_columns(columns), _choose_columns(group)
+    chosen, grouping = _choose_columns(view.columns), _choose_columns(view.group)
     with ResultStore.open(folders.results_dir, read_only=True) as store:
-        if limit is None:
-            limit = 0 if as_csv or as_json or parquet else TERMINAL_LIMIT
+        usual = 0 if as_csv or as_json or parquet else TERMINAL_LIMIT
+        limit = usual if view.limit is None else view.limit
         if grouping:
-            if parquet or columns:
+            if parquet or view.columns:
                 raise UsageError("--group prints counts: it excludes --columns and --parquet")
-            values = store.values(("outcome", "speedup", *grouping), matching, history=history)
+            values = store.values(("outcome", "speedup", *grouping), matching, history=view.history)
             _print_groups(store, values, grouping, as_csv=as_csv, as_json=as_json)
             return
-        rows = store.rows(matching, sort=sort, limit=limit or None, history=history)
+        rows = store.rows(matching, sort=view.sort, limit=limit or None, history=view.history)
         if as_json:
             _print_json(store, list(rows), chosen)
         elif as_csv:
@@ -149,7 +126,7 @@ def results(
         elif parquet:
             _write_parquet(list(rows), chosen, parquet)
         else:
-            _print_table(store, list(rows), chosen, matching, history=history)
+            _print_table(store, list(rows), chosen, matching, history=view.history)
 
 
 def check_one_format(*, as_csv: bool, as_json: bool, parquet: Path | None = None) -> None:
