@@ -39,6 +39,10 @@ def examine_machine(
     yield "looking for compilers and torch"
     toolchain = probe_toolchain(architecture)
     yield from _toolchain_checks(toolchain)
+    yield _confinement_check()
+    yield "starting a sandboxed worker"
+    sandbox = _worker_check()
+    yield sandbox
     if builds:
         yield "building a small extension with each strategy, minutes the first time, then seconds"
         yield from _lane_checks(toolchain, cache_dir, confinement)
@@ -50,10 +54,6 @@ def examine_machine(
     yield from _gpu_checks()
     yield "measuring the speed of the devices" if measure else "reading or measuring the speed of the devices"
     yield from _speed_checks(cache_dir, measure=measure)
-    yield _confinement_check()
-    yield "starting a sandboxed worker"
-    sandbox = _worker_check()
-    yield sandbox
     yield from _certificate_checks(cache_dir, sandbox.found)
     yield _generate_check()
 
