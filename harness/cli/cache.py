@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from harness.cli.options import CacheDirOption, CacheSizeOption
+from harness.cli.options import PathsPanel, SandboxPanel
+from harness.cli.panels import Only, expand_panels
 
 cache_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
 @cache_app.command()
-def info(cache_dir: CacheDirOption = None) -> None:
+@expand_panels
+def info(paths: Annotated[PathsPanel, Only("cache_dir")]) -> None:
     """Show the number and size of cached builds and precompiled headers.
 
     Example: harness cache info
     """
     from harness.builder.cache import read_cache
 
-    folder = _find_folder(cache_dir)
+    folder = _find_folder(paths.cache_dir)
     contents = read_cache(folder)
     typer.echo(f"cache    {folder}")
     for name, entries in (
@@ -35,15 +38,18 @@ def info(cache_dir: CacheDirOption = None) -> None:
 
 
 @cache_app.command()
-def prune(cache_dir: CacheDirOption = None, cache_size: CacheSizeOption = None) -> None:
+@expand_panels
+def prune(
+    paths: Annotated[PathsPanel, Only("cache_dir")], sandbox: Annotated[SandboxPanel, Only("cache_size")]
+) -> None:
     """Remove the least recently used builds until the rest fits. Builds in use stay.
 
     Example: harness cache prune --cache-size 5G
     """
     from harness.builder.cache import prune_cache, read_cache, read_cache_size
 
-    folder = _find_folder(cache_dir)
-    count, size_bytes = prune_cache(folder, read_cache_size(cache_size))
+    folder = _find_folder(paths.cache_dir)
+    count, size_bytes = prune_cache(folder, read_cache_size(sandbox.cache_size))
     left = read_cache(folder)
     typer.echo(f"removed {count} ({_describe_size(size_bytes)}), {_describe_size(left.size_bytes)} left in {folder}")
 

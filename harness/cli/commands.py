@@ -59,6 +59,7 @@ class CommandGroup(TyperGroup):
 
 def _load_command(name: str) -> Any:
     from harness.cli.grouped_help import GroupedCommand
+    from harness.cli.panels import expand_panels
 
     word = name.replace("-", "_")
     if name in GROUPS:
@@ -67,7 +68,8 @@ def _load_command(name: str) -> Any:
         return group
     word = "import_" if word == "import" else word
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    app.command(name, cls=GroupedCommand)(_report_interrupts(getattr(import_module(f"harness.cli.{word}"), word)))
+    command = expand_panels(getattr(import_module(f"harness.cli.{word}"), word))
+    app.command(name, cls=GroupedCommand)(_report_interrupts(command))
     return typer.main.get_command(app)
 
 

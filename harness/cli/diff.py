@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from harness.cli.results import (
-    DEFAULT_GENERATED_DIR,
-    DEFAULT_RESULTS_DIR,
-    GeneratedDir,
-    OnlyDevice,
-    OnlySuite,
-    OnlyWorkload,
-    ResultsDir,
-)
+from harness.cli.output import print_records, write_text
+from harness.cli.panels import Only
+from harness.cli.results import AsJson, FilterPanel, StoredPanel
 
 if TYPE_CHECKING:
     from harness.analysis.side_material import SideBySide
@@ -34,14 +29,11 @@ def diff(
     only_problem: Annotated[
         str | None, typer.Option("--problem", help="Only this problem; * and ? are wildcards.")
     ] = None,
-    only_suite: OnlySuite = None,
-    only_device: OnlyDevice = None,
-    only_workload: OnlyWorkload = None,
+    filters: Annotated[FilterPanel, Only("only_suite", "only_device", "only_workload")],
     code: Annotated[bool, typer.Option("--code", help="Also show the programs' differences.")] = False,
     html: Annotated[Path | None, typer.Option("--html", help="Write the comparison as one offline page.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one record per line.")] = False,
-    results_dir: ResultsDir = DEFAULT_RESULTS_DIR,
-    generated_dir: GeneratedDir = DEFAULT_GENERATED_DIR,
+    as_json: AsJson = False,
+    folders: StoredPanel,
 ) -> None:
     """Compare two runs, models, prompts or versions of harness over the same problems.
 
@@ -51,18 +43,17 @@ def diff(
     Example: harness diff run-a run-b --html diff.html
     """
     from harness.analysis.side_material import compare_sides
-    from harness.store.results import ResultFilter, ResultStore
+    from harness.store.results import ResultStore
 
-    where = ResultFilter(problem=only_problem, suite=only_suite, device=only_device, workload=only_workload)
-    with ResultStore.open(results_dir, read_only=True) as store:
-        sides = compare_sides(store, before, after, kind=by, where=where, generated_dir=generated_dir)
+    where = replace(filters, only_problem=only_problem).make_filter()
+    with ResultStore.open(folders.results_dir, read_only=True) as store:
+        sides = compare_sides(store, before, after, kind=by, where=where, generated_dir=folders.generated_dir)
     if html is not None:
         _write_page(html, sides)
     if as_json:
-        from harness.report.export.json_records import dump_json
         from harness.report.html.diff_page import comparison_record
 
-        typer.echo(dump_json(comparison_record(sides)), nl=False)
+        print_records(comparison_record(sides))
         return
     from rich.console import Console
 
@@ -77,7 +68,6 @@ def diff(
 def _write_page(path: Path, sides: SideBySide) -> None:
     from datetime import UTC, datetime
 
-    from harness.cli.output import write_text
     from harness.report.html.diff_page import format_comparison_page
 
     made_at = datetime.now(UTC).isoformat(timespec="minutes")

@@ -9,37 +9,15 @@ import typer
 
 from harness.cli.completion import complete_problem, complete_suite
 from harness.cli.options import (
-    AddressOption,
-    AgainOption,
-    AllowLoadOption,
-    ArchOption,
-    BaselineOption,
-    BuildTimeoutOption,
-    CacheDirOption,
-    CacheSizeOption,
-    CallTimeoutOption,
-    CheckOption,
-    ChipOption,
-    ConfinementOption,
-    DeviceOption,
-    DtypeOption,
-    EmulatedGpuOption,
-    ExecutorOption,
-    FidelityOption,
-    GeneratedDirOption,
-    JobsOption,
+    EvaluationPanel,
     JsonOption,
-    KnownSolutionsOption,
-    LoadTimeoutOption,
-    ProblemsDirOption,
-    ProfileOption,
-    ReferenceTimeoutOption,
-    ResultsDirOption,
+    PathsPanel,
     RunsArgument,
-    TimeOption,
-    WorkloadOption,
-    choose_fidelity,
+    SandboxPanel,
+    make_evaluate_options,
 )
+from harness.cli.output import print_records, print_rich
+from harness.cli.panels import Without
 from harness.domain import Language, Outcome, UsageError
 from harness.languages import detect_language
 
@@ -66,33 +44,9 @@ def evaluate(
             envvar="HARNESS_SUITE", help="With --candidate: the suite of NAME.", autocompletion=complete_suite
         ),
     ] = "core",
-    device: DeviceOption = "auto",
-    executor: ExecutorOption = "local",
-    address: AddressOption = "auto",
-    chip: ChipOption = None,
-    gpu: EmulatedGpuOption = None,
-    check: CheckOption = None,
-    workload: WorkloadOption = None,
-    dtype: DtypeOption = None,
-    baseline: BaselineOption = "eager",
-    again: AgainOption = False,
-    fidelity: FidelityOption = "full",
-    time: TimeOption = True,
-    profile: ProfileOption = None,
-    allow_load: AllowLoadOption = False,
-    call_timeout: CallTimeoutOption = 60.0,
-    load_timeout: LoadTimeoutOption = 120.0,
-    reference_timeout: ReferenceTimeoutOption = 600.0,
-    build_timeout: BuildTimeoutOption = 600.0,
-    arch: ArchOption = None,
-    jobs: JobsOption = None,
-    confinement: ConfinementOption = "auto",
-    known_solutions: KnownSolutionsOption = None,
-    results_dir: ResultsDirOption = Path("results"),
-    generated_dir: GeneratedDirOption = Path("generated"),
-    problems_dir: ProblemsDirOption = None,
-    cache_dir: CacheDirOption = None,
-    cache_size: CacheSizeOption = None,
+    evaluation: EvaluationPanel,
+    sandbox: SandboxPanel,
+    paths: Annotated[PathsPanel, Without("prompts_dir")],
     json_output: JsonOption = False,
     exit_zero: Annotated[bool, typer.Option("--exit-zero", help="With --candidate: always exit with 0.")] = False,
 ) -> None:
@@ -108,46 +62,13 @@ def evaluate(
 
     Exit code with --candidate: 0 correct, 1 not correct, 3 not evaluated (harness_error, not_run). Of runs: 0.
     """
-    from harness.pipeline.evaluate import (
-        EvaluateOptions,
-        describe_lacking_workload,
-        evaluate_tasks,
-        file_task,
-        sample_tasks,
-    )
+    from harness.pipeline.evaluate import describe_lacking_workload, evaluate_tasks, file_task, sample_tasks
 
-    options = EvaluateOptions(
-        device=device,
-        executor=executor,
-        address=address,
-        chip=chip,
-        gpu=gpu,
-        check_kernels=check,
-        workload=workload,
-        dtype=dtype,
-        baseline=baseline,
-        again=again,
-        fidelity=choose_fidelity(fidelity, time),
-        profile=profile,
-        allow_load=allow_load,
-        call_timeout_s=call_timeout,
-        load_timeout_s=load_timeout,
-        reference_timeout_s=reference_timeout,
-        build_timeout_s=build_timeout,
-        architecture=arch,
-        jobs=jobs,
-        confinement=confinement,
-        known_solutions=known_solutions,
-        results_dir=results_dir,
-        generated_dir=generated_dir,
-        problems_dir=problems_dir,
-        cache_dir=cache_dir,
-        cache_size=cache_size,
-    )
+    options = make_evaluate_options(evaluation, sandbox, paths)
     if candidate is None:
         if problem is not None:
             raise UsageError("--problem needs --candidate; to evaluate runs, name the runs")
-        tasks = sample_tasks(runs or _all_runs(generated_dir), options)
+        tasks = sample_tasks(runs or _all_runs(options.generated_dir), options)
     else:
         if problem is None or runs:
             raise UsageError("--candidate FILE needs --problem NAME (or a reference file's path), and no run")
@@ -187,8 +108,6 @@ def _all_runs(generated_dir: Path) -> tuple[str, ...]:
 
 
 def print_report(report: EvaluationReport, options: EvaluateOptions) -> None:
-    from rich.console import Console
-
     from harness.report.terminal.tables import render_evaluations
     from harness.store.results import ResultFilter, ResultStore
 
@@ -196,7 +115,7 @@ def print_report(report: EvaluationReport, options: EvaluateOptions) -> None:
         new = {number for number, _ in report.evaluations}
         with ResultStore.open(options.results_dir, read_only=True) as store:
             rows = [row for row in store.rows(ResultFilter()) if row.id in new]
-        Console().print(render_evaluations(rows))
+        print_rich(render_evaluations(rows))
     if report.skipped:
         typer.echo(f"{len(report.skipped)} already evaluated (--again re-evaluates them)")
     if report.elsewhere:
@@ -213,12 +132,22 @@ def print_paths(options: EvaluateOptions) -> None:
     typer.echo(f"{options.results_dir / 'evaluations.csv'}  {options.results_dir / 'leaderboard.csv'}")
 
 
+def print_leaderboard(options: EvaluateOptions) -> None:
+    from harness.cli.leaderboard import leaderboard
+    from harness.cli.results import FilterPanel, StoredPanel
+
+    typer.echo()
+    folders = StoredPanel(results_dir=options.results_dir, generated_dir=options.generated_dir)
+    leaderboard(filters=FilterPanel(), folders=folders)
+    print_paths(options)
+
+
 def print_json(report: EvaluationReport, options: EvaluateOptions) -> None:
     """Includes evaluations found in the store or made by another process."""
-    from harness.report.export.json_records import dump_json, evaluation_record
+    from harness.report.export.json_records import evaluation_record
     from harness.store.results import ResultStore
 
     numbers = sorted([*report.skipped, *report.elsewhere, *(number for number, _ in report.evaluations)])
     with ResultStore.open(options.results_dir, read_only=True) as store:
         records = [evaluation_record(stored) for number in numbers if (stored := store.get(number)) is not None]
-    typer.echo(dump_json(*records), nl=False)
+    print_records(*records)

@@ -9,8 +9,9 @@ from typing import Annotated, Literal
 import typer
 
 from harness.cli.completion import complete_run, complete_suite
-from harness.cli.options import GeneratedDirOption, ProblemsDirOption
-from harness.cli.results import DEFAULT_RESULTS_DIR, ResultsDir
+from harness.cli.options import PathsPanel
+from harness.cli.panels import Only
+from harness.cli.results import StoredPanel
 from harness.domain import Language, UsageError
 
 
@@ -36,9 +37,8 @@ def export(
         int | None,
         typer.Option("--level", min=0, help="kernelbench: level of a suite without one in its name. [default: 1]"),
     ] = None,
-    results_dir: ResultsDir = DEFAULT_RESULTS_DIR,
-    generated_dir: GeneratedDirOption = Path("generated"),
-    problems_dir: ProblemsDirOption = None,
+    stored: Annotated[StoredPanel, Only("results_dir")],
+    paths: Annotated[PathsPanel, Only("generated_dir", "problems_dir")],
 ) -> None:
     """Export problems, or a run in KernelBench's format.
 
@@ -55,14 +55,14 @@ def export(
 
     if bool(only_suite) == bool(only_run):
         raise UsageError("export either problems, with --suite NAME, or a run, with --run NAME")
-    folders = {suite: find_suite_folder(suite, problems_dir) for suite in only_suite or ()}
+    folders = {suite: find_suite_folder(suite, paths.problems_dir) for suite in only_suite or ()}
     if other_format == "harbor":
         _export_harbor(folders, target, language, device, image)
         return
     if only_run is not None:
-        run_dir = find_run(generated_dir, only_run)
-        problems = list_run_problems(read_manifest(run_dir), problems_dir)
-        exported = export_run(run_dir, problems, results_dir, target, level)
+        run_dir = find_run(paths.generated_dir, only_run)
+        problems = list_run_problems(read_manifest(run_dir), paths.problems_dir)
+        exported = export_run(run_dir, problems, stored.results_dir, target, level)
         if exported.left_out:
             what = "evaluation of another workload" if exported.left_out == 1 else "evaluations of other workloads"
             typer.echo(

@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.options import GeneratedDirOption, JsonOption
+from harness.cli.options import JsonOption, PathsPanel
+from harness.cli.panels import Only
 from harness.cli.reextract import CheckOption, DiffOption, WriteOption, reextract
 from harness.domain import UsageError
 
@@ -32,7 +33,7 @@ def extract(
     check: CheckOption = False,
     show_diff: DiffOption = False,
     json_output: JsonOption = False,
-    generated_dir: GeneratedDirOption = Path("generated"),
+    paths: Annotated[PathsPanel, Only("generated_dir")],
 ) -> None:
     """Print the program that a raw completion submits, and on stderr the rule that found it.
 
@@ -46,9 +47,7 @@ def extract(
     Example: harness extract --stored --check
     """
     if stored:
-        reextract(
-            names, write=write, check=check, show_diff=show_diff, json_output=json_output, generated_dir=generated_dir
-        )
+        reextract(names, write=write, check=check, show_diff=show_diff, json_output=json_output, paths=paths)
         return
     if write or check or show_diff:
         raise UsageError("--write, --check and --diff need --stored")

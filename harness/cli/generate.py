@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness.cli.options import (
-    BaseUrlOption,
-    ConcurrencyOption,
-    DryRunOption,
-    DtypeOption,
-    GeneratedDirOption,
-    GpuOption,
+    EvaluationPanel,
     JsonOption,
-    LanguageOption,
-    MaxTokensOption,
-    MaxWaitOption,
-    ModelOption,
+    ModelPanel,
+    PathsPanel,
     ProblemOption,
-    ProblemsDirOption,
-    PromptOption,
-    PromptsDirOption,
-    ProviderOption,
-    RecordingOption,
-    RequestTimeoutOption,
     RunOption,
-    SamplesOption,
     SuiteOption,
-    TemperatureOption,
+    make_generate_options,
 )
+from harness.cli.panels import Only, option
 
 if TYPE_CHECKING:
     from harness.generate.sampler import SessionReport
@@ -40,29 +27,19 @@ FAILED_EXIT_CODE = 1
 INTERRUPTED_EXIT_CODE = 130
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawPanel(ModelPanel):
+    dry_run: bool = option(False, "Print the prompts without sending them.", "--dry-run")
+
+
 def generate(
     *,
     suite: SuiteOption = "core",
     problem: ProblemOption = None,
-    model: ModelOption = None,
-    base_url: BaseUrlOption = None,
-    provider: ProviderOption = "openai",
-    recording: RecordingOption = None,
-    samples: SamplesOption = 1,
-    temperature: TemperatureOption = None,
-    max_tokens: MaxTokensOption = None,
-    language: LanguageOption = "cuda",
-    prompt: PromptOption = "plain",
-    gpu: GpuOption = None,
-    dtype: DtypeOption = None,
     run: RunOption = None,
-    concurrency: ConcurrencyOption = 16,
-    request_timeout: RequestTimeoutOption = 1200.0,
-    max_wait: MaxWaitOption = 600.0,
-    generated_dir: GeneratedDirOption = Path("generated"),
-    problems_dir: ProblemsDirOption = None,
-    prompts_dir: PromptsDirOption = None,
-    dry_run: DryRunOption = False,
+    model: DrawPanel,
+    evaluation: Annotated[EvaluationPanel, Only("dtype")],
+    paths: Annotated[PathsPanel, Only("generated_dir", "problems_dir", "prompts_dir")],
     json_output: JsonOption = False,
 ) -> None:
     """Ask a model for kernels and store its answers.
@@ -73,31 +50,18 @@ def generate(
 
     A local server: harness generate --model qwen3 --base-url http://localhost:8000/v1
     """
-    from harness.pipeline.generate import GenerateOptions, describe_report, generate_run, print_dry_run, print_notes
+    from harness.pipeline.generate import describe_report, generate_run, print_dry_run, print_notes
 
-    options = GenerateOptions(
+    options = make_generate_options(
+        model,
+        paths,
         suite=suite,
-        problems=tuple(problem or ()),
-        model=model,
-        base_url=base_url,
-        provider=provider,
-        recording=recording,
-        samples=samples,
-        temperature=temperature,
-        max_tokens=max_tokens,
-        language=language,
-        prompt=prompt,
-        gpu=gpu,
-        dtype=dtype,
+        problems=problem or (),
         run=run,
-        concurrency=concurrency,
-        timeout_s=request_timeout,
-        max_wait_s=max_wait,
-        generated_dir=generated_dir,
-        problems_dir=problems_dir,
-        prompts_dir=prompts_dir,
+        dtype=evaluation.dtype,
+        is_evaluated=False,
     )
-    if dry_run:
+    if model.dry_run:
         print_dry_run(options, as_json=json_output)
         return
     try:

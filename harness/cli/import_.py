@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from harness.cli.options import GeneratedDirOption, ProblemsDirOption
+from harness.cli.options import PathsPanel
+from harness.cli.panels import Only
 from harness.domain import Language, UsageError
 from harness.pipeline.data_folders import SUITES, find_suite_folder
 
@@ -33,8 +34,7 @@ def import_(
     baseline_times: Annotated[
         Path | None, typer.Option("--baseline-times", help="Baseline timing JSON, for the reported speedups.")
     ] = None,
-    generated_dir: GeneratedDirOption = Path("generated"),
-    problems_dir: ProblemsDirOption = None,
+    paths: Annotated[PathsPanel, Only("generated_dir", "problems_dir")],
 ) -> None:
     """Import problems, or a run with its kernels and reported results.
 
@@ -49,7 +49,7 @@ def import_(
         raise UsageError(f"{source} does not exist: give a folder or a Parquet file")
     kernels = read_kernels(source) if source.is_dir() else ()
     if not kernels:
-        folder = problems_dir or Path(SUITES)
+        folder = paths.problems_dir or Path(SUITES)
         for name, count in sorted(import_problems(source, as_suite, folder).items()):
             typer.echo(f"{count} problems in {folder / name}: harness problems check --suite {name}")
         return
@@ -59,8 +59,8 @@ def import_(
         model=as_model,
         language=as_language,
         baseline=baseline_times,
-        generated_dir=generated_dir,
-        find_suite=partial(find_suite_folder, problems_dir=problems_dir),
+        generated_dir=paths.generated_dir,
+        find_suite=partial(find_suite_folder, problems_dir=paths.problems_dir),
     )
     for run in import_runs(source, kernels, settings):
         typer.echo(f"{run.kernels} kernels in {run.folder}: harness evaluate {run.name}")

@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.results import (
-    DEFAULT_GENERATED_DIR,
-    DEFAULT_RESULTS_DIR,
-    AsCsv,
-    AsJson,
-    GeneratedDir,
-    OnlyDevice,
-    OnlyModel,
-    OnlyProblem,
-    OnlyRun,
-    OnlySuite,
-    OnlyWorkload,
-    ResultsDir,
-    check_one_format,
-    explain_no_results,
-)
+from harness.cli.panels import Without
+from harness.cli.results import AsCsv, AsJson, FilterPanel, StoredPanel, check_one_format, explain_no_results
 
 if TYPE_CHECKING:
     from harness.analysis.leaderboard import LeaderboardRow
@@ -31,12 +18,7 @@ if TYPE_CHECKING:
 
 def leaderboard(
     *,
-    only_run: OnlyRun = None,
-    only_model: OnlyModel = None,
-    only_problem: OnlyProblem = None,
-    only_suite: OnlySuite = None,
-    only_device: OnlyDevice = None,
-    only_workload: OnlyWorkload = None,
+    filters: Annotated[FilterPanel, Without("only_outcome", "own_kernels", "where")],
     k: Annotated[
         list[int] | None,
         typer.Option("-k", min=1, help="Also pass@k, the best of k distinct programs. Repeatable."),
@@ -54,8 +36,7 @@ def leaderboard(
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
     as_csv: AsCsv = False,
     as_json: AsJson = False,
-    results_dir: ResultsDir = DEFAULT_RESULTS_DIR,
-    generated_dir: GeneratedDir = DEFAULT_GENERATED_DIR,
+    folders: StoredPanel,
 ) -> None:
     """Rank models: correctness, fast_p and mean speedup, over all problems that their runs requested.
 
@@ -67,19 +48,14 @@ def leaderboard(
     from fnmatch import fnmatchcase
 
     from harness.analysis.ranking import rank_stored
-    from harness.store.results import ResultFilter, ResultStore
+    from harness.store.results import ResultStore
 
     check_one_format(as_csv=as_csv, as_json=as_json)
-    where = ResultFilter(
-        run=only_run,
-        model=only_model,
-        problem=only_problem,
-        suite=only_suite,
-        workload=only_workload,
-    )
+    # By device last: samples without code reached no device, but count on each.
+    where = replace(filters, only_device=None).make_filter()
     # With --problem only matching problems count, not all that the run requested.
-    asked_in = None if only_problem else generated_dir
-    with ResultStore.open(results_dir, read_only=True) as store:
+    asked_in = None if filters.only_problem else folders.generated_dir
+    with ResultStore.open(folders.results_dir, read_only=True) as store:
         ranked = rank_stored(
             store.rows(where),
             generated_dir=asked_in,
@@ -87,10 +63,9 @@ def leaderboard(
             min_own_share=own_kernels,
             programs=store.programs() if k else None,
         )
-        # Filtered last: samples without code reached no device, but count on each.
-        kind = "*" if only_device is None else only_device.partition(":")[0]
+        kind = "*" if filters.only_device is None else filters.only_device.partition(":")[0]
         rows = [row for row in ranked if fnmatchcase(row.group.device, kind)]
-        unmatched = "" if rows or not store.count() else _explain_no_match(store, where, only_device)
+        unmatched = "" if rows or not store.count() else _explain_no_match(store, where, filters.only_device)
         if as_json or as_csv or as_markdown:
             typer.echo(_format_rows(rows, as_json=as_json, as_csv=as_csv), nl=False)
         elif rows or not unmatched:

@@ -94,9 +94,15 @@ def _name_settings_file(group: Any, defaults: dict[str, dict[str, Any]], argumen
         for part in (command, *getattr(command, "commands", {}).values()):
             for parameter in part.params:
                 in_file = parameter.name in defaults[name] and given.isdisjoint(parameter.opts)
-                if in_file and not os.environ.get(getattr(parameter, "envvar", None) or ""):
+                if in_file and not any(map(os.environ.get, _list_variables(parameter))):
                     hint = f"'{' / '.join(parameter.opts)}' in {SETTINGS_FILE}"
                     parameter.get_error_hint = lambda *_, hint=hint: hint
+
+
+def _list_variables(parameter: Any) -> list[str]:
+    """None, one or several."""
+    names = getattr(parameter, "envvar", None) or []
+    return [names] if isinstance(names, str) else list(names)
 
 
 def _complain(message: str, exit_code: int) -> int:

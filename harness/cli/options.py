@@ -1,26 +1,23 @@
-"""Options shared by several commands, in groups. Also read from HARNESS_<OPTION> and `harness.toml`."""
+"""Options shared by several commands, by panel of `--help`, and the settings of the pipeline that they make."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from harness.cli.completion import complete_problem, complete_run, complete_suite
+from harness.cli.panels import Panel, option
 from harness.domain import Baseline, Fidelity, Language, Precision, UsageError, WorkloadName
 
 if TYPE_CHECKING:
     from harness.analysis.prices import Price
-
-MODEL, TURNS, EVALUATION, SANDBOX, PATHS = "Model", "Turns", "Evaluation", "Sandbox and builds", "Paths"
-
-
-def in_group(group: str, *names: str, env: str | list[str], help: str, **more: Any) -> Any:
-    """`env`: the variable's name without HARNESS_, or several full names."""
-    variables = f"HARNESS_{env}" if isinstance(env, str) else env
-    return typer.Option(*names, envvar=variables, show_envvar=False, help=help, rich_help_panel=group, **more)
-
+    from harness.generate.planning import GenerateOptions
+    from harness.pipeline.evaluate import EvaluateOptions
+    from harness.pipeline.improve import SearchOptions
 
 RunsArgument = Annotated[
     list[str] | None,
@@ -30,7 +27,6 @@ SuiteOption = Annotated[
     str,
     typer.Option(
         envvar="HARNESS_SUITE",
-        show_envvar=False,
         help="Suite of problems: a folder in reference_models/, or a shipped suite.",
         metavar="NAME",
         autocompletion=complete_suite,
@@ -40,7 +36,6 @@ ProblemOption = Annotated[
     list[str] | None,
     typer.Option(
         envvar="HARNESS_PROBLEM",
-        show_envvar=False,
         help="Only this problem of the suite, or a reference file. Repeatable.",
         metavar="NAME|FILE",
         autocompletion=complete_problem,
@@ -50,251 +45,210 @@ RunOption = Annotated[
     str | None,
     typer.Option(
         envvar="HARNESS_RUN",
-        show_envvar=False,
         help="Name of the run; an existing one is resumed. [default: the last unfinished run with these settings]",
         metavar="NAME",
     ),
 ]
 JsonOption = Annotated[
     bool,
-    typer.Option("--json", envvar="HARNESS_JSON", show_envvar=False, help="Print JSON on stdout, one record per line."),
+    typer.Option("--json", envvar="HARNESS_JSON", help="Print JSON on stdout, one record per line."),
 ]
 
-ModelOption = Annotated[str | None, in_group(MODEL, env="MODEL", help="Model name at its endpoint.", metavar="NAME")]
-BaseUrlOption = Annotated[
-    str | None,
-    in_group(
-        MODEL,
-        env=["HARNESS_BASE_URL", "OPENAI_BASE_URL"],
-        help="OpenAI-compatible endpoint, most end in /v1. [default: $OPENAI_BASE_URL]",
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPanel(Panel):
+    title = "Model"
+
+    model: str | None = option(None, "Model name at its endpoint.", metavar="NAME")
+    base_url: str | None = option(
+        None,
+        "OpenAI-compatible endpoint, most end in /v1. [default: $OPENAI_BASE_URL]",
+        envvar=["HARNESS_BASE_URL", "OPENAI_BASE_URL"],
         metavar="URL",
-    ),
-]
-ProviderOption = Annotated[
-    Literal["openai", "recorded"], in_group(MODEL, env="PROVIDER", help="Ask an endpoint, or replay a recording.")
-]
-RecordingOption = Annotated[
-    Path | None,
-    in_group(MODEL, env="RECORDING", help="Recording or run to replay. [default: recordings/demo]", metavar="DIR"),
-]
-SamplesOption = Annotated[int, in_group(MODEL, env="SAMPLES", min=1, help="Samples per problem.", metavar="N")]
-TemperatureOption = Annotated[
-    float | None,
-    in_group(MODEL, env="TEMPERATURE", min=0.0, help="Sampling temperature. [default: the endpoint's]", metavar="T"),
-]
-MaxTokensOption = Annotated[
-    int | None,
-    in_group(MODEL, env="MAX_TOKENS", min=1, help="Tokens per answer. [default: the endpoint's]", metavar="N"),
-]
-LanguageOption = Annotated[
-    Language, in_group(MODEL, env="LANGUAGE", help="Language of the kernels; cpp is for the CPU, torch writes none.")
-]
-PromptOption = Annotated[
-    str, in_group(MODEL, env="PROMPT", help="Prompt: a name in prompts/, or a folder.", metavar="NAME|DIR")
-]
-GpuOption = Annotated[
-    str | None,
-    in_group(MODEL, env="GPU", help="GPU that the prompt describes. [default: this machine's]", metavar="NAME"),
-]
-ConcurrencyOption = Annotated[int, in_group(MODEL, env="CONCURRENCY", min=1, help="Concurrent requests.", metavar="N")]
-RequestTimeoutOption = Annotated[
-    float, in_group(MODEL, env="REQUEST_TIMEOUT", min=0.1, help="Limit for one answer.", metavar="SECONDS")
-]
-MaxWaitOption = Annotated[
-    float,
-    in_group(MODEL, env="MAX_WAIT", min=0.0, help="How long to retry a failing endpoint.", metavar="SECONDS"),
-]
-DryRunOption = Annotated[
-    bool, in_group(MODEL, "--dry-run", env="DRY_RUN", help="Print the prompts without sending them.")
-]
+    )
+    provider: Literal["openai", "recorded"] = option("openai", "Ask an endpoint, or replay a recording.")
+    recording: Path | None = option(None, "Recording or run to replay. [default: recordings/demo]", metavar="DIR")
+    samples: int = option(1, "Samples per problem.", min=1, metavar="N")
+    temperature: float | None = option(None, "Sampling temperature. [default: the endpoint's]", min=0.0, metavar="T")
+    max_tokens: int | None = option(None, "Tokens per answer. [default: the endpoint's]", min=1, metavar="N")
+    language: Language = option("cuda", "Language of the kernels; cpp is for the CPU, torch writes none.")
+    prompt: str = option("plain", "Prompt: a name in prompts/, or a folder.", metavar="NAME|DIR")
+    gpu: str | None = option(None, "GPU that the prompt describes. [default: this machine's]", metavar="NAME")
+    concurrency: int = option(16, "Concurrent requests.", min=1, metavar="N")
+    request_timeout: float = option(1200.0, "Limit for one answer.", min=0.1, metavar="SECONDS")
+    max_wait: float = option(600.0, "How long to retry a failing endpoint.", min=0.0, metavar="SECONDS")
 
-TurnsOption = Annotated[
-    int,
-    in_group(TURNS, env="TURNS", min=1, help="Answers per sample at most, with feedback.", metavar="N"),
-]
-StrategyOption = Annotated[
-    str,
-    in_group(
-        TURNS,
-        env="STRATEGY",
-        help="repair, optimise, best-of-n, beam, or a Python file. auto: optimise if timed, else repair.",
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnsPanel(Panel):
+    title = "Turns"
+
+    turns: int = option(1, "Answers per sample at most, with feedback.", min=1, metavar="N")
+    strategy: str = option(
+        "auto",
+        "repair, optimise, best-of-n, beam, or a Python file. auto: optimise if timed, else repair.",
         metavar="NAME|FILE",
-    ),
-]
-PatienceOption = Annotated[
-    int | None,
-    in_group(TURNS, env="PATIENCE", min=1, help="Stop after N turns without a gain. [default: 5]", metavar="N"),
-]
-BudgetTokensOption = Annotated[
-    int | None,
-    in_group(TURNS, env="BUDGET_TOKENS", min=0, help="Tokens per sample, prompts included.", metavar="N"),
-]
-TargetOption = Annotated[
-    float | None, in_group(TURNS, "--target", env="TARGET", min=0.0, help="Stop at this speedup.", metavar="X")
-]
-DeadlineOption = Annotated[
-    float | None, in_group(TURNS, env="DEADLINE", min=0.0, help="Ask nothing more after this time.", metavar="SECONDS")
-]
-ContextTokensOption = Annotated[
-    int,
-    in_group(TURNS, env="CONTEXT_TOKENS", min=1, help="Limit of a prompt; older turns become a line.", metavar="N"),
-]
+    )
+    patience: int | None = option(None, "Stop after N turns without a gain. [default: 5]", min=1, metavar="N")
+    budget_tokens: int | None = option(None, "Tokens per sample, prompts included.", min=0, metavar="N")
+    target: float | None = option(None, "Stop at this speedup.", min=0.0, metavar="X")
+    deadline: float | None = option(None, "Ask nothing more after this time.", min=0.0, metavar="SECONDS")
+    price: list[str] | None = option(
+        None, "US dollars per million prompt and answer tokens, for the cost shown. Repeatable.", metavar="MODEL=IN/OUT"
+    )
+    context_tokens: int = option(32_000, "Limit of a prompt; older turns become a line.", min=1, metavar="N")
 
-PriceOption = Annotated[
-    list[str] | None,
-    in_group(
-        TURNS,
-        env="PRICE",
-        help="US dollars per million prompt and answer tokens, for the cost shown. Repeatable.",
-        metavar="MODEL=IN/OUT",
-    ),
-]
 
-DeviceOption = Annotated[
-    str,
-    in_group(
-        EVALUATION,
-        env="DEVICE",
-        help="auto, cpu, emulated, cuda or cuda:0,1. auto: the CPU for cpp, else all GPUs, or emulated.",
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationPanel(Panel):
+    title = "Evaluation"
+
+    device: str = option(
+        "auto",
+        "auto, cpu, emulated, cuda or cuda:0,1. auto: the CPU for cpp, else all GPUs, or emulated.",
         metavar="DEVICES",
-    ),
-]
-EmulatedGpuOption = Annotated[
-    str | None, in_group(EVALUATION, "--gpu", env="GPU", help="GPU to emulate. [default: A100]", metavar="NAME")
-]
-CheckOption = Annotated[
-    bool | None,
-    in_group(
-        EVALUATION,
-        "--check/--no-check",
-        env="CHECK",
-        help="Check kernels for races, out-of-bounds accesses and barrier misuse. [default: if emulated]",
-    ),
-]
-WorkloadOption = Annotated[
-    WorkloadName | None,
-    in_group(EVALUATION, env="WORKLOAD", help="Sizes; full is scored. [default: full; if emulated, small or reduced]"),
-]
-DtypeOption = Annotated[
-    Precision | None,
-    in_group(
-        EVALUATION,
-        env="DTYPE",
-        help="Dtype of floating inputs and weights; tf32: fp32 with TF32 products. [default: the run's or problem's]",
-    ),
-]
-BaselineOption = Annotated[
-    Baseline, in_group(EVALUATION, env="BASELINE", help="Baseline to time the candidate against.")
-]
-ExecutorOption = Annotated[
-    Literal["local", "ray"],
-    in_group(EVALUATION, env="EXECUTOR", help="local: devices of this machine; ray: of a Ray cluster."),
-]
-AddressOption = Annotated[
-    str,
-    in_group(EVALUATION, env="ADDRESS", help="With --executor ray: the cluster; local starts one.", metavar="ADDRESS"),
-]
-ChipOption = Annotated[
-    str | None,
-    in_group(EVALUATION, env="CHIP", help="With --executor ray: part of the GPU's name.", metavar="NAME"),
-]
-AgainOption = Annotated[bool, in_group(EVALUATION, "--again", env="AGAIN", help="Re-evaluate finished candidates.")]
-TimeOption = Annotated[
-    bool, in_group(EVALUATION, "--time/--no-time", env="TIME", help="--no-time: as --fidelity correctness.")
-]
-FidelityOption = Annotated[
-    Fidelity,
-    in_group(EVALUATION, env="FIDELITY", help="correctness: no timing; quick: fewer timed pairs, wider interval."),
-]
-ProfileOption = Annotated[
-    bool | None,
-    in_group(
-        EVALUATION,
-        "--profile/--no-profile",
-        env="PROFILE",
-        help="Read hardware counters of correct GPU programs with ncu. [default: in turns by optimise or beam]",
-    ),
-]
-AllowLoadOption = Annotated[
-    bool, in_group(EVALUATION, "--allow-load", env="ALLOW_LOAD", help="Allow timing on a busy machine.")
-]
-CallTimeoutOption = Annotated[
-    float, in_group(EVALUATION, env="CALL_TIMEOUT", min=0.1, help="Limit for one call.", metavar="SECONDS")
-]
-LoadTimeoutOption = Annotated[
-    float,
-    in_group(
-        EVALUATION,
-        env="LOAD_TIMEOUT",
-        min=0.1,
-        help="Limit for importing and for constructing a candidate, without its builds.",
-        metavar="SECONDS",
-    ),
-]
-ReferenceTimeoutOption = Annotated[
-    float,
-    in_group(
-        EVALUATION,
-        env="REFERENCE_TIMEOUT",
-        min=0.1,
-        help="Limit for each step of a reference: import, construction, inputs, call.",
-        metavar="SECONDS",
-    ),
-]
-
-BuildTimeoutOption = Annotated[
-    float, in_group(SANDBOX, env="BUILD_TIMEOUT", min=1.0, help="Limit for one build.", metavar="SECONDS")
-]
-ArchOption = Annotated[
-    str | None,
-    in_group(SANDBOX, env="ARCH", help="CUDA architecture. [default: the GPU's, or 9.0]", metavar="X.Y"),
-]
-JobsOption = Annotated[
-    int | None, in_group(SANDBOX, env="JOBS", min=1, help="Builds at a time. [default: one per core]", metavar="N")
-]
-ConfinementOption = Annotated[
-    Literal["auto", "none"],
-    in_group(SANDBOX, env="CONFINEMENT", help="none disables the sandbox; only for trusted code."),
-]
-CacheSizeOption = Annotated[
-    str | None,
-    in_group(
-        SANDBOX, "--cache-size", env="CACHE_SIZE", help="Limit of the build cache. [default: 20G]", metavar="SIZE"
-    ),
-]
-
-ResultsDirOption = Annotated[Path, in_group(PATHS, env="RESULTS_DIR", help="Folder of results.", metavar="DIR")]
-KnownSolutionsOption = Annotated[
-    Path | None,
-    in_group(
-        EVALUATION,
-        "--known-solutions",
-        env="KNOWN_SOLUTIONS",
-        help="Warn of candidates whose program or kernel is in this folder.",
-        metavar="DIR",
-    ),
-]
-GeneratedDirOption = Annotated[Path, in_group(PATHS, env="GENERATED_DIR", help="Folder of runs.", metavar="DIR")]
-ProblemsDirOption = Annotated[
-    Path | None,
-    in_group(
-        PATHS,
-        env="PROBLEMS_DIR",
-        help="Folder of suites, searched before the shipped ones. [default: reference_models]",
-        metavar="DIR",
-    ),
-]
-PromptsDirOption = Annotated[
-    Path | None, in_group(PATHS, env="PROMPTS_DIR", help="Folder of prompts. [default: prompts]", metavar="DIR")
-]
-CacheDirOption = Annotated[
-    Path | None,
-    in_group(PATHS, env="CACHE_DIR", help="Build cache. [default: ~/.cache/harness/builds]", metavar="DIR"),
-]
+    )
+    executor: Literal["local", "ray"] = option("local", "local: devices of this machine; ray: of a Ray cluster.")
+    address: str = option("auto", "With --executor ray: the cluster; local starts one.", metavar="ADDRESS")
+    chip: str | None = option(None, "With --executor ray: part of the GPU's name.", metavar="NAME")
+    gpu: str | None = option(None, "GPU to emulate. [default: A100]", metavar="NAME")
+    check: bool | None = option(
+        None, "Check kernels for races, out-of-bounds accesses and barrier misuse. [default: if emulated]"
+    )
+    workload: WorkloadName | None = option(
+        None, "Sizes; full is scored. [default: full; if emulated, small or reduced]"
+    )
+    dtype: Precision | None = option(
+        None, "Dtype of floating inputs and weights; tf32: fp32 with TF32 products. [default: the run's or problem's]"
+    )
+    baseline: Baseline = option("eager", "Baseline to time the candidate against.")
+    again: bool = option(False, "Re-evaluate finished candidates.", "--again")
+    fidelity: Fidelity = option("full", "correctness: no timing; quick: fewer timed pairs, wider interval.")
+    time: bool = option(True, "--no-time: as --fidelity correctness.")
+    profile: bool | None = option(
+        None, "Read hardware counters of correct GPU programs with ncu. [default: in turns by optimise or beam]"
+    )
+    allow_load: bool = option(False, "Allow timing on a busy machine.", "--allow-load")
+    call_timeout: float = option(60.0, "Limit for one call.", min=0.1, metavar="SECONDS")
+    load_timeout: float = option(
+        120.0, "Limit for importing and for constructing a candidate, without its builds.", min=0.1, metavar="SECONDS"
+    )
+    reference_timeout: float = option(
+        600.0, "Limit for each step of a reference: import, construction, inputs, call.", min=0.1, metavar="SECONDS"
+    )
+    known_solutions: Path | None = option(
+        None, "Warn of candidates whose program or kernel is in this folder.", metavar="DIR"
+    )
 
 
-def choose_fidelity(fidelity: Fidelity, time: bool) -> Fidelity:
-    return fidelity if time else "correctness"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxPanel(Panel):
+    title = "Sandbox and builds"
+
+    build_timeout: float = option(600.0, "Limit for one build.", min=1.0, metavar="SECONDS")
+    arch: str | None = option(None, "CUDA architecture. [default: the GPU's, or 9.0]", metavar="X.Y")
+    jobs: int | None = option(None, "Builds at a time. [default: one per core]", min=1, metavar="N")
+    confinement: Literal["auto", "none"] = option("auto", "none disables the sandbox; only for trusted code.")
+    cache_size: str | None = option(None, "Limit of the build cache. [default: 20G]", metavar="SIZE")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathsPanel(Panel):
+    title = "Paths"
+
+    results_dir: Path = option(Path("results"), "Folder of results.", metavar="DIR")
+    generated_dir: Path = option(Path("generated"), "Folder of runs.", metavar="DIR")
+    problems_dir: Path | None = option(
+        None, "Folder of suites, searched before the shipped ones. [default: reference_models]", metavar="DIR"
+    )
+    prompts_dir: Path | None = option(None, "Folder of prompts. [default: prompts]", metavar="DIR")
+    cache_dir: Path | None = option(None, "Build cache. [default: ~/.cache/harness/builds]", metavar="DIR")
+
+
+def make_generate_options(
+    model: ModelPanel,
+    paths: PathsPanel,
+    *,
+    suite: str,
+    problems: Iterable[str],
+    run: str | None,
+    dtype: Precision | None,
+    is_evaluated: bool = True,
+) -> GenerateOptions:
+    from harness.generate.planning import GenerateOptions
+
+    return GenerateOptions(
+        suite=suite,
+        problems=tuple(problems),
+        model=model.model,
+        base_url=model.base_url,
+        provider=model.provider,
+        recording=model.recording,
+        samples=model.samples,
+        temperature=model.temperature,
+        max_tokens=model.max_tokens,
+        language=model.language,
+        prompt=model.prompt,
+        gpu=model.gpu,
+        dtype=dtype,
+        run=run,
+        concurrency=model.concurrency,
+        timeout_s=model.request_timeout,
+        max_wait_s=model.max_wait,
+        generated_dir=paths.generated_dir,
+        problems_dir=paths.problems_dir,
+        prompts_dir=paths.prompts_dir,
+        results_dir=paths.results_dir if is_evaluated else None,
+    )
+
+
+def make_search_options(turns: TurnsPanel) -> SearchOptions:
+    """Raises UsageError."""
+    from harness.pipeline.improve import SearchOptions
+
+    return SearchOptions(
+        turns=turns.turns,
+        strategy=turns.strategy,
+        patience=turns.patience,
+        budget_tokens=turns.budget_tokens,
+        target=turns.target,
+        deadline_s=turns.deadline,
+        context_tokens=turns.context_tokens,
+        prices=parse_prices(turns.price),
+    )
+
+
+def make_evaluate_options(evaluation: EvaluationPanel, sandbox: SandboxPanel, paths: PathsPanel) -> EvaluateOptions:
+    from harness.pipeline.evaluate import EvaluateOptions
+
+    return EvaluateOptions(
+        device=evaluation.device,
+        executor=evaluation.executor,
+        address=evaluation.address,
+        chip=evaluation.chip,
+        gpu=evaluation.gpu,
+        check_kernels=evaluation.check,
+        workload=evaluation.workload,
+        dtype=evaluation.dtype,
+        baseline=evaluation.baseline,
+        again=evaluation.again,
+        fidelity=evaluation.fidelity if evaluation.time else "correctness",
+        profile=evaluation.profile,
+        allow_load=evaluation.allow_load,
+        call_timeout_s=evaluation.call_timeout,
+        load_timeout_s=evaluation.load_timeout,
+        reference_timeout_s=evaluation.reference_timeout,
+        known_solutions=evaluation.known_solutions,
+        build_timeout_s=sandbox.build_timeout,
+        architecture=sandbox.arch,
+        jobs=sandbox.jobs,
+        confinement=sandbox.confinement,
+        cache_size=sandbox.cache_size,
+        results_dir=paths.results_dir,
+        generated_dir=paths.generated_dir,
+        problems_dir=paths.problems_dir,
+        cache_dir=paths.cache_dir,
+    )
 
 
 def parse_prices(texts: list[str] | None) -> tuple[Price, ...]:

@@ -1,19 +1,36 @@
-"""Writes output to a file atomically, or prints it for `-`."""
+"""Prints JSON and tables; writes output to a file atomically."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from harness.domain import StoreError
 from harness.domain.files import replacing
 
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
 STDOUT = Path("-")
 
 
+def print_records(*records: Any) -> None:
+    """As JSON, one per line."""
+    from harness.report.export.json_records import dump_json
+
+    typer.echo(dump_json(*records), nl=False)
+
+
+def print_rich(content: RenderableType) -> None:
+    from rich.console import Console
+
+    Console().print(content)
+
+
 def write_text(path: Path, text: str) -> None:
-    """Raises StoreError; an older file then stays."""
+    """`-` prints it. Raises StoreError; an older file then stays."""
     if path == STDOUT:
         typer.echo(text, nl=False)
         return

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli.completion import complete_problem, complete_suite
+from harness.cli.output import print_rich
 from harness.domain import DeviceError, Problem, ProblemError, UsageError, WorkloadName
 from harness.pipeline.data_folders import find_suite_folder
 from harness.problems.discovery import find_problem, list_files, read_problem
@@ -73,7 +74,7 @@ def list_problems(
     if as_json:
         typer.echo(json.dumps({"suite": suite, "problems": entries}))
         return
-    _print_table(_make_listing(suite, entries))
+    print_rich(_make_listing(suite, entries))
 
 
 @problems_app.command("check")
@@ -102,7 +103,7 @@ def check_problems(
     if as_json:
         typer.echo(json.dumps(_record_check(suite, admissions)))
     else:
-        _print_table(_make_report(suite, admissions))
+        print_rich(_make_report(suite, admissions))
         _print_rejections(admissions)
     if not all(admission.admitted for admission in admissions):
         raise typer.Exit(REJECTED_EXIT_CODE)
@@ -240,9 +241,3 @@ def _print_rejections(admissions: tuple[Admission, ...]) -> None:
         for check in admission.failed:
             where = f", case {admission.case}" if admission.case else ""
             typer.echo(f"{admission.problem}{where}: {check.name}: {check.evidence}")
-
-
-def _print_table(table: Table) -> None:
-    from rich.console import Console
-
-    Console().print(table)

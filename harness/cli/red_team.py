@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli.options import ArchOption, CacheDirOption, ConfinementOption, JsonOption
+from harness.cli.options import JsonOption, PathsPanel, SandboxPanel
+from harness.cli.panels import Only
 from harness.domain import UsageError
 
 if TYPE_CHECKING:
@@ -46,9 +47,8 @@ def red_team(
     *,
     corpus: CorpusOption = None,
     only: OnlyOption = None,
-    arch: ArchOption = None,
-    confinement: ConfinementOption = "auto",
-    cache_dir: CacheDirOption = None,
+    sandbox: Annotated[SandboxPanel, Only("arch", "confinement")],
+    paths: Annotated[PathsPanel, Only("cache_dir")],
     json_output: JsonOption = False,
 ) -> None:
     """Evaluate a corpus of exploits and legitimate programs with this evaluator.
@@ -58,7 +58,13 @@ def red_team(
 
     Example: harness red-team --only 'attacks/forged*'
     """
-    options = RedTeamOptions(corpus=corpus, only=only, architecture=arch, confinement=confinement, cache_dir=cache_dir)
+    options = RedTeamOptions(
+        corpus=corpus,
+        only=only,
+        architecture=sandbox.arch,
+        confinement=sandbox.confinement,
+        cache_dir=paths.cache_dir,
+    )
     if not run_red_team(options, json_output=json_output):
         raise typer.Exit(1)
 

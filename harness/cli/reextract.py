@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import GeneratedDirOption, JsonOption
+from harness.cli.options import JsonOption, PathsPanel
+from harness.cli.output import print_records
+from harness.cli.panels import Only
 
 if TYPE_CHECKING:
     from harness.domain import Sample
@@ -27,20 +29,20 @@ def reextract(
     check: CheckOption = False,
     show_diff: DiffOption = False,
     json_output: JsonOption = False,
-    generated_dir: GeneratedDirOption = Path("generated"),
+    paths: Annotated[PathsPanel, Only("generated_dir")],
 ) -> None:
     """The old name of `harness extract --stored`."""
     from harness.generate.extraction.stored import reextract as extract_again
     from harness.store.runs import list_runs
 
     count, changes, damaged = 0, [], []
-    for run in runs or list_runs(generated_dir):
-        samples, broken = _load_run(run, generated_dir)
+    for run in runs or list_runs(paths.generated_dir):
+        samples, broken = _load_run(run, paths.generated_dir)
         count += len(samples)
         damaged += broken
         changes += list(extract_again(samples))
     if write:
-        _store(changes, generated_dir)
+        _store(changes, paths.generated_dir)
     if json_output:
         _print_json(count, changes, damaged)
     else:
@@ -78,13 +80,11 @@ def _store(changes: Iterable[ExtractionChange], generated_dir: Path) -> None:
 
 
 def _print_json(count: int, changes: Sequence[ExtractionChange], damaged: Sequence[str]) -> None:
-    from harness.report.export.json_records import dump_json
-
     records = [
         {"sample": str(change.sample.key), "change": change.kind, "reason": change.reason, "diff": change.diff()}
         for change in changes
     ]
-    typer.echo(dump_json({"samples": count, "changes": records, "damaged": list(damaged)}), nl=False)
+    print_records({"samples": count, "changes": records, "damaged": list(damaged)})
 
 
 def _print_table(

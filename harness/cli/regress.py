@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness.cli.completion import complete_run
-from harness.cli.options import (
-    AllowLoadOption,
-    ArchOption,
-    CacheDirOption,
-    CallTimeoutOption,
-    ConfinementOption,
-    EmulatedGpuOption,
-    GeneratedDirOption,
-    JobsOption,
-    LoadTimeoutOption,
-    ProblemsDirOption,
-    ReferenceTimeoutOption,
-    ResultsDirOption,
-    TimeOption,
-    choose_fidelity,
-)
+from harness.cli.options import EvaluationPanel, PathsPanel, SandboxPanel, make_evaluate_options
+from harness.cli.panels import Only, Panel, Without, option
 from harness.domain import UsageError
 
 if TYPE_CHECKING:
@@ -34,47 +21,40 @@ if TYPE_CHECKING:
 WIDE_TERMINAL = 110
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionPanel(Panel):
+    has_variables = False
+
+    pins: Path | None = option(None, "Only evaluations in this file: one number or run/problem/sample per line.")
+    since: str | None = option(None, "Only evaluations on or after this day, e.g. 2025-03-01.")
+    best: bool = option(False, "Only the fastest correct candidate of each problem.", "--best")
+    last: int | None = option(None, "Only the last N of the selected.", min=1)
+    only_problem: str | None = option(None, "Only this problem; * and ? are wildcards.", "--problem")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonPanel(Panel):
+    factor: float = option(1.05, "A speedup must change by more than this factor.", min=1.0, show_envvar=True)
+    most: int = option(6, "Maximum evaluations of a candidate that seems changed.", envvar=None, min=2, max=50)
+    update: bool = option(
+        False, "Measure each fully, and store the results for later comparisons.", "--update", envvar=None
+    )
+    extraction: bool = option(True, "Also extract the chosen completions again.", envvar=None)
+
+
 def regress(
     runs: Annotated[
         list[str] | None,
         typer.Argument(help="Runs to re-evaluate. [default: all evaluated ones]", autocompletion=complete_run),
     ] = None,
     *,
-    pins: Annotated[
-        Path | None,
-        typer.Option(help="Only evaluations in this file: one number or run/problem/sample per line."),
-    ] = None,
-    since: Annotated[str | None, typer.Option(help="Only evaluations on or after this day, e.g. 2025-03-01.")] = None,
-    best: Annotated[bool, typer.Option("--best", help="Only the fastest correct candidate of each problem.")] = False,
-    last: Annotated[int | None, typer.Option(min=1, help="Only the last N of the selected.")] = None,
-    only_problem: Annotated[
-        str | None, typer.Option("--problem", help="Only this problem; * and ? are wildcards.")
-    ] = None,
-    factor: Annotated[
-        float, typer.Option(envvar="HARNESS_FACTOR", min=1.0, help="A speedup must change by more than this factor.")
-    ] = 1.05,
-    most: Annotated[
-        int, typer.Option(min=2, max=50, help="Maximum evaluations of a candidate that seems changed.")
-    ] = 6,
-    update: Annotated[
-        bool, typer.Option("--update", help="Measure each fully, and store the results for later comparisons.")
-    ] = False,
-    extraction: Annotated[
-        bool, typer.Option("--extraction/--no-extraction", help="Also extract the chosen completions again.")
-    ] = True,
-    time: TimeOption = True,
-    gpu: EmulatedGpuOption = None,
-    arch: ArchOption = None,
-    jobs: JobsOption = None,
-    allow_load: AllowLoadOption = False,
-    call_timeout: CallTimeoutOption = 60.0,
-    load_timeout: LoadTimeoutOption = 120.0,
-    reference_timeout: ReferenceTimeoutOption = 600.0,
-    confinement: ConfinementOption = "auto",
-    results_dir: ResultsDirOption = Path("results"),
-    generated_dir: GeneratedDirOption = Path("generated"),
-    problems_dir: ProblemsDirOption = None,
-    cache_dir: CacheDirOption = None,
+    selected: SelectionPanel,
+    comparison: ComparisonPanel,
+    evaluation: Annotated[
+        EvaluationPanel, Only("time", "gpu", "allow_load", "call_timeout", "load_timeout", "reference_timeout")
+    ],
+    sandbox: Annotated[SandboxPanel, Only("arch", "jobs", "confinement")],
+    paths: Annotated[PathsPanel, Without("prompts_dir")],
     junit: Annotated[Path | None, typer.Option(help="Write JUnit XML into this file.")] = None,
     markdown: Annotated[
         Path | None, typer.Option(help="Write a comment for a pull request into this file; - prints it.")
@@ -91,51 +71,33 @@ def regress(
     Example: harness regress --best --junit regress.xml
     """
     from harness.analysis.change_detection import GateRule, gate
-    from harness.pipeline.evaluate import EvaluateOptions
     from harness.pipeline.regress import regress_stored
 
     if [markdown, json_file].count(Path("-")) > 1:
         raise UsageError("only one of --markdown and --json can be printed: give the other one a file")
-    options = EvaluateOptions(
-        again=True,
-        fidelity=choose_fidelity("full", time),
-        gpu=gpu,
-        architecture=arch,
-        jobs=jobs,
-        allow_load=allow_load,
-        call_timeout_s=call_timeout,
-        load_timeout_s=load_timeout,
-        reference_timeout_s=reference_timeout,
-        confinement=confinement,
-        results_dir=results_dir,
-        generated_dir=generated_dir,
-        problems_dir=problems_dir,
-        cache_dir=cache_dir,
-    )
-    selection = _make_selection(runs or (), only_problem, pins, since, best=best, last=last)
+    options = make_evaluate_options(replace(evaluation, again=True), sandbox, paths)
+    rule = GateRule(factor=comparison.factor, most=comparison.most)
     changes = regress_stored(
-        selection, options, GateRule(factor=factor, most=most), extraction=extraction, update=update
+        _make_selection(runs or (), selected), options, rule, extraction=comparison.extraction, update=comparison.update
     )
     code = gate(changes)
     _report(changes, code, junit=junit, markdown=markdown, json_file=json_file)
     raise typer.Exit(code)
 
 
-def _make_selection(
-    runs: Sequence[str], problem: str | None, pins: Path | None, since: str | None, *, best: bool, last: int | None
-) -> Selection:
+def _make_selection(runs: Sequence[str], selected: SelectionPanel) -> Selection:
     from datetime import date
 
     from harness.pipeline.regress import Selection
     from harness.store.results import ResultFilter
 
     try:
-        day = None if since is None else date.fromisoformat(since).isoformat()
+        day = None if selected.since is None else date.fromisoformat(selected.since).isoformat()
     except ValueError as error:
-        raise UsageError(f"--since expects a day such as 2025-03-01, found {since!r}") from error
+        raise UsageError(f"--since expects a day such as 2025-03-01, found {selected.since!r}") from error
     wanted: Sequence[str | None] = runs or (None,)
-    where = tuple(ResultFilter(run=run, problem=problem) for run in wanted)
-    return Selection(where=where, pins=pins, since=day, best=best, last=last)
+    where = tuple(ResultFilter(run=run, problem=selected.only_problem) for run in wanted)
+    return Selection(where=where, pins=selected.pins, since=day, best=selected.best, last=selected.last)
 
 
 def _report(

@@ -10,19 +10,9 @@ import typer
 
 from harness.cli.completion import complete_run
 from harness.cli.options import parse_prices
-from harness.cli.results import (
-    DEFAULT_GENERATED_DIR,
-    DEFAULT_RESULTS_DIR,
-    AsJson,
-    GeneratedDir,
-    OnlyDevice,
-    OnlyModel,
-    OnlyProblem,
-    OnlySuite,
-    OnlyWorkload,
-    ResultsDir,
-    Where,
-)
+from harness.cli.output import print_records
+from harness.cli.panels import Without
+from harness.cli.results import AsJson, FilterPanel, StoredPanel
 
 if TYPE_CHECKING:
     from harness.report.html.page import ReportSummary
@@ -37,12 +27,7 @@ def report(
     ] = None,
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")] = Path("report.html"),
-    only_model: OnlyModel = None,
-    only_problem: OnlyProblem = None,
-    only_suite: OnlySuite = None,
-    only_device: OnlyDevice = None,
-    only_workload: OnlyWorkload = None,
-    where: Where = None,
+    filters: Annotated[FilterPanel, Without("only_run", "only_outcome", "own_kernels")],
     title: Annotated[str, typer.Option(envvar="HARNESS_TITLE", help="The page's title. [default: the runs]")] = "",
     price: Annotated[
         list[str] | None,
@@ -52,8 +37,7 @@ def report(
         float, typer.Option(min=0, help="Drop answers, then details, beyond this size; 0 for no limit.")
     ] = 30.0,
     as_json: AsJson = False,
-    results_dir: ResultsDir = DEFAULT_RESULTS_DIR,
-    generated_dir: GeneratedDir = DEFAULT_GENERATED_DIR,
+    folders: StoredPanel,
     problems_dir: Annotated[
         Path | None, typer.Option(envvar="HARNESS_PROBLEMS_DIR", help="Folder of suites, for the references' sources.")
     ] = None,
@@ -66,24 +50,16 @@ def report(
     """
     from harness.pipeline.data_folders import list_suite_roots
     from harness.report.html.page import render_report
-    from harness.store.results import ResultFilter, ResultStore
+    from harness.store.results import ResultStore
 
-    matching = ResultFilter(
-        model=only_model,
-        problem=only_problem,
-        suite=only_suite,
-        device=only_device,
-        workload=only_workload,
-        condition=where,
-    )
-    with ResultStore.open(results_dir, read_only=True) as store:
+    with ResultStore.open(folders.results_dir, read_only=True) as store:
         summary = render_report(
             store,
             output,
             now=datetime.now(UTC),
             runs=runs or (),
-            where=matching,
-            generated_dir=generated_dir,
+            where=filters.make_filter(),
+            generated_dir=folders.generated_dir,
             problems_dirs=list_suite_roots(problems_dir),
             prices=parse_prices(price),
             title=title,
@@ -94,10 +70,8 @@ def report(
 
 def _print_summary(summary: ReportSummary, *, as_json: bool) -> None:
     if as_json:
-        from harness.report.export.json_records import dump_json
-
         counts = {name: getattr(summary, name) for name in ("evaluations", "with_details", "with_answer", "size_bytes")}
-        typer.echo(dump_json({"path": str(summary.path), **counts}), nl=False)
+        print_records({"path": str(summary.path), **counts})
         return
     plural = "" if summary.evaluations == 1 else "s"
     typer.echo(

@@ -3,112 +3,100 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from harness.cli.completion import complete_problem, complete_run, complete_suite
+from harness.cli.output import print_records, print_rich
+from harness.cli.panels import Only, Panel, option
 from harness.domain import UsageError
 
 if TYPE_CHECKING:
     from harness.store.results import ResultFilter, ResultRow, ResultStore
 
-# Filters have no variables, and parameters are not called `model` or `run`: settings for `generate` must not hide other
-# models here.
-OnlyRun = Annotated[
-    str | None,
-    typer.Option("--run", help="Only this run; * and ? are wildcards.", autocompletion=complete_run),
-]
-OnlyModel = Annotated[str | None, typer.Option("--model", help="Only this model; wildcards as above.")]
-OnlyProblem = Annotated[
-    str | None,
-    typer.Option("--problem", help="Only this problem; wildcards as above.", autocompletion=complete_problem),
-]
-OnlySuite = Annotated[
-    str | None, typer.Option("--suite", help="Only this suite of problems.", autocompletion=complete_suite)
-]
-OnlyOutcome = Annotated[str | None, typer.Option("--outcome", help="Only this outcome, e.g. correct, build_error.")]
-OnlyDevice = Annotated[str | None, typer.Option("--device", help="Only this device: cpu, cuda:0, none.")]
-OnlyWorkload = Annotated[str | None, typer.Option("--workload", help="Only this workload: full or small.")]
-OnlyOwnKernels = Annotated[
-    float | None,
-    typer.Option(
-        "--own-kernels",
+
+# No variables, and no fields called `model` or `run`: settings for `generate` must not hide other models here.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterPanel(Panel):
+    has_variables = False
+
+    only_run: str | None = option(None, "Only this run; * and ? are wildcards.", "--run", autocompletion=complete_run)
+    only_model: str | None = option(None, "Only this model; wildcards as above.", "--model")
+    only_problem: str | None = option(
+        None, "Only this problem; wildcards as above.", "--problem", autocompletion=complete_problem
+    )
+    only_suite: str | None = option(None, "Only this suite of problems.", "--suite", autocompletion=complete_suite)
+    only_outcome: str | None = option(None, "Only this outcome, e.g. correct, build_error.", "--outcome")
+    only_device: str | None = option(None, "Only this device: cpu, cuda:0, none.", "--device")
+    only_workload: str | None = option(None, "Only this workload: full or small.", "--workload")
+    own_kernels: float | None = option(
+        None,
+        "Only candidates with at least this share of their time in custom kernels, e.g. 0.5.",
         metavar="SHARE",
         min=0.0,
         max=1.0,
-        help="Only candidates with at least this share of their time in custom kernels, e.g. 0.5.",
-    ),
-]
-Where = Annotated[
-    str | None,
-    typer.Option(
-        "--where",
-        metavar="CONDITION",
-        help="Only matching evaluations, e.g. 'outcome == \"correct\" and speedup > 1.2'.",
-    ),
-]
-ResultsDir = Annotated[
-    Path, typer.Option("--results-dir", envvar="HARNESS_RESULTS_DIR", help="Folder with harness.db.")
-]
-GeneratedDir = Annotated[
-    Path,
-    typer.Option("--generated-dir", envvar="HARNESS_GENERATED_DIR", help="Folder of runs with their manifests."),
-]
+    )
+    where: str | None = option(
+        None, "Only matching evaluations, e.g. 'outcome == \"correct\" and speedup > 1.2'.", metavar="CONDITION"
+    )
+
+    def make_filter(self) -> ResultFilter:
+        """Raises UsageError."""
+        from harness.store.results import ResultFilter
+
+        return ResultFilter(
+            run=self.only_run,
+            model=self.only_model,
+            problem=self.only_problem,
+            suite=self.only_suite,
+            outcome=_check_outcome(self.only_outcome),
+            device=self.only_device,
+            workload=self.only_workload,
+            min_own_share=self.own_kernels,
+            condition=self.where,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPanel(Panel):
+    results_dir: Path = option(Path("results"), "Folder with harness.db.")
+    generated_dir: Path = option(Path("generated"), "Folder of runs with their manifests.")
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one record per line.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
 
-DEFAULT_RESULTS_DIR = Path("results")
-DEFAULT_GENERATED_DIR = Path("generated")
 TERMINAL_LIMIT = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewPanel(Panel):
+    sort: str = option("id", "Column to sort by; -COLUMN for the largest first.")
+    limit: int | None = option(
+        None,
+        f"Maximum number; 0 for all. [default: {TERMINAL_LIMIT}, all with --csv or --json]",
+        min=0,
+        show_default=False,
+        show_envvar=True,
+    )
+    columns: str | None = option(None, "Comma-separated columns of the table, CSV, JSON or Parquet, or 'all'.")
+    group: str | None = option(None, "Count evaluations by these comma-separated columns, e.g. model,outcome.")
+    history: bool = option(False, "Also superseded evaluations.", "--history")
 
 
 def results(
     *,
-    only_run: OnlyRun = None,
-    only_model: OnlyModel = None,
-    only_problem: OnlyProblem = None,
-    only_suite: OnlySuite = None,
-    only_outcome: OnlyOutcome = None,
-    only_device: OnlyDevice = None,
-    only_workload: OnlyWorkload = None,
-    own_kernels: OnlyOwnKernels = None,
-    where: Where = None,
-    sort: Annotated[
-        str, typer.Option(envvar="HARNESS_SORT", help="Column to sort by; -COLUMN for the largest first.")
-    ] = "id",
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            envvar="HARNESS_LIMIT",
-            help=f"Maximum number; 0 for all. [default: {TERMINAL_LIMIT}, all with --csv or --json]",
-            show_default=False,
-        ),
-    ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            envvar="HARNESS_COLUMNS",
-            help="Comma-separated columns of the table, CSV, JSON or Parquet, or 'all'.",
-        ),
-    ] = None,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            envvar="HARNESS_GROUP", help="Count evaluations by these comma-separated columns, e.g. model,outcome."
-        ),
-    ] = None,
-    history: Annotated[
-        bool, typer.Option("--history", envvar="HARNESS_HISTORY", help="Also superseded evaluations.")
-    ] = False,
+    filters: FilterPanel,
+    view: ViewPanel,
     as_csv: AsCsv = False,
     as_json: AsJson = False,
     parquet: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a Parquet file. Needs pyarrow.", show_default=False)
     ] = None,
-    results_dir: ResultsDir = DEFAULT_RESULTS_DIR,
+    folders: Annotated[StoredPanel, Only("results_dir")],
 ) -> None:
     """List evaluations: filter, sort, group, choose columns.
 
@@ -116,31 +104,21 @@ def results(
 
     By model: harness results --device cpu --group model,outcome
     """
-    from harness.store.results import ResultFilter, ResultStore
+    from harness.store.results import ResultStore
 
     check_one_format(as_csv=as_csv, as_json=as_json, parquet=parquet)
-    matching = ResultFilter(
-        run=only_run,
-        model=only_model,
-        problem=only_problem,
-        suite=only_suite,
-        outcome=_check_outcome(only_outcome),
-        device=only_device,
-        workload=only_workload,
-        min_own_share=own_kernels,
-        condition=where,
-    )
-    chosen, grouping = _choose_columns(columns), _choose_columns(group)
-    with ResultStore.open(results_dir, read_only=True) as store:
-        if limit is None:
-            limit = 0 if as_csv or as_json or parquet else TERMINAL_LIMIT
+    matching = filters.make_filter()
+    chosen, grouping = _choose_columns(view.columns), _choose_columns(view.group)
+    with ResultStore.open(folders.results_dir, read_only=True) as store:
+        usual = 0 if as_csv or as_json or parquet else TERMINAL_LIMIT
+        limit = usual if view.limit is None else view.limit
         if grouping:
-            if parquet or columns:
+            if parquet or view.columns:
                 raise UsageError("--group prints counts: it excludes --columns and --parquet")
-            values = store.values(("outcome", "speedup", *grouping), matching, history=history)
+            values = store.values(("outcome", "speedup", *grouping), matching, history=view.history)
             _print_groups(store, values, grouping, as_csv=as_csv, as_json=as_json)
             return
-        rows = store.rows(matching, sort=sort, limit=limit or None, history=history)
+        rows = store.rows(matching, sort=view.sort, limit=limit or None, history=view.history)
         if as_json:
             _print_json(store, list(rows), chosen)
         elif as_csv:
@@ -148,7 +126,7 @@ def results(
         elif parquet:
             _write_parquet(list(rows), chosen, parquet)
         else:
-            _print_table(store, list(rows), chosen, matching, history=history)
+            _print_table(store, list(rows), chosen, matching, history=view.history)
 
 
 def check_one_format(*, as_csv: bool, as_json: bool, parquet: Path | None = None) -> None:
@@ -192,13 +170,13 @@ def _choose_columns(columns: str | None) -> tuple[str, ...] | None:
 
 def _print_json(store: ResultStore, rows: Sequence[ResultRow], columns: Sequence[str] | None) -> None:
     """`columns` None: whole evaluations."""
-    from harness.report.export.json_records import dump_json, evaluation_record, select_fields
+    from harness.report.export.json_records import evaluation_record, select_fields
 
     if columns is not None:
-        typer.echo(dump_json(*(select_fields(row, columns) for row in rows)), nl=False)
+        print_records(*(select_fields(row, columns) for row in rows))
         return
     found = (store.get(row.id) for row in rows)
-    typer.echo(dump_json(*(evaluation_record(stored) for stored in found if stored is not None)), nl=False)
+    print_records(*(evaluation_record(stored) for stored in found if stored is not None))
 
 
 def _print_csv(rows: Sequence[ResultRow], columns: Sequence[str] | None) -> None:
@@ -222,19 +200,16 @@ def _print_groups(
     from harness.report.group_by import SUMMARY_COLUMNS, count_groups, group_records, render_groups
 
     groups = count_groups(values)
-    if as_json or as_csv:
+    if as_json:
+        print_records(*group_records(groups, columns))
+    elif as_csv:
         from harness.report.export.csv_files import format_records
-        from harness.report.export.json_records import dump_json
 
-        records = group_records(groups, columns)
-        text = dump_json(*records) if as_json else format_records(records, (*columns, *SUMMARY_COLUMNS))
-        typer.echo(text, nl=False)
+        typer.echo(format_records(group_records(groups, columns), (*columns, *SUMMARY_COLUMNS)), nl=False)
     elif not groups:
         typer.echo(explain_no_results(store))
     else:
-        from rich.console import Console
-
-        Console().print(render_groups(groups, columns))
+        print_rich(render_groups(groups, columns))
 
 
 def _print_table(

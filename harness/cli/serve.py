@@ -3,93 +3,49 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
 
-from harness.cli.options import (
-    PATHS,
-    AddressOption,
-    AllowLoadOption,
-    ArchOption,
-    BuildTimeoutOption,
-    CacheDirOption,
-    CacheSizeOption,
-    CallTimeoutOption,
-    CheckOption,
-    ChipOption,
-    ConfinementOption,
-    DeviceOption,
-    EmulatedGpuOption,
-    ExecutorOption,
-    FidelityOption,
-    JobsOption,
-    LoadTimeoutOption,
-    ProblemsDirOption,
-    ReferenceTimeoutOption,
-    in_group,
-)
+from harness.cli.options import EvaluationPanel, PathsPanel, SandboxPanel, make_evaluate_options
+from harness.cli.panels import Only, Panel, Without, option
 from harness.domain import UsageError
 
-SERVICE = "Service"
 TOKEN_VARIABLE = "HARNESS_SERVICE_TOKEN"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServicePanel(Panel):
+    title = "Service"
+
+    host: str = option("127.0.0.1", "Address to listen on.", metavar="ADDRESS")
+    port: int = option(8700, "Port.", min=0, max=65535, metavar="NUMBER")
+    tokens: Path | None = option(
+        None,
+        f"File with a client's name and its bearer token per line. [default: ${TOKEN_VARIABLE} for all]",
+        metavar="FILE",
+    )
+    references: bool = option(True, "Accept references by text, which are executed as trusted code.")
+    max_body: int = option(4096, "Limit of a request's body.", min=1, metavar="KIB")
+    max_queued: int = option(10_000, "Limit of queued tasks.", min=1, metavar="N")
+    max_per_client: int = option(5_000, "Limit of one client's unfinished tasks.", min=1, metavar="N")
+    keep_hours: float = option(168.0, "Delete finished tasks after.", min=0.01, metavar="HOURS")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServicePathsPanel(PathsPanel):
+    queue_dir: Path = option(Path("service"), "Folder of the queue and its verdicts.", metavar="DIR")
 
 
 def serve(
     *,
-    host: Annotated[str, in_group(SERVICE, env="HOST", help="Address to listen on.", metavar="ADDRESS")] = "127.0.0.1",
-    port: Annotated[int, in_group(SERVICE, env="PORT", min=0, max=65535, help="Port.", metavar="NUMBER")] = 8700,
-    tokens: Annotated[
-        Path | None,
-        in_group(
-            SERVICE,
-            env="TOKENS",
-            help=f"File with a client's name and its bearer token per line. [default: ${TOKEN_VARIABLE} for all]",
-            metavar="FILE",
-        ),
-    ] = None,
-    references: Annotated[
-        bool,
-        in_group(
-            SERVICE,
-            "--references/--no-references",
-            env="REFERENCES",
-            help="Accept references by text, which are executed as trusted code.",
-        ),
-    ] = True,
-    max_body: Annotated[
-        int, in_group(SERVICE, env="MAX_BODY", min=1, help="Limit of a request's body.", metavar="KIB")
-    ] = 4096,
-    max_queued: Annotated[
-        int, in_group(SERVICE, env="MAX_QUEUED", min=1, help="Limit of queued tasks.", metavar="N")
-    ] = 10_000,
-    max_per_client: Annotated[
-        int, in_group(SERVICE, env="MAX_PER_CLIENT", min=1, help="Limit of one client's unfinished tasks.", metavar="N")
-    ] = 5_000,
-    keep_hours: Annotated[
-        float, in_group(SERVICE, env="KEEP_HOURS", min=0.01, help="Delete finished tasks after.", metavar="HOURS")
-    ] = 168.0,
-    device: DeviceOption = "auto",
-    executor: ExecutorOption = "local",
-    address: AddressOption = "auto",
-    chip: ChipOption = None,
-    gpu: EmulatedGpuOption = None,
-    check: CheckOption = None,
-    fidelity: FidelityOption = "full",
-    allow_load: AllowLoadOption = False,
-    call_timeout: CallTimeoutOption = 60.0,
-    load_timeout: LoadTimeoutOption = 120.0,
-    reference_timeout: ReferenceTimeoutOption = 600.0,
-    build_timeout: BuildTimeoutOption = 600.0,
-    arch: ArchOption = None,
-    jobs: JobsOption = None,
-    confinement: ConfinementOption = "auto",
-    queue_dir: Annotated[
-        Path, in_group(PATHS, env="QUEUE_DIR", help="Folder of the queue and its verdicts.", metavar="DIR")
-    ] = Path("service"),
-    problems_dir: ProblemsDirOption = None,
-    cache_dir: CacheDirOption = None,
-    cache_size: CacheSizeOption = None,
+    service: ServicePanel,
+    evaluation: Annotated[
+        EvaluationPanel, Without("workload", "dtype", "baseline", "again", "time", "profile", "known_solutions")
+    ],
+    sandbox: SandboxPanel,
+    paths: Annotated[ServicePathsPanel, Only("queue_dir", "problems_dir", "cache_dir")],
 ) -> None:
     """Evaluate candidates on request, over HTTP.
 
@@ -98,31 +54,12 @@ def serve(
 
     Example: HARNESS_SERVICE_TOKEN=secret harness serve --device cuda --host 0.0.0.0
     """
-    from harness.pipeline.evaluate import EvaluateOptions, open_executor
+    from harness.pipeline.evaluate import open_executor
 
-    options = EvaluateOptions(
-        device=device,
-        executor=executor,
-        address=address,
-        chip=chip,
-        gpu=gpu,
-        check_kernels=check,
-        fidelity=fidelity,
-        allow_load=allow_load,
-        call_timeout_s=call_timeout,
-        load_timeout_s=load_timeout,
-        reference_timeout_s=reference_timeout,
-        build_timeout_s=build_timeout,
-        architecture=arch,
-        jobs=jobs,
-        confinement=confinement,
-        cache_dir=cache_dir,
-        cache_size=cache_size,
-    )
-    clients = _read_tokens(tokens)
-    if not clients and not _is_loopback(host):
+    clients = _read_tokens(service.tokens)
+    if not clients and not _is_loopback(service.host):
         raise UsageError(
-            f"{host} is reachable from other machines: set {TOKEN_VARIABLE}, or name clients with --tokens"
+            f"{service.host} is reachable from other machines: set {TOKEN_VARIABLE}, or name clients with --tokens"
         )
     try:
         from harness.service.server import serve as run_server
@@ -131,18 +68,19 @@ def serve(
         raise UsageError(f"the service needs {error.name}: pip install 'kernel-harness[serve]'") from error
     from harness.service.settings import ServiceSettings
 
+    options = make_evaluate_options(evaluation, sandbox, paths)
     settings = ServiceSettings(
-        folder=queue_dir,
-        fidelity=fidelity,
+        folder=paths.queue_dir,
+        fidelity=options.fidelity,
         tokens=clients,
-        problems_dir=problems_dir,
-        accepts_references=references,
-        max_body_bytes=max_body * 1024,
-        max_queued=max_queued,
-        max_per_client=max_per_client,
-        keep_s=keep_hours * 3600,
+        problems_dir=options.problems_dir,
+        accepts_references=service.references,
+        max_body_bytes=service.max_body * 1024,
+        max_queued=service.max_queued,
+        max_per_client=service.max_per_client,
+        keep_s=service.keep_hours * 3600,
     )
-    run_server(Service(settings, open_executor(options)), host, port)
+    run_server(Service(settings, open_executor(options)), service.host, service.port)
 
 
 def _read_tokens(path: Path | None) -> dict[str, str]:

@@ -8,20 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.results import (
-    DEFAULT_GENERATED_DIR,
-    DEFAULT_RESULTS_DIR,
-    AsJson,
-    GeneratedDir,
-    ResultsDir,
-    explain_no_results,
-)
+from harness.cli.output import print_records, print_rich
+from harness.cli.results import AsJson, StoredPanel, explain_no_results
 from harness.domain import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from rich.console import RenderableType
 
     from harness.report.terminal.turn_details import SampleTurns
     from harness.store.results import ResultFilter, ResultStore, StoredEvaluation
@@ -34,8 +26,7 @@ def show(
     all_blocks: Annotated[bool, typer.Option("--blocks", help="Every timed block, not only their summary.")] = False,
     only_source: Annotated[bool, typer.Option("--source", help="Print only the candidate's source.")] = False,
     as_json: AsJson = False,
-    results_dir: ResultsDir = DEFAULT_RESULTS_DIR,
-    generated_dir: GeneratedDir = DEFAULT_GENERATED_DIR,
+    folders: StoredPanel,
 ) -> None:
     """Explain one evaluation: findings, trials, both clocks, machine, build, source, sandbox; of several turns all
     results, what was fed back, and the change.
@@ -46,10 +37,10 @@ def show(
     """
     from harness.store.results import ResultStore
 
-    with ResultStore.open(results_dir, read_only=True) as store:
+    with ResultStore.open(folders.results_dir, read_only=True) as store:
         stored = find_evaluation(store, evaluation)
         source = store.source(stored.evaluation.subject.candidate_digest)
-        turns = _find_turns(store, stored, generated_dir)
+        turns = _find_turns(store, stored, folders.generated_dir)
     if as_json:
         _print_json(stored, source)
     elif only_source:
@@ -57,7 +48,7 @@ def show(
     else:
         from harness.report.terminal.details import render_details
 
-        _print(render_details(stored, source=source, turns=turns, whole_log=whole_log, all_blocks=all_blocks))
+        print_rich(render_details(stored, source=source, turns=turns, whole_log=whole_log, all_blocks=all_blocks))
 
 
 def find_evaluation(store: ResultStore, name: str) -> StoredEvaluation:
@@ -140,11 +131,11 @@ def _suggest(store: ResultStore, name: str) -> str:
 
 
 def _print_json(stored: StoredEvaluation, source: str | None) -> None:
-    from harness.report.export.json_records import dump_json, evaluation_record
+    from harness.report.export.json_records import evaluation_record
 
     build = stored.evaluation.build
     record = evaluation_record(stored) | {"source": source, "build_log": build.log if build else None}
-    typer.echo(dump_json(record), nl=False)
+    print_records(record)
 
 
 def _print_source(stored: StoredEvaluation, source: str | None) -> None:
@@ -155,12 +146,6 @@ def _print_source(stored: StoredEvaluation, source: str | None) -> None:
     if sys.stdout.isatty():
         from harness.report.terminal.sources import render_source
 
-        _print(render_source(source))
+        print_rich(render_source(source))
     else:
         sys.stdout.buffer.write(source.encode())  # exact bytes, for redirection into a file
-
-
-def _print(content: RenderableType) -> None:
-    from rich.console import Console
-
-    Console().print(content)

@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from harness.cli.grouped_help import GroupedCommand
-from harness.cli.options import (
-    AllowLoadOption,
-    BaselineOption,
-    BuildTimeoutOption,
-    CacheDirOption,
-    CallTimeoutOption,
-    CheckOption,
-    ConfinementOption,
-    DeviceOption,
-    DtypeOption,
-    EmulatedGpuOption,
-    LoadTimeoutOption,
-    ProblemsDirOption,
-    ResultsDirOption,
-    TimeOption,
-    WorkloadOption,
-    choose_fidelity,
-    in_group,
-)
+from harness.cli.options import EvaluationPanel, PathsPanel, SandboxPanel, make_evaluate_options
+from harness.cli.panels import Only, Panel, Without, expand_panels, option
 from harness.domain import UsageError
 
-AGENT = "Agent"
-
 tools_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentPanel(Panel):
+    title = "Agent"
+
+    run: str = option("agent", "Run of the stored submissions; one server at a time.", metavar="NAME")
+    model: str = option("agent", "Name of the agent in the leaderboard.", metavar="NAME")
+    budget_evaluations: int | None = option(None, "Evaluations at most.", min=1, metavar="N")
 
 
 @tools_app.callback()
@@ -40,32 +30,16 @@ def _tools() -> None:
 
 
 @tools_app.command(cls=GroupedCommand)
+@expand_panels
 def serve(
     *,
-    run: Annotated[
-        str, in_group(AGENT, env="RUN", help="Run of the stored submissions; one server at a time.", metavar="NAME")
-    ] = "agent",
-    model: Annotated[
-        str, in_group(AGENT, env="MODEL", help="Name of the agent in the leaderboard.", metavar="NAME")
-    ] = "agent",
-    budget_evaluations: Annotated[
-        int | None, in_group(AGENT, env="BUDGET_EVALUATIONS", min=1, help="Evaluations at most.", metavar="N")
-    ] = None,
-    device: DeviceOption = "auto",
-    gpu: EmulatedGpuOption = None,
-    check: CheckOption = None,
-    workload: WorkloadOption = None,
-    dtype: DtypeOption = None,
-    baseline: BaselineOption = "eager",
-    time: TimeOption = True,
-    allow_load: AllowLoadOption = False,
-    call_timeout: CallTimeoutOption = 60.0,
-    load_timeout: LoadTimeoutOption = 120.0,
-    build_timeout: BuildTimeoutOption = 600.0,
-    confinement: ConfinementOption = "auto",
-    results_dir: ResultsDirOption = Path("results"),
-    problems_dir: ProblemsDirOption = None,
-    cache_dir: CacheDirOption = None,
+    agent: AgentPanel,
+    evaluation: Annotated[
+        EvaluationPanel,
+        Without("executor", "address", "chip", "again", "fidelity", "profile", "reference_timeout", "known_solutions"),
+    ],
+    sandbox: Annotated[SandboxPanel, Only("build_timeout", "confinement")],
+    paths: Annotated[PathsPanel, Only("results_dir", "problems_dir", "cache_dir")],
 ) -> None:
     """Serve the Model Context Protocol (MCP) on standard input and output.
 
@@ -74,29 +48,11 @@ def serve(
 
     Example: harness tools serve --device cuda --run my-agent --budget-evaluations 50
     """
-    from harness.pipeline.evaluate import EvaluateOptions
-
-    options = EvaluateOptions(
-        device=device,
-        gpu=gpu,
-        check_kernels=check,
-        workload=workload,
-        dtype=dtype,
-        baseline=baseline,
-        fidelity=choose_fidelity("full", time),
-        allow_load=allow_load,
-        call_timeout_s=call_timeout,
-        load_timeout_s=load_timeout,
-        build_timeout_s=build_timeout,
-        confinement=confinement,
-        results_dir=results_dir,
-        problems_dir=problems_dir,
-        cache_dir=cache_dir,
-    )
     try:
         from harness.service.tools.server import serve as run_server
     except ImportError as error:
         raise UsageError(f"the tools need {error.name}: pip install 'kernel-harness[mcp]'") from error
     from harness.service.tools.session import ToolSettings
 
-    run_server(ToolSettings(options=options, run=run, model=model, budget=budget_evaluations))
+    options = make_evaluate_options(evaluation, sandbox, paths)
+    run_server(ToolSettings(options=options, run=agent.run, model=agent.model, budget=agent.budget_evaluations))

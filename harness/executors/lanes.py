@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -58,8 +58,8 @@ class _Lane:
         return replace(request, name=f"{self.lane}_lane")
 
 
-def try_lanes(toolchain: Toolchain, cache: Path | None, confinement: str = "auto") -> list[LaneTrial]:
-    """Takes minutes without a precompiled header cache, seconds with it."""
+def try_lanes(toolchain: Toolchain, cache: Path | None, confinement: str = "auto") -> Iterator[LaneTrial]:
+    """Gives each when it ends: after minutes without a precompiled header cache, seconds with it."""
     lanes = list(_list_lanes(toolchain))
     layers = probe_confinement(confinement)
 
@@ -73,7 +73,8 @@ def try_lanes(toolchain: Toolchain, cache: Path | None, confinement: str = "auto
         return _try(builder, lane)
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        return list(pool.map(attempt, lanes))
+        for trial in as_completed([pool.submit(attempt, lane) for lane in lanes]):
+            yield trial.result()
 
 
 def _list_lanes(toolchain: Toolchain) -> Iterator[_Lane]:

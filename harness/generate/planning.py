@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Literal
 
 from harness.domain import Language, Precision, Problem, Prompt, ReferenceFile, RunManifest, SampleKey, UsageError
 from harness.generate.gpu_facts import GpuFacts, find_gpu, read_gpu_facts
@@ -16,23 +17,22 @@ from harness.problems.discovery import find_problem, find_suite
 from harness.store.results import ResultFilter, ResultStore
 from harness.store.runs import check_name, has_sample, list_runs, locate_run, read_manifest, read_search
 
+ProviderName = Literal["openai", "recorded"]
 # Manifest fields that are not settings.
 _NOT_SETTINGS = {"run", "created_at", "harness_version"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GenerationSettings:
-    """Empty `problems`: the whole suite. `run` None: continue an unfinished run or choose a name. `results_dir`: where
-    the samples will be evaluated, if at all.
-    """
+class GenerateOptions:
+    """Empty `problems`: the whole suite. `run` None: continue an unfinished run or choose a name. Folders that are None
+    are searched."""
 
-    suite_dir: Path
-    prompts_dir: Path
-    generated_dir: Path
-    model: str
-    provider: str
+    suite: str = "core"
     problems: tuple[str, ...] = ()
+    model: str | None = None
     base_url: str | None = None
+    provider: ProviderName = "openai"
+    recording: Path | None = None
     samples: int = 1
     temperature: float | None = None
     max_tokens: int | None = None
@@ -40,23 +40,39 @@ class GenerationSettings:
     prompt: str = "plain"
     gpu: str | None = None
     run: str | None = None
-    results_dir: Path | None = None
+    concurrency: int = 16
+    timeout_s: float = 1200.0
+    max_wait_s: float = 600.0
+    generated_dir: Path = Path("generated")
+    problems_dir: Path | None = None
+    prompts_dir: Path | None = None
+    results_dir: Path | None = None  # None: the command does not evaluate the run
     turns: int = 1
     strategy: str = ""
     dtype: Precision | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationSettings:
+    """The options with the folders found, and the model of the recording if none was named."""
+
+    options: GenerateOptions
+    suite_dir: Path
+    prompts_dir: Path
+    model: str
+
+
 def find_problems(settings: GenerationSettings) -> tuple[Problem, ...]:
     """In the settings' dtype. Raises UsageError for unknown names and mixed suites."""
-    found, dtype = _find_problems(settings), settings.dtype
+    found, dtype = _find_problems(settings), settings.options.dtype
     return found if dtype is None else tuple(problem.in_precision(dtype) for problem in found)
 
 
 def _find_problems(settings: GenerationSettings) -> tuple[Problem, ...]:
-    if not settings.problems:
+    if not settings.options.problems:
         return find_suite(settings.suite_dir)
     found: dict[str, Problem] = {}
-    for name in settings.problems:
+    for name in settings.options.problems:
         problem = find_problem(name, settings.suite_dir)
         known = found.setdefault(problem.name, problem)
         if known.path != problem.path:
@@ -71,12 +87,13 @@ def _find_problems(settings: GenerationSettings) -> tuple[Problem, ...]:
 
 
 def render_prompts(settings: GenerationSettings, problems: tuple[Problem, ...]) -> tuple[Prompt, ...]:
-    gpu, host = _choose_gpu(settings), read_host_facts()
+    options, host = settings.options, read_host_facts()
+    gpu = _choose_gpu(options)
     return tuple(
         render_prompt(
             problem,
-            prompt=settings.prompt,
-            language=settings.language,
+            prompt=options.prompt,
+            language=options.language,
             gpu=gpu,
             host=host,
             prompts_dir=settings.prompts_dir,
@@ -89,37 +106,37 @@ def make_plan(settings: GenerationSettings, *, now: str, harness_version: str) -
     """Raises UsageError before any request or write. Without a run name, the newest unfinished run with the same
     settings is continued, so that a killed command can be repeated.
     """
-    problems = find_problems(settings)
+    options, problems = settings.options, find_problems(settings)
     for problem in problems:
         check_name("problem", problem.name)
     prompts = render_prompts(settings, problems)
     manifest = RunManifest(
-        run=settings.run or _choose_run_name(settings, prompts[0].name, now),
+        run=options.run or _choose_run_name(settings, prompts[0].name, now),
         suite=problems[0].suite,
         model=settings.model,
-        provider=settings.provider,
+        provider=options.provider,
         prompt=prompts[0].name,
-        language=settings.language,
-        samples=settings.samples,
-        temperature=settings.temperature,
+        language=options.language,
+        samples=options.samples,
+        temperature=options.temperature,
         problems=tuple(problem.name for problem in problems),
         created_at=now,
         harness_version=harness_version,
-        base_url=settings.base_url,
-        gpu=settings.gpu,
-        max_tokens=settings.max_tokens,
+        base_url=options.base_url,
+        gpu=options.gpu,
+        max_tokens=options.max_tokens,
         files=_list_files(problems, settings.suite_dir),
-        turns=settings.turns,
-        strategy=settings.strategy,
-        dtype=settings.dtype or "",
+        turns=options.turns,
+        strategy=options.strategy,
+        dtype=options.dtype or "",
     )
-    if settings.run is None and (unfinished := _find_unfinished(settings, manifest)):
+    if options.run is None and (unfinished := _find_unfinished(settings, manifest)):
         manifest = replace(manifest, run=unfinished)
     return Plan(
-        run_dir=locate_run(settings.generated_dir, manifest.run),
+        run_dir=locate_run(options.generated_dir, manifest.run),
         manifest=manifest,
         prompts=prompts,
-        samples=settings.samples,
+        samples=options.samples,
         problems=problems,
     )
 
@@ -135,15 +152,15 @@ def _list_files(problems: tuple[Problem, ...], suite_dir: Path) -> tuple[Referen
     )
 
 
-def _choose_gpu(settings: GenerationSettings) -> GpuFacts | None:
-    if settings.gpu is not None:
-        return find_gpu(settings.gpu)
-    return read_gpu_facts() if LANGUAGES[settings.language].uses_gpu else None
+def _choose_gpu(options: GenerateOptions) -> GpuFacts | None:
+    if options.gpu is not None:
+        return find_gpu(options.gpu)
+    return read_gpu_facts() if LANGUAGES[options.language].uses_gpu else None
 
 
 def _name_prefix(settings: GenerationSettings, prompt: str) -> str:
     model = re.sub(r"[^A-Za-z0-9.]+", "-", settings.model.rsplit("/", 1)[-1]).strip("-.")[:60] or "model"
-    return f"{model}-{prompt}-{settings.language}-"
+    return f"{model}-{prompt}-{settings.options.language}-"
 
 
 def _choose_run_name(settings: GenerationSettings, prompt: str, now: str) -> str:
@@ -151,16 +168,16 @@ def _choose_run_name(settings: GenerationSettings, prompt: str, now: str) -> str
     moment = re.sub(r"\D", "", now)[:14]
     name = f"{_name_prefix(settings, prompt)}{moment[:8]}-{moment[8:]}"
     names = (name, *(f"{name}-{number}" for number in range(2, 1000)))
-    return next(name for name in names if not (settings.generated_dir / name).exists())
+    return next(name for name in names if not (settings.options.generated_dir / name).exists())
 
 
 def _find_unfinished(settings: GenerationSettings, asked: RunManifest) -> str | None:
     """The newest automatically named run with these settings, if samples or evaluations are missing."""
-    prefix = _name_prefix(settings, asked.prompt)
-    runs = [run for run in list_runs(settings.generated_dir) if run.startswith(prefix)]
-    same = [stored for run in runs if _agree(stored := read_manifest(settings.generated_dir / run), asked)]
+    folder, prefix = settings.options.generated_dir, _name_prefix(settings, asked.prompt)
+    runs = [run for run in list_runs(folder) if run.startswith(prefix)]
+    same = [stored for run in runs if _agree(stored := read_manifest(folder / run), asked)]
     newest = max(same, key=lambda stored: stored.created_at, default=None)
-    return newest.run if newest and _is_unfinished(settings, newest) else None
+    return newest.run if newest and _is_unfinished(settings.options, newest) else None
 
 
 def _agree(stored: RunManifest, asked: RunManifest) -> bool:
@@ -168,15 +185,15 @@ def _agree(stored: RunManifest, asked: RunManifest) -> bool:
     return all(getattr(stored, name) == getattr(asked, name) for name in names)
 
 
-def _is_unfinished(settings: GenerationSettings, manifest: RunManifest) -> bool:
+def _is_unfinished(options: GenerateOptions, manifest: RunManifest) -> bool:
     keys = {(problem, number) for problem in manifest.problems for number in range(manifest.samples)}
-    run_dir = settings.generated_dir / manifest.run
+    run_dir = options.generated_dir / manifest.run
     samples = [SampleKey(run=manifest.run, problem=name, sample=number) for name, number in keys]
     if not all(has_sample(run_dir, key) for key in samples):
         return True
     if manifest.turns > 1 and not all(read_search(run_dir, key) for key in samples):
         return True
-    return settings.results_dir is not None and not keys <= _list_evaluated(settings.results_dir, manifest.run)
+    return options.results_dir is not None and not keys <= _list_evaluated(options.results_dir, manifest.run)
 
 
 def _list_evaluated(results_dir: Path, run: str) -> set[tuple[str, int]]:

@@ -12,4 +12,4 @@ def _detects(source: str) -> bool:
     return any(mark in source for mark in MARKS)
 
 
-CUDA = LanguageRules(name="cuda", devices=("cuda", EMULATED), detects=_detects, refuses=lambda request: None)
+CUDA = LanguageRules(name="cuda", devices=("cuda", EMULATED), detects=_detects)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 from harness.domain import EMULATED
 from harness.languages.decorated import list_decorated
-from harness.languages.rules import LanguageRules
+from harness.languages.rules import LanguageRules, explain_missing
 
 _DECORATORS = ("cute.kernel", "cutlass.cute.kernel")
 
@@ -20,19 +18,12 @@ def _detects(source: str) -> bool:
     return "cutlass" in source and bool(_list_kernels(source))
 
 
-def _find_missing(emulated: bool) -> str | None:
-    if find_spec("cutlass") is None:
-        return "CuTe DSL is not installed: pip install 'kernel-harness[cute]'"
-    return None
-
-
 CUTE = LanguageRules(
     name="cute",
     devices=("cuda", EMULATED),
     detects=_detects,
-    refuses=lambda request: None,
     list_kernels=_list_kernels,
     is_emulated=False,
     modules=frozenset(("cutlass",)),
-    find_missing=_find_missing,
+    find_missing=lambda emulated: explain_missing("cutlass", "CuTe DSL", "cute"),
 )

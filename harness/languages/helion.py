@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 from harness.languages.decorated import list_decorated
-from harness.languages.rules import LanguageRules
+from harness.languages.rules import LanguageRules, explain_missing
 from harness.languages.triton import TRITON
 
 _DECORATORS = ("helion.kernel", "helion.jit")
-_IMPORT = "helion"
 
 
 def _detects(source: str) -> bool:
-    return _IMPORT in source and bool(list_decorated(source, _DECORATORS))
+    return "helion" in source and bool(list_decorated(source, _DECORATORS))
 
 
 def _list_kernels(source: str) -> tuple[str, ...]:
@@ -22,19 +19,12 @@ def _list_kernels(source: str) -> tuple[str, ...]:
     return (*own, *TRITON.list_kernels(source))
 
 
-def _find_missing(emulated: bool) -> str | None:
-    if find_spec(_IMPORT) is None:
-        return "Helion is not installed: pip install 'kernel-harness[helion]'"
-    return TRITON.find_missing(emulated)
-
-
 HELION = LanguageRules(
     name="helion",
     devices=TRITON.devices,
     detects=_detects,
-    refuses=lambda request: None,
     list_kernels=_list_kernels,
     modules=frozenset(("helion", *TRITON.modules)),
     emulation_cost=TRITON.emulation_cost,
-    find_missing=_find_missing,
+    find_missing=lambda emulated: explain_missing("helion", "Helion", "helion") or TRITON.find_missing(emulated),
 )

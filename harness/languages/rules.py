@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from harness.domain import BuildRequest, Language
 
@@ -24,7 +25,7 @@ class LanguageRules:
     name: Language
     devices: tuple[str, ...]
     detects: Callable[[str], bool]
-    refuses: Callable[[BuildRequest], str | None]
+    refuses: Callable[[BuildRequest], str | None] = lambda request: None
     writes_kernels: bool = True
     list_kernels: Callable[[str], tuple[str, ...]] = lambda source: ()
     modules: frozenset[str] = frozenset()
@@ -36,3 +37,8 @@ class LanguageRules:
     def uses_gpu(self) -> bool:
         """Whether prompts describe a GPU and the sanitizer can check the kernels."""
         return "cuda" in self.devices
+
+
+def explain_missing(module: str, name: str, language: Language) -> str | None:
+    """None if the module is installed."""
+    return None if find_spec(module) else f"{name} is not installed: pip install 'kernel-harness[{language}]'"

@@ -39,7 +39,6 @@ TRITON = LanguageRules(
     name="triton",
     devices=("cuda", EMULATED),
     detects=_detects,
-    refuses=lambda request: None,
     list_kernels=_list_kernels,
     modules=frozenset(("triton",)),
     emulation_cost=10,

@@ -7,52 +7,22 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import typer
 
 import harness
-from harness.domain import Language, Precision, SampleKey, UsageError
-from harness.generate.planning import GenerationSettings, find_problems, make_plan, render_prompts
+from harness.domain import SampleKey, UsageError
+from harness.generate.planning import GenerateOptions, GenerationSettings, find_problems, make_plan, render_prompts
 from harness.generate.providers.base import Provider, RecordedProvider, name_recorded_model
 from harness.generate.sampler import DrawOutcome, Plan, SessionReport, draw_samples, start_report
 from harness.pipeline.data_folders import find_folder, find_suite_folder
 from harness.store.runs import discard_empty_run, hold_run, write_manifest, write_reference
 
-ProviderName = Literal["openai", "recorded"]
 _LISTED_FAILURES = 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GenerateOptions:
-    """Folders that are None are searched."""
-
-    suite: str = "core"
-    problems: tuple[str, ...] = ()
-    model: str | None = None
-    base_url: str | None = None
-    provider: ProviderName = "openai"
-    recording: Path | None = None
-    samples: int = 1
-    temperature: float | None = None
-    max_tokens: int | None = None
-    language: Language = "cuda"
-    prompt: str = "plain"
-    gpu: str | None = None
-    run: str | None = None
-    concurrency: int = 16
-    timeout_s: float = 1200.0
-    max_wait_s: float = 600.0
-    generated_dir: Path = Path("generated")
-    problems_dir: Path | None = None
-    prompts_dir: Path | None = None
-    results_dir: Path | None = None  # None: the command does not evaluate the run
-    turns: int = 1
-    strategy: str = ""
-    dtype: Precision | None = None
 
 
 def check_files(plan: Plan) -> None:
@@ -82,7 +52,7 @@ def prepare_run(
         plan = _plan(settings)
         kept = _choose_recorded(plan, replay)
         if not options.problems:  # problems given by name stay, and are reported as not recorded
-            plan = _plan(replace(settings, problems=kept))
+            plan = _plan(replace(settings, options=replace(settings.options, problems=kept)))
         check(plan)
         return plan, lambda: replay
 
@@ -170,24 +140,10 @@ def _make_settings(options: GenerateOptions, recording: Path | None) -> Generati
     if model is None:
         raise UsageError("no model: name one with --model, or replay stored completions with --provider recorded")
     return GenerationSettings(
+        options=options if recording is None else replace(options, base_url=None),
         suite_dir=find_suite_folder(options.suite, options.problems_dir),
         prompts_dir=find_folder("prompts", options.prompts_dir, option="--prompts-dir"),
-        generated_dir=options.generated_dir,
         model=model,
-        provider=options.provider,
-        problems=options.problems,
-        base_url=options.base_url if recording is None else None,
-        samples=options.samples,
-        temperature=options.temperature,
-        max_tokens=options.max_tokens,
-        language=options.language,
-        prompt=options.prompt,
-        gpu=options.gpu,
-        run=options.run,
-        results_dir=options.results_dir,
-        turns=options.turns,
-        strategy=options.strategy,
-        dtype=options.dtype,
     )
 
 

@@ -27,6 +27,7 @@ from harness.domain import (
     SampleKey,
 )
 from harness.generate.extraction.extractor import extract_candidate
+from harness.generate.planning import GenerateOptions
 from harness.generate.prompting import render_feedback
 from harness.generate.providers.base import CompletionRequest, Provider
 from harness.generate.providers.retries import EndpointRefused
@@ -40,7 +41,7 @@ from harness.pipeline.evaluate import (
     make_sample_task,
     open_provenance,
 )
-from harness.pipeline.generate import GenerateOptions, open_run, prepare_run, read_clock
+from harness.pipeline.generate import open_run, prepare_run, read_clock
 from harness.pipeline.run_problems import find_run_problem
 from harness.pipeline.search_report import SampleSearch, SearchReport
 from harness.pipeline.single_evaluations import SingleEvaluations

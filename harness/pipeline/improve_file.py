@@ -10,9 +10,9 @@ from pathlib import Path
 from harness.analysis.turns import find_best
 from harness.domain import Candidate, UsageError
 from harness.domain.files import replacing
+from harness.generate.planning import GenerateOptions
 from harness.languages import detect_language
 from harness.pipeline.evaluate import EvaluateOptions
-from harness.pipeline.generate import GenerateOptions
 from harness.pipeline.improve import SearchOptions, improve
 from harness.pipeline.search_report import SampleSearch, SearchReport
 from harness.search.feedback import summarise
@@ -69,7 +69,7 @@ def improve_file(
         return report, None
     path = file.with_name(f"{file.stem}.best.py")
     with replacing(path) as partial:
-        partial.write_text(_describe_history(chosen, generate) + _read_best(chosen), encoding="utf-8")
+        partial.write_text(_describe_history(chosen) + _read_best(chosen), encoding="utf-8")
     return report, path
 
 
@@ -93,7 +93,7 @@ def _read_best(chosen: SampleSearch) -> str:
     return best.source or ""
 
 
-def _describe_history(chosen: SampleSearch, generate: GenerateOptions) -> str:
+def _describe_history(chosen: SampleSearch) -> str:
     """Comments, which may precede any program."""
     best = chosen.history.best
     assert best is not None

@@ -1,4 +1,6 @@
-"""Kinds of isolation, for tests that try each of them."""
+"""Kinds of isolation, for tests that try each of them; and a quick evaluation of plain programs."""
+
+from pathlib import Path
 
 import pytest
 
@@ -37,3 +39,20 @@ def open_confined_bench(open_bench, confinement_of):
         return bench
 
     return make
+
+
+@pytest.fixture(scope="session")
+def judge(open_bench):
+    """Evaluates a candidate on a problem, both given as source."""
+    from harness.problems.discovery import parse_problem
+
+    bench = open_bench(confinement="auto", call_s=5.0)
+
+    def run(candidate, problem, **options):
+        for _ in range(8):
+            evaluation = bench.judge(candidate, parse_problem(problem, Path("toy.py"), "mine"), **options)
+            if not any(finding.message.startswith("no time was left") for finding in evaluation.findings):
+                break  # else the machine is too busy for all probes
+        return evaluation
+
+    return run

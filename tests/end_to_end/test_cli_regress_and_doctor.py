@@ -5,10 +5,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from harness.cli.doctor import Check, print_checks
+from harness.cli.doctor import print_checks
 from harness.cli.main import run_command
 from harness.domain import Candidate, Correctness, Evaluation, Outcome, Subject, Trial
 from harness.hardware.cpu import cpu_name
+from harness.pipeline.machine import Check
 from harness.problems.discovery import read_problem
 from harness.store.results import ResultStore
 from harness.store.serialization import compress_text
@@ -136,20 +137,37 @@ def test_wrong_usage_ends_with_2(command, store_past, arguments, message):
 
 @pytest.fixture
 def doctor(command, once):
-    """The exit code and the record of `harness doctor --json`."""
+    """The exit code, the record and the standard error of `harness doctor --json`."""
 
     def examine():
-        code, stdout, _ = command("doctor", "--no-builds", "--json")
-        return code, json.loads(stdout)
+        code, stdout, stderr = command("doctor", "--no-builds", "--json")
+        return code, json.loads(stdout), stderr
 
     return once("doctor", examine)
 
 
 def test_doctor_says_of_every_part_what_was_found_or_what_it_would_give(doctor):
-    code, parts = doctor
+    code, parts, _ = doctor
     assert code == 0
     assert {"torch", "C++ compiler", "ninja", "nvcc", "bubblewrap", "worker sandbox"} <= set(parts)
     assert all(part["found"] if part["present"] else part["without_it"] for part in parts.values())
+
+
+def test_doctor_names_slow_steps_on_standard_error(doctor):
+    assert "starting a sandboxed worker ..." in doctor[2].splitlines()
+
+
+def test_doctor_prints_each_check_before_the_next_is_made(capsys):
+    def check(part):
+        return Check(part=part, present=True, found="yes", without_it="")
+
+    def examine():
+        yield check("first")
+        assert "first" in capsys.readouterr().out
+        yield check("second")
+
+    print_checks(examine())
+    assert "second" in capsys.readouterr().out
 
 
 def test_doctor_fits_on_80_columns(doctor, monkeypatch, capsys):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from harness.domain import BuildRequest, BuildResult, Candidate, Finding, HarnessError, Outcome, Problem, WorkloadName
 from harness.evaluation.emulated.findings import KernelFinding, parse_kernel_findings, report_kernel_findings
-from harness.evaluation.emulated.launch_limits import BUDGET, LaunchChecker, make_meta_inputs
+from harness.evaluation.emulated.launch_limits import BUDGET, LaunchChecker, call_host_code, construct
 from harness.problems.loading import LoadedProblem, load_problem
 from harness.problems.shrink import REDUCED, keep_sizes
 from harness.sandbox.failure import CandidateFailure
@@ -85,18 +85,8 @@ def _list_sizes(problem: Problem, workload: WorkloadName) -> Iterator[LoadedProb
 def _run_host_code(client: WorkerClient, loaded: LoadedProblem, construct_s: float) -> CandidateFailure | None:
     """Raises CandidateFailure if the worker is gone."""
     try:
-        client.construct(
-            0,
-            loaded.init_inputs,
-            compiled=False,
-            training=loaded.problem.training,
-            dtype=loaded.problem.dtype,
-            backward=loaded.problem.backward,
-            timeout_s=construct_s,
-        )
-        client.arm(client.lay_out(make_meta_inputs(loaded)), timeout_s=COMPILE_S)
-        client.tell_go(timeout_s=COMPILE_S)
-        client.await_called(timeout_s=COMPILE_S)
+        construct(client, loaded, construct_s)
+        call_host_code(client, loaded, COMPILE_S)
     except CandidateFailure as failure:
         if not any(finding.check == "exception" for finding in failure.findings):
             raise

@@ -96,6 +96,16 @@ class LaunchChecker:
 
 def _launch(client: WorkerClient, loaded: LoadedProblem, limits: TimeLimits) -> list[KernelFinding]:
     client.check_kernels({"launches_only": 1}, own_inputs=False, timeout_s=limits.call_s)
+    construct(client, loaded, limits.construct_s)
+    try:
+        call_host_code(client, loaded, CALL_S)
+    except CandidateFailure as failure:
+        if failure.outcome is not Outcome.RUNTIME_ERROR:
+            raise
+    return parse_kernel_findings(client.take_kernel_findings(timeout_s=limits.call_s))
+
+
+def construct(client: WorkerClient, loaded: LoadedProblem, timeout_s: float) -> None:
     client.construct(
         0,
         loaded.init_inputs,
@@ -103,17 +113,15 @@ def _launch(client: WorkerClient, loaded: LoadedProblem, limits: TimeLimits) -> 
         training=loaded.problem.training,
         dtype=loaded.problem.dtype,
         backward=loaded.problem.backward,
-        timeout_s=limits.construct_s,
+        timeout_s=timeout_s,
     )
-    placed = client.lay_out(make_meta_inputs(loaded))
-    try:
-        client.arm(placed, timeout_s=CALL_S)
-        client.tell_go(timeout_s=CALL_S)
-        client.await_called(timeout_s=CALL_S)
-    except CandidateFailure as failure:
-        if failure.outcome is not Outcome.RUNTIME_ERROR:
-            raise
-    return parse_kernel_findings(client.take_kernel_findings(timeout_s=limits.call_s))
+
+
+def call_host_code(client: WorkerClient, loaded: LoadedProblem, timeout_s: float) -> None:
+    """On inputs that are never written."""
+    client.arm(client.lay_out(make_meta_inputs(loaded)), timeout_s=timeout_s)
+    client.tell_go(timeout_s=timeout_s)
+    client.await_called(timeout_s=timeout_s)
 
 
 def make_meta_inputs(loaded: LoadedProblem) -> tuple[Any, ...]:

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from harness.cli.leaderboard import leaderboard
 from harness.cli.main import run_command
+from harness.cli.panels import expand_panels
 from harness.cli.results import results
 from harness.cli.show import show
 from harness.domain import BuildSummary, Finding, UsageError, Work
@@ -32,7 +33,7 @@ def run(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
     for command in (results, leaderboard, show):
-        app.command()(command)
+        app.command()(expand_panels(command))
 
     def run_line(*arguments):
         outcome = CliRunner().invoke(app, arguments, catch_exceptions=False)

@@ -75,6 +75,17 @@ def test_a_bad_value_is_blamed_on_where_it_comes_from(folder, capsys, monkeypatc
     assert "in harness.toml" not in capsys.readouterr().err
 
 
+def test_an_option_with_two_variables_can_be_in_the_file(folder, capsys):
+    (folder / "harness.toml").write_text('base-url = "http://localhost:8000/v1"\n')
+    assert results_folder_used(capsys) == "results"
+
+
+def test_a_target_in_the_file_is_the_speedup_at_which_improve_stops(folder, capsys):
+    (folder / "harness.toml").write_text('target = "fast"\n')
+    assert run_command(["improve", "my-run"]) == 2
+    assert "'--target' in harness.toml" in capsys.readouterr().err
+
+
 def test_a_settings_file_that_is_not_toml_is_an_error_that_names_it(folder, capsys):
     (folder / "harness.toml").write_text("results-dir = \n")
     assert run_command(["results"]) == 2

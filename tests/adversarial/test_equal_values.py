@@ -1,0 +1,142 @@
+"""What counts as the right values: near misses, exact numbers, and calls or references that do not repeat."""
+
+import pytest
+from plain_programs import find, write_candidate, write_problem
+
+# A scale of every element: inside and outside of what each format allows (see FLOORS in leaf_comparison.py).
+NEAR_MISSES = {
+    "float64": (0.9e-11, 1.2e-11),
+    "float32": (0.9e-4, 1.2e-4),
+    "float16": (1.2e-3, 3.2e-3),
+    "bfloat16": (0.9e-2, 2.5e-2),
+    "complex64": (0.9e-4, 1.2e-4),
+}
+
+
+@pytest.mark.parametrize("dtype", NEAR_MISSES)
+@pytest.mark.parametrize("side", ["inside", "outside"])
+def test_a_near_miss_is_told_from_a_hit(judge, dtype, side):
+    scale = NEAR_MISSES[dtype][side == "outside"]
+    wide = "complex128" if dtype == "complex64" else "float64"
+    problem = write_problem("return x * 2", inputs=f"[torch.randn(64, 65, dtype=torch.{dtype})]")
+    forward = f"return (x.to(torch.{wide}) * (2 * (1 + {scale}))).to(torch.{dtype})"
+    evaluation = judge(write_candidate(forward), problem)
+    assert evaluation.outcome == ("correct" if side == "inside" else "wrong_value"), evaluation.message
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "bool"])
+def test_whole_numbers_are_wrong_by_one_in_one_place(judge, dtype):
+    problem = write_problem("return x.clone()", inputs=f"[torch.randint(0, 2, (64, 65)).to(torch.{dtype})]")
+    right = judge(write_candidate("return x + 0 if x.dtype != torch.bool else ~~x"), problem)
+    wrong = judge(write_candidate("out = x.clone()\nout[63, 64] = 1 - out[63, 64].int()\nreturn out"), problem)
+    assert right.outcome == "correct", right.message
+    assert wrong.outcome == "wrong_value"
+    assert "1 of 4160 elements wrong; at [63, 64]" in wrong.message
+
+
+JITTER = "return x * 2 * (1 + 1e-6 * torch.rand(65, generator=self.random))"
+
+OWN_RANDOM = "self.random = torch.Generator()\nself.random.seed()"
+
+DETERMINISTIC = write_problem("return x * 2", settings="DETERMINISTIC = True")
+
+
+def test_two_calls_on_the_same_inputs_must_agree_to_the_last_bit_where_declared(judge):
+    evaluation = judge(write_candidate(JITTER, init=OWN_RANDOM), DETERMINISTIC)
+    assert evaluation.outcome == "wrong_value"
+    finding = find(evaluation, "nondeterministic")
+    assert finding.severity == "fatal"
+    assert "of 4160 elements differ, by up to " in finding.message
+    assert "DETERMINISTIC = True" in finding.message
+    assert evaluation.correctness.trials[-1].distribution == "again"
+    assert evaluation.correctness.trials[-1].mismatched > 1000
+
+
+def test_elsewhere_calls_may_differ_within_the_tolerance_which_is_noted(judge):
+    problem = write_problem("return x * 2")
+    evaluation = judge(write_candidate(JITTER, init=OWN_RANDOM), problem)
+    assert evaluation.outcome == "correct", evaluation.message
+    finding = find(evaluation, "nondeterministic")
+    assert finding.severity == "note"
+    assert "of 4160 elements differ, by up to " in finding.message
+    wrong = JITTER.replace("1e-6", "(1e-2 if self.calls == 4 else 0.0)")
+    counted = f"self.calls += 1\n{wrong}"
+    evaluation = judge(write_candidate(counted, init=f"{OWN_RANDOM}\nself.calls = 0"), problem)
+    assert evaluation.outcome == "wrong_value"
+
+
+def test_repeating_the_last_answer_does_not_hide_that_calls_differ(judge):
+    forward = f"""
+if self.last is None or not torch.equal(self.last[0], x):
+    self.last = x.clone(), self.compute(x)
+return self.last[1].clone()
+
+    def compute(self, x):
+        {JITTER}
+"""
+    source = write_candidate(forward, init=f"{OWN_RANDOM}\nself.last = None").replace("            def", "    def")
+    evaluation = judge(source.replace("                return x", "        return x"), DETERMINISTIC)
+    assert find(evaluation, "nondeterministic") is not None, evaluation.message
+
+
+BAD_REFERENCES = {
+    "beyond its own tolerance": ("return x + torch.rand(65)", "", "differ by more than"),
+    "NaN throughout": ("return x * float('nan')", "", "is all NaN"),
+    "overflowing": ("return (x * 60).exp().log()", "", "where float64 is finite"),
+    "too large": ("return x.repeat(1 << 20, 1 << 10).sum()", "", "needs more memory than there is"),
+    "too large at once": ("return torch.zeros(1 << 45).sum() + x", "", "needs more memory than there is"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_REFERENCES)
+def test_a_reference_that_is_no_measure_is_our_error_and_the_judge_lives(judge, name):
+    forward, settings, message = BAD_REFERENCES[name]
+    evaluation = judge(write_candidate("return x * 2"), write_problem(forward, settings=settings))
+    assert evaluation.outcome == ("not_run" if name.startswith("too large") else "harness_error")
+    assert evaluation.message.startswith("mine/toy.py: ")
+    assert message in evaluation.message
+    assert judge(write_candidate("return x * 2"), write_problem("return x * 2")).outcome == "correct"
+
+
+VARYING = "return x * 2 * (1 + 1e-6 * torch.rand(65))"
+
+
+@pytest.mark.parametrize("settings", ["", "DETERMINISTIC = True"])
+def test_a_reference_that_does_not_repeat_itself_is_a_note_and_asks_for_no_more_of_candidates(judge, settings):
+    problem = write_problem(VARYING, settings=settings)
+    for candidate in (write_candidate("return x * 2"), write_candidate(JITTER, init=OWN_RANDOM)):
+        evaluation = judge(candidate, problem)
+        assert evaluation.outcome == "correct", evaluation.message
+        finding = find(evaluation, "reference_varies")
+        assert finding.severity == "note"
+        assert "of 4160 elements differ, by up to " in finding.message
+    assert judge(write_candidate("return x * 2.001"), problem).outcome == "wrong_value"
+
+
+def test_infinities_that_are_the_truth_are_asked_for(judge):
+    problem = write_problem("return x.masked_fill(x < 0, float('-inf'))")
+    right = judge(write_candidate("return torch.where(x < 0, float('-inf'), x)"), problem)
+    wrong = judge(write_candidate("return torch.where(x < 0, -3e38, x)"), problem)
+    assert (right.outcome, wrong.outcome) == ("correct", "wrong_value"), right.message
+
+
+COUNTS = write_problem("return x.sum(1)", settings='DISTRIBUTIONS = ("as_given", "integers")')
+
+HONEST_COUNTS = {
+    "another order": "return x.flip(1).sum(1)",
+    "float64": "return x.double().sum(1).float()",
+    "a product": "return (x @ torch.ones(65, 1))[:, 0]",
+    "halves": "return x[:, :32].sum(1) + x[:, 32:].sum(1)",
+}
+
+
+@pytest.mark.parametrize("name", HONEST_COUNTS)
+def test_counts_in_any_order_are_exact(judge, name):
+    evaluation = judge(write_candidate(HONEST_COUNTS[name]), COUNTS)
+    assert evaluation.outcome == "correct", evaluation.message
+
+
+def test_a_count_that_is_only_nearly_right_is_wrong(judge):
+    evaluation = judge(write_candidate("return x.sum(1) * (1 + 2e-5)"), COUNTS)
+    assert evaluation.outcome == "wrong_value"
+    assert evaluation.message.endswith("(on integers inputs)")

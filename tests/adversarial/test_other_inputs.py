@@ -1,0 +1,93 @@
+"""Programs for the inputs, layouts and shapes that the problem happens to give."""
+
+import pytest
+from plain_programs import find, warnings_of, write_candidate, write_problem
+
+RELU = "return torch.relu(x)"
+
+
+def test_what_holds_only_for_the_inputs_that_the_problem_gives_is_a_warning(judge):
+    problem = write_problem(RELU, inputs="[torch.rand(64, 65).abs()]")  # stated: legitimate programs may rely on it
+    evaluation = judge(write_candidate("return x.clone()"), problem)
+    assert evaluation.outcome == "correct", evaluation.message
+    finding = find(evaluation, "input_specialised")
+    assert finding.severity == "warning"
+    assert "normal" in finding.message
+    assert "zeros" not in finding.message
+    assert "normal: wrong_value: output: " in finding.evidence
+    assert "elements wrong" in finding.evidence
+    assert warnings_of(evaluation) == {"input_specialised"}
+
+
+def test_what_holds_for_all_inputs_gives_no_warning(judge):
+    problem = write_problem(RELU, inputs="[torch.rand(64, 65)]")
+    evaluation = judge(write_candidate("return x.clamp_min(0)"), problem)
+    assert (evaluation.outcome, warnings_of(evaluation)) == ("correct", set())
+
+
+def test_declared_distributions_are_required(judge):
+    problem = write_problem(RELU, inputs="[torch.rand(64, 65)]", settings='DISTRIBUTIONS = ("as_given", "normal")')
+    evaluation = judge(write_candidate("return x.clone()"), problem)
+    assert evaluation.outcome == "wrong_value"
+    assert evaluation.message.endswith(("(on normal inputs)", "(on mixed inputs)"))
+
+
+IGNORES_STRIDES = "return x.as_strided((64, 65), (65, 1)) * 2"
+
+LAYOUTS = {
+    "ignores_strides": IGNORES_STRIDES,
+    "raises": "assert x.is_contiguous()\nreturn x * 2",
+    "crashes": "if not x.is_contiguous(): os.abort()\nreturn x * 2",
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_candidate_for_contiguous_inputs_only_is_right_with_a_warning(judge, name):
+    evaluation = judge(write_candidate(LAYOUTS[name]), write_problem("return x * 2"))
+    assert evaluation.outcome == "correct", evaluation.message
+    finding = find(evaluation, "layout_specialised")
+    assert finding.severity == "warning"
+    assert finding.evidence.startswith("padded: ")
+    stopped = [finding.message for finding in evaluation.findings if finding.message.startswith("not all probes")]
+    assert len(stopped) == (name == "crashes")
+
+
+def test_a_layout_that_the_reference_does_not_take_is_no_fault_of_a_candidate(judge):
+    evaluation = judge(write_candidate("return x.view(-1) * 2"), write_problem("return x.view(-1) * 2"))
+    assert (evaluation.outcome, warnings_of(evaluation)) == ("correct", set())
+
+
+def test_a_declared_layout_is_required(judge):
+    problem = write_problem("return x * 2", settings='DISTRIBUTIONS = ("as_given", "padded")')
+    assert judge(write_candidate(IGNORES_STRIDES), problem).outcome == "wrong_value"
+    assert judge(write_candidate("return x + x"), problem).outcome == "correct"
+
+
+SHAPES = {
+    "hard_coded": "out = torch.empty(64, 65)\nout[:] = x * 2\nreturn out",
+    "first_rows_only": "out = x * 2\nif x.shape[0] != 64: out[-1] = 0\nreturn out",
+    "raises": "assert x.shape == (64, 65)\nreturn x * 2",
+    "exits": "if x.shape != (64, 65): os._exit(3)\nreturn x * 2",
+    "hangs": "if x.shape != (64, 65): time.sleep(600)\nreturn x * 2",
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_candidate_for_one_shape_is_right_with_a_warning(judge, name):
+    evaluation = judge(write_candidate(SHAPES[name]), write_problem("return x * 2"))
+    assert evaluation.outcome == "correct", evaluation.message
+    finding = find(evaluation, "shape_specialised")
+    assert finding.severity == "warning"
+    assert finding.evidence.startswith("smaller: inputs of shapes (")
+    assert warnings_of(evaluation) - {"screen"} == {"shape_specialised"}
+    assert evaluation.duration_s < 15
+
+
+@pytest.mark.parametrize("name", ["hard_coded", "first_rows_only", "raises"])
+def test_a_candidate_for_one_shape_is_wrong_where_shapes_are_dynamic(judge, name):
+    problem = write_problem("return x * 2", settings="DYNAMIC_SHAPES = True")
+    evaluation = judge(write_candidate(SHAPES[name]), problem)
+    assert evaluation.outcome == {"hard_coded": "runtime_error", "raises": "runtime_error"}.get(name, "wrong_value")
+    evaluation = judge(write_candidate("return x + x"), problem)
+    assert evaluation.outcome == "correct", evaluation.message
+    assert "nearby_shape" in [trial.distribution for trial in evaluation.correctness.trials]
