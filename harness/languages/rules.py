@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 
 from harness.domain import BuildRequest, Language
@@ -40,5 +43,15 @@ class LanguageRules:
 
 
 def explain_missing(module: str, name: str, language: Language) -> str | None:
-    """None if the module is installed."""
-    return None if find_spec(module) else f"{name} is not installed: pip install 'kernel-harness[{language}]'"
+    """None if the module is installed and can be imported."""
+    if not find_spec(module):
+        return f"{name} is not installed: pip install 'kernel-harness[{language}]'"
+    error = _try_import(module)
+    return error and f"{name} cannot be imported, perhaps since it needs another version of torch: {error}"
+
+
+@cache
+def _try_import(module: str) -> str | None:
+    """The error of an import in a new process, which takes seconds."""
+    ran = subprocess.run([sys.executable, "-P", "-c", f"import {module}"], capture_output=True, text=True, check=False)
+    return None if ran.returncode == 0 else (ran.stderr.strip().splitlines() or [f"exit status {ran.returncode}"])[-1]

@@ -6,6 +6,7 @@ import pytest
 
 from harness.domain import BuildRequest, Language
 from harness.languages import LANGUAGES, detect_language
+from harness.languages.rules import explain_missing
 
 
 def test_every_language_of_the_domain_has_rules():
@@ -74,3 +75,17 @@ def test_the_emulated_device_names_the_triton_that_it_needs(tmp_path, monkeypatc
     monkeypatch.setattr("sys.path", [str(tmp_path)])
     assert LANGUAGES["triton"].find_missing(False) is None
     assert LANGUAGES["triton"].find_missing(True) == "the emulated device needs Triton 3.9 or newer, found 3.2.0"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [(None, "not installed"), ("x = 1", None), ("from json import nothing", "cannot import name 'nothing'")],
+)
+def test_a_package_that_is_missing_or_cannot_be_imported_is_explained(tmp_path, monkeypatch, text, expected):
+    module = f"package_of_{tmp_path.name}"
+    if text is not None:
+        (tmp_path / f"{module}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    found = explain_missing(module, "Some Language", "helion")
+    assert found is None if expected is None else expected in found
