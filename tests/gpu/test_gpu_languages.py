@@ -1,8 +1,9 @@
-"""Languages beside CUDA and Triton on a GPU. A package that is not installed skips its test."""
+"""Languages beside CUDA and Triton on a GPU. A package that is missing or cannot be imported skips its test."""
 
 import pytest
 
 from harness.domain import Problem
+from harness.languages import LANGUAGES
 
 pytestmark = pytest.mark.gpu
 
@@ -107,6 +108,12 @@ def gpu_bench(open_bench):
     return open_bench(confinement="auto", device="cuda:0", call_s=120.0, load_s=200.0)
 
 
+def require(language):
+    missing = LANGUAGES[language].find_missing(False)
+    if missing:
+        pytest.skip(missing)
+
+
 def judge(bench, source, language, **settings):
     problem = Problem(name="chain", suite="tiny", source=PROBLEM, requires_kernel=True)
     return bench.judge(source, problem, language=language, **settings)
@@ -123,7 +130,7 @@ def test_a_compiled_graph_is_own_in_language_torch_and_in_no_other(gpu_bench):
 
 
 def test_a_helion_kernel_does_the_work(gpu_bench):
-    pytest.importorskip("helion", reason="Helion is not installed")
+    require("helion")
     evaluation = judge(gpu_bench, HELION, "helion", time=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.timing.speedup > 1.5
@@ -142,7 +149,7 @@ def test_a_kernel_of_cute_dsl_does_the_work(gpu_bench):
 
 
 def test_a_kernel_of_tilelang_does_the_work(gpu_bench):
-    pytest.importorskip("tilelang", reason="TileLang is not installed")
+    require("tilelang")
     evaluation = judge(gpu_bench, TILELANG, "tilelang", time=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.timing.speedup > 1.0
