@@ -140,7 +140,7 @@ def test_a_helion_kernel_does_the_work(gpu_bench):
 
 
 def test_a_kernel_of_cute_dsl_does_the_work(gpu_bench):
-    pytest.importorskip("cutlass.cute", reason="CuTe DSL is not installed")
+    require("cute")
     evaluation = judge(gpu_bench, CUTE, "cute", time=True)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.timing.speedup > 1.0
