@@ -167,12 +167,15 @@ class RowsCopy:
             width=width,
             rows=rows,
         )
-        self._stream = ctypes.c_void_p()
+        self._reference, self._stream = ctypes.byref(self._copy), ctypes.c_void_p()
+        self._copy_rows = _load_driver().cuMemcpy2DAsync_v2
 
     def start(self, source: int) -> None:
         """On the legacy stream. The copy engine does it, which uses no multiprocessor and waits for no time slice."""
         self._copy.source_address = source
-        _call("cuMemcpy2DAsync_v2", ctypes.byref(self._copy), self._stream)
+        status = self._copy_rows(self._reference, self._stream)
+        if status:
+            raise _describe_failure("cuMemcpy2DAsync_v2", status)
 
 
 def reset_persisting_cache() -> None:
@@ -231,9 +234,12 @@ def _load_driver() -> ctypes.CDLL:
 
 
 def _call(name: str, *arguments: Any) -> None:
-    driver = _load_driver()
-    status = getattr(driver, name)(*arguments)
-    if status != 0:
-        text = ctypes.c_char_p()
-        driver.cuGetErrorString(status, ctypes.byref(text))
-        raise DeviceError(f"{name} failed with {status}: {(text.value or b'unknown error').decode()}")
+    status = getattr(_load_driver(), name)(*arguments)
+    if status:
+        raise _describe_failure(name, status)
+
+
+def _describe_failure(name: str, status: int) -> DeviceError:
+    text = ctypes.c_char_p()
+    _load_driver().cuGetErrorString(status, ctypes.byref(text))
+    return DeviceError(f"{name} failed with {status}: {(text.value or b'unknown error').decode()}")

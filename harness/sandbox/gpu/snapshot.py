@@ -56,7 +56,15 @@ class Reading:
     """Prepared copies of the combs' bytes to the staging memory of the device, in the combs' order."""
 
     combs: tuple[Comb, ...]
-    copies: tuple[device_memory.RowsCopy, ...]
+    copies: tuple[tuple[device_memory.RowsCopy, int, int], ...]  # with the comb's output and first byte
+
+    def start(self, stretches: Sequence[Stretch]) -> int:
+        """When the first copy had been started (monotonic, ns)."""
+        began_ns = 0
+        for copy, output, first in self.copies:
+            copy.start(stretches[output].address + first)
+            began_ns = began_ns or time.monotonic_ns()
+        return began_ns
 
 
 def prepare_reading(combs: Sequence[Comb], device: Device) -> Reading:
@@ -65,7 +73,8 @@ def prepare_reading(combs: Sequence[Comb], device: Device) -> Reading:
         device_memory.RowsCopy(staging + offset, pitch=comb.pitch, width=comb.width, rows=comb.rows)
         for comb, offset in zip(combs, _offsets(combs), strict=False)
     )
-    return Reading(tuple(combs), tuple(copies))
+    placed = ((copy, comb.output, comb.first) for comb, copy in zip(combs, copies, strict=True))
+    return Reading(tuple(combs), tuple(placed))
 
 
 def _offsets(combs: Sequence[Comb]) -> list[int]:
@@ -73,17 +82,20 @@ def _offsets(combs: Sequence[Comb]) -> list[int]:
 
 
 def read_in_places(
-    stretches: Sequence[Stretch], specs: Sequence[TensorSpec], reading: Reading, device: Device, where: torch.device
+    stretches: Sequence[Stretch],
+    specs: Sequence[TensorSpec],
+    reading: Reading,
+    device: Device,
+    where: torch.device,
+    *,
+    began_ns: int = 0,
 ) -> Snapshot:
-    """Copies outputs to the device `where`.
+    """Copies outputs to the device `where`. `began_ns`: if the reading was started before.
 
     The snapshot ends when combs with secret offsets have been read of them, which needs no context switch and hardly
     depends on their size. The copies are made afterwards, and contain the combs' bytes as they were read first.
     """
-    began_ns = 0
-    for comb, copy in zip(reading.combs, reading.copies, strict=True):
-        copy.start(stretches[comb.output].address + comb.first)
-        began_ns = began_ns or time.monotonic_ns()
+    began_ns = began_ns or reading.start(stretches)
     device.synchronize()
     ended_ns = time.monotonic_ns()
     settling_us = device.time_tiny_operation()

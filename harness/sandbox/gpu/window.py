@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from harness.domain import Outcome
-from harness.protocol import Signal, TensorSpec, device_memory, storage_bytes
+from harness.protocol import Signal, TensorSpec, storage_bytes
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES, MOST_KEPT
 from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint, outline
 from harness.sandbox.devices import Device, SharedArena
@@ -79,15 +79,12 @@ class WindowSession(ModelSession):
             arena_local=arena.address,
             arena_bytes=arena.size_bytes,
         )
-        # Reads a few bytes before each window, since code in cold caches would start the reading of outputs late.
-        self._rehearsal = device_memory.RowsCopy(
-            device.staging.data_ptr(), pitch=ALIGNMENT_BYTES, width=ALIGNMENT_BYTES, rows=1
-        )
         self._last: Called | None = None
         self._released_bytes = 0
         self._in_whole = True
         self._recent: deque[_Held] = deque(maxlen=MOST_KEPT)  # newest first
         self._held_for_good: list[_Held] = []
+        self._located: dict[tuple[int, ...], tuple[Stretch, ...]] = {}  # by address, of outputs like the last ones
 
     def close(self) -> None:
         self._memory.forget()
@@ -113,8 +110,9 @@ class WindowSession(ModelSession):
         self._in_whole = in_whole
         reading = None if usual is None else self._prepare_reading(usual.specs)
         require_quiet(device)
-        self._rehearsal.start(self._arena.address)
-        device.synchronize()
+        if usual is not None:  # code in cold caches would start the reading late
+            self._start_reading(usual.addresses, reading)
+            device.synchronize()
         marks_ns = [time.monotonic_ns()]
         self._client.write(placed)
         device.reset_cache()
@@ -126,16 +124,22 @@ class WindowSession(ModelSession):
         self._client.ring(Signal.GO, shift_bytes, announced.seed or 0, timeout_s=self._limits.call_s)
         marks_ns.append(time.monotonic_ns())
         addresses = self._client.read_addresses()
-        taken = None if usual is None else self._take_known(usual, addresses, reading)
+        began_ns = self._start_reading(addresses, reading)
+        taken = None if usual is None else self._take_known(usual, addresses, reading, began_ns)
         called = self._client.await_called(timeout_s=self._limits.call_s)
         if called.released_bytes != self._released_bytes:  # addresses may be remapped
             self._memory.forget()
+            self._located.clear()
             self._released_bytes, taken = called.released_bytes, None
         if not self._footprint.has_form(called):
             return Run(outputs=outline(called), called=called)
         self.saw_new_memory = taken is None or usual is None or not _is_as_described(called, usual, addresses)
         if taken is None or self.saw_new_memory:
             taken = self._take_anew(called, placed)
+        if self.saw_new_memory:
+            self._located.clear()
+        if taken.held.stretches is not None:
+            self._located[called.addresses] = taken.held.stretches
         self._last = called
         self._recent.appendleft(taken.held)
         return self._describe(called, placed, taken, marks_ns)
@@ -184,12 +188,19 @@ class WindowSession(ModelSession):
             self._held_for_good.append(self._recent[0])
         super().pin(outputs)
 
-    def _take_known(self, usual: Called, addresses: Sequence[int], reading: Reading | None) -> _Taken | None:
+    def _start_reading(self, addresses: tuple[int, ...], reading: Reading | None) -> int:
+        """0: not started, since outputs are copied whole or were never at these addresses."""
+        stretches = self._located.get(addresses)
+        return 0 if stretches is None or reading is None else reading.start(stretches)
+
+    def _take_known(
+        self, usual: Called, addresses: tuple[int, ...], reading: Reading | None, began_ns: int
+    ) -> _Taken | None:
         """None if form or mapping differ from the last call's."""
         if len(addresses) != len(usual.specs):
             return None
-        stretches = self._locate(usual.specs, addresses)
-        return None if stretches is None else self._copy_from(stretches, usual.specs, reading)
+        stretches = self._located.get(addresses) or self._locate(usual.specs, addresses)
+        return None if stretches is None else self._copy_from(stretches, usual.specs, reading, began_ns)
 
     def _take_anew(self, called: Called, placed: PlacedInputs) -> _Taken:
         """Maps the memory first, or has the worker copy it. Both lengthen the window."""
@@ -206,9 +217,13 @@ class WindowSession(ModelSession):
         return _Taken(self._take_snapshot(copies, specs, self._prepare_reading(specs)), _Held(specs, None), unchanged)
 
     def _copy_from(
-        self, stretches: Sequence[Stretch], specs: tuple[TensorSpec, ...], reading: Reading | None
+        self,
+        stretches: tuple[Stretch, ...],
+        specs: tuple[TensorSpec, ...],
+        reading: Reading | None,
+        began_ns: int = 0,
     ) -> _Taken:
-        return _Taken(self._take_snapshot(stretches, specs, reading), _Held(specs, tuple(stretches)))
+        return _Taken(self._take_snapshot(stretches, specs, reading, began_ns), _Held(specs, stretches))
 
     def _prepare_reading(self, specs: Sequence[TensorSpec]) -> Reading | None:
         """None: outputs are copied whole."""
@@ -216,14 +231,14 @@ class WindowSession(ModelSession):
         return prepare_reading(combs, self._device) if combs else None
 
     def _take_snapshot(
-        self, stretches: Sequence[Stretch], specs: Sequence[TensorSpec], reading: Reading | None
+        self, stretches: Sequence[Stretch], specs: Sequence[TensorSpec], reading: Reading | None, began_ns: int = 0
     ) -> Snapshot:
         if reading is None:
             return copy_whole(stretches, specs, self._device, self._source, self._copy)
         where = HOST if self._keeps_on_host else self._device.torch_device
-        return read_in_places(stretches, specs, reading, self._device, where)
+        return read_in_places(stretches, specs, reading, self._device, where, began_ns=began_ns)
 
-    def _locate(self, specs: Sequence[TensorSpec], addresses: Sequence[int]) -> list[Stretch] | None:
+    def _locate(self, specs: Sequence[TensorSpec], addresses: Sequence[int]) -> tuple[Stretch, ...] | None:
         """None if unmapped."""
         stretches = []
         for spec, address in zip(specs, addresses, strict=True):
@@ -232,7 +247,7 @@ class WindowSession(ModelSession):
             if found is None:
                 return None
             stretches.append(found)
-        return stretches
+        return tuple(stretches)
 
 
 def require_quiet(device: Device) -> None:

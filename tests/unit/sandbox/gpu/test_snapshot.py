@@ -1,6 +1,5 @@
 """What the evaluator reads of outputs at the end of a GPU call."""
 
-import ctypes
 import random
 
 import pytest
@@ -8,9 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.protocol import TensorSpec, device_memory, storage_bytes
-from harness.sandbox.devices import STAGING_BYTES, Device
-from harness.sandbox.gpu import snapshot
+from harness.protocol import TensorSpec, storage_bytes
+from harness.sandbox.devices import STAGING_BYTES
 from harness.sandbox.gpu.snapshot import (
     COMB_ROWS,
     COMB_WIDTH,
@@ -90,33 +88,6 @@ def test_a_regular_pattern_of_late_bytes_is_seen_within_a_few_calls(period, late
 )
 def test_many_outputs_and_sparse_ones_are_copied_whole(specs):
     assert choose_combs(specs, random.Random(0)) == []
-
-
-@pytest.fixture
-def host_copies(monkeypatch):
-    """The copy engine, in this process's memory; `late` runs after its copies."""
-    late = []
-
-    def call(name, copy, stream):
-        assert (name, stream.value) == ("cuMemcpy2DAsync_v2", None)
-        wanted = copy._obj
-        for row in range(wanted.rows):
-            source = wanted.source_address + row * wanted.source_pitch
-            ctypes.memmove(wanted.target_host + row * wanted.target_pitch, source, wanted.width)
-
-    class Host(Device):
-        staging = torch.empty(STAGING_BYTES, dtype=torch.uint8)
-
-        def synchronize(self):
-            for write in late:
-                write()
-
-    def view_bytes(stretch, device):
-        return torch.frombuffer((ctypes.c_uint8 * stretch.size_bytes).from_address(stretch.address), dtype=torch.uint8)
-
-    monkeypatch.setattr(device_memory, "_call", call)
-    monkeypatch.setattr(snapshot, "view_bytes", view_bytes)
-    return Host("cpu"), late
 
 
 def snap(tensors, device):

@@ -1,0 +1,114 @@
+"""A call in a window, with a simulated worker and copy engine in this process's memory."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from harness.protocol import Signal, TensorSpec
+from harness.sandbox.arena_layout import Region
+from harness.sandbox.gpu.window import WindowSession
+from harness.sandbox.worker_client import Called, PlacedInputs
+from harness.sandbox.worker_process import TimeLimits
+
+SHAPE = (512, 1024)
+SPEC = TensorSpec(dtype="float32", shape=SHAPE, stride=(1024, 1))
+
+
+class Worker:
+    """Doubles its input into one of its output tensors. `late` rows are written when the outputs have been read."""
+
+    arena_address = 0
+
+    def __init__(self, late):
+        self.outputs = [torch.zeros(SHAPE) for _ in range(3)]
+        self.calls, self.reads, self.late = 0, [], late
+        self.late_rows = 0
+
+    def lay_out(self, inputs):
+        self.inputs = inputs
+        return PlacedInputs(tree={"t": 0}, specs=(SPEC,), tensors=tuple(inputs))
+
+    def ring(self, kind, shift_bytes=0, seed=0, *, timeout_s):
+        if kind is Signal.GO:
+            self.current = self.outputs[self.calls % len(self.outputs)]
+            self.calls += 1
+            done = self.inputs[0] * 2.0
+            in_time = SHAPE[0] - self.late_rows
+            self.current[:in_time] = done[:in_time]
+            self.late[:] = [lambda: self.current.copy_(done)]
+
+    def read_addresses(self):
+        return (self.current.data_ptr(),)
+
+    def await_called(self, *, timeout_s):
+        return Called(
+            claim_us=1.0,
+            at_ns=0,
+            tree={"t": 0},
+            specs=(SPEC,),
+            devices=("cpu",),
+            addresses=(self.current.data_ptr(),),
+        )
+
+    def inputs_unchanged(self, placed):
+        return True
+
+    def arm(self, placed, **settings):
+        self.late.clear()
+
+    def write(self, placed):
+        pass
+
+    def export_pages(self, address, *, timeout_s):
+        return []
+
+
+@pytest.fixture
+def window(host_copies, monkeypatch):
+    device, late = host_copies
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
+    for name in ("reset_cache", "flush_cache"):
+        monkeypatch.setattr(type(device), name, lambda self: None, raising=False)
+    worker = Worker(late)
+    arena = SimpleNamespace(
+        address=0, size_bytes=1 << 62, bytes_view=lambda offset, size: torch.zeros(size, dtype=torch.uint8)
+    )
+    footprint = SimpleNamespace(
+        output=Region(offset=0, size_bytes=256), output_specs=(SPEC,), has_form=lambda called: True
+    )
+    return WindowSession(worker, arena, footprint, TimeLimits(), device, keeps_on_host=True), worker, device
+
+
+def call(session, device, **settings):
+    inputs = (torch.randn(SHAPE),)
+    return inputs[0] * 2.0, session.call(inputs, device, **settings)
+
+
+def test_outputs_at_changing_addresses_are_read_from_where_they_are(window):
+    session, _, device = window
+    for number in range(9):
+        expected, run = call(session, device, in_whole=number % 3 == 2)
+        assert torch.equal(run.outputs.tensors[0], expected)
+        assert 0 <= run.times.unread_us <= run.times.snapshot_us
+        assert session.saw_new_memory == (number == 0)
+
+
+@pytest.mark.parametrize("in_whole", [True, False])
+def test_rows_that_are_late_are_missing(window, in_whole):
+    session, worker, device = window
+    call(session, device)
+    worker.late_rows = 100
+    expected, run = call(session, device, in_whole=in_whole)
+    found = run.outputs.tensors[0]
+    assert torch.equal(found[:-100], expected[:-100])
+    assert not torch.equal(found[-100:], expected[-100:])
+
+
+def test_times_of_a_window_add_up(window):
+    session, _, device = window
+    for _ in range(3):
+        _, run = call(session, device, in_whole=False)
+    times = run.times
+    assert run.judge_us >= times.go_us + times.snapshot_us
+    assert min(times.wake_us, times.go_us, times.settling_us) > 0
