@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from harness.executors.device_evaluators import DeviceEvaluators
 
 FEW_BUILDS = 2  # too few to make the precompiled header cache first
+FEW_HOST_BUILDS = 5  # of C++ without CUDA
 QUEUED_PER_DEVICE = 2
 CLOSE_AGAIN_S = 0.1
 
@@ -62,7 +63,8 @@ class LocalExecutor:
         self._devices: dict[tuple[str, ...], DevicePool] = {}
         self._processes: list[EvaluatorProcess] = []
         self._ahead: dict[str, DeviceEvaluators] = {}
-        self._building = self._submitted = 0
+        self._building = 0
+        self._submitted: Counter[Language] = Counter()
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -96,7 +98,7 @@ class LocalExecutor:
         with self._lock:
             if self._closed:
                 raise DeviceError("the executor was closed")
-            self._submitted += 1
+            self._submitted[task.subject.language] += 1
             self._announce_many()
             if not names:
                 self._build(job, NO_DEVICE)
@@ -176,7 +178,7 @@ class LocalExecutor:
             start,
             cores=plan.devices[names.index(name)],
             visible=choose_visible(int(index)) if index else None,
-            expects_many=self._submitted > FEW_BUILDS,
+            expects_many=self._expects_many(),
         )
         with self._lock:
             self._processes.append(process)
@@ -208,11 +210,15 @@ class LocalExecutor:
             return self._ahead[kind]
 
     def _announce_many(self) -> None:
-        if self._submitted > FEW_BUILDS:
+        if self._expects_many():
             for evaluators in self._ahead.values():
                 evaluators.expect_many()
             for process in self._processes:
                 process.expect_many()
+
+    def _expects_many(self) -> bool:
+        few = {"cpp": FEW_HOST_BUILDS}
+        return any(count > few.get(language, FEW_BUILDS) for language, count in self._submitted.items())
 
     def _build(self, job: Job, name: str, pool: DevicePool | None = None) -> None:
         with self._lock:
