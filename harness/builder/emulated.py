@@ -34,6 +34,8 @@ _CHECK_FLAGS = (
     "-fsanitize=thread -U__SANITIZE_THREAD__ --param tsan-instrument-func-entry-exit=0 -fsanitize=alignment "
     "-DHARNESS_CHECKED"
 )
+# The search for unused names takes g++ a fifth of the time here; each source that uses the header repeats it anyway.
+_PRECOMPILE_FLAGS = "-fno-eliminate-unused-debug-symbols -x c++-header"
 _HOST_FLAGS = "-O1 -w"
 _RUNTIME_OBJECT, _CHECKED_RUNTIME_OBJECT = "emulator.o", "emulator-checked.o"
 _HOST_HEADER = "host.h"
@@ -131,7 +133,7 @@ class EmulatedStrategy:
         device = f"{commands.device_header} -I{work}/include"
         compile_runtime = f"{device.replace('-g1 -gdwarf-4', '-g0')} -c {emulator}/emulator.cpp"
         steps = [
-            f"{device} -x c++-header {emulator}/device.h -o {emulator}/device.h.gch",
+            f"{device} {_PRECOMPILE_FLAGS} {emulator}/device.h -o {emulator}/device.h.gch",
             f"{compile_runtime} -o {work}/{_RUNTIME_OBJECT}",
             f"{compile_runtime} -DHARNESS_CHECKED -o {work}/{_CHECKED_RUNTIME_OBJECT}",
         ]

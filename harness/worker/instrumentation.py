@@ -111,7 +111,7 @@ class Observer:
         from torch._inductor.output_code import CompiledFxGraph
 
         run = CompiledFxGraph.__call__
-        CompiledFxGraph.__call__ = lambda graph, inputs: call_without_effect(  # type: ignore[assignment]
+        CompiledFxGraph.__call__ = lambda graph, inputs: call_without_effect(
             functools.partial(run, graph), (inputs,), {}
         )
 

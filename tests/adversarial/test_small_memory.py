@@ -151,6 +151,7 @@ def test_a_timed_call_that_is_wrong_is_found_in_samples_of_its_outputs(least_ben
     assert (evaluation.outcome, "timed call" in evaluation.message) == ("suspect", True), evaluation.message
 
 
+@pytest.mark.slow
 def test_declared_inputs_in_a_row_are_tried_where_there_is_room(bench_with):
     declared = Problem(name="add", suite="tiny", source=LARGE, distributions=("as_given", "large"))
     told = bench_with(150 * MIB).judge(candidate(HONEST), declared)

@@ -7,7 +7,7 @@ torch is in `tests/unit/emulate`.
 import pytest
 from emulated_corpus import KINDS, Bench, make_batches, read_corpus, read_program
 
-PARTS = 8  # so that two test processes share the corpus
+PARTS = 24  # so that test processes share the corpus: two builds of a dozen programs at most in each
 
 
 @pytest.fixture(scope="module")

@@ -94,6 +94,7 @@ print(builder.build(BuildRequest(name="tiny", cpp_sources=(source,), no_implicit
 """
 
 
+@pytest.mark.slow
 def test_identical_requests_of_two_processes_are_built_once(tmp_path):
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
     command = [sys.executable, "-c", PROGRAM]

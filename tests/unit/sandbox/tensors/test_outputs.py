@@ -97,9 +97,8 @@ for name, run in runs.items():
 """
 
 
-@pytest.mark.parametrize(
-    ("dtype", "count"), [pytest.param("float16", 128 << 20, marks=pytest.mark.slow), ("int64", 32 << 20)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("dtype", "count"), [("float16", 128 << 20), ("int64", 32 << 20)])
 def test_comparing_takes_little_memory_beside_the_tensors(dtype, count):
     source = MEASURE.replace("DTYPE_COUNT", str(count)).replace("DTYPE", dtype).replace("torch.DTYPE", f"torch.{dtype}")
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=300, check=False)
