@@ -222,6 +222,54 @@ def test_outputs_that_are_copied_by_a_shorter_way_than_the_baselines_are_no_gain
     assert confirm_windows("eager", windows, FLOOR).timing.verdict != "faster"
 
 
+def lengthen(block, side, **us):
+    names = {f"{side}_{name}_us": added for name, added in us.items()}
+    return replace(block, **{name: (getattr(block, name) or 0.0) + added for name, added in names.items()})
+
+
+@pytest.mark.parametrize("phases", [("wake", "judge"), ("judge", "settling"), ("wake", "judge", "settling")])
+@pytest.mark.parametrize("seed", range(5))
+def test_work_hidden_in_a_different_phase_of_each_call_gains_nothing(phases, seed):
+    """Half of each call runs before WAKE is answered, while inputs are published, or when outputs have been read; no
+    phase holds it in most calls."""
+    usual = measure(baseline_us=1000.0, candidate_us=1000.0, seed=seed)
+
+    def hide(block, phase):
+        earlier = dict.fromkeys(("claim", "go", "judge"), -500.0)
+        return lengthen(lengthen(block, "candidate", **earlier), "candidate", **{phase: 500.0})
+
+    source, shares = random.Random(seed), [0.8 / len(phases)] * len(phases) + [0.2]
+    chosen = source.choices((*phases, None), shares, k=len(usual.blocks))
+    blocks = tuple(hide(block, phase) if phase else block for block, phase in zip(usual.blocks, chosen, strict=True))
+    timing = confirm_windows("eager", replace(usual, blocks=blocks), FLOOR).timing
+    assert timing.verdict != "faster"
+
+
+@pytest.mark.parametrize("slowed_share", [0.6, 0.65, 0.7])
+@pytest.mark.parametrize("seed", range(5))
+def test_slowing_most_calls_of_an_opponent_gains_nothing(slowed_share, seed):
+    usual, source = measure(baseline_us=1000.0, candidate_us=1000.0, seed=seed), random.Random(seed)
+    slower = dict.fromkeys(("claim", "go", "judge"), 500.0)
+    blocks = tuple(
+        lengthen(block, "baseline", **slower) if source.random() < slowed_share else block for block in usual.blocks
+    )
+    assert confirm_windows("eager", replace(usual, blocks=blocks), FLOOR).timing.verdict != "faster"
+
+
+def test_publishing_that_drifts_for_both_sides_is_not_charged():
+    """It takes 1 ms, and from the candidate's first call on a tenth more."""
+
+    def publish(blocks, time_us):
+        both = (lengthen(block, "baseline", judge=time_us) for block in blocks)
+        return tuple(lengthen(block, "candidate", judge=time_us) for block in both)
+
+    usual = measure(baseline_us=1000.0, candidate_us=900.0)
+    windows = Windows(
+        blocks=publish(usual.blocks, 1000.0), before=publish(usual.before, 900.0), after=publish(usual.after, 1000.0)
+    )
+    assert confirm_windows("eager", windows, FLOOR).timing.verdict == "faster"
+
+
 def test_a_gain_within_what_a_leaner_program_could_save_is_a_tie():
     lean_us = PROGRAM_US + UNREAD_US + READ_START_US
     assert conclude(baseline_us=100.0, candidate_us=100.0 - lean_us / 2, noise_us=1.0).timing.verdict == "tie"
