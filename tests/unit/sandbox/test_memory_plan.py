@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.sandbox.memory_plan import (
@@ -34,6 +34,15 @@ needs = st.builds(
     kept_calls=st.integers(2, 8),
     further_steps=st.integers(0, 12),
 )
+SMALL = MemoryNeed(
+    **dict.fromkeys(
+        ("inputs_bytes", "outputs_bytes", "arena_bytes", "work_bytes", "float64_bytes", "mixing_bytes", "slice_bytes"),
+        0,
+    ),
+    weights_bytes=68,
+    context_bytes=0,
+    kept_calls=2,
+)
 rooms = st.builds(Room, device_bytes=sizes, host_bytes=sizes, is_shared=st.booleans())
 
 
@@ -57,12 +66,15 @@ def test_there_is_a_plan_wherever_the_smallest_or_the_full_one_fits(need, room):
 
 
 @given(needs, rooms)
+@example(SMALL, Room(device_bytes=161, host_bytes=0, is_shared=False))
 def test_where_everything_fits_nothing_is_reduced(need, room):
     full = plan_in_full(need)
     plan = plan_memory(need, room)
     assert (plan == full) == fits(full, need, room)
     assert full.describe_reductions(full) == ()
-    assert plan is None or plan == full or plan.describe_reductions(full)
+    # A second baseline's worker that is started twice reduces no check.
+    is_whole = plan is not None and replace(plan, pair_kept=True, device_bytes=full.device_bytes) == full
+    assert plan is None or is_whole or plan.describe_reductions(full)
 
 
 @given(needs, rooms, sizes, sizes)
