@@ -151,19 +151,25 @@ def _compare(
 def measure_gap(where: str, mine: Sequence[float], theirs: Sequence[float]) -> ClockGap:
     """Difference of the lower quartiles with its bootstrap error; for few readings at least their range, for one the
     gap."""
+    gap = compare_quantiles(where, mine, theirs, LOWER_QUARTILE)
+    error_us, fewest = gap.error_us, min(len(mine), len(theirs))
+    if fewest < ENOUGH_READINGS:
+        error_us = max(error_us, *(max(values) - min(values) for values in (mine, theirs)))
+    if fewest == 1:
+        error_us = max(error_us, abs(gap.missing_us))
+    return replace(gap, error_us=error_us)
+
+
+def compare_quantiles(where: str, mine: Sequence[float], theirs: Sequence[float], quantile: float) -> ClockGap:
+    """Difference of a quantile with its bootstrap error."""
     import numpy as np
 
     random = np.random.default_rng(len(mine))
     samples = [np.asarray(values, dtype=float) for values in (mine, theirs)]
     resampled = [values[random.integers(0, values.size, size=(RESAMPLES, values.size))] for values in samples]
-    spread = np.subtract(*(np.quantile(values, LOWER_QUARTILE, axis=1) for values in resampled))
-    missing_us = float(np.subtract(*(np.quantile(values, LOWER_QUARTILE) for values in samples)))
-    error_us, fewest = float(spread.std()), min(values.size for values in samples)
-    if fewest < ENOUGH_READINGS:
-        error_us = max(error_us, *(float(np.ptp(values)) for values in samples))
-    if fewest == 1:
-        error_us = max(error_us, abs(missing_us))
-    return ClockGap(where=where, missing_us=missing_us, error_us=error_us)
+    spread = np.subtract(*(np.quantile(values, quantile, axis=1) for values in resampled))
+    missing_us = float(np.subtract(*(np.quantile(values, quantile) for values in samples)))
+    return ClockGap(where=where, missing_us=missing_us, error_us=float(spread.std()))
 
 
 def interval_of(blocks: Sequence[Block], *, roughly: bool = False) -> tuple[float, float, float]:

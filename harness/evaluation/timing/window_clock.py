@@ -23,6 +23,7 @@ from harness.evaluation.timing.clocks import (
     ClockGap,
     TimingResult,
     choose_half_width,
+    compare_quantiles,
     decide,
     faster_half,
     interval_of,
@@ -76,7 +77,7 @@ class Windows:
         tolerated_us = DRIFT_SHARE * statistics.median(theirs)
         gaps = (
             measure_gap("after the window", mine, theirs),
-            _compare_medians([(0.0, late) for late in mine], [(0.0, late) for late in theirs]),
+            _measure_medians(mine, theirs),
         )
         return max(0.0, *(replace(gap, tolerated_us=max(tolerated_us, gap.tolerated_us)).certain_us for gap in gaps))
 
@@ -280,18 +281,7 @@ def _faster_half(blocks: Sequence[Block]) -> list[Block]:
 
 
 def _measure_medians(mine: Sequence[float], theirs: Sequence[float]) -> ClockGap:
-    """Difference of the medians with its bootstrap error."""
-    import numpy as np
-
-    random = np.random.default_rng(len(mine))
-    samples = [np.asarray(values, dtype=float) for values in (mine, theirs)]
-    resampled = [values[random.integers(0, values.size, size=(RESAMPLES, values.size))] for values in samples]
-    spread = np.subtract(*(np.median(values, axis=1) for values in resampled))
-    return ClockGap(
-        where="in the window",
-        missing_us=float(np.subtract(*map(np.median, samples))),
-        error_us=float(spread.std()),
-    )
+    return compare_quantiles("in the window", mine, theirs, 0.5)
 
 
 def _missing_us(gap: ClockGap) -> float:
