@@ -25,7 +25,10 @@ def find_best(results: Sequence[TurnResult]) -> int | None:
 
 
 def beats(new: TurnResult, old: TurnResult) -> bool:
-    """Both are correct: the interval of `new` lies above that of `old`. A tie is no gain."""
+    """Both are correct: the speedup of `new` lies above the interval of `old`, and its lower end above that one's. A
+    tie is no gain. Intervals of short calls overlap even at half the time, since their lower ends count what a hostile
+    program may hide."""
     if new.speedup is None or old.speedup is None:
         return new.speedup is not None
-    return (new.speedup_low or 0.0) > (old.speedup_high or float("inf"))
+    is_beyond_error = new.speedup > (old.speedup_high or float("inf"))
+    return is_beyond_error and (new.speedup_low or 0.0) > (old.speedup_low or 0.0)
