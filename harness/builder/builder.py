@@ -148,17 +148,12 @@ class Builder:
             ) from error
 
     def key(self, request: BuildRequest) -> str:
-        toolchain = asdict(self.toolchain)
-        if not request.needs_cuda:
-            del toolchain["packaged_cuda_headers"]
-        parts = {"format": 2, "request": asdict(request), "toolchain": toolchain}
-        if self._is_emulated(request):
-            assert self._emulated is not None
-            parts["emulation"] = self._emulated.key_parts()
+        emulated = self._emulated if request.needs_cuda else None
+        toolchain = self.toolchain.key_parts(nvcc=request.needs_cuda and emulated is None)
+        parts = {"format": 3, "request": asdict(request), "toolchain": toolchain}
+        if emulated is not None:
+            parts["emulation"] = emulated.key_parts()
         return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-    def _is_emulated(self, request: BuildRequest) -> bool:
-        return self._emulated is not None and request.needs_cuda
 
     def _require_tools(self, request: BuildRequest) -> None:
         if self.toolchain.compiler_version is None:

@@ -6,23 +6,26 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
 from subprocess import PIPE, STDOUT
 from types import ModuleType
+from typing import Any
 
 from harness.hardware.cuda_driver import list_gpus
 from harness.hardware.torch_build import read_torch_build
 
 DEFAULT_ARCHITECTURE = "9.0"
 DEFAULT_CUDA_HOME = "/usr/local/cuda"
+_FACTS_FOR_NVCC = frozenset({"nvcc_version", "cuda_home", "architecture", "packaged_cuda_headers"})
 LIBRARY_HEADERS = ("cublas_v2.h", "cublasLt.h", "cusolverDn.h", "cusparse.h")  # included by ATen/cuda
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolchain:
-    """Versions as printed by the tools; None if missing. `architecture` as in TORCH_CUDA_ARCH_LIST.
+    """Versions as printed by the tools; None if missing. `architecture` as in TORCH_CUDA_ARCH_LIST. `compiler`: its
+    file, behind links.
 
     `packaged_cuda_headers`: folders with CUDA library headers that the toolkit lacks.
     """
@@ -43,6 +46,10 @@ class Toolchain:
     def can_build_cuda(self) -> bool:
         return self.nvcc_version is not None and self.torch_cuda is not None
 
+    def key_parts(self, *, nvcc: bool) -> dict[str, Any]:
+        """What a build depends on. `nvcc`: it is one by nvcc."""
+        return {name: value for name, value in asdict(self).items() if nvcc or name not in _FACTS_FOR_NVCC}
+
 
 def probe_toolchain(architecture: str | None = None) -> Toolchain:
     """`architecture`: the given one, or this machine's GPU, or 9.0."""
@@ -51,7 +58,7 @@ def probe_toolchain(architecture: str | None = None) -> Toolchain:
     torch, cuda_home = read_torch_build(), find_cuda_home()
     compiler = os.environ.get("CXX", "c++" if shutil.which("c++") else "g++")
     return Toolchain(
-        compiler=shutil.which(compiler),
+        compiler=_find_program(compiler),
         compiler_version=_first_line([compiler, "--version"]),
         nvcc_version=_nvcc_version(cuda_home),
         cuda_home=cuda_home,
@@ -102,6 +109,11 @@ def find_cuda_home() -> str | None:
 def _toolkit_of(nvcc: str) -> str | None:
     found = re.search(r"^#\$ TOP=(.+)$", _output([nvcc, "--dryrun", "-x", "cu", "/dev/null", "-c"]) or "", re.MULTILINE)
     return os.path.realpath(found[1]) if found else None
+
+
+def _find_program(name: str) -> str | None:
+    found = shutil.which(name)
+    return os.path.realpath(found) if found else None
 
 
 def _find_packaged_cuda_headers(home: str | None) -> tuple[str, ...]:

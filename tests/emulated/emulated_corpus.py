@@ -29,7 +29,7 @@ from harness.languages import detect_language
 
 CORPUS = Path(__file__).resolve().parent / "corpus"
 KINDS = ("good", "bad", "bugs")
-BATCH = 12
+BATCH = 24
 _KEYS = frozenset({"forward", "inputs", "expected", "finding", "returns", "gpu", "alone"})
 _INCLUDE = re.compile(r"^#include\b.*$", re.MULTILINE)
 _RUN = re.compile(r"^(?P<type>\S+) run\((?P<parameters>[^)]*)\)\s*\{", re.MULTILINE)

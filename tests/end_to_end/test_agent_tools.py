@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+from typing import get_args
 
 import pytest
 
@@ -12,8 +13,11 @@ pytest.importorskip("mcp", reason="the tools need kernel-harness[mcp]")
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 
+from harness.domain import Language
+
 HEAD = "import torch\nfrom torch import nn\nclass ModelNew(nn.Module):\n    def forward(self, a, b):\n        return "
 RIGHT, WRONG = f"{HEAD}a + b\n", f"{HEAD}a - b\n"
+LANGUAGES = " or ".join(", ".join(map(repr, get_args(Language))).rsplit(", ", 1))
 ADD = {"problem": "add", "suite": "tiny", "language": "cpp"}
 BEYOND = """
 import torch
@@ -90,7 +94,7 @@ def test_bad_input_is_an_error_of_the_tool_after_which_the_server_answers(ask):
         (ADD | {"problem": "../tiny/add", "source": RIGHT}, "no name of a problem"),
         (ADD | {"source": " \n"}, "the source is empty"),
         (ADD | {"source": "x" * 10_000_000}, "the source has 10,000,000 bytes; the limit is 1,048,576"),
-        (ADD | {"language": "rust", "source": RIGHT}, "Input should be 'triton', 'cuda' or 'cpp'"),
+        (ADD | {"language": "rust", "source": RIGHT}, f"Input should be {LANGUAGES}"),
         (ADD | {"workload": "small", "source": RIGHT}, "add has no small workload"),
         (ADD | {"language": "cuda", "source": RIGHT}, "device cpu evaluates no cuda programs"),
     ]

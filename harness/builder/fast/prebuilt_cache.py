@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -80,13 +79,16 @@ class PrebuiltCache:
         )
         return folder if isinstance(folder, str) else folder / OBJECT
 
-    def find_precompiled(self, compiler: str, flags: str) -> Path | str:
-        """Include folder with torch/extension.h precompiled, or the reason why not."""
+    def find_precompiled(self, compiler: str, flags: str, *, own_flags: bool) -> Path | str:
+        """Include folder with torch/extension.h precompiled, or the reason why not.
+
+        `own_flags`: of a candidate. They may never come again, and precompiling costs more than one build saves.
+        """
         return self._find(
             "header",
             [compiler, flags],
             lambda work: self._make_header(work, compiler, flags),
-            asked=REQUESTS_BEFORE_MADE + 1,
+            asked=REQUESTS_BEFORE_MADE + 1 + own_flags,
         )
 
     def find_emulator(
@@ -104,7 +106,8 @@ class PrebuiltCache:
         self._compile(command, work)
 
     def _key(self, kind: str, parts: list[str]) -> str:
-        values = {"made_by": _digest_makers(), "parts": parts, "toolchain": asdict(self._toolchain)}
+        toolchain = self._toolchain.key_parts(nvcc=kind == "cuda")
+        values = {"made_by": _digest_makers(), "parts": parts, "toolchain": toolchain}
         return f"{kind}-{sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:40]}"
 
     def _find(

@@ -102,7 +102,7 @@ def prepare_fast(request: BuildRequest, work: Path, prebuilt_cache: PrebuiltCach
 def _prepare_host(
     request: BuildRequest, work: Path, folder: Path, plan: dict[str, str], prebuilt_cache: PrebuiltCache
 ) -> FastBuild | str:
-    header = prebuilt_cache.find_precompiled(plan["cxx"], strip_name(plan["cflags"]))
+    header = _find_precompiled(request, plan, prebuilt_cache)
     if isinstance(header, str):
         return header
     shutil.copy(work / "main.cpp", folder)
@@ -160,13 +160,19 @@ def _prepare_main(
     binding = _find_binding(request, plan, prebuilt_cache) if text else ""
     if not text or isinstance(binding, str):
         shutil.copy(work / "main.cpp", folder)
-        found = prebuilt_cache.find_precompiled(plan["cxx"], strip_name(plan["cflags"]))
+        found = _find_precompiled(request, plan, prebuilt_cache)
         header = found if isinstance(found, Path) else None
         readable = () if header is None else (header,)
         return _Main(command=_compile_main(plan, header), objects=("main.o",), readable=readable, is_standard=True)
     (folder / "main.cpp").write_text(text)
     objects = ("main.o", shlex.quote(str(binding)))
     return _Main(command=_compile_main(plan, None), objects=objects, readable=(binding.parent,), is_standard=False)
+
+
+def _find_precompiled(request: BuildRequest, plan: dict[str, str], prebuilt_cache: PrebuiltCache) -> Path | str:
+    return prebuilt_cache.find_precompiled(
+        plan["cxx"], strip_name(plan["cflags"]), own_flags=bool(request.extra_cflags)
+    )
 
 
 def _find_binding(request: BuildRequest, plan: dict[str, str], prebuilt_cache: PrebuiltCache) -> Path | str:

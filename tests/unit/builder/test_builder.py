@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -12,6 +13,8 @@ import pytest
 
 from harness.builder import Builder, probe_toolchain
 from harness.domain import BuildRequest, BuildToolError, HarnessError
+from harness.emulator import DEFAULT_TARGET, Emulation
+from harness.hardware.gpus import find_gpu_model
 
 pytestmark = pytest.mark.usefixtures("needs_compiler")
 TINY = BuildRequest(name="tiny", cpp_sources=('extern "C" int answer() { return 42; }\n',), no_implicit_headers=True)
@@ -115,6 +118,24 @@ def test_another_flag_is_another_build(make_builder):
 def test_another_compiler_is_another_build(make_builder, toolchain):
     other = replace(toolchain, compiler_version="c++ (another) 99.0")
     assert make_builder().key(TINY) != make_builder(toolchain=other).key(TINY)
+
+
+def test_nvcc_is_part_of_the_key_of_its_own_builds_only(make_builder, toolchain):
+    other = make_builder(toolchain=replace(toolchain, nvcc_version="1.0.0", cuda_home="/another", architecture="10.0"))
+    emulation = Emulation(target=find_gpu_model(DEFAULT_TARGET))
+    cuda = replace(TINY, cuda_sources=("__global__ void k() {}",))
+    assert make_builder().key(TINY) == other.key(TINY)
+    assert make_builder().key(cuda) != other.key(cuda)
+    emulated = [make_builder(toolchain=one.toolchain, emulate=emulation).key(cuda) for one in (make_builder(), other)]
+    assert emulated[0] == emulated[1]
+
+
+def test_a_compiler_is_the_same_behind_a_link(tmp_path, monkeypatch):
+    program = shutil.which("c++") or pytest.skip("needs a C++ compiler; there is none here")
+    (tmp_path / "c++").symlink_to(program)
+    before = probe_toolchain()
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert probe_toolchain().compiler == before.compiler
 
 
 def find_processes_naming(folder):

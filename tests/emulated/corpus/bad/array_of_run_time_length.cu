@@ -3,7 +3,7 @@
 // inputs: x = torch.randn(6, 9)
 // expected: build_error
 // alone: does not build
-#include <torch/extension.h>
+#include <torch/types.h>
 
 __global__ void flip_rows(const float* x, float* y, int rows, int cols) {
   int r = blockIdx.x * blockDim.x + threadIdx.x;

@@ -3,7 +3,7 @@
 // inputs: x = torch.randn(64)
 // expected: build_error
 // alone: does not build
-#include <torch/extension.h>
+#include <torch/types.h>
 
 template <typename scalar_t>
 __global__ void flip(const scalar_t* x, scalar_t* y, int n) {

@@ -3,7 +3,7 @@
 // inputs: x = torch.rand(40)
 // expected: build_error
 // alone: does not build
-#include <torch/extension.h>
+#include <torch/types.h>
 #include <stdexcept>
 
 __global__ void root(const float* x, float* y, int n) {

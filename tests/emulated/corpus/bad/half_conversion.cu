@@ -3,7 +3,7 @@
 // inputs: x = torch.randn(6, 6).half()
 // expected: build_error
 // alone: does not build
-#include <torch/extension.h>
+#include <torch/types.h>
 #include <cuda_fp16.h>
 
 __global__ void widen(const __half* x, float* y, int n) {

@@ -3,7 +3,7 @@
 // inputs: a = torch.randn(6, 6).half(), b = torch.randn(6, 6).half()
 // expected: build_error
 // alone: does not build
-#include <torch/extension.h>
+#include <torch/types.h>
 #include <cuda_fp16.h>
 
 __global__ void add(const __half* a, const __half* b, __half* c, int n) {

@@ -3,7 +3,7 @@
 // inputs: x = torch.randn(64)
 // expected: build_error
 // alone: does not build
-#include <torch/extension.h>
+#include <torch/types.h>
 
 __global__ void total(const float* x, float* y) {
   using Reduce = cub::BlockReduce<float, 64>;

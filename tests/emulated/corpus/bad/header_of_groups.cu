@@ -3,7 +3,7 @@
 // inputs: x = torch.randn(6, 6)
 // expected: build_error
 // alone: does not build
-#include <torch/extension.h>
+#include <torch/types.h>
 namespace cg = cooperative_groups;
 
 __global__ void add_one(const float* x, float* y, int n) {

@@ -3,7 +3,7 @@
 // inputs: x = torch.randn(6, 6)
 // expected: build_error
 // alone: does not build
-#include <torch/extension.h>
+#include <torch/types.h>
 
 float add_one_on_host(float v) { return v + 1.0f; }
 

@@ -3,7 +3,7 @@
 // inputs: x = torch.randn(40)
 // expected: build_error
 // alone: does not build
-#include <torch/extension.h>
+#include <torch/types.h>
 
 static float factor = 3.0f;
 

@@ -3,7 +3,7 @@
 // inputs: x = torch.randn(40)
 // expected: build_error
 // alone: does not build
-#include <torch/extension.h>
+#include <torch/types.h>
 
 __global__ void add_one(const float* x, float* y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;

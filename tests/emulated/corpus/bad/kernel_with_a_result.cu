@@ -3,7 +3,7 @@
 // inputs: x = torch.randn(6, 6)
 // expected: build_error
 // alone: does not build
-#include <torch/extension.h>
+#include <torch/types.h>
 
 __global__ int add_one(const float* x, float* y, int n) {
   if (threadIdx.x < n) y[threadIdx.x] = x[threadIdx.x] + 1.0f;

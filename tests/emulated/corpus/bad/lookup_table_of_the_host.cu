@@ -3,7 +3,7 @@
 // inputs: x = torch.rand(40) * 3
 // expected: build_error
 // alone: does not build
-#include <torch/extension.h>
+#include <torch/types.h>
 
 constexpr float kTable[4] = {0.0f, 2.0f, 4.0f, 6.0f};
 

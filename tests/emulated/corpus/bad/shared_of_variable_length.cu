@@ -3,7 +3,7 @@
 // inputs: x = torch.randn(36)
 // expected: build_error
 // alone: does not build
-#include <torch/extension.h>
+#include <torch/types.h>
 
 __global__ void flip(const float* x, float* y, int n) {
   __shared__ float s[n];

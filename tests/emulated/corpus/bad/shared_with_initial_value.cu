@@ -3,7 +3,7 @@
 // inputs: x = torch.randn(36)
 // expected: build_error
 // alone: does not build
-#include <torch/extension.h>
+#include <torch/types.h>
 
 __global__ void count(const float* x, float* y) {
   __shared__ int found = 0;

@@ -3,7 +3,7 @@
 // inputs: x = torch.randn(6, 32)
 // expected: build_error
 // alone: does not build
-#include <torch/extension.h>
+#include <torch/types.h>
 
 __global__ void row_sum(const float* x, float* y) {
   float v = x[blockIdx.x * 32 + threadIdx.x];

@@ -17,7 +17,7 @@ from cuda_corpus import list_broken_programs, list_programs
 
 from harness.builder import probe_toolchain
 from harness.builder.fast.line_markers import MISSING, split_regions
-from harness.builder.fast.prebuilt import IMPLICIT_HEADERS, PrebuiltMaker, lowering, preprocess, read_steps
+from harness.builder.fast.prebuilt import IMPLICIT_HEADERS, lowering, preprocess
 from harness.builder.fast.prebuilt_cache import strip_name
 from harness.builder.fast.strategy import SCRIPT, write_fast_steps
 from harness.builder.torch_ninja import read_plan, write_plan
@@ -74,7 +74,7 @@ def build_fast(kit, programs, folder, link_command="true"):
 def split_programs(programs):
     """A few at a time: the façade is made for the words of a source, and is to be lean."""
     kinds = [[one for one in programs if one.headers == headers] for headers in {one.headers: None for one in programs}]
-    return [few for kind in kinds for few in (kind[first : first + 6] for first in range(0, len(kind), 6))]
+    return [few for kind in kinds for few in (kind[first : first + 18] for first in range(0, len(kind), 18))]
 
 
 def normalise_host(text):
@@ -118,19 +118,16 @@ def plan(tmp_path_factory, module_environment):
     toolchain = probe_toolchain()
     module_environment.setenv("CPLUS_INCLUDE_PATH", ":".join(toolchain.packaged_cuda_headers))
     folder = tmp_path_factory.mktemp("plan")
-    write_plan(BuildRequest(name="p", cpp_sources=("",), cuda_sources=("",)), folder, "9.0")
+    write_plan(BuildRequest(name="p", cpp_sources=("",), cuda_sources=("",)), folder, toolchain.architecture)
     return read_plan(folder)
 
 
 @pytest.fixture(scope="module")
-def kit(plan, tmp_path_factory):
-    import torch
-
-    folder = tmp_path_factory.mktemp("kit")
-    (folder / "cuda.cu").write_text("")
-    flags = shlex.split(f"{strip_name(plan['cuda_cflags'])} {plan['cuda_post_cflags']}")
-    dry_run = run_compiler([plan["nvcc"], "--dryrun", *flags, "-c", "cuda.cu", "-o", "cuda.cuda.o"], folder)[1]
-    return PrebuiltMaker(folder, read_steps(dry_run), Path(torch.__file__).parent / "include", run_compiler).make()
+def kit(plan, prebuilt_cache):
+    flags = f"{strip_name(plan['cuda_cflags'])} {plan['cuda_post_cflags']}".strip()
+    found = prebuilt_cache.find_cuda_headers(plan["nvcc"], flags)
+    assert not isinstance(found, str), found
+    return found
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,39 @@
+"""A builder for each lane, whose headers are precompiled once for all tests and processes of the session."""
+
+import os
+
+import pytest
+
+from harness.builder import Builder, probe_toolchain
+from harness.builder.fast.prebuilt_cache import PrebuiltCache
+from harness.builder.memory_gate import MemoryGate
+from harness.builder.runner import Runner
+
+OPTIONS = {"environment": lambda: dict(os.environ), "timeout_s": 1500.0}
+
+
+def run_plainly(command, *, readable, writable):
+    return list(command)
+
+
+@pytest.fixture(scope="session")
+def fast(build_cache):
+    """Makes the headers at the first request."""
+    builder = Builder(cache=build_cache, toolchain=probe_toolchain(), wrap=run_plainly, **OPTIONS)
+    builder.expect_many()
+    return builder
+
+
+@pytest.fixture(scope="session")
+def plain(build_cache):
+    """In a cache of its own: the lane is no part of a library's key."""
+    return Builder(cache=build_cache / "plain", toolchain=probe_toolchain(), wrap=run_plainly, fast=False, **OPTIONS)
+
+
+@pytest.fixture(scope="session")
+def prebuilt_cache(build_cache):
+    """That of `fast`."""
+    runner = Runner(wrap=run_plainly, readable=(), **OPTIONS)
+    cache = PrebuiltCache(build_cache / "kits", probe_toolchain(), runner, MemoryGate())
+    cache.expect_many()
+    return cache
