@@ -82,6 +82,7 @@ class Block:
 
     - `*_claim_us`: reported by the worker
     - `*_judge_us`: by the evaluator's clock, message exchange included; on a GPU from GO, without waking
+    - `baseline_loading_us`: reported for copying the state before the call (CPU), no part of the reported time
     - `*_copy_us`: from then until the evaluator had the outputs (CPU, some blocks)
     - `*_wake_us`: from WAKE to its answer (GPU)
     - `*_go_us`: from GO to its answer (GPU)
@@ -95,6 +96,7 @@ class Block:
     candidate_claim_us: float
     baseline_judge_us: float
     candidate_judge_us: float
+    baseline_loading_us: float = 0.0
     baseline_copy_us: float | None = None
     candidate_copy_us: float | None = None
     baseline_wake_us: float | None = None

@@ -11,7 +11,7 @@ class WorkerRequest(StrEnum):
     CONSTRUCT = "construct"
     DUMP_STATE = "dump_state"
     LOAD_STATE = "load_state"
-    RETURN_STATE = "return_state"
+    HOLD_STATE = "hold_state"
     CALL = "call"
     WINDOW = "window"
     EXPORT = "export"
@@ -33,7 +33,7 @@ class WorkerReply(StrEnum):
     CONSTRUCTED = "constructed"
     DUMPED = "dumped"
     LOADED = "loaded"
-    RETURNS_STATE = "returns_state"
+    HOLDS_STATE = "holds_state"
     ARMED = "armed"  # then CALLED or DISARMED
     CALLED = "called"
     DISARMED = "disarmed"

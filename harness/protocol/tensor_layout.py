@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.domain import WireError
 
@@ -26,6 +26,7 @@ KEPT_CALLS, LARGE_OUTPUT_BYTES, KEPT_BYTES = 8, 32 << 20, 1 << 30
 MOST_KEPT = KEPT_BYTES // LARGE_OUTPUT_BYTES
 
 Tree = dict[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +104,14 @@ def place_strided(specs: Sequence[TensorSpec], start: int = 0) -> tuple[tuple[Te
         placed.append(TensorSpec(dtype=spec.dtype, shape=spec.shape, stride=spec.stride, offset=offset))
         offset = align(offset + storage_bytes(spec))
     return tuple(placed), offset
+
+
+def group_equal(kinds: Sequence[T]) -> dict[T, list[int]]:
+    """Indices by kind, in order of first appearance: state is sent as one flat tensor for each dtype."""
+    groups: dict[T, list[int]] = {}
+    for index, kind in enumerate(kinds):
+        groups.setdefault(kind, []).append(index)
+    return groups
 
 
 def count_kept_calls(output_bytes: int, most: int = MOST_KEPT) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -13,7 +13,7 @@ from torch import Tensor
 from harness.problems.tensor_trees import list_tensors
 from harness.protocol import ITEM_BYTES, Region, TensorSpec, count_kept_calls, place_contiguous
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, MOST_KEPT, align, place_strided
-from harness.sandbox.tensors.outputs import FlatOutputs
+from harness.sandbox.tensors.outputs import FlatOutputs, count_bytes
 from harness.sandbox.worker_client import Called, describe
 
 OUTPUT_OFFSETS = 4096  # 256 bytes apart
@@ -47,10 +47,13 @@ class Footprint:
         state: dict[str, Tensor],
         wider: Sequence[Any] = (),
         *,
+        changing: Mapping[str, Tensor] | None = None,
         slack_bytes: int = 0,
     ) -> Footprint:
-        """`wider`: the inputs in their largest layout; `slack_bytes`: the largest shift of the inputs."""
-        inputs_end = max(measure_bytes(inputs), measure_bytes(wider)) + slack_bytes
+        """`wider`: the inputs in their largest layout; `changing`: state that lies behind them; `slack_bytes`: the
+        largest shift of both."""
+        packed_bytes = sum(align(count_bytes((tensor,))) for tensor in (changing or {}).values())
+        inputs_end = max(measure_bytes(inputs), measure_bytes(wider)) + packed_bytes + slack_bytes
         start = 0 if slack_bytes and inputs_end >= OVERLAY_BYTES else align(inputs_end)
         specs, end = place_contiguous([describe(tensor) for tensor in outputs.tensors], start)
         _, state_end = place_strided([describe(tensor) for tensor in state.values()])

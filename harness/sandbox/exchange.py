@@ -31,7 +31,7 @@ STEPS = {
     WorkerReply.EXPORTED: "sharing outputs",
     WorkerReply.DUMPED: "reading weights",
     WorkerReply.LOADED: "loading weights",
-    WorkerReply.RETURNS_STATE: "looking up state",
+    WorkerReply.HOLDS_STATE: "looking up state",
     WorkerReply.RECOPIED: "copying outputs",
     WorkerReply.PINNED: "keeping outputs",
     WorkerReply.COMPILED: "reading compiled files",

@@ -99,6 +99,7 @@ class ModelSession:
         self._earlier: list[EarlierOutputs] = []  # still kept by the worker
         self.state: dict[str, TensorSpec] = {}
         self._held: dict[str, Tensor] = {}
+        self._given: dict[str, Tensor] = {}  # state that the next call begins with; empty: as the last one left it
         self._used_ns = 0
         self._armed: PlacedInputs | None = None
         self._rest: Callable[[], Stopped] | None = None  # waits for the stop after a call
@@ -141,11 +142,11 @@ class ModelSession:
         found = self.read_state(reference)
         if all(torch.equal(mine, theirs) for mine, theirs in zip(found, reference.values(), strict=True)):
             return "identical"
-        self.write_state(reference)
+        self.write_weights(reference)
         return "loaded"
 
     def hold_state(self, state: dict[str, Tensor]) -> None:
-        """Sets what `reset_state` restores and what calls return beside their outputs.
+        """Sets the state that calls begin with after `reset_state`, and return beside their outputs.
 
         Raises CandidateFailure (wrong_value) if the module lacks some of it.
         """
@@ -155,16 +156,21 @@ class ModelSession:
             raise fatal_failure(Outcome.WRONG_VALUE, "state", message)
         self._held = dict(state)
         if state:
-            self._client.return_state(list(state), timeout_s=self._limits.call_s)
+            self._client.hold_state(state, timeout_s=self._limits.call_s)
 
     def reset_state(self, given: dict[str, Tensor] | None = None) -> None:
-        """Every compared or timed call begins with the same state, or with a `given` one."""
-        if self._held:
-            self._client.write_state(given or self._held, only_copies=True, timeout_s=self._limits.call_s)
+        """The next call begins with the same state as the first, or with a `given` one, which is written together with
+        its inputs."""
+        self._given = (given or self._held) if self._held else {}
 
-    def write_state(self, state: dict[str, Tensor]) -> None:
-        """Loads weights with `load_state_dict`."""
-        self._client.write_state(state, only_copies=False, timeout_s=self._limits.call_s)
+    def _lay_out(self, inputs: Sequence[Any]) -> PlacedInputs:
+        given, self._given = self._given, {}
+        return self._client.lay_out(inputs, given)
+
+    def write_weights(self, state: dict[str, Tensor]) -> None:
+        """With `load_state_dict`, before the next call."""
+        self._given = {}
+        self._client.write_weights(state, timeout_s=self._limits.call_s)
 
     def read_state(self, like: dict[str, Tensor]) -> list[Tensor]:
         """Arena views: copy what is kept."""
@@ -199,7 +205,7 @@ class ModelSession:
 
     def call(self, inputs: Sequence[Any], device: Device, *, look: bool = True) -> Run:
         """One untimed call. `look`: also samples the worker's memory."""
-        placed = self._client.lay_out(inputs)
+        placed = self._lay_out(inputs)
         self._client.arm(placed, timeout_s=self._limits.call_s)
         self._write(placed)
         device.synchronize()
@@ -208,12 +214,12 @@ class ModelSession:
         return replace(run, judge_us=(run.called.at_ns - began_ns) / 1e3)
 
     def prepare_call(self, like: Sequence[Any]) -> None:
-        """Resets, arms and stops the worker until `call_timed` or `disarm`."""
-        self._begin_rest(self._client.lay_out(like))
+        """Arms and stops the worker until `call_timed` or `disarm`."""
+        self.reset_state()
+        self._begin_rest(self._lay_out(like))
         self.await_rest()
 
     def _begin_rest(self, like: PlacedInputs) -> None:
-        self.reset_state()
         self._client.arm(like, timeout_s=self._limits.call_s)
         self._armed = like
         self._rest = self._client.begin_pause()
@@ -233,13 +239,15 @@ class ModelSession:
         """CPU time of the worker and its processes."""
         return self._used_ns / 1e9
 
-    def stage(self, inputs: Sequence[Any], *, look: bool = False) -> None:
-        """Writes inputs while the worker is stopped and cannot see them. `look`: samples its memory after the call."""
+    def stage(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None, *, look: bool = False) -> None:
+        """Writes inputs and the state that the call begins with (see `reset_state`) while the worker is stopped and
+        cannot see them. `look`: samples its memory after the call."""
         self.await_rest()
         self._samples_memory = look
         if look:
             self._client.find_processes()
-        placed = self._client.lay_out(inputs)
+        self.reset_state(state)
+        placed = self._lay_out(inputs)
         self._arm_again(placed)
         self._write(placed)
 
@@ -247,7 +255,7 @@ class ModelSession:
         """Calls the module with the staged inputs and requests the next stop, which `complete` awaits.
 
         The worker is resumed with the start signal already queued; the evaluator's clock starts at the resume, so
-        inputs are never visible untimed.
+        inputs and state are never visible untimed.
 
         `take`: copies the outputs. `keep`: pins them if the first were pinned and fewer than MAX_PINS since.
         """
@@ -385,7 +393,9 @@ class ModelSession:
 
     def profile(self, inputs: Sequence[Any]) -> dict[str, Any]:
         """Unchecked. In mode "profile"."""
-        return self._client.profile(inputs, timeout_s=PROFILED_CALLS * self._limits.call_s)
+        self.reset_state()
+        given, self._given = self._given, {}
+        return self._client.profile(inputs, given, timeout_s=PROFILED_CALLS * self._limits.call_s)
 
     def has_ablated_everything(self) -> bool:
         """In mode "ablate"."""

@@ -41,6 +41,7 @@ from harness.sandbox.failure import CandidateFailure, explain_failure, fatal_fai
 from harness.sandbox.memory_probe import Element
 from harness.sandbox.seeding import read_seed
 from harness.sandbox.tensors.outputs import has_same_bits
+from harness.sandbox.tensors.packing import pack_by_dtype
 from harness.sandbox.tensors.replies import parse_files, parse_outputs, parse_pages, parse_spec, read_list, read_pairs
 from harness.sandbox.worker_process import StillRunning, Stopped, WorkerProcess
 
@@ -54,17 +55,20 @@ Mode = Literal["plain", "profile", "ablate", "ablate_generated", "count", "compi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedInputs:
-    """A call's arguments in shared memory, the evaluator's copies, and torch's seed."""
+    """A call's arguments in shared memory, the evaluator's copies, and torch's seed. `state_tensors`: the last tensors
+    are the state that the call begins with, packed; 0: it begins with what the last call left."""
 
     tree: dict[str, Any]
     specs: tuple[TensorSpec, ...]
     tensors: tuple[Tensor, ...]
     seed: int | None = None
+    state_tensors: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Called:
-    """`claim_us`: reported time; `at_ns`: arrival, monotonic; `specs` and `addresses`: in the worker."""
+    """`claim_us`: reported time; `at_ns`: arrival, monotonic; `specs` and `addresses`: in the worker. `loading_us`:
+    reported for copying the state before the call, on a CPU."""
 
     claim_us: float
     at_ns: int
@@ -73,6 +77,7 @@ class Called:
     devices: tuple[str, ...]
     addresses: tuple[int, ...]
     released_bytes: int = 0  # device memory freed by the worker so far
+    loading_us: float = 0.0
 
 
 class WorkerClient:
@@ -174,22 +179,26 @@ class WorkerClient:
             raise fatal_failure(Outcome.WRONG_VALUE, "state", changed)
         return [self._arena.view(spec) for spec in specs]
 
-    def write_state(self, state: dict[str, Tensor], *, only_copies: bool, timeout_s: float) -> None:
-        """`only_copies`: copies into the tensors instead of `load_state_dict`."""
+    def write_weights(self, state: dict[str, Tensor], *, timeout_s: float) -> None:
+        """Through `load_state_dict`."""
         placed = self.place(tuple(state.values()))
         entries = [[name, spec.to_json()] for name, spec in zip(state, placed.specs, strict=True)]
-        message = {"kind": WorkerRequest.LOAD_STATE, "entries": entries, "only_copies": only_copies}
+        message = {"kind": WorkerRequest.LOAD_STATE, "entries": entries}
         self._exchange.ask(message, WorkerReply.LOADED, timeout_s=timeout_s)
 
-    def return_state(self, names: Sequence[str], *, timeout_s: float) -> None:
-        """Calls also return these parts of the state."""
-        message = {"kind": WorkerRequest.RETURN_STATE, "names": list(names)}
-        self._exchange.ask(message, WorkerReply.RETURNS_STATE, timeout_s=timeout_s)
+    def hold_state(self, state: Mapping[str, Tensor], *, timeout_s: float) -> None:
+        """Calls also return this state, and may begin with given values of it."""
+        entries = [[name, describe(tensor).to_json()] for name, tensor in state.items()]
+        message = {"kind": WorkerRequest.HOLD_STATE, "entries": entries}
+        self._exchange.ask(message, WorkerReply.HOLDS_STATE, timeout_s=timeout_s)
 
-    def lay_out(self, values: Sequence[Any]) -> PlacedInputs:
-        tree, tensors = flatten_value(tuple(values), torch.is_tensor)
+    def lay_out(self, values: Sequence[Any], state: Mapping[str, Tensor] | None = None) -> PlacedInputs:
+        """`state`: all that is held, or none."""
+        tree, inputs = flatten_value(tuple(values), torch.is_tensor)
+        packed = pack_by_dtype(list((state or {}).values()))
+        tensors = (*inputs, *packed)
         specs, _ = place_strided([describe(tensor) for tensor in tensors])
-        return PlacedInputs(tree=tree, specs=specs, tensors=tuple(tensors), seed=read_seed(values))
+        return PlacedInputs(tree=tree, specs=specs, tensors=tensors, seed=read_seed(values), state_tensors=len(packed))
 
     def write(self, placed: PlacedInputs) -> None:
         for spec, tensor in zip(placed.specs, placed.tensors, strict=True):
@@ -209,7 +218,7 @@ class WorkerClient:
         """Announces a call; the worker wakes its threads and device and waits for GO or REST, or `in_window` polls the
         doorbell."""
         kind = WorkerRequest.WINDOW if in_window else WorkerRequest.CALL
-        message = {"kind": kind, "seeded": placed.seed is not None, **_value_message(placed)}
+        message = {"kind": kind, "seeded": placed.seed is not None, **_call_message(placed)}
         self._exchange.ask(message, WorkerReply.ARMED, timeout_s=timeout_s)
 
     def disarm(self, *, timeout_s: float) -> None:
@@ -228,12 +237,15 @@ class WorkerClient:
         """`stop`: stops the worker on arrival; `pause` or `resume_at_once` must follow."""
         answer = self._early or self._exchange.hear(WorkerReply.CALLED, timeout_s=timeout_s, stop=stop)
         self._early = None
-        claim_ns, released_bytes = answer.get("claim_ns"), answer.get("released_bytes", 0)
-        if type(claim_ns) is not int or not 0 < claim_ns < MAX_CLAIM_NS or type(released_bytes) is not int:
-            raise protocol_failure("an answer has an invalid time")
-        outputs = parse_outputs(answer)
+        released_bytes = answer.get("released_bytes", 0)
+        if type(released_bytes) is not int:
+            raise protocol_failure("an answer has an invalid number of bytes")
         return Called(
-            claim_us=claim_ns / 1e3, at_ns=self._exchange.arrived_ns, released_bytes=released_bytes, **outputs
+            claim_us=_read_us(answer.get("claim_ns"), least_ns=1),
+            at_ns=self._exchange.arrived_ns,
+            released_bytes=released_bytes,
+            loading_us=_read_us(answer.get("loading_ns", 0)),
+            **parse_outputs(answer),
         )
 
     def ring(self, kind: Signal, shift_bytes: int = 0, seed: int = 0, *, timeout_s: float) -> None:
@@ -304,9 +316,13 @@ class WorkerClient:
         message = {"kind": WorkerRequest.RECOPY, "age": age, "pin": pin, **region}
         self._exchange.ask(message, WorkerReply.RECOPIED, timeout_s=timeout_s)
 
-    def profile(self, inputs: Sequence[Any], *, timeout_s: float) -> dict[str, Any]:
+    def profile(
+        self, inputs: Sequence[Any], state: Mapping[str, Tensor] | None = None, *, timeout_s: float
+    ) -> dict[str, Any]:
         """Unchecked: see `integrity.attribution`."""
-        message = {"kind": WorkerRequest.PROFILE, **_value_message(self.place(tuple(inputs)))}
+        placed = self.lay_out(inputs, state)
+        self.write(placed)
+        message = {"kind": WorkerRequest.PROFILE, **_call_message(placed)}
         return self._exchange.ask(message, WorkerReply.PROFILED, timeout_s=timeout_s)
 
     def has_ablated_everything(self, *, timeout_s: float) -> bool:
@@ -398,6 +414,16 @@ def _are_same(found: Tensor, written: Tensor) -> bool:
     if written.numel() % WORD_BYTES or written.data_ptr() % WORD_BYTES or found.data_ptr() % WORD_BYTES:
         return torch.equal(found, written)
     return torch.equal(found.view(torch.int64), written.view(torch.int64))
+
+
+def _read_us(time_ns: object, least_ns: int = 0) -> float:
+    if type(time_ns) is not int or not least_ns <= time_ns < MAX_CLAIM_NS:
+        raise protocol_failure("an answer has an invalid time")
+    return time_ns / 1e3
+
+
+def _call_message(placed: PlacedInputs) -> dict[str, Any]:
+    return {**_value_message(placed), "state_tensors": placed.state_tensors}
 
 
 def _value_message(placed: PlacedInputs) -> dict[str, Any]:

@@ -11,8 +11,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext, suppress
-from functools import partial
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from harness.worker.instrumentation import Observer
 from harness.worker.jit_languages import prepare_languages
 from harness.worker.load_inline_hook import LoadInlineHook
 from harness.worker.memory import SharedMemory, describe
+from harness.worker.state import HeldState
 from harness.worker.window import Window, address_of, count_released_bytes, export_pages
 
 MODULE_NAME = "candidate"
@@ -81,7 +81,6 @@ class Worker:
         self._scratch = scratch
         self._outputs: deque[list[torch.Tensor]] = deque([[], []])  # of recent calls, newest first
         self._pins: list[list[torch.Tensor]] = []  # kept until the end
-        self._returned: dict[str, Callable[[], torch.Tensor]] = {}  # state that calls return
         self._emulators = EmulatorLink()
         self._place_on_device: Callable[[list[torch.Tensor]], None] = lambda _: None  # for the emulated device
         self._target: dict[str, Any] | None = None  # the emulated GPU
@@ -125,7 +124,9 @@ class Worker:
         return {"kind": WorkerReply.READY}
 
     def do_construct(self, message: dict[str, Any]) -> dict[str, Any]:
-        arguments = self._receive_value(message, own=True)  # the module may keep them
+        own = [view.clone() for view in self._receive_tensors(message)]  # the module may keep them
+        self._place_on_device(own)
+        arguments = rebuild_value(message["tree"], own)
         torch.manual_seed(message["seed"])
         on_gpu = self._device.type == "cuda"
         constants = ConstantWeights(message["seed"], {(size, value) for size, value in message["constants"]})
@@ -141,6 +142,7 @@ class Worker:
         if message["backward"]:
             self._forward = _add_backward(self._forward, require_parameter_gradients(self._model))
         self._plain_forward = self._forward
+        self._state = HeldState(self._model, (), ())
         if self._device.type == "cuda":
             _freeze_garbage()  # prevents that collections reveal which calls are timed
         state = {name: tensor for name, tensor in self._model.state_dict().items() if torch.is_tensor(tensor)}
@@ -157,36 +159,28 @@ class Worker:
         return {"kind": WorkerReply.DUMPED, "specs": [spec.to_json() for spec in specs]}
 
     def do_load_state(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Load through `load_state_dict`, whose hooks may repack weights; `only_copies` writes into the tensors
-        directly."""
+        """Load weights through `load_state_dict`, whose hooks may repack them."""
         state = self._model.state_dict()
-        loaded = {name: self._memory.view(TensorSpec.from_json(spec)) for name, spec in message["entries"]}
-        if message["only_copies"]:
-            for name, tensor in loaded.items():
-                state[name].copy_(tensor)
-        else:
-            # Tensors made in inference mode can be written only there.
-            is_inference = any(tensor.is_inference() for tensor in state.values() if torch.is_tensor(tensor))
-            state.update(loaded)
-            with torch.inference_mode() if is_inference else torch.no_grad():
-                self._model.load_state_dict(state, strict=False)
+        # Tensors made in inference mode can be written only there.
+        is_inference = any(tensor.is_inference() for tensor in state.values() if torch.is_tensor(tensor))
+        state.update({name: self._memory.view(TensorSpec.from_json(spec)) for name, spec in message["entries"]})
+        with torch.inference_mode() if is_inference else torch.no_grad():
+            self._model.load_state_dict(state, strict=False)
         self._synchronize()
         return {"kind": WorkerReply.LOADED}
 
-    def do_return_state(self, message: dict[str, Any]) -> dict[str, Any]:
-        """From now on calls also return copies of these parts of the state, made after the call."""
-        self._returned = {name: _find_state(self._model, name) for name in message["names"]}
-        return {"kind": WorkerReply.RETURNS_STATE}
-
-    def _read_state(self) -> list[torch.Tensor]:
-        return [read().detach().clone() for read in self._returned.values()]
+    def do_hold_state(self, message: dict[str, Any]) -> dict[str, Any]:
+        """From now on calls may begin with given values of this state, and return copies of it, made after the call."""
+        names, specs = [name for name, _ in message["entries"]], [spec for _, spec in message["entries"]]
+        self._state = HeldState(self._model, names, [TensorSpec.from_json(spec) for spec in specs])
+        return {"kind": WorkerReply.HOLDS_STATE}
 
     def do_call(self, message: dict[str, Any]) -> dict[str, Any]:
         """Answer `armed`; after GO make the call and answer `called`, otherwise `disarmed`.
 
-        No untimed work between GO and the clock's start.
+        Between GO and the clock's start nothing but the given state is copied.
         """
-        inputs = self._receive_value(message)
+        inputs, state = self._receive_call(message)
         self._forget_outputs()
         with torch.no_grad():
             self._pin_to_core()
@@ -198,30 +192,33 @@ class Worker:
                 return {"kind": WorkerReply.DISARMED}
             if message["seeded"]:
                 self._seed_call(self._evaluator.await_seed())
+            loading_ns = time.perf_counter_ns()
+            self._state.load(state)
             began_ns = time.perf_counter_ns()
             result = self._forward(*inputs)
             self._synchronize()
             reported_ns = time.perf_counter_ns() - began_ns
         tree, tensors = flatten_value(result, torch.is_tensor, by_name=True)
         tensors = [tensor.resolve_conj().resolve_neg() for tensor in tensors]
-        return self._describe_call(reported_ns, tree, tensors, self._read_state())
+        described = self._describe_call(reported_ns, tree, tensors, self._state.copy())
+        return described | {"loading_ns": began_ns - loading_ns if state else 0}
 
     def do_window(self, message: dict[str, Any]) -> dict[str, Any]:
-        """`do_call` through the doorbell, on a GPU. GO carries the location of the inputs."""
+        """`do_call` through the doorbell, on a GPU. GO carries the location of the inputs and the state."""
         specs = [TensorSpec.from_json(spec) for spec in message["specs"]]
         empty = self._memory.prepare(specs)
         self._forget_outputs()
         gc.collect(1)
 
-        def place_inputs(shift_bytes: int, seed: int) -> Any:
+        def place_inputs(shift_bytes: int, seed: int) -> tuple[Any, list[list[torch.Tensor]]]:
             if message["seeded"]:
                 self._seed_call(seed)
-            return rebuild_value(message["tree"], self._memory.fill(empty, specs, shift_bytes))
+            return self._divide(message, self._memory.fill(empty, specs, shift_bytes))
 
         self._unpin()
         self._evaluator.send({"kind": WorkerReply.ARMED})
         with torch.no_grad():
-            call = self._window.await_call(self._forward, place_inputs, self._read_state)
+            call = self._window.await_call(self._forward, place_inputs, self._state)
         if call is None:
             return {"kind": WorkerReply.DISARMED}
         released_bytes = count_released_bytes(self._device)
@@ -237,7 +234,7 @@ class Worker:
         self, reported_ns: int, tree: dict[str, Any], tensors: list[torch.Tensor], state: list[torch.Tensor]
     ) -> dict[str, Any]:
         if state:
-            tree = add_state(tree, len(tensors), list(self._returned))
+            tree = add_state(tree, len(tensors), self._state.names)
             tensors = [*tensors, *state]
         self._outputs.appendleft(tensors)
         outputs = [_describe_output(tensor) for tensor in tensors]
@@ -259,13 +256,14 @@ class Worker:
         return {"kind": WorkerReply.PINNED}
 
     def do_profile(self, message: dict[str, Any]) -> dict[str, Any]:
-        inputs = self._receive_value(message)
+        inputs, state = self._receive_call(message)
 
         def call() -> None:
             self._forward(*inputs)
             self._synchronize()
 
         with torch.no_grad():
+            self._state.load(state)
             return {"kind": WorkerReply.PROFILED, **self._observer.profile(call, self._device)}
 
     def do_describe_ablation(self, _: dict[str, Any]) -> dict[str, Any]:
@@ -316,12 +314,19 @@ class Worker:
         self._memory.store(tensors, message["offset"], message["size_bytes"])
         self._synchronize()
 
-    def _receive_value(self, message: dict[str, Any], *, own: bool = False) -> Any:
-        """`own`: copies instead of views of memory that is overwritten before the next call."""
-        views = [self._memory.view(TensorSpec.from_json(spec)) for spec in message["specs"]]
-        tensors = [view.clone() for view in views] if own else views
-        self._place_on_device(tensors)
-        return rebuild_value(message["tree"], tensors)
+    def _receive_call(self, message: dict[str, Any]) -> tuple[Any, list[list[torch.Tensor]]]:
+        """Inputs, and the parts of the state that it begins with: views of memory that is written before GO."""
+        views = self._receive_tensors(message)
+        self._place_on_device(views)
+        return self._divide(message, views)
+
+    def _receive_tensors(self, message: dict[str, Any]) -> list[torch.Tensor]:
+        return [self._memory.view(TensorSpec.from_json(spec)) for spec in message["specs"]]
+
+    def _divide(self, message: dict[str, Any], tensors: list[torch.Tensor]) -> tuple[Any, list[list[torch.Tensor]]]:
+        """The last tensors are the state."""
+        first = len(tensors) - message["state_tensors"]
+        return rebuild_value(message["tree"], tensors[:first]), self._state.split(tensors[first:])
 
     def _import_source(self, source: str) -> Any:
         path = self._scratch / f"{MODULE_NAME}.py"
@@ -358,16 +363,6 @@ def _refuse_lazy(model: torch.nn.Module) -> None:
     if lazy:
         why = "so they cannot get the reference's values; set their sizes in __init__"
         raise TypeError(f"the weights {', '.join(lazy[:5])} have no shape until the first call (lazy modules), {why}")
-
-
-def _find_state(model: torch.nn.Module, name: str) -> Callable[[], torch.Tensor]:
-    """Reads this entry of the state dict, at its module where that has it."""
-    path, _, attribute = name.rpartition(".")
-    with suppress(AttributeError):
-        owner = model.get_submodule(path)
-        if torch.is_tensor(getattr(owner, attribute)):
-            return partial(getattr, owner, attribute)
-    return lambda: model.state_dict()[name]
 
 
 def _add_backward(forward: Callable[..., Any], parameters: Mapping[str, torch.Tensor]) -> Callable[..., Any]:

@@ -14,6 +14,7 @@ from torch import Tensor
 from harness.domain import DeviceError
 from harness.protocol import Doorbell, Signal, device_memory, flatten_value
 from harness.protocol.channel import MAX_DESCRIPTORS
+from harness.worker.state import HeldState
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +34,14 @@ class Window:
     def await_call(
         self,
         forward: Callable[..., Any],
-        place_inputs: Callable[[int, int], Sequence[Any]],
-        read_state: Callable[[], list[Tensor]],
+        place_inputs: Callable[[int, int], tuple[Sequence[Any], list[list[Tensor]]]],
+        state: HeldState,
     ) -> WindowCall | None:
-        """Make the call on GO; None on REST. `place_inputs` takes the shift in bytes and the seed sent with GO;
-        `read_state` copies the state that the call left, within the window but outside of the reported time.
+        """Make the call on GO; None on REST. `place_inputs` takes the shift in bytes and the seed sent with GO, and
+        returns the inputs and the parts of the given state. State is copied before and after the call, within the
+        window but outside of the reported time.
 
-        WAKE also rehearses what follows GO: code in cold caches takes tens of us, which a candidate might save.
+        WAKE also rehearses building the tensors: code in cold caches takes tens of us, which a candidate might save.
         """
         synchronize = torch._C._cuda_synchronize
         while (signal := self._bell.await_signal()) is Signal.WAKE:
@@ -50,7 +52,10 @@ class Window:
         if signal is Signal.REST:
             self._bell.answer()
             return None
-        inputs = place_inputs(self._bell.read_shift(), self._bell.read_seed())
+        inputs, given = place_inputs(self._bell.read_shift(), self._bell.read_seed())
+        if given:
+            state.load(given)
+            synchronize()
         began_ns = time.perf_counter_ns()
         tree, tensors = _flatten(forward(*inputs))
         if any(tensor.is_conj() or tensor.is_neg() for tensor in tensors):
@@ -58,12 +63,12 @@ class Window:
         synchronize()
         addresses = [address_of(tensor) for tensor in tensors]
         reported_ns = time.perf_counter_ns() - began_ns
-        state = read_state()
-        if state:
+        left = state.copy()
+        if left:
             synchronize()
-            addresses += [address_of(tensor) for tensor in state]
+            addresses += [address_of(tensor) for tensor in left]
         self._bell.answer_call(addresses)
-        return WindowCall(reported_ns, tree, tensors, state)
+        return WindowCall(reported_ns, tree, tensors, left)
 
 
 def _flatten(result: Any) -> tuple[dict[str, Any], list[Tensor]]:

@@ -117,6 +117,43 @@ def test_state_that_calls_change_in_evaluation_mode_is_reset_and_compared(judge)
     assert "state steps" in evaluation.message
 
 
+FORMS = {
+    "init": """
+        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("share", torch.tensor(0.5))
+        self.register_buffer("turned", torch.randn(65, 64).t())
+        self.register_buffer("seen", torch.zeros(64, dtype=torch.bool))
+        whole = torch.randn(4, 65)
+        self.register_buffer("first", whole[0])
+        self.register_buffer("last", whole[3])
+        self.norms = nn.ModuleList(nn.BatchNorm1d(65) for _ in range(60))
+    """.replace("        ", "").strip(),
+    "forward": """
+        self.steps += 1
+        self.share.mul_(0.75)
+        self.turned.mul_(0.5).add_(x)
+        self.seen |= x[:, 0] > 0
+        self.first.add_(x[0])
+        self.last.mul_(0.5).add_(self.first)
+        for norm in self.norms: x = norm(x)
+        return x * self.share + self.turned + self.last * self.steps
+    """.replace("        ", "").strip(),
+}
+
+
+def test_state_of_many_tensors_and_all_forms_is_given_to_each_call(judge):
+    from harness.evaluation.timing.plan import TimingPlan
+
+    problem = write_problem(**FORMS, settings="TRAINING = True")
+    plan = TimingPlan(max_blocks=20, attempts=1)
+    evaluation = judge(write_candidate(**FORMS), problem, time=True, plan=plan)
+    assert evaluation.outcome == "correct", evaluation.message
+    assert {"second_in_a_row", "given_state"} <= {trial.distribution for trial in evaluation.correctness.trials}
+    assert evaluation.timing.blocks[0].baseline_loading_us > 0
+    forgetful = FORMS["forward"].replace("self.share.mul_(0.75)", "self.share.fill_(0.375)")
+    assert judge(write_candidate(forgetful, init=FORMS["init"]), problem).outcome == "wrong_value"
+
+
 def test_a_candidate_that_changes_weights_that_the_reference_leaves_alone_is_wrong(judge):
     forward = "self.linear.weight.mul_(1 + 1e-7)\nreturn torch.relu(self.linear(x))"
     evaluation = judge(write_candidate(forward, init=LINEAR["init"]), write_problem(**LINEAR))

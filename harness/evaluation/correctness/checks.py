@@ -187,9 +187,9 @@ class _Checker:
 
     def _change_weights(self, exercises: Sequence[Exercise]) -> _Failure | None:
         for exercise in exercises:
-            self._session.write_state(exercise.state or {})
+            self._session.write_weights(exercise.state or {})
             failure = self._try(exercise)
-            self._session.write_state({**self._reference.state, **self._reference.changing})
+            self._session.write_weights({**self._reference.state, **self._reference.changing})
             if failure is not None:
                 return replace(failure, check="weights_packed")
         return None

@@ -147,8 +147,8 @@ class Reference:
         return make(seed, BIASED if BIASED in self.own_steps else "as_given")
 
     def make_timed_state(self, seed: int) -> dict[str, Tensor] | None:
-        """On a GPU a state between two that are valid, which the candidate has not seen. None: the usual one."""
-        if not (self.changing and self.device.is_cuda and self.plan.stress and self.computes_on is None):
+        """A state between two that are valid, which the candidate has not seen. None: the usual one."""
+        if not (self.changing and self.plan.stress and self.computes_on is None):
             return None
         share = random.Random(f"state {seed}").random()
         return {name: _mix(tensor, self.left[name], share) for name, tensor in self.changing.items()}
@@ -254,10 +254,11 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
     tries_padding = is_small or "padded" in loaded.problem.distributions
     wider = pad_rows(inputs) if tries_padding else ()
     slack_bytes = INPUT_SLACK_BYTES if device.is_cuda else 0
-    footprint = Footprint.measure(inputs, outputs, state, wider, slack_bytes=slack_bytes)
+    footprint = Footprint.measure(inputs, outputs, state, wider, changing=changing, slack_bytes=slack_bytes)
     work_bytes = again.work_bytes if device.is_cuda else None
     need = MemoryNeed(
-        inputs_bytes=sizes[0], weights_bytes=sizes[1], outputs_bytes=sizes[2], arena_bytes=footprint.arena_bytes,
+        inputs_bytes=sizes[0] + 2 * count_bytes(changing.values()),  # the state of a call, and packed
+        weights_bytes=sizes[1], outputs_bytes=sizes[2], arena_bytes=footprint.arena_bytes,
         work_bytes=again.work_bytes,
         mixing_bytes=max(
             count_refill_bytes(inputs) if loaded.problem.stress_distributions else 0,

@@ -149,9 +149,9 @@ class _Prober:
             return None
         inputs = self._make_inputs("as_given")
         truth = other.truth_of(self._reference, inputs)
-        self._session.write_state(other.state)
+        self._session.write_weights(other.state)
         evidence = self._compare(inputs, truth, "other_weights")
-        self._session.write_state({**self._reference.state, **self._reference.changing})
+        self._session.write_weights({**self._reference.state, **self._reference.changing})
         return evidence
 
     def _try_distribution(self, name: str) -> str | None:

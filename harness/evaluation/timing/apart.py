@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any
 
 from harness.domain import Block, Conditions
 from harness.evaluation.correctness.reference import Reference
@@ -117,11 +116,11 @@ class ApartTimer:
             return
         session.prepare_call(self._reference.make_timed_inputs(drawn[0]))
         for seed in drawn:
-            yield seed, require_form(self._call_on_cpu(session, self._reference.make_timed_inputs(seed)))
+            yield seed, require_form(self._call_on_cpu(session, seed))
         session.disarm()
 
-    def _call_on_cpu(self, session: ModelSession, inputs: tuple[Any, ...]) -> Run:
-        session.stage(inputs)
+    def _call_on_cpu(self, session: ModelSession, seed: int) -> Run:
+        session.stage(self._reference.make_timed_inputs(seed), self._reference.make_timed_state(seed))
         self._device.flush_cache()
         return session.complete(session.call_timed())
 

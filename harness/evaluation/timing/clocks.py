@@ -72,10 +72,12 @@ class ClockGap:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockGaps:
     """`places`: each clock read; `wholes`: their sum per block, since work moved between phases passes every single
-    clock. Few blocks have both clocks, so the sum is no upper bound."""
+    clock. Few blocks have both clocks, so the sum is no upper bound. `loading_us`: what the baseline takes to copy the
+    state of a call; a candidate that does not copy it may hide as much."""
 
     places: tuple[ClockGap, ...]
     wholes: tuple[ClockGap, ...]
+    loading_us: float = 0.0
 
     @property
     def resolution_us(self) -> float:
@@ -88,7 +90,7 @@ class ClockGaps:
     def count_missing_us(self) -> tuple[float, float]:
         """Unaccounted time: (lower, upper bound)."""
         certain_us = max(_count_certain_us(self.places), _count_certain_us(self.wholes))
-        return certain_us, max(_count_possible_us(self.places), certain_us)
+        return certain_us, max(_count_possible_us(self.places), certain_us) + self.loading_us
 
 
 def _count_certain_us(gaps: Sequence[ClockGap]) -> float:
@@ -131,7 +133,8 @@ def compare_clocks(blocks: Sequence[Block]) -> ClockGaps:
     during = _compare("during the call", fast, lambda reading: reading.exchange_us)
     copied = _compare("while its outputs were copied", fast, lambda reading: reading.copy_us)
     whole = _compare("from the start signal to the end of copying", fast, add_copy)
-    return ClockGaps(places=during + copied, wholes=whole)
+    loading_us = statistics.median(block.baseline_loading_us for block in blocks)
+    return ClockGaps(places=during + copied, wholes=whole, loading_us=loading_us)
 
 
 def faster_half(calls: Sequence[T], time_us: Callable[[T], float]) -> list[T]:

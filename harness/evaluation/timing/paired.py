@@ -11,8 +11,10 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
+
+from torch import Tensor
 
 from harness.domain import Block, Conditions, Finding
 from harness.evaluation.correctness.reference import Reference
@@ -52,6 +54,15 @@ def is_hopeless(blocks: Sequence[Block]) -> bool:
     return all(block.candidate_claim_us > HOPELESS * block.baseline_claim_us for block in blocks)
 
 
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What a block's calls get. `state` None: the usual one."""
+
+    seed: int
+    inputs: tuple[Any, ...]
+    state: dict[str, Tensor] | None
+
+
 class PairedTimer:
     """Sessions are constructed, with equal weights."""
 
@@ -67,7 +78,7 @@ class PairedTimer:
         self._sights: list[str] = []
         self._spent_s: dict[int, float] = {}  # by session id, in this measurement
         self._noise_floor = 0.0
-        self._ahead: tuple[int, tuple[Any, ...]] | None = None  # seed and inputs of the next block
+        self._ahead: _Given | None = None  # of the next block
 
     def measure(self, name: str, seeds: Iterator[int], problem_floor: float = 0.0) -> TimingResult:
         """`problem_floor`: the problem's noise floor."""
@@ -139,9 +150,9 @@ class PairedTimer:
         is_resolved = gaps.resolution_us <= DISTURBED_SHARE * reported_us
         return is_resolved and not depends_on_clocks(low / (1 + self._noise_floor), reported_us, gaps)
 
-    def _make_inputs(self, seeds: Iterator[int]) -> tuple[int, tuple[Any, ...]]:
+    def _make_given(self, seeds: Iterator[int]) -> _Given:
         seed = next(seeds)
-        return seed, self._reference.make_timed_inputs(seed)
+        return _Given(seed, self._reference.make_timed_inputs(seed), self._reference.make_timed_state(seed))
 
     def _is_held_up(self) -> bool:
         """The candidate takes far longer by the evaluator's clock, whatever it reports."""
@@ -154,16 +165,16 @@ class PairedTimer:
             yield from self._random.sample([True] * count + [False] * (DEALT_BLOCKS - count), DEALT_BLOCKS)
 
     def _measure_block(self, seeds: Iterator[int], *, take: bool) -> Block:
-        """One call of each on the same inputs, in random order. Everything is flushed from the cache before the
-        first call; before the second, what the first left, such as shared torch code."""
-        seed, inputs = self._ahead or self._make_inputs(seeds)
+        """One call of each on the same inputs and state, in random order. Everything is flushed from the cache before
+        the first call; before the second, what the first left, such as shared torch code."""
+        given = self._ahead or self._make_given(seeds)
         look = take and self._random.random() < LOOKED_SHARE
         keep = take and self._random.random() < KEPT_SHARE
         order = [self._baseline, self._candidate]
         self._random.shuffle(order)
         for session in order:
             with self._charging(session):
-                session.stage(inputs, look=look)
+                session.stage(given.inputs, given.state, look=look)
         runs = []
         for session, is_second in zip(order, (False, True), strict=True):
             self._reference.device.flush_cache(once=is_second)
@@ -171,9 +182,9 @@ class PairedTimer:
                 runs.append(session.call_timed(take=take, keep=keep))
         baseline, candidate = runs if order[0] is self._baseline else reversed(runs)
         # The second one is stopped now.
-        self._ahead = self._make_inputs(seeds)
+        self._ahead = self._make_given(seeds)
         if candidate.taken:
-            self._chosen.note(seed, candidate, baseline)
+            self._chosen.note(given.seed, candidate, baseline)
         baseline, candidate = self._baseline.complete(baseline), self._candidate.complete(candidate)
         self._note_samples(baseline.memory_sample, candidate.memory_sample)
         return make_block(baseline, candidate)

@@ -24,6 +24,7 @@ def make_block(baseline: Run, candidate: Run) -> Block:
         candidate_claim_us=candidate.called.claim_us,
         baseline_judge_us=baseline.judge_us,
         candidate_judge_us=candidate.judge_us,
+        baseline_loading_us=baseline.called.loading_us,
         baseline_copy_us=baseline.copy_us,
         candidate_copy_us=candidate.copy_us,
     )

@@ -100,9 +100,9 @@ class WindowSession(ModelSession):
         """`in_whole`: the window ends with copies of the whole outputs, which takes longer; else with secret places of
         them. Raises CandidateFailure (suspect) if the device is busy."""
         torch.cuda.set_device(device.torch_device)
-        announced = self._client.lay_out(inputs)
+        announced = self._lay_out(inputs)
         shift_bytes = self._source.randrange(INPUT_SLACK_BYTES // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
-        placed = _shift(announced, shift_bytes)
+        placed = shift_inputs(announced, shift_bytes)
         self._client.arm(announced, timeout_s=self._limits.call_s, in_window=True)
         self._bytes_of(self._footprint.output).fill_(POISON)
         self._choose_sample()
@@ -257,7 +257,7 @@ def require_quiet(device: Device) -> None:
         raise fatal_failure(Outcome.SUSPECT, "device_busy", message)
 
 
-def _shift(placed: PlacedInputs, by_bytes: int) -> PlacedInputs:
+def shift_inputs(placed: PlacedInputs, by_bytes: int) -> PlacedInputs:
     return replace(placed, specs=tuple(replace(spec, offset=spec.offset + by_bytes) for spec in placed.specs))
 
 

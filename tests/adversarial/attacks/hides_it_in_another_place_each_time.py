@@ -26,7 +26,7 @@ source = random.Random(1)
 
 
 def do_call(self, message):
-    inputs = self._receive_value(message)
+    inputs, _ = self._receive_call(message)
     self._forget_outputs()
     with torch.no_grad():
         self._wake()

@@ -23,3 +23,12 @@ def test_large_outputs_on_a_gpu_need_no_memory_of_their_own():
     footprint = measure(OVERLAY_BYTES, INPUT_SLACK_BYTES)
     assert footprint.output.offset == 0
     assert footprint.arena_bytes < 4 * OVERLAY_BYTES + 2 * INPUT_SLACK_BYTES
+
+
+def test_the_state_of_a_call_has_room_behind_the_inputs():
+    tensor, statistics = torch.empty(1000, device="meta"), {f"mean {i}": torch.empty(10) for i in range(200)}
+    without, with_state = (
+        Footprint.measure((tensor,), FlatOutputs(tree={"t": 0}, tensors=(tensor,)), {}, changing=changing)
+        for changing in ({}, {**statistics, "steps": torch.tensor(1)})
+    )
+    assert with_state.output.offset - without.output.offset >= 200 * 40 + 8

@@ -60,6 +60,16 @@ def test_state_that_a_call_changes_is_found_and_put_back():
     assert int(reference.state["steps"]) == 0
 
 
+def test_each_timed_call_begins_with_a_state_of_its_own_between_two_that_are_valid():
+    reference = prepare("self.steps += 1\nself.weight.add_(1.0)\nreturn x * self.weight")
+    states = [reference.make_timed_state(seed) for seed in range(9)]
+    grown = [(state["weight"] - reference.changing["weight"]).mean().item() for state in states]
+    assert len(set(grown)) == 9
+    assert all(0 < one < 1 for one in grown)
+    assert {int(state["steps"]) for state in states} == {1}  # as a call leaves it: integers are not mixed
+    assert prepare("return x * self.weight").make_timed_state(1) is None
+
+
 def test_the_truth_of_a_call_begins_with_the_same_state_each_time():
     reference = prepare("self.steps += 1\nreturn x * self.steps")
     inputs = reference.make_inputs(3)

@@ -27,7 +27,7 @@ class NotedSession:
     def prepare_call(self, like):
         self.events.append(("ready", self.name))
 
-    def stage(self, inputs, *, look):
+    def stage(self, inputs, state, *, look):
         self.events.append(("stage", self.name))
 
     def call_timed(self, *, take, keep):
@@ -65,7 +65,9 @@ def measure():
     timer = PairedTimer(
         baseline=NotedSession("baseline", events),
         candidate=NotedSession("candidate", events),
-        reference=SimpleNamespace(device=device, loaded=loaded, make_timed_inputs=make_inputs),
+        reference=SimpleNamespace(
+            device=device, loaded=loaded, make_timed_inputs=make_inputs, make_timed_state=lambda seed: None
+        ),
         plan=TimingPlan(min_blocks=PAIRS, max_blocks=PAIRS),
         seed=1,
     )

@@ -145,6 +145,13 @@ def test_hidden_time_never_makes_a_candidate_faster(hidden_us, copied_us, seed):
     assert result.outcome is Outcome.SUSPECT or result.timing.verdict != "faster"
 
 
+def test_a_gain_that_is_no_larger_than_what_copying_the_state_takes_is_none():
+    timing = measure(baseline_us=1000.0, candidate_us=800.0, noise=0.001)
+    assert confirm_reported_times(timing).timing.verdict == "faster"
+    copying = replace(timing, blocks=tuple(replace(block, baseline_loading_us=200.0) for block in timing.blocks))
+    assert confirm_reported_times(copying).timing.verdict == "tie"
+
+
 def test_an_honest_gain_of_a_short_call_is_still_seen():
     result = confirm_reported_times(measure(baseline_us=400.0, candidate_us=200.0, noise=0.002))
     assert (result.outcome, result.timing.verdict) == (None, "faster")

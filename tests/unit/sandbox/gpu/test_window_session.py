@@ -7,8 +7,8 @@ import torch
 
 from harness.protocol import Signal, TensorSpec
 from harness.sandbox.arena_layout import Region
-from harness.sandbox.gpu.window import WindowSession
-from harness.sandbox.worker_client import Called, PlacedInputs
+from harness.sandbox.gpu.window import WindowSession, shift_inputs
+from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient
 from harness.sandbox.worker_process import TimeLimits
 
 SHAPE = (512, 1024)
@@ -25,8 +25,8 @@ class Worker:
         self.calls, self.reads, self.late = 0, [], late
         self.late_rows = 0
 
-    def lay_out(self, inputs):
-        self.inputs = inputs
+    def lay_out(self, inputs, state):
+        self.inputs, self.given = inputs, state
         return PlacedInputs(tree={"t": 0}, specs=(SPEC,), tensors=tuple(inputs))
 
     def ring(self, kind, shift_bytes=0, seed=0, *, timeout_s):
@@ -37,6 +37,9 @@ class Worker:
             in_time = SHAPE[0] - self.late_rows
             self.current[:in_time] = done[:in_time]
             self.late[:] = [lambda: self.current.copy_(done)]
+
+    def hold_state(self, state, *, timeout_s):
+        pass
 
     def read_addresses(self):
         return (self.current.data_ptr(),)
@@ -112,3 +115,36 @@ def test_times_of_a_window_add_up(window):
     times = run.times
     assert run.judge_us >= times.go_us + times.snapshot_us
     assert min(times.wake_us, times.go_us, times.settling_us) > 0
+
+
+def test_state_is_given_to_one_call_together_with_its_inputs(window):
+    session, worker, device = window
+    session.state = {"mean": TensorSpec(dtype="float32", shape=(3,), stride=(1,))}
+    session.hold_state({"mean": torch.zeros(3)})
+    given = []
+    for state in ({"mean": torch.ones(3)}, None):
+        session.reset_state(state)
+        for _ in range(2):
+            call(session, device)
+            given.append({name: tensor.tolist() for name, tensor in worker.given.items()})
+    assert given == [{"mean": [1, 1, 1]}, {}, {"mean": [0, 0, 0]}, {}]
+
+
+def test_state_lies_behind_the_inputs_and_moves_with_them():
+    written = {}
+
+    class Arena:
+        def bytes_view(self, offset, size_bytes):
+            return written.setdefault(offset, torch.zeros(size_bytes, dtype=torch.uint8))
+
+    client = WorkerClient(None, Arena(), None)
+    state = {"mean": torch.arange(3.0), "steps": torch.tensor(5), "variance": torch.arange(4.0).view(2, 2)}
+    placed = client.lay_out((torch.randn(100),), state)
+    assert [(spec.dtype, spec.shape, spec.offset) for spec in placed.specs] == [
+        ("float32", (100,), 0), ("float32", (7,), 512), ("int64", (1,), 768),
+    ]  # fmt: skip
+    assert placed.state_tensors == 2
+    client.write(shift_inputs(placed, 1024))
+    assert sorted(written) == [1024, 1536, 1792]
+    assert written[1536].view(torch.float32).tolist() == [0, 1, 2, 0, 1, 2, 3]
+    assert client.lay_out((torch.randn(100),)).state_tensors == 0
