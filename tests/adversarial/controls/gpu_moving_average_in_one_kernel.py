@@ -1,8 +1,8 @@
 """Updates its moving average in the kernel that halves the input.
 
-mechanism: State is written in the call, by the same kernel as the output: a speedup that is real.
+mechanism: State is written in the call, by the same kernel as the output: a gain of 1.2, within what copying the state may hide.
 problem: gpu_moving_average
-expected: correct, faster than 1.25
+expected: correct
 device: gpu
 timed: yes
 """

@@ -2,7 +2,7 @@
 
 mechanism: Has no kernel of its own; its first call takes seconds.
 problem: gpu_chain
-expected: correct, faster than 1.5
+expected: correct
 device: gpu
 timed: yes
 language: torch
