@@ -443,9 +443,8 @@ def report_steps(record: dict[str, Any], true_us: Sequence[float]) -> bool:
     """Prints a line per turn. Returns whether order and best turn are true."""
     turns = [turn for turn in record["turns"] if turn["speedup"] is not None]
     for turn in turns:
-        interval = f"[{turn['speedup_low']:.3f}, {turn['speedup_high']:.3f}]"
         true = f"{true_us[turn['turn']]:10.1f} us alone"
-        print(f"{record['problem']:16} turn {turn['turn']} {true}  speedup {turn['speedup']:7.3f} {interval}")
+        print(f"{record['problem']:16} turn {turn['turn']} {true}  {describe_speedup(turn)}")
     wrong = [
         (first["turn"], second["turn"])
         for first, second in combinations(turns, 2)
@@ -463,6 +462,10 @@ def report_steps(record: dict[str, Any], true_us: Sequence[float]) -> bool:
     return met
 
 
+def describe_speedup(turn: dict[str, Any]) -> str:
+    return f"speedup {turn['speedup']:7.3f} [{turn['speedup_low']:.3f}, {turn['speedup_high']:.3f}]"
+
+
 def differ(first: dict[str, Any], second: dict[str, Any], true_us: Sequence[float]) -> bool:
     times = sorted((true_us[first["turn"]], true_us[second["turn"]]))
     return times[1] > times[0] * (1 + DIFFERENT)
@@ -475,8 +478,7 @@ def agree(first: dict[str, Any], second: dict[str, Any], true_us: Sequence[float
 def report_equal(record: dict[str, Any]) -> bool:
     timed = [turn for turn in record["turns"] if turn["speedup"] is not None]
     for turn in timed:
-        interval = f"[{turn['speedup_low']:.3f}, {turn['speedup_high']:.3f}]"
-        print(f"turn {turn['turn']:2} parent {turn['parent']} speedup {turn['speedup']:.3f} {interval}")
+        print(f"turn {turn['turn']:2} parent {turn['parent']} {describe_speedup(turn)}")
     print(f"{len(timed)} of {len(record['turns'])} programs timed; best: turn {record['best']}")
     return record["best"] == 0 and len(timed) == EQUAL_PROGRAMS + 1
 

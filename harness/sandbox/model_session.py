@@ -394,8 +394,9 @@ class ModelSession:
     def profile(self, inputs: Sequence[Any]) -> dict[str, Any]:
         """Unchecked. In mode "profile"."""
         self.reset_state()
-        given, self._given = self._given, {}
-        return self._client.profile(inputs, given, timeout_s=PROFILED_CALLS * self._limits.call_s)
+        placed = self._lay_out(inputs)
+        self._client.write(placed)
+        return self._client.profile(placed, timeout_s=PROFILED_CALLS * self._limits.call_s)
 
     def has_ablated_everything(self) -> bool:
         """In mode "ablate"."""

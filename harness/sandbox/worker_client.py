@@ -316,12 +316,8 @@ class WorkerClient:
         message = {"kind": WorkerRequest.RECOPY, "age": age, "pin": pin, **region}
         self._exchange.ask(message, WorkerReply.RECOPIED, timeout_s=timeout_s)
 
-    def profile(
-        self, inputs: Sequence[Any], state: Mapping[str, Tensor] | None = None, *, timeout_s: float
-    ) -> dict[str, Any]:
+    def profile(self, placed: PlacedInputs, *, timeout_s: float) -> dict[str, Any]:
         """Unchecked: see `integrity.attribution`."""
-        placed = self.lay_out(inputs, state)
-        self.write(placed)
         message = {"kind": WorkerRequest.PROFILE, **_call_message(placed)}
         return self._exchange.ask(message, WorkerReply.PROFILED, timeout_s=timeout_s)
 
