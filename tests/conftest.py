@@ -293,7 +293,7 @@ class Bench:
 
     def judge(
         self, source, problem=TINY_PROBLEM, *, time=False, plan=None, baseline="eager", attribute_work=True,
-        language=None, **limits,
+        language=None, rival=None, **limits,
     ):  # fmt: skip
         """The evaluation of one candidate on a problem given as source."""
         from harness.domain import Candidate, Problem, Subject
@@ -320,7 +320,7 @@ class Bench:
             problem_digest=found.digest, candidate_digest=candidate.digest, language=language,
             device=self._device.name, workload="full", baseline=baseline,
         )  # fmt: skip
-        return judge.evaluate(subject, found, candidate)
+        return judge.evaluate(subject, found, candidate, rival=rival)
 
     @property
     def device(self):

@@ -73,6 +73,8 @@ class RankedSample(NamedTuple):
     findings: str = ""
     candidate: str = ""
     dtype: str = ""
+    rival_turn: int | None = None
+    over_rival_low: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +231,15 @@ def _choose_turns(turns: _Turns) -> _Latest:
 
 
 def _describe_result(one: RankedSample) -> TurnResult:
-    return TurnResult(_is_correct(one), one.speedup, one.speedup_low, one.speedup_high)
+    return TurnResult(
+        _is_correct(one),
+        one.speedup,
+        one.speedup_low,
+        one.speedup_high,
+        turn=one.turn,
+        rival=one.rival_turn,
+        over_rival_low=one.over_rival_low,
+    )
 
 
 def _merge_deviceless(groups: dict[GroupKey, _Turns]) -> dict[GroupKey, _Turns]:

@@ -7,12 +7,21 @@ from typing import NamedTuple
 
 
 class TurnResult(NamedTuple):
-    """`speedup` None: incorrect, not timed, or not confirmed."""
+    """`speedup` None: incorrect, not timed, or not confirmed. `over_rival_low`: the lower end of the speedup over the
+    turn `rival` in A/B pairs."""
 
     is_correct: bool
     speedup: float | None = None
     speedup_low: float | None = None
     speedup_high: float | None = None
+    turn: int | None = None
+    rival: int | None = None
+    over_rival_low: float | None = None
+
+    @property
+    def alone(self) -> TurnResult:
+        """For comparisons with other samples."""
+        return self._replace(turn=None, rival=None)
 
 
 def find_best(results: Sequence[TurnResult]) -> int | None:
@@ -25,10 +34,13 @@ def find_best(results: Sequence[TurnResult]) -> int | None:
 
 
 def beats(new: TurnResult, old: TurnResult) -> bool:
-    """Both are correct: the speedup of `new` lies above the interval of `old`, and its lower end above that one's. A
-    tie is no gain. Intervals of short calls overlap even at half the time, since their lower ends count what a hostile
-    program may hide."""
+    """Both are correct. Where they were measured in A/B pairs, these decide: the interval lies above 1. Otherwise the
+    speedup of `new` over the baseline lies above the interval of `old`, and its lower end above that one's: intervals
+    of short calls overlap even at half the time, since their lower ends count what a hostile program may hide. A tie
+    is no gain."""
     if new.speedup is None or old.speedup is None:
         return new.speedup is not None
+    if new.over_rival_low is not None and new.rival == old.turn:
+        return new.over_rival_low > 1
     is_beyond_error = new.speedup > (old.speedup_high or float("inf"))
     return is_beyond_error and (new.speedup_low or 0.0) > (old.speedup_low or 0.0)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from harness.generate.planning import GenerateOptions
     from harness.pipeline.evaluate import EvaluateOptions
     from harness.pipeline.improve import SearchOptions
+    from harness.search.strategy import Target
 
 RunsArgument = Annotated[
     list[str] | None,
@@ -86,15 +87,22 @@ class TurnsPanel(Panel):
     turns: int = option(1, "Answers per sample at most, with feedback.", min=1, metavar="N")
     strategy: str = option(
         "auto",
-        "repair, optimise, best-of-n, beam, or a Python file. auto: optimise if timed, else repair.",
+        "repair, optimise, best-of-n, beam, evolve, or a Python file. auto: optimise if timed, else repair.",
         metavar="NAME|FILE",
     )
-    patience: int | None = option(None, "Stop after N turns without a gain. [default: 5]", min=1, metavar="N")
+    width: int | None = option(None, "Programs of a beam, or islands of evolve. [default: 2]", min=2, metavar="N")
+    patience: int | None = option(
+        None, "Stop after N turns without a gain. [default: 5; evolve 10; best-of-n none]", min=1, metavar="N"
+    )
     budget_tokens: int | None = option(None, "Tokens per sample, prompts included.", min=0, metavar="N")
-    target: float | None = option(None, "Stop at this speedup.", min=0.0, metavar="X")
+    budget_usd: float | None = option(None, "US dollars per sample; needs --price.", min=0.0, metavar="USD")
+    target: str = option("0.95", "Stop at this share of the roofline, or at a speedup such as 2x.", metavar="SHARE|Nx")
+    screen: Literal["small", "emulated"] | None = option(
+        None, "Evaluate here first, untimed; only what is correct gets the full evaluation."
+    )
     deadline: float | None = option(None, "Ask nothing more after this time.", min=0.0, metavar="SECONDS")
     price: list[str] | None = option(
-        None, "US dollars per million prompt and answer tokens, for the cost shown. Repeatable.", metavar="MODEL=IN/OUT"
+        None, "US dollars per million prompt and answer tokens. Repeatable.", metavar="MODEL=IN/OUT"
     )
     context_tokens: int = option(32_000, "Limit of a prompt; older turns become a line.", min=1, metavar="N")
 
@@ -126,7 +134,7 @@ class EvaluationPanel(Panel):
     fidelity: Fidelity = option("full", "correctness: no timing; quick: fewer timed pairs, wider interval.")
     time: bool = option(True, "--no-time: as --fidelity correctness.")
     profile: bool | None = option(
-        None, "Read hardware counters of correct GPU programs with ncu. [default: in turns by optimise or beam]"
+        None, "Read hardware counters of correct GPU programs with ncu. [default: in timed searches]"
     )
     allow_load: bool = option(False, "Allow timing on a busy machine.", "--allow-load")
     call_timeout: float = option(60.0, "Limit for one call.", min=0.1, metavar="SECONDS")
@@ -210,12 +218,30 @@ def make_search_options(turns: TurnsPanel) -> SearchOptions:
         turns=turns.turns,
         strategy=turns.strategy,
         patience=turns.patience,
+        width=turns.width,
         budget_tokens=turns.budget_tokens,
-        target=turns.target,
+        budget_usd=turns.budget_usd,
+        target=_parse_target(turns.target),
+        screen=turns.screen,
         deadline_s=turns.deadline,
         context_tokens=turns.context_tokens,
         prices=parse_prices(turns.price),
     )
+
+
+def _parse_target(text: str) -> Target:
+    """Raises UsageError."""
+    from harness.search.strategy import Target
+
+    try:
+        value = float(text.removesuffix("x"))
+    except ValueError:
+        value = 0.0
+    if text.endswith("x") and value > 0:
+        return Target(speedup=value)
+    if 0 < value <= 1:
+        return Target(roofline=value)
+    raise UsageError(f"--target {text}: give a share of the roofline in 0..1, or a speedup with an x, such as 2x")
 
 
 def make_evaluate_options(evaluation: EvaluationPanel, sandbox: SandboxPanel, paths: PathsPanel) -> EvaluateOptions:

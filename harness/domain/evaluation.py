@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Literal
 
 from harness.domain.evidence import Conditions, CounterReport, Plausibility, Work
-from harness.domain.generation import Language
+from harness.domain.generation import Candidate, Language
 from harness.domain.problem import Precision, WorkloadName
 
 Baseline = Literal["eager", "compile"]
@@ -162,6 +162,26 @@ class CaseResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rival:
+    """The best program of a sample before this one. `speedup_low`: the lower end of its speedup's interval."""
+
+    turn: int
+    candidate: Candidate
+    speedup_low: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """A/B pairs with the rival: its time / this candidate's. The interval covers the scatter of the pairs and the noise
+    floor, not time that the evaluator's clock cannot rule out. `turn`: the rival's."""
+
+    turn: int
+    speedup: float
+    speedup_low: float
+    speedup_high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
     """Speedup of the known cases / speedup of the secret ones, with its interval. 1: no difference."""
 
@@ -215,6 +235,7 @@ class Evaluation:
     findings: tuple[Finding, ...] = ()
     correctness: Correctness | None = None
     timing: Timing | None = None
+    comparison: Comparison | None = None
     build: BuildSummary | None = None
     environment: tuple[tuple[str, str], ...] = ()
     confinement: str = "none"
@@ -290,8 +311,13 @@ class Evaluation:
 
 def average(cases: Sequence[CaseResult], name: str) -> float:
     """The weighted geometric mean of a field of the cases' timings. All are timed."""
-    values = [(case.weight, math.log(getattr(case.timing, name))) for case in cases]
-    return math.exp(sum(weight * value for weight, value in values) / sum(weight for weight, _ in values))
+    return weighted_mean([(case.weight, getattr(case.timing, name)) for case in cases])
+
+
+def weighted_mean(values: Sequence[tuple[float, float]]) -> float:
+    """Geometric, of (weight, value)."""
+    total = sum(weight * math.log(value) for weight, value in values)
+    return math.exp(total / sum(weight for weight, _ in values))
 
 
 def _speedup_of(case: CaseResult) -> float:

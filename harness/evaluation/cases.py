@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from harness.domain import (
     Case,
     CaseResult,
+    Comparison,
     Finding,
     Outcome,
     Plausibility,
@@ -17,6 +18,7 @@ from harness.domain import (
     TimingVerdict,
     WorkloadName,
     average,
+    weighted_mean,
 )
 from harness.evaluation.timing.clocks import decide
 from harness.sandbox.failure import CandidateFailure
@@ -44,6 +46,14 @@ class CaseRun:
         return self.case is None or self.case.timed
 
     @property
+    def is_secret(self) -> bool:
+        return self.case is not None and self.case.is_secret
+
+    @property
+    def weight(self) -> float:
+        return 1.0 if self.case is None else float(self.case.weight)
+
+    @property
     def label(self) -> str:
         return f"case {self.name} ({self.sizes})" if self.sizes else f"case {self.name}"
 
@@ -61,8 +71,8 @@ class CaseRun:
             name=self.case.name,
             sizes=self.sizes,
             outcome=outcome,
-            weight=float(self.case.weight),
-            is_secret=self.case.is_secret,
+            weight=self.weight,
+            is_secret=self.is_secret,
             timing=timing,
             plausibility=plausibility,
         )
@@ -118,6 +128,20 @@ def combine_timings(cases: Sequence[CaseResult]) -> Timing | None:
         conditions=next((one for one in conditions if one.disturbed), next(iter(conditions), None)),
         attempts=max(timing.attempts for timing in timings),
     )
+
+
+def combine_comparisons(comparisons: Sequence[tuple[float, Comparison | None]]) -> Comparison | None:
+    """The geometric mean, of (weight, comparison); None unless every case was compared."""
+    known = [(weight, one) for weight, one in comparisons if one is not None]
+    if not known or len(known) < len(comparisons):
+        return None
+
+    def combine(name: str) -> float:
+        return weighted_mean([(weight, getattr(one, name)) for weight, one in known])
+
+    low, high = combine("speedup_low"), combine("speedup_high")
+    speedup = min(max(combine("speedup"), low), high)
+    return Comparison(turn=known[0][1].turn, speedup=speedup, speedup_low=low, speedup_high=high)
 
 
 def _judge(timings: Sequence[Timing], low: float, high: float) -> TimingVerdict:

@@ -21,6 +21,7 @@ from harness.domain import (
     HarnessError,
     Outcome,
     Problem,
+    Rival,
     Subject,
     Work,
     WorkloadName,
@@ -52,7 +53,7 @@ from harness.evaluation.model_workers import ModelWorkers
 from harness.evaluation.record import EvaluationRecord
 from harness.evaluation.settings import FIDELITY, EvaluationSettings
 from harness.evaluation.timing.candidate_timing import CandidateTimer
-from harness.evaluation.timing.clocks import TimingResult
+from harness.evaluation.timing.clocks import TimingResult, compare
 from harness.evaluation.timing.device_peaks import CeilingStore
 from harness.evaluation.timing.noise_floor import NoiseFloors
 from harness.evaluation.timing.roofline import Roofline
@@ -78,6 +79,7 @@ class _Task:
     candidate: Candidate
     ahead: BuiltAhead
     run: CaseRun = WHOLE
+    rival: Rival | None = None
 
 
 class CandidateEvaluator:
@@ -124,14 +126,15 @@ class CandidateEvaluator:
         *,
         seed: int | None = None,
         ahead: BuiltAhead = NOTHING_AHEAD,
+        rival: Rival | None = None,
     ) -> Evaluation:
         """Raises only exceptions that must stop everything, such as KeyboardInterrupt. The `seed` of an earlier
-        evaluation repeats its inputs and weights."""
+        evaluation repeats its inputs and weights. A timed candidate is compared with the `rival`."""
 
         def attempt(record: EvaluationRecord) -> None:
             if candidate is None:
                 raise CandidateFailure(Outcome.NO_CODE, "no program that defines ModelNew was found in the answer")
-            task = _Task(record=record, problem=problem, subject=subject, candidate=candidate, ahead=ahead)
+            task = _Task(record=record, problem=problem, subject=subject, candidate=candidate, ahead=ahead, rival=rival)
             with require_dtype(problem, self._device):
                 self._evaluate_candidate(task)
 
@@ -299,6 +302,7 @@ class CandidateEvaluator:
                 result = timer.time_session(session, reference, task.subject.baseline, seeds)
             with record.phase("plausibility"), session.paused():
                 self._check_roofline(task, result, reference, next(seeds))
+            self._compare(task, lambda rival: timer.compare_session(session, reference, rival, result.timing, seeds))
         if record.work is not None and self._attributes(task):
             with record.phase("work"):
                 self._confirm_custom_code(record, session, reference, seeds)
@@ -321,6 +325,10 @@ class CandidateEvaluator:
                     result = timer.time_in_fresh_workers(task.candidate, reference, task.subject.baseline, seeds)
             with record.phase("plausibility"):
                 self._check_roofline(task, result, reference, next(seeds))
+            with self._quiet():
+                self._compare(
+                    task, lambda rival: timer.compare_in_fresh_workers(task.candidate, reference, rival, seeds)
+                )
         if record.work is not None and device.is_cuda and self._settings.read_counters and task.run.is_first:
             with record.phase("counters"):
                 self._read_counters(task, record.work, reference, next(seeds))
@@ -362,6 +370,22 @@ class CandidateEvaluator:
         for verdict in (result, examined):
             if verdict.outcome is not None:
                 raise CandidateFailure(verdict.outcome, verdict.message)
+
+    def _compare(self, task: _Task, measure: Callable[[Candidate], TimingResult]) -> None:
+        """A/B pairs with the rival, unless the candidate is certainly slower. They never change the outcome: the rival
+        is untrusted."""
+        record, rival, timing = task.record, task.rival, task.record.timing
+        if rival is None or timing is None or task.run.is_secret:
+            return
+        comparison = None
+        if timing.speedup_high > rival.speedup_low:
+            try:
+                with record.phase("comparison"):
+                    comparison = compare(rival, measure(rival.candidate))
+            except CandidateFailure as failure:
+                message = f"not compared with turn {rival.turn}: {failure.message}"
+                record.findings.append(Finding(check="comparison", severity="note", message=message))
+        record.comparisons.append((task.run.weight, comparison))
 
     def _probe_robustness(self, task: _Task, session: ModelSession, reference: Reference, seeds: Iterator[int]) -> None:
         """Last in its worker, since a probe may crash the candidate."""

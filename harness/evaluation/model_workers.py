@@ -29,16 +29,16 @@ class ModelWorkers:
         self._builds = builds
         self._limits = limits
         # Files that the candidate's compilers wrote in its first worker; as untrusted as its source.
-        self._compiled: dict[str, str] = {}
+        self._compiled: dict[str, dict[str, str]] = {}  # by the candidate's digest
 
     def forget_compiled(self) -> None:
-        """Before each evaluation: no other candidate receives them."""
+        """Before each evaluation."""
         self._compiled = {}
 
     def keep_compiled(self, candidate: Candidate, session: ModelSession) -> None:
         """The candidate's next workers get what its compilers wrote in this one."""
-        if not self._compiled and any(word in candidate.source for word in COMPILES_ITSELF):
-            self._compiled = session.read_compiled()
+        if candidate.digest not in self._compiled and any(word in candidate.source for word in COMPILES_ITSELF):
+            self._compiled[candidate.digest] = session.read_compiled()
 
     @contextmanager
     def open_candidate(
@@ -60,6 +60,7 @@ class ModelWorkers:
             mode=mode,
             limits=limits,
             is_timed=is_timed,
+            compiled=self._compiled.get(candidate.digest, {}),
         )
         with opened as session:
             yield session
@@ -91,6 +92,7 @@ class ModelWorkers:
         mode: Mode = "plain",
         limits: TimeLimits | None = None,
         is_timed: bool = False,
+        compiled: dict[str, str] | None = None,
     ) -> Iterator[ModelSession]:
         """`answer_build` None: trusted code. Timed outputs stay on the device where two workers fit."""
         device, footprint = reference.device, reference.footprint
@@ -111,7 +113,7 @@ class ModelWorkers:
                 allow_tf32=reference.loaded.problem.allow_tf32,
                 mode=mode,
                 keeps_on_host=reference.computes_on is not None and not (is_timed and reference.plan.baseline_beside),
-                compiled=None if answer_build is None else self._compiled,
+                compiled=compiled,
             ) as session,
             nullcontext() if answer_build is None else charge.attributing_failures(),
         ):

@@ -18,6 +18,7 @@ from harness.domain import (
     BuildResult,
     BuildSummary,
     CaseResult,
+    Comparison,
     Correctness,
     CounterReport,
     Evaluation,
@@ -29,7 +30,7 @@ from harness.domain import (
     Timing,
     Work,
 )
-from harness.evaluation.cases import CaseRun, combine_timings
+from harness.evaluation.cases import CaseRun, combine_comparisons, combine_timings
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.memory_plan import MemoryPlan, Room, Thrift
 
@@ -60,6 +61,7 @@ class EvaluationRecord:
     built: list[BuildRequest] = field(default_factory=list)  # the successful requests
     correctness: Correctness | None = None
     timing: Timing | None = None
+    comparisons: list[tuple[float, Comparison | None]] = field(default_factory=list)  # with weights, by case
     plausibility: Plausibility | None = None
     work: Work | None = None
     counters: CounterReport | None = None
@@ -207,6 +209,7 @@ class EvaluationRecord:
             findings=tuple(self.findings),
             correctness=self.correctness,
             timing=self.timing if timed else None,
+            comparison=combine_comparisons(self.comparisons) if outcome is Outcome.CORRECT else None,
             build=self._summarise_builds(),
             environment=(
                 *environment,

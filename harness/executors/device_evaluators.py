@@ -52,7 +52,9 @@ class DeviceEvaluators:
     def evaluate(self, task: Task, ahead: BuiltAhead = NOTHING_AHEAD) -> Evaluation:
         """Adds the task's notes; a truncated answer explains NO_CODE."""
         evaluator = self._find_evaluator(task.subject.language)
-        evaluation = evaluator.evaluate(task.subject, task.problem, task.candidate, seed=task.seed, ahead=ahead)
+        evaluation = evaluator.evaluate(
+            task.subject, task.problem, task.candidate, seed=task.seed, ahead=ahead, rival=task.rival
+        )
         causes = [note.message for note in task.notes if note.check == TRUNCATED]
         message = causes[0] if causes and evaluation.outcome is Outcome.NO_CODE else evaluation.message
         return replace(evaluation, message=message, findings=(*evaluation.findings, *task.notes))

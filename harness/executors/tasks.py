@@ -13,6 +13,7 @@ from harness.domain import (
     Outcome,
     Precision,
     Problem,
+    Rival,
     Subject,
     WorkloadName,
 )
@@ -23,13 +24,14 @@ NO_DEVICE = "none"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
     """`candidate` None: no code was found. The executor sets the subject's device. `seed`: of an evaluation to repeat.
-    `notes` join the findings."""
+    `notes` join the findings. `rival`: an earlier program that a correct candidate is compared with."""
 
     subject: Subject
     problem: Problem
     candidate: Candidate | None
     seed: int | None = None
     notes: tuple[Finding, ...] = ()
+    rival: Rival | None = None
 
     def on_device(self, name: str) -> Task:
         return replace(self, subject=replace(self.subject, device=name))

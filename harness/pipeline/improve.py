@@ -23,8 +23,10 @@ from harness.domain import (
     Problem,
     Prompt,
     ProviderError,
+    Rival,
     Sample,
     SampleKey,
+    UsageError,
 )
 from harness.generate.extraction.extractor import extract_candidate
 from harness.generate.planning import GenerateOptions
@@ -43,6 +45,7 @@ from harness.pipeline.evaluate import (
 )
 from harness.pipeline.generate import open_run, prepare_run, read_clock
 from harness.pipeline.run_problems import find_run_problem
+from harness.pipeline.screening import Screen, open_screening
 from harness.pipeline.search_report import SampleSearch, SearchReport
 from harness.pipeline.single_evaluations import SingleEvaluations
 from harness.report.terminal.search_progress import SearchProgress, show_search
@@ -50,7 +53,7 @@ from harness.search.conversation import CONTEXT_TOKENS, count_tokens, make_promp
 from harness.search.feedback import Feedback
 from harness.search.history import History, Turn
 from harness.search.strategies import AUTO, find_strategy
-from harness.search.strategy import Limits, Stop, Strategy, decide
+from harness.search.strategy import ROOFLINE, Ask, Limits, Stop, Strategy, Target, decide
 from harness.store.completions import read_prompt
 from harness.store.reservations import Reservations
 from harness.store.runs import (
@@ -76,16 +79,22 @@ class SearchOptions:
     turns: int = 4
     strategy: str = AUTO
     patience: int | None = None
+    width: int | None = None
     budget_tokens: int | None = None
-    target: float | None = None
+    budget_usd: float | None = None
+    target: Target = ROOFLINE
     deadline_s: float | None = None
+    screen: Screen | None = None
     context_tokens: int = CONTEXT_TOKENS
     start: Candidate | None = None
     prices: tuple[Price, ...] = ()
 
     @property
     def limits(self) -> Limits:
-        return Limits(turns=self.turns, patience=self.patience, budget_tokens=self.budget_tokens, target=self.target)
+        return Limits(
+            turns=self.turns, patience=self.patience, budget_tokens=self.budget_tokens, budget_usd=self.budget_usd,
+            target=self.target,
+        )  # fmt: skip
 
 
 def choose_strategy(search: SearchOptions, language: Language, options: EvaluateOptions) -> Strategy:
@@ -94,7 +103,7 @@ def choose_strategy(search: SearchOptions, language: Language, options: Evaluate
 
     names = find_devices(options.device, language)
     is_timed = options.fidelity != "correctness" and bool(names) and names[0] != EMULATED
-    return find_strategy(search.strategy, is_timed=is_timed)
+    return find_strategy(search.strategy, is_timed=is_timed, width=search.width)
 
 
 def _profile_in(strategy: Strategy, options: EvaluateOptions) -> EvaluateOptions:
@@ -111,6 +120,9 @@ def improve(generate: GenerateOptions, options: EvaluateOptions, search: SearchO
     strategy = choose_strategy(search, generate.language, options)
     generate = replace(generate, turns=search.turns, strategy=strategy.name, results_dir=options.results_dir)
     plan, open_provider = prepare_run(generate, lambda plan: check_plan(plan, options))
+    price = find_price(search.prices, plan.manifest.model)
+    if search.budget_usd is not None and price is None:
+        raise UsageError(f"--budget-usd needs the price of the model: --price '{plan.manifest.model}=IN/OUT'")
     if search.start is not None:
         plan = replace(plan, prompts=tuple(replace(one, name=f"{one.name}{FROM_FILE}") for one in plan.prompts))
     with (
@@ -118,7 +130,9 @@ def improve(generate: GenerateOptions, options: EvaluateOptions, search: SearchO
         ResultStore.open(options.results_dir) as store,
         LocalExecutor(make_local_settings(_profile_in(strategy, options))) as executor,
         Reservations(options.results_dir) as reservations,
+        open_screening(search.screen, options, generate.language) as screening,
     ):
+        provenance = open_provenance(store, options)
         session = _Session(
             plan=plan,
             problems=_find_problems(plan, options),
@@ -127,7 +141,8 @@ def improve(generate: GenerateOptions, options: EvaluateOptions, search: SearchO
             concurrency=generate.concurrency,
             search=search,
             strategy=strategy,
-            evaluations=SingleEvaluations(options, executor, open_provenance(store, options), reservations),
+            price=price,
+            evaluations=SingleEvaluations(options, executor, provenance, reservations, screening),
             report=SearchReport(run=plan.manifest.run, strategy=strategy.name, turns=search.turns),
             read_status=executor.status,
         )
@@ -146,8 +161,7 @@ def _find_problems(plan: Plan, options: EvaluateOptions) -> dict[str, Problem]:
 
 async def _search_all(session: _Session, open_provider: Callable[[], Provider]) -> SearchReport:
     keys, report, provider = session.plan.list_keys(), session.report, open_provider()
-    price = find_price(session.search.prices, session.plan.manifest.model)
-    progress = SearchProgress(keys, price=price, read_status=session.read_status)
+    progress = SearchProgress(keys, price=session.price, read_status=session.read_status)
     asking = asyncio.Semaphore(session.concurrency)
     try:
         with show_search(progress, head=f"run {report.run}: {report.strategy}, up to {report.turns} turns a sample"):
@@ -174,6 +188,7 @@ class _Session:
     strategy: Strategy
     evaluations: SingleEvaluations
     report: SearchReport
+    price: Price | None = None
     read_status: Callable[[], ExecutorStatus | None] = lambda: None
     began_s: float = field(default_factory=time.monotonic)
 
@@ -205,7 +220,8 @@ class _Chain:
             self._progress.end(self._key)
             return SampleSearch(key=self._key, history=self._history, stopped=obstacle)
         if self._session.search.start is not None:
-            self._write(self._key, self._first, Completion(text=None), self._session.search.start, None)
+            start = Ask(parent=None)
+            self._write(self._key, self._first, Completion(text=None), self._session.search.start, start)
         try:
             stopped, is_final = await self._take_turns()
             await self._measure_best_again()
@@ -232,14 +248,14 @@ class _Chain:
                     return f"the deadline of {search.deadline_s:g} s has passed", False
                 if not self._provider.can_answer(key):
                     return f"turn {number} is not in the recording", True
-                await self._ask(key, decision.parent)
+                await self._ask(key, decision)
             await self._evaluate(load_sample(self._run_dir, key))
         raise AssertionError
 
-    async def _ask(self, key: SampleKey, parent: int | None) -> None:
+    async def _ask(self, key: SampleKey, asked: Ask) -> None:
         """Stores the answer without a wait in between, so that cancellation does not lose it."""
         manifest, tokens = self._session.plan.manifest, self._session.search.context_tokens
-        prompt = make_prompt(self._first, self._history, parent, self._render, context_tokens=tokens)
+        prompt = make_prompt(self._first, self._history, asked, self._render, context_tokens=tokens)
         request = CompletionRequest(
             key=key, prompt=prompt, model=manifest.model, temperature=manifest.temperature,
             max_tokens=manifest.max_tokens,
@@ -248,7 +264,7 @@ class _Chain:
             async with self._asking:
                 with self._progress.at(self._key, "asking"):
                     completion = await self._provider.complete(request)
-        self._write(key, prompt, completion, extract_candidate(completion, prompt.language), parent)
+        self._write(key, prompt, completion, extract_candidate(completion, prompt.language), asked)
         self._session.report.asked += 1
 
     def _render(self, feedback: Feedback) -> str:
@@ -262,10 +278,12 @@ class _Chain:
         )
 
     def _write(
-        self, key: SampleKey, prompt: Prompt, completion: Completion, candidate: Candidate | None, parent: int | None
+        self, key: SampleKey, prompt: Prompt, completion: Completion, candidate: Candidate | None, asked: Ask
     ) -> None:
         provenance = describe_provenance(self._session.plan.manifest, self._problem.digest, read_clock())
-        provenance |= {"parent": parent, "strategy": self._session.strategy.name}
+        provenance |= {"parent": asked.parent, "strategy": self._session.strategy.name}
+        if asked.partner is not None:
+            provenance["partner"] = asked.partner
         write_sample(
             self._run_dir, key=key, prompt=prompt, completion=completion, candidate=candidate, provenance=provenance
         )
@@ -277,17 +295,18 @@ class _Chain:
         same_as = self._seen.get(digest)
         asked, written = _count_tokens(self._run_dir, sample)
         self._progress.add_answer(sample.completion, (asked, written))
-        number, tokens = sample.key.turn, asked + written
+        price, number, tokens = self._session.price, sample.key.turn, asked + written
+        usd = price.compute_usd(asked, written) if price else 0.0
         if same_as is not None:
             original = self._history.find(same_as)
-            turn = replace(original, number=number, parent=sample.parent, tokens=tokens, same_as=same_as)
+            turn = replace(original, number=number, parent=sample.parent, same_as=same_as, tokens=tokens, usd=usd)
         else:
             evaluation, measurements = await self._evaluate_sample(sample)
             self._session.report.evaluated += 1
             is_copy = source is not None and is_reference_copy(source, self._problem.source)
             turn = Turn(
                 number=number, evaluation=evaluation, source=source, parent=sample.parent, is_copy=is_copy,
-                tokens=tokens, measurements=measurements,
+                measurements=measurements, tokens=tokens, usd=usd,
             )  # fmt: skip
         self._record_turns((*self._history.turns, turn))
         if digest:
@@ -310,10 +329,20 @@ class _Chain:
 
     async def _evaluate_sample(self, sample: Sample, *, again: bool = False) -> tuple[Evaluation, int]:
         task = make_sample_task(sample, self._problem, self._session.evaluations.options)
+        task = replace(task, rival=self._find_rival(sample.key.turn))
         with self._progress.at(self._key, "evaluating"):
             evaluation, measurements = await self._session.evaluations.evaluate(task, again=again)
         self._progress.add_verdict(evaluation)
         return evaluation, measurements
+
+    def _find_rival(self, turn: int) -> Rival | None:
+        """The best program before this turn, if it was timed."""
+        best = History(turns=tuple(one for one in self._history.turns if one.number < turn)).best
+        if best is None or best.result.speedup_low is None:
+            return None
+        candidate = load_sample(self._run_dir, replace(self._key, turn=best.number)).candidate
+        assert candidate is not None  # its program was timed
+        return Rival(turn=best.number, candidate=candidate, speedup_low=best.result.speedup_low)
 
     def _record_end(self, stopped: str) -> None:
         if not self._history.turns:
@@ -325,6 +354,7 @@ class _Chain:
             "stopped": stopped,
             "best": None if best is None else best.number,
             "tokens": self._history.tokens,
+            "usd": self._history.usd if self._session.price else None,
         }
         write_search(self._run_dir, self._key, record)
 

@@ -83,7 +83,7 @@ def _name_run(file: Path, source: str, generate: GenerateOptions) -> str:
 
 def _choose_best(report: SearchReport) -> SampleSearch | None:
     solved = [one for one in report.samples if one.history.best is not None]
-    index = find_best([one.history.best.result for one in solved if one.history.best is not None])
+    index = find_best([one.history.best.result.alone for one in solved if one.history.best is not None])
     return None if index is None else solved[index]
 
 

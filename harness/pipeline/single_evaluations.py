@@ -23,19 +23,26 @@ if TYPE_CHECKING:
     from harness.executors.executor import DeviceFacts, Executor
     from harness.executors.tasks import Task
     from harness.pipeline.provenance import Provenance
+    from harness.pipeline.screening import Screening
 
 
 class SingleEvaluations:
     """Each task is evaluated once across all processes."""
 
     def __init__(
-        self, options: EvaluateOptions, executor: Executor, provenance: Provenance, reservations: Reservations
+        self,
+        options: EvaluateOptions,
+        executor: Executor,
+        provenance: Provenance,
+        reservations: Reservations,
+        screening: Screening | None = None,
     ) -> None:
         self.options = options
         self._executor = executor
         self._provenance = provenance
         self._store = provenance.store
         self._reservations = reservations
+        self._screening = screening
         self._slots: asyncio.Semaphore | None = None
 
     def find_obstacle(self, problem: Problem, language: Language) -> str:
@@ -68,6 +75,9 @@ class SingleEvaluations:
     async def _run(self, task: Task) -> Evaluation:
         if self._slots is None:
             self._slots = asyncio.Semaphore(self._executor.capacity)
+        failure = None if self._screening is None else await self._screening.find_failure(task)
+        if failure is not None:
+            return self._provenance.record(failure, task)[1]
         async with self._slots:
             evaluation = await asyncio.wrap_future(self._executor.submit(task))
         return self._provenance.record(evaluation, task)[1]

@@ -1,27 +1,19 @@
 """Beam: several first answers, then go on from the least expanded of the best programs."""
 
-from harness.search.history import History, Turn
+from functools import partial
+
+from harness.search.history import History, rank
 from harness.search.strategy import Ask, Decision, Strategy
 
-WIDTH = 2
 
-
-def choose(history: History) -> Decision:
-    if len(history.turns) < WIDTH:
+def choose(history: History, width: int) -> Decision:
+    if len(history.turns) < width:
         return Ask(parent=None)
-    leaders = rank(history)[:WIDTH]
+    leaders = rank(history.turns)[:width]
     children = [sum(turn.parent == leader.number for turn in history.turns) for leader in leaders]
     return Ask(parent=leaders[children.index(min(children))].number)
 
 
-def rank(history: History) -> list[Turn]:
-    """Best first; of equals the earlier one. Repeated programs are left out."""
-    ranked: list[Turn] = []
-    for turn in history.turns:
-        if turn.same_as is None:
-            place = next((at for at, other in enumerate(ranked) if turn.improves_on(other)), len(ranked))
-            ranked.insert(place, turn)
-    return ranked
-
-
-BEAM = Strategy(name="beam", choose=choose, needs_timing=True)
+def make_beam(width: int = 2) -> Strategy:
+    """`width`: programs that are gone on from."""
+    return Strategy(name="beam", choose=partial(choose, width=width), needs_timing=True)

@@ -9,6 +9,7 @@ from harness.domain import Message, Prompt
 from harness.search.feedback import Feedback, make_feedback
 from harness.search.history import History, Turn
 from harness.search.quoting import make_fence
+from harness.search.strategy import Ask
 
 CONTEXT_TOKENS = 32_000
 CHARACTERS_PER_TOKEN = 4  # estimate
@@ -18,16 +19,19 @@ Render = Callable[[Feedback], str]
 
 
 def make_prompt(
-    first: Prompt, history: History, parent: int | None, render: Render, *, context_tokens: int = CONTEXT_TOKENS
+    first: Prompt, history: History, asked: Ask, render: Render, *, context_tokens: int = CONTEXT_TOKENS
 ) -> Prompt:
-    """The next prompt, which goes on from the turn `parent`. The oldest turns that do not fit become one line each."""
-    if parent is None:
+    """The next prompt, which goes on from the turn `asked.parent`. The oldest turns that do not fit become one line
+    each."""
+    if asked.parent is None:
         return first
-    path = history.trace(parent)
-    shown = _choose_shown(path, render, context_tokens - count_tokens(first.text))
-    numbers = {turn.number for turn in shown}
+    path = history.trace(asked.parent)
+    partner = None if asked.partner is None else history.find(asked.partner)
+    room = context_tokens - count_tokens(first.text) - count_tokens(partner.source or "" if partner else "")
+    shown = _choose_shown(path, render, room)
+    numbers = {turn.number for turn in shown} | {asked.partner}
     hidden = [turn for turn in history.turns if turn.number not in numbers]
-    last = render(make_feedback(shown[-1], history, hidden))
+    last = render(make_feedback(shown[-1], history, hidden, partner))
     earlier = [Message(role="user", text=first.text)]
     for turn in shown[:-1]:
         earlier += [_show_program(turn), Message(role="user", text=render(make_feedback(turn)))]

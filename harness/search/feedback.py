@@ -11,7 +11,17 @@ from dataclasses import dataclass, replace
 
 from harness.analysis.source_locations import find_lines
 from harness.builder.error_excerpt import shorten_log
-from harness.domain import TRUNCATED, CounterReport, Evaluation, Finding, KernelCounters, Outcome, Plausibility, Timing
+from harness.domain import (
+    TRUNCATED,
+    Comparison,
+    CounterReport,
+    Evaluation,
+    Finding,
+    KernelCounters,
+    Outcome,
+    Plausibility,
+    Timing,
+)
 from harness.search.history import History, Turn
 from harness.search.quoting import Quote, clean, clean_line
 
@@ -65,8 +75,9 @@ class Measured:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback:
     """What templates see as `feedback`. `shares` (part, percent) of a call's time; `kernels`: names;
-    `counters`: by time; `remarks`: warnings about a correct program; `attempts`: one line per turn that is not shown as
-    messages."""
+    `counters`: by time; `remarks`: warnings about a correct program; `over_rival`: A/B pairs with the program that was
+    the best before; `attempts`: one line per turn that is not shown as messages; `partner`: a program to combine this
+    one with."""
 
     number: int
     outcome: str
@@ -80,20 +91,33 @@ class Feedback:
     counters: tuple[KernelCounters, ...] = ()
     remarks: tuple[str, ...] = ()
     best: str = ""
+    over_rival: str = ""
     attempts: tuple[str, ...] = ()
+    partner: Quote | None = None
 
 
-def make_feedback(turn: Turn, history: History = History(), hidden: Sequence[Turn] = ()) -> Feedback:  # noqa: B008
+def make_feedback(
+    turn: Turn,
+    history: History = History(),  # noqa: B008
+    hidden: Sequence[Turn] = (),
+    partner: Turn | None = None,
+) -> Feedback:
     """`history` gives the best so far; `hidden`: turns to be told in one line each."""
     evaluation = turn.evaluation
-    known = {"number": turn.number, "outcome": turn.outcome.value, "same_as": turn.same_as, "is_copy": turn.is_copy}
-    attempts = tuple(summarise(one) for one in hidden[-MOST_ATTEMPTS:])
+    known = Feedback(
+        number=turn.number,
+        outcome=turn.outcome.value,
+        same_as=turn.same_as,
+        is_copy=turn.is_copy,
+        attempts=tuple(summarise(one) for one in hidden[-MOST_ATTEMPTS:]),
+        partner=None if partner is None else Quote(title=summarise(partner), text=(partner.source or "").rstrip()),
+    )
     if turn.outcome is not Outcome.CORRECT:
         problem, quotes = _explain_failure(evaluation, turn.source or "")
-        return Feedback(**known, problem=problem, quotes=quotes, attempts=attempts)  # type: ignore[arg-type]
+        return replace(known, problem=problem, quotes=quotes)
     best, work = history.best, evaluation.work
-    return Feedback(
-        **known,  # type: ignore[arg-type]
+    return replace(
+        known,
         problem=_COPY if turn.is_copy else "",
         measured=_measure(evaluation),
         shares=() if work is None else tuple(_list_shares(evaluation)),
@@ -101,8 +125,13 @@ def make_feedback(turn: Turn, history: History = History(), hidden: Sequence[Tur
         counters=tuple(_quote_counters(evaluation.counters)),
         remarks=tuple(_list_remarks(evaluation)),
         best=summarise(best) if best is not None and best.number != turn.number else "",
-        attempts=attempts,
+        over_rival=describe_comparison(evaluation.comparison) if evaluation.comparison else "",
     )
+
+
+def describe_comparison(one: Comparison) -> str:
+    interval = f"[{one.speedup_low:.2f}, {one.speedup_high:.2f}]"
+    return f"{one.speedup:.2f}x as fast as turn {one.turn} in A/B pairs, interval {interval}"
 
 
 def list_told_findings(evaluation: Evaluation) -> Iterator[Finding]:

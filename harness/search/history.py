@@ -25,7 +25,7 @@ _RANKS = {outcome: rank for rank, outcomes in enumerate(_PROGRESS) for outcome i
 class Turn:
     """One answer and its verdict. `parent`: the turn it goes on from. `same_as`: the earlier turn with the same
     program, whose verdict it shares. `is_copy`: the program is the reference under another name. `measurements`: how
-    often it was evaluated."""
+    often it was evaluated. `usd`: cost of prompt and answer."""
 
     number: int
     evaluation: Evaluation
@@ -34,6 +34,7 @@ class Turn:
     same_as: int | None = None
     is_copy: bool = False
     tokens: int = 0
+    usd: float = 0.0
     measurements: int = 1
 
     @property
@@ -43,12 +44,15 @@ class Turn:
     @property
     def result(self) -> TurnResult:
         """A copy of the reference is no solution."""
-        timing = self.evaluation.timing
+        timing, comparison = self.evaluation.timing, self.evaluation.comparison
         return TurnResult(
             is_correct=self.outcome is Outcome.CORRECT and not self.is_copy,
             speedup=self.evaluation.speedup,
             speedup_low=timing.speedup_low if timing else None,
             speedup_high=timing.speedup_high if timing else None,
+            turn=self.number,
+            rival=comparison.turn if comparison else None,
+            over_rival_low=comparison.speedup_low if comparison else None,
         )
 
     @property
@@ -85,6 +89,10 @@ class History:
         return sum(turn.tokens for turn in self.turns)
 
     @property
+    def usd(self) -> float:
+        return sum(turn.usd for turn in self.turns)
+
+    @property
     def turns_without_gain(self) -> int:
         """Since the last turn that improved on all before it."""
         leader, gained = 0, 0
@@ -102,3 +110,13 @@ class History:
         while path[-1].parent is not None:
             path.append(self.find(path[-1].parent))
         return path[::-1]
+
+
+def rank(turns: Sequence[Turn]) -> list[Turn]:
+    """Best first; of equals the earlier one. Repeated programs are left out."""
+    ranked: list[Turn] = []
+    for turn in turns:
+        if turn.same_as is None:
+            place = next((at for at, other in enumerate(ranked) if turn.improves_on(other)), len(ranked))
+            ranked.insert(place, turn)
+    return ranked

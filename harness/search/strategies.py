@@ -7,19 +7,23 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from harness.domain import UsageError
-from harness.search.beam import BEAM
+from harness.search.beam import make_beam
 from harness.search.best_of_n import BEST_OF_N
+from harness.search.evolve import make_evolve
 from harness.search.optimise import OPTIMISE
 from harness.search.repair import REPAIR
 from harness.search.strategy import Strategy
 
-STRATEGIES = {strategy.name: strategy for strategy in (REPAIR, OPTIMISE, BEST_OF_N, BEAM)}
+STRATEGIES = {strategy.name: strategy for strategy in (REPAIR, OPTIMISE, BEST_OF_N, make_beam(), make_evolve())}
+WITH_WIDTH = {"beam": make_beam, "evolve": make_evolve}
 AUTO = "auto"
 
 
-def find_strategy(name: str, *, is_timed: bool) -> Strategy:
-    """`auto`: optimise where time is measured, else repair. A path of a Python file: its STRATEGY. Raises
-    UsageError."""
+def find_strategy(name: str, *, is_timed: bool, width: int | None = None) -> Strategy:
+    """`auto`: optimise where time is measured, else repair. A path of a Python file: its STRATEGY. `width`: of a beam,
+    or islands; None: the strategy's own. Raises UsageError."""
+    if width is not None and name not in WITH_WIDTH:
+        raise UsageError(f"--width is for the strategies {' and '.join(WITH_WIDTH)}")
     if name == AUTO:
         return OPTIMISE if is_timed else REPAIR
     strategy = _load_strategy(Path(name)) if name.endswith(".py") else STRATEGIES.get(name)
@@ -34,7 +38,7 @@ def find_strategy(name: str, *, is_timed: bool) -> Strategy:
             f"--strategy {strategy.name} needs timing, and nothing is timed here (emulated device, no device, or "
             "--no-time): use --strategy repair"
         )
-    return strategy
+    return strategy if width is None else WITH_WIDTH[name](width)
 
 
 def _load_strategy(path: Path) -> Strategy:

@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from harness.search.history import History
+from harness.search.history import History, Turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """The next request. `parent`: the turn whose program it goes on from; None: the problem alone, without feedback."""
+    """The next request. `parent`: the turn whose program it goes on from; None: the problem alone, without feedback.
+    `partner`: another turn, whose program is to be combined with the parent's."""
 
     parent: int | None
+    partner: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,13 +40,25 @@ class Strategy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What is enough: a share of the roofline, or a speedup (the lower end of its interval)."""
+
+    roofline: float = 0.95
+    speedup: float | None = None
+
+
+ROOFLINE = Target()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Of one sample. `budget_tokens`: prompts and answers together; `target`: a speedup that is enough."""
+    """Of one sample. Budgets count prompts and answers together."""
 
     turns: int
     patience: int | None = None
     budget_tokens: int | None = None
-    target: float | None = None
+    budget_usd: float | None = None
+    target: Target = ROOFLINE
 
 
 def decide(strategy: Strategy, history: History, limits: Limits) -> Decision:
@@ -59,14 +73,23 @@ def _find_limits(strategy: Strategy, history: History, limits: Limits) -> Iterat
     """The reasons to stop."""
     if limits.budget_tokens is not None and history.tokens >= limits.budget_tokens:
         yield f"the budget of {limits.budget_tokens} tokens is spent"
+    if limits.budget_usd is not None and history.usd >= limits.budget_usd:
+        yield f"the budget of {limits.budget_usd:g} US dollars is spent"
     if not history.turns:
         return
     best, patience = history.best, strategy.patience if limits.patience is None else limits.patience
     if not history.last.outcome.counts_against_model:
         yield f"turn {history.last.number} has no verdict: {history.last.outcome}"
-    if best is not None and limits.target is not None and (best.result.speedup_low or 0.0) >= limits.target:
-        yield f"the target of {limits.target:g}x is reached"
+    if best is not None:
+        yield from _find_reached(best, limits.target)
     if patience is not None and history.turns_without_gain >= patience:
         yield f"{patience} turns without a gain"
     if len(history.turns) >= limits.turns:
         yield f"all {limits.turns} turns are used"
+
+
+def _find_reached(best: Turn, target: Target) -> Iterator[str]:
+    if target.speedup is not None and (best.result.speedup_low or 0.0) >= target.speedup:
+        yield f"the target of {target.speedup:g}x is reached"
+    if (best.peak_fraction or 0.0) >= target.roofline:
+        yield f"turn {best.number} is at {best.peak_fraction:.0%} of the roofline"

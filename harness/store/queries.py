@@ -19,7 +19,8 @@ class ResultRow(NamedTuple):
     share of the device's peak. `certificate`: digest of the valid red-team certificate or "". `noise_floor`: largest
     deviation from 1 of a program's speedup over itself. `worst_speedup`: of the slowest case; `generalisation_gap`:
     speedup of the known cases / that of the secret ones; None without such cases. `dtype`: chosen for inputs and
-    weights; "" as in the problem's file.
+    weights; "" as in the problem's file. `rival_turn`: of the program that was the best before, `over_rival`: the
+    speedup over it in A/B pairs, `over_rival_low` its lower end.
     """
 
     id: int
@@ -58,6 +59,9 @@ class ResultRow(NamedTuple):
     worst_speedup: float | None
     generalisation_gap: float | None
     dtype: str
+    rival_turn: int | None
+    over_rival: float | None
+    over_rival_low: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

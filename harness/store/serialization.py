@@ -16,6 +16,7 @@ from harness.domain import (
     Block,
     BuildSummary,
     CaseResult,
+    Comparison,
     Conditions,
     Correctness,
     CounterReport,
@@ -57,6 +58,7 @@ def decode_evaluation(text: str, *, environment: str, build_log: str) -> Evaluat
     record["findings"] = tuple(Finding(**finding) for finding in record["findings"])
     record["correctness"] = _decode_correctness(record["correctness"])
     record["timing"] = _decode_timing(record["timing"])
+    record["comparison"] = Comparison(**record["comparison"]) if record.get("comparison") else None
     record["build"] = _decode_build(record["build"], build_log)
     record["environment"] = _decode_pairs(json.loads(environment))
     record["plausibility"] = Plausibility(**record["plausibility"]) if record.get("plausibility") else None
@@ -100,7 +102,7 @@ def encode_columns(evaluation: Evaluation) -> dict[str, str | int | float | None
     """Column values; lone surrogates become `?`."""
     subject, timing, work = evaluation.subject, evaluation.timing, evaluation.work
     environment = dict(evaluation.environment)
-    worst, gap = evaluation.worst_case, evaluation.generalisation_gap
+    worst, gap, comparison = evaluation.worst_case, evaluation.generalisation_gap, evaluation.comparison
     columns: dict[str, str | int | float | None] = asdict(subject)
     columns |= {
         "slot": identity_of(subject),
@@ -127,6 +129,9 @@ def encode_columns(evaluation: Evaluation) -> dict[str, str | int | float | None
         "noise_floor": timing.noise_floor if timing else None,
         "worst_speedup": worst.timing.speedup if worst and worst.timing else None,
         "generalisation_gap": gap.ratio if gap else None,
+        "rival_turn": comparison.turn if comparison else None,
+        "over_rival": comparison.speedup if comparison else None,
+        "over_rival_low": comparison.speedup_low if comparison else None,
     }
     return {name: _storable(value) for name, value in columns.items()}
 

@@ -149,6 +149,38 @@ def test_a_budget_of_zero_asks_nothing(arguments, call_harness, tmp_path):
     assert not (tmp_path / "generated" / "r").exists()
 
 
+@pytest.mark.slow
+def test_a_screened_candidate_is_evaluated_in_full_only_after_it_was_right_at_the_small_sizes(
+    arguments, call_harness, tmp_path
+):
+    server = ChatServer(lambda number, request: reply_with(answer(WRONG if number == 1 else GOOD)))
+    with server.running():
+        done = call_harness(arguments(server, "--run", "r", "--screen", "small"))
+    assert done.returncode == 0, done.stderr
+    with sqlite3.connect(f"file:{tmp_path}/results/harness.db?mode=ro", uri=True) as connection:
+        rows = connection.execute("SELECT turn, device, workload, outcome, findings FROM evaluations").fetchall()
+    assert [row[:4] for row in rows] == [(0, "cpu", "full", "wrong_value"), (1, "cpu", "full", "correct")]
+    assert ["note: screen" in row[4] for row in rows] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--screen", "emulated"), "language cpp is not emulated"),
+        (("--budget-usd", "1"), "--price 'm=IN/OUT'"),
+        (("--target", "fast"), "--target fast: give a share of the roofline"),
+        (("--width", "3"), "--width is for the strategies beam and evolve"),
+    ],
+)
+def test_options_that_cannot_hold_are_refused_before_anything_is_asked(options, message, arguments, call_harness):
+    server = ChatServer(by_feedback)
+    with server.running():
+        done = call_harness(arguments(server, *options))
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert server.requests == []
+
+
 def test_a_strategy_that_needs_timing_is_refused_before_anything_is_asked(arguments, call_harness):
     server = ChatServer(by_feedback)
     with server.running():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
 from copy import copy
+from dataclasses import dataclass
 from functools import partial
 
 from harness.domain import Candidate, Timing
@@ -17,8 +17,16 @@ from harness.evaluation.timing.clocks import TimingResult
 from harness.evaluation.timing.noise_floor import NoiseFloors, NoiseKey
 from harness.evaluation.timing.paired import PairedTimer
 from harness.evaluation.timing.plan import share_plan, shorten_plan
-from harness.evaluation.timing.window_timing import WindowTimer
+from harness.evaluation.timing.window_timing import Open, WindowTimer
 from harness.sandbox.model_session import ModelSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Opponent:
+    """The program in the baseline's place."""
+
+    name: str
+    open: Open
 
 
 class CandidateTimer:
@@ -54,31 +62,58 @@ class CandidateTimer:
                 floor = self._noise.find(
                     self._name_noise(reference, baseline), lambda: self._pair_baseline(reference, baseline, seeds)
                 )
-        with self._workers.open_baseline(reference, baseline) as opponent:
-            timer = PairedTimer(
-                baseline=opponent, candidate=session, reference=reference, plan=self._plan, seed=next(seeds)
-            )
-            return timer.measure(baseline, seeds, floor)
+        return self._pair(session, reference, self._name_baseline(reference, baseline), floor, seeds)
+
+    def compare_session(
+        self, session: ModelSession, reference: Reference, rival: Candidate, timing: Timing, seeds: Iterator[int]
+    ) -> TimingResult:
+        """On a CPU, beside a new worker with the rival. `timing`: against the baseline."""
+        return self._pair(session, reference, self._name_rival(reference, rival), timing.noise_floor or 0.0, seeds)
 
     def time_in_fresh_workers(
         self, candidate: Candidate, reference: Reference, baseline: str, seeds: Iterator[int]
     ) -> TimingResult:
         """On a GPU, and where two workers do not fit."""
+        return self._time_apart(candidate, reference, self._name_baseline(reference, baseline), self._noise, seeds)
 
-        def open_baseline() -> AbstractContextManager[ModelSession]:
-            return self._workers.open_baseline(reference, baseline)
+    def compare_in_fresh_workers(
+        self, candidate: Candidate, reference: Reference, rival: Candidate, seeds: Iterator[int]
+    ) -> TimingResult:
+        """With the rival in the baseline's place; its noise floors are not stored."""
+        return self._time_apart(candidate, reference, self._name_rival(reference, rival), NoiseFloors(None), seeds)
 
-        def open_candidate() -> AbstractContextManager[ModelSession]:
-            return self._workers.open_constructed_candidate(candidate, reference)
+    def _name_baseline(self, reference: Reference, baseline: str) -> _Opponent:
+        return _Opponent(name=baseline, open=partial(self._workers.open_baseline, reference, baseline))
 
+    def _name_rival(self, reference: Reference, rival: Candidate) -> _Opponent:
+        return _Opponent(name="rival", open=partial(self._workers.open_constructed_candidate, rival, reference))
+
+    def _pair(
+        self, session: ModelSession, reference: Reference, opponent: _Opponent, floor: float, seeds: Iterator[int]
+    ) -> TimingResult:
+        with opponent.open() as baseline:
+            timer = PairedTimer(
+                baseline=baseline, candidate=session, reference=reference, plan=self._plan, seed=next(seeds)
+            )
+            return timer.measure(opponent.name, seeds, floor)
+
+    def _time_apart(
+        self,
+        candidate: Candidate,
+        reference: Reference,
+        opponent: _Opponent,
+        noise: NoiseFloors | None,
+        seeds: Iterator[int],
+    ) -> TimingResult:
+        open_candidate = partial(self._workers.open_constructed_candidate, candidate, reference)
         if not reference.plan.baseline_beside:
             apart = ApartTimer(reference=reference, plan=self._plan, seed=next(seeds))
-            return apart.measure(baseline, open_baseline, open_candidate, seeds)
+            return apart.measure(opponent.name, opponent.open, open_candidate, seeds)
         timer = WindowTimer(reference=reference, plan=self._plan, seed=next(seeds))
-        if self._noise is None:
-            return timer.measure(baseline, open_baseline, open_candidate, seeds)
-        find_floor = partial(self._noise.widen, self._name_noise(reference, baseline))
-        return timer.measure(baseline, open_baseline, open_candidate, seeds, find_floor)
+        if noise is None:
+            return timer.measure(opponent.name, opponent.open, open_candidate, seeds)
+        find_floor = partial(noise.widen, self._name_noise(reference, opponent.name))
+        return timer.measure(opponent.name, opponent.open, open_candidate, seeds, find_floor)
 
     def _pair_baseline(self, reference: Reference, baseline: str, seeds: Iterator[int]) -> Timing:
         """A/A."""

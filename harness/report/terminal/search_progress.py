@@ -120,7 +120,7 @@ class SearchProgress:
 
     def _describe_problem(self, name: str, keys: Sequence[SampleKey]) -> ProblemProgress:
         bests = [(key.sample, best) for key in keys if (best := self._histories[key].best) is not None]
-        index = find_best([turn.result for _, turn in bests])
+        index = find_best([turn.result.alone for _, turn in bests])
         return ProblemProgress(
             name=name,
             samples=len(keys),

@@ -80,10 +80,14 @@ def test_an_option_with_two_variables_can_be_in_the_file(folder, capsys):
     assert results_folder_used(capsys) == "results"
 
 
-def test_a_target_in_the_file_is_the_speedup_at_which_improve_stops(folder, capsys):
-    (folder / "harness.toml").write_text('target = "fast"\n')
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [('"fast"', "--target fast: give a share"), ("0.9", "no run 'my-run'"), ('"2x"', "no run 'my-run'")],
+)
+def test_a_target_in_the_file_is_that_of_improve(target, message, folder, capsys):
+    (folder / "harness.toml").write_text(f"target = {target}\n")
     assert run_command(["improve", "my-run"]) == 2
-    assert "'--target' in harness.toml" in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_a_settings_file_that_is_not_toml_is_an_error_that_names_it(folder, capsys):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.domain import Case, CaseResult, Outcome, Problem, Timing
-from harness.evaluation.cases import combine_timings, list_runs
+from harness.domain import Case, CaseResult, Comparison, Outcome, Problem, Timing
+from harness.evaluation.cases import combine_comparisons, combine_timings, list_runs
 
 
 def time(speedup: float, low: float, high: float, verdict: str = "faster") -> Timing:
@@ -73,3 +73,12 @@ def test_which_case_is_checked_in_full_is_secret_and_follows_from_the_seed():
 
     assert all(len(find_full(seed)) == 1 and find_full(seed) == find_full(seed) for seed in range(9))
     assert {name for seed in range(40) for name in find_full(seed)} == {"a", "b", "c"}
+
+
+def test_comparisons_of_cases_become_their_weighted_mean():
+    one = Comparison(turn=4, speedup=8.0, speedup_low=8.0, speedup_high=8.0)
+    other = Comparison(turn=4, speedup=1.0, speedup_low=1.0, speedup_high=1.0)
+    combined = combine_comparisons([(2.0, one), (1.0, other)])
+    assert (combined.turn, combined.speedup, combined.speedup_low) == (4, pytest.approx(4.0), pytest.approx(4.0))
+    assert combine_comparisons([(2.0, one), (1.0, None)]) is None
+    assert combine_comparisons([]) is None

@@ -17,7 +17,8 @@ def turn_of(evaluation_of):
     """A turn that ended as `outcome`, optionally timed."""
 
     def make(number=0, outcome="correct", speedup=None, *, source="x = 1\n", log="", parent=None, **changes):
-        more = {name: changes.pop(name) for name in ("same_as", "is_copy", "tokens", "measurements") if name in changes}
+        names = {"same_as", "is_copy", "tokens", "usd", "measurements"} & changes.keys()
+        more = {name: changes.pop(name) for name in names}
         spread = changes.pop("spread", 0.1)
         if log:
             changes["build"] = BuildSummary(keys=("k",), cached=False, duration_s=1.0, lane="plain", log=log)
@@ -34,12 +35,21 @@ def history_of():
 
 
 @pytest.fixture(scope="session")
-def render():
-    """The text that a model gets about a turn."""
+def tell():
+    """The text of one feedback."""
     problem = Problem(name="add", suite="core", source="class Model: pass\n")
 
-    def make(turn, history=None, hidden=(), prompt="plain", language="cpp", prompts_dir=PROMPTS):
-        feedback = make_feedback(turn, history or History(turns=(turn,)), hidden)
+    def make(feedback, prompt="plain", language="cpp", prompts_dir=PROMPTS):
         return render_feedback(feedback, problem, prompt=prompt, language=language, prompts_dir=prompts_dir)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def render(tell):
+    """The text that a model gets about a turn."""
+
+    def make(turn, history=None, hidden=(), **how):
+        return tell(make_feedback(turn, history or History(turns=(turn,)), hidden), **how)
 
     return make

@@ -8,6 +8,7 @@ import pytest
 from harness.domain import (
     TRUNCATED,
     CaseResult,
+    Comparison,
     CounterReport,
     Finding,
     KernelCounters,
@@ -183,3 +184,9 @@ def test_the_evaluators_own_checks_are_not_among_the_findings_that_are_told(turn
     internal = Finding(check="input_specialised", severity="warning", message="wrong for zeros")
     evaluation = turn_of(0, "correct", findings=(internal, RACE)).evaluation
     assert list(list_told_findings(evaluation)) == [RACE]
+
+
+def test_the_speedup_over_the_program_that_was_the_best_is_told(turn_of, render):
+    comparison = Comparison(turn=2, speedup=1.21, speedup_low=1.15, speedup_high=1.27)
+    text = render(turn_of(3, "correct", 2.0, comparison=comparison))
+    assert "It is 1.21x as fast as turn 2 in A/B pairs, interval [1.15, 1.27]." in text

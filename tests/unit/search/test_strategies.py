@@ -5,20 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from harness.domain import Plausibility, UsageError
-from harness.search.beam import BEAM
+from harness.domain import Comparison, Plausibility, UsageError
+from harness.search.beam import make_beam
 from harness.search.best_of_n import BEST_OF_N
+from harness.search.evolve import make_evolve
 from harness.search.history import History
 from harness.search.optimise import OPTIMISE
 from harness.search.repair import REPAIR
 from harness.search.strategies import find_strategy
-from harness.search.strategy import Ask, Limits, Stop, decide
+from harness.search.strategy import Ask, Limits, Stop, Target, decide
 
 MANY = Limits(turns=100)
+BEAM = make_beam()
+EVOLVE = make_evolve()
 
 
 def test_every_strategy_asks_for_the_problem_first():
-    assert {decide(one, History(), MANY) for one in (REPAIR, OPTIMISE, BEST_OF_N, BEAM)} == {Ask(parent=None)}
+    assert {decide(one, History(), MANY) for one in (REPAIR, OPTIMISE, BEST_OF_N, BEAM, EVOLVE)} == {Ask(parent=None)}
 
 
 def test_repair_goes_on_from_the_last_turn_until_one_is_correct(turn_of, history_of):
@@ -38,12 +41,14 @@ def test_optimise_repairs_first_and_then_goes_on_from_the_best(turn_of, history_
     assert decide(OPTIMISE, history, MANY) == Ask(parent=1)
 
 
-def test_optimise_stops_at_the_roofline(turn_of, history_of):
+def test_a_search_stops_at_the_roofline(turn_of, history_of):
     roofline = Plausibility(
         moved_bytes=1, flops=1, bandwidth_gb_s=1.0, tflops=1.0, bound_us=1.0, operations_us=1.0, peak_fraction=0.96
     )
     history = history_of(turn_of(0, "correct", 2.0, plausibility=roofline))
-    assert decide(OPTIMISE, history, MANY) == Stop(reason="turn 0 is at 96% of the roofline")
+    for strategy in (OPTIMISE, BEAM, EVOLVE, BEST_OF_N):
+        assert decide(strategy, history, MANY) == Stop(reason="turn 0 is at 96% of the roofline")
+    assert decide(OPTIMISE, history, Limits(turns=100, target=Target(roofline=0.97))) == Ask(parent=0)
 
 
 def test_a_tie_is_no_gain(turn_of, history_of):
@@ -78,15 +83,17 @@ def test_best_of_n_has_no_patience_unless_asked(turn_of, history_of):
     [
         (Limits(turns=1), "all 1 turns are used"),
         (Limits(turns=9, budget_tokens=100), "the budget of 100 tokens is spent"),
-        (Limits(turns=9, target=1.9), "the target of 1.9x is reached"),
+        (Limits(turns=9, budget_usd=0.5), "the budget of 0.5 US dollars is spent"),
+        (Limits(turns=9, target=Target(speedup=1.9)), "the target of 1.9x is reached"),
     ],
 )
 def test_limits_stop_every_strategy(limits, reason, turn_of, history_of):
-    assert decide(OPTIMISE, history_of(turn_of(0, "correct", 2.0, tokens=100)), limits) == Stop(reason=reason)
+    assert decide(OPTIMISE, history_of(turn_of(0, "correct", 2.0, tokens=100, usd=0.5)), limits) == Stop(reason=reason)
 
 
 def test_a_budget_of_zero_asks_nothing():
     assert decide(REPAIR, History(), Limits(turns=4, budget_tokens=0)) == Stop(reason="the budget of 0 tokens is spent")
+    assert isinstance(decide(REPAIR, History(), Limits(turns=4, budget_usd=0.0)), Stop)
 
 
 def test_without_a_verdict_nothing_more_is_asked(turn_of, history_of):
@@ -99,6 +106,53 @@ def test_beam_expands_the_best_programs_alternately(turn_of, history_of):
     assert decide(BEAM, history_of(*starts), MANY) == Ask(parent=1)
     third = turn_of(2, "timeout", parent=1)
     assert decide(BEAM, history_of(*starts, third), MANY) == Ask(parent=0)
+
+
+def test_a_wider_beam_expands_more_programs(turn_of, history_of):
+    history = history_of(*(turn_of(number, "correct", 2.0 + number, parent=-1) for number in range(3)))
+    beam = find_strategy("beam", is_timed=True, width=3)
+    assert decide(beam, history_of(*history.turns[:2]), MANY) == Ask(parent=None)
+    asked = []
+    for number in range(3, 6):
+        asked.append(decide(beam, history, MANY).parent)
+        history = history_of(*history.turns, turn_of(number, "timeout", parent=asked[-1]))
+    assert asked == [2, 1, 0]
+
+
+def test_a_width_is_refused_where_there_is_none():
+    with pytest.raises(UsageError, match="--width is for the strategies beam and evolve"):
+        find_strategy("optimise", is_timed=True, width=3)
+
+
+def test_the_islands_of_evolve_take_turns_and_start_apart(turn_of, history_of):
+    first = turn_of(0, "correct", 2.0)
+    assert decide(EVOLVE, history_of(first), MANY) == Ask(parent=None)
+    second = turn_of(1, "wrong_value", parent=-1)
+    assert decide(EVOLVE, history_of(first, second), MANY) == Ask(parent=0)
+    third = turn_of(2, "timeout", parent=0)
+    assert decide(EVOLVE, history_of(first, second, third), MANY) == Ask(parent=1)
+
+
+def test_evolve_goes_on_from_the_best_programs_of_an_island_and_combines_those_of_two(turn_of, history_of):
+    speedups = [2.0, 3.0, 4.0, 2.5, 3.0, 2.0]
+    turns = [turn_of(number, "correct", speedup, parent=-1) for number, speedup in enumerate(speedups)]
+    assert decide(EVOLVE, history_of(*turns[:4]), MANY) == Ask(parent=2)
+    assert decide(EVOLVE, history_of(*turns[:5]), MANY) == Ask(parent=1)
+    assert decide(EVOLVE, history_of(*turns), MANY) == Ask(parent=2, partner=1)
+    failed = [*turns[:3], turn_of(3, "timeout"), turns[4], turn_of(5, "timeout")]
+    assert decide(EVOLVE, history_of(failed[0], turn_of(1, "timeout"), *failed[2:]), MANY) == Ask(parent=4)
+
+
+def test_pairs_with_the_best_program_decide_whether_another_is_better(turn_of, history_of):
+    def compared(number, low, rival=0, speedup=2.0):
+        comparison = Comparison(turn=rival, speedup=low + 0.05, speedup_low=low, speedup_high=low + 0.1)
+        return turn_of(number, "correct", speedup, comparison=comparison)
+
+    first = turn_of(0, "correct", 2.0)
+    assert history_of(first, compared(1, 1.01)).best.number == 1
+    assert history_of(first, compared(1, 0.99, speedup=3.0)).best.number == 0
+    assert history_of(first, compared(1, 1.01), compared(2, 1.2, rival=0)).best.number == 1, "of another program"
+    assert history_of(first, compared(1, 1.01), compared(2, 1.2, rival=1)).best.number == 2
 
 
 def test_auto_optimises_where_time_is_measured_and_repairs_elsewhere():

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from harness.domain import (
     Block,
     BuildSummary,
+    Comparison,
     Conditions,
     Correctness,
     CounterReport,
@@ -129,6 +130,9 @@ COUNTERS = st.builds(
 )
 
 
+COMPARISONS = st.builds(Comparison, turn=st.integers(0, 99), speedup=NUMBER, speedup_low=NUMBER, speedup_high=NUMBER)
+
+
 @st.composite
 def timings(draw, baseline):
     low, speedup, high = sorted(draw(st.tuples(TIME_US, TIME_US, TIME_US)))
@@ -164,6 +168,7 @@ def evaluations(draw):
         findings=tuple(draw(st.lists(FINDINGS, max_size=3))),
         correctness=correctness,
         timing=draw(st.none() | timings(subject.baseline)) if timed else None,
+        comparison=draw(st.none() | COMPARISONS),
         build=draw(st.none() | BUILDS),
         environment=draw(PAIRS),
         confinement=draw(TEXT),
@@ -211,6 +216,10 @@ def test_the_flat_row_says_the_same_as_the_evaluation(store, evaluation):
     assert row.peak_fraction == (evaluation.plausibility.peak_fraction if evaluation.plausibility else None)
     assert row.noise_floor == (evaluation.timing.noise_floor if evaluation.timing else None)
     assert row.certificate == evaluation.certificate
+    comparison = evaluation.comparison
+    assert (row.rival_turn, row.over_rival_low) == (
+        (comparison.turn, comparison.speedup_low) if comparison else (None, None)
+    )
     assert row.message == evaluation.message.replace("\udcff", "?")
 
 

@@ -1,0 +1,62 @@
+"""Cheap evaluations of `--screen`: a candidate that fails there gets no full evaluation."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from harness.domain import EMULATED, Evaluation, Finding, Language, Outcome, UsageError
+from harness.languages import LANGUAGES
+from harness.pipeline.evaluate import EvaluateOptions, make_local_settings, place_task
+
+if TYPE_CHECKING:
+    from harness.executors.executor import Executor
+    from harness.executors.tasks import Task
+
+Screen = Literal["small", "emulated"]
+
+
+class Screening:
+    """`small`: correctness at the small sizes, or at reduced ones, on the same devices; `emulated`: on the emulated
+    device."""
+
+    def __init__(self, screen: Screen, options: EvaluateOptions, executor: Executor) -> None:
+        self._screen, self._options, self._executor = screen, options, executor
+
+    async def find_failure(self, task: Task) -> Evaluation | None:
+        """The failure as the verdict of `task`; None if the candidate is correct or could not be evaluated here."""
+        placed = self._place(task)
+        if placed is None:
+            return None
+        evaluation = await asyncio.wrap_future(self._executor.submit(placed))
+        if evaluation.outcome is Outcome.CORRECT or not evaluation.outcome.counts_against_model:
+            return None
+        sizes = f"{placed.subject.workload} sizes on {evaluation.subject.device}"
+        note = Finding(check="screen", severity="note", message=f"evaluated at {sizes} only (--screen {self._screen})")
+        return replace(evaluation, subject=task.subject, timing=None, findings=(*evaluation.findings, note))
+
+    def _place(self, task: Task) -> Task | None:
+        devices = self._executor.devices(task.subject.language)
+        names: tuple[Literal["small", "reduced"], ...] = ("small", "reduced")
+        tasks = (place_task(task, devices, replace(self._options, workload=name)) for name in names)
+        return next((replace(one, rival=None) for one in tasks if one is not None), None)
+
+
+@contextmanager
+def open_screening(screen: Screen | None, options: EvaluateOptions, language: Language) -> Iterator[Screening | None]:
+    """Raises UsageError where the language cannot be emulated."""
+    from harness.executors.local import LocalExecutor
+
+    if screen is None:
+        yield None
+        return
+    rules = LANGUAGES[language]
+    if screen == EMULATED and not (rules.uses_gpu and rules.is_emulated):
+        raise UsageError(f"--screen emulated: language {language} is not emulated")
+    device = EMULATED if screen == EMULATED else options.device
+    options = replace(options, device=device, fidelity="correctness", profile=False)
+    with LocalExecutor(make_local_settings(options)) as executor:
+        yield Screening(screen, options, executor)
