@@ -26,7 +26,7 @@ from harness.analysis.metrics import (
     estimate_fast_at_k,
     geometric_mean,
 )
-from harness.analysis.turns import TurnResult, find_best
+from harness.analysis.turns import find_best, result_of
 from harness.domain import EMULATED, TRUNCATED, Outcome, chip_of
 
 NO_DEVICE = "none"
@@ -225,21 +225,9 @@ def _choose_turns(turns: _Turns) -> _Latest:
     latest = {}
     for key, by_number in turns.items():
         ordered = [by_number[number] for number in sorted(by_number)]
-        best = find_best([_describe_result(one) for one in ordered]) if len(ordered) > 1 else None
+        best = find_best([result_of(one) for one in ordered]) if len(ordered) > 1 else None
         latest[key] = ordered[-1 if best is None else best]
     return latest
-
-
-def _describe_result(one: RankedSample) -> TurnResult:
-    return TurnResult(
-        _is_correct(one),
-        one.speedup,
-        one.speedup_low,
-        one.speedup_high,
-        turn=one.turn,
-        rival=one.rival_turn,
-        over_rival_low=one.over_rival_low,
-    )
 
 
 def _merge_deviceless(groups: dict[GroupKey, _Turns]) -> dict[GroupKey, _Turns]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 
-from harness.analysis.leaderboard import LeaderboardRow, RankedSample, SampleId, rank_samples
+from harness.analysis.leaderboard import NO_DEVICE, LeaderboardRow, RankedSample, SampleId, rank_samples
+from harness.analysis.turns import list_best, result_of
 from harness.domain import FILE_RUN, NO_PROMPT, SampleKey
 from harness.store.completions import has_run
 from harness.store.results import ResultRow
 from harness.store.runs import MANIFEST, locate_run, read_manifest, read_search
 
+_SAMPLE = ("run", "problem", "sample", "suite", "model", "language", "workload", "baseline", "dtype")
 _ranking_fields = attrgetter(*RankedSample._fields)
 
 
@@ -62,4 +65,20 @@ def read_tokens(generated_dir: Path, samples: Iterable[RankedSample]) -> dict[Sa
             record = read_search(locate_run(generated_dir, run), key)
             if isinstance(record.get("tokens"), int):
                 found[run, problem, sample] = record["tokens"]
+    return found
+
+
+def find_best_turns(rows: Sequence[ResultRow]) -> dict[int, int]:
+    """By evaluation: the best turn of its sample up to it. Only of samples with several turns."""
+    samples = defaultdict[tuple[object, ...], list[ResultRow]](list)
+    for row in rows:
+        samples[tuple(getattr(row, name) for name in _SAMPLE)].append(row)
+    found = {}
+    for same in samples.values():
+        for device in {row.device for row in same} - {NO_DEVICE} or {NO_DEVICE}:
+            by_turn = {row.turn: row for row in same if row.device in (device, NO_DEVICE)}
+            ordered = [by_turn[turn] for turn in sorted(by_turn)]
+            for row, best in zip(ordered, list_best([result_of(one) for one in ordered]), strict=True):
+                if best is not None and len(ordered) > 1:
+                    found[row.id] = ordered[best].turn
     return found

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from harness.domain import Outcome
+
+if TYPE_CHECKING:
+    from harness.analysis.leaderboard import RankedSample
+    from harness.store.queries import ResultRow
 
 
 class TurnResult(NamedTuple):
@@ -24,13 +30,33 @@ class TurnResult(NamedTuple):
         return self._replace(turn=None, rival=None)
 
 
+def result_of(row: RankedSample | ResultRow) -> TurnResult:
+    return TurnResult(
+        row.outcome == Outcome.CORRECT,
+        row.speedup,
+        row.speedup_low,
+        row.speedup_high,
+        turn=row.turn,
+        rival=row.rival_turn,
+        over_rival_low=row.over_rival_low,
+    )
+
+
 def find_best(results: Sequence[TurnResult]) -> int | None:
     """The index of the first correct result, or of the last one that beats its predecessors; None without any."""
+    bests = list_best(results)
+    return bests[-1] if bests else None
+
+
+def list_best(results: Sequence[TurnResult]) -> list[int | None]:
+    """The index of the best result so far, after each one."""
+    bests: list[int | None] = []
     best: int | None = None
     for index, result in enumerate(results):
         if result.is_correct and (best is None or beats(result, results[best])):
             best = index
-    return best
+        bests.append(best)
+    return bests
 
 
 def beats(new: TurnResult, old: TurnResult) -> bool:

@@ -61,7 +61,7 @@ def find_evaluation(store: ResultStore, name: str) -> StoredEvaluation:
 
 def _find_turns(store: ResultStore, stored: StoredEvaluation, generated_dir: Path) -> SampleTurns:
     from harness.report.terminal.turn_details import SampleTurns
-    from harness.store.completions import locate_answer, read_parent, read_prompt
+    from harness.store.completions import locate_answer, read_origin, read_prompt, read_spent
     from harness.store.results import ResultFilter
 
     subject = stored.evaluation.subject
@@ -72,16 +72,16 @@ def _find_turns(store: ResultStore, stored: StoredEvaluation, generated_dir: Pat
         for row in same
         if (row.workload, row.dtype) == (subject.workload, subject.dtype) and row.device in ("none", subject.device)
     }
-    if not subject.turn:
-        return SampleTurns(rows=[*rows.values()])
-    folder = locate_answer(generated_dir, rows[subject.turn])
-    parent = read_parent(folder, default=subject.turn - 1)
+    folders = {turn: locate_answer(generated_dir, row) for turn, row in rows.items()}
+    origins = {turn: read_origin(folder, turn=turn) for turn, folder in folders.items()}
+    parent = origins[subject.turn].parent
     before = next((row.candidate for row in reversed(same) if row.turn == parent and row.candidate), None)
     return SampleTurns(
         rows=[*rows.values()],
-        parent=parent,
+        origins=origins,
+        spent={turn: read_spent(folder) for turn, folder in folders.items()},
         before=None if before is None else store.source(before),
-        fed_back=None if parent is None else read_prompt(folder),
+        fed_back=None if parent is None else read_prompt(folders[subject.turn]),
     )
 
 

@@ -27,6 +27,14 @@ class Spent:
 UNKNOWN_COST = Spent()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """The turns that one goes on from; see `harness.search.strategy.Ask`."""
+
+    parent: int | None = None
+    partner: int | None = None
+
+
 def has_run(generated_dir: Path, run: str) -> bool:
     """False also for invalid run names."""
     try:
@@ -84,14 +92,18 @@ def read_prompt(folder: Path | None) -> str | None:
         return None
 
 
-def read_parent(folder: Path | None, *, default: int) -> int | None:
-    """The turn that this one goes on from; `default` without a record of it."""
+def read_origin(folder: Path | None, *, turn: int) -> Origin:
+    """Without a record of it: the turn before."""
+    before = turn - 1 if turn else None
     try:
         record = {} if folder is None else json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
-        parent = record.get("parent", default)
+        parent, partner = record.get("parent", before), record.get("partner")
     except (OSError, ValueError, AttributeError):
-        return default
-    return parent if parent is None or isinstance(parent, int) else default
+        return Origin(parent=before)
+    return Origin(
+        parent=parent if parent is None or isinstance(parent, int) else before,
+        partner=partner if isinstance(partner, int) else None,
+    )
 
 
 def read_answer(folder: Path | None) -> Completion | None:

@@ -9,6 +9,7 @@ from harness.domain import (
     BuildSummary,
     Candidate,
     CaseResult,
+    Comparison,
     Completion,
     Correctness,
     Evaluation,
@@ -105,12 +106,15 @@ def write_run(generated, run, problems):
     write_manifest(generated / run, manifest)
 
 
-def write_answer(generated, key, text, reasoning="I think."):
+def write_answer(generated, key, text, reasoning="I think.", provenance=None):
     prompt = Prompt(name="plain", problem=key.problem, language="cpp", text="Make it fast.")
     usage = Usage(prompt_tokens=100, completion_tokens=900, reasoning_tokens=50)
     completion = Completion(text=text, reasoning=reasoning, finish_reason="stop", usage=usage, latency_s=2.0)
     candidate = Candidate(source=SOURCE, language="cpp", rule="fence")
-    write_sample(generated / key.run, key=key, prompt=prompt, completion=completion, candidate=candidate, provenance={})
+    write_sample(
+        generated / key.run, key=key, prompt=prompt, completion=completion, candidate=candidate,
+        provenance=provenance or {},
+    )  # fmt: skip
 
 
 def store_hostile(store, generated):
@@ -132,6 +136,25 @@ def store_hostile(store, generated):
     store.record(replace(timed, findings=(finding,)), source)
     write_run(generated, "demo", ("conv",))
     write_answer(generated, SampleKey(run="demo", problem="conv", sample=0), HOSTILE, reasoning=HOSTILE)
+
+
+def store_search(store, generated):
+    """Five turns of one sample; the last one combines two programs."""
+    write_run(generated, "demo", ("softmax",))
+    turns = ((None, None), (1.0, None), (2.0, (1, 2.0)), (1.6, None), (3.0, (2, 1.5)))
+    origins = ({"parent": None}, {"parent": 0}, {"parent": 1}, {"parent": 0}, {"parent": 2, "partner": 3})
+    for turn, ((speedup, pairs), origin) in enumerate(zip(turns, origins, strict=True)):
+        source = SOURCE.replace("turn 0", f"turn {turn}")
+        comparison = pairs and Comparison(
+            turn=pairs[0], speedup=pairs[1], speedup_low=0.9 * pairs[1], speedup_high=1.1 * pairs[1]
+        )
+        outcome = "correct" if speedup else "wrong_value"
+        store.record(
+            make_evaluation("softmax", outcome, speedup, turn=turn, source=source, comparison=comparison), source
+        )
+        write_answer(
+            generated, SampleKey(run="demo", problem="softmax", sample=0, turn=turn), "text", provenance=origin
+        )
 
 
 def store_cases(store, generated):

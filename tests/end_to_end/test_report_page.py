@@ -241,6 +241,20 @@ def test_what_a_turn_changed_is_shown_as_a_difference(visit):
     follow(page, ".turns a", "#/candidate/1")
 
 
+def test_the_turns_of_a_search_are_a_tree_with_curves_of_the_best_speedup(open_page, write_report):
+    page = open_page(write_report(material.store_search), "/candidate/5")
+    rows = [texts(row, "td") for row in page.locator("#turns tbody tr").all()]
+    assert [" | ".join(row).replace(chr(0xD7), "x") for row in rows[1:]] == [
+        "└ 1 | correct | 1.00x | [0.95, 1.05] |  | 1.00x | 2,000",
+        "└ 2 | correct | 2.00x | [1.90, 2.10] | 1: 2.00x | 2.00x | 3,000",
+        "└ 4 and 3 | correct | 3.00x | [2.85, 3.15] | 2: 1.50x | 3.00x | 5,000",
+        "└ 3 | correct | 1.60x | [1.52, 1.68] |  | 2.00x | 4,000",
+    ]
+    labels = [svg.get_attribute("aria-label") for svg in page.locator(".curve svg").all()]
+    assert labels == ["Best speedup over turn", "Best speedup over tokens"]
+    assert "turn 2" in page.locator("#difference summary").inner_text(), "the parent, not the turn before"
+
+
 def count_common(first, second):
     """The length of the longest common subsequence."""
     row = [0] * (len(second) + 1)

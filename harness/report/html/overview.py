@@ -18,7 +18,7 @@ from harness.domain import Outcome
 from harness.report.escaping import make_printable
 from harness.report.export.json_records import leaderboard_record
 from harness.report.html.encoding import clean
-from harness.store.completions import Spent
+from harness.store.completions import Origin, Spent
 from harness.store.results import EvidenceRow, ResultRow
 
 STAGES = (
@@ -40,6 +40,7 @@ class Material:
     rows: Sequence[ResultRow]
     evidence: Mapping[int, EvidenceRow]
     spent: Mapping[int, Spent]
+    origins: Mapping[int, Origin]  # of later turns
     asked: Mapping[str, Collection[str]]
     prices: Sequence[Price] = ()
 

@@ -19,13 +19,13 @@ from typing import Any
 
 import harness
 from harness.analysis.prices import Price
-from harness.analysis.ranking import read_requested_problems
+from harness.analysis.ranking import find_best_turns, read_requested_problems
 from harness.domain import StoreError, UsageError
 from harness.domain.files import replacing
 from harness.report.html.chunks import pack_shards
 from harness.report.html.encoding import clean, encode_numbers, encode_texts, pack
 from harness.report.html.overview import Material, describe_overview
-from harness.store.completions import Spent, has_run, locate_answer, read_spent
+from harness.store.completions import Origin, Spent, has_run, locate_answer, read_origin, read_spent
 from harness.store.results import EVERYTHING, EvidenceRow, ResultFilter, ResultRow, ResultStore
 from harness.store.runs import check_name, locate_reference
 
@@ -44,7 +44,7 @@ _TEXTS = (
 )  # fmt: skip
 _NUMBERS = (
     "id", "sample", "turn", "speedup", "speedup_low", "speedup_high", "baseline_us", "candidate_us", "duration_s",
-    "own_share", "peak_fraction", "noise_floor", "worst_speedup", "generalisation_gap",
+    "own_share", "peak_fraction", "noise_floor", "worst_speedup", "generalisation_gap", "rival_turn", "over_rival",
 )  # fmt: skip
 _LIMITS = ("moved_bytes", "flops", "bandwidth_gb_s", "tflops")
 
@@ -138,6 +138,7 @@ def _gather(
         rows=rows,
         evidence={one.id: one for one in store.evidence(where) if one.id in ids},
         spent=spent,
+        origins={row.id: read_origin(locate_answer(generated_dir, row), turn=row.turn) for row in rows if row.turn},
         asked={} if generated_dir is None else read_requested_problems(generated_dir, {row.run for row in rows}),
         prices=prices,
     )
@@ -204,6 +205,8 @@ def _describe_index(material: Material) -> dict[str, Any]:
     rows, nothing = material.rows, EvidenceRow(0, "", "", (), None)
     evidence = [material.evidence.get(row.id, nothing) for row in rows]
     limits = [one.plausibility for one in evidence]
+    origins = [material.origins.get(row.id, Origin()) for row in rows]
+    best_turns = find_best_turns(rows)
     return {
         "count": len(rows),
         "texts": {name: encode_texts([getattr(row, name) for row in rows]) for name in _TEXTS}
@@ -211,7 +214,9 @@ def _describe_index(material: Material) -> dict[str, Any]:
         | {"message": encode_texts([row.message[:LONGEST_MESSAGE] for row in rows])},
         "numbers": {name: encode_numbers(getattr(row, name) for row in rows) for name in _NUMBERS}
         | {name: encode_numbers(getattr(one, name) if one else None for one in limits) for name in _LIMITS}
-        | {name: encode_numbers(getattr(material.spent[row.id], name) for row in rows) for name in Spent.__slots__},
+        | {name: encode_numbers(getattr(material.spent[row.id], name) for row in rows) for name in Spent.__slots__}
+        | {name: encode_numbers(getattr(origin, name) for origin in origins) for name in Origin.__slots__}
+        | {"best_turn": encode_numbers(best_turns.get(row.id) for row in rows)},
     }
 
 

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from harness.analysis.turns import list_best, result_of
 from harness.report.terminal.sources import render_difference
 from harness.report.terminal.tables import format_speedup, make_table, style_outcome, style_text
+from harness.store.completions import Origin, Spent
 from harness.store.results import ResultRow
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 LONGEST_FEEDBACK = 4_000  # characters
+DEEPEST = 8  # levels of the tree that are indented
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleTurns:
-    """`rows`: the evaluated turns. Of the shown turn: its `parent`, that turn's source, and what was fed back on it."""
+    """`rows`: the evaluated turns, in order; `origins` and `spent` by turn. Of the shown turn: the source of its
+    parent, and what was fed back on it."""
 
     rows: Sequence[ResultRow] = ()
-    parent: int | None = None
+    origins: Mapping[int, Origin] = field(default_factory=dict)
+    spent: Mapping[int, Spent] = field(default_factory=dict)
     before: str | None = None
     fed_back: str | None = None
 
@@ -32,31 +39,63 @@ NO_TURNS = SampleTurns()
 def render_turns(turns: SampleTurns, shown: int, source: str | None) -> Iterator[RenderableType]:
     """Nothing for a sample of one turn."""
     if len(turns.rows) > 1:
-        table = make_table()
-        for name in ("turn", "outcome", "speedup", "interval", "id"):
-            table.add_column(name, justify="left" if name == "outcome" else "right")
-        for row in turns.rows:
-            here = " <" if row.turn == shown else ""
-            table.add_row(
-                str(row.turn), style_outcome(row.outcome), format_speedup(row.speedup), _format_interval(row),
-                f"{row.id}{here}",
-            )  # fmt: skip
         yield _heading("Turns")
-        yield table
+        yield _render_tree(turns, shown)
     if turns.fed_back is not None:
         cut = len(turns.fed_back) > LONGEST_FEEDBACK
         yield _heading("Fed back")
         yield style_text(turns.fed_back[:LONGEST_FEEDBACK].rstrip() + ("\n... (cut)" if cut else ""))
-    if turns.before is not None and source:
-        turn = shown - 1 if turns.parent is None else turns.parent
-        yield _heading(f"Changed since turn {turn}")
-        yield render_difference(turns.before, source, turn=turn)
+    parent = turns.origins.get(shown, Origin()).parent
+    if turns.before is not None and source and parent is not None:
+        yield _heading(f"Changed since turn {parent}")
+        yield render_difference(turns.before, source, turn=parent)
+
+
+def _render_tree(turns: SampleTurns, shown: int) -> RenderableType:
+    """A turn is indented below the one that it goes on from. `best` and `tokens`: up to this turn."""
+    rows = turns.rows
+    bests = list_best([result_of(row) for row in rows])
+    tokens = list(accumulate(_count_tokens(turns.spent.get(row.turn)) for row in rows))
+    table = make_table()
+    for name in ("turn", "outcome", "speedup", "interval", "over", "best", "tokens", "id"):
+        table.add_column(name, justify="left" if name in ("turn", "outcome") else "right")
+    lines = zip([_trace(turns.origins, row.turn) for row in rows], rows, bests, tokens, strict=True)
+    for path, row, best, spent in sorted(lines, key=itemgetter(0)):
+        table.add_row(
+            _name_turn(path, turns.origins.get(row.turn)), style_outcome(row.outcome), format_speedup(row.speedup),
+            _format_interval(row), _format_comparison(row), "-" if best is None else format_speedup(rows[best].speedup),
+            f"{spent:,}" if spent else "-", f"{row.id}{' <' if row.turn == shown else ''}",
+        )  # fmt: skip
+    return table
+
+
+def _trace(origins: Mapping[int, Origin], turn: int) -> tuple[int, ...]:
+    """The turns from the first ancestor to this one."""
+    path = [turn]
+    while (parent := origins.get(path[0], Origin()).parent) is not None and parent < path[0]:
+        path.insert(0, parent)
+    return tuple(path)
+
+
+def _name_turn(path: Sequence[int], origin: Origin | None) -> str:
+    depth = min(len(path) - 1, DEEPEST)
+    partner = f" and {origin.partner}" if origin is not None and origin.partner is not None else ""
+    return f"{' ' * (depth - 1)}└{path[-1]}{partner}" if depth else str(path[-1])
+
+
+def _count_tokens(spent: Spent | None) -> int:
+    return 0 if spent is None else (spent.prompt_tokens or 0) + (spent.completion_tokens or 0)
 
 
 def _format_interval(row: ResultRow) -> str:
     if row.speedup_low is None or row.speedup_high is None:
         return "-"
     return f"[{row.speedup_low:.2f}, {row.speedup_high:.2f}]"
+
+
+def _format_comparison(row: ResultRow) -> str:
+    """A/B pairs with the best turn before."""
+    return "-" if row.rival_turn is None else f"{row.rival_turn}: {format_speedup(row.over_rival)}"
 
 
 def _heading(text: str) -> RenderableType:

@@ -3,10 +3,11 @@
 import pytest
 
 from harness.cli.main import run_command
-from harness.domain import Candidate, Completion, Message, Prompt, RunManifest, SampleKey
+from harness.domain import Candidate, Comparison, Completion, Message, Prompt, RunManifest, SampleKey, Usage
 from harness.store.results import ResultStore
 from harness.store.runs import write_manifest, write_sample
 
+USAGE = Usage(prompt_tokens=700, completion_tokens=800)
 PROGRAMS = ("a = 1\n", "a = 2\n", "a = 3\n")
 
 
@@ -29,10 +30,14 @@ def show(tmp_path, monkeypatch, capsys, evaluation_of):
             prompt = Prompt(name="plain", problem="add", language="cpp", text=told, earlier=earlier)
             write_sample(
                 run_dir, key=SampleKey(run="demo", problem="add", sample=0, turn=turn), prompt=prompt,
-                completion=Completion(text="x"), candidate=candidate, provenance={"parent": parent},
+                completion=Completion(text="x", usage=USAGE), candidate=candidate,
+                provenance={"parent": parent} | ({"partner": 1} if turn == 2 else {}),
             )  # fmt: skip
             outcome, speedup = (("correct", 2.0), ("timeout", None), ("correct", 3.0))[turn]
-            evaluation = evaluation_of(outcome, speedup, turn=turn, candidate_digest=candidate.digest)
+            pairs = Comparison(turn=0, speedup=1.4, speedup_low=1.3, speedup_high=1.5) if turn == 2 else None
+            evaluation = evaluation_of(
+                outcome, speedup, turn=turn, candidate_digest=candidate.digest, extra={"comparison": pairs}
+            )
             store.record(evaluation, source)
 
     def run(name):
@@ -57,3 +62,14 @@ def test_the_first_turn_shows_the_results_of_the_others_and_no_feedback(show):
     assert "3.00x" in text
     assert "Fed back" not in text
     assert "Changed since" not in text
+
+
+def test_the_turns_are_a_tree_with_the_best_speedup_and_the_tokens_so_far(show):
+    text = show("demo/add/0/turn-2")
+    start = text.index("Turns")
+    rows = [line.split() for line in text[start : text.index("Fed back")].splitlines() if line][3:]
+    assert rows == [
+        ["0", "correct", "2.00x", "[1.90,", "2.10]", "-", "2.00x", "1,500", "1"],
+        ["└1", "timeout", "-", "-", "-", "2.00x", "3,000", "2"],
+        ["└2", "and", "1", "correct", "3.00x", "[2.90,", "3.10]", "0:", "1.40x", "3.00x", "4,500", "3", "<"],
+    ]

@@ -7,7 +7,7 @@ async function showCandidate(main, id, stillWanted) {
     return;
   }
   const [record, answer] = await Promise.all([loadRecord("details", row), loadRecord("answers", row)]);
-  const turns = findTurns(row), parent = turns[turns.indexOf(row) - 1];
+  const turns = findTurns(row), parent = turns.find((turn) => numberAt("turn", turn) === numberAt("parent", row));
   const parentRecord = parent === undefined ? null : await loadRecord("details", parent);
   if (!stillWanted()) return;
   document.title = `${id} ${textAt("problem", row)} – ${document.querySelector("header .title").textContent}`;
@@ -66,9 +66,48 @@ function renderVerdict(row, record) {
     h("p", { class: "told" }, record && record.verdict ? record.verdict : textAt("message", row)));
 }
 
+// A tree: each turn is indented below the one that it goes on from.
 function renderTurns(turns, row) {
   if (turns.length < 2) return null;
-  return h("p", { class: "turns" }, "Turns: ", turns.map((turn) => h("a", { href: `#/candidate/${numberAt("id", turn)}`, "aria-current": turn === row ? "page" : null }, `${numberAt("turn", turn)} `, outcomeBadge(textAt("outcome", turn)))));
+  const byNumber = new Map(turns.map((turn) => [numberAt("turn", turn), turn]));
+  const points = traceBest(turns, byNumber);
+  const lines = d3.sort(turns.map((turn, i) => ({ turn, point: points[i], path: tracePath(turn, byNumber) })), (one, other) => comparePaths(one.path, other.path));
+  const heads = ["turn", "outcome", "speedup", "interval", "over", "best so far", "tokens so far"];
+  const interval = (turn) => numberAt("speedup_low", turn) === null ? "" : `[${numberAt("speedup_low", turn).toFixed(2)}, ${numberAt("speedup_high", turn).toFixed(2)}]`;
+  const cells = ({ turn, point, path }) => [
+    h("a", { href: `#/candidate/${numberAt("id", turn)}`, "aria-current": turn === row ? "page" : null, style: { paddingLeft: `${Math.min(path.length - 1, 12)}em` } }, `${path.length > 1 ? "└ " : ""}${numberAt("turn", turn)}${numberAt("partner", turn) === null ? "" : ` and ${numberAt("partner", turn)}`}`),
+    outcomeBadge(textAt("outcome", turn)), formatSpeedup(numberAt("speedup", turn)), interval(turn),
+    numberAt("rival_turn", turn) === null ? "" : `${numberAt("rival_turn", turn)}: ${formatSpeedup(numberAt("over_rival", turn))}`,
+    point.best === null ? "" : formatSpeedup(point.best), point.tokens ? formatCount(point.tokens) : "",
+  ];
+  const table = h("table", { class: "list turns", id: "turns" }, h("thead", {}, h("tr", {}, heads.map((head, i) => h("th", { scope: "col", class: i > 1 ? "number" : "" }, head)))),
+    h("tbody", {}, lines.map((line) => h("tr", {}, cells(line).map((cell, j) => h("td", { class: j > 1 ? "number" : "" }, cell))))));
+  const curve = (name, label) => h("figure", { class: "curve" }, drawn((width) => plotBest(points, name, label, width), 200));
+  const timed = points.filter(({ best }) => best !== null);
+  const curves = timed.length > 1 && h("div", { class: "cards plain" }, curve("turn", "turn"), timed.some(({ tokens }) => tokens) && curve("tokens", "tokens"));
+  return card("Turns", "A turn is indented below the one that it goes on from. Over: its speedup over the best turn before, in A/B pairs.", h("div", { class: "scroll", tabindex: "0" }, table), curves);
+}
+
+// The turns from the first ancestor to this one.
+function tracePath(turn, byNumber) {
+  const path = [numberAt("turn", turn)];
+  for (let parent = numberAt("parent", turn); parent !== null && parent < path[0] && byNumber.has(parent); parent = numberAt("parent", byNumber.get(parent))) path.unshift(parent);
+  return path;
+}
+
+function comparePaths(one, other) {
+  const at = d3.range(Math.min(one.length, other.length)).find((i) => one[i] !== other[i]);
+  return at === undefined ? one.length - other.length : one[at] - other[at];
+}
+
+// After each turn: the speedup of the best one so far, and all tokens.
+function traceBest(turns, byNumber) {
+  let tokens = 0;
+  return turns.map((turn) => {
+    tokens += (numberAt("prompt_tokens", turn) || 0) + (numberAt("completion_tokens", turn) || 0);
+    const best = byNumber.get(numberAt("best_turn", turn));
+    return { turn: numberAt("turn", turn), tokens, best: best === undefined ? null : numberAt("speedup", best), speedup: numberAt("speedup", turn) };
+  });
 }
 
 function renderFacts(row) {

@@ -75,6 +75,20 @@ function plotSpeedups(groups, width) {
   }), "Distribution of speedups by model");
 }
 
+// The best speedup over turns or tokens, and each turn's own.
+function plotBest(points, name, label, width) {
+  const best = points.filter((d) => d.best !== null), own = points.filter((d) => d.speedup !== null);
+  return describe(Plot.plot({
+    width, height: 200, style: FONT, marginLeft: 48, marginRight: 20, marginBottom: 42, marginTop: 22,
+    x: { ...LABELS, label, domain: [0, d3.max(points, (d) => d[name])], ...(name === "turn" ? { ticks: Math.min(points.length, 10), tickFormat: "d" } : { ticks: 4, tickFormat: "~s" }) },
+    y: { label: "speedup", tickFormat: formatMultiple, grid: true, zero: true, ticks: 4 },
+    marks: [
+      Plot.line(best, { x: name, y: "best", stroke: PALETTE[0], strokeWidth: 2, curve: "step-after" }),
+      Plot.dot(own, { x: name, y: "speedup", stroke: PALETTE[4], r: 4, tip: true }),
+    ],
+  }), `Best speedup over ${label}`);
+}
+
 function cutMiddle(text, most) {
   return text.length <= most ? text : `${text.slice(0, Math.ceil(most / 2) - 1)}…${text.slice(1 - Math.floor(most / 2))}`;
 }
