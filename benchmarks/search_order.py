@@ -463,7 +463,9 @@ def report_steps(record: dict[str, Any], true_us: Sequence[float]) -> bool:
 
 
 def describe_speedup(turn: dict[str, Any]) -> str:
-    return f"speedup {turn['speedup']:7.3f} [{turn['speedup_low']:.3f}, {turn['speedup_high']:.3f}]"
+    over = "" if turn["rival"] is None else f"  {turn['over_rival']:.3f} over turn {turn['rival']}"
+    over += f", from {turn['over_rival_low']:.3f}" if over else ""
+    return f"speedup {turn['speedup']:7.3f} [{turn['speedup_low']:.3f}, {turn['speedup_high']:.3f}]{over}"
 
 
 def differ(first: dict[str, Any], second: dict[str, Any], true_us: Sequence[float]) -> bool:

@@ -36,7 +36,10 @@ class Screening:
             return None
         sizes = f"{placed.subject.workload} sizes on {evaluation.subject.device}"
         note = Finding(check="screen", severity="note", message=f"evaluated at {sizes} only (--screen {self._screen})")
-        return replace(evaluation, subject=task.subject, timing=None, findings=(*evaluation.findings, note))
+        facts = tuple(
+            fact for fact in evaluation.environment if fact[0] != "emulated_gpu"
+        )  # not of the subject's device
+        return replace(evaluation, subject=task.subject, environment=facts, findings=(*evaluation.findings, note))
 
     def _place(self, task: Task) -> Task | None:
         devices = self._executor.devices(task.subject.language)
@@ -47,8 +50,9 @@ class Screening:
 
 @contextmanager
 def open_screening(screen: Screen | None, options: EvaluateOptions, language: Language) -> Iterator[Screening | None]:
-    """Raises UsageError where the language cannot be emulated."""
+    """Raises UsageError where it is no screen."""
     from harness.executors.local import LocalExecutor
+    from harness.languages.devices import find_devices
 
     if screen is None:
         yield None
@@ -56,6 +60,8 @@ def open_screening(screen: Screen | None, options: EvaluateOptions, language: La
     rules = LANGUAGES[language]
     if screen == EMULATED and not (rules.uses_gpu and rules.is_emulated):
         raise UsageError(f"--screen emulated: language {language} is not emulated")
+    if screen == EMULATED and EMULATED in find_devices(options.device, language):
+        raise UsageError("--screen emulated: the emulated device is where the candidates are evaluated anyway")
     device = EMULATED if screen == EMULATED else options.device
     options = replace(options, device=device, fidelity="correctness", profile=False)
     with LocalExecutor(make_local_settings(options)) as executor:

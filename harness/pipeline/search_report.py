@@ -54,7 +54,7 @@ def describe_search(report: SearchReport) -> Sequence[dict[str, object]]:
 
 
 def _describe_turn(turn: Turn) -> dict[str, object]:
-    result = turn.result
+    result, pairs = turn.result, turn.evaluation.comparison
     return {
         "turn": turn.number,
         "parent": turn.parent,
@@ -63,6 +63,9 @@ def _describe_turn(turn: Turn) -> dict[str, object]:
         "speedup": result.speedup,
         "speedup_low": result.speedup_low,
         "speedup_high": result.speedup_high,
+        "rival": pairs.turn if pairs else None,
+        "over_rival": pairs.speedup if pairs else None,
+        "over_rival_low": pairs.speedup_low if pairs else None,
         "tokens": turn.tokens,
     }
 

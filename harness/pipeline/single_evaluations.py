@@ -52,6 +52,7 @@ class SingleEvaluations:
 
     async def evaluate(self, task: Task, *, again: bool = False) -> tuple[Evaluation, int]:
         """(evaluation, how often this subject was evaluated). A stored verdict is used unless `again`."""
+        screening = None if again else self._screening
         again = again or self.options.again
         devices = self._executor.devices(task.subject.language)
         placed = place_task(task, devices, self.options)
@@ -65,17 +66,17 @@ class SingleEvaluations:
                 return stored.evaluation, self._count(stored.evaluation)
             with self._reservations.hold(placed.subject, emulated_gpu) as reserved:
                 if reserved and (again or self._find(placed, devices) is None):
-                    evaluation = await self._run(placed)
+                    evaluation = await self._run(placed, screening)
                     return evaluation, self._count(evaluation)
             await asyncio.sleep(POLL_S)
 
     def _find(self, placed: Task, devices: Sequence[DeviceFacts]) -> int | None:
         return find_verdict(placed.subject, devices, self._store, self.options)
 
-    async def _run(self, task: Task) -> Evaluation:
+    async def _run(self, task: Task, screening: Screening | None) -> Evaluation:
         if self._slots is None:
             self._slots = asyncio.Semaphore(self._executor.capacity)
-        failure = None if self._screening is None else await self._screening.find_failure(task)
+        failure = None if screening is None else await screening.find_failure(task)
         if failure is not None:
             return self._provenance.record(failure, task)[1]
         async with self._slots:
