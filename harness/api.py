@@ -4,6 +4,7 @@
     harness.load_claims("run")                          reported results of an imported run, as a DataFrame
     harness.evaluate(source, "softmax")                 evaluates one candidate
     harness.Evaluator()                                 evaluates many, in persistent processes
+    harness.improve("softmax", model="gpt-5")           asks a model turn after turn
     harness.render_report("report.html")                writes the HTML report
 
 All raise `harness.domain.HarnessError`.
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from harness.executors.settings import LocalSettings
+    from harness.search.history import History
+    from harness.search.strategy import Strategy
 
 StrPath = str | os.PathLike[str]
 
-__all__ = ["Evaluator", "evaluate", "load_claims", "load_results", "render_report"]
+__all__ = ["Evaluator", "evaluate", "improve", "load_claims", "load_results", "render_report"]
 
 
 def load_results(results_dir: StrPath = "results", *, history: bool = False) -> pd.DataFrame:
@@ -164,6 +167,48 @@ def evaluate(
     if store:
         _record(verdict, read_source(candidate), Path(results_dir))
     return verdict
+
+
+def improve(
+    problem: StrPath,
+    program: StrPath | None = None,
+    *,
+    model: str | None = None,
+    base_url: str | None = None,
+    strategy: str | Strategy = "auto",
+    turns: int = 4,
+    samples: int = 1,
+    language: Language = "cuda",
+    suite: str = "core",
+    device: str = "auto",
+    workload: WorkloadName | None = None,
+    time: bool = True,
+    results_dir: StrPath = "results",
+    generated_dir: StrPath = "generated",
+    problems_dir: StrPath | None = None,
+) -> list[History]:
+    """The turns of each sample, as `harness improve`: `program` is the path of a program to start from, None: the
+    problem alone. `strategy`: a name or an object. The same call resumes."""
+    from harness.generate.planning import GenerateOptions
+    from harness.pipeline.evaluate import EvaluateOptions
+    from harness.pipeline.improve import SearchOptions
+    from harness.pipeline.improve import improve as search
+    from harness.pipeline.improve_file import improve_file
+
+    stored, runs = Path(results_dir), Path(generated_dir)
+    references = None if problems_dir is None else Path(problems_dir)
+    asked = GenerateOptions(
+        suite=suite, problems=(os.fspath(problem),), model=model, samples=samples, language=language,
+        base_url=base_url or os.environ.get("OPENAI_BASE_URL"), results_dir=stored, generated_dir=runs,
+        problems_dir=references,
+    )  # fmt: skip
+    options = EvaluateOptions(
+        device=device, workload=workload, fidelity="full" if time else "correctness", results_dir=stored,
+        generated_dir=runs, problems_dir=references,
+    )  # fmt: skip
+    how = SearchOptions(turns=turns, strategy=strategy)
+    report = search(asked, options, how) if program is None else improve_file(Path(program), asked, options, how)[0]
+    return [one.history for one in report.samples]
 
 
 def render_report(

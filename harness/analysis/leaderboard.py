@@ -77,6 +77,13 @@ class RankedSample(NamedTuple):
     over_rival_low: float | None = None
 
 
+class SearchSpending(NamedTuple):
+    """On all turns of a sample. `usd` None: without a price."""
+
+    tokens: int
+    usd: float | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedAtK:
     k: int
@@ -91,7 +98,7 @@ class LeaderboardRow:
     mean by measurement error, not by the choice of problems. `own_share` is a median over correct candidates.
     `certified` of `on_device` samples had a valid red-team certificate. `not_own` counts correct samples excluded by
     `min_own_share`. Of runs with several turns: `mean_turns` of a sample, `best_turn` (median over correct samples,
-    counted from 0), `tokens_per_correct` sample.
+    counted from 0), `tokens_per_correct` sample, and `usd_per_correct` where the price was known.
     """
 
     group: GroupKey
@@ -115,6 +122,7 @@ class LeaderboardRow:
     mean_turns: float | None = None
     best_turn: float | None = None
     tokens_per_correct: float | None = None
+    usd_per_correct: float | None = None
 
     @property
     def certificate(self) -> Literal["yes", "part", "no"] | None:
@@ -134,13 +142,13 @@ def rank_samples(
     problems_by_run: Mapping[str, Collection[str]] | None = None,
     ks: Collection[int] = (),
     min_own_share: float | None = None,
-    tokens: Mapping[SampleId, int] | None = None,
+    spent: Mapping[SampleId, SearchSpending] | None = None,
     programs: Mapping[str, str] | None = None,
 ) -> tuple[LeaderboardRow, ...]:
     """Rows sorted by fast_1, correctness and mean speedup; `samples` are in evaluation order.
 
     Rates cover all evaluated problems and those of `problems_by_run`; problems without samples count as unsolved.
-    `tokens` of samples with several turns. `programs`: equal values for candidates whose programs are identical, by
+    `spent` on samples with several turns. `programs`: equal values for candidates whose programs are identical, by
     their digests; in pass@k and fast_1@k they then count as one draw. Raises UsageError for a k in `ks` above the
     number of samples.
     """
@@ -149,18 +157,23 @@ def rank_samples(
         latest = _choose_turns(turns)
         asked = _list_requested(latest, problems_by_run or {})
         row = _score_group(group, latest, asked, ks, min_own_share, programs=programs)
-        rows.append(_count_turns(row, turns, latest, tokens or {}) if group.turns > 1 else row)
+        rows.append(_count_turns(row, turns, latest, spent or {}) if group.turns > 1 else row)
     return tuple(sorted(rows, key=_sort_key))
 
 
-def _count_turns(row: LeaderboardRow, turns: _Turns, latest: _Latest, tokens: Mapping[SampleId, int]) -> LeaderboardRow:
+def _count_turns(
+    row: LeaderboardRow, turns: _Turns, latest: _Latest, spent: Mapping[SampleId, SearchSpending]
+) -> LeaderboardRow:
     correct = [one for one in latest.values() if _is_correct(one)]
-    known = [tokens[key] for key in latest if key in tokens]
+    known = [spent[key] for key in latest if key in spent]
+    is_known = bool(correct) and len(known) == len(latest)
+    costs = [one.usd for one in known if one.usd is not None]
     return replace(
         row,
         mean_turns=mean(max(numbers) + 1 for numbers in turns.values()),
         best_turn=float(median([one.turn for one in correct])) if correct else None,
-        tokens_per_correct=sum(known) / len(correct) if correct and len(known) == len(latest) else None,
+        tokens_per_correct=sum(one.tokens for one in known) / len(correct) if is_known else None,
+        usd_per_correct=sum(costs) / len(correct) if is_known and len(costs) == len(known) else None,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
 
-from harness.analysis.leaderboard import NO_DEVICE, LeaderboardRow, RankedSample, SampleId, rank_samples
+from harness.analysis.leaderboard import NO_DEVICE, LeaderboardRow, RankedSample, SampleId, SearchSpending, rank_samples
 from harness.analysis.turns import list_best, result_of
 from harness.domain import FILE_RUN, NO_PROMPT, SampleKey
 from harness.store.completions import has_run
@@ -32,9 +32,9 @@ def rank_stored(
     samples = list_ranked(rows)
     runs = {sample.run for sample in samples}
     asked = {} if generated_dir is None else read_requested_problems(generated_dir, runs)
-    tokens = {} if generated_dir is None else read_tokens(generated_dir, samples)
+    spent = {} if generated_dir is None else read_spending(generated_dir, samples)
     return rank_samples(
-        samples, problems_by_run=asked, ks=ks, min_own_share=min_own_share, tokens=tokens, programs=programs
+        samples, problems_by_run=asked, ks=ks, min_own_share=min_own_share, spent=spent, programs=programs
     )
 
 
@@ -54,7 +54,7 @@ def read_requested_problems(generated_dir: Path, runs: Iterable[str]) -> dict[st
     return {run: read_manifest(folders[run]).problems for run in runs if run in folders}
 
 
-def read_tokens(generated_dir: Path, samples: Iterable[RankedSample]) -> dict[SampleId, int]:
+def read_spending(generated_dir: Path, samples: Iterable[RankedSample]) -> dict[SampleId, SearchSpending]:
     """Of the samples of runs with several turns; omits those whose search has not ended."""
     samples = list(samples)
     runs = {one.run for one in samples if one.turn}
@@ -64,7 +64,9 @@ def read_tokens(generated_dir: Path, samples: Iterable[RankedSample]) -> dict[Sa
             key = SampleKey(run=run, problem=problem, sample=sample)
             record = read_search(locate_run(generated_dir, run), key)
             if isinstance(record.get("tokens"), int):
-                found[run, problem, sample] = record["tokens"]
+                usd = record.get("usd")
+                usd = float(usd) if isinstance(usd, int | float) else None
+                found[run, problem, sample] = SearchSpending(record["tokens"], usd)
     return found
 
 

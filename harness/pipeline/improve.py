@@ -77,7 +77,7 @@ class SearchOptions:
     """`start`: the program of turn 0, in the place of an answer."""
 
     turns: int = 4
-    strategy: str = AUTO
+    strategy: str | Strategy = AUTO
     patience: int | None = None
     width: int | None = None
     budget_tokens: int | None = None

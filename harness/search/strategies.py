@@ -19,14 +19,18 @@ WITH_WIDTH = {"beam": make_beam, "evolve": make_evolve}
 AUTO = "auto"
 
 
-def find_strategy(name: str, *, is_timed: bool, width: int | None = None) -> Strategy:
+def find_strategy(wanted: str | Strategy, *, is_timed: bool, width: int | None = None) -> Strategy:
     """`auto`: optimise where time is measured, else repair. A path of a Python file: its STRATEGY. `width`: of a beam,
     or islands; None: the strategy's own. Raises UsageError."""
+    name = wanted if isinstance(wanted, str) else wanted.name
     if width is not None and name not in WITH_WIDTH:
         raise UsageError(f"--width is for the strategies {' and '.join(WITH_WIDTH)}")
     if name == AUTO:
         return OPTIMISE if is_timed else REPAIR
-    strategy = _load_strategy(Path(name)) if name.endswith(".py") else STRATEGIES.get(name)
+    if isinstance(wanted, str):
+        strategy = _load_strategy(Path(name)) if name.endswith(".py") else STRATEGIES.get(name)
+    else:
+        strategy = wanted
     if strategy is None:
         near = get_close_matches(name, STRATEGIES, n=1)
         hint = f"did you mean {near[0]}? " if near else ""

@@ -1,4 +1,4 @@
-"""The Python example of the README, run as it stands there."""
+"""The Python examples of the README and of the page about turns, run as they stand there."""
 
 import re
 import subprocess
@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from chat_server import ChatServer, reply_with
 
 import harness
 
@@ -33,6 +34,31 @@ def test_the_example_of_the_readme_runs_and_says_that_its_kernel_is_correct(
     assert (tmp_path / "report.html").stat().st_size > 10_000
 
 
+@pytest.mark.slow
+def test_the_search_of_the_page_about_turns_runs(tmp_path, clean_environment_for, needs_compiler):
+    *_, example = re.findall(
+        r"^```python\n(.*?)^```$", (ROOT / "docs" / "turns.md").read_text(), re.DOTALL | re.MULTILINE
+    )
+    assert len(example.splitlines()) < 40
+    (tmp_path / "example.py").write_text(example.replace("turns=6", 'turns=2, workload="small", time=False'))
+    right = (ROOT / "recordings" / "repair" / "cpp" / "softmax" / "0" / "turn-1" / "completion.md").read_text()
+    server = ChatServer(lambda number, request: reply_with("I cannot." if number == 1 else right))
+    with server.running():
+        finished = subprocess.run(
+            [sys.executable, "example.py"],
+            cwd=tmp_path,
+            env=clean_environment_for() | {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "x"},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+    assert finished.returncode == 0, finished.stderr
+    first, second, *program = finished.stdout.splitlines()
+    assert (first, second) == ("0 None no_code None", "1 0 correct None")
+    assert "load_inline" in "\n".join(program)
+
+
 def test_importing_harness_imports_nothing_heavy():
     code = "import sys, harness; print(sorted({'torch', 'pandas', 'numpy', 'typer', 'scipy'} & set(sys.modules)))"
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -40,5 +66,5 @@ def test_importing_harness_imports_nothing_heavy():
 
 
 def test_what_the_api_offers_is_listed():
-    assert {"evaluate", "load_claims", "load_results", "render_report"} <= set(dir(harness))
+    assert {"evaluate", "improve", "load_claims", "load_results", "render_report"} <= set(dir(harness))
     assert not hasattr(harness, "nothing_of_that_name")

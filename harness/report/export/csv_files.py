@@ -83,6 +83,7 @@ def _flatten_row(row: LeaderboardRow) -> dict[str, Any]:
         "best_turn": row.best_turn,
         "tokens_per_correct": row.tokens_per_correct,
         "dtype": dtype,
+        "usd_per_correct": row.usd_per_correct,
     }
 
 

@@ -59,6 +59,7 @@ def leaderboard_record(row: LeaderboardRow) -> dict[str, Any]:
         "mean_turns": row.mean_turns,
         "best_turn": row.best_turn,
         "tokens_per_correct": row.tokens_per_correct,
+        "usd_per_correct": row.usd_per_correct,
     }
     return {key: make_strict(value, as_strings=True) for key, value in record.items()}
 

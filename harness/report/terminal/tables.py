@@ -47,7 +47,7 @@ _CERTIFICATE_STYLES = {"yes": "green", "part": "yellow"}
 # Leaderboard columns of narrow terminals; several names are stacked in one column.
 _NARROW_HEAD = (("#",), ("model", "prompt"), ("correct", "problems"), ("fast_1",), ("fast_2",))
 _NARROW_TAIL = (("speedup", "[low, high]"), ("own", "cert"))
-_TURNS = (("turns", "best@turn", "tokens"),)  # only where a run has several turns
+_TURNS = ("turns", "best@turn", "tokens")  # only where a run has several turns
 _LEGEND = (
     "correct, fast_p: share of all problems with a correct candidate, and with one more than p times as fast as the "
     "baseline; speedup: geometric mean over the timed correct candidates (number of candidates), [interval by "
@@ -55,7 +55,8 @@ _LEGEND = (
     "under a valid red-team certificate (part: some samples)."
 )
 _TURNS_LEGEND = (
-    "turns: mean per sample; best@turn: median turn of the result that counts, from 0; tokens: per correct sample."
+    "turns: mean per sample; best@turn: median turn of the result that counts, from 0; tokens, cost: per correct "
+    "sample."
 )
 _MARKDOWN_HEAD = (
     "Model", "Prompt", "Language", "Device", "Workload", "Problems", "Correct", "fast_1", "fast_2", "Mean speedup"
@@ -157,7 +158,8 @@ def _render_section(section: _Section, rows: list[LeaderboardRow], *, wide: bool
     where = descriptions.get(device, f"on {device} against {baseline}")
     table = make_table()
     columns = [*_NARROW_HEAD, *((f"pass@{at.k}",) for at in rows[0].at_k), *_NARROW_TAIL]
-    columns += _TURNS if any(row.group.turns > 1 for row in rows) else ()
+    if any(row.group.turns > 1 for row in rows):
+        columns.append((*_TURNS, "cost") if any(row.usd_per_correct is not None for row in rows) else _TURNS)
     if wide:
         columns = [(name,) for column in columns for name in column]
     for names in columns:
@@ -193,6 +195,7 @@ def _leaderboard_cells(rank: int, row: LeaderboardRow) -> dict[str, Text]:
         "turns": _cell_text("-" if row.mean_turns is None else format_fixed(row.mean_turns, 1)),
         "best@turn": _cell_text("-" if row.best_turn is None else f"{row.best_turn:g}"),
         "tokens": _cell_text("-" if row.tokens_per_correct is None else f"{row.tokens_per_correct:,.0f}"),
+        "cost": _cell_text("-" if row.usd_per_correct is None else f"{row.usd_per_correct:.4f} USD"),
         "cert": _cell_text(row.certificate or "-", _CERTIFICATE_STYLES.get(row.certificate or "", "dim")),
     }
 

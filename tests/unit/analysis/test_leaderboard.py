@@ -1,5 +1,6 @@
 import pytest
 
+from harness.analysis.leaderboard import SearchSpending
 from harness.domain import TRUNCATED, Finding, Outcome, UsageError, Work
 
 
@@ -82,9 +83,10 @@ def test_the_latest_evaluation_of_a_sample_speaks_for_it(evaluation_of, only_row
 
 def test_the_best_turn_of_a_sample_speaks_for_it_and_a_tie_is_no_gain(evaluation_of, only_row):
     turns = [evaluation_of("correct", speed, turn=turn) for turn, speed in enumerate((2.0, 3.0, 3.1, 1.0))]
-    row = only_row(*turns, evaluation_of("timeout", turn=4), tokens={("demo", "add", 0): 700})
+    row = only_row(*turns, evaluation_of("timeout", turn=4), spent={("demo", "add", 0): SearchSpending(700, 0.5)})
     assert (row.samples, row.geometric_mean_speedup) == (1, pytest.approx(3.0))
-    assert (row.group.turns, row.mean_turns, row.best_turn, row.tokens_per_correct) == (5, 5.0, 1.0, 700.0)
+    assert (row.group.turns, row.mean_turns, row.best_turn) == (5, 5.0, 1.0)
+    assert (row.tokens_per_correct, row.usd_per_correct) == (700.0, 0.5)
 
 
 def test_without_a_correct_turn_the_last_one_speaks_for_a_sample(evaluation_of, only_row):

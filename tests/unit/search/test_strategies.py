@@ -182,7 +182,7 @@ def test_a_misspelt_strategy_is_answered_with_the_nearest():
 
 def test_the_documented_strategy_works(tmp_path, turn_of, history_of):
     page = (Path(__file__).resolve().parents[3] / "docs" / "turns.md").read_text()
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    code, _ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert len(code.splitlines()) < 40
     path = tmp_path / "mine.py"
     path.write_text(code)

@@ -64,9 +64,9 @@ def test_new_columns_stand_at_the_end_of_both_files(store, evaluation_of, write)
         ("over_rival", ""),
         ("over_rival_low", ""),
     ]
-    assert list(group)[-12:] == [
+    assert list(group)[-13:] == [
         "runs", "speedup_low", "speedup_high", "own_share", "certificate", "truncated", "chip",
-        "turns", "mean_turns", "best_turn", "tokens_per_correct", "dtype",
+        "turns", "mean_turns", "best_turn", "tokens_per_correct", "dtype", "usd_per_correct",
     ]  # fmt: skip
     assert (group["own_share"], group["certificate"]) == ("0.75", "yes")
     assert (float(group["speedup_low"]), float(group["speedup_high"])) == (pytest.approx(1.9), pytest.approx(2.1))

@@ -4,6 +4,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from harness.analysis.leaderboard import SearchSpending
 from harness.domain import TRUNCATED, Finding, Outcome, Work
 from harness.report.export.csv_files import format_leaderboard
 from harness.report.export.json_records import leaderboard_record
@@ -162,9 +163,9 @@ def test_columns_about_turns_appear_only_where_a_run_has_several(evaluation_of, 
     single = [evaluation_of("correct", 2.0, model=LONG_MODEL)]
     assert "best@turn" not in render(render_leaderboard(rank_evaluations(single), wide=width > 80), width)
     several = [evaluation_of("timeout", run="more"), evaluation_of("correct", 2.0, run="more", turn=1)]
-    ranked = rank_evaluations([*single, *several], tokens={("more", "add", 0): 12_345})
+    ranked = rank_evaluations([*single, *several], spent={("more", "add", 0): SearchSpending(12_345, 0.25)})
     text = render(render_leaderboard(ranked, wide=width > 80), width)
-    for part in ("best@turn", "2.0", "12,345", "plain, 2 turns"):
+    for part in ("best@turn", "2.0", "12,345", "0.2500 USD", "plain, 2 turns"):
         assert part in text, text
 
 
