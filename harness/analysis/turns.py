@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 class TurnResult(NamedTuple):
     """`speedup` None: incorrect, not timed, or not confirmed. `over_rival_low`: the lower end of the speedup over the
-    turn `rival` in A/B pairs."""
+    turn `rival` in A/B pairs; None: they showed no gain."""
 
     is_correct: bool
     speedup: float | None = None
@@ -60,13 +60,13 @@ def list_best(results: Sequence[TurnResult]) -> list[int | None]:
 
 
 def beats(new: TurnResult, old: TurnResult) -> bool:
-    """Both are correct. Where they were measured in A/B pairs, these decide: the interval lies above 1. Otherwise the
+    """Both are correct. Where A/B pairs with `old` were due, they decide: the interval lies above 1. Otherwise the
     speedup of `new` over the baseline lies above the interval of `old`, and its lower end above that one's: intervals
     of short calls overlap even at half the time, since their lower ends count what a hostile program may hide. A tie
     is no gain."""
     if new.speedup is None or old.speedup is None:
         return new.speedup is not None
-    if new.over_rival_low is not None and new.rival == old.turn:
-        return new.over_rival_low > 1
+    if new.rival is not None and new.rival == old.turn:
+        return (new.over_rival_low or 0.0) > 1
     is_beyond_error = new.speedup > (old.speedup_high or float("inf"))
     return is_beyond_error and (new.speedup_low or 0.0) > (old.speedup_low or 0.0)

@@ -173,12 +173,13 @@ class Rival:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """A/B pairs with the rival: its time / this candidate's. The interval covers the scatter of the pairs and the noise
-    floor, not time that the evaluator's clock cannot rule out. `turn`: the rival's."""
+    floor, not time that the evaluator's clock cannot rule out. `turn`: the rival's. None: certainly slower, or the
+    measurement was disturbed."""
 
     turn: int
-    speedup: float
-    speedup_low: float
-    speedup_high: float
+    speedup: float | None = None
+    speedup_low: float | None = None
+    speedup_high: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

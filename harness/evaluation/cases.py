@@ -130,18 +130,21 @@ def combine_timings(cases: Sequence[CaseResult]) -> Timing | None:
     )
 
 
-def combine_comparisons(comparisons: Sequence[tuple[float, Comparison | None]]) -> Comparison | None:
-    """The geometric mean, of (weight, comparison); None unless every case was compared."""
-    known = [(weight, one) for weight, one in comparisons if one is not None]
-    if not known or len(known) < len(comparisons):
+def combine_comparisons(comparisons: Sequence[tuple[float, Comparison]]) -> Comparison | None:
+    """The geometric mean, of (weight, comparison); without values unless every case has them. None without any."""
+    if not comparisons:
         return None
 
-    def combine(name: str) -> float:
-        return weighted_mean([(weight, getattr(one, name)) for weight, one in known])
+    def combine(name: str) -> float | None:
+        values = [(weight, value) for weight, one in comparisons if (value := getattr(one, name)) is not None]
+        return weighted_mean(values) if len(values) == len(comparisons) else None
 
-    low, high = combine("speedup_low"), combine("speedup_high")
-    speedup = min(max(combine("speedup"), low), high)
-    return Comparison(turn=known[0][1].turn, speedup=speedup, speedup_low=low, speedup_high=high)
+    return Comparison(
+        turn=comparisons[0][1].turn,
+        speedup=combine("speedup"),
+        speedup_low=combine("speedup_low"),
+        speedup_high=combine("speedup_high"),
+    )
 
 
 def _judge(timings: Sequence[Timing], low: float, high: float) -> TimingVerdict:

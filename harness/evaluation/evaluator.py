@@ -16,6 +16,7 @@ from harness.domain import (
     NOTHING_AHEAD,
     BuiltAhead,
     Candidate,
+    Comparison,
     Evaluation,
     Finding,
     HarnessError,
@@ -377,7 +378,7 @@ class CandidateEvaluator:
         record, rival, timing = task.record, task.rival, task.record.timing
         if rival is None or timing is None or task.run.is_secret:
             return
-        comparison = None
+        comparison = Comparison(turn=rival.turn)
         if timing.speedup_high > rival.speedup_low:
             try:
                 with record.phase("comparison"):

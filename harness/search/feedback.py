@@ -125,11 +125,13 @@ def make_feedback(
         counters=tuple(_quote_counters(evaluation.counters)),
         remarks=tuple(_list_remarks(evaluation)),
         best=summarise(best) if best is not None and best.number != turn.number else "",
-        over_rival=describe_comparison(evaluation.comparison) if evaluation.comparison else "",
+        over_rival=_describe_comparison(evaluation.comparison),
     )
 
 
-def describe_comparison(one: Comparison) -> str:
+def _describe_comparison(one: Comparison | None) -> str:
+    if one is None or one.speedup is None:
+        return ""
     interval = f"[{one.speedup_low:.2f}, {one.speedup_high:.2f}]"
     return f"{one.speedup:.2f}x as fast as turn {one.turn} in A/B pairs, interval {interval}"
 

@@ -95,7 +95,7 @@ def _format_interval(row: ResultRow) -> str:
 
 def _format_comparison(row: ResultRow) -> str:
     """A/B pairs with the best turn before."""
-    return "-" if row.rival_turn is None else f"{row.rival_turn}: {format_speedup(row.over_rival)}"
+    return "-" if row.over_rival is None else f"{row.rival_turn}: {format_speedup(row.over_rival)}"
 
 
 def _heading(text: str) -> RenderableType:

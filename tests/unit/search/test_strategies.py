@@ -149,6 +149,8 @@ def test_pairs_with_the_best_program_decide_whether_another_is_better(turn_of, h
         return turn_of(number, "correct", speedup, comparison=comparison)
 
     first = turn_of(0, "correct", 2.0)
+    disturbed = turn_of(1, "correct", 9.0, comparison=Comparison(turn=0))
+    assert history_of(first, disturbed).best.number == 0
     assert history_of(first, compared(1, 1.01)).best.number == 1
     assert history_of(first, compared(1, 0.99, speedup=3.0)).best.number == 0
     assert history_of(first, compared(1, 1.01), compared(2, 1.2, rival=0)).best.number == 1, "of another program"

@@ -77,7 +77,7 @@ function renderTurns(turns, row) {
   const cells = ({ turn, point, path }) => [
     h("a", { href: `#/candidate/${numberAt("id", turn)}`, "aria-current": turn === row ? "page" : null, style: { paddingLeft: `${Math.min(path.length - 1, 12)}em` } }, `${path.length > 1 ? "└ " : ""}${numberAt("turn", turn)}${numberAt("partner", turn) === null ? "" : ` and ${numberAt("partner", turn)}`}`),
     outcomeBadge(textAt("outcome", turn)), formatSpeedup(numberAt("speedup", turn)), interval(turn),
-    numberAt("rival_turn", turn) === null ? "" : `${numberAt("rival_turn", turn)}: ${formatSpeedup(numberAt("over_rival", turn))}`,
+    numberAt("over_rival", turn) === null ? "" : `${numberAt("rival_turn", turn)}: ${formatSpeedup(numberAt("over_rival", turn))}`,
     point.best === null ? "" : formatSpeedup(point.best), point.tokens ? formatCount(point.tokens) : "",
   ];
   const table = h("table", { class: "list turns", id: "turns" }, h("thead", {}, h("tr", {}, heads.map((head, i) => h("th", { scope: "col", class: i > 1 ? "number" : "" }, head)))),
