@@ -23,3 +23,9 @@ def test_a_shorter_time_that_may_hide_more_is_not_better():
 def test_results_without_a_confirmed_time_never_replace_one():
     assert find_best([result_of(0.9, 1.0, 1.1), TurnResult(is_correct=True)]) == 0
     assert find_best([TurnResult(is_correct=False), TurnResult(is_correct=True), result_of(0.4, 0.5, 0.6)]) == 2
+
+
+def test_the_best_of_several_samples_has_no_pairs_with_the_others():
+    fast = result_of(9.0, 10.0, 11.0)
+    slow = result_of(1.9, 2.0, 2.1)._replace(turn=3, rival=1, over_rival_low=1.2)
+    assert find_best([fast.alone, slow.alone]) == 0
