@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
@@ -163,18 +163,19 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rival:
-    """The best program of a sample before this one. `speedup_low`: the lower end of its speedup's interval."""
+    """The best program of a sample before this one. `speedup_lows`: the lower ends of its speedups' intervals, by case;
+    of "" where the problem has none."""
 
     turn: int
     candidate: Candidate
-    speedup_low: float
+    speedup_lows: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """A/B pairs with the rival: its time / this candidate's. The interval covers the scatter of the pairs and the noise
-    floor, not time that the evaluator's clock cannot rule out. `turn`: the rival's. None: certainly slower, or the
-    measurement was disturbed."""
+    floor, not time that the evaluator's clock cannot rule out. `turn`: the rival's. None: the pairs were
+    disturbed."""
 
     turn: int
     speedup: float | None = None

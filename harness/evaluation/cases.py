@@ -130,17 +130,19 @@ def combine_timings(cases: Sequence[CaseResult]) -> Timing | None:
     )
 
 
-def combine_comparisons(comparisons: Sequence[tuple[float, Comparison]]) -> Comparison | None:
-    """The geometric mean, of (weight, comparison); without values unless every case has them. None without any."""
-    if not comparisons:
+def combine_comparisons(comparisons: Sequence[tuple[float, Comparison | None]]) -> Comparison | None:
+    """The geometric mean, of (weight, comparison); without values unless every case has them. None unless every case
+    was compared."""
+    known = [(weight, one) for weight, one in comparisons if one is not None]
+    if not known or len(known) < len(comparisons):
         return None
 
     def combine(name: str) -> float | None:
-        values = [(weight, value) for weight, one in comparisons if (value := getattr(one, name)) is not None]
-        return weighted_mean(values) if len(values) == len(comparisons) else None
+        values = [(weight, value) for weight, one in known if (value := getattr(one, name)) is not None]
+        return weighted_mean(values) if len(values) == len(known) else None
 
     return Comparison(
-        turn=comparisons[0][1].turn,
+        turn=known[0][1].turn,
         speedup=combine("speedup"),
         speedup_low=combine("speedup_low"),
         speedup_high=combine("speedup_high"),

@@ -16,7 +16,6 @@ from harness.domain import (
     NOTHING_AHEAD,
     BuiltAhead,
     Candidate,
-    Comparison,
     Evaluation,
     Finding,
     HarnessError,
@@ -52,9 +51,10 @@ from harness.evaluation.load_check import load_only
 from harness.evaluation.model_construction import construct_model
 from harness.evaluation.model_workers import ModelWorkers
 from harness.evaluation.record import EvaluationRecord
+from harness.evaluation.rivals import compare_with_rival
 from harness.evaluation.settings import FIDELITY, EvaluationSettings
 from harness.evaluation.timing.candidate_timing import CandidateTimer
-from harness.evaluation.timing.clocks import TimingResult, compare
+from harness.evaluation.timing.clocks import TimingResult
 from harness.evaluation.timing.device_peaks import CeilingStore
 from harness.evaluation.timing.noise_floor import NoiseFloors
 from harness.evaluation.timing.roofline import Roofline
@@ -373,20 +373,9 @@ class CandidateEvaluator:
                 raise CandidateFailure(verdict.outcome, verdict.message)
 
     def _compare(self, task: _Task, measure: Callable[[Candidate], TimingResult]) -> None:
-        """A/B pairs with the rival, unless the candidate is certainly slower. They never change the outcome: the rival
-        is untrusted."""
-        record, rival, timing = task.record, task.rival, task.record.timing
-        if rival is None or timing is None or task.run.is_secret:
-            return
-        comparison = Comparison(turn=rival.turn)
-        if timing.speedup_high > rival.speedup_low:
-            try:
-                with record.phase("comparison"):
-                    comparison = compare(rival, measure(rival.candidate))
-            except CandidateFailure as failure:
-                message = f"not compared with turn {rival.turn}: {failure.message}"
-                record.findings.append(Finding(check="comparison", severity="note", message=message))
-        record.comparisons.append((task.run.weight, comparison))
+        rival = task.rival
+        if rival is not None:
+            compare_with_rival(task.record, task.run, rival, lambda: measure(rival.candidate))
 
     def _probe_robustness(self, task: _Task, session: ModelSession, reference: Reference, seeds: Iterator[int]) -> None:
         """Last in its worker, since a probe may crash the candidate."""

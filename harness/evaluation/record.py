@@ -61,7 +61,7 @@ class EvaluationRecord:
     built: list[BuildRequest] = field(default_factory=list)  # the successful requests
     correctness: Correctness | None = None
     timing: Timing | None = None
-    comparisons: list[tuple[float, Comparison]] = field(default_factory=list)  # with weights, by case
+    comparisons: list[tuple[float, Comparison | None]] = field(default_factory=list)  # with weights, by case
     plausibility: Plausibility | None = None
     work: Work | None = None
     counters: CounterReport | None = None

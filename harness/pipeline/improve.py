@@ -336,13 +336,16 @@ class _Chain:
         return evaluation, measurements
 
     def _find_rival(self, turn: int) -> Rival | None:
-        """The best program before this turn, if it was timed."""
+        """The best program before this turn, if its time is confirmed."""
         best = History(turns=tuple(one for one in self._history.turns if one.number < turn)).best
-        if best is None or best.result.speedup_low is None:
+        if best is None or best.evaluation.timing is None or best.result.speedup is None:
             return None
         candidate = load_sample(self._run_dir, replace(self._key, turn=best.number)).candidate
         assert candidate is not None  # its program was timed
-        return Rival(turn=best.number, candidate=candidate, speedup_low=best.result.speedup_low)
+        lows = {one.name: one.timing.speedup_low for one in best.evaluation.cases if one.timing is not None}
+        return Rival(
+            turn=best.number, candidate=candidate, speedup_lows=lows or {"": best.evaluation.timing.speedup_low}
+        )
 
     def _record_end(self, stopped: str) -> None:
         if not self._history.turns:

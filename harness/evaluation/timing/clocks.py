@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 from harness.analysis.intervals import bootstrap_ratio_interval, ranked_ratio_interval
-from harness.domain import Block, Comparison, Finding, Outcome, Rival, Timing, TimingVerdict
-from harness.sandbox.failure import CandidateFailure
+from harness.domain import Block, Finding, Outcome, Timing, TimingVerdict
 
 T = TypeVar("T")
 
@@ -206,18 +205,6 @@ def summarise_blocks(baseline: str, blocks: Sequence[Block], noise_floor: float)
         overhead_us=statistics.median(overheads),
         noise_floor=noise_floor,
         resolution_us=compare_clocks(blocks).resolution_us,
-    )
-
-
-def compare(rival: Rival, result: TimingResult) -> Comparison:
-    """From A/B pairs with the rival in the baseline's place. Raises CandidateFailure if they say nothing."""
-    timing = result.timing
-    if result.outcome is not None or timing.verdict == "unreliable":
-        raise CandidateFailure(result.outcome or Outcome.NOT_RUN, result.message or "the measurement was disturbed")
-    ratio, low, high = interval_of(timing.blocks)
-    share, widened = timing.speedup / ratio, 1 + (timing.noise_floor or 0.0)
-    return Comparison(
-        turn=rival.turn, speedup=timing.speedup, speedup_low=low * share / widened, speedup_high=high * share * widened
     )
 
 

@@ -81,4 +81,5 @@ def test_comparisons_of_cases_become_their_weighted_mean():
     combined = combine_comparisons([(2.0, one), (1.0, other)])
     assert (combined.turn, combined.speedup, combined.speedup_low) == (4, pytest.approx(4.0), pytest.approx(4.0))
     assert combine_comparisons([(2.0, one), (1.0, Comparison(turn=4))]) == Comparison(turn=4)
+    assert combine_comparisons([(2.0, one), (1.0, None)]) is None
     assert combine_comparisons([]) is None

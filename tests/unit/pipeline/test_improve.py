@@ -45,7 +45,7 @@ class Verdicts:
 
     def __init__(self, by_turn):
         self.left = {turn: [*evaluations] for turn, evaluations in by_turn.items()}
-        self.measured = []
+        self.measured, self.rivals = [], []
 
     def find_obstacle(self, problem, language):
         return ""
@@ -53,6 +53,7 @@ class Verdicts:
     async def evaluate(self, task, *, again=False):
         turn = task.subject.turn
         self.measured.append(turn)
+        self.rivals.append(task.rival)
         return self.left[turn].pop(0), self.measured.count(turn)
 
 
@@ -96,6 +97,14 @@ def test_a_best_time_that_does_not_repeat_gives_way_to_the_next(search):
     done, verdicts, _, _ = search([2.0, 2.1], [3.0, 1.0], [1.5])
     assert verdicts.measured == [0, 1, 2, 1, 0]
     assert (done.history.best.number, done.history.best.result.speedup) == (0, 2.1)
+
+
+def test_a_program_is_compared_with_the_best_one_before_also_when_it_is_measured_again(search):
+    _, verdicts, _, _ = search([1.0], [3.0, 2.5], [2.0])
+    assert verdicts.measured == [0, 1, 2, 1]
+    assert [rival and rival.turn for rival in verdicts.rivals] == [None, 0, 1, 0]
+    assert verdicts.rivals[1].candidate.source == "class ModelNew:\n    turn = 0\n"
+    assert 0.5 < verdicts.rivals[1].speedup_lows[""] < 1.0
 
 
 def test_a_single_correct_program_is_not_measured_again(search):
