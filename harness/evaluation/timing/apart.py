@@ -18,11 +18,11 @@ from harness.evaluation.timing.chosen_calls import ChosenCalls
 from harness.evaluation.timing.clocks import TimingResult, call_suspect, confirm_reported_times, summarise_blocks
 from harness.evaluation.timing.noise_floor import find_device_floor
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
-from harness.evaluation.timing.plan import TimingPlan
+from harness.evaluation.timing.plan import PATIENCE, TimingPlan
 from harness.evaluation.timing.system_conditions import ConditionSampler
 from harness.evaluation.timing.timed_calls import make_block, require_form
 from harness.evaluation.timing.window_clock import Windows, confirm_windows
-from harness.evaluation.timing.window_timing import PATIENCE, await_idle, count_warmup_calls
+from harness.evaluation.timing.window_timing import await_idle, count_warmup_calls
 from harness.sandbox.model_session import ModelSession, Run
 
 Open = Callable[[], AbstractContextManager[ModelSession]]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+PATIENCE = 10.0  # times the budget: then fewer pairs are enough
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:

@@ -21,7 +21,7 @@ from harness.evaluation.timing.chosen_calls import ChosenCalls
 from harness.evaluation.timing.clocks import TimingResult, call_suspect, summarise_blocks
 from harness.evaluation.timing.noise_floor import find_device_floor
 from harness.evaluation.timing.paired import is_hopeless, mark_disturbed_unreliable, pin_to_cores
-from harness.evaluation.timing.plan import TimingPlan
+from harness.evaluation.timing.plan import PATIENCE, TimingPlan
 from harness.evaluation.timing.system_conditions import ConditionSampler
 from harness.evaluation.timing.timed_calls import make_block, require_form
 from harness.evaluation.timing.window_clock import (
@@ -40,7 +40,6 @@ HOPELESS_PAIRS, FEWEST_PAIRS, SLOW_S = 8, 3, 2.0  # enough if the candidate is f
 STEADY_CALLS = 4  # in a row with outputs in known memory, before anything is measured; 1 where calls are slow
 MAX_WARMUP_CALLS, MAX_QUICK_CALLS, LEAST_SLOW_CALLS, QUICK_S = 12, 40, 2, 1.0  # quick: all within a second
 MOST_MEASUREMENTS = 2  # the last one counts, see `is_worth_repeating`
-PATIENCE = 10.0  # times the budget: then fewer pairs are enough
 DEALT_PAIRS, WHOLE_PAIRS = 20, 4  # of so many pairs these only check whole outputs, see `WindowSession.call`
 KEPT_SHARE = 0.2  # of pairs: the outputs must not change until the last call
 MAX_PINS = 6

@@ -48,7 +48,7 @@ class NotedSession:
         return 0.0
 
 
-def measure():
+def measure(plan=TimingPlan(min_blocks=PAIRS, max_blocks=PAIRS)):  # noqa: B008
     events, seeds = [], itertools.count()
 
     def make_inputs(seed):
@@ -68,11 +68,10 @@ def measure():
         reference=SimpleNamespace(
             device=device, loaded=loaded, make_timed_inputs=make_inputs, make_timed_state=lambda seed: None
         ),
-        plan=TimingPlan(min_blocks=PAIRS, max_blocks=PAIRS),
+        plan=plan,
         seed=1,
     )
-    blocks, _ = timer._measure_once(seeds, baseline_us=100.0)
-    assert len(blocks) == PAIRS
+    timer._measure_once(seeds, baseline_us=100.0)
     return events
 
 
@@ -100,6 +99,11 @@ def test_on_a_cpu_both_sides_are_flushed_before_the_first_call_and_what_that_lea
         ]  # fmt: skip
         assert {event for event in pair if event[0] == "complete"} == {("complete", first), ("complete", second)}
     assert orders == {"baseline", "candidate"}
+
+
+def test_a_program_in_the_baselines_place_cannot_sleep_through_all_planned_pairs():
+    patient = TimingPlan(min_blocks=10 * PAIRS, min_blocks_when_slow=PAIRS, budget_s=0.0)
+    assert len(split_into_pairs(measure(patient))) == PAIRS
 
 
 def test_the_next_inputs_are_made_while_the_second_side_is_being_stopped():
