@@ -77,7 +77,7 @@ def find_best_turns(rows: Sequence[ResultRow]) -> dict[int, int]:
         samples[tuple(getattr(row, name) for name in _SAMPLE)].append(row)
     found = {}
     for same in samples.values():
-        for device in {row.device for row in same} - {NO_DEVICE} or {NO_DEVICE}:
+        for device in sorted({row.device for row in same} - {NO_DEVICE}) or [NO_DEVICE]:
             by_turn = {row.turn: row for row in same if row.device in (device, NO_DEVICE)}
             ordered = [by_turn[turn] for turn in sorted(by_turn)]
             for row, best in zip(ordered, list_best([result_of(one) for one in ordered]), strict=True):

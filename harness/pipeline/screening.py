@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from harness.executors.tasks import Task
 
 Screen = Literal["small", "emulated"]
+OF_THE_EMULATION = (Outcome.TIMEOUT, Outcome.OUT_OF_MEMORY)  # a GPU is faster, and has other memory
 
 
 class Screening:
@@ -32,13 +33,14 @@ class Screening:
         if placed is None:
             return None
         evaluation = await asyncio.wrap_future(self._executor.submit(placed))
-        if evaluation.outcome is Outcome.CORRECT or not evaluation.outcome.counts_against_model:
+        outcome = evaluation.outcome
+        if outcome is Outcome.CORRECT or not outcome.counts_against_model:
+            return None
+        if self._screen == EMULATED and outcome in OF_THE_EMULATION:
             return None
         sizes = f"{placed.subject.workload} sizes on {evaluation.subject.device}"
         note = Finding(check="screen", severity="note", message=f"evaluated at {sizes} only (--screen {self._screen})")
-        facts = tuple(
-            fact for fact in evaluation.environment if fact[0] != "emulated_gpu"
-        )  # not of the subject's device
+        facts = tuple(fact for fact in evaluation.environment if fact[0] != "emulated_gpu")  # not of the task's device
         return replace(evaluation, subject=task.subject, environment=facts, findings=(*evaluation.findings, note))
 
     def _place(self, task: Task) -> Task | None:

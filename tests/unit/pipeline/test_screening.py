@@ -74,3 +74,8 @@ def test_a_failure_is_the_verdict_of_the_full_evaluation_with_a_note(screen):
 @pytest.mark.parametrize("outcome", ["correct", "not_run", "harness_error"])
 def test_only_what_counts_against_the_model_ends_the_evaluation(screen, outcome):
     assert screen(outcome)[2] is None
+
+
+@pytest.mark.parametrize("outcome", ["timeout", "out_of_memory"])
+def test_time_and_memory_of_the_emulated_device_say_nothing_about_a_gpu(screen, outcome):
+    assert screen(outcome)[2] is None
