@@ -22,27 +22,31 @@ AUTO = "auto"
 def find_strategy(wanted: str | Strategy, *, is_timed: bool, width: int | None = None) -> Strategy:
     """`auto`: optimise where time is measured, else repair. A path of a Python file: its STRATEGY. `width`: of a beam,
     or islands; None: the strategy's own. Raises UsageError."""
-    name = wanted if isinstance(wanted, str) else wanted.name
-    if width is not None and name not in WITH_WIDTH:
-        raise UsageError(f"--width is for the strategies {' and '.join(WITH_WIDTH)}")
-    if name == AUTO:
+    if wanted == AUTO and width is None:
         return OPTIMISE if is_timed else REPAIR
-    if isinstance(wanted, str):
-        strategy = _load_strategy(Path(name)) if name.endswith(".py") else STRATEGIES.get(name)
-    else:
-        strategy = wanted
-    if strategy is None:
-        near = get_close_matches(name, STRATEGIES, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise UsageError(
-            f"no strategy {name!r}: {hint}Known: {AUTO}, {', '.join(STRATEGIES)}, or the path of a Python file"
-        )
+    strategy = _find_named(wanted, width) if isinstance(wanted, str) else wanted
     if strategy.needs_timing and not is_timed:
         raise UsageError(
             f"--strategy {strategy.name} needs timing, and nothing is timed here (emulated device, no device, or "
             "--no-time): use --strategy repair"
         )
-    return strategy if width is None else WITH_WIDTH[name](width)
+    return strategy
+
+
+def _find_named(name: str, width: int | None) -> Strategy:
+    if width is not None:
+        if name not in WITH_WIDTH:
+            raise UsageError(f"--width is for the strategies {' and '.join(WITH_WIDTH)}")
+        return WITH_WIDTH[name](width)
+    if name.endswith(".py"):
+        return _load_strategy(Path(name))
+    if name not in STRATEGIES:
+        near = get_close_matches(name, STRATEGIES, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise UsageError(
+            f"no strategy {name!r}: {hint}Known: {AUTO}, {', '.join(STRATEGIES)}, or the path of a Python file"
+        )
+    return STRATEGIES[name]
 
 
 def _load_strategy(path: Path) -> Strategy:
