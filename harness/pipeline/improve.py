@@ -224,7 +224,8 @@ class _Chain:
             self._write(self._key, self._first, Completion(text=None), self._session.search.start, start)
         try:
             stopped, is_final = await self._take_turns()
-            await self._measure_best_again()
+            while await self._measure_best_again():
+                stopped, is_final = await self._take_turns()
         except EndpointRefused:
             raise
         except ProviderError as error:
@@ -238,7 +239,7 @@ class _Chain:
     async def _take_turns(self) -> tuple[str, bool]:
         """(the reason to stop, whether the same command has nothing left to do)."""
         search = self._session.search
-        for number in count():
+        for number in count(len(self._history.turns)):
             key = replace(self._key, turn=number)
             if not has_sample(self._run_dir, key):
                 decision = decide(self._session.strategy, self._history, search.limits)
@@ -312,16 +313,19 @@ class _Chain:
         if digest:
             self._seen.setdefault(digest, number)
 
-    async def _measure_best_again(self) -> None:
-        """The best of several times was chosen by its time, so its number is too good: a fresh measurement counts."""
-        while (best := self._history.best) is not None and best.evaluation.timing is not None:
-            rivals = [one for one in self._history.turns if one.result.is_correct and one.same_as is None]
-            if len(rivals) < 2 or best.measurements >= MEASUREMENTS_OF_BEST:
-                return
-            sample = load_sample(self._run_dir, replace(self._key, turn=best.number))
-            evaluation, measurements = await self._evaluate_sample(sample, again=True)
-            again = replace(best, evaluation=evaluation, measurements=max(measurements, MEASUREMENTS_OF_BEST))
-            self._record_turns(again if one.number == best.number else one for one in self._history.turns)
+    async def _measure_best_again(self) -> bool:
+        """The best of several times was chosen by its time, so its number is too good: a fresh measurement counts, also
+        for the next decision. False: nothing was measured."""
+        best = self._history.best
+        if best is None or best.evaluation.timing is None or best.measurements >= MEASUREMENTS_OF_BEST:
+            return False
+        if sum(one.result.is_correct and one.same_as is None for one in self._history.turns) < 2:
+            return False
+        sample = load_sample(self._run_dir, replace(self._key, turn=best.number))
+        evaluation, measurements = await self._evaluate_sample(sample, again=True)
+        again = replace(best, evaluation=evaluation, measurements=max(measurements, MEASUREMENTS_OF_BEST))
+        self._record_turns(again if one.number == best.number else one for one in self._history.turns)
+        return True
 
     def _record_turns(self, turns: Iterable[Turn]) -> None:
         self._history = History(turns=tuple(turns))

@@ -99,6 +99,14 @@ def test_a_best_time_that_does_not_repeat_gives_way_to_the_next(search):
     assert (done.history.best.number, done.history.best.result.speedup) == (0, 2.1)
 
 
+def test_a_search_goes_on_if_a_time_that_does_not_repeat_had_ended_it(search):
+    """As the same command would, which knows only what is stored."""
+    done, verdicts, answers, _ = search([2.0], [3.0, 1.9], [2.5, 2.4], [2.5], [2.4], patience=2)
+    assert verdicts.measured == [0, 1, 2, 3, 1, 4, 2]
+    assert (len(answers.asked), done.history.best.number) == (5, 2)
+    assert done.stopped == "2 turns without a gain"
+
+
 def test_a_program_is_compared_with_the_best_one_before_also_when_it_is_measured_again(search):
     _, verdicts, _, _ = search([1.0], [3.0, 2.5], [2.0])
     assert verdicts.measured == [0, 1, 2, 1]
