@@ -323,8 +323,13 @@ class _Chain:
             return False
         sample = load_sample(self._run_dir, replace(self._key, turn=best.number))
         evaluation, measurements = await self._evaluate_sample(sample, again=True)
-        again = replace(best, evaluation=evaluation, measurements=max(measurements, MEASUREMENTS_OF_BEST))
-        self._record_turns(again if one.number == best.number else one for one in self._history.turns)
+        measurements = max(measurements, MEASUREMENTS_OF_BEST)
+        self._record_turns(
+            replace(one, evaluation=evaluation, measurements=measurements)
+            if best.number in (one.number, one.same_as)
+            else one
+            for one in self._history.turns
+        )
         return True
 
     def _record_turns(self, turns: Iterable[Turn]) -> None:

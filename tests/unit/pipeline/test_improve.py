@@ -18,10 +18,10 @@ PROBLEM = Problem(name="add", suite="tiny", source="class Model:\n    pass\n")
 
 
 class Answers:
-    """A provider with a new program for every turn; every answer costs 100 tokens."""
+    """A provider with a new program for every turn, or the given ones; every answer costs 100 tokens."""
 
-    def __init__(self):
-        self.asked = []
+    def __init__(self, programs):
+        self.asked, self.programs = [], programs
 
     def can_answer(self, key):
         return key.turn < 6
@@ -30,7 +30,7 @@ class Answers:
         self.asked.append(request)
         if request.key.turn == 5:
             raise ProviderError("the endpoint is down")
-        program = f"class ModelNew:\n    turn = {request.key.turn}\n"
+        program = f"class ModelNew:\n    turn = {self.programs[request.key.turn]}\n"
         usage = Usage(prompt_tokens=60, completion_tokens=40)
         return Completion(text=f"```python\n{program}```\n", usage=usage, reasoning="secret")
 
@@ -61,7 +61,7 @@ class Verdicts:
 def search(tmp_path, evaluation_of):
     """Runs one sample; `speeds`: the measured speedups by turn (None: wrong values)."""
 
-    def run(*speeds, strategy="optimise", **options):
+    def run(*speeds, strategy="optimise", programs=range(6), **options):
         manifest = RunManifest(
             run="r", suite="tiny", model="m", provider="openai", prompt="plain", language="cpp", samples=1,
             temperature=None, problems=("add",), created_at="2030-01-01T00:00:00+00:00", harness_version="0",
@@ -74,7 +74,7 @@ def search(tmp_path, evaluation_of):
             turn: [evaluation_of("correct" if speed else "wrong_value", speed, turn=turn) for speed in measured]
             for turn, measured in enumerate(speeds)
         }
-        verdicts, answers = Verdicts(by_turn), Answers()
+        verdicts, answers = Verdicts(by_turn), Answers(programs)
         session = _Session(
             plan=plan, problems={"add": PROBLEM}, prompt="plain", prompts_dir=PROMPTS, concurrency=1,
             search=SearchOptions(**{"turns": len(speeds)} | options), strategy=find_strategy(strategy, is_timed=True),
@@ -113,6 +113,13 @@ def test_a_program_is_compared_with_the_best_one_before_also_when_it_is_measured
     assert [rival and rival.turn for rival in verdicts.rivals] == [None, 0, 1, 0]
     assert verdicts.rivals[1].candidate.source == "class ModelNew:\n    turn = 0\n"
     assert 0.5 < verdicts.rivals[1].speedup_lows[""] < 1.0
+
+
+def test_a_repeated_program_shares_the_second_measurement_too(search):
+    done, verdicts, _, _ = search([2.0, 2.1], [3.0, 1.0], [], programs=(0, 1, 1))
+    assert verdicts.measured == [0, 1, 1, 0]
+    assert done.history.best.number == 0
+    assert [turn.result.speedup for turn in done.history.turns] == [2.1, 1.0, 1.0]
 
 
 def test_a_single_correct_program_is_not_measured_again(search):
