@@ -1,7 +1,7 @@
 import pytest
 
 from harness.analysis.leaderboard import SearchSpending
-from harness.domain import TRUNCATED, Finding, Outcome, UsageError, Work
+from harness.domain import TRUNCATED, Comparison, Finding, Outcome, UsageError, Work
 
 
 @pytest.fixture
@@ -262,3 +262,11 @@ def test_samples_without_a_program_stay_draws_of_their_own(evaluation_of, only_r
     samples = [evaluation_of("no_code", sample=n, candidate_digest="", device="none") for n in range(3)]
     samples.append(evaluation_of("correct", 2.0, sample=3))
     assert only_row(*samples, ks=(1,), programs={}).at_k[0].correct == 0.25
+
+
+def test_pairs_with_the_best_turn_before_decide_which_turn_counts(evaluation_of, only_row):
+    pairs = Comparison(turn=0, speedup=1.2, speedup_low=1.1, speedup_high=1.3)
+    row = only_row(
+        evaluation_of("correct", 2.0, turn=0), evaluation_of("correct", 1.9, turn=1, extra={"comparison": pairs})
+    )
+    assert row.best_turn == 1.0
