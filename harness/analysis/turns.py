@@ -27,7 +27,7 @@ class TurnResult(NamedTuple):
     @property
     def alone(self) -> TurnResult:
         """For comparisons with other samples."""
-        return self._replace(over_rival_low=None)
+        return self._replace(turn=None, rival=None)
 
 
 def result_of(row: RankedSample | ResultRow) -> TurnResult:

@@ -26,6 +26,8 @@ def test_results_without_a_confirmed_time_never_replace_one():
 
 
 def test_the_best_of_several_samples_has_no_pairs_with_the_others():
-    fast = result_of(9.0, 10.0, 11.0)
+    fast = result_of(9.0, 10.0, 11.0)._replace(turn=1)
     slow = result_of(1.9, 2.0, 2.1)._replace(turn=3, rival=1, over_rival_low=1.2)
     assert find_best([fast.alone, slow.alone]) == 0
+    faster = result_of(19.0, 20.0, 21.0)._replace(turn=3, rival=1, over_rival_low=0.9)
+    assert find_best([fast.alone, faster.alone]) == 1
