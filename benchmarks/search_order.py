@@ -463,8 +463,9 @@ def report_steps(record: dict[str, Any], true_us: Sequence[float]) -> bool:
 
 
 def describe_speedup(turn: dict[str, Any]) -> str:
-    over = "" if turn["rival"] is None else f"  {turn['over_rival']:.3f} over turn {turn['rival']}"
-    over += f", from {turn['over_rival_low']:.3f}" if over else ""
+    over = ""
+    if turn["over_rival"] is not None:
+        over = f"  {turn['over_rival']:.3f} over turn {turn['rival']}, from {turn['over_rival_low']:.3f}"
     return f"speedup {turn['speedup']:7.3f} [{turn['speedup_low']:.3f}, {turn['speedup_high']:.3f}]{over}"
 
 

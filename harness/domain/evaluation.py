@@ -182,6 +182,10 @@ class Comparison:
     speedup_low: float | None = None
     speedup_high: float | None = None
 
+    @property
+    def is_gain(self) -> bool:
+        return (self.speedup_low or 0.0) > 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:

@@ -16,8 +16,9 @@ DOUBTFUL = ("unreliable", "unconfirmed")
 def compare_with_rival(
     record: EvaluationRecord, run: CaseRun, rival: Rival, measure: Callable[[], TimingResult]
 ) -> None:
-    """Adds the pairs of a known case to the record; None if the candidate is certainly slower in a case, its time is
-    not confirmed, or a program failed: a rival that fails here must not stay the best for it."""
+    """Adds the pairs of a known case to the record. A gain is measured again, since equal programs may differ for as
+    long as their processes live. None if the candidate is certainly slower in a case, its time is not confirmed, or a
+    program failed: a rival that fails here must not stay the best for it."""
     if record.timing is None or run.is_secret:
         return
     comparison, doubt = None, ""
@@ -25,13 +26,19 @@ def compare_with_rival(
         try:
             with record.phase("comparison"):
                 result = measure()
-            comparison, doubt = summarise_pairs(rival, result), find_doubt(result)
+                comparison, doubt = summarise_pairs(rival, result), find_doubt(result)
+                if comparison.is_gain:
+                    comparison = _take_lower(comparison, summarise_pairs(rival, measure()))
         except Exception as error:  # noqa: BLE001 - a hostile rival may cause any
             doubt = str(error)
     if doubt:
         note = Finding(check="comparison", severity="note", message=f"not compared with turn {rival.turn}: {doubt}")
         record.findings.append(run.name_finding(note))
     record.comparisons.append((run.weight, comparison))
+
+
+def _take_lower(first: Comparison, second: Comparison) -> Comparison:
+    return second if (second.speedup_low or 0.0) < (first.speedup_low or 0.0) else first
 
 
 def _may_gain(timing: Timing, rival: Rival, run: CaseRun) -> bool:
