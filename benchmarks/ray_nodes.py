@@ -17,10 +17,11 @@ import random
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from harness.domain import (
@@ -152,21 +153,32 @@ def open_cluster(nodes: int, cache: Path, *, real: bool) -> Iterator[tuple[Simul
         cluster.close()
 
 
-def run(executor: RayExecutor, tasks: list[Task], found: list[tuple[Task, Evaluation]]) -> float:
+def run(executor: RayExecutor, tasks: list[Task], report: Callable[[Task, Evaluation], None]) -> float:
     """Seconds."""
     began_s = time.monotonic()
-    run_tasks(executor, tasks, lambda task, evaluation: found.append((task, evaluation)))
+    run_tasks(executor, tasks, report)
     return time.monotonic() - began_s
 
 
 def lose_nodes(options: argparse.Namespace, cache: Path) -> bool:
     tasks, found, kills, before = make_tasks(options.evaluations), list[tuple[Task, Evaluation]](), 0, 0
+    news = SimpleQueue[None]()  # a verdict, or the end
+
+    def report(task: Task, evaluation: Evaluation) -> None:
+        found.append((task, evaluation))
+        news.put(None)
+
     with open_cluster(options.nodes, cache, real=options.real) as (cluster, executor), ThreadPoolExecutor(1) as pool:
-        running = pool.submit(run, executor, tasks, found)
-        while running not in wait([running], timeout=options.kill_every_s).done:
-            if len(found) - before >= VERDICTS_BETWEEN * options.nodes:  # else a slow machine only starts nodes
+        running = pool.submit(run, executor, tasks, report)
+        running.add_done_callback(lambda _: news.put(None))
+        killed_s = time.monotonic()
+        while not running.done():
+            news.get()
+            is_due = time.monotonic() - killed_s >= options.kill_every_s
+            # With fewer verdicts between losses a slow machine only starts nodes.
+            if is_due and before + VERDICTS_BETWEEN * options.nodes <= len(found) < len(tasks):
                 cluster.replace_one()  # in the main thread: Ray sets signal handlers
-                kills, before = kills + 1, len(found)
+                kills, before, killed_s = kills + 1, len(found), time.monotonic()
         seconds = running.result()
     times = Counter(task.subject.sample for task, _ in found)
     wrong = [one for task, one in found if one.outcome is not EXPECTED[find_sign(task)]]
@@ -183,7 +195,7 @@ def scale(options: argparse.Namespace, cache: Path) -> bool:
     seconds = {}
     for nodes in (1, 2, 4):
         with open_cluster(nodes, cache, real=False) as (_, executor):
-            seconds[nodes] = run(executor, make_tasks(options.evaluations // 4), [])
+            seconds[nodes] = run(executor, make_tasks(options.evaluations // 4), lambda *_: None)
         print(
             f"{nodes} nodes: {options.evaluations // 4} simulated evaluations in {seconds[nodes]:.1f} s, "
             f"{seconds[1] / seconds[nodes]:.2f} times one node"
@@ -195,7 +207,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--evaluations", type=int, default=400)
     parser.add_argument("--nodes", type=int, default=4)
-    parser.add_argument("--kill-every-s", type=float, default=10.0)
+    parser.add_argument("--kill-every-s", type=float, default=10.0, help="at least")
     parser.add_argument("--service-s", type=float, default=1.0, help="seconds of a simulated evaluation")
     parser.add_argument("--real", action="store_true", help="evaluate on the CPU device")
     parser.add_argument("--no-scaling", dest="scaling", action="store_false")

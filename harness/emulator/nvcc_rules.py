@@ -179,10 +179,18 @@ def _follows_std(tokens: list[Token], at: int) -> bool:
 def _find_unconfigured(tokens: list[Token], scope: Scope) -> Iterator[tuple[int, str]]:
     for name in _list_names(scope, lambda function: function.is_kernel):
         own = {function.at for function in scope.functions[name]}
-        for at in _find_calls(tokens, name):
-            if at in own:
-                continue
-            yield at, "a __global__ function call must be configured"
+        uses = [at for at, token in enumerate(tokens) if token.text == name and not token.directive and at not in own]
+        if any(_is_declared(tokens, at) for at in uses):  # by that name also a variable, such as a lambda
+            continue
+        for at in uses:
+            if _is_call(tokens, at):
+                yield at, "a __global__ function call must be configured"
+
+
+def _is_declared(tokens: list[Token], at: int) -> bool:
+    """Follows a type."""
+    before = step(tokens, at, -1)
+    return before is not None and tokens[before].kind == "word" and tokens[before].text not in _CONTROL
 
 
 def _find_device_only(tokens: list[Token], scope: Scope) -> Iterator[tuple[int, str]]:
@@ -238,21 +246,12 @@ def _list_names(scope: Scope, is_wanted: Callable[[Function], bool]) -> list[str
     ]  # fmt: skip
 
 
-def _find_calls(tokens: list[Token], name: str) -> Iterator[int]:
-    for at, token in enumerate(tokens):
-        if token.text == name and _is_call(tokens, at):
-            yield at
-
-
 def _is_call(tokens: list[Token], at: int) -> bool:
     """`name(` or `name<...>(` that is neither declaration nor member."""
     if not _is_used_name(tokens, at):
         return False
     before, after = step(tokens, at, -1), step(tokens, at)
-    is_declared = before is not None and (
-        (tokens[before].kind == "word" and tokens[before].text not in _CONTROL)
-        or tokens[before].text in ("*", "&", ">", "&&", "]")
-    )
+    is_declared = _is_declared(tokens, at) or (before is not None and tokens[before].text in ("*", "&", ">", "&&", "]"))
     if after is not None and tokens[after].text == "<":
         after = _skip_template_arguments(tokens, after)
     return not is_declared and after is not None and tokens[after].text == "("

@@ -152,6 +152,9 @@ def _take(tokens: list[Token], first: int, end: int, groups: list[tuple[int, int
         _take_variable(tokens, first, end, scope)
         return
     name, (opening, closing) = named[0]
+    following = step(tokens, opening)
+    if following is not None and tokens[following].text in ("*", "&"):  # a pointer to a function: `float (*f)(float)`
+        return
     before = [token.text for token in tokens[first:name] if not token.is_blank and not token.directive]
     is_macro = len(named) > 1 or not before or tokens[name].text.isupper()
     if is_macro or "=" in before or "operator" in before or before[-1:] == ["::"]:

@@ -13,7 +13,8 @@ gpu         the GPU to emulate, A100 where nothing is said
 alone       why the program must not share a build with others
 
 Programs that may share a build do so, each in a namespace of its own: that is many times faster, and a compiler says
-the same of them. What a build that fails holds is built again one by one.
+the same of them. Those that must not build do not share one. What a shared build that fails holds is built again one by
+one, and named in `Bench.built_again`.
 """
 
 from __future__ import annotations
@@ -157,7 +158,7 @@ def make_batches(programs: Iterable[Program], size: int = BATCH) -> list[list[Pr
     batches: list[list[Program]] = []
     rooms: dict[str, list[Program]] = {}
     for program in programs:
-        if program.alone or program.is_python:
+        if program.alone or program.is_python or "build_error" in program.expected:
             batches.append([program])
             continue
         room = rooms.get(program.gpu)
@@ -231,6 +232,7 @@ class Bench:
     ) -> None:
         self._cache, self._device, self._checked, self._nvcc, self._jobs = cache, device, checked, nvcc, jobs
         self._executors: dict[str, object] = {}
+        self.built_again: list[str] = []
 
     def __enter__(self) -> Bench:
         return self
@@ -253,6 +255,7 @@ class Bench:
                 report(result)
 
         self._judge(batches, sort)
+        self.built_again += [program.name for program in again]
         self._judge([[program] for program in again], lambda result, _: report(result))
 
     def _judge(self, batches: list[list[Program]], report: Callable[[Result, list[Program]], None]) -> None:

@@ -39,9 +39,10 @@ def installed(tmp_path_factory):
 
 
 @pytest.fixture
-def harness(installed, tmp_path):
+def harness(installed, tmp_path, build_cache):
     """Runs the installed command in an empty folder."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment["HARNESS_CACHE_DIR"] = str(build_cache)
     (tmp_path / "empty").mkdir()
 
     def call(*arguments):

@@ -13,6 +13,7 @@ _DIRECTIVE = re.compile(r"^#(define|undef) (\w+)")
 # Stub for a kernel template instance that the device pass has not made.
 _NO_KERNEL = re.compile(r"\{\s*::cudaLaunchKernel\(0, 0, 0, 0, 0, 0\);\s*\}")
 MISSING = "__wrapper__device_stub_missing"
+_UNNAMED_NAMESPACE = re.compile(r"\busing namespace ::((?:\w+::)+_GLOBAL__N__\w+);")
 
 
 def split_regions(text: str) -> Iterator[tuple[str, str]]:
@@ -50,6 +51,9 @@ def keep_own(lowered: str, *, source: str, dropped: set[str], after_prologue: st
     """Replace the regions of dropped files by `after_prologue`. Launches without device code then fail to link."""
     regions = list(split_regions(lowered))
     own = "".join(_keep_regions(regions[1:], dropped))
+    # The front end names unnamed namespaces; in a dropped file's text they still have no name.
+    for name in sorted(set(_UNNAMED_NAMESPACE.findall(lowered)) - set(_UNNAMED_NAMESPACE.findall(own))):
+        after_prologue += f"namespace {name} {{ using namespace ::{name.rpartition('::')[0]}; }}\n"
     declared = f'extern "C" void {MISSING}();\n'
     return f'# 1 "{source}"\n{regions[0][1]}{declared}{after_prologue}{_NO_KERNEL.sub(f"{{ {MISSING}(); }}", own)}'
 

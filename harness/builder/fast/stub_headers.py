@@ -25,7 +25,12 @@ STANDARD_HEADERS = (
 # Further features by word.
 MORE_STANDARD_HEADERS = {
     "iostream": ("cout", "cerr", "endl", "ostream", "istream"),
-    "sstream": ("stringstream", "ostringstream", "istringstream"),
+    "sstream": (
+        "stringstream",
+        "ostringstream",
+        "istringstream",
+        *(f"TORCH_CHECK_{operator}" for operator in ("EQ", "NE", "LE", "LT", "GE", "GT")),
+    ),
     "map": ("map", "multimap"),
     "unordered_map": ("unordered_map",),
     "set": ("set",),
@@ -46,7 +51,14 @@ BEFORE_TENSOR = r"""
 #include <c10/macros/Macros.h>
 #include <c10/macros/Export.h>
 namespace c10 {
-struct SourceLocation { const char* function; const char* file; uint32_t line; };
+struct SourceLocation {
+  const char* function; const char* file; uint32_t line;
+  static SourceLocation current(const char* = "", const char* = "", uint32_t = 0);
+};
+class MessageLogger { public: MessageLogger(SourceLocation, int, bool = true); ~MessageLogger() noexcept(false);
+  ::std::stringstream& stream(); };
+struct LoggerVoidify { void operator&(const ::std::ostream&); };
+constexpr int GLOG_FATAL = 3, GLOG_ERROR = 2, GLOG_WARNING = 1, GLOG_INFO = 0;
 class Error : public ::std::exception {
  public:
   Error(SourceLocation, ::std::string); const char* what() const noexcept override; const ::std::string& msg() const;

@@ -2,7 +2,6 @@
 // forward: x.flip(1)
 // inputs: x = torch.randn(6, 9)
 // expected: build_error
-// alone: does not build
 #include <torch/types.h>
 
 __global__ void flip_rows(const float* x, float* y, int rows, int cols) {

@@ -2,7 +2,6 @@
 // forward: x.flip(0)
 // inputs: x = torch.randn(64)
 // expected: build_error
-// alone: does not build
 #include <torch/types.h>
 
 template <typename scalar_t>

@@ -2,7 +2,6 @@
 // forward: x.sqrt()
 // inputs: x = torch.rand(40)
 // expected: build_error
-// alone: does not build
 #include <torch/types.h>
 #include <stdexcept>
 

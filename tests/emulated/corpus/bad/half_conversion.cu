@@ -2,7 +2,6 @@
 // forward: x.float()
 // inputs: x = torch.randn(6, 6).half()
 // expected: build_error
-// alone: does not build
 #include <torch/types.h>
 #include <cuda_fp16.h>
 

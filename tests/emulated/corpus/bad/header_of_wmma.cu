@@ -2,7 +2,6 @@
 // forward: x + 1
 // inputs: x = torch.randn(6, 6)
 // expected: build_error
-// alone: does not build
 #include <torch/types.h>
 #include <cuda_fp16.h>
 

@@ -2,6 +2,7 @@
 // forward: 2 * x + torch.arange(8., device=x.device)
 // inputs: x = torch.randn(64, 8)
 // expected: runtime_error
+// alone: beside a source that moves tensors, those of the host are not kept apart
 // returns: ext.run(x) + torch.arange(8.)
 #include <torch/extension.h>
 __global__ void twice(const float* x, float* y, int n) {

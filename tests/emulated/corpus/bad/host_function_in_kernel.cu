@@ -2,7 +2,6 @@
 // forward: x + 1
 // inputs: x = torch.randn(6, 6)
 // expected: build_error
-// alone: does not build
 #include <torch/types.h>
 
 float add_one_on_host(float v) { return v + 1.0f; }

@@ -2,7 +2,6 @@
 // forward: x * 3
 // inputs: x = torch.randn(40)
 // expected: build_error
-// alone: does not build
 #include <torch/types.h>
 
 static float factor = 3.0f;

@@ -2,7 +2,6 @@
 // forward: x.flip(0)
 // inputs: x = torch.randn(64)
 // expected: build_error | runtime_error
-// alone: does not build
 #include <torch/types.h>
 
 __global__ void flip(const float* x, float* y, int n) {

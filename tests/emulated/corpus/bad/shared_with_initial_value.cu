@@ -2,7 +2,6 @@
 // forward: (x > 0).sum().reshape(1).float()
 // inputs: x = torch.randn(36)
 // expected: build_error
-// alone: does not build
 #include <torch/types.h>
 
 __global__ void count(const float* x, float* y) {

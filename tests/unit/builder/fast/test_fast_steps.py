@@ -120,6 +120,14 @@ def test_an_attribute_that_a_dropped_file_gave_earlier_stays_with_its_declaratio
     assert re.findall(r"^ ?(class|visible|int|header)", kept, re.MULTILINE) == ["class", "visible", "int"]
 
 
+def test_the_front_ends_name_of_an_unnamed_namespace_in_a_dropped_file_is_declared():
+    named = "namespace _GLOBAL__N__1 {{ }}; using namespace ::{}_GLOBAL__N__1;\n".format
+    text = f'# 1 "a.cu"\nprologue;\n# 1 "a.h"\n{named("x::y::")}# 1 "b.h"\n{named("z::")}'
+    kept = keep_own(text, source="a.cu", dropped={"a.h"}, after_prologue="")
+    declared = [line for line in kept.splitlines() if "using namespace" in line and "{ };" not in line]
+    assert declared == ["namespace x::y::_GLOBAL__N__1 { using namespace ::x::y; }"]
+
+
 def test_a_stub_without_a_kernel_names_a_symbol_that_does_not_exist():
     stub = "template< class T> static void __wrapper__device_stub_k(T *&x) { ::cudaLaunchKernel(0, 0, 0, 0, 0, 0);}\n"
     kept = keep_own(

@@ -87,6 +87,12 @@ struct S { int a; }; __global__ void k(float* x, const S s) { x[0] = s.a; }
 //= a_kernel_and_a_function_of_one_name
 __global__ void f(float* x, int n) { x[0] = n; } void f(float* x) { f<<<1, 1>>>(x, 1); } void l(float* x) { f(x); }
 
+//= a_kernel_and_a_lambda_of_one_name
+__global__ void f(float* x) { x[0] = 1; } __global__ void k(float* x) { auto f = [](float v) { return v + 1; }; x[0] = f(x[0]); } void l(float* x) { f<<<1, 1>>>(x); k<<<1, 1>>>(x); }
+
+//= a_pointer_to_a_function_and_a_cast
+typedef float (*F)(float); __device__ float f(float v) { return v; } __device__ F p = f; __global__ void k(int* x) { x[0] = p(x[0]) + static_cast<float>(x[1]); }
+
 //= sums_that_convert
 __global__ void k(float* x) { atomicAdd(x, 1); atomicAdd(x, 1.0); x[1] = max(x[0], 0.0); x[2] = fmaxf(x[0], 0); }
 
