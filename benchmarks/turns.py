@@ -4,7 +4,8 @@ Run on an idle machine: python benchmarks/turns.py [speed|kills] [--samples 64] 
 speed: samples of four turns against a server that answers after 1 s. The ideal is the time of the slowest resource
 alone: the server's (requests / concurrency), or that of `harness evaluate` for the same programs. Goal: 85 % of it.
 kills: the same search, killed at random moments and issued again until it ends. Goal: each turn is stored and evaluated
-once, and no answer is asked for twice but those that were under way when the command was killed.
+once, and no answer is asked for twice but those that were under way when the command was killed, or had been sent less
+than 0.1 s before.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 TURNS, LATENCY_S, CONCURRENCY = 4, 1.0, 16
+TO_STORE_S = 0.1
 EFFICIENCY = 0.85
 PROBLEM = """
 import torch
@@ -71,13 +73,14 @@ class Endpoint:
             self.asked += 1
             self.under_way += 1
             number = self.asked
-        try:
-            time.sleep(LATENCY_S)
-        finally:
-            with self._lock:
-                self.under_way -= 1
+        time.sleep(LATENCY_S)
+        threading.Timer(TO_STORE_S, self._end).start()
         content = PROGRAM.format(number=number + 1, sign="+" if turn == TURNS - 1 else "-")
         return json.dumps({"choices": [{"message": {"content": content}, "finish_reason": "stop"}]}).encode()
+
+    def _end(self) -> None:
+        with self._lock:
+            self.under_way -= 1
 
     @contextmanager
     def serve(self) -> Iterator[str]:
@@ -174,14 +177,14 @@ def measure_kills(samples: int, kills: int) -> bool:
         for killed in range(kills):
             process = search.start()
             try:
-                process.communicate(timeout=source.uniform(1.0, 12.0))
+                process.communicate(timeout=source.uniform(1.0, 6.0))
                 print(f"it ended before kill {killed + 1}")
                 break
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 cut += endpoint.under_way
                 process.communicate()
-                time.sleep(LATENCY_S)
+                time.sleep(LATENCY_S + 2 * TO_STORE_S)
         search.finish()
         turns, verdicts = search.count_verdicts()
     wanted = samples * TURNS
