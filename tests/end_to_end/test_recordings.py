@@ -147,16 +147,18 @@ REPAIR = ROOT / "recordings" / "repair"
 REPAIRED = {
     "cpp": {"layer_norm": "build_error", "softmax": "wrong_value", "sum_reduction": "wrong_shape"},
     "cuda": {"elementwise_add": "runtime_error", "layer_norm": "wrong_value", "softmax": "wrong_value"},
+    "triton": {"layer_norm": "runtime_error", "rms_norm": "wrong_value", "softmax": "wrong_value"},
 }
+OPTIMISED = {("cuda", "layer_norm"), ("cuda", "softmax"), *(("triton", problem) for problem in REPAIRED["triton"])}
 
 
-def replay_turns(run_harness, language, *options, env=None):
+def replay_turns(run_harness, language, *options, strategy="repair", env=None):
     """The outcomes by turn of each problem."""
     done = run_harness(
         [
             "run", "--provider", "recorded", "--recording", REPAIR, "--problems-dir", ROOT / "reference_models",
             "--prompts-dir", ROOT / "prompts", "--language", language, "--workload", "small", "--turns", 3,
-            "--strategy", "repair", "--run", "replay", "--json", *options,
+            "--strategy", strategy, "--run", "replay", "--json", *options,
         ],
         env=env,
     )  # fmt: skip
@@ -172,20 +174,32 @@ def test_every_recorded_repair_in_cpp_ends_correct(run_harness, needs_compiler):
 
 
 @pytest.mark.slow
+def test_the_recorded_repairs_in_triton_and_their_optimised_programs_are_correct(run_harness):
+    """Best of n goes through all turns, also where nothing is timed."""
+    turns = replay_turns(
+        run_harness, "triton", "--device", "emulated", "--problem", "softmax", "--problem", "layer_norm",
+        strategy="best-of-n",
+    )  # fmt: skip
+    assert turns == {
+        problem: [REPAIRED["triton"][problem], "correct", "correct"] for problem in ("softmax", "layer_norm")
+    }
+
+
+@pytest.mark.slow
 def test_every_recorded_repair_in_cuda_ends_correct_on_the_emulated_device(run_harness, needs_compiler, without_nvcc):
     repaired = replay_turns(run_harness, "cuda", "--device", "emulated", env=without_nvcc)
     assert repaired == {problem: [first, "correct"] for problem, first in REPAIRED["cuda"].items()}
 
 
 @pytest.mark.parametrize("language", REPAIRED)
-def test_every_recorded_repair_has_two_turns_with_programs(language):
+def test_every_recorded_repair_has_its_turns_with_programs(language):
     provider = RecordedProvider(REPAIR, language)
     assert {path.name for path in (REPAIR / language).iterdir()} == set(REPAIRED[language])
     for problem in REPAIRED[language]:
         programs = []
-        for turn in (0, 1):
+        for turn in range(3 if (language, problem) in OPTIMISED else 2):
             key = SampleKey(run="replay", problem=problem, sample=0, turn=turn)
             candidate = extract_candidate(read_completion(locate_sample(provider.folder, key)), language)
             programs.append(candidate.source)
-        assert programs[0] != programs[1]
-        assert all("load_inline" in program for program in programs)
+        assert len(set(programs)) == len(programs)
+        assert all("load_inline" in program or "triton.jit" in program for program in programs)
