@@ -30,7 +30,7 @@ def compare_with_rival(
                 if comparison.is_gain:
                     comparison = _take_lower(comparison, summarise_pairs(rival, measure()))
         except Exception as error:  # noqa: BLE001 - a hostile rival may cause any
-            doubt = str(error)
+            comparison, doubt = None, str(error)
     if doubt:
         note = Finding(check="comparison", severity="note", message=f"not compared with turn {rival.turn}: {doubt}")
         record.findings.append(run.name_finding(note))

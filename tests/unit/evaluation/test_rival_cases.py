@@ -82,3 +82,11 @@ def test_only_a_gain_that_repeats_counts(results, measured, gains):
     record, compared = run_cases({"only": time(2.0)}, measure=lambda: left.pop(0)())  # noqa: PLW0108 - the result of the call is needed
     ((_, comparison),) = record.comparisons
     assert (len(compared), comparison.is_gain) == (measured, gains)
+
+
+def test_a_gain_whose_repetition_fails_does_not_count():
+    left = [win]
+    record, compared = run_cases({"only": time(2.0)}, measure=lambda: left.pop()())  # noqa: PLW0108 - as above
+    assert len(compared) == 2
+    assert [one for _, one in record.comparisons] == [None]
+    assert record.findings[-1].message.startswith("case only: not compared with turn 3: ")
