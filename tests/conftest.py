@@ -277,12 +277,14 @@ class Bench:
         from harness.evaluation.timing.noise_floor import NoiseFloors
         from harness.sandbox.devices import Device
         from harness.sandbox.policy import clean_environment, interpreter_folders
+        from harness.sandbox.workers_ahead import WorkersAhead
 
         self._limits = {"call_s": call_s, "start_s": load_s, "construct_s": load_s}
         self._device = device if isinstance(device, Device) else Device(device)
         self._ceilings = CeilingStore(find_machine_folder(cache))
         self._noise = NoiseFloors(find_machine_folder(cache))
         self.forkserver = forkserver
+        self.workers = WorkersAhead(forkserver, self._device)
         self.builder = Builder(
             cache=cache,
             toolchain=probe_toolchain(),
@@ -309,7 +311,7 @@ class Bench:
             attribute_work=attribute_work,
         )
         judge = CandidateEvaluator(
-            device=self._device, builder=self.builder, forkserver=self.forkserver, settings=settings,
+            device=self._device, builder=self.builder, workers=self.workers, settings=settings,
             ceilings=self._ceilings, noise=self._noise,
         )  # fmt: skip
         language = language or ("cuda" if self._device.is_cuda else "cpp")
@@ -341,14 +343,14 @@ class Bench:
 
         loaded = load_problem(Problem(name="add", suite="tiny", source=problem), "full")
         reference = prepare_reference(loaded, self._device, 1, 2)
+        worker_limits = WorkerLimits(**({"memory_bytes": None} if self._device.is_cuda else {}) | worker_limits)
         with open_session(
-            forkserver=forkserver or self.forkserver,
+            start_worker=lambda: (forkserver or self.forkserver).spawn(worker_limits),
             device=self._device,
             footprint=reference.footprint,
             source=source,
             entry="ModelNew",
             answer_build=self.builder.build,
-            worker_limits=WorkerLimits(**({"memory_bytes": None} if self._device.is_cuda else {}) | worker_limits),
             limits=TimeLimits(**self._limits),
             threads=1,
             allow_tf32=False,
@@ -363,6 +365,7 @@ class Bench:
 
     def close(self):
         self.builder.stop()
+        self.workers.close()
 
 
 @pytest.fixture(scope="session")

@@ -21,6 +21,7 @@ from harness.domain import (
     HarnessError,
     Outcome,
     Problem,
+    ProblemTooLarge,
     Rival,
     Subject,
     Work,
@@ -64,11 +65,12 @@ from harness.problems.loading import LoadedProblem, load_problem
 from harness.problems.shrink import REDUCED, describe_sizes, has_own_sizes
 from harness.sandbox.devices import Device
 from harness.sandbox.failure import CandidateFailure
-from harness.sandbox.forkserver import Forkserver
-from harness.sandbox.memory_plan import plan_in_full
+from harness.sandbox.memory_plan import Thrift, plan_in_full
 from harness.sandbox.model_session import ModelSession
+from harness.sandbox.workers_ahead import WorkersAhead
 from harness.store.certificate import Certificate
 
+ATTRIBUTING_WORKERS, TIMED_WORKERS = 2, 3
 EXPLAINABLE = (Outcome.WRONG_VALUE, Outcome.RUNTIME_ERROR)  # the sanitizer may find the cause
 
 
@@ -93,7 +95,7 @@ class CandidateEvaluator:
         *,
         device: Device | None,
         builder: Builder,
-        forkserver: Forkserver,
+        workers: WorkersAhead,
         settings: EvaluationSettings,
         noise: NoiseFloors | None = None,
         ceilings: CeilingStore | None = None,
@@ -107,13 +109,14 @@ class CandidateEvaluator:
         self._checker = checker
         self._nvcc = None if compiler is None else NvccCheck(compiler)
         self._certificate = certificate
-        self._forkserver = forkserver
+        self._ahead = workers
+        self._forkserver = workers.forkserver
         self._settings = settings
         self._ceilings = ceilings or CeilingStore(None)
         self._roofline = Roofline(self._ceilings)
         self._builds = CandidateBuilds(builder, checker, self._nvcc)
-        self._workers = ModelWorkers(forkserver, self._builds, settings.limits)
-        self._counters = CounterReader(forkserver, self._builds)
+        self._workers = ModelWorkers(workers, self._builds, settings.limits)
+        self._counters = CounterReader(workers.forkserver, self._builds)
         facts = describe_environment(builder.toolchain, device)
         self._environment = facts if settings.fidelity == "full" else (*facts, (FIDELITY, settings.fidelity))
         floors = (noise or NoiseFloors(None)) if settings.measure_noise else None
@@ -136,7 +139,7 @@ class CandidateEvaluator:
             if candidate is None:
                 raise CandidateFailure(Outcome.NO_CODE, "no program that defines ModelNew was found in the answer")
             task = _Task(record=record, problem=problem, subject=subject, candidate=candidate, ahead=ahead, rival=rival)
-            with require_dtype(problem, self._device):
+            with require_dtype(problem, self._device), self._ahead.stopped_at_end():
                 self._evaluate_candidate(task)
 
         self._builds.add_ahead(ahead, candidate)
@@ -263,7 +266,7 @@ class CandidateEvaluator:
         record, candidate = task.record, task.candidate
         seeds = record.draw_seeds(task.run.name)
         with record.phase("reference"):
-            reference = prepare_reference(loaded, device, next(seeds), next(seeds), thrift=record.thrift)
+            reference = self._prepare_reference(loaded, device, (next(seeds), next(seeds)), record.thrift)
             record.note_memory(reference.plan, plan_in_full(reference.need), device.measure_room())
             exercises = Exercises(reference, seeds, fully=task.run.is_checked_fully)
             if reference.computes_on is not None:
@@ -274,10 +277,36 @@ class CandidateEvaluator:
             limits = self._builds.reduce_limits(self._settings.limits, candidate)
             answer_build = self._builds.answer_for(record, candidate)
             with self._workers.open_candidate(candidate, reference, answer_build, limits=limits) as session:
+                more = ATTRIBUTING_WORKERS * self._attributes(task) + TIMED_WORKERS * self._times(device, task)
+                self._prepare_workers(reference, max(more, 1))  # else for the next candidate
                 yield session, exercises, seeds
         except CandidateFailure as failure:
             raise record.blame_build(failure) from failure
         record.check_builds()
+
+    def _prepare_reference(
+        self, loaded: LoadedProblem, device: Device, seeds: tuple[int, int], thrift: Thrift
+    ) -> Reference:
+        """Workers wait only where memory is plentiful."""
+        if thrift != "planned":
+            self._ahead.release()
+        try:
+            reference = prepare_reference(loaded, device, *seeds, thrift=thrift)
+        except ProblemTooLarge:
+            if not self._ahead.release():
+                raise
+            reference = prepare_reference(loaded, device, *seeds, thrift=thrift)
+        if not reference.has_full_plan:
+            self._ahead.release()
+        return reference
+
+    def _prepare_workers(self, reference: Reference, count: int) -> None:
+        if reference.has_full_plan:
+            self._ahead.prepare(count)
+
+    def _prepare_timing(self, reference: Reference) -> None:
+        self._prepare_workers(reference, TIMED_WORKERS)
+        self._ahead.finish()
 
     def _check_correctness(self, task: _Task, session: ModelSession, exercises: Exercises) -> None:
         record, reference = task.record, exercises.reference
@@ -320,6 +349,7 @@ class CandidateEvaluator:
                 self._confirm_custom_code(record, session, reference, seeds)
         if self._times(device, task):
             timer = self._timer.for_run(task.run)
+            self._prepare_timing(reference)
             with self._quiet():
                 self._find_device_peaks(task, device)
                 with record.phase("timing"):
@@ -327,6 +357,8 @@ class CandidateEvaluator:
             with record.phase("plausibility"):
                 self._check_roofline(task, result, reference, next(seeds))
             with self._quiet():
+                if task.rival is not None:
+                    self._prepare_timing(reference)
                 self._compare(
                     task, lambda rival: timer.compare_in_fresh_workers(task.candidate, reference, rival, seeds)
                 )

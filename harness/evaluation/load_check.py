@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from harness.domain import Candidate
 from harness.evaluation.record import EvaluationRecord
 from harness.problems.loading import LoadedProblem
@@ -35,13 +37,12 @@ def load_only(
     nothing = Footprint.measure((), FlatOutputs(tree={"v": None}, tensors=()), {})
     try:
         with open_session(
-            forkserver=forkserver,
+            start_worker=partial(forkserver.spawn, limit_worker(stand_in.torch_device, nothing.arena_bytes)),
             device=stand_in,
             footprint=nothing,
             source=candidate.source,
             entry=CANDIDATE_ENTRY,
             answer_build=answer_build,
-            worker_limits=limit_worker(stand_in.torch_device, nothing.arena_bytes),
             limits=limits,
             threads=1,
             allow_tf32=False,

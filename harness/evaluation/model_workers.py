@@ -13,19 +13,20 @@ from harness.evaluation.load_check import CANDIDATE_ENTRY
 from harness.evaluation.model_construction import construct_with_state
 from harness.problems.loading import workload_source
 from harness.sandbox.build_requests import AnswerBuild
-from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.memory_limits import limit_worker
 from harness.sandbox.model_session import ModelSession
 from harness.sandbox.opening import open_session
 from harness.sandbox.worker_client import Mode
 from harness.sandbox.worker_process import TimeLimits
+from harness.sandbox.workers_ahead import WorkersAhead
 
-COMPILES_ITSELF = ("triton", "torch.compile", "helion")
+COMPILE = "torch.compile"
+COMPILES_ITSELF = ("triton", COMPILE, "helion")
 
 
 class ModelWorkers:
-    def __init__(self, forkserver: Forkserver, builds: CandidateBuilds, limits: TimeLimits) -> None:
-        self._forkserver = forkserver
+    def __init__(self, ahead: WorkersAhead, builds: CandidateBuilds, limits: TimeLimits) -> None:
+        self.ahead = ahead
         self._builds = builds
         self._limits = limits
         # Files that the candidate's compilers wrote in its first worker; as untrusted as its source.
@@ -77,6 +78,8 @@ class ModelWorkers:
     def open_baseline(self, reference: Reference, baseline: str) -> Iterator[ModelSession]:
         """With the reference's weights."""
         source = workload_source(reference.loaded)
+        if baseline == "compile":
+            self.ahead.preload((COMPILE,))
         with self._open(source, ENTRY, reference, None, is_timed=True) as session:
             construct_with_state(session, reference, compiled=baseline == "compile")
             yield session
@@ -94,20 +97,24 @@ class ModelWorkers:
         is_timed: bool = False,
         compiled: dict[str, str] | None = None,
     ) -> Iterator[ModelSession]:
-        """`answer_build` None: trusted code. Timed outputs stay on the device where two workers fit."""
-        device, footprint = reference.device, reference.footprint
+        """`answer_build` None: trusted code. Timed outputs stay on the device where two workers fit, and the candidate
+        ends before timing continues."""
+        device, footprint, trusted = reference.device, reference.footprint, answer_build is None
+        if not device.is_emulated:
+            self.ahead.preload(word for word in COMPILES_ITSELF if word in source)
+        ends_beside = reference.has_full_plan and (trusted or not is_timed)
+        worker_limits = limit_worker(device.torch_device, footprint.arena_bytes)
         planned_bytes = reference.need.count_worker_bytes(footprint.kept_calls) - footprint.arena_bytes
         device.release_cache()
         charge = MemoryCharge(device, planned_bytes, footprint.arena_bytes)
         with (
             open_session(
-                forkserver=self._forkserver,
+                start_worker=lambda: self.ahead.spawn(worker_limits, ends_beside=ends_beside),
                 device=device,
                 footprint=footprint,
                 source=source,
                 entry=entry,
                 answer_build=answer_build,
-                worker_limits=limit_worker(device.torch_device, footprint.arena_bytes),
                 limits=limits or self._limits,
                 threads=usable_threads(),
                 allow_tf32=reference.loaded.problem.allow_tf32,
@@ -115,6 +122,6 @@ class ModelWorkers:
                 keeps_on_host=reference.computes_on is not None and not (is_timed and reference.plan.baseline_beside),
                 compiled=compiled,
             ) as session,
-            nullcontext() if answer_build is None else charge.attributing_failures(),
+            nullcontext() if trusted else charge.attributing_failures(),
         ):
             yield session

@@ -23,6 +23,7 @@ from harness.languages import LANGUAGES
 from harness.sandbox.devices import Device
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.policy import clean_environment, interpreter_folders
+from harness.sandbox.workers_ahead import WorkersAhead
 
 
 class DeviceEvaluators:
@@ -36,6 +37,7 @@ class DeviceEvaluators:
         checks: bool,
         floors: Path | None = None,
         quiet: Callable[[], AbstractContextManager[None]] = nullcontext,
+        forkserver: Forkserver | None = None,
     ) -> None:
         self._setup = setup
         self._device = device
@@ -43,7 +45,9 @@ class DeviceEvaluators:
         self._machine = find_machine_folder(setup.settings.cache)
         self._floors = floors or self._machine
         self._quiet = quiet
-        self._forkserver = Forkserver(setup.confinement)
+        self._forkserver = forkserver or Forkserver(setup.confinement)
+        self._emulated = self._forkserver if device is not None and device.is_emulated else None
+        self._workers = WorkersAhead(self._forkserver, device)
         self._lock = threading.Lock()
         self._evaluators: dict[Language, CandidateEvaluator] = {}
         self._builders: dict[Emulation | None, Builder] = {}
@@ -85,7 +89,9 @@ class DeviceEvaluators:
             builders = list(self._builders.values())
         for builder in builders:
             builder.stop()
-        self._forkserver.close()
+        self._workers.close()
+        for forkserver in filter(None, (self._forkserver, self._emulated)):
+            forkserver.close()
 
     def _find_evaluator(self, language: Language) -> CandidateEvaluator:
         with self._lock:
@@ -100,7 +106,7 @@ class DeviceEvaluators:
         return CandidateEvaluator(
             device=device,
             builder=self._find_builder(None if device is None else _describe_emulation(device)),
-            forkserver=self._forkserver,
+            workers=self._workers,
             settings=self._setup.settings.judge,
             ceilings=CeilingStore(self._setup.settings.measurements or self._machine),
             noise=NoiseFloors(self._floors),
@@ -111,11 +117,14 @@ class DeviceEvaluators:
         )
 
     def _make_checker(self) -> KernelChecker:
+        """Its workers import other parts of a compiler than those of a GPU, so they need a parent of their own."""
+        if self._emulated is None:
+            self._emulated = Forkserver(self._setup.confinement)
         device = Device(EMULATED, self._setup.settings.gpu)
         return KernelChecker(
             device=device,
             builder=self._find_builder(_describe_emulation(device, checked=True)),
-            forkserver=self._forkserver,
+            forkserver=self._emulated,
             limits=self._setup.settings.judge.limits,
         )
 

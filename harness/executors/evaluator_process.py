@@ -113,6 +113,10 @@ def _serve(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
 
 
 def _open(start: Start) -> tuple[Device, DeviceEvaluators]:
+    from harness.sandbox.forkserver import Forkserver
+
+    forkserver = Forkserver(start.setup.confinement)
+    forkserver.begin_start()  # imports torch, too
     gc.disable()  # a tenth of the time to import torch
     from harness.executors.device_evaluators import DeviceEvaluators
     from harness.executors.locks import hold_cores_to_time
@@ -120,6 +124,7 @@ def _open(start: Start) -> tuple[Device, DeviceEvaluators]:
     from harness.sandbox.devices import Device
     from harness.sandbox.memory_limits import keep_freed_memory
 
+    gc.freeze()  # each collection would take 0.1 s
     gc.enable()
     settings = start.setup.settings
     set_reference_limit(settings.reference_timeout_s)
@@ -127,7 +132,9 @@ def _open(start: Start) -> tuple[Device, DeviceEvaluators]:
     device = Device(start.device, settings.gpu, memory_bytes=settings.memory_bytes)
     if device.is_cuda:
         _try_device(device)
-    evaluators = partial(DeviceEvaluators, start.setup, device, checks=start.checks, floors=start.floors)
+    evaluators = partial(
+        DeviceEvaluators, start.setup, device, checks=start.checks, floors=start.floors, forkserver=forkserver
+    )
     return device, evaluators(quiet=hold_cores_to_time) if start.alone else evaluators()
 
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 
 class WorkerRequest(StrEnum):
+    WARM = "warm"
     SETTLE = "settle"
     START = "start"
     CONSTRUCT = "construct"
@@ -28,6 +29,7 @@ class WorkerRequest(StrEnum):
 
 class WorkerReply(StrEnum):
     UP = "up"  # unasked, when the worker has started
+    WARMED = "warmed"
     SETTLED = "settled"
     READY = "ready"
     CONSTRUCTED = "constructed"
@@ -55,6 +57,7 @@ BUILT = "built"
 
 
 class ForkserverRequest(StrEnum):
+    PRELOAD = "preload"
     SPAWN = "spawn"
     KILL = "kill"
     PAUSE = "pause"
@@ -66,6 +69,7 @@ class ForkserverRequest(StrEnum):
 
 class ForkserverReply(StrEnum):
     WARM = "warm"  # unasked, when it has started
+    PRELOADED = "preloaded"
     SPAWNED = "spawned"
     ENDED = "ended"
     PAUSED = "paused"

@@ -10,7 +10,8 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -76,17 +77,35 @@ class Forkserver:
         self._level = ""
         self._isolation: dict[str, Any] = {}
         self._outer_id = 0  # the forkserver's process id in this namespace
+        self._starting: Future[None] | None = None
+        self._preloaded: set[str] = set()
         self._pending: deque[_Answer] = deque()  # to requests not answered yet, in order
         self.used_s = 0.0  # CPU time of the forkserver itself at the last pause
         # Linux ends the forkserver with the *thread* that started it, so the starting thread lives as long.
         self._starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="forkserver")
+
+    def begin_start(self) -> None:
+        """Starts it beside the caller."""
+        with self._lock:
+            if self._line is None and self._starting is None:
+                self._starting = self._starter.submit(self._start)
+
+    def preload(self, words: Iterable[str]) -> bool:
+        """Imports compilers for the workers to come, see `harness.worker.jit_preload`. False if all were imported."""
+        with self._lock:
+            missing = set(words) - self._preloaded
+            if missing:
+                message = {"kind": ForkserverRequest.PRELOAD, "names": sorted(missing)}
+                self._ask(self._require_start(), message, timeout_s=START_TIMEOUT_S)
+                self._preloaded |= missing
+            return bool(missing)
 
     def spawn(self, limits: WorkerLimits) -> WorkerProcess:
         with self._lock:
             ours, theirs = make_pair()
             output = OutputTail()
             try:
-                line = self._line or self._starter.submit(self._start).result()
+                line = self._require_start()
                 request = {"kind": ForkserverRequest.SPAWN, "limits": asdict(limits), **self._isolation}
                 answer = self._ask(line, request, (theirs.fileno(), output.write_end))
             except BaseException:
@@ -144,26 +163,43 @@ class Forkserver:
             raise HarnessError("the forkserver is not running")
         return self._line
 
-    def _ask(self, line: Channel, message: dict[str, Any], descriptors: tuple[int, ...] = ()) -> dict[str, Any]:
-        return self._await(line, self._send(line, message, descriptors))
+    def _require_start(self) -> Channel:
+        if self._line is None:
+            starting, self._starting = self._starting or self._starter.submit(self._start), None
+            starting.result()
+        return self._require_line()
+
+    def _ask(
+        self,
+        line: Channel,
+        message: dict[str, Any],
+        descriptors: tuple[int, ...] = (),
+        *,
+        timeout_s: float = SPAWN_TIMEOUT_S,
+    ) -> dict[str, Any]:
+        return self._await(line, self._send(line, message, descriptors), timeout_s)
 
     def _send(self, line: Channel, message: dict[str, Any], descriptors: tuple[int, ...] = ()) -> _Answer:
         line.send(message, descriptors, timeout_s=SPAWN_TIMEOUT_S)
         self._pending.append(_Answer())
         return self._pending[-1]
 
-    def _await(self, line: Channel, answer: _Answer) -> dict[str, Any]:
+    def _await(self, line: Channel, answer: _Answer, timeout_s: float = SPAWN_TIMEOUT_S) -> dict[str, Any]:
         """Also receives the answers to earlier requests."""
         while answer.message is None:
             if not self._pending:
                 raise HarnessError("the forkserver was restarted before it answered")
-            message, _ = line.receive(timeout_s=SPAWN_TIMEOUT_S)
+            message, _ = line.receive(timeout_s=timeout_s)
             self._pending.popleft().message = message
         return answer.message
 
     def close(self) -> None:
         """The next use restarts it."""
         with self._lock:
+            if self._starting is not None:
+                with contextlib.suppress(HarnessError):
+                    self._starting.result()
+                self._starting = None
             self._stop()
 
     @property
@@ -211,9 +247,13 @@ class Forkserver:
     def _await_start(self, worker: WorkerProcess) -> None:
         try:
             message, _ = worker.line.receive(timeout_s=SPAWN_TIMEOUT_S)
+            worker.find_itself()
         except (WorkerLost, WorkerTimeout, WireError) as error:
             worker.end()
             raise HarnessError(f"a worker did not start ({error}); it printed: {worker.printed()[-500:]}") from error
+        except HarnessError:
+            worker.end()
+            raise
         self._level = str(message["level"])
 
     def _describe_isolation(self, folder: str, *, namespaces: bool) -> dict[str, Any]:
@@ -237,7 +277,7 @@ class Forkserver:
         hides = any(path.resolve().is_relative_to("/tmp") for path in readable)
         return folder if hides else "/tmp"
 
-    def _start(self) -> Channel:
+    def _start(self) -> None:
         ours, theirs = make_pair()
         self._folder = tempfile.TemporaryDirectory(prefix="harness-scratch-", ignore_cleanup_errors=True)
         Path(self._folder.name).chmod(0o1733)  # workers, maybe as another user, make folders but list none
@@ -270,7 +310,6 @@ class Forkserver:
         self._isolation = self._describe_isolation(self._folder.name, namespaces=namespaces)
         self._outer_id = find_innermost(self._process.pid)
         self._line = line
-        return line
 
     def _list_readable(self) -> list[Path]:
         readable = [*interpreter_folders(), *worker_package_files()]
@@ -278,6 +317,7 @@ class Forkserver:
 
     def _stop(self) -> None:
         self._pending.clear()
+        self._preloaded.clear()
         if self._line is not None:
             self._line.close()
             self._line = None

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 
 from harness.protocol.tensor_layout import MOST_KEPT
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.build_requests import AnswerBuild
 from harness.sandbox.devices import Device, SharedArena
-from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.gpu.window import WindowSession
 from harness.sandbox.model_session import ModelSession
 from harness.sandbox.worker_client import Mode, WorkerClient
-from harness.sandbox.worker_process import TimeLimits, WorkerLimits
+from harness.sandbox.worker_process import TimeLimits, WorkerProcess
+
+StartWorker = Callable[[], WorkerProcess]
 
 
 @contextmanager
 def open_session(
     *,
-    forkserver: Forkserver,
+    start_worker: StartWorker,
     device: Device,
     footprint: Footprint,
     source: str,
     entry: str,
     answer_build: AnswerBuild | None,
-    worker_limits: WorkerLimits,
     limits: TimeLimits,
     threads: int,
     allow_tf32: bool,
@@ -35,9 +35,9 @@ def open_session(
 ) -> Iterator[ModelSession]:
     """See `open_client`. `keeps_on_host`: copies outputs into host memory."""
     client_opened = open_client(
-        forkserver=forkserver, device=device, arena_bytes=footprint.arena_bytes, source=source, entry=entry,
-        answer_build=answer_build, worker_limits=worker_limits, limits=limits, threads=threads, allow_tf32=allow_tf32,
-        mode=mode, most_kept=footprint.most_kept, compiled=compiled,
+        start_worker=start_worker, device=device, arena_bytes=footprint.arena_bytes, source=source, entry=entry,
+        answer_build=answer_build, limits=limits, threads=threads, allow_tf32=allow_tf32, mode=mode,
+        most_kept=footprint.most_kept, compiled=compiled,
     )  # fmt: skip
     with client_opened as (client, arena):
         if not device.is_cuda:
@@ -51,13 +51,12 @@ def open_session(
 @contextmanager
 def open_client(
     *,
-    forkserver: Forkserver,
+    start_worker: StartWorker,
     device: Device,
     arena_bytes: int,
     source: str,
     entry: str,
     answer_build: AnswerBuild | None,
-    worker_limits: WorkerLimits,
     limits: TimeLimits,
     threads: int,
     allow_tf32: bool,
@@ -65,8 +64,8 @@ def open_client(
     most_kept: int = MOST_KEPT,
     compiled: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[WorkerClient, SharedArena]]:
-    """Starts a worker and imports `source`. `answer_build` None: trusted code."""
-    with device.allocate(arena_bytes) as arena, forkserver.spawn(worker_limits) as worker:
+    """Imports `source` in a worker. `answer_build` None: trusted code."""
+    with device.allocate(arena_bytes) as arena, start_worker() as worker:
         client = WorkerClient(worker, arena, answer_build)
         client.start(
             source,

@@ -125,7 +125,6 @@ class WorkerClient:
                 descriptors=tuple(descriptors),
             )
         self.arena_address = int(answer["address"])  # no candidate code has run yet
-        self._worker.find_itself()
         message = {
             "kind": WorkerRequest.START, "source": source, "entry": entry, "mode": mode, "compiled": compiled or {},
         }  # fmt: skip

@@ -93,6 +93,7 @@ class WorkerProcess:
         self._ended = False
         self._process = pid
         self._handles: dict[int, int] = {}  # pidfds by process id, for `stop_at_once`
+        self._leave: Callable[[], object] | None = None
 
     def end(self, *, grace_s: float = 0.0) -> int | None:
         """Ends all its processes. Returns the worker's own exit status (128 + n: signal n); None if killed or
@@ -103,6 +104,10 @@ class WorkerProcess:
             self._keep_handles(set())
             self._status = self._server.kill(self._pid, grace_s)
         return self._status
+
+    def end_with(self, leave: Callable[[], object]) -> None:
+        """At the exit of its context, instead of `end`."""
+        self._leave = leave
 
     def find_processes(self) -> None:
         """Lists the processes for `stop_at_once`, up to MAX_HANDLES. The worker must be stopped."""
@@ -156,7 +161,7 @@ class WorkerProcess:
         return None if used_bytes is None else int(used_bytes)
 
     def find_itself(self) -> None:
-        """Finds the process to sample. Call before any candidate code runs."""
+        """Finds the process to sample. Call once it is up, before any candidate code runs."""
         self._process = int(self._server.ask_about(self._pid, ForkserverRequest.FIND)["process"])
         self._innermost = find_innermost(self._outer_pid)
         self._keepers = find_tree(self._outer_pid) - {self._innermost}
@@ -181,7 +186,7 @@ class WorkerProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.end()
+        (self._leave or self.end)()
 
 
 def _read_stopped(answer: dict[str, Any]) -> Stopped:

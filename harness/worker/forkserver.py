@@ -25,6 +25,7 @@ from harness.worker.huge_pages import collapse_memory
 from harness.worker.init_process import run_sandboxed
 from harness.worker.isolation import namespaces
 from harness.worker.isolation.reaper import require_child_lists, shell_status
+from harness.worker.jit_preload import preload_compilers
 
 CORES = os.sched_getaffinity(0)
 _PROCESS_CLOCK = 2  # CPUCLOCK_SCHED in Linux's encoding of another process's clock
@@ -46,7 +47,10 @@ def serve(evaluator: Channel) -> None:
             message, descriptors = evaluator.receive()
         except WorkerLost:
             break
-        if message["kind"] == ForkserverRequest.SPAWN:
+        if message["kind"] == ForkserverRequest.PRELOAD:
+            preload_compilers(message["names"])
+            evaluator.send({"kind": ForkserverReply.PRELOADED})
+        elif message["kind"] == ForkserverRequest.SPAWN:
             _answer_spawn(evaluator, message, descriptors, children)
         elif message["kind"] == ForkserverRequest.KILL:
             held.pop(message["pid"], None)

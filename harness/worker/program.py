@@ -85,6 +85,14 @@ class Worker:
         self._place_on_device: Callable[[list[torch.Tensor]], None] = lambda _: None  # for the emulated device
         self._target: dict[str, Any] | None = None  # the emulated GPU
 
+    def do_warm(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Create the context of a GPU, or check it."""
+        device = torch.device(message["device"])
+        torch.ones(1, device=device)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        return {"kind": WorkerReply.WARMED}
+
     def do_settle(self, message: dict[str, Any], descriptor: int, doorbell: int | None = None) -> dict[str, Any]:
         """Prepare device, memory and torch's threads. `doorbell`: GPU only."""
         self._cores = os.sched_getaffinity(0)

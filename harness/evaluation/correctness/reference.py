@@ -103,6 +103,11 @@ class Reference:
     plan: MemoryPlan
 
     @property
+    def has_full_plan(self) -> bool:
+        """Whether memory suffices for every check."""
+        return self.plan == plan_in_full(self.need)
+
+    @property
     def computes_on(self) -> torch.device | None:
         """The device of calls whose tensors are kept in host memory; None: nothing is kept there."""
         return self.device.torch_device if self.plan.holds == "host" else None

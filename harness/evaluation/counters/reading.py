@@ -22,6 +22,7 @@ from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.memory_limits import is_out_of_memory
 from harness.sandbox.worker_process import TimeLimits
+from harness.sandbox.workers_ahead import WorkersAhead
 
 LIMIT_S = 18.0  # from the start of the worker to the end of the output
 NO_ISOLATION = "ncu was not started: a program that it profiles needs bubblewrap or namespaces around it"
@@ -53,7 +54,7 @@ class CounterReader:
     def _call(self, profiled: Forkserver, candidate: Candidate, reference: Reference, seed: int) -> str:
         """Returns why it failed, or ""."""
         try:
-            workers = ModelWorkers(profiled, self._builds, TimeLimits())
+            workers = ModelWorkers(WorkersAhead(profiled, None), self._builds, TimeLimits())
             with workers.open_candidate(candidate, reference, mode="count") as session:
                 construct_with_state(session, reference)
                 session.profile(reference.make_inputs(seed))

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -78,13 +79,12 @@ class LaunchChecker:
         """Inputs are never written."""
         arena_bytes = max(measure_bytes(loaded.init_inputs), measure_bytes(make_meta_inputs(loaded)), LEAST_BYTES)
         opened = open_client(
-            forkserver=self.forkserver,
+            start_worker=partial(self.forkserver.spawn, limit_worker(self.device.torch_device, arena_bytes)),
             device=self.device,
             arena_bytes=arena_bytes,
             source=candidate.source,
             entry=CANDIDATE_ENTRY,
             answer_build=answer_build or self.answer_build,
-            worker_limits=limit_worker(self.device.torch_device, arena_bytes),
             limits=replace(self.limits, call_s=CALL_S),
             threads=usable_threads(),
             allow_tf32=loaded.problem.allow_tf32,

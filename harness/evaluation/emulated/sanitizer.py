@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from harness.builder import Builder
 from harness.builder.error_excerpt import shorten_log
@@ -136,14 +137,14 @@ class KernelChecker:
                 sanitized.unbuilt = result
             return result
 
+        worker_limits = limit_worker(self._device.torch_device, reference.footprint.arena_bytes)
         with open_session(
-            forkserver=self._forkserver,
+            start_worker=partial(self._forkserver.spawn, worker_limits),
             device=self._device,
             footprint=reference.footprint,
             source=candidate.source,
             entry=CANDIDATE_ENTRY,
             answer_build=answer,
-            worker_limits=limit_worker(self._device.torch_device, reference.footprint.arena_bytes),
             limits=self._limits,
             threads=usable_threads(),
             allow_tf32=reference.loaded.problem.allow_tf32,

@@ -1,0 +1,114 @@
+"""Starts the workers of a GPU before they are needed and ends them beside the evaluator: creating a CUDA context takes
+0.2 s, destroying it 0.1 s.
+
+Both would disturb timing, which therefore begins with `finish`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+
+from harness.domain import HarnessError, WireError, WorkerLost, WorkerTimeout
+from harness.protocol.messages import WorkerReply, WorkerRequest
+from harness.sandbox.devices import Device
+from harness.sandbox.forkserver import Forkserver
+from harness.sandbox.memory_limits import limit_worker
+from harness.sandbox.worker_process import WorkerLimits, WorkerProcess
+
+WARM_TIMEOUT_S = 30.0
+THREADS = 3  # more create no more contexts a second
+
+
+class WorkersAhead:
+    """Those that wait have run no candidate. Without a GPU, workers start when they are needed. `spawn` is
+    thread-safe."""
+
+    def __init__(self, forkserver: Forkserver, device: Device | None) -> None:
+        self.forkserver = forkserver
+        self._device = device if device is not None and device.is_cuda else None
+        self._thread = ThreadPoolExecutor(THREADS, "workers")
+        self._lock = threading.Lock()
+        self._waiting: deque[Future[WorkerProcess | None]] = deque()
+        self._ending: list[Future[int | None]] = []
+
+    def preload(self, words: Iterable[str]) -> None:
+        """See `Forkserver.preload`. Workers that wait were forked before, so they end."""
+        if self.forkserver.preload(words):
+            self.release()
+
+    def prepare(self, count: int) -> None:
+        """From now on `count` workers wait, or will soon."""
+        while self._device is not None and len(self._waiting) < count:
+            self._waiting.append(self._thread.submit(self._start, self._device))
+
+    def spawn(self, limits: WorkerLimits, *, ends_beside: bool) -> WorkerProcess:
+        """One that waits, or a new one. `ends_beside`: leaving its context returns at once; see `finish`."""
+        worker = self._take() or self.forkserver.spawn(limits)
+        if ends_beside and self._device is not None:
+            worker.end_with(lambda: self._ending.append(self._thread.submit(worker.end)))
+        return worker
+
+    def finish(self) -> None:
+        """Returns once all workers have started or ended."""
+        for start in self._waiting:
+            start.result()
+        while self._ending:
+            self._ending.pop().result()
+
+    def stop(self) -> None:
+        """As `finish`, without the starts that have not begun."""
+        self._waiting = deque(one for one in self._waiting if not one.cancel())
+        self.finish()
+
+    def release(self) -> bool:
+        """Ends those that wait, whose contexts occupy memory. False if none did."""
+        self.stop()
+        waited = bool(self._waiting)
+        while (worker := self._take()) is not None:
+            worker.end()
+        return waited
+
+    def close(self) -> None:
+        self.release()
+        self._thread.shutdown()
+
+    @contextmanager
+    def stopped_at_end(self) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            self.stop()
+
+    def _start(self, device: Device) -> WorkerProcess | None:
+        try:
+            worker = self.forkserver.spawn(limit_worker(device.torch_device, 0))
+        except HarnessError:
+            return None  # the next `spawn` starts one and raises
+        return worker if _is_warm(worker, device) else None
+
+    def _take(self) -> WorkerProcess | None:
+        while self._device is not None:
+            with self._lock:
+                if not self._waiting:
+                    break
+                start = self._waiting.popleft()
+            worker = start.result()
+            if worker is not None and _is_warm(worker, self._device):
+                return worker
+        return None
+
+
+def _is_warm(worker: WorkerProcess, device: Device) -> bool:
+    """Otherwise, as where another process took all memory, the worker is ended."""
+    with suppress(WorkerLost, WorkerTimeout, WireError):
+        message = {"kind": WorkerRequest.WARM, "device": str(device.torch_device)}
+        worker.line.send(message, timeout_s=WARM_TIMEOUT_S)
+        answer, _ = worker.line.receive(timeout_s=WARM_TIMEOUT_S)
+        if answer["kind"] == WorkerReply.WARMED:
+            return True
+    worker.end()
+    return False

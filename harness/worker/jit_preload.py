@@ -1,0 +1,32 @@
+"""Imports compilers into the forkserver: in each worker it would take seconds."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+
+# By the word in a program that names them. None of these modules starts threads or opens a GPU when it is imported.
+_INDUCTOR = ("torch._dynamo", "torch._inductor.compile_fx", "torch._inductor.codecache")
+MODULES = {"triton": ("triton.language", "triton.compiler"), "torch.compile": _INDUCTOR, "helion": _INDUCTOR}
+# Each reads all files of its compiler for the keys of its cache, and keeps the result.
+_KEYS = (
+    ("triton.runtime.cache", "triton_key"),
+    ("triton.compiler.compiler", "triton_key"),
+    ("torch._inductor.codecache", "torch_key"),
+)
+
+
+def preload_compilers(words: Sequence[str]) -> None:
+    """What fails here fails again, with its reason, in the program that uses it."""
+    for module in dict.fromkeys(module for word in words for module in MODULES[word]):
+        with suppress(Exception):
+            importlib.import_module(module)
+    for module, key in _KEYS:
+        find_key = getattr(sys.modules.get(module), key, None)
+        if find_key is not None:
+            with suppress(Exception):
+                find_key()
+    gc.freeze()
