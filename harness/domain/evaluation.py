@@ -52,7 +52,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One call with fresh inputs. Errors are against the float64 truth, in output units. `case`: "" without cases."""
+    """One call with fresh inputs. Errors are against the float64 truth, in output units; None for large outputs that
+    are so close to the reference's that they must be within the tolerance. `case`: "" without cases."""
 
     distribution: str
     passed: bool

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from harness.domain import BIASED, MIXED, Finding, ProblemTooLarge
+from harness.domain import BIASED, MIXED, Finding, ProblemTooLarge, Tolerance
 from harness.evaluation.correctness.own_steps import list_own_steps
 from harness.evaluation.correctness.reference_checks import (
     compare_runs,
@@ -68,7 +68,7 @@ from harness.sandbox.tensors.host_copies import HOST, copy_all_to, copy_to
 from harness.sandbox.tensors.outputs import Difference, FlatOutputs, count_bytes, has_same_bits
 
 ENTRY = "Model"
-SMALL_BYTES = 64 << 20
+SMALL_BYTES = LARGE_BYTES = 64 << 20
 SMALL_CALL_S = 0.05
 MIXED_ONE_IN = 4
 NEGLIGIBLE = 1e-3  # all values of a parameter, which is then hardly visible in the outputs
@@ -106,6 +106,12 @@ class Reference:
     def has_full_plan(self) -> bool:
         """Whether memory suffices for every check."""
         return self.plan == plan_in_full(self.need)
+
+    @property
+    def compares_own_first(self) -> bool:
+        """Whether outputs are so large that the truth is computed only where the reference's do not suffice."""
+        is_plain = self.computes_on is None and not self.changes_state
+        return is_plain and self.need.outputs_bytes >= LARGE_BYTES and self.loaded.problem.tolerance == Tolerance()
 
     @property
     def computes_on(self) -> torch.device | None:

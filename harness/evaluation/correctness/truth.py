@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import torch
@@ -63,6 +64,25 @@ class Truth:
     @property
     def reference_outputs(self) -> FlatOutputs:
         return FlatOutputs(tree=self.tree, tensors=tuple(leaf.reference for leaf in self.leaves))
+
+
+class Expected:
+    """What a call should return. `own`: the reference's outputs, if the call is compared with them first; then the
+    truth is computed only where that does not settle it. `find_truth` gets inputs that nobody has changed since."""
+
+    def __init__(self, find_truth: Callable[[], Truth], own: FlatOutputs | None = None) -> None:
+        self._find_truth = find_truth
+        self.own = own
+        self.form = self.truth if own is None else trust_outputs(own)  # names, shapes, strides
+
+    @cached_property
+    def truth(self) -> Truth:
+        return self._find_truth()
+
+    @property
+    def known_truth(self) -> Truth | None:
+        """If it has been computed."""
+        return self.__dict__.get("truth")
 
 
 def compute_truth(

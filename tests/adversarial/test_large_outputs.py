@@ -1,0 +1,107 @@
+"""Large outputs are compared with the reference's own first; the truth is computed where those do not settle it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.evaluation.correctness import calls, reference
+from harness.problems.discovery import parse_problem
+
+PROBLEM = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.softmax(x, dim=-1)
+
+
+def get_inputs():
+    return [torch.randn(300, 700)]
+
+
+def get_init_inputs():
+    return []
+"""
+CANDIDATE = """
+import torch
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        {body}
+"""
+RIGHT = "return torch.softmax(x, dim=-1)"
+ROUNDED = "return torch.softmax(x, dim=-1) * (1 + {error})"
+OTHER_SUM = "y = torch.exp(x - x.amax(-1, keepdim=True)); return y / y.sum(-1, keepdim=True)"
+LATER_WRONG = "y = torch.softmax(x, dim=-1); y[-1, 5:9] = y[-1, 5:9] * (1 if self.calls < 2 else 1.01); return y"
+LATER_NAN = "y = torch.softmax(x, dim=-1); y[7, 7] = float('nan') if self.calls > 1 else y[7, 7]; return y"
+
+
+@pytest.fixture
+def evaluate(bench, monkeypatch):
+    monkeypatch.setattr(reference, "LARGE_BYTES", 100_000)
+    counted = []
+    find = reference.Reference.truth_of
+
+    def count(self, *args, **more):
+        counted.append(1)
+        return find(self, *args, **more)
+
+    monkeypatch.setattr(reference.Reference, "truth_of", count)
+
+    def run(body):
+        counted.clear()
+        evaluation = bench.judge(CANDIDATE.format(body=body), PROBLEM, attribute_work=False)
+        return evaluation, len(counted)
+
+    return run
+
+
+@pytest.mark.parametrize("body", [RIGHT, OTHER_SUM])
+def test_the_truth_of_a_right_program_is_computed_for_its_first_call(evaluate, body):
+    evaluation, truths = evaluate(body)
+    assert evaluation.outcome == "correct", evaluation.message
+    first, *others = evaluation.correctness.trials
+    assert first.worst_ratio is not None
+    assert len(others) > 3
+    assert all(trial.passed and trial.worst_ratio is None and trial.elements == 210_000 for trial in others)
+    assert truths == 2  # the first call, and the probe of another shape
+    assert evaluation.correctness.truth == "float64"
+
+
+def test_an_error_between_surely_right_and_wrong_is_measured_against_the_truth(evaluate):
+    evaluation, truths = evaluate(ROUNDED.format(error=6e-5))
+    assert evaluation.outcome == "correct", evaluation.message
+    assert all(trial.worst_ratio > 0.5 for trial in evaluation.correctness.trials)
+    assert truths >= len(evaluation.correctness.trials)
+
+
+@pytest.mark.parametrize("body", [ROUNDED.format(error=3e-4), LATER_WRONG, LATER_NAN])
+def test_a_wrong_program_is_caught_in_large_outputs(evaluate, body):
+    evaluation, _ = evaluate(body)
+    assert evaluation.outcome == "wrong_value"
+    assert "elements wrong" in evaluation.message
+
+
+def test_the_truth_decides_where_a_tolerance_is_declared(bench, evaluate):
+    declared = parse_problem(PROBLEM + "\nTOLERANCE = {'atol': 1e-3, 'rtol': 1e-3}\n", Path("declared.py"), "tiny")
+    found = bench.judge(CANDIDATE.format(body=RIGHT), declared, attribute_work=False)
+    assert found.outcome == "correct", found.message
+    assert all(trial.worst_ratio is not None for trial in found.correctness.trials)
+
+
+def test_countable_outputs_must_be_equal(bench, evaluate):
+    source = PROBLEM.replace("torch.softmax(x, dim=-1)", "torch.relu(x)") + "\nDISTRIBUTIONS = ('integers',)\n"
+    body = "y = torch.relu(x); return y + 1e-6 * (y == 1) if self.calls > 1 else y"
+    found = bench.judge(CANDIDATE.format(body=body), parse_problem(source, Path("steps.py"), "tiny"))
+    assert (found.outcome, found.correctness.trials[-1].distribution) == ("wrong_value", calls.EXACT[0])
