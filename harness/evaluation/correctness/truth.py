@@ -68,7 +68,7 @@ class Truth:
 
 class Expected:
     """What a call should return. `own`: the reference's outputs, if the call is compared with them first; then the
-    truth is computed only where that does not settle it. `find_truth` gets inputs that nobody has changed since."""
+    truth is computed only where that does not settle it. Its inputs must be unchanged then."""
 
     def __init__(self, find_truth: Callable[[], Truth], own: FlatOutputs | None = None) -> None:
         self._find_truth = find_truth
