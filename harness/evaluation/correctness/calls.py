@@ -96,22 +96,30 @@ class Exercises:
         """Nothing where the reference fails, or its outputs depend on roundings of its inputs."""
         seed = next(self._seeds)
         try:
-            perturbed = None if step == BIASED else self._compute_perturbed(seed, step)
-            inputs = self.reference.make_inputs(seed, step)
-            expected = self.expect(inputs, step)
-            is_fit = has_only_numbers(expected.form.reference_outputs)
-            is_fit = is_fit and (perturbed is None or self._is_calm(expected, perturbed, step))
+            exercise = self._make_if_fit(step, seed)
         except ProblemError:
             return ()
-        return (Exercise(step=step, seed=seed, inputs=inputs, expected=expected),) if is_fit else ()
+        if self.reference.compares_own_first:
+            self.reference.device.release_cache()  # the worker may need it for the call
+        return () if exercise is None else (exercise,)
+
+    def _make_if_fit(self, step: str, seed: int) -> Exercise | None:
+        perturbed = None if step == BIASED else self._compute_perturbed(seed, step)
+        inputs = self.reference.make_inputs(seed, step)
+        expected = self.expect(inputs, step)
+        is_fit = has_only_numbers(expected.form.reference_outputs)
+        is_fit = is_fit and (perturbed is None or self._is_calm(expected, perturbed, step))
+        return Exercise(step=step, seed=seed, inputs=inputs, expected=expected) if is_fit else None
 
     def _compute_perturbed(self, seed: int, step: str) -> FlatOutputs:
-        """In host memory, unless the memory plan has a place for them: that of the truth, if it is computed later."""
-        inputs = self.reference.make_inputs(seed, step)
+        """In host memory, since the memory plan has no place for them, unless there is room beside the next call."""
+        reference, need = self.reference, self.reference.need
+        inputs = reference.make_inputs(seed, step)
         perturb(inputs, seed)
-        outputs = self.reference.outputs_of(inputs)
-        has_place = self.reference.compares_own_first and self.reference.plan.float64
-        return outputs if has_place else keep_on_host(outputs)
+        outputs = reference.outputs_of(inputs)
+        next_bytes = 2 * need.inputs_bytes + need.outputs_bytes + need.work_bytes + need.slice_bytes
+        has_room = reference.compares_own_first and reference.device.measure_room().device_bytes > next_bytes
+        return outputs if has_room else keep_on_host(outputs)
 
     def _is_calm(self, expected: Expected, perturbed: FlatOutputs, step: str) -> bool:
         tolerance = self.reference.loaded.problem.tolerance

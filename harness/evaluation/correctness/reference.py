@@ -109,7 +109,7 @@ class Reference:
 
     @property
     def compares_own_first(self) -> bool:
-        """Whether the outputs are large: then the truth is computed only where comparing with these does not settle it."""
+        """Whether a call is compared with the reference's outputs first, since computing the truth takes long."""
         is_plain = self.computes_on is None and not self.changes_state
         return is_plain and self.need.outputs_bytes >= LARGE_BYTES and self.loaded.problem.tolerance == Tolerance()
 
