@@ -86,11 +86,9 @@ class Exercises:
 
     def expect(self, inputs: tuple[Any, ...], step: str) -> Expected:
         """The first call is compared with the truth itself, so that its errors are known."""
-        find_truth = partial(self.reference.truth_of, inputs)
         is_first, self._has_made_one = not self._has_made_one, True
-        if is_first or step in EXACT or not self.reference.compares_own_first:
-            return Expected(find_truth)
-        return Expected(find_truth, self.reference.outputs_of(inputs))
+        own_first = self.reference.compares_own_first and not is_first and step not in EXACT
+        return self.reference.expect(inputs, own_first=own_first)
 
     def _make_own(self, step: str) -> tuple[Exercise, ...]:
         """Nothing where the reference fails, or its outputs depend on roundings of its inputs."""
@@ -163,5 +161,5 @@ class Exercises:
         nearby = find_nearby(self.reference, self.reference.make_inputs(seed), self.source)
         if nearby is None:
             return ()
-        inputs, expected, footprint = nearby.inputs, Expected(lambda: nearby.truth), nearby.footprint
+        inputs, expected, footprint = nearby.inputs, nearby.expected, nearby.footprint
         return (Exercise(step="nearby_shape", seed=seed, inputs=inputs, expected=expected, footprint=footprint),)

@@ -231,7 +231,7 @@ def compare_expected(
     run: Run, expected: Expected, reference: Reference, distribution: str, *, accepted: Sequence[TensorSpec] = ()
 ) -> tuple[Outcome | None, Trial]:
     """`accepted`: layouts that passed before."""
-    if expected.own is not None and is_surely_right(run, expected.own, reference):
+    if expected.own is not None and _is_surely_right(run, expected.own, reference):
         elements = sum(tensor.numel() for tensor in run.outputs.tensors)
         return None, Trial(distribution=distribution, passed=True, elements=elements)
     return compare_run(run, expected.truth, reference, distribution, accepted=accepted)
@@ -264,7 +264,7 @@ def compare_run(
     return outcome, trial
 
 
-def is_surely_right(run: Run, own: FlatOutputs, reference: Reference) -> bool:
+def _is_surely_right(run: Run, own: FlatOutputs, reference: Reference) -> bool:
     """Fast sufficient test against the reference's outputs `own`. False: unknown."""
     if not are_surely_close(own, run.outputs, reference.loaded.problem.tolerance):
         return False

@@ -31,6 +31,7 @@ from harness.evaluation.correctness.reference_checks import (
 )
 from harness.evaluation.correctness.steps import count_further_steps
 from harness.evaluation.correctness.truth import (
+    Expected,
     Truth,
     compute_truth,
     copy_tensors,
@@ -175,6 +176,10 @@ class Reference:
         """From the usual state or from `state`."""
         begin = self.changing if state is None else state
         return compute_truth(self.loaded, self.model, inputs, self.float64_limit, state=begin, device=self.computes_on)
+
+    def expect(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None, *, own_first: bool) -> Expected:
+        """From the usual state or from `state`. Raises ProblemError."""
+        return Expected(partial(self.truth_of, inputs, state), self.outputs_of(inputs, state) if own_first else None)
 
     def keep(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
         """In host memory if the plan says so."""

@@ -15,11 +15,11 @@ from typing import Any
 import torch
 
 from harness.domain import Finding, HarnessError, Outcome, ProblemError, Trial
-from harness.evaluation.correctness.checks import compare_call, is_surely_right
+from harness.evaluation.correctness.checks import compare_expected
 from harness.evaluation.correctness.comparison import are_surely_close
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.reference_checks import has_only_numbers
-from harness.evaluation.correctness.truth import Truth
+from harness.evaluation.correctness.truth import Expected
 from harness.evaluation.correctness.variations import (
     find_nearby,
     make_other_weights,
@@ -30,7 +30,7 @@ from harness.problems.discovery import DISTRIBUTION_NAMES
 from harness.problems.tensor_trees import list_tensors
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.model_session import ModelSession, Run, Weights
-from harness.sandbox.tensors.outputs import FlatOutputs, find_difference
+from harness.sandbox.tensors.outputs import find_difference
 
 BUDGET_S = 0.8  # for all probes of a candidate; or, if larger,
 BUDGET_SHARE = 0.25  # of the duration of its correctness check
@@ -148,9 +148,9 @@ class _Prober:
         if other is None:
             return None
         inputs = self._make_inputs("as_given")
-        truth = other.truth_of(self._reference, inputs)
+        expected = Expected(partial(other.truth_of, self._reference, inputs))
         self._session.write_weights(other.state)
-        evidence = self._compare(inputs, truth, "other_weights")
+        evidence = self._compare(inputs, expected, "other_weights")
         self._session.write_weights({**self._reference.state, **self._reference.changing})
         return evidence
 
@@ -159,25 +159,10 @@ class _Prober:
             inputs = self._make_inputs(name)
             if name == "padded" and not takes_layout(self._reference, inputs):
                 return None
-            own = self._reference.outputs_of(inputs)
-            if not has_only_numbers(own):
-                return None
-            failed, is_right = self._try_quickly(inputs, own)
-            if failed is not None or is_right:
-                return failed
-            truth = self._reference.truth_of(inputs)
+            self._session.reset_state()
+            return self._compare(inputs, self._reference.expect(inputs, own_first=True), name)
         except ProblemError:
             return None  # the reference rejects such inputs
-        self._session.reset_state()
-        return self._compare(inputs, truth, name)
-
-    def _try_quickly(self, inputs: tuple[Any, ...], own: FlatOutputs) -> tuple[str | None, bool]:
-        """(how the call failed, whether it is surely right)."""
-        self._session.reset_state()
-        try:
-            return None, is_surely_right(self._session.call(inputs, self._reference.device), own, self._reference)
-        except CandidateFailure as failure:
-            return self._describe_failure(failure), False
 
     def _try_shape(self) -> str | None:
         nearby = find_nearby(self._reference, self._make_inputs("as_given"), random.Random(next(self._seeds)))
@@ -185,14 +170,15 @@ class _Prober:
             return None
         self._session.reset_state()
         with self._session.expecting(nearby.footprint):
-            evidence = self._compare(nearby.inputs, nearby.truth, "nearby_shape")
+            evidence = self._compare(nearby.inputs, nearby.expected, "nearby_shape")
         return None if evidence is None else f"{nearby.description}: {evidence}"
 
-    def _compare(self, inputs: tuple[Any, ...], truth: Truth, name: str) -> str | None:
-        if not has_only_numbers(truth.reference_outputs):
+    def _compare(self, inputs: tuple[Any, ...], expected: Expected, name: str) -> str | None:
+        if not has_only_numbers(expected.form.reference_outputs):
             return None
         try:
-            outcome, trial, _ = compare_call(self._session, self._reference, inputs, truth, name)
+            run = self._session.call(inputs, self._reference.device)
+            outcome, trial = compare_expected(run, expected, self._reference, name)
         except CandidateFailure as failure:
             return self._describe_failure(failure)
         return None if outcome is None else f"{outcome}: {_describe_numbers(trial)}"

@@ -17,6 +17,7 @@ from harness.evaluation.correctness.hidden_work import VALUE_RESTRICTED
 from harness.evaluation.correctness.reference import NEGLIGIBLE, SMALL_BYTES, Reference
 from harness.evaluation.correctness.reference_checks import has_only_numbers
 from harness.evaluation.correctness.truth import (
+    Expected,
     Truth,
     compute_truth,
     copy_tensors,
@@ -28,7 +29,7 @@ from harness.problems.operators import OperatorCalls
 from harness.problems.tensor_trees import list_tensors, map_tensors
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.seeding import keep_seed
-from harness.sandbox.tensors.outputs import count_bytes
+from harness.sandbox.tensors.outputs import FlatOutputs, count_bytes
 
 LARGEST_CUT = 4  # a dimension loses at most this fraction (1 in 4)
 
@@ -48,7 +49,7 @@ class OtherWeights:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nearby:
     inputs: tuple[Any, ...]
-    truth: Truth
+    expected: Expected
     footprint: Footprint
     description: str
 
@@ -79,12 +80,12 @@ def find_nearby(reference: Reference, inputs: Sequence[Any], source: random.Rand
         if may_spoil_the_gpu and not _runs_on_cpu(reference, smaller):
             continue
         with suppress(ProblemError):
-            truth = reference.truth_of(smaller)
-            footprint = _fit(reference, truth)
+            expected = reference.expect(smaller, own_first=reference.compares_own_first)
+            footprint = _fit(reference, expected.form.reference_outputs)
             if footprint is not None:
                 shapes = [tuple(tensor.shape) for tensor in list_tensors(smaller)]
                 description = f"inputs of shapes {', '.join(map(str, shapes))}"
-                return Nearby(inputs=smaller, truth=truth, footprint=footprint, description=description)
+                return Nearby(inputs=smaller, expected=expected, footprint=footprint, description=description)
     return None
 
 
@@ -170,9 +171,8 @@ def _runs_on_cpu(reference: Reference, inputs: Sequence[Any]) -> bool:
     return True
 
 
-def _fit(reference: Reference, truth: Truth) -> Footprint | None:
+def _fit(reference: Reference, outputs: FlatOutputs) -> Footprint | None:
     """None if the outputs are not finite, do not fit, or differ in more than sizes."""
-    outputs = truth.reference_outputs
     usual = reference.footprint
     forms = [(str(tensor.dtype).removeprefix("torch."), tensor.dim()) for tensor in outputs.tensors]
     if outputs.tree != usual.tree or forms != [(spec.dtype, len(spec.shape)) for spec in usual.output_specs]:

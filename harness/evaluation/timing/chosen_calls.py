@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from harness.evaluation.correctness.checks import compare_run, is_surely_right
+from harness.evaluation.correctness.checks import compare_expected
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import Truth, trust_outputs
@@ -43,15 +43,12 @@ class ChosenCalls:
             if not run.inputs_unchanged and not self._reference.changes_inputs:
                 return "a timed call changed its inputs, untimed ones did not"
             inputs, state = self._reference.make_timed_inputs(seed), self._reference.make_timed_state(seed)
-            if run.sample is None and is_surely_right(run, self._reference.outputs_of(inputs, state), self._reference):
-                continue
-            truth = self._reference.truth_of(inputs, state)
             if run.sample is None:
-                outcome, trial = compare_run(run, truth, self._reference, "timed")
+                expected = self._reference.expect(inputs, state, own_first=True)
+                outcome, trial = compare_expected(run, expected, self._reference, "timed")
             else:
-                outcome, trial = compare_outputs(
-                    _sample_truth(truth, run.sample), run.outputs, self._tolerance, "timed"
-                )
+                truth = _sample_truth(self._reference.truth_of(inputs, state), run.sample)
+                outcome, trial = compare_outputs(truth, run.outputs, self._tolerance, "timed")
             if outcome is not None:
                 return f"a timed call was wrong, untimed ones were correct: {trial.message}"
         return None

@@ -125,7 +125,7 @@ def test_outputs_of_the_nearby_shape_lie_where_the_usual_ones_do():
     reference = prepare("inputs[0] * 2")
     nearby = find_nearby(reference, reference.make_inputs(5), random.Random(0))
     assert nearby.footprint.output == reference.footprint.output
-    assert nearby.footprint.output_specs[0].shape == tuple(nearby.truth.leaves[0].reference.shape)
+    assert nearby.footprint.output_specs[0].shape == tuple(nearby.expected.truth.leaves[0].reference.shape)
     assert nearby.footprint.output_specs[0].offset == reference.footprint.output.offset
 
 
