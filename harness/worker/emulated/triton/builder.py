@@ -82,7 +82,9 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
         self.watch_time()
         if arithmetic.is_bfloat16(lhs):
             return arithmetic.narrow(super().binary_op(arithmetic.widen(lhs), arithmetic.widen(rhs), op))
-        return super().binary_op(lhs, rhs, op)
+        result = super().binary_op(lhs, rhs, op)
+        # The interpreter gives comparisons the type of their operands, by which it broadcasts them.
+        return TensorHandle(result.data, tl.int1) if result.data.dtype == bool else result
 
     def unary_op(self, arg: TensorHandle, op: Any) -> TensorHandle:
         if arithmetic.is_bfloat16(arg):
