@@ -23,6 +23,10 @@ address=$(srun --nodes=1 --ntasks=1 --nodelist="$head" hostname --ip-address | a
 # Other jobs of this user may have a cluster on the same nodes: each job has a folder of its own.
 export RAY_TMPDIR=/tmp/ray-$SLURM_JOB_ID
 export RAY_ADDRESS=$address
+# Without it, whoever reaches the cluster's ports can run code on its nodes.
+export RAY_AUTH_MODE=token
+RAY_AUTH_TOKEN=$(python -c "import secrets; print(secrets.token_hex(32))")
+export RAY_AUTH_TOKEN
 common=(--num-gpus="${SLURM_GPUS_ON_NODE:-1}" --num-cpus="$SLURM_CPUS_PER_TASK" --disable-usage-stats --block)
 
 srun --overlap --nodes=1 --ntasks=1 --nodelist="$head" \

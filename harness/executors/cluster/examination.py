@@ -71,8 +71,14 @@ def _examine_node(ray: Any, node: dict[str, Any], settings: LocalSettings) -> No
         devices = [call(examine_device, settings, "cpu")] if resources.get("CPU", 0) >= 1 else []
         devices += [call(examine_device, settings, "cuda:0", gpus=1) for _ in range(int(resources.get("GPU", 0)))]
     except ray.exceptions.RayError as error:
-        return NodeReport(node=name, obstacle=f"{type(error).__name__}: {error}")
+        return NodeReport(node=name, obstacle=explain(error))
     return NodeReport(node=name, devices=tuple(devices))
+
+
+def explain(error: Exception) -> str:
+    """The first line of the error of a task, without the frames that Ray adds."""
+    cause = getattr(error, "cause", None) or error
+    return f"{type(cause).__name__}: {str(cause).strip().partition(chr(10))[0]}"
 
 
 def examine_device(settings: LocalSettings, name: str) -> DeviceReport:

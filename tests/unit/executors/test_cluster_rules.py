@@ -10,6 +10,7 @@ from harness.builder.transfer import pack_builds, unpack_builds
 from harness.domain import BuildResult, Outcome
 from harness.evaluation.builds import BuiltAhead
 from harness.executors.cluster.connection import Versions
+from harness.executors.cluster.examination import explain
 from harness.executors.cluster.jobs import ClusterJob, judge_losses
 from harness.executors.cluster.remote import Built, share_cores, unpack
 
@@ -69,3 +70,14 @@ def test_the_gpus_of_a_node_share_its_cores_if_there_are_enough():
     assert shares[0] | shares[1] == set(range(32))
     assert not shares[0] & shares[1]
     assert share_cores({0, 1}, 1, 2) == {0, 1}
+
+
+class _TaskError(Exception):
+    def __init__(self, cause):
+        super().__init__(f"examine_device() (pid=7)\nTraceback\n{cause!r}")
+        self.cause = cause
+
+
+def test_a_device_that_cannot_be_examined_is_explained_in_one_line():
+    assert explain(_TaskError(RuntimeError("no driver\ninstall one"))) == "RuntimeError: no driver"
+    assert explain(ConnectionError("the node is gone")) == "ConnectionError: the node is gone"
