@@ -25,16 +25,22 @@ def compare_with_rival(
     if _may_gain(record.timing, rival, run) and all(one is not None for _, one in record.comparisons):
         try:
             with record.phase("comparison"):
-                result = measure()
-                comparison, doubt = summarise_pairs(rival, result), find_doubt(result)
+                comparison, doubt = _measure_pairs(rival, measure)
                 if comparison.is_gain:
-                    comparison = _take_lower(comparison, summarise_pairs(rival, measure()))
+                    again, doubt = _measure_pairs(rival, measure)
+                    comparison = _take_lower(comparison, again)
         except Exception as error:  # noqa: BLE001 - a hostile rival may cause any
             comparison, doubt = None, str(error)
     if doubt:
         note = Finding(check="comparison", severity="note", message=f"not compared with turn {rival.turn}: {doubt}")
         record.findings.append(run.name_finding(note))
     record.comparisons.append((run.weight, comparison))
+
+
+def _measure_pairs(rival: Rival, measure: Callable[[], TimingResult]) -> tuple[Comparison, str]:
+    """With the doubt about it, or ""."""
+    result = measure()
+    return summarise_pairs(rival, result), find_doubt(result)
 
 
 def _take_lower(first: Comparison, second: Comparison) -> Comparison:

@@ -84,6 +84,19 @@ def test_only_a_gain_that_repeats_counts(results, measured, gains):
     assert (len(compared), comparison.is_gain) == (measured, gains)
 
 
+def doubt() -> TimingResult:
+    return TimingResult(timing=time(2.0, "unreliable", blocks=(BLOCK,) * 10))
+
+
+def test_a_gain_whose_repetition_is_unreliable_does_not_count_and_says_so():
+    left = [win, doubt]
+    record, _ = run_cases({"only": time(2.0)}, measure=lambda: left.pop(0)())  # noqa: PLW0108 - as above
+    ((_, comparison),) = record.comparisons
+    assert comparison.speedup_low is None
+    (finding,) = record.findings
+    assert finding.message == "case only: not compared with turn 3: the time in these pairs is unreliable"
+
+
 def test_a_gain_whose_repetition_fails_does_not_count():
     left = [win]
     record, compared = run_cases({"only": time(2.0)}, measure=lambda: left.pop()())  # noqa: PLW0108 - as above

@@ -19,10 +19,12 @@ from harness.builder import probe_toolchain
 from harness.builder.fast.line_markers import MISSING, split_regions
 from harness.builder.fast.prebuilt import IMPLICIT_HEADERS, lowering, preprocess
 from harness.builder.fast.prebuilt_cache import strip_name
-from harness.builder.fast.strategy import SCRIPT, write_fast_steps
+from harness.builder.fast.strategy import FRONT_LOG, SCRIPT, write_fast_steps
 from harness.builder.torch_ninja import read_plan, write_plan
 from harness.domain import BuildRequest
 
+FEW = 36  # programs
+PARTS = 3  # so that test processes share the groups
 pytestmark = [pytest.mark.slow, pytest.mark.nvcc, pytest.mark.timeout(3600)]
 
 
@@ -74,7 +76,7 @@ def build_fast(kit, programs, folder, link_command="true"):
 def split_programs(programs):
     """A few at a time: the façade is made for the words of a source, and is to be lean."""
     kinds = [[one for one in programs if one.headers == headers] for headers in {one.headers: None for one in programs}]
-    return [few for kind in kinds for few in (kind[first : first + 18] for first in range(0, len(kind), 18))]
+    return [few for kind in kinds for few in (kind[first : first + FEW] for first in range(0, len(kind), FEW))]
 
 
 def normalise_host(text):
@@ -154,16 +156,27 @@ def has_header(plan, name):
     return any((Path(folder) / name).is_file() for folder in folders)
 
 
-def test_both_lanes_make_the_same_of_every_program(kit, plan, tmp_path):
+@pytest.fixture
+def plainly_made(kit, once, tmp_path):
+    """Host code by program and the device's code by entry point, of these programs in the plain lane."""
+
+    def make(programs):
+        host = lower_plainly(kit, programs, tmp_path, run_checked)
+        compile_device_plainly(kit, programs, tmp_path, run_checked)
+        return host, read_entries((tmp_path / "cuda.ptx").read_text())
+
+    return lambda programs: once("plainly_made", lambda: make(programs))
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_both_lanes_make_the_same_of_every_program(kit, plan, plainly_made, tmp_path, part):
     absent = {name for name in ("curand_kernel.h",) if not has_header(plan, name)}
     programs = [program for program in list_programs() if not absent.intersection(program.headers)]
     assert len(programs) >= 300
-    host = lower_plainly(kit, programs, tmp_path, run_checked)
-    compile_device_plainly(kit, programs, tmp_path, run_checked)
-    device = read_entries((tmp_path / "cuda.ptx").read_text())
+    host, device = plainly_made(programs)
     link = f"{plan['cxx']} cuda.cuda.o {plan['ldflags']} -o linked.so"
-    unfit, groups = [], split_programs(programs)
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    unfit, groups = [], split_programs(programs)[part::PARTS]
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         built = list(pool.map(lambda few: build_fast(kit, few, tmp_path / few[0].name, link), groups))
     for few, found in zip(groups, built, strict=True):
         if found is None:
@@ -173,7 +186,7 @@ def test_both_lanes_make_the_same_of_every_program(kit, plan, tmp_path):
         assert own_host == {program.name: host[program.name] for program in few}
         assert own_device == {name: code for name, code in device.items() if name in own_device}
         assert own_device, "programs without a kernel show nothing"
-    assert len(unfit) <= len(programs) // 20, f"the fast lane is to build nearly all; not {unfit}"
+    assert len(unfit) <= sum(map(len, groups)) // 20, f"the fast lane is to build nearly all; not {unfit}"
     libraries = sorted(map(str, tmp_path.glob("*/linked.so")))
     assert len(libraries) == len(built) - built.count(None)
     run_checked([sys.executable, "-c", LOAD, *libraries], tmp_path)
@@ -183,8 +196,21 @@ def blame_plainly(kit, programs, folder):
     """Names of programs in which the front end finds errors in host code, with torch's own headers."""
     (folder / "all.cu").write_text(write_together(programs, IMPLICIT_HEADERS))
     run_checked(preprocess(kit.steps["host_preprocess"], "all.cu", "all.ii"), folder)
-    log = run_compiler(lowering(kit.steps["lower"], "all.ii", "all.cpp"), folder)[1]
-    return set(re.findall(r"^(b\d+)\.cu\(\d+\): error", log, re.MULTILINE))
+    return read_blamed(run_compiler(lowering(kit.steps["lower"], "all.ii", "all.cpp"), folder)[1])
+
+
+def blame_fast(kit, programs, folder):
+    """The same with the fast lane's headers."""
+    build_fast(kit, programs, folder)
+    return read_blamed((folder / FRONT_LOG).read_text())
+
+
+def read_blamed(log):
+    return sorted(set(re.findall(r"^(b\d+)\.cu\(\d+\): error", log, re.MULTILINE)))
+
+
+def list_others(blamed):
+    return [program for program in list_broken_programs() if program.name not in blamed]
 
 
 def compiles_device_plainly(kit, program, folder):
@@ -198,14 +224,13 @@ def compiles_device_plainly(kit, program, folder):
     return True
 
 
-def test_no_lane_builds_a_broken_program(kit, tmp_path):
-    programs = remaining = list_broken_programs()
-    while remaining:  # what the front end finds at its end, it does not look for where it has found something before
-        blamed = blame_plainly(kit, remaining, tmp_path)
-        if not blamed:
-            break
-        remaining = [program for program in remaining if program.name not in blamed]
-    assert [one.name for one in remaining if compiles_device_plainly(kit, one, tmp_path / f"plain_{one.name}")] == []
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        built = list(pool.map(lambda program: build_fast(kit, [program], tmp_path / program.name), programs))
-    assert [program.name for program, found in zip(programs, built, strict=True) if found is not None] == []
+@pytest.mark.parametrize("part", range(2))
+def test_the_plain_lane_builds_no_broken_program(kit, once, tmp_path, part):
+    blamed = once("blamed_plainly", lambda: blame_plainly(kit, list_broken_programs(), tmp_path))
+    others = list_others(blamed)[part::2]
+    assert [one.name for one in others if compiles_device_plainly(kit, one, tmp_path / one.name)] == []
+
+
+def test_the_fast_lane_builds_no_broken_program(kit, tmp_path):
+    others = list_others(blame_fast(kit, list_broken_programs(), tmp_path / "all"))
+    assert [one.name for one in others if build_fast(kit, [one], tmp_path / one.name) is not None] == []

@@ -138,19 +138,22 @@ def test_host_code_of_both_lanes_gives_the_same_bits(fast, plain):
 @pytest.mark.parametrize(
     ("broken", "words", "lane"),
     [
-        ("y[i] = x[i] * no_such_factor; }", 'identifier "no_such_factor" is undefined', "fast"),
-        ("y[i] = x[i] *; }", "expected an expression", "plain"),
-        ("y[i] = x[i];", 'expected a "}"', "fast"),
-        ("y[i] = at::nothing_like_it(x[i]); }", 'has no member "nothing_like_it"', "fast"),
+        (
+            "y[i] = at::nothing_like_it(x[i]) * no_such_factor; }",
+            ('has no member "nothing_like_it"', 'identifier "no_such_factor" is undefined'),
+            "fast",
+        ),
+        ("y[i] = x[i] *; }", ("expected an expression",), "plain"),
+        ("y[i] = x[i];", ('expected a "}"',), "fast"),
     ],
-    ids=["undefined", "syntax", "brackets", "unknown to torch"],
+    ids=["unknown names", "syntax", "brackets"],
 )
 def test_what_does_not_compile_is_shown_in_the_plain_lanes_words(fast, plain, broken, words, lane):
     source = CUDA.replace("y[i] = x[i] * by; }", broken)
     request = replace(REQUEST, cuda_sources=(source,))
     found = fast.build(request)
     assert (found.status, found.lane) == ("failed", lane)
-    assert words in found.log
+    assert [one for one in words if one not in found.log] == []
     if lane == "fast":  # else these are the plain lane's words
         expected = plain.build(request)
         assert (expected.status, expected.lane) == ("failed", "plain")
