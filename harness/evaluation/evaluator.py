@@ -70,7 +70,7 @@ from harness.sandbox.model_session import ModelSession
 from harness.sandbox.workers_ahead import WorkersAhead
 from harness.store.certificate import Certificate
 
-ATTRIBUTING_WORKERS, TIMED_WORKERS = 2, 3
+ATTRIBUTING_WORKERS, TIMED_WORKERS = 2, 3  # that are started ahead
 EXPLAINABLE = (Outcome.WRONG_VALUE, Outcome.RUNTIME_ERROR)  # the sanitizer may find the cause
 
 
