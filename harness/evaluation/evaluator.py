@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 
 from harness.builder import Builder
@@ -287,18 +287,17 @@ class CandidateEvaluator:
     def _prepare_reference(
         self, loaded: LoadedProblem, device: Device, seeds: tuple[int, int], thrift: Thrift
     ) -> Reference:
-        """Workers wait only where memory is plentiful."""
+        """Workers wait only where memory is plentiful: they take no check from a problem."""
         if thrift != "planned":
             self._ahead.release()
-        try:
-            reference = prepare_reference(loaded, device, *seeds, thrift=thrift)
-        except ProblemTooLarge:
-            if not self._ahead.release():
-                raise
-            reference = prepare_reference(loaded, device, *seeds, thrift=thrift)
-        if not reference.has_full_plan:
+        if self._ahead.some_wait:
+            with suppress(ProblemTooLarge):
+                reference = prepare_reference(loaded, device, *seeds, thrift=thrift)
+                if reference.has_full_plan:
+                    return reference
+                del reference
             self._ahead.release()
-        return reference
+        return prepare_reference(loaded, device, *seeds, thrift=thrift)
 
     def _prepare_workers(self, reference: Reference, count: int) -> None:
         if reference.has_full_plan:

@@ -11,7 +11,7 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -79,6 +79,7 @@ class Forkserver:
         self._outer_id = 0  # the forkserver's process id in this namespace
         self._starting: Future[None] | None = None
         self._preloaded: set[str] = set()
+        self._workers: set[int] = set()  # their ids in this namespace
         self._pending: deque[_Answer] = deque()  # to requests not answered yet, in order
         self.used_s = 0.0  # CPU time of the forkserver itself at the last pause
         # Linux ends the forkserver with the *thread* that started it, so the starting thread lives as long.
@@ -115,17 +116,19 @@ class Forkserver:
                 theirs.close()
                 os.close(output.write_end)
             outer_pid = _find_by_inner_id(self._outer_id, int(answer["pid"]))
+            self._workers.add(outer_pid)
             watch = MemoryWatch(outer_pid, limits.memory_bytes)
         line = Channel(ours)
         worker = WorkerProcess(self, int(answer["pid"]), outer_pid=outer_pid, line=line, output=output, watch=watch)
         self._await_start(worker)
         return worker
 
-    def kill(self, pid: int, grace_s: float) -> int | None:
+    def kill(self, pid: int, outer_pid: int, grace_s: float) -> int | None:
         """Returns the worker's own exit status; None if it was killed."""
         with self._lock:
-            if self._line is None:
-                return None
+            if self._line is None or outer_pid not in self._workers:
+                return None  # it ended with its forkserver; another worker may have `pid` now
+            self._workers.remove(outer_pid)
             try:
                 answer = self._ask(self._line, {"kind": ForkserverRequest.KILL, "pid": pid, "grace_s": grace_s})
             except (WorkerLost, WorkerTimeout, WireError):
@@ -164,8 +167,12 @@ class Forkserver:
         return self._line
 
     def _require_start(self) -> Channel:
+        if self._process is not None and self._line is not None and self._process.poll() is not None:
+            self._stop()  # it was killed
         if self._line is None:
-            starting, self._starting = self._starting or self._starter.submit(self._start), None
+            self._starting = self._starting or self._starter.submit(self._start)
+            wait((self._starting,))  # an interrupt leaves the rest to `close`
+            starting, self._starting = self._starting, None
             starting.result()
         return self._require_line()
 
@@ -318,6 +325,7 @@ class Forkserver:
     def _stop(self) -> None:
         self._pending.clear()
         self._preloaded.clear()
+        self._workers.clear()
         if self._line is not None:
             self._line.close()
             self._line = None

@@ -190,8 +190,14 @@ def count_device_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
         copies = TIMED_COPIES * outputs if plan.timed_outputs else 0
         phases.append((3 if plan.pair_kept else 2) * worker + inputs + mixing + copies + need.slice_bytes)
     if plan.probes:
-        phases.append(worker + inputs + outputs + judging)
+        phases.append(worker + inputs + 2 * outputs + judging)
     return max(phases)
+
+
+def has_room_for_late_truth(plan: MemoryPlan, need: MemoryNeed) -> bool:
+    """Whether outputs of a call may exist while its truth is computed."""
+    worker = need.count_worker_bytes(plan.kept_calls)
+    return worker + need.outputs_bytes + _count_judging_bytes(plan, need) <= plan.device_bytes
 
 
 def _count_judging_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:

@@ -102,7 +102,7 @@ class WorkerProcess:
             self._ended = True
             self.line.close()
             self._keep_handles(set())
-            self._status = self._server.kill(self._pid, grace_s)
+            self._status = self._server.kill(self._pid, self._outer_pid, grace_s)
         return self._status
 
     def end_with(self, leave: Callable[[], object]) -> None:

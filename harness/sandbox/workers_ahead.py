@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 
 from harness.domain import HarnessError, WireError, WorkerLost, WorkerTimeout
@@ -54,8 +54,7 @@ class WorkersAhead:
 
     def finish(self) -> None:
         """Returns once all workers have started or ended."""
-        for start in self._waiting:
-            start.result()
+        wait(self._waiting)
         while self._ending:
             self._ending.pop().result()
 
@@ -64,13 +63,15 @@ class WorkersAhead:
         self._waiting = deque(one for one in self._waiting if not one.cancel())
         self.finish()
 
-    def release(self) -> bool:
-        """Ends those that wait, whose contexts occupy memory. False if none did."""
+    @property
+    def some_wait(self) -> bool:
+        return bool(self._waiting)
+
+    def release(self) -> None:
+        """Ends those that wait, whose contexts occupy memory."""
         self.stop()
-        waited = bool(self._waiting)
         while (worker := self._take()) is not None:
             worker.end()
-        return waited
 
     def close(self) -> None:
         self.release()
@@ -86,7 +87,7 @@ class WorkersAhead:
     def _start(self, device: Device) -> WorkerProcess | None:
         try:
             worker = self.forkserver.spawn(limit_worker(device.torch_device, 0))
-        except HarnessError:
+        except (HarnessError, OSError):  # OSError: the forkserver has just ended
             return None  # the next `spawn` starts one and raises
         return worker if _is_warm(worker, device) else None
 

@@ -8,6 +8,7 @@ import pytest
 
 from harness.evaluation.correctness import calls, reference
 from harness.problems.discovery import parse_problem
+from harness.sandbox.tensors import output_records
 
 PROBLEM = """
 import torch
@@ -43,6 +44,7 @@ class ModelNew(nn.Module):
 RIGHT = "return torch.softmax(x, dim=-1)"
 ROUNDED = "return torch.softmax(x, dim=-1) * (1 + {error})"
 OTHER_SUM = "y = torch.exp(x - x.amax(-1, keepdim=True)); return y / y.sum(-1, keepdim=True)"
+OTHER_EACH_TIME = "return torch.softmax(x, dim=-1) * (1 + 1e-6 * (self.calls % 4))"
 LATER_WRONG = "y = torch.softmax(x, dim=-1); y[-1, 5:9] = y[-1, 5:9] * (1 if self.calls < 2 else 1.01); return y"
 LATER_NAN = "y = torch.softmax(x, dim=-1); y[7, 7] = float('nan') if self.calls > 1 else y[7, 7]; return y"
 
@@ -50,6 +52,7 @@ LATER_NAN = "y = torch.softmax(x, dim=-1); y[7, 7] = float('nan') if self.calls 
 @pytest.fixture
 def evaluate(bench, monkeypatch):
     monkeypatch.setattr(reference, "LARGE_BYTES", 100_000)
+    monkeypatch.setattr(output_records, "KEPT_BYTES", 99_999)
     counted = []
     find = reference.Reference.truth_of
 
@@ -67,7 +70,7 @@ def evaluate(bench, monkeypatch):
     return run
 
 
-@pytest.mark.parametrize("body", [RIGHT, OTHER_SUM])
+@pytest.mark.parametrize("body", [RIGHT, OTHER_SUM, OTHER_EACH_TIME])
 def test_the_truth_of_a_right_program_is_computed_for_its_first_call(evaluate, body):
     evaluation, truths = evaluate(body)
     assert evaluation.outcome == "correct", evaluation.message

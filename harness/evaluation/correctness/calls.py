@@ -110,20 +110,16 @@ class Exercises:
         return Exercise(step=step, seed=seed, inputs=inputs, expected=expected) if is_fit else None
 
     def _compute_perturbed(self, seed: int, step: str) -> FlatOutputs:
-        """In host memory, since the memory plan has no place for them, unless there is room beside the next call."""
-        reference, need = self.reference, self.reference.need
-        inputs = reference.make_inputs(seed, step)
+        """In host memory where the memory plan has no place for them."""
+        inputs = self.reference.make_inputs(seed, step)
         perturb(inputs, seed)
-        outputs = reference.outputs_of(inputs)
-        next_bytes = 2 * need.inputs_bytes + need.outputs_bytes + need.work_bytes + need.slice_bytes
-        has_room = reference.compares_own_first and reference.device.measure_room().device_bytes > next_bytes
-        return outputs if has_room else keep_on_host(outputs)
+        outputs = self.reference.outputs_of(inputs)
+        return outputs if self.reference.compares_own_first else keep_on_host(outputs)
 
     def _is_calm(self, expected: Expected, perturbed: FlatOutputs, step: str) -> bool:
         tolerance = self.reference.loaded.problem.tolerance
         if expected.own is not None and are_surely_close(expected.own, perturbed, tolerance):
             return True  # within a fifth of the limit, and an eighth for the reference's own error
-        perturbed = keep_on_host(perturbed)
         trial = compare_outputs(expected.truth, perturbed, tolerance, step, by_peak=step == SPARSE)[1]
         is_narrow = all(leaf.reference.element_size() == 2 for leaf in expected.truth.leaves)
         return trial.worst_ratio is not None and trial.worst_ratio <= (CALM_IN_16_BITS if is_narrow else CALM)

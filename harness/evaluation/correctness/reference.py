@@ -59,6 +59,7 @@ from harness.sandbox.memory_plan import (
     Thrift,
     count_host_bytes,
     fits,
+    has_room_for_late_truth,
     plan_in_full,
     plan_lean,
     plan_memory,
@@ -111,7 +112,7 @@ class Reference:
     @property
     def compares_own_first(self) -> bool:
         """Whether a call is compared with the reference's outputs first, since computing the truth takes long."""
-        is_plain = self.computes_on is None and not self.changes_state
+        is_plain = self.computes_on is None and not self.changes_state and has_room_for_late_truth(self.plan, self.need)
         return is_plain and self.need.outputs_bytes >= LARGE_BYTES and self.loaded.problem.tolerance == Tolerance()
 
     @property
@@ -172,14 +173,24 @@ class Reference:
             copies, on_host = copy_tensors(inputs, self.computes_on), self.computes_on is not None
             return run_with_state(self.loaded, self.model, copies, self.changing, on_host=on_host)
 
-    def truth_of(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None) -> Truth:
-        """From the usual state or from `state`."""
-        begin = self.changing if state is None else state
-        return compute_truth(self.loaded, self.model, inputs, self.float64_limit, state=begin, device=self.computes_on)
+    def truth_of(
+        self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None, own: FlatOutputs | None = None
+    ) -> Truth:
+        """From the usual state or from `state`. `own`: the `outputs_of` both. Raises ProblemError."""
+        return compute_truth(
+            self.loaded,
+            self.model,
+            inputs,
+            self.float64_limit,
+            state=self.changing if state is None else state,
+            device=self.computes_on,
+            own=own,
+        )
 
     def expect(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None, *, own_first: bool) -> Expected:
         """From the usual state or from `state`. Raises ProblemError."""
-        return Expected(partial(self.truth_of, inputs, state), self.outputs_of(inputs, state) if own_first else None)
+        own = self.outputs_of(inputs, state) if own_first else None
+        return Expected(partial(self.truth_of, inputs, state, own), own)
 
     def keep(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
         """In host memory if the plan says so."""

@@ -68,7 +68,7 @@ class Truth:
 
 class Expected:
     """What a call should return. `own`: the reference's outputs, if the call is compared with them first; then the
-    truth is computed only where that does not settle it. Its inputs must be unchanged then."""
+    truth is computed only where that does not settle it. The inputs must be unchanged then."""
 
     def __init__(self, find_truth: Callable[[], Truth], own: FlatOutputs | None = None) -> None:
         self._find_truth = find_truth
@@ -93,15 +93,17 @@ def compute_truth(
     *,
     state: Mapping[str, Tensor] | None = None,
     device: torch.device | None = None,
+    own: FlatOutputs | None = None,
 ) -> Truth:
-    """Runs the reference in its own dtype and, if that takes at most `max_bytes` (default: a share of the free
-    memory), in float64, both from `state` and on copies of the inputs. With `device`, results are kept in host
-    memory. Raises ProblemError."""
+    """Runs the reference in its own dtype (`own`: the result of that) and, if that takes at most `max_bytes` (default:
+    a share of the free memory), in float64, both from `state` and on copies of the inputs. With `device`, results are
+    kept in host memory. Raises ProblemError."""
     before = dict(state or {})
     names = tuple(before)
     with torch.no_grad(), float32_precision(loaded.problem.allow_tf32):
-        write_state(model, before)
-        own = run_with_state(loaded, model, copy_tensors(inputs, device), before, on_host=device is not None)
+        if own is None:
+            write_state(model, before)
+            own = run_with_state(loaded, model, copy_tensors(inputs, device), before, on_host=device is not None)
         write_state(model, before)
         if read_seed(inputs) is not None:
             note = "the reference draws random numbers, and others in float64"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from harness.analysis.source_locations import find_lines
-from harness.domain import BuildSummary, Correctness, CounterReport, Evaluation, Finding, Outcome, Work
+from harness.domain import BuildSummary, Correctness, CounterReport, Evaluation, Finding, Outcome, Trial, Work
 from harness.report.escaping import make_printable
 from harness.report.terminal.case_details import render_cases
 from harness.report.terminal.sources import render_excerpt
@@ -137,12 +137,18 @@ def _correctness_parts(correctness: Correctness) -> Iterator[RenderableType]:
     yield table
     yield style_text(
         f"{_count_elements(correctness)} elements each. Allowed: a multiple of the reference's own error, with "
-        "a floor for the dtype; the worst element counts.",
+        f"a floor for the dtype; the worst element counts.{_explain_missing_errors(trials)}",
         "dim",
     )
     messages = [f"trial {number}: {trial.message}" for number, trial in enumerate(trials, start=1) if trial.message]
     if messages:
         yield style_text("\n".join(messages))
+
+
+def _explain_missing_errors(trials: Sequence[Trial]) -> str:
+    if all(trial.worst_ratio is not None for trial in trials if trial.passed):
+        return ""
+    return " Passed without an error: so close to the reference's outputs that the truth was not computed."
 
 
 def _count_elements(correctness: Correctness) -> str:

@@ -12,6 +12,7 @@ from harness.sandbox.memory_plan import (
     Room,
     count_device_bytes,
     fits,
+    has_room_for_late_truth,
     plan_in_full,
     plan_lean,
     plan_memory,
@@ -49,6 +50,12 @@ rooms = st.builds(Room, device_bytes=sizes, host_bytes=sizes, is_shared=st.boole
 def worth(plan):
     checks = (plan.inputs_on_device, plan.baseline_beside, plan.timed_outputs, plan.roofline, plan.probes, plan.stress)
     return (plan.trials, plan.float64, plan.kept_calls, *checks)
+
+
+@given(needs)
+def test_truths_wait_for_outputs_only_where_the_plan_has_room_for_both(need):
+    assert has_room_for_late_truth(plan_in_full(need), need)
+    assert has_room_for_late_truth(plan_smallest(need, "device"), need) is (need.outputs_bytes == 0)
 
 
 @given(needs, rooms)

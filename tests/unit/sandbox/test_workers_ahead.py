@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from harness.domain import HarnessError
+from harness.protocol.process_tree import children_of, threads_of
 from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.policy import probe_confinement
 from harness.sandbox.worker_process import WorkerLimits
@@ -76,9 +77,10 @@ def test_workers_that_wait_end_on_release(ahead):
     ahead.prepare(2)
     ahead.finish()
     ids = _ids(ahead)
-    assert ahead.release()
+    assert ahead.some_wait
+    ahead.release()
     assert not any(map(_is_running, ids))
-    assert not ahead.release()
+    assert not ahead.some_wait
 
 
 def test_finish_waits_for_the_ends(ahead):
@@ -104,16 +106,22 @@ def test_no_worker_waits_without_a_gpu(bench):
 
 
 class _Refusing:
+    def __init__(self, error):
+        self.error = error
+
     def spawn(self, limits):
-        raise HarnessError("no more processes")
+        raise self.error
 
 
-def test_a_start_that_fails_is_tried_again_when_a_worker_is_needed():
-    ahead = WorkersAhead(_Refusing(), STAND_IN)
+@pytest.mark.parametrize("kind", [HarnessError, FileNotFoundError, RuntimeError])
+def test_a_start_that_fails_is_tried_again_when_a_worker_is_needed(kind):
+    ahead = WorkersAhead(_Refusing(kind("no more processes")), STAND_IN)
     ahead.prepare(1)
     ahead.finish()
-    with pytest.raises(HarnessError, match="no more processes"):
+    with pytest.raises(kind, match="no more processes"):
         ahead.spawn(LIMITS, ends_beside=False)
+    ahead.finish()
+    assert not ahead.some_wait
 
 
 COMPILED = """
@@ -137,8 +145,11 @@ def test_compilers_are_imported_once_for_all_workers(bench):
         ahead.prepare(1)
         with bench.open_session(COMPILED.format(preloaded=False), forkserver=forkserver):
             pass
-        ahead.preload(["torch.compile"])
-        assert not ahead._waiting  # forked without the compiler
+        threads = threads_of(forkserver._outer_id)
+        ahead.preload(["torch.compile", "triton", "helion"])
+        assert not ahead.some_wait  # forked without the compiler
+        assert children_of(forkserver._outer_id) == []
+        assert threads_of(forkserver._outer_id) == threads
         with bench.open_session(COMPILED.format(preloaded=True), forkserver=forkserver):
             pass
         assert not forkserver.preload(["torch.compile"])

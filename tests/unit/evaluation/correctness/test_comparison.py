@@ -325,6 +325,52 @@ def test_what_is_surely_close_passes(seed, dtype, error, special):
     assert close or error > 0 or math.isnan(special)
 
 
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    dtype=st.sampled_from(FLOATS),
+    decades=st.sampled_from([0, 3, 30, 600]),  # the range of the values
+    own_error=st.sampled_from([0.0, 0.1, 1.0, 1e3, 1e6]),  # in floors
+    error=st.sampled_from([0.01, 0.1, 0.2, 0.3, 1.0, 4.0]),
+    affected=st.sampled_from([1.0, 0.5, 0.02, 0.001]),
+    factor=st.sampled_from([2.0, 8.0]),
+    by_peak=st.booleans(),
+)
+def test_the_truth_accepts_what_is_surely_close(seed, dtype, decades, own_error, error, affected, factor, by_peak):
+    source = torch.Generator().manual_seed(seed)
+    shape = (seed % 3 + 1, 700)
+
+    def draw() -> Tensor:
+        return torch.randn(shape, dtype=torch.float64, generator=source)
+
+    def choose() -> Tensor:
+        return torch.rand(shape, generator=source) < affected
+
+    exponents = (torch.rand(shape, dtype=torch.float64, generator=source) - 0.5) * decades
+    exact = draw() * 10.0 ** exponents.clamp(-300, 300) * (torch.rand(shape, generator=source) < 0.9)
+    limit, floor = torch.finfo(dtype).max, FLOORS[dtype].rtol
+    exact = exact.clamp(-limit, limit)
+    noise = torch.where(choose(), draw() * own_error * floor, 0.0)
+    sizes = exact.abs() if seed % 2 else exact.abs().mean()
+    own = (exact + noise * sizes).clamp(-limit, limit).to(dtype)
+    own_sizes = own.double().abs() if seed % 5 else own.double().abs().mean()
+    moved = own.double() + torch.where(choose(), draw().sign() * error * floor * own_sizes, 0.0)
+    found = moved.clamp(-limit, limit).to(dtype)
+    tolerance, truth = Tolerance(factor=factor), make_truth(exact, own)
+    if are_surely_close(flatten_outputs(own), flatten_outputs(found), tolerance):
+        outcome, trial = compare_outputs(truth, flatten_outputs(found), tolerance, "as_given", by_peak=by_peak)
+        assert outcome is None, trial.message
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_values_near_the_largest_have_a_limit_too(dtype):
+    signs = torch.where(torch.arange(1 << 16) // 512 % 2 == 0, 1.0, -1.0).double()
+    own = (signs * torch.finfo(dtype).max / 3000).to(dtype)
+    found = own * 1.2
+    found[7] = math.inf
+    assert not are_surely_close(flatten_outputs(own), flatten_outputs(found), DEFAULT)
+
+
 def test_nothing_is_surely_close_that_has_another_form():
     own = flatten_outputs(torch.ones(4))
     for other in (torch.ones(2, 2), torch.ones(4, dtype=torch.float64), (torch.ones(4),), torch.full((4,), math.nan)):

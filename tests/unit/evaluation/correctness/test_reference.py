@@ -46,6 +46,16 @@ def prepare(forward, **settings):
     return prepare_reference(load(forward, **settings), Device("cpu"), 1, 2)
 
 
+def test_a_late_truth_uses_the_outputs_that_the_call_was_compared_with():
+    reference = prepare("self.runs = getattr(self, 'runs', 0) + 1\nreturn x * self.weight")
+    runs = reference.model.runs
+    expected = reference.expect(reference.make_inputs(7), own_first=True)
+    assert expected.known_truth is None
+    assert expected.truth.kind == "float64"
+    assert expected.truth.leaves[0].reference is expected.own.tensors[0]
+    assert reference.model.runs == runs + 1  # in float64 a copy runs
+
+
 def test_a_reference_that_keeps_its_state_changes_none():
     reference = prepare("return x * self.weight")
     assert (reference.changes_state, reference.changing) == (False, {})

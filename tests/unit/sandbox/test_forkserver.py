@@ -1,0 +1,60 @@
+"""What is left of a forkserver that was lost or interrupted."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from harness.protocol.process_tree import children_of
+from harness.sandbox.forkserver import Forkserver
+from harness.sandbox.policy import probe_confinement
+from harness.sandbox.worker_process import WorkerLimits
+
+LIMITS = WorkerLimits()
+
+
+@pytest.fixture
+def forkserver():
+    made = Forkserver(probe_confinement())
+    yield made
+    made.close()
+
+
+def _lose(forkserver):
+    forkserver.abort()
+    forkserver._process.wait()
+
+
+def test_a_forkserver_that_was_killed_while_idle_is_restarted(forkserver):
+    with forkserver.spawn(LIMITS):
+        pass
+    _lose(forkserver)
+    with forkserver.spawn(LIMITS) as worker:
+        assert worker._outer_pid in children_of(forkserver._outer_id)
+
+
+def test_the_end_of_a_lost_worker_ends_none_that_has_its_id_now(forkserver):
+    lost = forkserver.spawn(LIMITS)
+    _lose(forkserver)
+    with forkserver.spawn(LIMITS) as worker:
+        lost.end()
+        assert worker._outer_pid in children_of(forkserver._outer_id)
+
+
+def test_an_interrupted_start_is_ended_by_close():
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before, usual = children_of(os.getpid()), signal.signal(signal.SIGALRM, interrupt)
+    forkserver = Forkserver(probe_confinement())
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)  # the start imports torch
+        with pytest.raises(KeyboardInterrupt):
+            forkserver.spawn(LIMITS)
+        forkserver.close()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, usual)
+    assert set(children_of(os.getpid())) <= set(before)

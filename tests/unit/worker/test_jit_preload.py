@@ -1,0 +1,26 @@
+"""Compilers in the parent of all workers."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+
+from harness.worker import jit_preload
+
+WITH_POOL = """
+import os
+
+STARTED = os.environ.get("TORCH_WARM_POOL", "1") == "1"
+"""
+
+
+def test_a_compiler_starts_no_processes_that_workers_would_share(tmp_path, monkeypatch):
+    (tmp_path / "compiler_with_pool.py").write_text(WITH_POOL)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(jit_preload.MODULES, "pool", ("compiler_with_pool", "compiler_that_is_missing"))
+    monkeypatch.delenv("TORCH_WARM_POOL", raising=False)
+    jit_preload.preload_compilers(["pool"])
+    gc.unfreeze()
+    assert not sys.modules.pop("compiler_with_pool").STARTED
+    assert "TORCH_WARM_POOL" not in os.environ
