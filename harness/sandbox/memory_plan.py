@@ -14,6 +14,7 @@ from typing import Any, Literal
 USABLE_SHARE = 0.9  # of free memory; the rest is for fragmentation and other processes
 TRIALS, LEAST_TRIALS = 3, 2  # with the problem's own inputs
 TIMED_COPIES = 10  # calls whose outputs are kept during timing
+LARGE_BYTES = 64 << 20  # outputs that are compared with the reference's first
 TRUTHS = 3  # sizes of the outputs: the reference's own, and float64
 
 Holds = Literal["device", "host"]
@@ -22,6 +23,7 @@ Thrift = Literal["planned", "lean", "least"]  # the usual plan, or one for a ret
 Check = Literal[
     "trials",
     "float64",
+    "own_first",
     "kept_outputs",
     "inputs_on_device",
     "baseline_beside",
@@ -80,7 +82,8 @@ class MemoryPlan:
     `kept_calls` 1: earlier outputs are not compared again. `baseline_beside` False: the baseline is timed separately.
     `timed_outputs` False: timed outputs are compared in samples. `pair_kept`: on a GPU, the second baseline's worker
     stays from the first to the last A/A pairs. `inputs_on_device` False: timed inputs come from host memory. `stress`:
-    declared distributions, other weights, nearby shapes.
+    declared distributions, other weights, nearby shapes. `own_first`: the outputs of a call may exist while its truth
+    is computed, so that calls are compared with the reference's outputs first.
     """
 
     holds: Holds = "device"
@@ -93,6 +96,7 @@ class MemoryPlan:
     probes: bool = True
     stress: bool = True
     roofline: bool = True
+    own_first: bool = True
     pair_kept: bool = True
     device_bytes: int = 0  # at its peak
 
@@ -113,8 +117,8 @@ class MemoryPlan:
 
 
 CHECKS: tuple[Check, ...] = (
-    "trials", "float64", "stress", "kept_outputs", "inputs_on_device", "baseline_beside", "timed_outputs", "roofline",
-    "probes", "pair_kept",
+    "trials", "float64", "stress", "own_first", "kept_outputs", "inputs_on_device", "baseline_beside", "timed_outputs",
+    "roofline", "probes", "pair_kept",
 )  # fmt: skip
 
 
@@ -125,7 +129,8 @@ def plan_in_full(need: MemoryNeed) -> MemoryPlan:
 def plan_smallest(need: MemoryNeed, holds: Holds = "host") -> MemoryPlan:
     smallest = MemoryPlan(
         holds=holds, trials=LEAST_TRIALS, float64=False, kept_calls=1, inputs_on_device=holds == "device",
-        baseline_beside=False, timed_outputs=False, probes=False, stress=False, roofline=False, pair_kept=False,
+        baseline_beside=False, timed_outputs=False, probes=False, stress=False, roofline=False, own_first=False,
+        pair_kept=False,
     )  # fmt: skip
     return _with_peak(smallest, need)
 
@@ -190,14 +195,8 @@ def count_device_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
         copies = TIMED_COPIES * outputs if plan.timed_outputs else 0
         phases.append((3 if plan.pair_kept else 2) * worker + inputs + mixing + copies + need.slice_bytes)
     if plan.probes:
-        phases.append(worker + inputs + 2 * outputs + judging)
+        phases.append(worker + inputs + outputs + judging)
     return max(phases)
-
-
-def has_room_for_late_truth(plan: MemoryPlan, need: MemoryNeed) -> bool:
-    """Whether outputs of a call may exist while its truth is computed."""
-    worker = need.count_worker_bytes(plan.kept_calls)
-    return worker + need.outputs_bytes + _count_judging_bytes(plan, need) <= plan.device_bytes
 
 
 def _count_judging_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
@@ -208,7 +207,8 @@ def _count_judging_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
     computing = max(inputs + outputs + need.work_bytes, outputs + need.float64_bytes if plan.float64 else 0)
     mixing = need.mixing_bytes if plan.stress else 0
     before = inputs + truths if need.row_steps else 0
-    return before + inputs + max(computing, mixing, truths + outputs + need.slice_bytes)
+    late = outputs if plan.own_first and outputs >= LARGE_BYTES else 0
+    return before + inputs + late + max(computing, mixing, truths + outputs + need.slice_bytes)
 
 
 def count_host_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:

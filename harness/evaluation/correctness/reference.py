@@ -53,13 +53,13 @@ from harness.protocol import count_kept_calls
 from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint
 from harness.sandbox.devices import Device
 from harness.sandbox.memory_plan import (
+    LARGE_BYTES,
     MemoryNeed,
     MemoryPlan,
     Room,
     Thrift,
     count_host_bytes,
     fits,
-    has_room_for_late_truth,
     plan_in_full,
     plan_lean,
     plan_memory,
@@ -70,7 +70,7 @@ from harness.sandbox.tensors.host_copies import HOST, copy_all_to, copy_to
 from harness.sandbox.tensors.outputs import Difference, FlatOutputs, count_bytes, has_same_bits
 
 ENTRY = "Model"
-SMALL_BYTES = LARGE_BYTES = 64 << 20
+SMALL_BYTES = 64 << 20
 SMALL_CALL_S = 0.05
 MIXED_ONE_IN = 4
 NEGLIGIBLE = 1e-3  # all values of a parameter, which is then hardly visible in the outputs
@@ -112,7 +112,7 @@ class Reference:
     @property
     def compares_own_first(self) -> bool:
         """Whether a call is compared with the reference's outputs first, since computing the truth takes long."""
-        is_plain = self.computes_on is None and not self.changes_state and has_room_for_late_truth(self.plan, self.need)
+        is_plain = self.computes_on is None and not self.changes_state and self.plan.own_first
         return is_plain and self.need.outputs_bytes >= LARGE_BYTES and self.loaded.problem.tolerance == Tolerance()
 
     @property
