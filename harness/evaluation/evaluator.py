@@ -143,7 +143,7 @@ class CandidateEvaluator:
                 self._evaluate_candidate(task)
 
         self._builds.add_ahead(ahead, candidate)
-        self._workers.forget_compiled()
+        self._workers.begin("" if candidate is None else candidate.source)
         record = EvaluationRecord(seed=secrets.randbits(62) if seed is None else seed)
         record, outcome, message = evaluate_with_repetition(record, attempt, self._device)
         if self._nvcc is not None and self._nvcc.find_disagreement(record):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
@@ -20,6 +21,7 @@ from harness.sandbox.worker_client import Mode
 from harness.sandbox.worker_process import TimeLimits
 from harness.sandbox.workers_ahead import WorkersAhead
 
+_ENVIRONMENT = re.compile(r"\b(environ|putenv)\b")
 COMPILE = "torch.compile"
 COMPILES_ITSELF = ("triton", COMPILE, "helion")
 
@@ -31,10 +33,15 @@ class ModelWorkers:
         self._limits = limits
         # Files that the candidate's compilers wrote in its first worker; as untrusted as its source.
         self._compiled: dict[str, dict[str, str]] = {}  # by the candidate's digest
+        self._preloads = True
 
-    def forget_compiled(self) -> None:
-        """Before each evaluation."""
+    def begin(self, source: str) -> None:
+        """Before each evaluation. Compilers read the environment when they are imported, so for a program that changes
+        it nothing is imported before."""
         self._compiled = {}
+        self._preloads = _ENVIRONMENT.search(source) is None or not any(word in source for word in COMPILES_ITSELF)
+        if not self._preloads:
+            self.ahead.forget_preloaded()
 
     def keep_compiled(self, candidate: Candidate, session: ModelSession) -> None:
         """The candidate's next workers get what its compilers wrote in this one."""
@@ -78,7 +85,7 @@ class ModelWorkers:
     def open_baseline(self, reference: Reference, baseline: str) -> Iterator[ModelSession]:
         """With the reference's weights."""
         source = workload_source(reference.loaded)
-        if baseline == "compile":
+        if baseline == "compile" and self._preloads:
             self.ahead.preload((COMPILE,))
         with self._open(source, ENTRY, reference, None, is_timed=True) as session:
             construct_with_state(session, reference, compiled=baseline == "compile")
@@ -100,7 +107,7 @@ class ModelWorkers:
         """`answer_build` None: trusted code. Timed outputs stay on the device where two workers fit, and the candidate
         ends before timing continues."""
         device, footprint, trusted = reference.device, reference.footprint, answer_build is None
-        if not device.is_emulated:
+        if self._preloads and not device.is_emulated:
             self.ahead.preload(word for word in COMPILES_ITSELF if word in source)
         ends_beside = reference.has_full_plan and (trusted or not is_timed)
         worker_limits = limit_worker(device.torch_device, footprint.arena_bytes)

@@ -101,6 +101,10 @@ class Forkserver:
                 self._preloaded |= missing
             return bool(missing)
 
+    @property
+    def has_preloaded(self) -> bool:
+        return bool(self._preloaded)
+
     def spawn(self, limits: WorkerLimits) -> WorkerProcess:
         with self._lock:
             ours, theirs = make_pair()

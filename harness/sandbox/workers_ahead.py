@@ -40,6 +40,12 @@ class WorkersAhead:
         if self.forkserver.preload(words):
             self.release()
 
+    def forget_preloaded(self) -> None:
+        """No worker may be in use."""
+        if self.forkserver.has_preloaded:
+            self.release()
+            self.forkserver.close()
+
     def prepare(self, count: int) -> None:
         """From now on `count` workers wait, or will soon."""
         while self._device is not None and len(self._waiting) < count:

@@ -64,3 +64,31 @@ def test_a_compiled_graph_whose_result_is_dropped_is_a_decoy(bench):
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.work.without_own == "unchanged"
     assert "decoy_kernel" in list_checks(evaluation)
+
+
+SETS_OPTIONS = """
+import os
+
+os.environ["TORCHINDUCTOR_MAX_AUTOTUNE"] = "1"
+import torch
+from torch import nn
+from torch._inductor import config
+
+assert config.max_autotune
+
+
+class ModelNew(nn.Module):  # torch.compile reads the environment
+    def forward(self, x, y):
+        return x + y
+"""
+
+
+@pytest.mark.slow
+def test_a_program_that_sets_a_compilers_options_has_them_though_others_have_imported_it(bench):
+    plain = SETS_OPTIONS.replace('os.environ["TORCHINDUCTOR_MAX_AUTOTUNE"] = "1"', "").replace("assert", "assert not")
+    before = bench.judge(plain)
+    assert before.outcome == "correct", before.message
+    assert bench.forkserver.has_preloaded
+    after = bench.judge(SETS_OPTIONS)
+    assert after.outcome == "correct", after.message
+    assert not bench.forkserver.has_preloaded
