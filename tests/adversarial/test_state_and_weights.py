@@ -145,13 +145,13 @@ def test_state_of_many_tensors_and_all_forms_is_given_to_each_call(judge):
     from harness.evaluation.timing.plan import TimingPlan
 
     problem = write_problem(**FORMS, settings="TRAINING = True")
-    plan = TimingPlan(max_blocks=20, attempts=1)
-    evaluation = judge(write_candidate(**FORMS), problem, time=True, plan=plan)
+    plan = TimingPlan(min_blocks=3, max_blocks=5, budget_s=1.0, attempts=1)
+    evaluation = judge(write_candidate(**FORMS), problem, probed=False, time=True, plan=plan)
     assert evaluation.outcome == "correct", evaluation.message
     assert {"second_in_a_row", "given_state"} <= {trial.distribution for trial in evaluation.correctness.trials}
     assert evaluation.timing.blocks[0].baseline_loading_us > 0
     forgetful = FORMS["forward"].replace("self.share.mul_(0.75)", "self.share.fill_(0.375)")
-    assert judge(write_candidate(forgetful, init=FORMS["init"]), problem).outcome == "wrong_value"
+    assert judge(write_candidate(forgetful, init=FORMS["init"]), problem, probed=False).outcome == "wrong_value"
 
 
 def test_a_candidate_that_changes_weights_that_the_reference_leaves_alone_is_wrong(judge):
