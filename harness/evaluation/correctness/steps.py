@@ -34,7 +34,7 @@ def plan_steps(
         others += [MIXED] * (MIXED_TRIALS if is_small else 2)
     others += own
     if is_small:
-        others += [name for name in own if name == SPARSE] + 2 * [name for name in own if name in (SIGNED, VARIED)]
+        others += 2 * [name for name in own if name in (SPARSE, SIGNED, VARIED)]
     if is_small:
         others += ["rerun"] * (RERUNS - 1)
         others += ["as_given"] * max(KEPT_CALLS - 1 - len(others), 0)
