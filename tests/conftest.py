@@ -276,8 +276,8 @@ class Bench:
         from harness.evaluation.timing.device_peaks import CeilingStore
         from harness.evaluation.timing.noise_floor import NoiseFloors
         from harness.sandbox.devices import Device
+        from harness.sandbox.gpu.workers_ahead import WorkersAhead
         from harness.sandbox.policy import clean_environment, interpreter_folders
-        from harness.sandbox.workers_ahead import WorkersAhead
 
         self._limits = {"call_s": call_s, "start_s": load_s, "construct_s": load_s}
         self._device = device if isinstance(device, Device) else Device(device)
@@ -295,7 +295,7 @@ class Bench:
 
     def judge(
         self, source, problem=TINY_PROBLEM, *, time=False, plan=None, baseline="eager", attribute_work=True,
-        language=None, rival=None, **limits,
+        language=None, rival=None, seed=None, **limits,
     ):  # fmt: skip
         """The evaluation of one candidate on a problem given as source."""
         from harness.domain import Candidate, Problem, Subject
@@ -322,7 +322,7 @@ class Bench:
             problem_digest=found.digest, candidate_digest=candidate.digest, language=language,
             device=self._device.name, workload="full", baseline=baseline,
         )  # fmt: skip
-        return judge.evaluate(subject, found, candidate, rival=rival)
+        return judge.evaluate(subject, found, candidate, seed=seed, rival=rival)
 
     @property
     def device(self):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 from harness.builder import Builder
@@ -21,7 +21,6 @@ from harness.domain import (
     HarnessError,
     Outcome,
     Problem,
-    ProblemTooLarge,
     Rival,
     Subject,
     Work,
@@ -33,7 +32,7 @@ from harness.evaluation.cases import WHOLE, CaseRun, list_runs
 from harness.evaluation.chosen_dtype import require_dtype
 from harness.evaluation.correctness.calls import Exercises
 from harness.evaluation.correctness.checks import check_correctness
-from harness.evaluation.correctness.reference import Reference, describe_calls, note_variation, prepare_reference
+from harness.evaluation.correctness.reference import Reference, describe_calls, note_variation
 from harness.evaluation.correctness.robustness import probe_candidate
 from harness.evaluation.counters.reading import CounterReader
 from harness.evaluation.emulated.nvcc import NvccCheck
@@ -65,12 +64,11 @@ from harness.problems.loading import LoadedProblem, load_problem
 from harness.problems.shrink import REDUCED, describe_sizes, has_own_sizes
 from harness.sandbox.devices import Device
 from harness.sandbox.failure import CandidateFailure
-from harness.sandbox.memory_plan import Thrift, plan_in_full
+from harness.sandbox.gpu.workers_ahead import WorkersAhead
+from harness.sandbox.memory_plan import plan_in_full
 from harness.sandbox.model_session import ModelSession
-from harness.sandbox.workers_ahead import WorkersAhead
 from harness.store.certificate import Certificate
 
-ATTRIBUTING_WORKERS, TIMED_WORKERS = 2, 3  # that are started ahead
 EXPLAINABLE = (Outcome.WRONG_VALUE, Outcome.RUNTIME_ERROR)  # the sanitizer may find the cause
 
 
@@ -109,7 +107,6 @@ class CandidateEvaluator:
         self._checker = checker
         self._nvcc = None if compiler is None else NvccCheck(compiler)
         self._certificate = certificate
-        self._ahead = workers
         self._forkserver = workers.forkserver
         self._settings = settings
         self._ceilings = ceilings or CeilingStore(None)
@@ -139,7 +136,7 @@ class CandidateEvaluator:
             if candidate is None:
                 raise CandidateFailure(Outcome.NO_CODE, "no program that defines ModelNew was found in the answer")
             task = _Task(record=record, problem=problem, subject=subject, candidate=candidate, ahead=ahead, rival=rival)
-            with require_dtype(problem, self._device), self._ahead.stopped_at_end():
+            with require_dtype(problem, self._device), self._workers.ahead.stopped_at_end():
                 self._evaluate_candidate(task)
 
         self._builds.add_ahead(ahead, candidate)
@@ -266,7 +263,7 @@ class CandidateEvaluator:
         record, candidate = task.record, task.candidate
         seeds = record.draw_seeds(task.run.name)
         with record.phase("reference"):
-            reference = self._prepare_reference(loaded, device, (next(seeds), next(seeds)), record.thrift)
+            reference = self._workers.prepare_reference(loaded, device, (next(seeds), next(seeds)), record.thrift)
             record.note_memory(reference.plan, plan_in_full(reference.need), device.measure_room())
             exercises = Exercises(reference, seeds, fully=task.run.is_checked_fully)
             if reference.computes_on is not None:
@@ -277,35 +274,11 @@ class CandidateEvaluator:
             limits = self._builds.reduce_limits(self._settings.limits, candidate)
             answer_build = self._builds.answer_for(record, candidate)
             with self._workers.open_candidate(candidate, reference, answer_build, limits=limits) as session:
-                more = ATTRIBUTING_WORKERS * self._attributes(task) + TIMED_WORKERS * self._times(device, task)
-                self._prepare_workers(reference, max(more, 1))  # else for the next candidate
+                self._workers.prepare(reference, self._attributes(task), self._times(device, task))
                 yield session, exercises, seeds
         except CandidateFailure as failure:
             raise record.blame_build(failure) from failure
         record.check_builds()
-
-    def _prepare_reference(
-        self, loaded: LoadedProblem, device: Device, seeds: tuple[int, int], thrift: Thrift
-    ) -> Reference:
-        """Workers wait only where memory is plentiful: they take no check from a problem."""
-        if thrift != "planned":
-            self._ahead.release()
-        if self._ahead.some_wait:
-            with suppress(ProblemTooLarge):
-                reference = prepare_reference(loaded, device, *seeds, thrift=thrift)
-                if reference.has_full_plan:
-                    return reference
-                del reference
-            self._ahead.release()
-        return prepare_reference(loaded, device, *seeds, thrift=thrift)
-
-    def _prepare_workers(self, reference: Reference, count: int) -> None:
-        if reference.has_full_plan:
-            self._ahead.prepare(count)
-
-    def _prepare_timing(self, reference: Reference) -> None:
-        self._prepare_workers(reference, TIMED_WORKERS)
-        self._ahead.finish()
 
     def _check_correctness(self, task: _Task, session: ModelSession, exercises: Exercises) -> None:
         record, reference = task.record, exercises.reference
@@ -348,7 +321,6 @@ class CandidateEvaluator:
                 self._confirm_custom_code(record, session, reference, seeds)
         if self._times(device, task):
             timer = self._timer.for_run(task.run)
-            self._prepare_timing(reference)
             with self._quiet():
                 self._find_device_peaks(task, device)
                 with record.phase("timing"):
@@ -356,8 +328,6 @@ class CandidateEvaluator:
             with record.phase("plausibility"):
                 self._check_roofline(task, result, reference, next(seeds))
             with self._quiet():
-                if task.rival is not None:
-                    self._prepare_timing(reference)
                 self._compare(
                     task, lambda rival: timer.compare_in_fresh_workers(task.candidate, reference, rival, seeds)
                 )

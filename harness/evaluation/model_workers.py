@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 
-from harness.domain import Candidate
+from harness.domain import Candidate, ProblemTooLarge
 from harness.evaluation.allocation_failure import MemoryCharge
 from harness.evaluation.builds import CandidateBuilds
-from harness.evaluation.correctness.reference import ENTRY, Reference, usable_threads
+from harness.evaluation.correctness.reference import ENTRY, Reference, prepare_reference, usable_threads
 from harness.evaluation.load_check import CANDIDATE_ENTRY
 from harness.evaluation.model_construction import construct_with_state
-from harness.problems.loading import workload_source
+from harness.problems.loading import LoadedProblem, workload_source
 from harness.sandbox.build_requests import AnswerBuild
+from harness.sandbox.devices import Device
+from harness.sandbox.gpu.workers_ahead import WorkersAhead
 from harness.sandbox.memory_limits import limit_worker
+from harness.sandbox.memory_plan import Thrift
 from harness.sandbox.model_session import ModelSession
 from harness.sandbox.opening import open_session
 from harness.sandbox.worker_client import Mode
 from harness.sandbox.worker_process import TimeLimits
-from harness.sandbox.workers_ahead import WorkersAhead
 
 _ENVIRONMENT = re.compile(r"\b(environ|putenv)\b")
 COMPILE = "torch.compile"
+ATTRIBUTING_WORKERS, TIMED_WORKERS = 2, 3
 COMPILES_ITSELF = ("triton", COMPILE, "helion")
 
 
@@ -47,6 +50,30 @@ class ModelWorkers:
         """The candidate's next workers get what its compilers wrote in this one."""
         if candidate.digest not in self._compiled and any(word in candidate.source for word in COMPILES_ITSELF):
             self._compiled[candidate.digest] = session.read_compiled()
+
+    def prepare_reference(
+        self, loaded: LoadedProblem, device: Device, seeds: tuple[int, int], thrift: Thrift
+    ) -> Reference:
+        """Workers wait only where memory is plentiful: they take no check from a problem."""
+        if thrift != "planned":
+            self.ahead.release()
+        if self.ahead.some_wait:
+            with suppress(ProblemTooLarge):
+                reference = prepare_reference(loaded, device, *seeds, thrift=thrift)
+                if reference.has_full_plan:
+                    return reference
+                del reference
+            self.ahead.release()
+        return prepare_reference(loaded, device, *seeds, thrift=thrift)
+
+    def prepare(self, reference: Reference, attributes: bool, times: bool) -> None:
+        """Starts the workers of these phases, or one for the next candidate."""
+        if reference.has_full_plan:
+            self.ahead.prepare(max(ATTRIBUTING_WORKERS * attributes + TIMED_WORKERS * times, 1))
+
+    def prepare_timing(self, reference: Reference) -> None:
+        self.prepare(reference, attributes=False, times=True)
+        self.ahead.finish()
 
     @contextmanager
     def open_candidate(

@@ -22,8 +22,8 @@ from harness.executors.tasks import Task
 from harness.languages import LANGUAGES
 from harness.sandbox.devices import Device
 from harness.sandbox.forkserver import Forkserver
+from harness.sandbox.gpu.workers_ahead import WorkersAhead
 from harness.sandbox.policy import clean_environment, interpreter_folders
-from harness.sandbox.workers_ahead import WorkersAhead
 
 
 class DeviceEvaluators:

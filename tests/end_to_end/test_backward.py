@@ -1,6 +1,5 @@
 """Problems whose call is forward and backward, from the file to the verdict."""
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -103,8 +102,8 @@ def test_wrong_or_missing_gradients_are_wrong_values(bench, program):
 
 
 def test_a_message_names_the_parameter_whose_gradient_is_wrong(bench):
-    message = bench.judge(write("of_weight = None"), read()).message  # a gradient that is nearly zero may pass
-    assert re.match(r"output 2 weight: 4\d of 48 elements wrong", message), message
+    message = bench.judge(write("of_weight = None"), read(), seed=1).message  # for others one gradient may be near zero
+    assert message.startswith("output 2 weight: 48 of 48 elements wrong")
 
 
 def test_a_program_without_the_parameters_of_the_reference_is_refused(bench):

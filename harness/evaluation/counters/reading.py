@@ -20,9 +20,9 @@ from harness.evaluation.model_construction import construct_with_state
 from harness.evaluation.model_workers import ModelWorkers
 from harness.sandbox.failure import CandidateFailure
 from harness.sandbox.forkserver import Forkserver
+from harness.sandbox.gpu.workers_ahead import WorkersAhead
 from harness.sandbox.memory_limits import is_out_of_memory
 from harness.sandbox.worker_process import TimeLimits
-from harness.sandbox.workers_ahead import WorkersAhead
 
 LIMIT_S = 18.0  # from the start of the worker to the end of the output
 NO_ISOLATION = "ncu was not started: a program that it profiles needs bubblewrap or namespaces around it"

@@ -105,6 +105,7 @@ class CandidateTimer:
         noise: NoiseFloors | None,
         seeds: Iterator[int],
     ) -> TimingResult:
+        self._workers.prepare_timing(reference)
         open_candidate = partial(self._workers.open_constructed_candidate, candidate, reference)
         if not reference.plan.baseline_beside:
             apart = ApartTimer(reference=reference, plan=self._plan, seed=next(seeds))

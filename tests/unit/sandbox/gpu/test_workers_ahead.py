@@ -12,9 +12,9 @@ import torch
 from harness.domain import HarnessError
 from harness.protocol.process_tree import children_of, threads_of
 from harness.sandbox.forkserver import Forkserver
+from harness.sandbox.gpu.workers_ahead import WorkersAhead
 from harness.sandbox.policy import probe_confinement
 from harness.sandbox.worker_process import WorkerLimits
-from harness.sandbox.workers_ahead import WorkersAhead
 
 # Without a GPU, a waiting worker has no context; all else is the same.
 STAND_IN = SimpleNamespace(is_cuda=True, torch_device=torch.device("cpu"))
