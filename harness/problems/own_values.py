@@ -29,7 +29,8 @@ from harness.protocol import count_span
 
 OWN_KINDS = (BIASED, SHIFTED, SIGNED, SPARSE, VARIED)
 SHIFT = 128.0  # exponentials of such values overflow
-PART = 1 << 20  # elements that are changed at a time, or one row
+# Elements that are changed at a time, or one row: on a CPU few enough for its cache, on a GPU enough to fill it.
+PARTS = {"cpu": 1 << 20, "cuda": 1 << 23}
 PART_BYTES = 40  # temporary memory per element of a part, with copies of the elements that stay
 # Of the largest magnitude: far above the constants that programs add to denominators, and so small that all elements
 # together are less than those that keep their values, if possible.
@@ -98,7 +99,7 @@ def perturb(value: object, seed: int) -> None:
     """Moves each floating value by up to one rounding, up or down, in place."""
     for tensor in floating_tensors(value):
         generator = torch.Generator(device=tensor.device).manual_seed(seed)
-        for part in split_parts(tensor, PART) if tensor.dtype in PATTERNS else ():
+        for part in _split(tensor) if tensor.dtype in PATTERNS else ():
             signs = torch.randint(-1, 2, part.shape, generator=generator, dtype=part.dtype, device=part.device)
             eps = torch.finfo(part.dtype).eps
             part.addcmul_(part, signs, value=eps / 2 if part.element_size() == 2 else eps)
@@ -106,7 +107,11 @@ def perturb(value: object, seed: int) -> None:
 
 def count_own_bytes(value: object) -> int:
     """Temporary memory of `restrict`."""
-    return max((PART_BYTES * min(tensor.numel(), PART) for tensor in floating_tensors(value)), default=0)
+    return max((PART_BYTES * min(tensor.numel(), count_part(tensor)) for tensor in floating_tensors(value)), default=0)
+
+
+def count_part(tensor: Tensor) -> int:
+    return PARTS.get(tensor.device.type, PARTS["cpu"])
 
 
 def _bias(tensor: Tensor) -> None:
@@ -118,7 +123,7 @@ def _bias(tensor: Tensor) -> None:
 
 
 def _vary(tensor: Tensor, generator: torch.Generator, *, is_signed: bool) -> None:
-    has_signs = is_signed or any(bool((part < 0).any()) for part in split_parts(tensor, PART))
+    has_signs = is_signed or any(bool((part < 0).any()) for part in _split(tensor))
     factors = torch.tensor(FACTORS if has_signs else FACTORS[:2], dtype=tensor.dtype, device=tensor.device)
     count, is_dense = tensor.numel(), _is_dense(tensor)
     if is_signed and is_dense and _draw(FEW_TIMES, generator):
@@ -133,7 +138,7 @@ def _vary(tensor: Tensor, generator: torch.Generator, *, is_signed: bool) -> Non
     length = int(count**share if is_inside else count * share)
     first = _draw(count - length + 1, generator)
     begin = 0
-    for part in torch.split(tensor.as_strided((count,), (1,)), PART) if is_dense else split_parts(tensor, PART):
+    for part in _split(tensor.as_strided((count,), (1,)) if is_dense else tensor):
         places = torch.arange(begin, begin + part.numel(), device=tensor.device).view(part.shape)
         is_chosen = ((places >= first) & (places < first + length)) == is_inside
         part.copy_(torch.where(is_chosen, _multiply(part, factors, generator), part))
@@ -166,11 +171,11 @@ def _thin_out(tensor: Tensor, generator: torch.Generator) -> None:
 def _find_background(tensor: Tensor) -> float | None:
     """None if the values do not come near zero, or most have few digits."""
     exact, few = PATTERNS[tensor.dtype].exact, PATTERNS[tensor.dtype].few
-    irregular = sum(int(((bits & exact) != 0).count_nonzero()) for bits in _list_bits(tensor))
-    if irregular * 2 <= tensor.numel():
+    irregular = torch.stack([((bits & exact) != 0).count_nonzero() for bits in _list_bits(tensor)]).sum()
+    if int(irregular) * 2 <= tensor.numel():
         return None
-    ranges = [_find_range(part) for part in split_parts(tensor, PART)]
-    least, most = min(low for low, _ in ranges), max(high for _, high in ranges)
+    sizes = torch.stack([torch.stack(part.abs().aminmax()) for part in _split(tensor)])  # magnitudes
+    least, most = float(sizes.min()), float(sizes.max())
     lowest, highest = NEARLY_ZERO
     near = max(lowest, min(highest, few / (4 * tensor.numel()))) * most
     if not math.isfinite(near) or least > near:
@@ -178,15 +183,13 @@ def _find_background(tensor: Tensor) -> float | None:
     return near if float(tensor.max()) > 0 else -near
 
 
-def _find_range(part: Tensor) -> tuple[float, float]:
-    """Of the magnitudes."""
-    sizes = part.abs()
-    return float(sizes.min()), float(sizes.max())
-
-
 def _list_bits(tensor: Tensor) -> Iterator[Tensor]:
-    for part in split_parts(tensor, PART):
+    for part in _split(tensor):
         yield part.view(PATTERNS[tensor.dtype].integer)
+
+
+def _split(tensor: Tensor) -> Iterator[Tensor]:
+    return split_parts(tensor, count_part(tensor))
 
 
 def _is_dense(tensor: Tensor) -> bool:

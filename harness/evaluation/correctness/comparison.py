@@ -22,6 +22,7 @@ from harness.evaluation.correctness.truth import Truth
 from harness.sandbox.tensors.outputs import FlatOutputs, cut_slices
 
 SURE_FACTOR = 2.0
+SURE_CHUNK = {"cpu": CHUNK["cpu"], "cuda": 4 * CHUNK["cuda"]}  # in float32: as `CHUNK`, with fewer temporaries
 ITEM_BYTES = 4  # smaller floats are widened to this size
 
 
@@ -113,19 +114,23 @@ def _is_surely_close(own: Tensor, found: Tensor) -> bool:
     if not bool(mean.isfinite()):  # special values, or so large that a limit may overflow
         return torch.equal(found, own)
     least = mean * (LEAF_MEAN_SHARE / 2 * share)
-    close, lost = [], []  # on the device: one transfer at the end
-    for _, parts in cut_slices(own, found, elements=CHUNK[own.device.type]):
+    close = torch.ones((), dtype=torch.bool, device=own.device)  # on the device: one transfer at the end
+    lost = torch.zeros((), dtype=torch.int64, device=own.device)
+    for _, parts in cut_slices(own, found, elements=SURE_CHUNK[own.device.type]):
         ours, theirs = map(_widen_small, parts)
         size, error = ours.abs(), (theirs - ours).abs_()
         # Elements so small that this error changes them entirely are counted separately.
-        lost.append((error > size / 4).count_nonzero())
-        close.append((error <= size.mul_(share).add_(least)).all())
-    return bool(torch.stack(close).all()) and int(torch.stack(lost).sum()) <= LOST_SHARE / 2 * own.numel()
+        lost += (error > size / 4).count_nonzero()
+        close &= (error <= size.mul_(share).add_(least)).all()
+    return bool(close) and int(lost) <= LOST_SHARE / 2 * own.numel()
 
 
 def _mean_size(tensor: Tensor) -> Tensor:
-    parts = cut_slices(tensor, elements=CHUNK[tensor.device.type])
-    return torch.stack([_widen_small(part).abs().sum() for _, (part,) in parts]).sum() / tensor.numel()
+    """In the dtype of `_widen_small`, so that a sum of large values overflows."""
+    total = _widen_small(tensor.new_zeros(()))
+    for _, (part,) in cut_slices(tensor, elements=SURE_CHUNK[tensor.device.type]):
+        total += _widen_small(part).abs().sum()
+    return total / tensor.numel()
 
 
 def _widen_small(tensor: Tensor) -> Tensor:

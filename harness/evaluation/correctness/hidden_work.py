@@ -10,7 +10,7 @@ from torch import Tensor
 
 from harness.domain import SHIFTED, SIGNED, VARIED
 from harness.problems.operators import OperatorCalls, name_operator
-from harness.problems.own_values import PART, is_uniform
+from harness.problems.own_values import count_part, is_uniform
 from harness.problems.tensor_trees import list_tensors
 
 # Defined in pieces: all given values may lie in one of them.
@@ -69,7 +69,7 @@ def _is_same(first: object, second: object) -> bool:
         return False
     if (first.shape, first.dtype) != (second.shape, second.dtype) or not first.numel() or not first.dim():
         return False
-    rows = max(1, PART * len(first) // first.numel())
+    rows = max(1, count_part(first) * len(first) // first.numel())
     pairs = zip(torch.split(first, rows), torch.split(second, rows), strict=True)
     return all(torch.equal(ours, theirs) for ours, theirs in pairs)
 

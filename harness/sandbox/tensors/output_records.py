@@ -13,8 +13,8 @@ from torch import Tensor
 from harness.sandbox.tensors.outputs import Difference, count_bytes, cut_slices, find_difference, has_same_bits
 
 KEPT_BYTES = 64 << 20  # of tensors that are kept themselves
-SLICE_ELEMENTS, WORD_BYTES = 1 << 20, 4
-MOST_WORDS = SLICE_ELEMENTS * 16 // WORD_BYTES  # of a slice of the largest dtype
+WORD_BYTES, ROW_WORDS = 4, 1 << 20
+ROWS_AT_ONCE = {"cpu": 1, "cuda": 16}  # on a CPU few enough for its cache, on a GPU enough to fill it
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +46,30 @@ class TensorRecord:
 
 
 def _digest(tensor: Tensor) -> Tensor:
-    """Sums of the slices' words times random numbers, modulo 2^64: equal by chance once in 2^32."""
-    key = _draw_key().to(tensor.device)  # not kept there: it could hold a far larger block of torch's cache
-    sums = [torch.zeros((), dtype=torch.int64, device=tensor.device)]
-    for _, (part,) in cut_slices(tensor.detach(), elements=SLICE_ELEMENTS):
-        words = _as_words(part)
-        sums.append((words * key[: words.numel()]).sum())
-    return torch.stack(sums).cpu()
+    """Sums of rows of words times random numbers, modulo 2^64: equal by chance once in 2^32."""
+    key = _draw_key(ROW_WORDS).to(tensor.device)  # not kept there: it could hold a far larger block of torch's cache
+    sums = [torch.zeros(1, dtype=torch.int64, device=tensor.device)]
+    item_bytes = tensor.element_size()
+    word_bytes = 1 if tensor.numel() * item_bytes % WORD_BYTES else WORD_BYTES
+    elements = ROWS_AT_ONCE[tensor.device.type] * ROW_WORDS * word_bytes // item_bytes
+    for _, (part,) in cut_slices(tensor.detach(), elements=elements):
+        words = _as_words(part, word_bytes)
+        whole = words.numel() // ROW_WORDS * ROW_WORDS
+        sums.append((words[:whole].view(-1, ROW_WORDS) * key).sum(dim=1))
+        if whole < words.numel():  # the tensor's end
+            sums.append((words[whole:] * key[: words.numel() - whole]).sum().view(1))
+    return torch.cat(sums).cpu()
 
 
-def _as_words(part: Tensor) -> Tensor:
-    if (part.numel() * part.element_size()) % WORD_BYTES:
+def _as_words(part: Tensor, word_bytes: int) -> Tensor:
+    if word_bytes == 1:
         return part.view(torch.uint8).long()
     is_aligned = (part.storage_offset() * part.element_size()) % WORD_BYTES == 0
     return (part if is_aligned else part.clone()).view(torch.int32).long()
 
 
 @cache
-def _draw_key() -> Tensor:
+def _draw_key(words: int) -> Tensor:
     generator = torch.Generator().manual_seed(secrets.randbits(62))
     limits = torch.iinfo(torch.int64)
-    return torch.randint(limits.min, limits.max, (MOST_WORDS,), generator=generator)
+    return torch.randint(limits.min, limits.max, (words,), generator=generator)

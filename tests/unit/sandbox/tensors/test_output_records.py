@@ -14,7 +14,7 @@ DTYPES = ("float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "int64",
 @pytest.fixture(params=["kept", "digests"])
 def kept_bytes(request, monkeypatch):
     monkeypatch.setattr(output_records, "KEPT_BYTES", 1 << 30 if request.param == "kept" else 0)
-    monkeypatch.setattr(output_records, "SLICE_ELEMENTS", 64)
+    monkeypatch.setattr(output_records, "ROW_WORDS", 64)
     return request.param
 
 
@@ -28,6 +28,17 @@ def test_one_changed_bit_is_noticed(kept_bytes, dtype, at):
     assert not record.has_bits_of([tensor])
     difference = record.find_difference([tensor])
     assert str(difference).startswith("some of 200" if kept_bytes == "digests" else "1 of 200")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_digests_do_not_depend_on_how_many_rows_are_read_at_once(monkeypatch, dtype):
+    monkeypatch.setattr(output_records, "ROW_WORDS", 64)
+    for count in (1, 63, 257, 1000):
+        tensor = torch.randint(0, 2, (count,)).to(getattr(torch, dtype))
+        one = output_records._digest(tensor)
+        monkeypatch.setitem(output_records.ROWS_AT_ONCE, "cpu", 4)
+        assert torch.equal(output_records._digest(tensor), one)
+        monkeypatch.setitem(output_records.ROWS_AT_ONCE, "cpu", 1)
 
 
 def test_equal_bits_have_no_difference(kept_bytes):
