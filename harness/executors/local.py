@@ -37,6 +37,7 @@ from harness.hardware.cpu import cpu_name
 from harness.hardware.gpus import find_gpu_model
 from harness.languages.devices import find_devices
 from harness.problems.time_limit import set_reference_limit
+from harness.sandbox.forkserver import Forkserver
 from harness.sandbox.policy import probe_confinement
 
 if TYPE_CHECKING:
@@ -195,15 +196,16 @@ class LocalExecutor:
 
     def _find_ahead(self, kind: str) -> DeviceEvaluators:
         """For builds ahead, or for candidates without a device. Only these import torch in this process."""
-        from harness.executors.device_evaluators import DeviceEvaluators
-        from harness.sandbox.devices import Device
-
         with self._lock:
             if kind not in self._ahead:
+                forkserver = Forkserver(self.confinement)
+                forkserver.begin_start()  # imports torch, too
+                from harness.executors.device_evaluators import DeviceEvaluators
+                from harness.sandbox.devices import Device
+
                 device = Device(EMULATED, self._settings.gpu) if kind == EMULATED else None
-                self._ahead[kind] = DeviceEvaluators(
-                    self._setup(), device, checks=kind != NO_DEVICE and self._checks(kind)
-                )
+                checks = kind != NO_DEVICE and self._checks(kind)
+                self._ahead[kind] = DeviceEvaluators(self._setup(), device, checks=checks, forkserver=forkserver)
                 self._announce_many()
             return self._ahead[kind]
 
