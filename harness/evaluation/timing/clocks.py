@@ -18,6 +18,7 @@ from harness.domain import Block, Finding, Outcome, Timing, TimingVerdict
 T = TypeVar("T")
 
 CONFIRMATION_SHARE = 0.25  # of a reported time: more unaccounted time (lower bound) refutes it
+HOPELESS = 2.0  # times slower
 DISTURBED_SHARE = 0.5  # of a reported time: a clock that scatters by more cannot confirm it
 GROSS = 12.0  # times more unaccounted time is needed when the clock is disturbed
 MINIMUM_RESOLUTION_US = 20.0  # typical wake-up time of a process, and its variation
@@ -206,6 +207,11 @@ def summarise_blocks(baseline: str, blocks: Sequence[Block], noise_floor: float)
         noise_floor=noise_floor,
         resolution_us=compare_clocks(blocks).resolution_us,
     )
+
+
+def is_hopeless(blocks: Sequence[Block]) -> bool:
+    """Slower in every block by so much that more blocks change nothing."""
+    return all(block.candidate_claim_us > HOPELESS * block.baseline_claim_us for block in blocks)
 
 
 def is_certain_tie(low: float, high: float, floor: float) -> bool:

@@ -9,7 +9,7 @@ import itertools
 import os
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,6 +29,7 @@ from harness.evaluation.timing.clocks import (
     depends_on_clocks,
     interval_of,
     is_certain_tie,
+    is_hopeless,
     median_reported_us,
     summarise_blocks,
 )
@@ -40,18 +41,12 @@ from harness.sandbox.memory_probe import MemorySample
 from harness.sandbox.model_session import ModelSession
 
 ASK_EVERY = 10  # blocks: the test resamples, which takes time
-HOPELESS = 2.0  # times slower
 HELD_UP = 10.0  # times slower by the evaluator's clock, whatever is reported
 DEALT_BLOCKS = 20  # actions are distributed over as many blocks at a time
 TAKEN = (14, 5)  # of these: blocks whose outputs are read, in the first `min_blocks` and after them
 LOOKED_SHARE = 0.3  # of those: both workers' memory is sampled right after the call
 KEPT_SHARE = 0.25  # of those: the outputs must not change until the last call
 SHORT_BELOW_US = 20_000.0  # the outputs of all longer calls are read, since that costs little in comparison
-
-
-def is_hopeless(blocks: Sequence[Block]) -> bool:
-    """Slower in every block by so much that more blocks change nothing."""
-    return all(block.candidate_claim_us > HOPELESS * block.baseline_claim_us for block in blocks)
 
 
 @dataclass(frozen=True, slots=True)

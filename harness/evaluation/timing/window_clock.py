@@ -28,6 +28,7 @@ from harness.evaluation.timing.clocks import (
     faster_half,
     interval_of,
     is_certain_tie,
+    is_hopeless,
     measure_gap,
     median_reported_us,
 )
@@ -182,7 +183,9 @@ def confirm_windows(baseline: str, windows: Windows, noise_floor: float) -> Timi
 
 def is_worth_repeating(baseline: str, windows: Windows, floor: float) -> bool:
     """Whether the baseline was slower beside the candidate, or only the overhead before GO and of reading prevents
-    `faster`: both may be drift, or chance in the A/A pairs."""
+    `faster`: both may be drift, or chance in the A/A pairs. Neither matters to a far slower candidate."""
+    if is_hopeless(windows.blocks):
+        return False
     if windows.find_slowing() > 1:
         return True
     timing = confirm_windows(baseline, windows, floor).timing

@@ -18,9 +18,9 @@ import torch
 from harness.domain import Block, Conditions, HarnessError, Timing
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.timing.chosen_calls import ChosenCalls
-from harness.evaluation.timing.clocks import TimingResult, call_suspect, summarise_blocks
+from harness.evaluation.timing.clocks import TimingResult, call_suspect, is_hopeless, summarise_blocks
 from harness.evaluation.timing.noise_floor import find_device_floor
-from harness.evaluation.timing.paired import is_hopeless, mark_disturbed_unreliable, pin_to_cores
+from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
 from harness.evaluation.timing.plan import PATIENCE, TimingPlan
 from harness.evaluation.timing.system_conditions import ConditionSampler
 from harness.evaluation.timing.timed_calls import make_block, require_form

@@ -174,6 +174,13 @@ def test_a_measurement_is_repeated_where_only_the_exchange_prevents_faster(candi
     assert is_worth_repeating("eager", windows, FLOOR) is expected
 
 
+@pytest.mark.parametrize(("candidate_us", "expected"), [(1500.0, True), (5000.0, False)])
+def test_a_slower_baseline_beside_a_far_slower_candidate_is_not_measured_again(candidate_us, expected):
+    windows = measure(baseline_us=1000.0, candidate_us=candidate_us, slowed=1.3)
+    assert windows.find_slowing() > 1
+    assert is_worth_repeating("eager", windows, FLOOR) is expected
+
+
 @given(drift_us=st.floats(-100.0, 200.0), seed=st.integers(0, 10_000))
 @settings(max_examples=20)
 def test_an_exchange_that_drifts_is_not_charged(drift_us, seed):
