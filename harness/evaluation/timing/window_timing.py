@@ -69,7 +69,7 @@ class WindowTimer:
         self._random = random.Random(seed)
         self._chosen = ChosenCalls(reference, replace(plan.choice, screened_share=1.0), self._random)
         self._pins = 0
-        self._is_sparse = False  # the candidate's outputs, which are copied whole: then those of both sides are
+        self._is_whole = False  # one side's outputs cannot be read in places: those of both are copied whole
         self._second = ExitStack()  # with the A/A worker
         self._other: WindowSession
         self._equal: list[Timing] = []  # A/A
@@ -88,6 +88,7 @@ class WindowTimer:
             baseline, self._other = map(self._prepare, opened)
             baseline_us = self._warm_up(baseline, seeds)
             self._warm_up(self._other, seeds)
+            self._is_whole = not baseline.is_read_in_places
             after = self._measure_equals(name, baseline, seeds)
             has_lost_pinned = False
             for _ in range(MOST_MEASUREMENTS):
@@ -130,7 +131,7 @@ class WindowTimer:
         with open_candidate() as opened:
             candidate = self._prepare(opened)
             self._warm_up(candidate, seeds)
-            self._is_sparse |= not candidate.is_read_in_places
+            self._is_whole |= not candidate.is_read_in_places
             self._pins = 0
             for attempt in range(1, self._plan.attempts + 1):  # noqa: B007 - the last one counts
                 pairs, conditions = self._measure_pairs(baseline, candidate, seeds, baseline_us)
@@ -225,7 +226,7 @@ class WindowTimer:
         for session, opponent in self._random.sample(((baseline, other), (other, baseline)), 2):
             opponent.pause()
             try:
-                runs[session] = self._call(session, inputs, state, in_whole=in_whole or self._is_sparse)
+                runs[session] = self._call(session, inputs, state, in_whole=in_whole or self._is_whole)
             finally:
                 opponent.resume()
         theirs, mine = runs[baseline], runs[other]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from math import prod
 
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor
 from harness.protocol import ITEM_BYTES, TensorSpec, device_memory, storage_bytes
 from harness.sandbox.devices import Device
 from harness.sandbox.gpu.worker_memory import Stretch
+from harness.sandbox.tensors.output_samples import Rows, Sample, find_memory_order
 
 COMBS, COMB_ROWS, COMB_WIDTH = 4, 2048, 256  # combs of one output; rows of all together; bytes of a row
 EDGE_SHARE = 0.25  # of combs: these begin or end with the output, whose ends others hardly ever contain
@@ -25,9 +26,10 @@ SPARSE, MOST_OUTPUTS = 1.25, 32  # times more memory than elements; more are cop
 class Snapshot:
     """Monotonic times. `began_ns`: outputs that are late when their reading has begun may be wrong, and those that are
     late at its end are wrong. `settling_us`: until the device had time for the evaluator, if outputs were read in
-    places."""
+    places. With a `sample`, `outputs` are its parts."""
 
     outputs: tuple[Tensor, ...]
+    sample: Sample | None = None
     began_ns: int = 0
     ended_ns: int = 0
     settling_us: float = 0.0
@@ -35,7 +37,8 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comb:
-    """Bytes of one output: `rows` rows of `width` bytes, `pitch` bytes apart, from byte `first` on."""
+    """Bytes of whole elements of one output: `rows` rows of `width` bytes, `pitch` bytes apart, from byte `first`
+    on."""
 
     output: int
     first: int
@@ -49,6 +52,13 @@ class Comb:
 
     def view(self, memory: Tensor) -> Tensor:
         return memory.as_strided((self.rows, self.width), (self.pitch, 1), memory.storage_offset() + self.first)
+
+    def list_elements(self, spec: TensorSpec) -> Rows:
+        """Of an output without gaps."""
+        bytes_each = ITEM_BYTES[spec.dtype]
+        first, pitch, width = (size // bytes_each for size in (self.first, self.pitch, self.width))
+        order = find_memory_order(spec) or ()
+        return Rows(output=self.output, order=order, first=first, pitch=pitch, width=width, count=self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +98,11 @@ def read_in_places(
     device: Device,
     where: torch.device,
     *,
+    sample: Sample | None = None,
     began_ns: int = 0,
 ) -> Snapshot:
-    """Copies outputs to the device `where`. `began_ns`: if the reading was started before.
+    """Copies outputs, or a `sample` of them and the combs, to the device `where`. `began_ns`: if the reading was
+    started before.
 
     The snapshot ends when combs with secret offsets have been read of them, which needs no context switch and hardly
     depends on their size. The copies are made afterwards, and contain the combs' bytes as they were read first.
@@ -99,13 +111,21 @@ def read_in_places(
     device.synchronize()
     ended_ns = time.monotonic_ns()
     settling_us = device.time_tiny_operation()
+    offsets = _offsets(reading.combs)
+    read = [device.staging[begin:end] for begin, end in pairwise(offsets)]
+    if sample is not None:
+        parts = [[sample.take(index, output)] for index, output in enumerate(view_outputs(stretches, specs, device))]
+        for comb, found in zip(reading.combs, read, strict=True):
+            parts[comb.output].append(found.clone().view(parts[comb.output][0].dtype))
+        sample = replace(sample, rows=tuple(comb.list_elements(specs[comb.output]) for comb in reading.combs))
+        return Snapshot(tuple(map(torch.cat, parts)), sample, began_ns, ended_ns, settling_us)
     copies = [view_bytes(stretch, device).to(where, copy=True) for stretch in stretches]
-    placed = list(zip(reading.combs, _offsets(reading.combs), strict=False))
-    for comb, offset in reversed(placed):  # of bytes read twice the first ones remain
-        read = device.staging[offset : offset + comb.size_bytes]
-        comb.view(copies[comb.output]).copy_(read.view(comb.rows, comb.width))
+    for comb, found in reversed(
+        list(zip(reading.combs, read, strict=True))
+    ):  # of bytes read twice the first ones remain
+        comb.view(copies[comb.output]).copy_(found.view(comb.rows, comb.width))
     outputs = tuple(_view(copy, spec) for copy, spec in zip(copies, specs, strict=True))
-    return Snapshot(outputs, began_ns, ended_ns, settling_us)
+    return Snapshot(outputs, sample, began_ns, ended_ns, settling_us)
 
 
 def choose_combs(specs: Sequence[TensorSpec], source: random.Random) -> list[Comb]:
@@ -119,7 +139,8 @@ def choose_combs(specs: Sequence[TensorSpec], source: random.Random) -> list[Com
     combs: list[Comb] = []
     for output, size in enumerate(sizes):
         if size:
-            combs += _choose_for(output, size, -(-COMB_ROWS * size // total), source)
+            rows = -(-COMB_ROWS * size // total)
+            combs += _choose_for(output, size, rows, ITEM_BYTES[specs[output].dtype], source)
     return combs
 
 
@@ -127,17 +148,18 @@ def _is_sparse(spec: TensorSpec) -> bool:
     return storage_bytes(spec) > SPARSE * prod(spec.shape) * ITEM_BYTES[spec.dtype]
 
 
-def _choose_for(output: int, size: int, rows: int, source: random.Random) -> Iterator[Comb]:
+def _choose_for(output: int, size: int, rows: int, item: int, source: random.Random) -> Iterator[Comb]:
+    """`item`: bytes of an element."""
     if size <= rows * COMB_WIDTH:
-        middle = source.randrange(size)  # a late writer does not know what is read first
+        middle = source.randrange(0, size, item)  # a late writer does not know what is read first
         for first, width in ((middle, size - middle), (0, middle)):
             if width:
                 yield Comb(output=output, first=first, pitch=size, width=width, rows=1)
         return
     for _ in range(COMBS):
         most = -(-rows // COMBS)
-        pitch = max(-(-size // source.randint(-(-most // 2), most)), COMB_WIDTH)
-        first = source.randrange(min(pitch, size) - COMB_WIDTH + 1)
+        pitch = max(-(-size // (source.randint(-(-most // 2), most) * item)) * item, COMB_WIDTH)
+        first = source.randrange(0, min(pitch, size) - COMB_WIDTH + 1, item)
         if source.random() < EDGE_SHARE:
             first = source.choice((0, (size - COMB_WIDTH) % pitch))
         yield Comb(
@@ -151,14 +173,17 @@ def copy_whole(
     device: Device,
     source: random.Random,
     copy: Callable[[int, Tensor], Tensor],
+    *,
+    sample: Sample | None = None,
 ) -> Snapshot:
-    """`copy(index, output)` of each output, in random order. The snapshot ends with the last copy, and may begin as
-    late, since copies by kernels wait for a context switch."""
+    """`copy(index, output)` of each output, or of its part in the `sample`, in random order. The snapshot ends with the
+    last copy, and may begin as late, since copies by kernels wait for a context switch."""
     order = source.sample(range(len(specs)), len(specs))
     copies = {index: copy(index, _view(view_bytes(stretches[index], device), specs[index])) for index in order}
     device.synchronize()
     ended_ns = time.monotonic_ns()
-    return Snapshot(tuple(copies[index] for index in range(len(specs))), began_ns=ended_ns, ended_ns=ended_ns)
+    outputs = tuple(copies[index] for index in range(len(specs)))
+    return Snapshot(outputs, sample, began_ns=ended_ns, ended_ns=ended_ns)
 
 
 def view_outputs(stretches: Sequence[Stretch], specs: Sequence[TensorSpec], device: Device) -> Iterator[Tensor]:

@@ -22,6 +22,7 @@ from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint, outline
 from harness.sandbox.devices import Device, SharedArena
 from harness.sandbox.failure import fatal_failure
 from harness.sandbox.gpu.snapshot import (
+    Comb,
     Reading,
     Snapshot,
     choose_combs,
@@ -34,6 +35,7 @@ from harness.sandbox.gpu.worker_memory import Stretch, WorkerMemory
 from harness.sandbox.model_session import POISON, ModelSession, Run, WindowTimes
 from harness.sandbox.tensors.host_copies import HOST
 from harness.sandbox.tensors.output_records import TensorRecord
+from harness.sandbox.tensors.output_samples import find_memory_order
 from harness.sandbox.tensors.outputs import FlatOutputs, count_bytes
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient
 from harness.sandbox.worker_process import TimeLimits
@@ -154,7 +156,7 @@ class WindowSession(ModelSession):
             judge_us=(ended_ns - woken_ns + published_ns - began_ns) / 1e3,
             taken=True,
             inputs_unchanged=self._client.inputs_unchanged(placed) if unchanged is None else unchanged,
-            sample=self._sample,
+            sample=taken.snapshot.sample,
             times=WindowTimes(
                 wake_us=(woken_ns - published_ns) / 1e3,
                 go_us=(answered_ns - woken_ns) / 1e3,
@@ -167,7 +169,7 @@ class WindowSession(ModelSession):
     @property
     def is_read_in_places(self) -> bool:
         """Whether windows end with secret places of outputs like the last ones."""
-        return self._last is not None and bool(choose_combs(self._last.specs, self._source))
+        return self._last is not None and bool(self._choose_combs(self._last.specs))
 
     def pause(self) -> None:
         self._client.pause()
@@ -227,16 +229,22 @@ class WindowSession(ModelSession):
 
     def _prepare_reading(self, specs: Sequence[TensorSpec]) -> Reading | None:
         """None: outputs are copied whole."""
-        combs = [] if self._in_whole or self._sample is not None else choose_combs(specs, self._source)
+        combs = [] if self._in_whole else self._choose_combs(specs)
         return prepare_reading(combs, self._device) if combs else None
+
+    def _choose_combs(self, specs: Sequence[TensorSpec]) -> list[Comb]:
+        """Bytes that are part of a sample have elements in the truth."""
+        if self._is_sampling and any(find_memory_order(spec) is None for spec in specs):
+            return []
+        return choose_combs(specs, self._source)
 
     def _take_snapshot(
         self, stretches: Sequence[Stretch], specs: Sequence[TensorSpec], reading: Reading | None, began_ns: int = 0
     ) -> Snapshot:
         if reading is None:
-            return copy_whole(stretches, specs, self._device, self._source, self._copy)
+            return copy_whole(stretches, specs, self._device, self._source, self._copy, sample=self._sample)
         where = HOST if self._keeps_on_host else self._device.torch_device
-        return read_in_places(stretches, specs, reading, self._device, where, began_ns=began_ns)
+        return read_in_places(stretches, specs, reading, self._device, where, sample=self._sample, began_ns=began_ns)
 
     def _locate(self, specs: Sequence[TensorSpec], addresses: Sequence[int]) -> tuple[Stretch, ...] | None:
         """None if unmapped."""

@@ -19,6 +19,7 @@ from harness.sandbox.gpu.snapshot import (
     read_in_places,
 )
 from harness.sandbox.gpu.worker_memory import Stretch
+from harness.sandbox.tensors.output_samples import choose_sample, find_memory_order
 
 MIB = 1 << 20
 
@@ -90,11 +91,19 @@ def test_many_outputs_and_sparse_ones_are_copied_whole(specs):
     assert choose_combs(specs, random.Random(0)) == []
 
 
-def snap(tensors, device):
-    specs = [TensorSpec(dtype=str(one.dtype)[6:], shape=one.shape, stride=one.stride()) for one in tensors]
+def specs_of(tensors):
+    return [TensorSpec(dtype=str(one.dtype)[6:], shape=one.shape, stride=one.stride()) for one in tensors]
+
+
+def take_snapshot(tensors, device, sample=None):
+    specs = specs_of(tensors)
     stretches = [Stretch(one.data_ptr(), storage_bytes(spec)) for one, spec in zip(tensors, specs, strict=True)]
     reading = prepare_reading(choose_combs(specs, random.Random(1)), device)
-    return read_in_places(stretches, specs, reading, device, torch.device("cpu")).outputs
+    return read_in_places(stretches, specs, reading, device, torch.device("cpu"), sample=sample)
+
+
+def snap(tensors, device):
+    return take_snapshot(tensors, device).outputs
 
 
 def test_outputs_are_copied_with_their_form(host_copies):
@@ -117,3 +126,46 @@ def test_what_is_written_after_the_window_is_missing(host_copies, rows, late_sha
     assert (output == 1.0).all()
     assert (copy[:first_late] == 1.0).all()
     assert (copy[first_late:] == 0.0).any()
+
+
+@given(
+    st.lists(st.integers(1, 6), min_size=1, max_size=4).flatmap(
+        lambda sizes: st.tuples(st.just(sizes), st.permutations(range(len(sizes))))
+    )
+)
+def test_dimensions_are_found_in_the_order_of_their_memory(drawn):
+    sizes, order = drawn
+    tensor = torch.arange(torch.Size(sizes).numel()).view(sizes).permute(order)
+    found = find_memory_order(specs_of([tensor])[0])
+    assert torch.equal(tensor.permute(found).flatten(), torch.arange(tensor.numel()))
+
+
+@pytest.mark.parametrize("tensor", [torch.zeros(4, 6)[:, :5], torch.zeros(4, 1).expand(4, 3), torch.zeros(9)[::2]])
+def test_layouts_with_gaps_or_shared_elements_have_no_memory_order(tensor):
+    assert find_memory_order(specs_of([tensor])[0]) is None
+
+
+def test_a_sample_contains_the_bytes_that_were_read_in_places(host_copies):
+    outputs = [
+        torch.randn(1200, 1000),
+        torch.randn(700, 900, dtype=torch.float64).t(),
+        torch.arange(5, dtype=torch.int16),
+        torch.randn(3, 40, 5, 600).permute(2, 0, 3, 1).bfloat16(),
+        torch.tensor(3.0),
+    ]
+    chosen = choose_sample(specs_of(outputs), random.Random(2))
+    snapshot = take_snapshot(outputs, host_copies[0], chosen)
+    assert {rows.output for rows in snapshot.sample.rows} == set(range(len(outputs)))
+    for index, output in enumerate(outputs):
+        found = snapshot.outputs[index]
+        assert torch.equal(found, snapshot.sample.take(index, output))
+        assert torch.equal(found, snapshot.sample.take(index, output.contiguous()))
+        assert found.numel() > chosen.take(index, output).numel()
+
+
+def test_what_is_written_after_the_window_is_missing_in_a_sample(host_copies):
+    device, late = host_copies
+    output = torch.zeros(4096, 1024)
+    late.append(lambda: output.fill_(1.0))
+    snapshot = take_snapshot([output], device, choose_sample(specs_of([output]), random.Random(2)))
+    assert (snapshot.outputs[0] == 0.0).sum() == sum(rows.width * rows.count for rows in snapshot.sample.rows)
