@@ -30,7 +30,7 @@ from harness.protocol import count_span
 OWN_KINDS = (BIASED, SHIFTED, SIGNED, SPARSE, VARIED)
 SHIFT = 128.0  # exponentials of such values overflow
 # Elements that are changed at a time, or one row: on a CPU few enough for its cache, on a GPU enough to fill it.
-PARTS = {"cpu": 1 << 20, "cuda": 1 << 23}
+PARTS = {"cpu": 1 << 20, "cuda": 1 << 25}
 PART_BYTES = 40  # temporary memory per element of a part, with copies of the elements that stay
 # Of the largest magnitude: far above the constants that programs add to denominators, and so small that all elements
 # together are less than those that keep their values, if possible.

@@ -5,6 +5,7 @@ A/A pairs before and after the candidate's worker show whether it slowed the bas
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +19,7 @@ import torch
 from harness.domain import Block, Conditions, HarnessError, Timing
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.timing.chosen_calls import ChosenCalls
-from harness.evaluation.timing.clocks import TimingResult, call_suspect, is_hopeless, summarise_blocks
+from harness.evaluation.timing.clocks import HOPELESS, TimingResult, call_suspect, is_hopeless, summarise_blocks
 from harness.evaluation.timing.noise_floor import find_device_floor
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
 from harness.evaluation.timing.plan import PATIENCE, TimingPlan
@@ -96,7 +97,7 @@ class WindowTimer:
                 with self._without_other(open_baseline, seeds):
                     beside = self._measure_beside(baseline, open_candidate, seeds, baseline_us)
                 has_lost_pinned |= beside.has_lost_pinned
-                after = self._measure_equals(name, baseline, seeds)
+                after = self._measure_equals(name, baseline, seeds, briefly=is_hopeless(beside.pairs))
                 windows = Windows(blocks=beside.pairs, before=before, after=after)
                 if not is_worth_repeating(name, windows, find_device_floor("cuda", baseline_us)):
                     break
@@ -130,7 +131,7 @@ class WindowTimer:
     ) -> _Beside:
         with open_candidate() as opened:
             candidate = self._prepare(opened)
-            self._warm_up(candidate, seeds)
+            self._warm_up(candidate, seeds, baseline_us)
             self._is_whole |= not candidate.is_read_in_places
             self._pins = 0
             for attempt in range(1, self._plan.attempts + 1):  # noqa: B007 - the last one counts
@@ -163,21 +164,30 @@ class WindowTimer:
             session.take_samples()
         return session
 
-    def _warm_up(self, session: WindowSession, seeds: Iterator[int]) -> float:
-        """The shortest reported time, in us."""
-        return min(
-            self._call(session, self._reference.make_timed_inputs(next(seeds))).called.claim_us
-            for _ in count_warmup_calls(session, self._plan.warmup_calls)
-        )
+    def _warm_up(self, session: WindowSession, seeds: Iterator[int], opponent_us: float = math.inf) -> float:
+        """The shortest reported time, in us. Slow calls that take far longer than those of the opponent are not
+        awaited to be steady."""
+        times_us: list[float] = []
+        for _ in count_warmup_calls(session, self._plan.warmup_calls):
+            run = self._call(session, self._reference.make_timed_inputs(next(seeds)))
+            times_us.append(run.called.claim_us)
+            is_slow = len(times_us) >= LEAST_SLOW_CALLS and sum(times_us) > QUICK_S * 1e6
+            if is_slow and min(times_us) > HOPELESS * opponent_us:
+                break
+        return min(times_us)
 
-    def _measure_equals(self, name: str, baseline: WindowSession, seeds: Iterator[int]) -> tuple[Block, ...]:
+    def _measure_equals(
+        self, name: str, baseline: WindowSession, seeds: Iterator[int], *, briefly: bool = False
+    ) -> tuple[Block, ...]:
+        """`briefly`: too few pairs for the problem's noise floor."""
         pairs: list[Block] = []
         sampler, began_s = ConditionSampler(self._device, load_matters=False), time.monotonic()
-        most = self._plan.min_blocks
+        most = LEAST_EQUAL_PAIRS if briefly else self._plan.min_blocks
         while len(pairs) < LEAST_EQUAL_PAIRS or (len(pairs) < most and time.monotonic() - began_s < EQUAL_S):
             pairs.append(self._measure_pair(baseline, self._other, next(seeds))[0])
             sampler.sample()
-        self._equal.append(replace(summarise_blocks(name, tuple(pairs), 0.0), conditions=sampler.conclude()))
+        if not briefly:
+            self._equal.append(replace(summarise_blocks(name, tuple(pairs), 0.0), conditions=sampler.conclude()))
         return tuple(pairs)
 
     def _measure_pairs(

@@ -4,15 +4,24 @@ import itertools
 import random
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from harness.domain import Outcome, Problem
 from harness.evaluation.correctness.reference import prepare_reference
+from harness.evaluation.timing import window_timing
 from harness.evaluation.timing.noise_floor import NoiseFloors, NoiseKey
 from harness.evaluation.timing.paired import TimingPlan
-from harness.evaluation.timing.window_timing import HOPELESS_PAIRS, MAX_PAIRS, WindowTimer
+from harness.evaluation.timing.window_timing import (
+    HOPELESS_PAIRS,
+    LEAST_EQUAL_PAIRS,
+    LEAST_SLOW_CALLS,
+    MAX_PAIRS,
+    MAX_WARMUP_CALLS,
+    WindowTimer,
+)
 from harness.problems.loading import load_problem
 from harness.protocol.tensor_layout import TensorSpec
 from harness.sandbox.devices import Device
@@ -152,6 +161,24 @@ def test_a_candidate_that_is_far_slower_is_timed_a_few_times_only(reference):
     result, (_, _, candidate) = measure(reference, 20_000.0)
     assert result.timing.verdict == "slower"
     assert candidate.calls < 3 * HOPELESS_PAIRS < MAX_PAIRS
+
+
+def test_equal_pairs_after_a_far_slower_candidate_are_few_and_no_noise_floor(reference):
+    seen = []
+    measure(reference, 20_000.0, lambda equals: seen.extend(equals) or 0.0)
+    assert [len(timing.blocks) > LEAST_EQUAL_PAIRS for timing in seen] == [True]
+
+
+@pytest.mark.parametrize("candidate_us", [1.2e6, 1.2e3])
+def test_slow_calls_that_are_far_slower_are_not_awaited_to_be_steady(reference, monkeypatch, candidate_us):
+    """Each call comes with new memory."""
+    now_s = itertools.count(0, 0.6)  # each look at the clock
+    monkeypatch.setattr(window_timing, "time", SimpleNamespace(monotonic=lambda: next(now_s)))
+    session = SimulatedSession(candidate_us, 1)
+    session.saw_new_memory = True
+    timer = WindowTimer(reference=reference, plan=TimingPlan(allow_load=True), seed=3)
+    timer._warm_up(session, itertools.count(100), BASELINE_US)
+    assert session.calls == (LEAST_SLOW_CALLS if candidate_us > 1e6 else MAX_WARMUP_CALLS)
 
 
 def test_a_candidate_that_is_wrong_in_timed_calls_only_is_suspect(reference):

@@ -1,0 +1,80 @@
+"""Timed calls of which only samples are kept are compared with the same places of the truth."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from harness.domain import Problem
+from harness.evaluation.correctness import reference as references
+from harness.evaluation.correctness.reference import prepare_reference
+from harness.evaluation.timing.chosen_calls import ChosenCalls
+from harness.evaluation.timing.plan import Choice
+from harness.problems.loading import load_problem
+from harness.protocol import TensorSpec
+from harness.sandbox.devices import Device
+from harness.sandbox.model_session import Run
+from harness.sandbox.tensors.output_samples import Rows, Sample
+from harness.sandbox.worker_client import Called
+
+SOURCE = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x.exp().t(), x.sum()
+
+
+def get_inputs():
+    return [torch.randn(300, 200)]
+
+
+def get_init_inputs():
+    return []
+"""
+ROWS = (
+    Rows(output=0, order=(1, 0), first=7, pitch=1000, width=5, count=50),
+    Rows(output=1, order=(), first=0, pitch=1, width=1, count=1),
+)
+SAMPLE = Sample(firsts=((16384,), ()), rows=ROWS)
+SPECS = (
+    TensorSpec(dtype="float32", shape=(200, 300), stride=(1, 200)),
+    TensorSpec(dtype="float32", shape=(), stride=()),
+)
+
+
+@pytest.fixture(scope="module")
+def reference():
+    return prepare_reference(load_problem(Problem(name="p", suite="s", source=SOURCE), "full"), Device("cpu"), 1, 2)
+
+
+def judge(reference, spoil):
+    chosen = ChosenCalls(reference, Choice(judged_calls=1), random.Random(1))
+    own = reference.outputs_of(reference.make_timed_inputs(5))
+    spoil(own.tensors[0])
+    outputs = replace(own, tensors=tuple(SAMPLE.take(index, tensor) for index, tensor in enumerate(own.tensors)))
+    called = Called(claim_us=1.0, at_ns=0, tree=own.tree, specs=SPECS, devices=("cpu", "cpu"), addresses=(0, 0))
+    chosen.note(5, Run(outputs=outputs, called=called, taken=True, inputs_unchanged=True, sample=SAMPLE))
+    return chosen.find_wrong()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "is_right"),
+    [
+        (lambda output: None, True),
+        (lambda output: output.t().flatten()[:7].zero_(), True),  # of no row
+        (lambda output: output.t().view(-1)[7 + 3 * 1000 + 4].zero_(), False),
+        (lambda output: output[16384 // 300, 16384 % 300].zero_(), False),
+        (lambda output: output.mul_(1.01), False),
+    ],
+)
+def test_a_sample_is_wrong_where_one_of_its_elements_is(reference, spoil, is_right):
+    found = judge(reference, spoil)
+    assert (found is None) == is_right, found
+
+
+def test_the_truth_is_not_computed_for_a_sample_that_is_near_the_references(reference, monkeypatch):
+    monkeypatch.setattr(references, "compute_truth", lambda *_, **__: pytest.fail("computed"))
+    assert judge(reference, lambda output: output.mul_(1 + 1e-6)) is None
