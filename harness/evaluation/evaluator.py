@@ -288,7 +288,7 @@ class CandidateEvaluator:
             result = check_correctness(session, exercises, weights)
         record.add_correctness(result.correctness, task.run.name)
         record.add_result(result)
-        self._workers.keep_compiled(task.candidate, session)
+        record.findings += self._workers.keep_compiled(task.candidate, session)
 
     def _measure_in_same_worker(
         self, task: _Task, session: ModelSession, reference: Reference, seeds: Iterator[int]

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 
-from harness.domain import Candidate, ProblemTooLarge
+from harness.domain import Candidate, Finding, ProblemTooLarge
 from harness.evaluation.allocation_failure import MemoryCharge
+from harness.evaluation.autotuned import note_autotuned
 from harness.evaluation.builds import CandidateBuilds
 from harness.evaluation.correctness.reference import ENTRY, Reference, prepare_reference, usable_threads
 from harness.evaluation.load_check import CANDIDATE_ENTRY
@@ -46,10 +47,12 @@ class ModelWorkers:
         if not self._preloads:
             self.ahead.forget_preloaded()
 
-    def keep_compiled(self, candidate: Candidate, session: ModelSession) -> None:
-        """The candidate's next workers get what its compilers wrote in this one."""
-        if candidate.digest not in self._compiled and any(word in candidate.source for word in COMPILES_ITSELF):
-            self._compiled[candidate.digest] = session.read_compiled()
+    def keep_compiled(self, candidate: Candidate, session: ModelSession) -> tuple[Finding, ...]:
+        """The candidate's next workers get what its compilers wrote in this one; the notes tell what they chose."""
+        if candidate.digest in self._compiled or not any(word in candidate.source for word in COMPILES_ITSELF):
+            return ()
+        self._compiled[candidate.digest] = files = session.read_compiled()
+        return note_autotuned(files)
 
     def prepare_reference(
         self, loaded: LoadedProblem, device: Device, seeds: tuple[int, int], thrift: Thrift
