@@ -63,6 +63,7 @@ class LocalExecutor:
         self._devices: dict[tuple[str, ...], DevicePool] = {}
         self._processes: list[EvaluatorProcess] = []
         self._ahead: dict[str, DeviceEvaluators] = {}
+        self._making_ahead = threading.Lock()
         self._building = self._submitted = 0
         self._closed = False
 
@@ -196,7 +197,7 @@ class LocalExecutor:
 
     def _find_ahead(self, kind: str) -> DeviceEvaluators:
         """For builds ahead, or for candidates without a device. Only these import torch in this process."""
-        with self._lock:
+        with self._making_ahead:
             if kind not in self._ahead:
                 forkserver = Forkserver(self.confinement)
                 forkserver.begin_start()  # imports torch, too
@@ -205,8 +206,10 @@ class LocalExecutor:
 
                 device = Device(EMULATED, self._settings.gpu) if kind == EMULATED else None
                 checks = kind != NO_DEVICE and self._checks(kind)
-                self._ahead[kind] = DeviceEvaluators(self._setup(), device, checks=checks, forkserver=forkserver)
-                self._announce_many()
+                evaluators = DeviceEvaluators(self._setup(), device, checks=checks, forkserver=forkserver)
+                with self._lock:
+                    self._ahead[kind] = evaluators
+                    self._announce_many()
             return self._ahead[kind]
 
     def _announce_many(self) -> None:

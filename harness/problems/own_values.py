@@ -171,11 +171,17 @@ def _thin_out(tensor: Tensor, generator: torch.Generator) -> None:
 def _find_background(tensor: Tensor) -> float | None:
     """None if the values do not come near zero, or most have few digits."""
     exact, few = PATTERNS[tensor.dtype].exact, PATTERNS[tensor.dtype].few
-    irregular = torch.stack([((bits & exact) != 0).count_nonzero() for bits in _list_bits(tensor)]).sum()
+    irregular = torch.zeros((), dtype=torch.int64, device=tensor.device)  # there, for one transfer at the end
+    for bits in _list_bits(tensor):
+        irregular += ((bits & exact) != 0).count_nonzero()
     if int(irregular) * 2 <= tensor.numel():
         return None
-    sizes = torch.stack([torch.stack(part.abs().aminmax()) for part in _split(tensor)])  # magnitudes
-    least, most = float(sizes.min()), float(sizes.max())
+    low, high = tensor.new_full((), math.inf), tensor.new_zeros(())
+    for part in _split(tensor):
+        sizes = part.abs()
+        torch.minimum(low, sizes.min(), out=low)
+        torch.maximum(high, sizes.max(), out=high)
+    least, most = float(low), float(high)
     lowest, highest = NEARLY_ZERO
     near = max(lowest, min(highest, few / (4 * tensor.numel()))) * most
     if not math.isfinite(near) or least > near:

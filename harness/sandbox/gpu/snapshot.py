@@ -111,18 +111,16 @@ def read_in_places(
     device.synchronize()
     ended_ns = time.monotonic_ns()
     settling_us = device.time_tiny_operation()
-    offsets = _offsets(reading.combs)
-    read = [device.staging[begin:end] for begin, end in pairwise(offsets)]
+    read = [device.staging[begin:end] for begin, end in pairwise(_offsets(reading.combs))]
+    placed = list(zip(reading.combs, read, strict=True))
     if sample is not None:
         parts = [[sample.take(index, output)] for index, output in enumerate(view_outputs(stretches, specs, device))]
-        for comb, found in zip(reading.combs, read, strict=True):
+        for comb, found in placed:
             parts[comb.output].append(found.clone().view(parts[comb.output][0].dtype))
         sample = replace(sample, rows=tuple(comb.list_elements(specs[comb.output]) for comb in reading.combs))
         return Snapshot(tuple(map(torch.cat, parts)), sample, began_ns, ended_ns, settling_us)
     copies = [view_bytes(stretch, device).to(where, copy=True) for stretch in stretches]
-    for comb, found in reversed(
-        list(zip(reading.combs, read, strict=True))
-    ):  # of bytes read twice the first ones remain
+    for comb, found in reversed(placed):  # of bytes read twice the first ones remain
         comb.view(copies[comb.output]).copy_(found.view(comb.rows, comb.width))
     outputs = tuple(_view(copy, spec) for copy, spec in zip(copies, specs, strict=True))
     return Snapshot(outputs, sample, began_ns, ended_ns, settling_us)

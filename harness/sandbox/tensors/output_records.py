@@ -48,17 +48,19 @@ class TensorRecord:
 def _digest(tensor: Tensor) -> Tensor:
     """Sums of rows of words times random numbers, modulo 2^64: equal by chance once in 2^32."""
     key = _draw_key(ROW_WORDS).to(tensor.device)  # not kept there: it could hold a far larger block of torch's cache
-    sums = [torch.zeros(1, dtype=torch.int64, device=tensor.device)]
     item_bytes = tensor.element_size()
-    word_bytes = 1 if tensor.numel() * item_bytes % WORD_BYTES else WORD_BYTES
-    elements = ROWS_AT_ONCE[tensor.device.type] * ROW_WORDS * word_bytes // item_bytes
-    for _, (part,) in cut_slices(tensor.detach(), elements=elements):
-        words = _as_words(part, word_bytes)
-        whole = words.numel() // ROW_WORDS * ROW_WORDS
-        sums.append((words[:whole].view(-1, ROW_WORDS) * key).sum(dim=1))
-        if whole < words.numel():  # the tensor's end
-            sums.append((words[whole:] * key[: words.numel() - whole]).sum().view(1))
-    return torch.cat(sums).cpu()
+    size_bytes = tensor.numel() * item_bytes
+    word_bytes = 1 if size_bytes % WORD_BYTES else WORD_BYTES
+    row_bytes = ROW_WORDS * word_bytes
+    sums = torch.zeros(-(-size_bytes // row_bytes), dtype=torch.int64, device=tensor.device)
+    elements = ROWS_AT_ONCE[tensor.device.type] * row_bytes // item_bytes
+    for first, (part,) in cut_slices(tensor.detach(), elements=elements):
+        words, row = _as_words(part, word_bytes), first * item_bytes // row_bytes
+        rows, rest = divmod(words.numel(), ROW_WORDS)
+        sums[row : row + rows] = (words[: rows * ROW_WORDS].view(rows, ROW_WORDS) * key).sum(dim=1)
+        if rest:  # the tensor's end
+            sums[row + rows] = (words[-rest:] * key[:rest]).sum()
+    return sums.cpu()
 
 
 def _as_words(part: Tensor, word_bytes: int) -> Tensor:
