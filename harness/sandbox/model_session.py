@@ -181,8 +181,8 @@ class ModelSession:
         """Copies only samples of large outputs from now on."""
         self._is_sampling = True
 
-    def _choose_sample(self) -> None:
-        self._sample = choose_sample(self._footprint.output_specs, self._random) if self._is_sampling else None
+    def _choose_sample(self, source: random.Random) -> None:
+        self._sample = choose_sample(self._footprint.output_specs, source) if self._is_sampling else None
 
     def limit_calls(self, call_s: float) -> None:
         self._limits = replace(self._limits, call_s=call_s)
@@ -319,7 +319,7 @@ class ModelSession:
         elif samples:
             self._client.resume_at_once()
         stored_ns = self._client.store(self._output, timeout_s=self._limits.call_s)
-        self._choose_sample()
+        self._choose_sample(self._random)
         outputs = self._take_outputs() if has_form else outline(called)
         run = Run(
             outputs=outputs,

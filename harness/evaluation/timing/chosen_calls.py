@@ -32,11 +32,11 @@ class ChosenCalls:
         self._seen = 0
 
     def note(self, seed: int, candidate: Run, baseline: Run | None = None) -> None:
-        """`seed`: of the inputs. Runs with a sample of their outputs have none in common."""
+        """`seed`: of the inputs. Samples of both outputs are compared if they have the same places."""
         self._keep_some(seed, candidate)
         if not self._overlapping and any(map(shares_memory_within, candidate.called.specs)):
             self._overlapping.append((seed, candidate))
-        if baseline is not None and candidate.sample is None and self._source.random() < self._choice.screened_share:
+        if baseline is not None and self._source.random() < self._choice.screened_share:
             self._screen(seed, baseline, candidate)
 
     def find_wrong(self) -> str | None:
@@ -75,6 +75,9 @@ class ChosenCalls:
     def _screen(self, seed: int, baseline: Run, candidate: Run) -> None:
         """Much cheaper than computing the truth."""
         if len(self._screened) >= MOST_SCREENED:
+            return
+        if baseline.sample != candidate.sample:
+            self._screened.append((seed, candidate))
             return
         if are_surely_close(baseline.outputs, candidate.outputs, self._tolerance):
             return

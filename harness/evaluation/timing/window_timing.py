@@ -203,6 +203,7 @@ class WindowTimer:
             if not only_checks:
                 pairs.append(block)
             self._chosen.note(seed, mine, theirs)
+            self._is_whole |= mine.sample != theirs.sample  # another layout: its places cannot be compared
             if mine.sample is None and self._pins < MAX_PINS and self._random.random() < KEPT_SHARE:
                 candidate.pin(mine.outputs)
                 self._pins += 1
@@ -233,10 +234,11 @@ class WindowTimer:
         """Same inputs and state, random order; the other worker is stopped."""
         inputs, state = self._reference.make_timed_inputs(seed), self._reference.make_timed_state(seed)
         runs: dict[WindowSession, Run] = {}
+        places = self._random.getrandbits(62)
         for session, opponent in self._random.sample(((baseline, other), (other, baseline)), 2):
             opponent.pause()
             try:
-                runs[session] = self._call(session, inputs, state, in_whole=in_whole or self._is_whole)
+                runs[session] = self._call(session, inputs, state, in_whole=in_whole or self._is_whole, places=places)
             finally:
                 opponent.resume()
         theirs, mine = runs[baseline], runs[other]
@@ -249,10 +251,11 @@ class WindowTimer:
         state: dict[str, torch.Tensor] | None = None,
         *,
         in_whole: bool = False,
+        places: int | None = None,
     ) -> Run:
         """Raises CandidateFailure (suspect) for outputs of another form."""
         session.reset_state(state)
-        return require_form(session.call(inputs, self._device, in_whole=in_whole))
+        return require_form(session.call(inputs, self._device, in_whole=in_whole, places=places))
 
 
 def count_warmup_calls(session: ModelSession, least: int) -> Iterator[int]:

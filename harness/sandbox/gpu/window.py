@@ -81,6 +81,7 @@ class WindowSession(ModelSession):
             arena_local=arena.address,
             arena_bytes=arena.size_bytes,
         )
+        self._places = 0  # seed of the places that are read
         self._last: Called | None = None
         self._released_bytes = 0
         self._in_whole = True
@@ -98,16 +99,25 @@ class WindowSession(ModelSession):
         outputs = self._footprint.output
         self._arena.bytes_view(0, outputs.offset + outputs.size_bytes).fill_(POISON)
 
-    def call(self, inputs: Sequence[Any], device: Device, *, look: bool = True, in_whole: bool = True) -> Run:
+    def call(
+        self,
+        inputs: Sequence[Any],
+        device: Device,
+        *,
+        look: bool = True,
+        in_whole: bool = True,
+        places: int | None = None,
+    ) -> Run:
         """`in_whole`: the window ends with copies of the whole outputs, which takes longer; else with secret places of
-        them. Raises CandidateFailure (suspect) if the device is busy."""
+        them, the same for equal `places`. Raises CandidateFailure (suspect) if the device is busy."""
         torch.cuda.set_device(device.torch_device)
         announced = self._lay_out(inputs)
         shift_bytes = self._source.randrange(INPUT_SLACK_BYTES // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         placed = shift_inputs(announced, shift_bytes)
         self._client.arm(announced, timeout_s=self._limits.call_s, in_window=True)
         self._bytes_of(self._footprint.output).fill_(POISON)
-        self._choose_sample()
+        self._places = self._source.getrandbits(62) if places is None else places
+        self._choose_sample(random.Random(self._places))
         usual = self._last
         self._in_whole = in_whole
         reading = None if usual is None else self._prepare_reading(usual.specs)
@@ -236,7 +246,7 @@ class WindowSession(ModelSession):
         """Bytes that are part of a sample have elements in the truth."""
         if self._is_sampling and any(find_memory_order(spec) is None for spec in specs):
             return []
-        return choose_combs(specs, self._source)
+        return choose_combs(specs, random.Random(self._places))
 
     def _take_snapshot(
         self, stretches: Sequence[Stretch], specs: Sequence[TensorSpec], reading: Reading | None, began_ns: int = 0

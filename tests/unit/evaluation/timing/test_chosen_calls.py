@@ -50,14 +50,33 @@ def reference():
     return prepare_reference(load_problem(Problem(name="p", suite="s", source=SOURCE), "full"), Device("cpu"), 1, 2)
 
 
+def run_of(outputs, sample=SAMPLE):
+    parts = tuple(sample.take(index, tensor) for index, tensor in enumerate(outputs.tensors))
+    called = Called(claim_us=1.0, at_ns=0, tree=outputs.tree, specs=SPECS, devices=("cpu", "cpu"), addresses=(0, 0))
+    sampled = replace(outputs, tensors=parts)
+    return Run(outputs=sampled, called=called, taken=True, inputs_unchanged=True, sample=sample)
+
+
 def judge(reference, spoil):
     chosen = ChosenCalls(reference, Choice(judged_calls=1), random.Random(1))
     own = reference.outputs_of(reference.make_timed_inputs(5))
     spoil(own.tensors[0])
-    outputs = replace(own, tensors=tuple(SAMPLE.take(index, tensor) for index, tensor in enumerate(own.tensors)))
-    called = Called(claim_us=1.0, at_ns=0, tree=own.tree, specs=SPECS, devices=("cpu", "cpu"), addresses=(0, 0))
-    chosen.note(5, Run(outputs=outputs, called=called, taken=True, inputs_unchanged=True, sample=SAMPLE))
+    chosen.note(5, run_of(own))
     return chosen.find_wrong()
+
+
+@pytest.mark.parametrize("sample", [SAMPLE, Sample(firsts=((0,), ()), rows=ROWS)])
+@pytest.mark.parametrize("is_right", [True, False])
+def test_a_call_that_differs_from_the_baselines_is_compared_with_the_truth(reference, sample, is_right):
+    """Also one whose sample cannot be compared with the baseline's."""
+    chosen = ChosenCalls(reference, Choice(judged_calls=0, screened_share=1.0), random.Random(1))
+    for seed in range(20):
+        outputs = reference.outputs_of(reference.make_timed_inputs(seed))
+        baseline = run_of(outputs)
+        if seed == 11 and not is_right:
+            outputs.tensors[0].zero_()
+        chosen.note(seed, run_of(outputs, sample if seed == 11 else SAMPLE), baseline)
+    assert (chosen.find_wrong() is None) == is_right
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from harness.evaluation.timing.window_timing import (
     LEAST_SLOW_CALLS,
     MAX_PAIRS,
     MAX_WARMUP_CALLS,
+    WHOLE_PAIRS,
     WindowTimer,
 )
 from harness.problems.loading import load_problem
@@ -27,6 +28,7 @@ from harness.protocol.tensor_layout import TensorSpec
 from harness.sandbox.devices import Device
 from harness.sandbox.gpu.window import WindowSession
 from harness.sandbox.model_session import Run, WindowTimes
+from harness.sandbox.tensors.output_samples import Rows, Sample
 from harness.sandbox.tensors.outputs import FlatOutputs
 from harness.sandbox.worker_client import Called
 
@@ -49,6 +51,10 @@ def get_init_inputs():
 """
 BASELINE_US, EXCHANGE_US, WAKE_US, PROGRAM_US, SETTLING_US = 1000.0, 150.0, 150.0, 10.0, 100.0
 SPEC = TensorSpec(dtype="float32", shape=(8, 8), stride=(8, 1))
+ROWS = {
+    "baseline": (Rows(output=0, order=(0, 1), first=0, pitch=8, width=4, count=8),),
+    "candidate": (Rows(output=0, order=(1, 0), first=0, pitch=8, width=4, count=8),),
+}
 KEY = NoiseKey(problem_digest="p", workload="full", baseline="eager", device_type="cuda", machine="m")
 
 
@@ -84,7 +90,7 @@ class SimulatedSession(WindowSession):
     def has_lost_pinned(self):
         return False
 
-    def call(self, inputs, device, *, look=True, in_whole=True):
+    def call(self, inputs, device, *, look=True, in_whole=True, places=None):
         assert not self.paused
         self.calls += 1
         reported_us = self.scatter(self.usual_us)
@@ -194,9 +200,9 @@ def test_a_candidate_that_is_wrong_in_timed_calls_only_is_suspect(reference):
 
 def test_bytes_that_are_late_where_windows_do_not_read_are_found_by_windows_with_whole_outputs(reference):
     class Late(SimulatedSession):
-        def call(self, inputs, device, *, look=True, in_whole=True):
+        def call(self, inputs, device, *, look=True, in_whole=True, places=None):
             self.spoil = torch.zeros_like if in_whole else lambda outputs: outputs
-            return super().call(inputs, device, look=look, in_whole=in_whole)
+            return super().call(inputs, device, look=look, in_whole=in_whole, places=places)
 
     numbers = itertools.count()
     timer = WindowTimer(reference=reference, plan=TimingPlan(allow_load=True), seed=3)
@@ -217,9 +223,9 @@ def test_outputs_of_both_sides_are_copied_whole_where_those_of_the_candidate_are
             super().__init__(usual_us, side)
             self.side, self.is_read_in_places = side, side == "baseline"
 
-        def call(self, inputs, device, *, look=True, in_whole=True):
+        def call(self, inputs, device, *, look=True, in_whole=True, places=None):
             copied[self.side].append(in_whole)
-            return super().call(inputs, device, look=look, in_whole=in_whole)
+            return super().call(inputs, device, look=look, in_whole=in_whole, places=places)
 
     timer = WindowTimer(reference=reference, plan=TimingPlan(allow_load=True), seed=3)
     result = timer.measure(
@@ -232,6 +238,39 @@ def test_outputs_of_both_sides_are_copied_whole_where_those_of_the_candidate_are
     assert all(copied["candidate"][-20:])
     assert all(copied["baseline"][-20:])
     assert not any(copied["baseline"][:10])
+
+
+def test_calls_are_compared_in_whole_once_samples_of_both_sides_have_other_places(reference):
+    """As where the candidate's outputs have another layout."""
+    asked = {"baseline": [], "candidate": []}
+
+    class Sampled(SimulatedSession):
+        def take_samples(self):
+            pass
+
+        def call(self, inputs, device, *, look=True, in_whole=True, places=None):
+            run = super().call(inputs, device, look=look, in_whole=in_whole, places=places)
+            if places is not None:
+                asked[self.side].append((in_whole, places))
+            parts = tuple(tensor.flatten() for tensor in run.outputs.tensors)
+            rows = () if in_whole else ROWS[self.side]
+            return replace(run, outputs=replace(run.outputs, tensors=parts), sample=Sample(((0,),), rows))
+
+    numbers = itertools.count()
+
+    @contextmanager
+    def open_session(side):
+        session = Sampled(BASELINE_US, next(numbers))
+        session.side = side
+        yield session
+
+    thrifty = replace(reference, plan=replace(reference.plan, timed_outputs=False))
+    timer = WindowTimer(reference=thrifty, plan=TimingPlan(allow_load=True), seed=3)
+    timer.measure("eager", lambda: open_session("baseline"), lambda: open_session("candidate"), itertools.count(100))
+    first_whole = next(index for index, (in_whole, _) in enumerate(asked["candidate"]) if in_whole)
+    assert first_whole <= WHOLE_PAIRS
+    assert all(in_whole for in_whole, _ in asked["candidate"][first_whole:])
+    assert {places for _, places in asked["candidate"]} < {places for _, places in asked["baseline"]}
 
 
 @pytest.mark.parametrize(("pair_kept", "workers"), [(True, 3), (False, 4)])
@@ -249,10 +288,10 @@ def test_a_slower_baseline_beside_the_candidate_is_measured_again(reference, slo
     opened = []
 
     class Slowing(SimulatedSession):
-        def call(self, inputs, device, *, look=True, in_whole=True):
+        def call(self, inputs, device, *, look=True, in_whole=True, places=None):
             slowed = len(candidate_sessions) <= slowed_phases and candidate_sessions and candidate_sessions[-1].is_open
             self.usual_us = BASELINE_US * (1.1 if slowed else 1.0)
-            return super().call(inputs, device, look=look, in_whole=in_whole)
+            return super().call(inputs, device, look=look, in_whole=in_whole, places=places)
 
     candidate_sessions, numbers = [], itertools.count()
 

@@ -8,6 +8,7 @@ import torch
 from harness.protocol import Signal, TensorSpec
 from harness.sandbox.arena_layout import Region
 from harness.sandbox.gpu.window import WindowSession, shift_inputs
+from harness.sandbox.tensors import output_samples
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient
 from harness.sandbox.worker_process import TimeLimits
 
@@ -106,6 +107,25 @@ def test_rows_that_are_late_are_missing(window, in_whole):
     found = run.outputs.tensors[0]
     assert torch.equal(found[:-100], expected[:-100])
     assert not torch.equal(found[-100:], expected[-100:])
+
+
+@pytest.mark.parametrize("in_whole", [True, False])
+def test_samples_of_equal_places_are_comparable_and_lack_late_rows(window, monkeypatch, in_whole):
+    monkeypatch.setattr(output_samples, "LEAST_BYTES", 0)
+    session, worker, device = window
+    session.take_samples()
+    call(session, device)
+    samples = []
+    for places in (5, 5, 6):
+        expected, run = call(session, device, in_whole=in_whole, places=places)
+        assert torch.equal(run.outputs.tensors[0], run.sample.take(0, expected))
+        assert bool(run.sample.rows) != in_whole
+        samples.append(run.sample)
+    assert samples[0] == samples[1]
+    assert in_whole or samples[1] != samples[2]
+    worker.late_rows = 100
+    expected, run = call(session, device, in_whole=in_whole)
+    assert not torch.equal(run.outputs.tensors[0], run.sample.take(0, expected))
 
 
 def test_times_of_a_window_add_up(window):
