@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 FOLDERS = {"TRITON_CACHE_DIR": "triton", "TORCHINDUCTOR_CACHE_DIR": "inductor"}
 MOST_BYTES = 24 << 20  # more is compiled again
@@ -21,6 +23,10 @@ def place(root: Path, files: Mapping[str, str]) -> None:
         path.write_bytes(b64decode(content))
     for variable, folder in FOLDERS.items():
         os.environ[variable] = str(root / folder)
+    inductor: Any = sys.modules.get("torch._inductor.codecache")
+    if inductor is not None:  # imported by the forkserver, whose temporary folder may be read-only here
+        headers = root.parent / "precompiled_headers"
+        inductor._HEADER_DIR, inductor._HEADER_LOCK_DIR = str(headers), str(headers / "locks")
 
 
 def read(root: Path) -> dict[str, str]:

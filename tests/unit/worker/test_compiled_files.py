@@ -37,3 +37,14 @@ def test_too_many_bytes_are_not_kept(tmp_path, monkeypatch):
 def test_no_file_is_written_outside(tmp_path, name):
     with pytest.raises(ValueError, match="does not lie"):
         place(tmp_path / "root", {name: ""})
+
+
+def test_headers_of_an_inductor_that_the_forkserver_imported_lie_in_the_workers_folder(tmp_path, monkeypatch):
+    from torch._inductor import codecache
+
+    for name in ("_HEADER_DIR", "_HEADER_LOCK_DIR"):
+        assert getattr(codecache, name)  # Inductor reads it
+        monkeypatch.setattr(codecache, name, "/read-only")
+    place(tmp_path / "compiled", {})
+    assert codecache._HEADER_DIR == str(tmp_path / "precompiled_headers")
+    assert codecache._HEADER_LOCK_DIR == str(tmp_path / "precompiled_headers" / "locks")
