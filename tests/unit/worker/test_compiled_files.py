@@ -1,6 +1,7 @@
 """Compiled files reach later workers unchanged, and stay in their folder."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -46,5 +47,5 @@ def test_headers_of_an_inductor_that_the_forkserver_imported_lie_in_the_workers_
         assert getattr(codecache, name)  # Inductor reads it
         monkeypatch.setattr(codecache, name, "/read-only")
     place(tmp_path / "compiled", {})
-    assert codecache._HEADER_DIR == str(tmp_path / "precompiled_headers")
-    assert codecache._HEADER_LOCK_DIR == str(tmp_path / "precompiled_headers" / "locks")
+    headers, locks = map(Path, (codecache._HEADER_DIR, codecache._HEADER_LOCK_DIR))
+    assert (headers, locks) == (tmp_path / "precompiled_headers", tmp_path / "precompiled_headers" / "locks")
