@@ -47,7 +47,9 @@ def make_app(service: Service) -> FastAPI:
         return answer_fault(service)
 
     @app.exception_handler(RequestValidationError)
-    async def answer_invalid(_: Request, error: RequestValidationError) -> Response:
+    async def answer_invalid(request: Request, error: RequestValidationError) -> Response:
+        if request.method == "POST" and "json" not in request.headers.get("content-type", ""):
+            return refuse(422, "the body must be JSON, with the header Content-Type: application/json")
         return refuse(422, "; ".join(map(_describe_error, error.errors())))
 
     return app

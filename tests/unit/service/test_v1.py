@@ -2,6 +2,7 @@ import contextlib
 import json
 import sqlite3
 import time
+import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
@@ -99,6 +100,15 @@ def test_an_invalid_request_is_refused_and_queues_nothing(shared_server, request
 @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b"\xff\xfe", b'{"task_id": 1e999}', b"null"])
 def test_a_body_that_is_no_request_is_refused(shared_server, raw):
     assert shared_server.post("/v1/evaluations", raw=raw).status in (400, 422)
+
+
+def test_a_body_without_its_content_type_is_told_which_one(shared_server, request_of):
+    body = json.dumps(request_of()).encode()
+    request = urllib.request.Request(f"{shared_server.url}/v1/evaluations", body)  # as curl -d: a form
+    with pytest.raises(urllib.error.HTTPError) as refusal, urllib.request.urlopen(request, timeout=60):
+        pass
+    with refusal.value as answer:
+        assert (answer.code, "Content-Type: application/json" in answer.read().decode()) == (422, True)
 
 
 def test_a_program_with_nul_bytes_reaches_the_evaluator_unchanged(server, request_of):
