@@ -1,4 +1,4 @@
-"""verl: `custom_reward_function.path=<this file>`, `custom_reward_function.name=compute_score`."""
+"""verl: `reward.custom_reward_function.path=<this file>`, `reward.custom_reward_function.name=compute_score`."""
 
 from __future__ import annotations
 
