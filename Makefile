@@ -48,7 +48,7 @@ test-quick: $(STAMP)
 test-slow: $(STAMP)
 	$(PYTEST) -m slow
 
-test-all: test test-slow
+test-all: rl-packages test test-slow
 
 check: lint types imports
 
@@ -66,12 +66,20 @@ imports: $(STAMP)
 system-packages:
 	.ci/system-packages
 
-# RL frameworks, in an environment of their own (verifiers needs another openai): without them their tests are skipped.
-rl-packages:
+# RL frameworks, in environments of their own (verifiers needs another openai): without them their tests are skipped. That
+# of verl shares torch and ray.
+rl-packages: $(VENV)/.rl-installed
+
+$(VENV)/.rl-installed: Makefile $(STAMP)
 	$(PYTHON) -m venv $(VENV)/rl
 	$(VENV)/rl/bin/python -m pip install --quiet verifiers==0.4.0 skyrl-gym==0.4.0 openevolve==0.4.0
 	$(PYTHON) -m venv $(VENV)/rl-v0
 	$(VENV)/rl-v0/bin/python -m pip install --quiet verifiers==0.1.14 typer jinja2
+	$(BIN)/python -m venv $(VENV)/rl-verl
+	for folder in $(VENV)/rl-verl/lib/python*/site-packages; do \
+	    $(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" > $$folder/harness.pth; done
+	$(VENV)/rl-verl/bin/python -m pip install --quiet verl==0.9.1
+	touch $@
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

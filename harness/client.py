@@ -56,6 +56,8 @@ class Client:
         address = url or os.environ.get(URL_VARIABLE)
         if not address:
             raise UsageError(f"no address of an evaluation service: pass url, or set {URL_VARIABLE}")
+        if not address.startswith(("http://", "https://")):
+            raise UsageError(f"{address}: the address of an evaluation service begins with http:// or https://")
         self._address = f"{address.rstrip('/')}/v1/evaluations?wait={LONG_POLL_S:g}"
         chosen = token or os.environ.get(TOKEN_VARIABLE)
         self._http = _import_http()
@@ -125,9 +127,11 @@ class Client:
         while True:
             reply = yield None
             assert reply is not None
-            if reply.status == 200:
+            if reply.status == 200 and isinstance(reply.body, dict) and isinstance(reply.body.get("verdict"), dict):
                 verdict: dict[str, Any] = reply.body["verdict"]
                 return verdict
+            if reply.status == 200 or 300 <= reply.status < 400:
+                raise UsageError(f"{self._address} is no evaluation service: {_explain(reply)}")
             if 400 <= reply.status < 500 and reply.status != 429:
                 raise UsageError(f"the evaluation service refused the request: {_explain(reply)}")
             failures += reply.status == 503 and "record" in reply.body

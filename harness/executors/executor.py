@@ -36,12 +36,14 @@ class DeviceStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorStatus:
-    """`builds`: see `Builder.counts`; `lost`: a sentence per abandoned device."""
+    """`builds`: see `Builder.counts`; `lost`: a sentence per abandoned device; `failure`: why only a new executor would
+    evaluate again."""
 
     building: int
     builds: dict[str, int]
     devices: tuple[DeviceStatus, ...]
     lost: tuple[str, ...] = ()
+    failure: str = ""
 
 
 class Executor(Protocol):

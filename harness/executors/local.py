@@ -120,6 +120,7 @@ class LocalExecutor:
             builds=dict(sum(counts, Counter[str]())),
             devices=tuple(device for one in pools for device in one.status()),
             lost=tuple(why for one in pools for why in one.lost),
+            failure="; ".join(why for one in pools if not one.status() for why in one.lost),
         )
 
     def close(self) -> None:

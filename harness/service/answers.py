@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi.responses import JSONResponse
 
-from harness.domain import HarnessError, Outcome
+from harness.domain import HarnessError, Outcome, ProblemError, UsageError
 from harness.service.queue import Entry, QueueFull, TaskConflict
 from harness.service.service import Service
 
@@ -114,7 +114,14 @@ def answer_error(service: Service, error: HarnessError) -> JSONResponse:
         return refuse(429, str(error), _retry(service))
     if isinstance(error, TaskConflict):
         return refuse(409, str(error))
-    return refuse(422, str(error))
+    if isinstance(error, UsageError | ProblemError):
+        return refuse(422, str(error))
+    return refuse(503, str(error), _retry(service))
+
+
+def answer_fault(service: Service) -> JSONResponse:
+    """For errors that nothing else answers, such as a full disk."""
+    return refuse(500, "an error of the service, which its log describes", _retry(service))
 
 
 def _retry(service: Service) -> dict[str, str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from threading import Event, Lock, Thread
-from time import time
+from time import monotonic, time
 
 from harness.domain import Evaluation, Fidelity, HarnessError
 from harness.executors.executor import Executor
@@ -26,7 +27,8 @@ Prepare = Callable[[Submission], Task]
 
 
 class Dispatcher:
-    """Keeps as many tasks in the executor as keep it busy. `on_end` is called with each finished task's number."""
+    """Keeps as many tasks in the executor as keep it busy. `on_end` is called with each finished task's number. While
+    the queue cannot be written (disk full), it tries again."""
 
     def __init__(
         self,
@@ -50,6 +52,8 @@ class Dispatcher:
         self._stopping = False
         self._lock = Lock()
         self._in_flight = 0
+        self._clean_at_s = 0.0
+        self._unstored: deque[tuple[Entry, Future[Evaluation]]] = deque()
         self._thread = Thread(target=self._serve, name="dispatcher", daemon=True)
 
     def start(self) -> None:
@@ -71,18 +75,28 @@ class Dispatcher:
         return self._thread.is_alive()
 
     def _serve(self) -> None:
-        cleaned_at = 0.0
         while not self._stopping:
             self._wake.clear()
-            free = self._executor.capacity - self._in_flight
-            taken = self._queue.take(free) if free > 0 else []
-            for entry, submission in taken:
-                self._submit(entry, submission)
-            if time() - cleaned_at > CLEAN_EVERY_S:
-                self._queue.delete_finished(time() - self._keep_s)
-                cleaned_at = time()
-            if not taken:
+            try:
+                is_busy = self._dispatch()
+            except Exception:
+                LOG.exception("the queue was not read")
+                is_busy = False
+            if not is_busy:
                 self._wake.wait(POLL_S)
+
+    def _dispatch(self) -> bool:
+        """Whether there were tasks."""
+        for _ in range(len(self._unstored)):
+            self._store(*self._unstored.popleft())
+        free = self._executor.capacity - self._in_flight
+        taken = self._queue.take(free) if free > 0 else []
+        for entry, submission in taken:
+            self._submit(entry, submission)
+        if monotonic() > self._clean_at_s:
+            self._queue.delete_finished(time() - self._keep_s)
+            self._clean_at_s = monotonic() + CLEAN_EVERY_S
+        return bool(taken)
 
     def _submit(self, entry: Entry, submission: Submission) -> None:
         self._metrics.waited(entry)
@@ -97,17 +111,21 @@ class Dispatcher:
 
     def _end(self, entry: Entry, future: Future[Evaluation]) -> None:
         """In a thread of the executor."""
+        with self._lock:
+            self._in_flight -= 1
+        self._store(entry, future)
+        self._wake.set()
+
+    def _store(self, entry: Entry, future: Future[Evaluation]) -> None:
+        if self._stopping:
+            return
         try:
-            if not self._stopping:
-                self._record(entry, future)
+            self._record(entry, future)
         except Exception:
             LOG.exception("a verdict was not stored", extra={"task": entry.task, "client": entry.client})
-            raise
-        finally:
-            with self._lock:
-                self._in_flight -= 1
+            self._unstored.append((entry, future))
+        else:
             self._on_end(entry.number)
-            self._wake.set()
 
     def _record(self, entry: Entry, future: Future[Evaluation]) -> None:
         error = future.exception()

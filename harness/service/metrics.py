@@ -11,6 +11,7 @@ from harness.service.queue import Entry, State
 
 LONG_S = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 SHORT_S = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0, 60.0)
+METHODS = ("GET", "POST", "DELETE")
 
 
 class Metrics:
@@ -25,6 +26,7 @@ class Metrics:
             registry=registry,
         )
         self._tasks = Gauge("harness_tasks", "Tasks in the queue's folder.", ("state",), registry=registry)
+        self._devices = Gauge("harness_devices", "Devices that evaluate.", registry=registry)
         self._wait_s = Histogram(
             "harness_queue_wait_seconds", "From acceptance to start.", buckets=LONG_S, registry=registry
         )
@@ -38,7 +40,8 @@ class Metrics:
         )
 
     def requested(self, method: str, route: str, status: int, seconds: float) -> None:
-        self._requests.labels(method, route, str(status)).inc()
+        named = method if method in METHODS else "other"  # clients can invent them
+        self._requests.labels(named, route, str(status)).inc()
         self._request_s.labels(route).observe(seconds)
 
     def waited(self, entry: Entry) -> None:
@@ -57,8 +60,9 @@ class Metrics:
         else:
             self._failures.inc()
 
-    def render(self, counts: dict[State, int]) -> bytes:
+    def render(self, counts: dict[State, int], devices: int) -> bytes:
         """In Prometheus's text format."""
         for state, count in counts.items():
             self._tasks.labels(state).set(count)
+        self._devices.set(devices)
         return generate_latest(self._registry)

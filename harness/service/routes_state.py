@@ -17,11 +17,12 @@ def make_router(service: Service) -> APIRouter:
 
     @router.get("/health")
     async def health() -> Response:
-        """Needs no token. 503 if the service takes no tasks."""
-        is_alive = service.dispatcher.is_alive
-        lost = service.executor.status().lost
-        status = "unhealthy" if not is_alive else "degraded" if lost else "healthy"
-        return JSONResponse({"status": status, "version": __version__, "lost": lost}, 200 if is_alive else 503)
+        """Needs no token. 503 if the service evaluates nothing until it is started again."""
+        executor = await run_in_threadpool(service.executor.status)  # may wait for a cluster
+        is_able = service.dispatcher.is_alive and not executor.failure
+        status = "unhealthy" if not is_able else "degraded" if executor.lost else "healthy"
+        record = {"status": status, "version": __version__, "lost": executor.lost, "failure": executor.failure}
+        return JSONResponse(record, 200 if is_able else 503)
 
     @router.get("/queue/status")
     async def queue_status() -> Response:
@@ -31,12 +32,13 @@ def make_router(service: Service) -> APIRouter:
 
     @router.get("/workers/status")
     async def workers_status() -> Response:
-        status = service.executor.status()
+        status = await run_in_threadpool(service.executor.status)
         return JSONResponse(asdict(status) | {"fidelity": service.settings.fidelity})
 
     @router.get("/metrics")
     async def metrics() -> Response:
         counts = await run_in_threadpool(service.queue.count)
-        return Response(service.metrics.render(counts), media_type="text/plain; version=0.0.4")
+        status = await run_in_threadpool(service.executor.status)
+        return Response(service.metrics.render(counts, len(status.devices)), media_type="text/plain; version=0.0.4")
 
     return router

@@ -53,7 +53,7 @@ def make_router(service: Service) -> APIRouter:
 
 
 async def delete_task(service: Service, client: str, task_id: str) -> Response:
-    state = await run_in_threadpool(service.queue.delete, client, task_id)
+    state = await run_in_threadpool(service.delete, client, task_id)
     if state is None:
         return refuse(404, "no such task")
     if state == "running":

@@ -16,7 +16,7 @@ from fastapi.responses import Response
 from harness import __version__
 from harness.domain import HarnessError
 from harness.service import routes_kernelgym, routes_openenv, routes_state, routes_v1
-from harness.service.answers import answer_error, refuse
+from harness.service.answers import answer_error, answer_fault, refuse
 from harness.service.gate import Gate, JsonLines
 from harness.service.service import Service
 
@@ -42,8 +42,14 @@ def make_app(service: Service) -> FastAPI:
     async def answer_harness_error(_: Request, error: HarnessError) -> Response:
         return answer_error(service, error)
 
+    @app.exception_handler(Exception)
+    async def answer_unexpected(_: Request, error: Exception) -> Response:
+        return answer_fault(service)
+
     @app.exception_handler(RequestValidationError)
-    async def answer_invalid(_: Request, error: RequestValidationError) -> Response:
+    async def answer_invalid(request: Request, error: RequestValidationError) -> Response:
+        if request.method == "POST" and "json" not in request.headers.get("content-type", ""):
+            return refuse(422, "the body must be JSON, with the header Content-Type: application/json")
         return refuse(422, "; ".join(map(_describe_error, error.errors())))
 
     return app

@@ -15,7 +15,7 @@ from harness.executors.executor import Executor
 from harness.service.dispatcher import Dispatcher
 from harness.service.metrics import Metrics
 from harness.service.preparation import find_submitted_problem, make_submitted_task
-from harness.service.queue import Entry, Limits, NewTask, TaskQueue
+from harness.service.queue import Entry, Limits, NewTask, State, TaskQueue
 from harness.service.settings import ServiceSettings
 from harness.service.submission import Submission
 
@@ -82,6 +82,14 @@ class Service:
         if any(is_new for _, is_new in added):
             self.dispatcher.wake()
         return [entry for entry, _ in added]
+
+    def delete(self, client: str, task: str) -> State | None:
+        """The deleted task's state; running tasks stay."""
+        entry = self.queue.find(client, task)
+        state = self.queue.delete(client, task)
+        if entry is not None:
+            self._notify(entry.number)
+        return state
 
     async def wait(self, entry: Entry, timeout_s: float) -> Entry | None:
         """The task when it is finished or the time is over; None if it was deleted."""

@@ -83,8 +83,8 @@ def test_every_accepted_task_ends_with_one_verdict_although_the_service_is_kille
     process, address = serve()
     for number, name in enumerate(names):
         assert submit(address, name, f"{HEAD}a {'+-'[number % 2]} b  # {number}\n")[0] == 202
-    for _ in range(3):
-        read(address, names[0])
+    for kill in range(10):
+        read(address, names[kill])
         process.kill()
         process.wait()
         process, address = serve()

@@ -36,6 +36,15 @@ def test_the_script_for_slurm_passes_shellcheck():
     assert done.returncode == 0, done.stdout
 
 
+def test_the_compose_file_follows_the_compose_specification():
+    if importlib.util.find_spec("check_jsonschema") is None:
+        pytest.skip("needs the package check-jsonschema")
+    program = Path(sys.executable).with_name("check-jsonschema")
+    command = [program, "--builtin-schema", "vendor.compose-spec", DEPLOY / "compose.yaml"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_manifest_for_kubernetes_is_valid():
     if importlib.util.find_spec("kubernetes_validate") is None:
         pytest.skip("needs the package kubernetes-validate")

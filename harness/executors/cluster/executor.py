@@ -104,6 +104,7 @@ class RayExecutor:
                 builds=dict(self._build_counts),
                 devices=described,
                 lost=tuple(self._nodes.out_of_service.values()),
+                failure=self._failure,
             )
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
 from harness.service.adapters.scoring import find_scorer
-from harness.service.reward import Reward
+from harness.service.reward import Reward, Shaping
 
 FEEDBACK = "The program was evaluated as {outcome}. {message}\nWrite the whole program again, improved."
 
@@ -21,8 +21,8 @@ class KernelEnv(BaseTextEnv):  # type: ignore[misc]  # skyrl_gym has no types
         settings = extras or {}
         self._evaluation = dict(settings["evaluation"])
         self.max_turns = int(settings.get("max_turns", 1))
-        url = env_config.get("url") if env_config else None
-        self._scorer = find_scorer(url)
+        chosen = env_config or {}
+        self._scorer = find_scorer(chosen.get("url"), shaping=Shaping(**chosen.get("shaping", {})))
         self._last: Reward | None = None
 
     def step(self, action: str) -> BaseTextEnvStepOutput:

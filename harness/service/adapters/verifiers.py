@@ -12,7 +12,7 @@ import verifiers.v1 as vf
 
 from harness.domain import Language
 from harness.service.adapters.scoring import find_scorer, list_tasks
-from harness.service.reward import Reward
+from harness.service.reward import Reward, Shaping
 
 
 class KernelData(vf.TaskData):  # type: ignore[misc]  # checked without verifiers
@@ -21,6 +21,7 @@ class KernelData(vf.TaskData):  # type: ignore[misc]  # checked without verifier
 
 class KernelTaskConfig(vf.TaskConfig):  # type: ignore[misc]
     url: str | None = None
+    shaping: Shaping = Shaping()
 
 
 class KernelTask(vf.Task[KernelData, vf.State, KernelTaskConfig]):  # type: ignore[misc]
@@ -29,7 +30,8 @@ class KernelTask(vf.Task[KernelData, vf.State, KernelTaskConfig]):  # type: igno
         answer = trace.last_reply
         digest = sha256(answer.encode("utf-8", "replace")).hexdigest()[:16]
         task_id = f"trace-{trace.id}-{digest}"
-        return await find_scorer(self.config.url).score_async(answer, self.data.evaluation | {"task_id": task_id})
+        scorer = find_scorer(self.config.url, shaping=self.config.shaping)
+        return await scorer.score_async(answer, self.data.evaluation | {"task_id": task_id})
 
     @vf.metric  # type: ignore[untyped-decorator]
     async def measurements(self, trace: vf.Trace) -> dict[str, float]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import verifiers as vf
 from datasets import Dataset
 
 from harness.service.adapters.scoring import ALWAYS, Scorer, fill_metrics, find_scorer, list_tasks
+from harness.service.reward import Shaping
 
 
 class KernelRubric(vf.Rubric):  # type: ignore[misc]  # checked without verifiers
@@ -30,12 +32,18 @@ class KernelRubric(vf.Rubric):  # type: ignore[misc]  # checked without verifier
 
 
 def load_environment(
-    suite: str = "core", language: str = "cuda", url: str | None = None, token: str | None = None, **options: Any
+    suite: str = "core",
+    language: str = "cuda",
+    url: str | None = None,
+    token: str | None = None,
+    shaping: Mapping[str, float] | None = None,
+    **options: Any,
 ) -> vf.Environment:
-    """`options`: as of `list_tasks`."""
+    """`shaping`: fields of `Shaping`; `options`: as of `list_tasks`."""
     tasks = list_tasks(suite, language, **options)  # type: ignore[arg-type]
     rows = [{"prompt": [{"role": "user", "content": task.prompt}], "info": task.evaluation} for task in tasks]
-    return vf.SingleTurnEnv(dataset=Dataset.from_list(rows), rubric=KernelRubric(find_scorer(url, token)))
+    scorer = find_scorer(url, token, Shaping(**(shaping or {})))
+    return vf.SingleTurnEnv(dataset=Dataset.from_list(rows), rubric=KernelRubric(scorer))
 
 
 def _make_metric(name: str) -> Any:

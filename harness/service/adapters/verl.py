@@ -1,4 +1,4 @@
-"""verl: `custom_reward_function.path=<this file>`, `custom_reward_function.name=compute_score`."""
+"""verl: `reward.custom_reward_function.path=<this file>`, `reward.custom_reward_function.name=compute_score`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.service.adapters.scoring import fill_metrics, find_scorer
+from harness.service.reward import Shaping
 
 
 def compute_score(
@@ -16,9 +17,11 @@ def compute_score(
     *,
     url: str | None = None,
     token: str | None = None,
+    shaping: Mapping[str, float] | None = None,
     **_: Any,
 ) -> dict[str, float]:
-    """`extra_info["evaluation"]` names the problem; without it `ground_truth` is the reference's source."""
+    """`extra_info["evaluation"]` names the problem; without it `ground_truth` is the reference's source. `shaping`:
+    fields of `Shaping`."""
     evaluation = (extra_info or {}).get("evaluation") or {"reference": ground_truth}
-    reward = find_scorer(url, token).score(solution_str, evaluation)
+    reward = find_scorer(url, token, Shaping(**(shaping or {}))).score(solution_str, evaluation)
     return {"score": reward.value, **fill_metrics(reward)}

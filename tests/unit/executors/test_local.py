@@ -190,6 +190,14 @@ def test_a_cuda_candidate_for_the_cpu_is_built_linked_and_loaded_but_not_run(eva
     assert len(evaluation.build.keys) == 1
 
 
+def test_an_executor_that_lost_all_devices_of_a_kind_says_that_it_failed(open_executor):
+    with open_executor() as executor:
+        pool = executor._find_pool(("cpu",))
+        assert executor.status().failure == ""
+        pool._give_up(pool._slots["cpu"], "cpu was lost 3 times in a row")
+        assert executor.status().failure == "cpu was lost 3 times in a row"
+
+
 def test_a_device_that_is_not_here_is_an_error(evaluate):
     with pytest.raises(DeviceError, match="cuda:99 was requested"):
         evaluate([make_task(GOOD, language="cuda")], device="cuda:99")

@@ -35,6 +35,7 @@ class ScriptedExecutor:
     `release` is set)."""
 
     capacity = 8
+    failure = ""
 
     def __init__(self):
         self.evaluated = []
@@ -68,9 +69,8 @@ class ScriptedExecutor:
 
     def status(self):
         done = len(self.evaluated)
-        return ExecutorStatus(
-            building=0, builds={}, devices=(DeviceStatus(name="cpu", waiting=0, running=0, done=done),)
-        )
+        devices = (DeviceStatus(name="cpu", waiting=0, running=0, done=done),)
+        return ExecutorStatus(building=0, builds={}, devices=devices, failure=self.failure)
 
     def close(self):
         self.closed.set()

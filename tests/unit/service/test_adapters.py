@@ -38,6 +38,12 @@ def test_verl_never_scores_a_fault_of_the_service(server):
         compute_score("kernels", PROGRAM.format("not_run"), "", {"evaluation": ADD}, url=server.url)
 
 
+def test_verl_takes_the_shaping_from_its_configuration(server):
+    extra = {"evaluation": ADD}
+    score = compute_score("k", PROGRAM.format("wrong_value"), "", extra, url=server.url, shaping={"loaded": 0.25})
+    assert score["score"] == 0.25
+
+
 def test_a_scorer_uses_its_shaping(server):
     scorer = find_scorer(server.url, None, Shaping(loaded=0.25))
     assert scorer.score(PROGRAM.format("wrong_value"), ADD).value == 0.25

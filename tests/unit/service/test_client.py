@@ -127,6 +127,19 @@ def test_a_service_that_is_not_there_is_named(client_of):
         client_of("http://127.0.0.1:9", max_wait_s=0.05).evaluate(candidate="x", problem="add")
 
 
+def test_an_address_without_a_scheme_is_refused_at_once(client_of):
+    with pytest.raises(UsageError, match="http://"):
+        client_of("reward-gpu:8700")
+
+
+@pytest.mark.parametrize("answer", [(200, {"hello": "world"}), (200, ["x"]), (307, {})])
+def test_an_answer_of_another_kind_of_server_is_not_repeated(flaky, client_of, answer):
+    url, requests = flaky(answer)
+    with pytest.raises(UsageError, match="no evaluation service"):
+        client_of(url).evaluate(candidate="x", problem="add")
+    assert len(requests) == 1
+
+
 def test_the_address_comes_from_the_environment(server, request_of, monkeypatch):
     monkeypatch.setenv("HARNESS_SERVICE_URL", server.url)
     with Client() as client:

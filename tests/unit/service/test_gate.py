@@ -114,6 +114,16 @@ def test_unknown_paths_share_one_metric(server):
     assert 'harness_requests_total{method="GET",route="unknown",status="404"} 3.0' in server.get("/metrics").body
 
 
+def test_invented_methods_share_one_metric(server):
+    for method in ("A", "B", "C"):
+        server.call(method, "/health")
+    assert 'harness_requests_total{method="other",route="/health",status="405"} 3.0' in server.get("/metrics").body
+
+
+def test_metrics_count_the_devices(server):
+    assert "harness_devices 1.0" in server.get("/metrics").body
+
+
 def test_log_lines_are_json_without_the_program(server, request_of, caplog):
     with caplog.at_level(logging.INFO, "harness.service"):
         server.post("/v1/evaluations?wait=30", request_of(candidate="# correct 2.0\nSECRET = 1\n"))

@@ -81,3 +81,10 @@ def test_the_state_routes_describe_queue_and_workers(server, gym_request_of):
     assert server.get("/health").body["status"] == "healthy"
     assert server.delete("/tasks/t1").status == 200
     assert server.get("/results/t1").status == 404
+
+
+def test_a_service_whose_executor_failed_for_good_is_unhealthy(server):
+    server.executor.failure = "cuda:0 was lost 3 times in a row"
+    answer = server.get("/health")
+    assert (answer.status, answer.body["status"]) == (503, "unhealthy")
+    assert "lost 3 times" in answer.body["failure"]

@@ -41,6 +41,16 @@ found = {"prompt": task.data.prompt, "rewards": rewards, "metrics": trace.metric
 print(json.dumps(found))
 """
 
+VERIFIERS_FAULT = (
+    VERIFIERS.partition("asyncio.run")[0]
+    + """
+try:
+    asyncio.run(task.score(trace))
+except Exception as error:
+    print(json.dumps([type(error).__name__, str(error)]))
+"""
+)
+
 VERIFIERS_V0 = """
 import asyncio, json
 from harness.service.adapters.verifiers_v0 import load_environment
@@ -116,6 +126,12 @@ def test_verifiers_scores_a_trace_with_one_evaluation(run_script, server):
     assert len(server.executor.evaluated) == 1
 
 
+def test_verifiers_raises_for_a_fault_of_the_service(run_script):
+    name, message = run_script(FEW_FAILURES + VERIFIERS_FAULT, "not_run")
+    assert name == "TaskError"  # which marks the trace as failed
+    assert "no verdict" in message
+
+
 def test_verifiers_v0_scores_a_rollout(run_script):
     value, metrics = run_script(VERIFIERS_V0, python=PYTHON_V0)
     assert (value, metrics["speedup"], metrics["correct"]) == (pytest.approx(1.9), 2.0, 1.0)
@@ -131,6 +147,19 @@ def test_skyrl_rewards_each_turn_and_shows_the_verdict(run_script):
     assert "wrong_value" in first["observations"][0]["content"]
     assert last["observations"] == []
     assert metrics["loaded"] == 1.0
+
+
+def test_skyrl_raises_for_a_fault_of_the_service(run_script):
+    fault = (
+        SKYRL.partition("print(")[0]
+        + """
+try:
+    env.step(ANSWER)
+except Exception as error:
+    print(json.dumps(type(error).__name__))
+"""
+    )
+    assert run_script(FEW_FAILURES + fault, "not_run") == "NoVerdict"
 
 
 def test_openevolve_gets_a_combined_score_and_the_verdict_as_an_artifact(run_script):

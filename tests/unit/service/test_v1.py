@@ -1,5 +1,10 @@
+import contextlib
 import json
+import sqlite3
+import time
+import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -97,6 +102,15 @@ def test_a_body_that_is_no_request_is_refused(shared_server, raw):
     assert shared_server.post("/v1/evaluations", raw=raw).status in (400, 422)
 
 
+def test_a_body_without_its_content_type_is_told_which_one(shared_server, request_of):
+    body = json.dumps(request_of()).encode()
+    request = urllib.request.Request(f"{shared_server.url}/v1/evaluations", body)  # as curl -d: a form
+    with pytest.raises(urllib.error.HTTPError) as refusal, urllib.request.urlopen(request, timeout=60):
+        pass
+    with refusal.value as answer:
+        assert (answer.code, "Content-Type: application/json" in answer.read().decode()) == (422, True)
+
+
 def test_a_program_with_nul_bytes_reaches_the_evaluator_unchanged(server, request_of):
     answer = server.post("/v1/evaluations?wait=30", request_of(candidate="# load_error\n\0\n"))
     assert answer.body["verdict"]["outcome"] == "load_error"
@@ -145,6 +159,33 @@ def test_a_deleted_task_is_unknown_and_a_running_one_cannot_be_deleted(open_serv
     assert server.delete("/v1/evaluations/second").status == 200
     assert server.get("/v1/evaluations/second").status == 404
     assert server.delete("/v1/evaluations/second").status == 404
+
+
+def test_a_request_that_waits_learns_that_its_task_was_deleted(server, request_of):
+    server.executor.capacity = 0
+    server.post("/v1/evaluations", request_of())
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(server.get, "/v1/evaluations/t1?wait=50")
+        while not server.service._waiting:
+            time.sleep(0.01)
+        assert server.delete("/v1/evaluations/t1").status == 200
+        assert waiting.result(timeout=20).status == 404
+
+
+def test_a_queue_that_could_not_be_written_delays_verdicts_and_loses_none(server, request_of):
+    server.post("/v1/evaluations", request_of("wait"))
+    server.await_state("t1", "running")
+    server.service.queue._connection.execute("PRAGMA busy_timeout = 1")
+    with contextlib.closing(sqlite3.connect(server.service.settings.folder / "tasks.db")) as other:
+        other.execute("BEGIN IMMEDIATE")
+        server.executor.release.set()
+        refused = server.post("/v1/evaluations", request_of(task_id="t2"))
+        assert (refused.status, int(refused.headers["Retry-After"]) > 0) == (500, True)
+        server.service.dispatcher.wake()
+        while not server.service.dispatcher._unstored:
+            time.sleep(0.01)
+    assert server.get("/v1/evaluations/t1?wait=30").body["verdict"]["outcome"] == "wrong_value"
+    assert server.post("/v1/evaluations?wait=30", request_of(task_id="t2")).body["verdict"]["outcome"] == "correct"
 
 
 def test_the_openapi_description_names_every_route(shared_server):
