@@ -8,6 +8,7 @@ errors at tile edges. Cost is counted on torch's meta device; only the result is
 from __future__ import annotations
 
 import ast
+import math
 import operator
 import time
 from collections.abc import Callable, Iterator
@@ -31,7 +32,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.LShift: operator.lshift,
 }  # fmt: skip
 MOST_RIGHT: dict[type[ast.operator], int] = {ast.Pow: 64, ast.LShift: 64}  # larger operands are not sizes
-CAPS = (64, 32, 16, 8, 4)  # tried if the reference does not run on the meta device
+CAPS = (4096, 1024, 256, 64, 32, 16, 8, 4)  # tried if the reference does not run on the meta device
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +140,8 @@ def _list_ways(
     problem: Problem, sizes: dict[str, int], fixed: dict[str, SizeValue], budget: Budget
 ) -> Iterator[dict[str, int]]:
     if _measure(_with_sizes(problem, fixed | sizes)) is None:
-        yield from ({name: min(value, cap) for name, value in sizes.items()} for cap in CAPS)
+        capped = ({name: min(value, cap) for name, value in sizes.items()} for cap in CAPS)
+        yield from (way for way in capped if math.prod(way.values()) <= budget.elements)
         return
     for odd in (True, False):
         way = _halve_until(problem, sizes, fixed, budget, odd=odd)

@@ -34,7 +34,7 @@ class _Compilation:
 
     @property
     def refused(self) -> list[KernelFinding]:
-        return [one for one in self.found if one.check != COMPILED]
+        return [one for one in self.found if one.decides]
 
     @property
     def is_conclusive(self) -> bool:
@@ -100,7 +100,8 @@ def _conclude(compilation: _Compilation) -> tuple[Finding, ...]:
         first = refused[0]
         outcome = Outcome.BUILD_ERROR if first.check == COMPILE_ERROR else Outcome.RUNTIME_ERROR
         raise CandidateFailure(outcome, first.describe(), report_kernel_findings(refused, "fatal"))
-    findings = list(report_kernel_findings(refused, "warning"))
+    others = [one for one in compilation.found if one.check != COMPILED]
+    findings = list(report_kernel_findings(others, "warning"))
     if compilation.compiled:
         message = f"compiled for the emulated GPU: {', '.join(compilation.compiled)}"
         findings.append(Finding(check="compile", severity="note", message=message[:500]))

@@ -18,41 +18,60 @@ DUE_TO_SIZES = (Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.RUNTIME_ERROR,
 def evaluate_with_larger_sizes(
     record: EvaluationRecord, problem: Problem, workload: str, source: str, evaluate: Evaluate, *, cost: int
 ) -> None:
-    """On the reduced workload, the first correct milder reduction counts, with a warning. `cost`: see
+    """On the reduced workload, a candidate that fails or whose kernels do nothing is evaluated at milder reductions.
+    The first one that is correct and runs its kernels counts, with a warning. `cost`: see
     `LanguageRules.emulation_cost`."""
+    failure, idle = _evaluate(record, problem, evaluate), _leaves_kernels_unused(record)
+    may_be_sizes = failure is not None and failure.outcome in DUE_TO_SIZES
+    if workload == REDUCED and (idle or may_be_sizes) and not problem.dynamic_shapes:
+        what = "its kernels are not used" if failure is None or idle else f"{failure.outcome}: {failure.message[:300]}"
+        again, worse = _find_correct(record, problem, source, evaluate, cost)
+        if again is not None:
+            message = f"wrong at {record.sizes} ({what}); right at {again.sizes}"
+            again.findings.append(Finding(check="size_specialised", severity="warning", message=message))
+            record.take_over(again)
+            return
+        failure = failure or worse
+    if failure is not None:
+        raise failure
+
+
+def _evaluate(record: EvaluationRecord, problem: Problem, evaluate: Evaluate) -> CandidateFailure | None:
     try:
         evaluate(record, problem)
     except CandidateFailure as failure:
-        may_be_sizes = workload == REDUCED and failure.outcome in DUE_TO_SIZES
-        if not may_be_sizes or problem.dynamic_shapes:
-            raise
-        again = _find_correct(record, problem, source, evaluate, cost)
-        if again is None:
-            raise
-        message = f"wrong at {record.sizes} ({failure.outcome}: {failure.message[:300]}); right at {again.sizes}"
-        again.findings.append(Finding(check="size_specialised", severity="warning", message=message))
-        record.take_over(again)
+        return failure
+    return None
+
+
+def _leaves_kernels_unused(record: EvaluationRecord) -> bool:
+    return any(finding.check == "decoy_kernel" for finding in record.findings)
 
 
 def _find_correct(
     record: EvaluationRecord, problem: Problem, source: str, evaluate: Evaluate, cost: int
-) -> EvaluationRecord | None:
+) -> tuple[EvaluationRecord | None, CandidateFailure | None]:
+    """The evaluation at milder sizes that counts; or else the first failure that is due to sizes."""
+    idle = _leaves_kernels_unused(record)
+    failed: CandidateFailure | None = None
     wrong_at, is_own_wrong = [record.sizes], has_own_sizes(problem, REDUCED)
     for other in list_milder_sizes(problem, EMULATED_BUDGET.divided_by(cost), PATIENT_BUDGET.divided_by(cost)):
         again = EvaluationRecord(seed=record.seed, findings=list(screen_source(source)))
         try:
-            evaluate(again, other)
-        except CandidateFailure:
-            wrong_at.append(again.sizes)
-            is_own_wrong |= has_own_sizes(other, REDUCED)
-            continue
+            failure = _evaluate(again, other, evaluate)
         except HarnessError as error:
             _note(record, f"could not be evaluated at {again.sizes}: {error}")
             continue
-        return again
-    if not is_own_wrong:
+        if failure is None and not (idle and _leaves_kernels_unused(again)):
+            return again, None
+        if failure is not None and failure.outcome in DUE_TO_SIZES:
+            at = f"at {again.sizes}: {failure.message}"
+            failed = failed or CandidateFailure(failure.outcome, at, failure.findings)
+        wrong_at.append(again.sizes)
+        is_own_wrong |= has_own_sizes(other, REDUCED)
+    if not is_own_wrong and not idle:
         _note(record, f"wrong at {'; '.join(wrong_at)}; not evaluated at the problem's own sizes")
-    return None
+    return None, failed
 
 
 def _note(record: EvaluationRecord, message: str) -> None:

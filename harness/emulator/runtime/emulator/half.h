@@ -69,6 +69,7 @@ namespace harness_emulator __attribute__((visibility("hidden"))) {
 HARNESS_LOADABLE(__half)
 HARNESS_LOADABLE(__half2)
 }
+inline c10::Half __ldg(const c10::Half* address) { return *address; }  // torch's own is for GPUs
 using half = __half;
 using half2 = __half2;
 using nv_half = __half;

@@ -1,0 +1,53 @@
+"""Candidates that fail, or leave their kernels unused, at reduced sizes."""
+
+import pytest
+
+from harness.domain import Finding, Outcome, Problem
+from harness.evaluation.emulated.other_sizes import evaluate_with_larger_sizes
+from harness.evaluation.record import EvaluationRecord
+from harness.problems.shrink import describe_sizes, fit_problem
+from harness.sandbox.failure import CandidateFailure
+
+SOURCE = """
+import torch
+from torch import nn
+rows, columns = 4096, 4096
+class Model(nn.Module):
+    def forward(self, x):
+        return x + 1
+def get_inputs():
+    return [torch.randn(rows, columns)]
+def get_init_inputs():
+    return []
+"""
+DECOY = Finding(check="decoy_kernel", severity="warning", message="the custom kernels do not affect the result")
+
+
+def evaluate_with(verdict):
+    """`verdict`: for whether the number of columns is even, "right", "idle" or an outcome."""
+    problem = fit_problem(Problem(suite="tiny", name="add", source=SOURCE), 10)
+    record = EvaluationRecord(seed=1)
+
+    def evaluate(attempt, resized):
+        attempt.sizes = describe_sizes(resized, "reduced")
+        found = verdict(dict(resized.workload("reduced").overrides)["columns"] % 2 == 0)
+        attempt.findings += [DECOY] if found == "idle" else []
+        if isinstance(found, Outcome):
+            raise CandidateFailure(found, "wrong")
+
+    evaluate_with_larger_sizes(record, problem, "reduced", "", evaluate, cost=10)
+    return [finding.check for finding in record.findings]
+
+
+def test_kernels_that_only_run_for_even_sizes_are_evaluated_there():
+    assert evaluate_with(lambda even: "right" if even else "idle") == ["size_specialised"]
+
+
+def test_kernels_that_only_run_for_even_sizes_and_are_wrong_there_are_wrong():
+    with pytest.raises(CandidateFailure) as caught:
+        evaluate_with(lambda even: Outcome.WRONG_VALUE if even else "idle")
+    assert caught.value.outcome is Outcome.WRONG_VALUE
+
+
+def test_kernels_that_run_at_no_size_leave_the_first_verdict():
+    assert "decoy_kernel" in evaluate_with(lambda _: "idle")
