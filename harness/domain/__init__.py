@@ -69,6 +69,7 @@ from harness.domain.generation import (
 from harness.domain.problem import (
     BIASED,
     CASES_FUNCTION,
+    LOWERED,
     MIXED,
     PROBLEM_FLAGS,
     PROBLEM_SETTINGS,
@@ -95,6 +96,7 @@ __all__ = [
     "FILE_RUN",
     "FROM_FILE",
     "LANGUAGES",
+    "LOWERED",
     "MIXED",
     "NCU_METRICS",
     "NOTHING_AHEAD",

@@ -21,6 +21,7 @@ MIXED = "mixed"  # given inputs, with stress distributions at random positions
 BIASED = "biased"  # given inputs, with roundings of one sign
 SPARSE = "sparse"  # few of the given inputs, the others nearly zero
 SHIFTED = "shifted"  # given inputs plus 128
+LOWERED = "lowered"  # given inputs minus 128
 SIGNED = "signed"  # `varied`, and some with the other sign
 VARIED = "varied"  # given inputs, some eight times as large
 NO_STRESS = ("as_given", "integers", "padded")

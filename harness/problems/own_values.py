@@ -7,8 +7,8 @@ their values, all others are nearly zero, so that a result of a part of the elem
 `varied`: random elements in or outside of a secret stretch are eight times as large, so that limits are reached and
 statistics are others; those of tensors with both signs may have the other sign. Tensors of zeros or of ones, such as
 masks, get some of the other. `signed`: the same, and every tensor has both signs; mostly in few scattered elements,
-which a sample misses. `shifted`: all values are larger by `SHIFT`, so that exponentials overflow where the largest
-value was not subtracted before.
+which a sample misses. `shifted`, `lowered`: all values are larger or smaller by 128, so that they have one sign, and
+exponentials overflow where the largest value was not subtracted before.
 
 Values of few binary digits (indices, masks, infinities) stay, and so do tensors that consist of them.
 """
@@ -22,13 +22,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from harness.domain import BIASED, SHIFTED, SIGNED, SPARSE, VARIED
+from harness.domain import BIASED, LOWERED, SHIFTED, SIGNED, SPARSE, VARIED
 from harness.problems.distributions import floating_tensors, split_parts
 from harness.problems.tensor_trees import list_tensors
 from harness.protocol import count_span
 
-OWN_KINDS = (BIASED, SHIFTED, SIGNED, SPARSE, VARIED)
-SHIFT = 128.0  # exponentials of such values overflow
+OWN_KINDS = (BIASED, LOWERED, SHIFTED, SIGNED, SPARSE, VARIED)
+SHIFTS = {SHIFTED: 128.0, LOWERED: -128.0}  # exponentials of the larger values overflow
 # Elements that are changed at a time, or one row: on a CPU few enough for its cache, on a GPU enough to fill it.
 PARTS = {"cpu": 1 << 20, "cuda": 1 << 25}
 PART_BYTES = 40  # temporary memory per element of a part, with copies of the elements that stay
@@ -77,8 +77,9 @@ def restrict(value: object, kind: str, generator: torch.Generator) -> None:
             continue
         if kind == BIASED:
             _bias(tensor)
-        elif kind == SHIFTED:
-            tensor.add_(SHIFT)
+        elif kind in SHIFTS:
+            if _has_many_digits(tensor):
+                tensor.add_(SHIFTS[kind])
         elif kind == SPARSE:
             _thin_out(tensor, generator)
         else:
@@ -170,11 +171,7 @@ def _thin_out(tensor: Tensor, generator: torch.Generator) -> None:
 
 def _find_background(tensor: Tensor) -> float | None:
     """None if the values do not come near zero, or most have few digits."""
-    exact, few = PATTERNS[tensor.dtype].exact, PATTERNS[tensor.dtype].few
-    irregular = torch.zeros((), dtype=torch.int64, device=tensor.device)  # there, for one transfer at the end
-    for bits in _list_bits(tensor):
-        irregular += ((bits & exact) != 0).count_nonzero()
-    if int(irregular) * 2 <= tensor.numel():
+    if not _has_many_digits(tensor):
         return None
     low, high = tensor.new_full((), math.inf), tensor.new_zeros(())
     for part in _split(tensor):
@@ -183,10 +180,18 @@ def _find_background(tensor: Tensor) -> float | None:
         torch.maximum(high, sizes.max(), out=high)
     least, most = float(low), float(high)
     lowest, highest = NEARLY_ZERO
-    near = max(lowest, min(highest, few / (4 * tensor.numel()))) * most
+    near = max(lowest, min(highest, PATTERNS[tensor.dtype].few / (4 * tensor.numel()))) * most
     if not math.isfinite(near) or least > near:
         return None
     return near if float(tensor.max()) > 0 else -near
+
+
+def _has_many_digits(tensor: Tensor) -> bool:
+    """Most of its values."""
+    count = torch.zeros((), dtype=torch.int64, device=tensor.device)  # there, for one transfer at the end
+    for bits in _list_bits(tensor):
+        count += ((bits & PATTERNS[tensor.dtype].exact) != 0).count_nonzero()
+    return int(count) * 2 > tensor.numel()
 
 
 def _list_bits(tensor: Tensor) -> Iterator[Tensor]:

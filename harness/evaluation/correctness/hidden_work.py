@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness.domain import SHIFTED, SIGNED, VARIED
+from harness.domain import LOWERED, SHIFTED, SIGNED, VARIED
 from harness.problems.operators import OperatorCalls, name_operator
 from harness.problems.own_values import count_part, is_uniform
 from harness.problems.tensor_trees import list_tensors
@@ -29,7 +29,14 @@ STATISTICS = {
 VALUE_RESTRICTED = {
     "multinomial", "bernoulli", "bernoulli.p", "bernoulli_.Tensor", "poisson", "binomial", "binary_cross_entropy",
 }  # fmt: skip
-SHIFTABLE = {"_softmax", "_log_softmax", "_safe_softmax", "logsumexp"}  # subtract the largest value first
+# Some subtract the largest value first; programs may begin others with 0 instead of an infinity.
+EXPONENTIALS = {"_softmax", "_log_softmax", "_safe_softmax", "logsumexp"}
+MAXIMA = {
+    "amax", "max", "cummax", "max_pool1d", "max_pool2d_with_indices", "max_pool3d_with_indices", "mkldnn_max_pool2d",
+    "mkldnn_max_pool3d", "adaptive_max_pool2d", "adaptive_max_pool3d", "fractional_max_pool2d", "fractional_max_pool3d",
+}  # fmt: skip
+MINIMA = {"amin", "min", "cummin"}
+SHIFTS = {SHIFTED: EXPONENTIALS | MINIMA, LOWERED: MAXIMA}
 
 
 class HiddenWork(OperatorCalls):  # type: ignore[no-untyped-call]
@@ -41,27 +48,28 @@ class HiddenWork(OperatorCalls):  # type: ignore[no-untyped-call]
         self._addresses = {_address(tensor) for tensor in self._tensors}
         self._has_pieces = False
         self._hides_work = any(map(is_uniform, self._tensors))
-        self._is_shiftable = False
+        self._shifts: set[str] = set()
 
     def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         super().note(operator, args, kwargs, result)
         name = name_operator(operator)
         takes_input = any(_address(value) in self._addresses for value in args if torch.is_tensor(value))
         self._hides_work |= name in STATISTICS
-        self._is_shiftable |= name in SHIFTABLE and takes_input
+        self._shifts |= {kind for kind, names in SHIFTS.items() if takes_input and name in names}
         if name.removesuffix("_") in PIECEWISE:
             self._has_pieces |= takes_input
             self._hides_work |= not name.endswith("_") and _is_same(args[0], result)
 
     def list_steps(self) -> tuple[str, ...]:
         """`signed` where an operator in pieces is applied to an input; `varied` where one changes nothing, statistics
-        are computed, or an input is all zeros or ones; `shifted` for a softmax of an input."""
+        are computed, or an input is all zeros or ones; `shifted` for a softmax or minimum of an input, `lowered` for a
+        maximum."""
         if any(call.overload in VALUE_RESTRICTED for call in self.calls):
             return ()
-        shifted = (SHIFTED,) if self._is_shiftable else ()
+        shifts = tuple(sorted(self._shifts))
         if self._has_pieces:
-            return (SIGNED, *shifted)
-        return (VARIED, *shifted) if self._hides_work else shifted
+            return (SIGNED, *shifts)
+        return (VARIED, *shifts) if self._hides_work else shifts
 
 
 def _is_same(first: object, second: object) -> bool:

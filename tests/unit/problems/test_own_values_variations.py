@@ -48,3 +48,10 @@ def test_parts_of_larger_tensors_can_be_varied():
     vary(rows[:, ::2], "signed", 1)
     vary(rows.t(), "varied", 2)
     assert rows.isfinite().all()
+
+
+@pytest.mark.parametrize(("kind", "by"), [("shifted", 128.0), ("lowered", -128.0)])
+def test_values_are_moved_by_a_constant_unless_they_are_a_mask(kind, by):
+    given, mask = torch.randn(40, 50), (torch.rand(30, 30) < 0.5).float()
+    assert torch.equal(vary(given.clone(), kind), given + by)
+    assert torch.equal(vary(mask.clone(), kind), mask)
