@@ -204,12 +204,12 @@ def _make_integers(*args: Any, dtype: torch.dtype = torch.int64, **options: Any)
     """Like `torch.randint(low, high, size)`."""
     size = options.pop("size", args[-1] if args else ())
     others = {name: value for name, value in options.items() if name not in ("low", "high")}
-    return torch.empty(size, dtype=dtype, **others)
+    return torch.zeros(size, dtype=dtype, **others)
 
 
-# For the meta device, where torch draws in Python, and imports symbolic shapes for that: half a second.
+# For the meta device, where torch draws these in Python, and imports symbolic shapes for that: half a second.
 _WITHOUT_VALUES: dict[Callable[..., Any], Callable[..., Any]] = {
-    torch.randn: torch.empty,
+    torch.randn: torch.rand,
     torch.randint: _make_integers,
 }
 

@@ -1,0 +1,68 @@
+"""Which inputs of their own problems get, by how they draw the given ones and by what the reference does with them."""
+
+import pytest
+
+from harness.domain import Problem
+from harness.evaluation.correctness.reference import prepare_reference
+from harness.problems.loading import load_problem
+from harness.sandbox.devices import Device
+
+SOURCE = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x, *more):
+        return {forward}
+
+
+def get_inputs():
+    return [{inputs}]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def list_steps(forward, inputs):
+    problem = Problem(name="p", suite="s", source=SOURCE.format(forward=forward, inputs=inputs))
+    return set(prepare_reference(load_problem(problem, "full"), Device("cpu"), 1, 2).own_steps)
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        "torch.rand(8, 9)", "torch.randn(8, 9)", "torch.randn((8, 9)) * 3", "torch.empty(8, 9).normal_()",
+        "torch.randn(8, 9), torch.randint(0, 5, (8,))", "torch.randn(8, 9), torch.randint(3, (8,))",
+    ],
+)  # fmt: skip
+def test_inputs_that_are_drawn_one_by_one_get_all_kinds(inputs):
+    assert list_steps("torch.relu(x)", inputs) >= {"biased", "signed", "sparse"}
+
+
+@pytest.mark.parametrize("inputs", ["torch.rand(8, 8).tril()", "torch.softmax(torch.randn(8, 9), 1)"])
+def test_inputs_with_a_structure_keep_it(inputs):
+    assert list_steps("torch.relu(x)", inputs) == {"biased"}
+
+
+@pytest.mark.parametrize(
+    ("forward", "expected"),
+    [
+        ("torch.softmax(x, 1)", {"shifted"}),
+        ("torch.logsumexp(x, 1)", {"shifted"}),
+        ("x.amin(1)", {"shifted"}),
+        ("x.min(1).values", {"shifted"}),
+        ("x.amax(1)", {"lowered"}),
+        ("x.max(1).values", {"lowered"}),
+        ("nn.functional.max_pool1d(x, 3)", {"lowered"}),
+        ("nn.functional.max_pool2d(x[None], 3)", {"lowered"}),
+        ("nn.functional.max_pool3d(x[None, None, None], (1, 2, 2))", {"lowered"}),
+        ("nn.functional.adaptive_max_pool2d(x[None], 2)", {"lowered"}),
+        ("(x * 2).amax(1)", set()),
+        ("x.sum(1)", set()),
+    ],
+)
+def test_inputs_are_moved_where_a_maximum_or_minimum_of_them_is_taken(forward, expected):
+    assert list_steps(forward, "torch.randn(8, 9)") & {"shifted", "lowered"} == expected
