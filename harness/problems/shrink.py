@@ -33,6 +33,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
 }  # fmt: skip
 MOST_RIGHT: dict[type[ast.operator], int] = {ast.Pow: 64, ast.LShift: 64}  # larger operands are not sizes
 CAPS = (4096, 1024, 256, 64, 32, 16, 8, 4)  # tried if the reference does not run on the meta device
+ALWAYS_TRIED = 64  # larger ones only while the product of all sizes fits the budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,8 +141,10 @@ def _list_ways(
     problem: Problem, sizes: dict[str, int], fixed: dict[str, SizeValue], budget: Budget
 ) -> Iterator[dict[str, int]]:
     if _measure(_with_sizes(problem, fixed | sizes)) is None:
-        capped = ({name: min(value, cap) for name, value in sizes.items()} for cap in CAPS)
-        yield from (way for way in capped if math.prod(way.values()) <= budget.elements)
+        for cap in CAPS:
+            capped = {name: min(value, cap) for name, value in sizes.items()}
+            if cap <= ALWAYS_TRIED or math.prod(capped.values()) <= budget.elements:
+                yield capped
         return
     for odd in (True, False):
         way = _halve_until(problem, sizes, fixed, budget, odd=odd)

@@ -139,6 +139,23 @@ def get_init_inputs():
     assert describe_sizes(fit_problem(problem_of(source), 10), "reduced") == "bins=37, count=4096"
 
 
+def test_many_sizes_of_a_reference_that_depends_on_values_are_capped_whatever_their_product():
+    names = [f"size_{index}" for index in range(20)]
+    source = f"""{HEAD}
+{"; ".join(f"{name} = 500" for name in names)}
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.bincount(x, minlength={" + ".join(names)})
+def get_inputs():
+    return [torch.randint(0, size_0, (size_1,))]
+def get_init_inputs():
+    return []
+"""
+    fitted = fit_problem(problem_of(source), 10)
+    assert fitted is not None
+    assert set(dict(fitted.workload("reduced").overrides).values()) == {64}
+
+
 def test_the_reduced_problem_is_the_same_version_of_it():
     assert reduce_problem(problem_of(MATMUL), BUDGET).digest == problem_of(MATMUL).digest
 
