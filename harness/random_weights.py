@@ -6,14 +6,18 @@ its weights would come from the host's generator, and differ from those of a ref
 Weights that constructors fill with zeros or ones (of a fresh norm, a bias, a gate) hide the work that uses them: a
 program could leave it out. Reference, baseline and candidate get other values as soon as such a weight is part of a
 module, so a constructor may pack them. The values depend on the seed alone, so names and shapes need not match.
+
+Code that draws from a generator of the host, or hands its tensors to numpy, fails with the GPU as the default device;
+it runs with the host as the default instead.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -21,12 +25,25 @@ from torch.nn.modules import module as torch_module
 from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
+T = TypeVar("T")
+HOST = torch.device("cpu")
+NEEDS_HOST = re.compile(r"device type|same device")  # in torch's messages
 METHODS = "uniform_ normal_ random_ bernoulli_ exponential_ geometric_ log_normal_ cauchy_"
 FILLING = frozenset(getattr(torch.Tensor, name) for name in METHODS.split())
 Kind = tuple[int, float]  # number of elements, and the value of all
 PERIOD = 65_537
 CONSTANTS = (0.0, 1.0)
 STATISTICS = ("running_mean", "running_var")  # of norms: the only weights without gradients that are replaced
+
+
+def run_with_default(device: torch.device, run: Callable[[torch.device], T]) -> T:
+    """`run` is given the default device, and called again if that has to be the host."""
+    try:
+        return run(device)
+    except Exception as error:
+        if device.type != "cuda" or not NEEDS_HOST.search(str(error)):
+            raise
+    return run(HOST)
 
 
 class DrawOnDevice(TorchFunctionMode):

@@ -2,8 +2,8 @@
 
 The file is trusted; candidates are never loaded here. Workload overrides are inserted into the syntax tree after each
 module-level assignment of the name, so that derived sizes follow. The file runs with the target device as torch's
-default; explicit CUDA devices (`.cuda()`, `device="cuda:0"`) are redirected to it, and tensors created elsewhere are
-moved at the end.
+default where it can (`harness.random_weights`); explicit CUDA devices (`.cuda()`, `device="cuda:0"`) are redirected to
+it, and tensors created elsewhere are moved at the end.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from harness.problems.own_values import OWN_KINDS, restrict
 from harness.problems.tensor_trees import map_tensors
 from harness.problems.time_limit import limit_reference
 from harness.protocol import flatten_value
-from harness.random_weights import ConstantWeights, DrawOnDevice, Kind
+from harness.random_weights import ConstantWeights, DrawOnDevice, Kind, run_with_default
 from harness.syntax import parse_python
 
 
@@ -62,9 +62,14 @@ class LoadedProblem:
         return differentiate(model) if self.problem.backward else model
 
     def _construct(self, seed: int, device: torch.device, dtype: torch.dtype | None = None) -> nn.Module:
+        return run_with_default(device, lambda default: self._construct_with(default, seed, device, dtype))
+
+    def _construct_with(
+        self, default: torch.device, seed: int, device: torch.device, dtype: torch.dtype | None
+    ) -> nn.Module:
         on_gpu = DrawOnDevice(device) if device.type == "cuda" else nullcontext()
         constants = ConstantWeights(seed)
-        with run_user_code(self.problem, "Model(*get_init_inputs())", seed, device), on_gpu:
+        with run_user_code(self.problem, "Model(*get_init_inputs())", seed, device, default), on_gpu:
             with constants.replaced():
                 model = self.module.Model(*_move(copy.deepcopy(self.init_inputs), device))
             if not isinstance(model, nn.Module):
@@ -84,9 +89,9 @@ class LoadedProblem:
             return self._make_mixed_inputs(seed, device)
         if distribution not in (*DISTRIBUTION_NAMES, *OWN_KINDS):
             raise UsageError(f"unknown distribution {distribution!r}; choose among {', '.join(DISTRIBUTION_NAMES)}")
+        given = run_with_default(device, lambda default: self._get_inputs(seed, device, default))
         with run_user_code(self.problem, "get_inputs()", seed, device), torch.no_grad():
-            inputs = _require_sequence(self.module.get_inputs(), self.problem, "get_inputs()")
-            inputs = _cast(tuple(_move(value, device) for value in inputs), self.dtype, self.problem)
+            inputs = _cast(tuple(_move(value, device) for value in given), self.dtype, self.problem)
             generator = None if device.type == "meta" else torch.Generator(device=device).manual_seed(seed)
             for name in (self.problem.draws, distribution):
                 if name in OWN_KINDS and generator is not None:
@@ -96,6 +101,10 @@ class LoadedProblem:
             if not self.problem.backward:
                 return inputs
             return (*inputs, self._draw_gradients(inputs, device))
+
+    def _get_inputs(self, seed: int, device: torch.device, default: torch.device) -> tuple[Any, ...]:
+        with run_user_code(self.problem, "get_inputs()", seed, device, default), torch.no_grad():
+            return _require_sequence(self.module.get_inputs(), self.problem, "get_inputs()")
 
     def _draw_gradients(self, inputs: tuple[Any, ...], device: torch.device) -> list[torch.Tensor]:
         """Standard normal, in the dtype of the outputs."""
@@ -140,14 +149,16 @@ def load_problem(problem: Problem, workload: WorkloadName) -> LoadedProblem:
 
 
 @contextmanager
-def run_user_code(problem: Problem, call: str, seed: int, device: torch.device) -> Iterator[None]:
-    """Seeds, sets the default device, restores both. Raises ProblemError, or ReferenceTimeout."""
+def run_user_code(
+    problem: Problem, call: str, seed: int, device: torch.device, default: torch.device | None = None
+) -> Iterator[None]:
+    """Seeds, sets the default device (None: `device`), restores both. Raises ProblemError, or ReferenceTimeout."""
     try:
         with (
             limit_reference(f"{_where(problem)}: {call}"),
             seeded(seed, device),
             _OnDevice(device),
-            torch.device(device),
+            default or device,
         ):
             yield
     except ProblemError:

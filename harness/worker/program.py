@@ -22,7 +22,7 @@ from harness.domain import WorkerLost
 from harness.gradients import call_with_gradients, require_parameter_gradients
 from harness.protocol import GO, Channel, TensorSpec, add_state, count_kept_calls, flatten_value, rebuild_value
 from harness.protocol.messages import WorkerReply
-from harness.random_weights import ConstantWeights, DrawOnDevice
+from harness.random_weights import ConstantWeights, DrawOnDevice, run_with_default
 from harness.worker import compiled_files
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.instrumentation import Observer
@@ -135,12 +135,16 @@ class Worker:
         own = [view.clone() for view in self._receive_tensors(message)]  # the module may keep them
         self._place_on_device(own)
         arguments = rebuild_value(message["tree"], own)
-        torch.manual_seed(message["seed"])
         on_gpu = self._device.type == "cuda"
         constants = ConstantWeights(message["seed"], {(size, value) for size, value in message["constants"]})
         draws = DrawOnDevice(self._device) if on_gpu else nullcontext()
-        with torch.device(self._seen_device), draws, constants.replaced():
-            model = self._entry(*arguments)
+
+        def construct(default: torch.device) -> Any:
+            torch.manual_seed(message["seed"])
+            with default, draws, constants.replaced():
+                return self._entry(*arguments)
+
+        model = run_with_default(self._seen_device, construct)
         _refuse_lazy(model)
         constants.replace_in(model)
         dtype = getattr(torch, message["dtype"]) if message["dtype"] else None
