@@ -386,7 +386,7 @@ class CandidateEvaluator:
                 spent_s = record.phases_s.get("correctness", 0.0)
                 may_recompile = not LANGUAGES[task.subject.language].writes_kernels
                 record.findings += probe_candidate(
-                    session, reference, seeds, record.correctness.weights, spent_s, may_recompile=may_recompile
+                    session, reference, seeds, record.correctness, spent_s, may_recompile=may_recompile
                 )
 
     def _times(self, device: Device, task: _Task) -> bool:

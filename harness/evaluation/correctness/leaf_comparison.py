@@ -35,7 +35,7 @@ from torch import Tensor
 from harness.domain import Tolerance
 from harness.evaluation.correctness.truth import TruthLeaf
 from harness.evaluation.correctness.wrong_elements import MOST_ELEMENTS, describe_wrong
-from harness.sandbox.tensors.outputs import cut_slices
+from harness.sandbox.tensors.outputs import cut_slices, unravel
 
 BLOCK = 1024
 # Elements converted to float64 at a time. On a CPU few enough to stay in the cache and in one thread: waking threads
@@ -319,7 +319,7 @@ def _refuse_lost(
 
 
 def _describe_worst(leaf: TruthLeaf, candidate: Tensor, at: int, mismatched: int, masks: Masks) -> str:
-    index = _unravel(at, leaf.exact.shape)
+    index = unravel(at, leaf.exact.shape)
     expected, found = leaf.exact[tuple(index)].item(), candidate[tuple(index)].item()
     share = f"{mismatched} of {candidate.numel()} elements wrong"
     where = describe_wrong(_join_masks(masks, leaf)) if candidate.numel() <= MOST_ELEMENTS else ""
@@ -333,12 +333,3 @@ def _join_masks(masks: Masks, leaf: TruthLeaf) -> Tensor:
     for first, wrong in masks:
         whole[first : first + wrong.numel()] = wrong[: whole.numel() - first]
     return whole.view(leaf.exact.shape)
-
-
-def _unravel(at: int, shape: Sequence[int]) -> list[int]:
-    """torch.unravel_index imports sympy, which takes 0.5 s."""
-    index = []
-    for size in reversed(shape):
-        at, part = divmod(at, size)
-        index.append(part)
-    return index[::-1]

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from harness.domain import Finding, HarnessError, Outcome, ProblemError, Trial
+from harness.domain import Correctness, Finding, HarnessError, Outcome, ProblemError, Trial
 from harness.evaluation.correctness.checks import compare_expected
 from harness.evaluation.correctness.comparison import are_surely_close
 from harness.evaluation.correctness.reference import Reference
@@ -51,16 +51,16 @@ def probe_candidate(
     session: ModelSession,
     reference: Reference,
     seeds: Iterator[int],
-    weights: Weights,
+    correctness: Correctness,
     spent_s: float,
     *,
     may_recompile: bool = False,
 ) -> list[Finding]:
     """`spent_s`: duration of the correctness check, which bounds the probes. `may_recompile`: a timeout is no failure,
     since the candidate may compile for the new layout or shape."""
-    prober = _Prober(session, reference, seeds, weights, may_recompile=may_recompile)
+    prober = _Prober(session, reference, seeds, correctness.weights, may_recompile=may_recompile)
     try:
-        prober.run(max(BUDGET_S, BUDGET_SHARE * spent_s))
+        prober.run(max(BUDGET_S, BUDGET_SHARE * spent_s), spent_s / len(correctness.trials))
     except (CandidateFailure, HarnessError, torch.OutOfMemoryError) as error:
         prober.stopped = f"{prober.trying}: {error}" if prober.trying else str(error)
     return list(prober.describe())
@@ -89,10 +89,14 @@ class _Prober:
         self.trying = ""
         self.stopped = ""
 
-    def run(self, budget_s: float) -> None:
+    def run(self, budget_s: float, usual_s: float) -> None:
+        """`usual_s`: of a call with its checks. At least one probe must fit beside the first, ordinary call."""
         first_s = began_s = time.monotonic()
         inputs = self._make_inputs("as_given")
         self._takes_any_values = self._may_change_values(inputs)
+        if 2 * usual_s >= budget_s:
+            self._untried += [name for _, name, _ in self._list_probes()]
+            return
         self._session.reset_state()
         usual = self._session.call(inputs, self._reference.device)
         self._session.limit_calls(max(LEAST_CALL_S, CALL_SHARE * usual.judge_us / 1e6))

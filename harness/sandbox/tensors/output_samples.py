@@ -12,7 +12,7 @@ from torch import Tensor
 
 from harness.protocol import ITEM_BYTES, TensorSpec
 from harness.sandbox.tensors.host_copies import HOST
-from harness.sandbox.tensors.outputs import cut_stretch
+from harness.sandbox.tensors.outputs import cut_stretch, unravel
 
 STRETCHES, STRETCH_ELEMENTS = 64, 16 << 10
 LEAST_BYTES = 4 << 20  # smaller outputs are copied whole
@@ -35,7 +35,7 @@ class Rows:
         starts = torch.arange(self.count, device=tensor.device) * self.pitch + self.first
         places = (starts[:, None] + torch.arange(self.width, device=tensor.device)).flatten()
         laid_out = tensor.permute(self.order)
-        return laid_out[torch.unravel_index(places, laid_out.shape)].flatten().to(HOST)
+        return laid_out[tuple(unravel(places, laid_out.shape))].flatten().to(HOST)
 
 
 @dataclass(frozen=True, slots=True)

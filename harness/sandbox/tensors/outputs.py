@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from harness.protocol import add_state
 
+Place = TypeVar("Place", int, Tensor)
 SLICE_ELEMENTS = 4 << 20
 WHOLE_BYTES = 64 << 20  # non-contiguous tensors up to this size are copied at once
 
@@ -91,6 +92,15 @@ def cut_slices(
     count = tensors[0].numel()
     for first in range(0, count, elements):
         yield first, tuple(cut_stretch(tensor, first, min(first + elements, count)).contiguous() for tensor in whole)
+
+
+def unravel(at: Place, shape: Sequence[int]) -> list[Place]:
+    """torch.unravel_index imports sympy, which takes a second."""
+    index = []
+    for size in reversed(shape):
+        index.append(at % size)
+        at = at // size
+    return index[::-1]
 
 
 def cut_stretch(tensor: Tensor, first: int, last: int) -> Tensor:
