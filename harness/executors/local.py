@@ -49,10 +49,12 @@ CLOSE_AGAIN_S = 0.1
 
 
 class LocalExecutor:
-    """As a context manager it ends every started process."""
+    """As a context manager it ends every started process. `expected_builds`: several are prepared beside
+    the start of GPU processes."""
 
-    def __init__(self, settings: LocalSettings) -> None:
+    def __init__(self, settings: LocalSettings, *, expected_builds: int = 0) -> None:
         self._settings = settings
+        self._expected_builds = expected_builds
         self._jobs = settings.jobs or len(os.sched_getaffinity(0))
         set_reference_limit(settings.reference_timeout_s)
         self.confinement = probe_confinement(settings.confinement)
@@ -83,6 +85,10 @@ class LocalExecutor:
         names = self._find_names(language)
         if not names:
             return ()
+        with self._lock:
+            expected, self._expected_builds = self._expected_builds, 0
+            if expected > 1:  # the device takes the first candidate
+                self._build(None, names[0])
         if names == (EMULATED,):
             gpu = self._settings.gpu
             target = find_gpu_model(gpu or DEFAULT_TARGET)
@@ -220,7 +226,7 @@ class LocalExecutor:
             for process in self._processes:
                 process.expect_many()
 
-    def _build(self, job: Job, name: str, pool: DevicePool | None = None) -> None:
+    def _build(self, job: Job | None, name: str, pool: DevicePool | None = None) -> None:
         with self._lock:
             if self._build_threads is None:
                 plans = [self._plan_cores(names) for names in self._names.values() if names]
@@ -229,22 +235,26 @@ class LocalExecutor:
             self._building += 1
             self._build_threads.submit(self._build_now, job, _kind_of(name), pool)
 
-    def _build_now(self, job: Job, kind: str, pool: DevicePool | None) -> None:
-        """In a thread. `pool` None: the build is the whole evaluation."""
+    def _build_now(self, job: Job | None, kind: str, pool: DevicePool | None) -> None:
+        """In a thread. `job` None: only prepares, and what fails then fails again in the builds. `pool` None: the build
+        is the whole evaluation."""
         try:
             self._require_open()
             with hold_cores_to_build(self._require_open):
                 evaluators = self._find_ahead(kind)
+                if job is None:
+                    return
                 if pool is not None:
                     job.ahead = evaluators.build_ahead(job.task)
                 elif job.future.set_running_or_notify_cancel():
                     job.future.set_result(evaluators.evaluate(job.task.on_device(NO_DEVICE)))
         except Exception as error:  # noqa: BLE001 - every future must end
-            job.fail(error)
+            if job is not None:
+                job.fail(error)
         finally:
             with self._lock:
                 self._building -= 1
-        if pool is not None:
+        if job is not None and pool is not None:
             pool.put(job)
 
     def _require_open(self) -> None:

@@ -106,9 +106,10 @@ def evaluate_tasks(
     from harness.store.results import ResultStore
 
     report = EvaluationReport()
+    expected_builds = sum(task.builds_extensions for task in tasks)
     with (
         ResultStore.open(options.results_dir) as store,
-        open_executor(options) if executor is None else nullcontext(executor) as used,
+        open_executor(options, expected_builds) if executor is None else nullcontext(executor) as used,
     ):
         provenance = open_provenance(store, options)
         try:
@@ -354,13 +355,13 @@ def open_provenance(store: ResultStore, options: EvaluateOptions) -> Provenance:
     return Provenance(store, generated_dir=options.generated_dir, known_solutions=options.known_solutions)
 
 
-def open_executor(options: EvaluateOptions) -> LocalExecutor | RayExecutor:
+def open_executor(options: EvaluateOptions, expected_builds: int = 0) -> LocalExecutor | RayExecutor:
     """Raises UsageError and DeviceError."""
     settings = make_local_settings(options)
     if options.executor == "local":
         from harness.executors.local import LocalExecutor
 
-        return LocalExecutor(settings)
+        return LocalExecutor(settings, expected_builds=expected_builds)
     from harness.executors.cluster.connection import ClusterSettings
     from harness.executors.cluster.executor import RayExecutor
 

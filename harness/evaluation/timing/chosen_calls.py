@@ -15,6 +15,7 @@ from harness.evaluation.timing.plan import Choice
 from harness.sandbox.memory_probe import shares_memory_within
 from harness.sandbox.model_session import Run
 from harness.sandbox.tensors.output_samples import Sample
+from harness.sandbox.tensors.outputs import FlatOutputs
 
 MOST_SCREENED = 3  # calls that differ from the baseline's
 JUDGED_SAMPLES = 2  # times as many calls, where only samples of their outputs are kept
@@ -73,17 +74,24 @@ class ChosenCalls:
             self._kept[slot] = (seed, run)
 
     def _screen(self, seed: int, baseline: Run, candidate: Run) -> None:
-        """Much cheaper than computing the truth."""
+        """Much cheaper than computing the truth. Samples are in host memory, where comparing them is slow."""
         if len(self._screened) >= MOST_SCREENED:
             return
         if baseline.sample != candidate.sample:
             self._screened.append((seed, candidate))
             return
-        if are_surely_close(baseline.outputs, candidate.outputs, self._tolerance):
+        theirs, mine = baseline.outputs, candidate.outputs
+        if candidate.sample is not None:
+            theirs, mine = map(self._move_to_device, (theirs, mine))
+        if are_surely_close(theirs, mine, self._tolerance):
             return
-        outcome, _ = compare_outputs(trust_outputs(baseline.outputs), candidate.outputs, self._tolerance, "timed")
+        outcome, _ = compare_outputs(trust_outputs(theirs), mine, self._tolerance, "timed")
         if outcome is not None:
             self._screened.append((seed, candidate))
+
+    def _move_to_device(self, outputs: FlatOutputs) -> FlatOutputs:
+        device = self._reference.device.torch_device
+        return replace(outputs, tensors=tuple(tensor.to(device) for tensor in outputs.tensors))
 
 
 def _sample_truth(truth: Truth, sample: Sample) -> Truth:

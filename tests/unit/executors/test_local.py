@@ -45,10 +45,9 @@ def make_task(source, *, language="cpp", sample=0, problem_source=PROBLEM):
 
 @pytest.fixture(scope="module")
 def open_executor(build_cache, tmp_path_factory):
-    def make(**changes):
-        return LocalExecutor(
-            LocalSettings(**{"cache": build_cache} | changes, judge=EvaluationSettings(fidelity="correctness"))
-        )
+    def make(expected_builds=0, **changes):
+        settings = LocalSettings(**{"cache": build_cache} | changes, judge=EvaluationSettings(fidelity="correctness"))
+        return LocalExecutor(settings, expected_builds=expected_builds)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("locks")))
@@ -99,6 +98,14 @@ def test_a_broken_reference_is_the_harness_failing_and_not_the_candidate(evaluat
     failed, good = evaluate([make_task(GOOD, problem_source=broken), make_task(GOOD, sample=1)])
     assert (failed.outcome, good.outcome) == ("harness_error", "correct")
     assert "reference" in failed.message
+
+
+@pytest.mark.parametrize(("expected", "preparing"), [(1, 0), (2, 1)])
+def test_several_builds_are_prepared_while_devices_start(open_executor, expected, preparing):
+    with open_executor(expected_builds=expected) as executor:
+        for _ in range(2):
+            assert executor.devices("cpp")
+        assert executor.status().building == preparing
 
 
 @pytest.mark.slow
