@@ -198,6 +198,45 @@ def test_an_executor_that_lost_all_devices_of_a_kind_says_that_it_failed(open_ex
         assert executor.status().failure == "cpu was lost 3 times in a row"
 
 
+# Gives the evaluator process a fake NVML, whose errors are the numbers in a file: real ones need a broken GPU.
+FAKE_NVML = """
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+class Nvml:
+    NVMLError, nvmlEventTypeXidCriticalError = LookupError, 8
+    nvmlEventSetCreate = nvmlDeviceRegisterEvents = staticmethod(lambda *_: None)
+
+    @staticmethod
+    def nvmlEventSetWait_v2(events, timeout_ms):
+        numbers = list(map(int, Path(ERRORS).read_text().split()))
+        Path(ERRORS).write_text(" ".join(map(str, numbers[1:])))
+        return SimpleNamespace(eventData=numbers[0])
+
+if any("evaluator_process" in word for word in sys.orig_argv):
+    import harness.sandbox.devices
+    harness.sandbox.devices.open_gpu = lambda device: (Nvml, None)
+"""
+
+
+def test_a_device_with_an_xid_error_that_no_program_causes_is_taken_out_of_service(
+    open_executor, tmp_path, monkeypatch
+):
+    errors = tmp_path / "errors"
+    (tmp_path / "sitecustomize.py").write_text(FAKE_NVML.replace("ERRORS", repr(str(errors))))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    errors.write_text("31 43")
+    with open_executor() as executor:
+        assert executor.submit(make_task(GOOD)).result().outcome == "correct"
+        assert (errors.read_text(), executor.status().lost) == ("", ())
+        errors.write_text("31 79")
+        with pytest.raises(DeviceError, match="Xid 79"):
+            executor.submit(make_task(GOOD)).result()
+        assert executor.status().failure.startswith("cpu was taken out of service: Xid 79")
+        assert executor.status().devices == ()
+
+
 def test_a_device_that_is_not_here_is_an_error(evaluate):
     with pytest.raises(DeviceError, match="cuda:99 was requested"):
         evaluate([make_task(GOOD, language="cuda")], device="cuda:99")

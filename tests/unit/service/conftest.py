@@ -36,6 +36,7 @@ class ScriptedExecutor:
 
     capacity = 8
     failure = ""
+    lost = ()
     work = None
 
     def __init__(self):
@@ -72,7 +73,7 @@ class ScriptedExecutor:
     def status(self):
         done = len(self.evaluated)
         devices = (DeviceStatus(name="cpu", waiting=0, running=0, done=done),)
-        return ExecutorStatus(building=0, builds={}, devices=devices, failure=self.failure)
+        return ExecutorStatus(building=0, builds={}, devices=devices, lost=self.lost, failure=self.failure)
 
     def close(self):
         self.closed.set()

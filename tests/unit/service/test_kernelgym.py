@@ -106,6 +106,13 @@ def test_the_state_routes_describe_queue_and_workers(server, gym_request_of):
     assert server.get("/results/t1").status == 404
 
 
+def test_a_device_out_of_service_is_reported_while_the_others_go_on(server):
+    server.executor.lost = ("cuda:1 was taken out of service: Xid 79",)
+    health = server.get("/health")
+    assert (health.status, health.body["status"], health.body["lost"]) == (200, "degraded", list(server.executor.lost))
+    assert server.get("/workers/status").body["lost"] == list(server.executor.lost)
+
+
 def test_a_service_whose_executor_failed_for_good_is_unhealthy(server):
     server.executor.failure = "cuda:0 was lost 3 times in a row"
     answer = server.get("/health")
