@@ -277,12 +277,16 @@ def test_the_doctor_lists_chips_isolation_layers_and_certificates_of_the_nodes(c
     assert all("red-team" in device["certificate"] for device in devices)
 
 
-@pytest.mark.parametrize("options", [("--evaluations", "20"), ("--evaluations", "12", "--real")], ids=str)
-def test_killed_nodes_lose_and_double_no_evaluation_and_are_not_charged_to_candidates(tmp_path, options):
+@pytest.mark.parametrize(("device", "count"), [("simulated", 20), ("cpu", 12), ("emulated", 12)])
+def test_killed_nodes_lose_and_double_no_evaluation_and_are_not_charged_to_candidates(tmp_path, device, count):
     benchmark = [sys.executable, ROOT / "benchmarks" / "ray_nodes.py", "--nodes", "2", "--no-scaling"]
     environment = os.environ | {"TMPDIR": str(tmp_path), "RAY_TMPDIR": SHORT, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [*benchmark, "--kill-every-s", "0", *options], env=environment, capture_output=True, text=True, check=False
+        [*benchmark, "--kill-every-s", "0", "--evaluations", str(count), "--device", device],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert "0 lost, 0 doubled, 0 charged to a candidate" in done.stdout, done.stdout + done.stderr
     assert " 0 nodes killed" not in done.stdout
