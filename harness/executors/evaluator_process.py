@@ -73,6 +73,7 @@ def main() -> None:
     descriptor, cores = sys.argv[1:]
     os.sched_setaffinity(0, {int(core) for core in cores.split(",")})  # before torch counts cores
     signal.signal(signal.SIGINT, _interrupt)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # Ray's threads block it
     with Connection(int(descriptor)) as line, suppress(KeyboardInterrupt, BrokenPipeError):
         messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
         threading.Thread(target=_receive, args=(line, messages), name="messages", daemon=True).start()

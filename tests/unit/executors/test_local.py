@@ -190,6 +190,18 @@ def test_a_cuda_candidate_for_the_cpu_is_built_linked_and_loaded_but_not_run(eva
     assert len(evaluation.build.keys) == 1
 
 
+def test_an_evaluator_ends_with_its_parent_although_that_blocks_signals(open_executor):
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # as Ray does; the process inherits it
+    try:
+        with open_executor() as executor:
+            executor.submit(make_task(GOOD)).result()
+            (process,) = executor._processes
+            process._line.close()
+            assert process._process.wait(60) == 0
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def test_an_executor_that_lost_all_devices_of_a_kind_says_that_it_failed(open_executor):
     with open_executor() as executor:
         pool = executor._find_pool(("cpu",))
