@@ -1,9 +1,9 @@
 """Evaluations on several nodes of a Ray cluster that lose a node again and again, and how they scale from 1 to 4 nodes.
 
 The nodes are simulated on this machine (ray.cluster_utils). Evaluations sleep for --service-s instead of computing,
-since the nodes share this machine's cores; --real evaluates small programs on the CPU device, one at a time.
+since the nodes share this machine's cores; with --device small programs without extensions are evaluated.
 
-    python benchmarks/ray_nodes.py [--evaluations 400] [--nodes 4] [--kill-every-s 10] [--real] [--no-scaling]
+    python benchmarks/ray_nodes.py [--evaluations 400] [--nodes 4] [--kill-every-s 10] [--device cpu] [--no-scaling]
 
 Goals: 0 lost, 0 doubled, 0 charged to a candidate; 4 nodes at least 3.4 times as fast as one.
 """
@@ -25,6 +25,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from harness.domain import (
+    EMULATED,
     NOTHING_AHEAD,
     BuiltAhead,
     Candidate,
@@ -67,6 +68,7 @@ class ModelNew(torch.nn.Module):
     def forward(self, a, b):
         return a {sign} b
 """
+LANGUAGES: dict[str, Language] = {"simulated": "cpp", "cpu": "cpp", EMULATED: "cuda"}  # by device
 EXPECTED = {"+": Outcome.CORRECT, "-": Outcome.WRONG_VALUE}
 
 
@@ -104,11 +106,13 @@ def find_sign(task: Task) -> str:
     return "+" if task.subject.sample % 2 else "-"
 
 
-def make_tasks(count: int) -> list[Task]:
-    problem = Problem(name="add", suite="benchmark", source=PROBLEM)
-    programs = {sign: Candidate(source=CANDIDATE.format(sign=sign), language="cpp", rule="file") for sign in EXPECTED}
+def make_tasks(count: int, device: str) -> list[Task]:
+    problem, language = Problem(name="add", suite="benchmark", source=PROBLEM), LANGUAGES[device]
+    programs = {
+        sign: Candidate(source=CANDIDATE.format(sign=sign), language=language, rule="file") for sign in EXPECTED
+    }
     origins = [Origin(run="ray", sample=number, model="-") for number in range(count)]
-    return [make_task(problem, programs["-+"[one.sample % 2]], one, language="cpp") for one in origins]
+    return [make_task(problem, programs["-+"[one.sample % 2]], one, language=language) for one in origins]
 
 
 class SimulatedNodes:
@@ -141,13 +145,13 @@ class SimulatedNodes:
 
 
 @contextmanager
-def open_cluster(nodes: int, cache: Path, *, real: bool) -> Iterator[tuple[SimulatedNodes, RayExecutor]]:
+def open_cluster(nodes: int, cache: Path, device: str) -> Iterator[tuple[SimulatedNodes, RayExecutor]]:
     cluster = SimulatedNodes(nodes)
     try:
-        settings = LocalSettings(cache=cache, device="cpu", judge=EvaluationSettings(fidelity="correctness"))
-        opened = LocalExecutor if real else SimulatedExecutor
+        opened, used = (SimulatedExecutor, "cpu") if device == "simulated" else (LocalExecutor, device)
+        settings = LocalSettings(cache=cache, device=used, judge=EvaluationSettings(fidelity="correctness"))
         with RayExecutor(ClusterSettings(address=cluster.address), settings, opened) as executor:
-            executor.devices("cpp")
+            executor.devices(LANGUAGES[device])
             yield cluster, executor
     finally:
         cluster.close()
@@ -161,14 +165,14 @@ def run(executor: RayExecutor, tasks: list[Task], report: Callable[[Task, Evalua
 
 
 def lose_nodes(options: argparse.Namespace, cache: Path) -> bool:
-    tasks, found, kills, before = make_tasks(options.evaluations), list[tuple[Task, Evaluation]](), 0, 0
+    tasks, found, kills, before = make_tasks(options.evaluations, options.device), list[tuple[Task, Evaluation]](), 0, 0
     news = SimpleQueue[None]()  # a verdict, or the end
 
     def report(task: Task, evaluation: Evaluation) -> None:
         found.append((task, evaluation))
         news.put(None)
 
-    with open_cluster(options.nodes, cache, real=options.real) as (cluster, executor), ThreadPoolExecutor(1) as pool:
+    with open_cluster(options.nodes, cache, options.device) as (cluster, executor), ThreadPoolExecutor(1) as pool:
         running = pool.submit(run, executor, tasks, report)
         running.add_done_callback(lambda _: news.put(None))
         killed_s = time.monotonic()
@@ -183,7 +187,7 @@ def lose_nodes(options: argparse.Namespace, cache: Path) -> bool:
     times = Counter(task.subject.sample for task, _ in found)
     wrong = [one for task, one in found if one.outcome is not EXPECTED[find_sign(task)]]
     lost, doubled = len(tasks) - len(times), sum(count > 1 for count in times.values())
-    kind = "real" if options.real else f"simulated ({options.service_s:g} s)"
+    kind = f"simulated ({options.service_s:g} s)" if options.device == "simulated" else options.device
     print(
         f"{len(tasks)} {kind} evaluations on {options.nodes} nodes in {seconds:.0f} s, {kills} nodes killed: "
         f"{lost} lost, {doubled} doubled, {len(wrong)} charged to a candidate"
@@ -194,8 +198,8 @@ def lose_nodes(options: argparse.Namespace, cache: Path) -> bool:
 def scale(options: argparse.Namespace, cache: Path) -> bool:
     seconds = {}
     for nodes in (1, 2, 4):
-        with open_cluster(nodes, cache, real=False) as (_, executor):
-            seconds[nodes] = run(executor, make_tasks(options.evaluations // 4), lambda *_: None)
+        with open_cluster(nodes, cache, "simulated") as (_, executor):
+            seconds[nodes] = run(executor, make_tasks(options.evaluations // 4, "simulated"), lambda *_: None)
         print(
             f"{nodes} nodes: {options.evaluations // 4} simulated evaluations in {seconds[nodes]:.1f} s, "
             f"{seconds[1] / seconds[nodes]:.2f} times one node"
@@ -209,7 +213,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--kill-every-s", type=float, default=10.0, help="at least")
     parser.add_argument("--service-s", type=float, default=1.0, help="seconds of a simulated evaluation")
-    parser.add_argument("--real", action="store_true", help="evaluate on the CPU device")
+    parser.add_argument("--device", choices=LANGUAGES, default="simulated")
     parser.add_argument("--no-scaling", dest="scaling", action="store_false")
     options = parser.parse_args()
     logging.getLogger("ray").setLevel(logging.ERROR)

@@ -10,9 +10,9 @@ Recently used entries may be in use and are never removed.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -75,12 +75,15 @@ def read_cache(folder: Path) -> CacheContents:
     )
 
 
-def prune_cache(folder: Path, limit_bytes: int, *, now: float | None = None) -> tuple[int, int]:
+def prune_cache(folder: Path, limit_bytes: int) -> tuple[int, int]:
     """Remove leftovers of killed builds, then the least recently used entries. Returns their number and bytes.
 
-    Entries used within `IN_USE_S` stay.
+    Entries used within `IN_USE_S` stay, by the clock of the file system: a shared one has another than this machine.
     """
-    now = time.time() if now is None else now
+    if not folder.is_dir():
+        return 0, 0
+    os.utime(folder)
+    now = folder.stat().st_mtime
     contents = read_cache(folder)
     gone = [entry for entry in contents.leftovers if now - entry.used_at > LEFTOVER_S]
     excess = contents.size_bytes - sum(entry.size_bytes for entry in gone) - limit_bytes

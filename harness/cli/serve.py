@@ -41,9 +41,7 @@ class ServicePathsPanel(PathsPanel):
 def serve(
     *,
     service: ServicePanel,
-    evaluation: Annotated[
-        EvaluationPanel, Without("workload", "dtype", "baseline", "again", "time", "profile", "known_solutions")
-    ],
+    evaluation: Annotated[EvaluationPanel, Without("workload", "dtype", "baseline", "again", "time", "profile")],
     sandbox: SandboxPanel,
     paths: Annotated[ServicePathsPanel, Only("queue_dir", "problems_dir", "cache_dir")],
 ) -> None:
@@ -74,6 +72,7 @@ def serve(
         fidelity=options.fidelity,
         tokens=clients,
         problems_dir=options.problems_dir,
+        known_solutions=options.known_solutions,
         accepts_references=service.references,
         max_body_bytes=service.max_body * 1024,
         max_queued=service.max_queued,

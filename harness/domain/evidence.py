@@ -72,6 +72,16 @@ class Plausibility:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchedKernels:
+    """On a GPU, in one call under the profiler: distinct names, and time."""
+
+    custom: int
+    total: int
+    custom_us: float
+    total_us: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """Time attribution: shares of a call. Reported by the worker, so no verdict on speed.
 
@@ -80,6 +90,7 @@ class Work:
     - `library`: cuBLAS, cuDNN, oneDNN, ...
     - `other`: Python, launches
     - `without_own`: effect on the outputs when extension functions do nothing
+    - `launched`: None on a CPU
     """
 
     own: float
@@ -88,6 +99,7 @@ class Work:
     other: float
     own_kernels: tuple[str, ...] = ()
     without_own: WithoutOwn = "not_tried"
+    launched: LaunchedKernels | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

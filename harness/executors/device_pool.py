@@ -18,7 +18,11 @@ MOST_LOSSES = 3  # of a device, consecutive
 
 
 class DeviceLost(HarnessError):
-    """The device's process ended or lost the device."""
+    """The device's process ended or lost the device. `for_good`: the device must not be used again."""
+
+    def __init__(self, reason: str, *, for_good: bool = False) -> None:
+        super().__init__(reason)
+        self.for_good = for_good
 
 
 @dataclass(slots=True, kw_only=True)
@@ -191,7 +195,7 @@ class DevicePool:
         try:
             evaluation = slot.device.evaluate(job)
         except DeviceLost as loss:
-            self._note_loss(slot, job, str(loss))
+            self._note_loss(slot, job, loss)
             return
         except Exception as error:  # noqa: BLE001 - one task must not end the device's thread
             self._end(slot)
@@ -206,7 +210,7 @@ class DevicePool:
             slot.running = False
             slot.done += 1
 
-    def _note_loss(self, slot: _Slot, job: Job, reason: str) -> None:
+    def _note_loss(self, slot: _Slot, job: Job, loss: DeviceLost) -> None:
         """Retries the task once, since it may not be the cause."""
         assert slot.device is not None
         slot.device.close()
@@ -216,7 +220,7 @@ class DevicePool:
                 job.fail(DeviceError("the executor was closed"))
                 return
         slot.losses += 1
-        job.losses.append(reason)
+        job.losses.append(str(loss))
         if len(job.losses) > 1:
             self._end(slot)
             job.future.set_result(self._explain_loss(job))
@@ -225,8 +229,10 @@ class DevicePool:
                 slot.running = False
                 self._waiting.return_job(job)
                 self._changed.notify_all()
-        if slot.losses >= MOST_LOSSES:
-            self._give_up(slot, f"{slot.name} was lost {slot.losses} times in a row: {reason}")
+        if loss.for_good:
+            self._give_up(slot, f"{slot.name} was taken out of service: {loss}")
+        elif slot.losses >= MOST_LOSSES:
+            self._give_up(slot, f"{slot.name} was lost {slot.losses} times in a row: {loss}")
 
     def _give_up(self, slot: _Slot, why: str) -> None:
         with self._changed:

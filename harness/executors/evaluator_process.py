@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from harness.executors.device_evaluators import DeviceEvaluators
     from harness.executors.settings import Setup
     from harness.executors.tasks import Task
+    from harness.hardware.xid_errors import XidWatch
     from harness.sandbox.devices import Device
 
 
@@ -61,9 +62,10 @@ class Done:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """The process can no longer use the device."""
+    """The process can no longer use the device; `for_good`: no process can."""
 
     reason: str
+    for_good: bool = False
 
 
 def main() -> None:
@@ -71,6 +73,7 @@ def main() -> None:
     descriptor, cores = sys.argv[1:]
     os.sched_setaffinity(0, {int(core) for core in cores.split(",")})  # before torch counts cores
     signal.signal(signal.SIGINT, _interrupt)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # Ray's threads block it
     with Connection(int(descriptor)) as line, suppress(KeyboardInterrupt, BrokenPipeError):
         messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
         threading.Thread(target=_receive, args=(line, messages), name="messages", daemon=True).start()
@@ -106,10 +109,11 @@ def _serve(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
         return
     with closing(evaluators):
         line.send(Ready(chip=_name_chip(device)))
+        watch = _watch(device)
         while True:
             work = messages.get()
             with hold_to_evaluate("" if device.is_emulated else _name_lock(device), times=start.alone):
-                answer = _evaluate(device, evaluators, work)
+                answer = _evaluate(device, evaluators, work, watch)
             line.send(answer)
             if isinstance(answer, Lost):
                 return
@@ -149,6 +153,14 @@ def _try_device(device: Device) -> None:
     torch.cuda.synchronize(device.torch_device)
 
 
+def _watch(device: Device) -> XidWatch | None:
+    from harness.hardware.xid_errors import XidWatch
+    from harness.sandbox.devices import open_gpu
+
+    gpu = open_gpu(device)
+    return None if gpu is None else XidWatch(*gpu)
+
+
 def _name_chip(device: Device) -> str:
     import torch
 
@@ -157,12 +169,14 @@ def _name_chip(device: Device) -> str:
     return torch.cuda.get_device_name(device.torch_device) if device.is_cuda else cpu_name()
 
 
-def _evaluate(device: Device, evaluators: DeviceEvaluators, work: Work) -> Done | Lost:
+def _evaluate(device: Device, evaluators: DeviceEvaluators, work: Work, watch: XidWatch | None) -> Done | Lost:
     from harness.domain import Outcome
 
     if work.expects_many:
         evaluators.expect_many()
     evaluation = evaluators.evaluate(work.task, work.ahead)
+    if watch is not None and (fault := watch.find_fault()):
+        return Lost(reason=fault, for_good=True)
     if device.is_cuda and evaluation.outcome is Outcome.HARNESS_ERROR:
         try:
             _try_device(device)

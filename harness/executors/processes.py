@@ -83,7 +83,7 @@ class EvaluatorProcess:
         except (EOFError, OSError):
             raise DeviceLost(self._describe_end()) from None
         if isinstance(message, Lost):
-            raise DeviceLost(message.reason)
+            raise DeviceLost(message.reason, for_good=message.for_good)
         return message
 
     def _describe_end(self) -> str:

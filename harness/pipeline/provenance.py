@@ -23,13 +23,32 @@ _SUFFIXES = (".py", ".cu", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp")
 _MANY = 200  # fingerprints that take seconds
 
 
+class KnownSolutions:
+    """Raises UsageError for a folder without programs. None: no folder."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._files = {} if folder is None else _read_known(folder)
+
+    def check(self, task: Task) -> tuple[Finding, ...]:
+        if not self._files or task.candidate is None:
+            return ()
+        return self.compare(find_own_values(task.candidate.source, [task.problem.source]))
+
+    def compare(self, values: Sequence[str]) -> tuple[Finding, ...]:
+        path = next((self._files[value] for value in values if value in self._files), None)
+        if path is None:
+            return ()
+        message = f"its program or a kernel of it is that of the known solution {path}, up to names and layout"
+        return (Finding(check=CONTAMINATED, severity="warning", message=message),)
+
+
 class Provenance:
     """Raises UsageError for a folder without programs."""
 
     def __init__(self, store: ResultStore, *, generated_dir: Path, known_solutions: Path | None = None) -> None:
         self.store = store
         self._generated_dir = generated_dir
-        self._known = {} if known_solutions is None else _read_known(known_solutions)
+        self._known = KnownSolutions(known_solutions)
         missing = store.list_without_fingerprint()
         if len(missing) > _MANY:
             typer.echo(f"fingerprints of {len(missing)} stored candidates are made, once", err=True)
@@ -46,7 +65,7 @@ class Provenance:
         if source is None:
             return evaluation
         values = find_own_values(source, [problem.source, *self._list_shown(evaluation.subject)])
-        found = [*self._compare_with_known(values), *self._compare_with_models(values, evaluation.subject)]
+        found = [*self._known.compare(values), *self._compare_with_models(values, evaluation.subject)]
         return replace(evaluation, findings=(*evaluation.findings, *found)) if found else evaluation
 
     def _list_shown(self, subject: Subject) -> list[str]:
@@ -61,12 +80,6 @@ class Provenance:
         if subject.prompt.endswith(FROM_FILE) and given.is_file():
             shown.append(given.read_text(encoding="utf-8", errors="replace"))
         return shown
-
-    def _compare_with_known(self, values: Sequence[str]) -> Iterator[Finding]:
-        path = next((self._known[value] for value in values if value in self._known), None)
-        if path is not None:
-            message = f"its program or a kernel of it is that of the known solution {path}, up to names and layout"
-            yield Finding(check=CONTAMINATED, severity="warning", message=message)
 
     def _compare_with_models(self, values: Sequence[str], subject: Subject) -> Iterator[Finding]:
         """The first who submitted it copied nothing, however often it is evaluated."""

@@ -290,6 +290,20 @@ def find_gpu(device: Device) -> tuple[Any, Any]:
     return pynvml, pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid.removeprefix('GPU-')}")
 
 
+def open_gpu(device: Device) -> tuple[Any, Any] | None:
+    """As `find_gpu`; None without a GPU or NVML."""
+    if not device.is_cuda:
+        return None
+    try:
+        import pynvml
+    except ImportError:
+        return None
+    try:
+        return find_gpu(device)
+    except pynvml.NVMLError:
+        return None
+
+
 def _last_level_cache_bytes() -> int:
     sizes = [0]
     for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):

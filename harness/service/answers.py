@@ -93,9 +93,21 @@ def _describe_verdict(record: dict[str, Any]) -> dict[str, Any]:
             "fidelity": record["fidelity"],
             "findings": record["findings"],
             "work": record["work"],
+            **_describe_coverage(record["work"]),
             "certificate": record["certificate"],
             "environment": record["environment"],
         },
+    }
+
+
+def _describe_coverage(work: dict[str, Any] | None) -> dict[str, Any]:
+    """KernelGYM's names; null where no GPU was profiled."""
+    launched = (work and work.get("launched")) or {}  # an older harness stored none
+    return {
+        "num_custom_kernels": launched.get("custom"),
+        "num_total_kernels": launched.get("total"),
+        "custom_kernel_cuda_time_in_profiling_us": launched.get("custom_us"),
+        "total_kernel_run_time_in_profiling_us": launched.get("total_us"),
     }
 
 

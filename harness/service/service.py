@@ -7,11 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache, partial
 from time import monotonic
 
 from harness.domain import Problem, UsageError
 from harness.executors.executor import Executor
+from harness.executors.tasks import Task
+from harness.pipeline.provenance import KnownSolutions
 from harness.service.dispatcher import Dispatcher
 from harness.service.metrics import Metrics
 from harness.service.preparation import find_submitted_problem, make_submitted_task
@@ -30,6 +33,7 @@ class Service:
         self.executor = executor
         self.metrics = Metrics()
         self.queue = TaskQueue.open(settings.folder)
+        self._known = KnownSolutions(settings.known_solutions)
         # One thread: many would only wait for the queue, and hold up the event loop.
         self._accepting = ThreadPoolExecutor(1, "accepting")
         self._find_problem = lru_cache(REMEMBERED_PROBLEMS)(
@@ -41,7 +45,7 @@ class Service:
         self.dispatcher = Dispatcher(
             queue=self.queue,
             executor=executor,
-            prepare=lambda submission: make_submitted_task(submission, self.find_problem(submission), executor),
+            prepare=self._prepare,
             metrics=self.metrics,
             on_end=self._notify,
             fidelity=settings.fidelity,
@@ -70,6 +74,10 @@ class Service:
             requires_kernel=submission.requires_kernel,
         )
         return self._find_problem(about)
+
+    def _prepare(self, submission: Submission) -> Task:
+        task = make_submitted_task(submission, self.find_problem(submission), self.executor)
+        return replace(task, notes=self._known.check(task))
 
     async def accept(self, tasks: Sequence[NewTask]) -> list[Entry]:
         """All or none. Raises UsageError, ProblemError, QueueFull and TaskConflict."""

@@ -17,6 +17,7 @@ class ServiceSettings:
     fidelity: Fidelity = "full"
     tokens: dict[str, str] = field(default_factory=dict, repr=False)
     problems_dir: Path | None = None
+    known_solutions: Path | None = None
     accepts_references: bool = True
     max_body_bytes: int = 4 * 2**20
     max_queued: int = 10_000

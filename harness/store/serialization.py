@@ -23,6 +23,7 @@ from harness.domain import (
     Evaluation,
     Finding,
     KernelCounters,
+    LaunchedKernels,
     Outcome,
     Plausibility,
     Subject,
@@ -201,7 +202,14 @@ def _decode_conditions(record: dict[str, Any] | None) -> Conditions | None:
 
 
 def _decode_work(record: dict[str, Any] | None) -> Work | None:
-    return Work(**record | {"own_kernels": tuple(record["own_kernels"])}) if record else None
+    if not record:
+        return None
+    launched = record.get("launched")  # an older harness stored none
+    decoded = {
+        "own_kernels": tuple(record["own_kernels"]),
+        "launched": LaunchedKernels(**launched) if launched else None,
+    }
+    return Work(**record | decoded)
 
 
 def _decode_counters(record: dict[str, Any] | None) -> CounterReport | None:

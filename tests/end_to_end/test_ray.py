@@ -120,8 +120,8 @@ def test_no_cluster_is_an_error_that_says_how_to_start_one(tmp_path, write_run, 
     assert "ray start --head" in done.stderr
 
 
-def open_here(cluster, tmp_path, open_executor):
-    settings = LocalSettings(device="cpu", cache=tmp_path / "cache")
+def open_here(cluster, tmp_path, open_executor, device="cpu"):
+    settings = LocalSettings(device=device, cache=tmp_path / "cache")
     return RayExecutor(ClusterSettings(address=cluster.address), settings, open_executor)
 
 
@@ -156,16 +156,16 @@ def make_scripted(on_open="", on_submit=""):
     return Scripted
 
 
-def evaluate_scripted(executor, count):
+def evaluate_scripted(executor, count, language="cpp"):
     found = []
-    run_tasks(executor, [make_task(number) for number in range(count)], lambda _, one: found.append(one))
+    run_tasks(executor, [make_task(number, language) for number in range(count)], lambda _, one: found.append(one))
     return sorted(found, key=lambda one: one.subject.sample)
 
 
-def make_task(sample):
+def make_task(sample, language="cpp"):
     problem = Problem(name="add", suite="tiny", source="import torch")
-    candidate = Candidate(source="pass", language="cpp", rule="file")
-    return tasks.make_task(problem, candidate, Origin(run="r", sample=sample, model="m"), language="cpp")
+    candidate = Candidate(source="pass", language=language, rule="file")
+    return tasks.make_task(problem, candidate, Origin(run="r", sample=sample, model="m"), language=language)
 
 
 def test_a_program_that_ends_the_process_of_two_devices_is_suspect_and_the_others_are_not(cluster, tmp_path):
@@ -206,6 +206,34 @@ else:
         (lost,) = executor.status().lost
     assert len(found) == 4
     assert "Xid 79" in lost
+
+
+def test_gpus_that_fail_in_an_evaluation_get_no_other_actor_and_are_not_charged_to_its_program(cluster, tmp_path):
+    """On a node with three simulated GPUs: two have Xid errors with the first program, then the third's actor dies."""
+    on_submit = f"""
+import os, ray
+from pathlib import Path
+from harness.domain import DeviceError
+folder, (gpu,) = Path({str(tmp_path)!r}), ray.get_runtime_context().get_accelerator_ids()["GPU"]
+faulty = {{path.name for path in folder.glob("faulty-*")}}
+if sample == 0 and len(faulty) < 2 or f"faulty-{{gpu}}" in faulty:
+    (folder / f"faulty-{{gpu}}").touch()
+    raise DeviceError(f"cuda:0 was taken out of service: Xid 79")
+if sample > 4 and len(faulty) == 2 and not (folder / "died").exists():
+    (folder / "died").touch()
+    os._exit(1)
+"""
+    node = cluster.add_node(num_cpus=1, num_gpus=3, object_store_memory=STORE_BYTES)
+    try:
+        with open_here(cluster, tmp_path, make_scripted(on_submit=on_submit), device="cuda") as executor:
+            found = evaluate_scripted(executor, 24, "cuda")
+            lost = executor.status().lost
+    finally:
+        cluster.remove_node(node)
+    assert {one.outcome for one in found} == {"wrong_value"}
+    assert (tmp_path / "died").exists()
+    assert len(lost) == 2
+    assert all("cannot be used: cuda:0 was taken out of service: Xid 79" in one for one in lost)
 
 
 def test_a_chip_that_the_cluster_lacks_is_an_error_that_names_those_it_has(cluster, tmp_path):
@@ -249,12 +277,16 @@ def test_the_doctor_lists_chips_isolation_layers_and_certificates_of_the_nodes(c
     assert all("red-team" in device["certificate"] for device in devices)
 
 
-@pytest.mark.parametrize("options", [("--evaluations", "20"), ("--evaluations", "12", "--real")], ids=str)
-def test_killed_nodes_lose_and_double_no_evaluation_and_are_not_charged_to_candidates(tmp_path, options):
+@pytest.mark.parametrize(("device", "count"), [("simulated", 20), ("cpu", 12), ("emulated", 12)])
+def test_killed_nodes_lose_and_double_no_evaluation_and_are_not_charged_to_candidates(tmp_path, device, count):
     benchmark = [sys.executable, ROOT / "benchmarks" / "ray_nodes.py", "--nodes", "2", "--no-scaling"]
     environment = os.environ | {"TMPDIR": str(tmp_path), "RAY_TMPDIR": SHORT, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [*benchmark, "--kill-every-s", "0", *options], env=environment, capture_output=True, text=True, check=False
+        [*benchmark, "--kill-every-s", "0", "--evaluations", str(count), "--device", device],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert "0 lost, 0 doubled, 0 charged to a candidate" in done.stdout, done.stdout + done.stderr
     assert " 0 nodes killed" not in done.stdout

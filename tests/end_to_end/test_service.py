@@ -78,6 +78,17 @@ def test_real_programs_get_their_verdicts_and_a_stopped_service_ends_with_0(serv
 
 
 @pytest.mark.slow
+def test_a_known_solution_is_named_in_the_verdict(serve, tmp_path):
+    steps = "".join(f"        extra = torch.mul(a, {number}) - {number} * a\n" for number in range(40))
+    program = f"{HEAD.removesuffix('        return ')}{steps}        return a + b\n"
+    (tmp_path / "known").mkdir()
+    (tmp_path / "known" / "solution.py").write_text(f"# best so far\n{program}")
+    _, address = serve("--known-solutions", tmp_path / "known")
+    verdict = submit(address, "copy", program, wait=60)[1]["verdict"]
+    assert [one["severity"] for one in verdict["findings"] if one["check"] == "contaminated"] == ["warning"]
+
+
+@pytest.mark.slow
 def test_every_accepted_task_ends_with_one_verdict_although_the_service_is_killed_again_and_again(serve, tmp_path):
     names = [f"task-{number}" for number in range(12)]
     process, address = serve()

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from harness.builder.symbols import list_functions, plain_signature
-from harness.domain import BuildRequest, Finding, Outcome, WithoutOwn, Work
+from harness.domain import BuildRequest, Finding, LaunchedKernels, Outcome, WithoutOwn, Work
 from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import trust_outputs
@@ -259,7 +259,20 @@ def share_work(profile: Profile, own: CustomKernels) -> Work:
         spent_us["own"], spent_us["other"] = spent_us["own"] + spent_us["other"], 0.0
     total_us = sum(spent_us.values())
     mine, torch, library = (spent_us[owner] / total_us if total_us else 0.0 for owner in ("own", "torch", "library"))
-    return Work(own=mine, torch=torch, library=library, other=max(1.0 - mine - torch - library, 0.0))
+    other = max(1.0 - mine - torch - library, 0.0)
+    return Work(own=mine, torch=torch, library=library, other=other, launched=_sum_kernels(profile, own))
+
+
+def _sum_kernels(profile: Profile, own: CustomKernels) -> LaunchedKernels | None:
+    if not profile.kernels:
+        return None
+    mine = [row for row in profile.kernels if classify_kernel(row[0], row[1], own) == "own"]
+    return LaunchedKernels(
+        custom=len({kernel for _, kernel, _ in mine}),
+        total=len({kernel for _, kernel, _ in profile.kernels}),
+        custom_us=sum(each_us for _, _, each_us in mine),
+        total_us=sum(each_us for _, _, each_us in profile.kernels),
+    )
 
 
 def classify_range(name: str, own: CustomKernels) -> Owner:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.domain import Conditions
-from harness.sandbox.devices import Device, find_gpu
+from harness.sandbox.devices import Device, open_gpu
 
 SAMPLE_EVERY_S = 0.1
 # Foreign load above which a timing is disturbed: cores, or a share of them.
@@ -30,7 +30,7 @@ class ConditionSampler:
     def __init__(self, device: Device, own_s: Callable[[], float] | None = None, *, load_matters: bool) -> None:
         self._device = device
         self._cores = os.sched_getaffinity(0)
-        self._gpu = _open_gpu(device) if device.is_cuda else None
+        self._gpu = open_gpu(device)
         self._clocks_mhz: list[float] = []
         self._temperatures_c: list[float] = []
         self._throttled = 0
@@ -114,15 +114,3 @@ def _read_cpu_clocks_mhz(cores: set[int]) -> list[float]:
             path = Path(f"/sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq")
             clocks.append(int(path.read_text()) / 1000)
     return clocks
-
-
-def _open_gpu(device: Device) -> tuple[Any, Any] | None:
-    """(NVML, handle); None where unavailable."""
-    try:
-        import pynvml
-    except ImportError:
-        return None
-    try:
-        return find_gpu(device)
-    except pynvml.NVMLError:
-        return None

@@ -251,8 +251,8 @@ class RayExecutor:
                 self._finished.append(lambda: job.finish(answer))
 
     def _lose(self, device: ClusterDevice, job: ClusterJob, reason: str, *, for_good: bool = False) -> None:
-        """Evaluates the job elsewhere, unless it may be the cause."""
-        (job.moves if device.node.is_draining else job.losses).append(f"{device.name}: {reason}")
+        """Evaluates the job elsewhere, unless it may be the cause: a broken device is no program's fault."""
+        (job.moves if device.node.is_draining or for_good else job.losses).append(f"{device.name}: {reason}")
         self._nodes.lose(device, reason, for_good=for_good)
         self._ready[job.kind].forget(device.name)
         verdict = judge_losses(job)

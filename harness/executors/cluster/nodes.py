@@ -77,6 +77,7 @@ class Nodes:
     _languages: dict[str, Language] = field(default_factory=dict)  # by wanted kind of device
     _failures: Counter[str] = field(default_factory=Counter)
     _chips: dict[str, str] = field(default_factory=dict)  # by kind, once chosen
+    _kept: list[Any] = field(default_factory=list)  # actors of devices out of service
 
     def choose_kind(self, language: Language) -> str | None:
         """Of the devices that evaluate the language; None if the wanted one does not."""
@@ -150,10 +151,14 @@ class Nodes:
         return device.node.id in self._nodes
 
     def lose(self, device: ClusterDevice, reason: str, *, for_good: bool = False) -> None:
-        """Its actor ends. `for_good`: the device is taken out of service."""
+        """Its actor ends. `for_good`: the device is taken out of service; its actor stays, so that no other gets the
+        GPU."""
         if self.devices.get(device.name) is device:
             del self.devices[device.name]
-        self.ray.kill(device.actor)
+        if for_good:
+            self._kept.append(device.actor)
+        else:
+            self.ray.kill(device.actor)
         if not self.is_alive(device):
             return
         self._failures[device.name] += 1
@@ -167,9 +172,10 @@ class Nodes:
         self.done[device.name] += 1
 
     def close(self) -> None:
-        for device in self.devices.values():
-            self.ray.kill(device.actor)
+        for actor in (*(device.actor for device in self.devices.values()), *self._kept):
+            self.ray.kill(actor)
         self.devices.clear()
+        self._kept.clear()
 
     def on_node(self, node: str) -> Any:
         strategies = import_module("ray.util.scheduling_strategies")

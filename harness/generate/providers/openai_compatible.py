@@ -10,7 +10,6 @@ import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -145,7 +144,7 @@ def _classify_status(error: APIStatusError, url: str) -> Exception:
     if error.code == "insufficient_quota":
         return EndpointRefused(f"{message}; the account's quota is exhausted: waiting does not help")
     if status in _RETRYABLE or status >= 500:
-        return AttemptFailed(message, retry_after_s=read_retry_after(error.response.headers, datetime.now(UTC)))
+        return AttemptFailed(message, retry_after_s=read_retry_after(error.response.headers))
     if status in _ADVICE:
         return EndpointRefused(f"{message}; {_ADVICE[status]}")
     return ProviderError(f"{message}; the request is invalid: check --model, --max-tokens and --temperature")
@@ -158,8 +157,8 @@ def _describe_error(error: APIStatusError) -> str:
     return describe_body(error.response.text) if error.response.text.strip() else "an empty body"
 
 
-def read_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Seconds; None without a header."""
+def read_retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds; None without a header. A date counts from the server's own `Date`, whatever the clock here."""
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) * scale
@@ -167,6 +166,7 @@ def read_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
             continue
         return seconds if 0 <= seconds < float("inf") else None
     try:
-        return max(0.0, (parsedate_to_datetime(headers["retry-after"]) - now).total_seconds())
+        until, now = parsedate_to_datetime(headers["retry-after"]), parsedate_to_datetime(headers["date"])
+        return max(0.0, (until - now).total_seconds())
     except (KeyError, ValueError, TypeError):
         return None

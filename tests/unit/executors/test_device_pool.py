@@ -14,9 +14,9 @@ from harness.executors.tasks import Task
 class FailingDevice:
     """`losses`: sample -> how often it is still lost with that one."""
 
-    def __init__(self, name, losses, chip="H100", held=None):
+    def __init__(self, name, losses, chip="H100", held=None, *, for_good=False):
         self.facts = DeviceFacts(name=name, chip=chip)
-        self.losses, self.held, self.closed = losses, held, False
+        self.losses, self.held, self.for_good, self.closed = losses, held, for_good, False
 
     def evaluate(self, job):
         if self.held is not None:
@@ -24,7 +24,7 @@ class FailingDevice:
         sample = job.task.subject.sample
         if self.losses.get(sample, 0):
             self.losses[sample] -= 1
-            raise DeviceLost("an illegal memory access was encountered")
+            raise DeviceLost("an illegal memory access was encountered", for_good=self.for_good)
         return Evaluation(subject=job.task.subject, outcome=Outcome.WRONG_VALUE)
 
     def close(self):
@@ -114,6 +114,25 @@ def test_a_device_that_does_not_come_back_is_given_up_and_the_others_take_its_ev
     assert {one.subject.device for one in found.values()} == {"cuda:1"}
     assert sorted(found) == [0, 1, 2, 3]
     assert executor.pool.lost == ("cuda:0 cannot be used: no CUDA-capable device is detected",)
+
+
+def test_a_device_that_is_lost_for_good_is_not_opened_again_and_its_task_moves():
+    opened, held = [], threading.Event()
+
+    def open_device(name):
+        opened.append(name)
+        if name == "cuda:0":
+            return FailingDevice(name, dict.fromkeys(range(2), 9), for_good=True)
+        return FailingDevice(name, {}, held=held)
+
+    with PoolExecutor(open_device, ("cuda:0", "cuda:1")) as executor:
+        futures = [executor.submit(make_task(sample, f"p{sample}")) for sample in range(2)]
+        while not executor.pool.lost:
+            assert not any(future.done() for future in futures)
+        held.set()
+        assert {future.result(10).subject.device for future in futures} == {"cuda:1"}
+    assert sorted(opened) == ["cuda:0", "cuda:1"]
+    assert executor.pool.lost == ("cuda:0 was taken out of service: an illegal memory access was encountered",)
 
 
 def test_where_no_device_is_left_the_run_stops_with_the_reason_and_keeps_what_there_is():

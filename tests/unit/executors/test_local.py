@@ -197,12 +197,63 @@ def test_a_cuda_candidate_for_the_cpu_is_built_linked_and_loaded_but_not_run(eva
     assert len(evaluation.build.keys) == 1
 
 
+def test_an_evaluator_ends_with_its_parent_although_that_blocks_signals(open_executor):
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # as Ray does; the process inherits it
+    try:
+        with open_executor() as executor:
+            executor.submit(make_task(GOOD)).result()
+            (process,) = executor._processes
+            process._line.close()
+            assert process._process.wait(60) == 0
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def test_an_executor_that_lost_all_devices_of_a_kind_says_that_it_failed(open_executor):
     with open_executor() as executor:
         pool = executor._find_pool(("cpu",))
         assert executor.status().failure == ""
         pool._give_up(pool._slots["cpu"], "cpu was lost 3 times in a row")
         assert executor.status().failure == "cpu was lost 3 times in a row"
+
+
+# Gives the evaluator process a fake NVML, whose errors are the numbers in a file: real ones need a broken GPU.
+FAKE_NVML = """
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+class Nvml:
+    NVMLError, nvmlEventTypeXidCriticalError = LookupError, 8
+    nvmlEventSetCreate = nvmlDeviceRegisterEvents = staticmethod(lambda *_: None)
+
+    @staticmethod
+    def nvmlEventSetWait_v2(events, timeout_ms):
+        numbers = list(map(int, Path(ERRORS).read_text().split()))
+        Path(ERRORS).write_text(" ".join(map(str, numbers[1:])))
+        return SimpleNamespace(eventData=numbers[0])
+
+if any("evaluator_process" in word for word in sys.orig_argv):
+    import harness.sandbox.devices
+    harness.sandbox.devices.open_gpu = lambda device: (Nvml, None)
+"""
+
+
+def test_a_device_with_an_xid_error_that_no_program_causes_is_taken_out_of_service(
+    open_executor, tmp_path, monkeypatch
+):
+    errors = tmp_path / "errors"
+    (tmp_path / "sitecustomize.py").write_text(FAKE_NVML.replace("ERRORS", repr(str(errors))))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    errors.write_text("31 43")
+    with open_executor() as executor:
+        assert executor.submit(make_task(GOOD)).result().outcome == "correct"
+        assert (errors.read_text(), executor.status().lost) == ("", ())
+        errors.write_text("31 79")
+        with pytest.raises(DeviceError, match="Xid 79"):
+            executor.submit(make_task(GOOD)).result()
+        assert executor.status().failure.startswith("cpu was taken out of service: Xid 79")
+        assert executor.status().devices == ()
 
 
 def test_a_device_that_is_not_here_is_an_error(evaluate):

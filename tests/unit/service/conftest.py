@@ -36,6 +36,8 @@ class ScriptedExecutor:
 
     capacity = 8
     failure = ""
+    lost = ()
+    work = None
 
     def __init__(self):
         self.evaluated = []
@@ -65,12 +67,13 @@ class ScriptedExecutor:
 
     def _answer(self, task, future, word, speedup):
         self.evaluated.append(task)
-        future.set_result(make_evaluation(task.on_device("cpu").subject, word, float(speedup) if speedup else None))
+        evaluation = make_evaluation(task.on_device("cpu").subject, word, float(speedup) if speedup else None)
+        future.set_result(replace(evaluation, work=self.work))
 
     def status(self):
         done = len(self.evaluated)
         devices = (DeviceStatus(name="cpu", waiting=0, running=0, done=done),)
-        return ExecutorStatus(building=0, builds={}, devices=devices, failure=self.failure)
+        return ExecutorStatus(building=0, builds={}, devices=devices, lost=self.lost, failure=self.failure)
 
     def close(self):
         self.closed.set()

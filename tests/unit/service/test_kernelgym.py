@@ -1,5 +1,7 @@
 import pytest
 
+from harness.domain import LaunchedKernels, Work
+
 FIELDS = {
     "task_id", "status", "compiled", "correctness", "decoy_kernel", "reference_runtime", "kernel_runtime", "speedup",
     "metadata", "error_message", "error_code", "processing_time",
@@ -24,6 +26,27 @@ def test_a_failing_program_is_completed_without_a_speedup(server, gym_request_of
     body = server.post("/evaluate", gym_request_of(script)).body
     assert (body["status"], body["compiled"], body["correctness"]) == ("completed", compiled, False)
     assert (body["speedup"], body["kernel_runtime"], body["error_code"]) == (None, None, script.upper())
+
+
+COVERAGE = (
+    "num_custom_kernels", "num_total_kernels",
+    "custom_kernel_cuda_time_in_profiling_us", "total_kernel_run_time_in_profiling_us",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("launched", "coverage"),
+    [(None, [None] * 4), (LaunchedKernels(custom=1, total=3, custom_us=6.0, total_us=8.0), [1, 3, 6.0, 8.0])],
+)
+def test_coverage_is_what_the_profiler_saw_and_null_without_a_gpu(server, gym_request_of, launched, coverage):
+    server.executor.work = Work(own=0.6, torch=0.2, library=0.0, other=0.2, own_kernels=("a", "b"), launched=launched)
+    metadata = server.post("/evaluate", gym_request_of()).body["metadata"]
+    assert [metadata[name] for name in COVERAGE] == coverage
+
+
+def test_coverage_is_null_without_an_attribution(server, gym_request_of):
+    metadata = server.post("/evaluate", gym_request_of("wrong_value")).body["metadata"]
+    assert [metadata[name] for name in COVERAGE] == [None] * 4
 
 
 def test_a_program_that_was_not_timed_has_no_speedup(server, gym_request_of):
@@ -81,6 +104,13 @@ def test_the_state_routes_describe_queue_and_workers(server, gym_request_of):
     assert server.get("/health").body["status"] == "healthy"
     assert server.delete("/tasks/t1").status == 200
     assert server.get("/results/t1").status == 404
+
+
+def test_a_device_out_of_service_is_reported_while_the_others_go_on(server):
+    server.executor.lost = ("cuda:1 was taken out of service: Xid 79",)
+    health = server.get("/health")
+    assert (health.status, health.body["status"], health.body["lost"]) == (200, "degraded", list(server.executor.lost))
+    assert server.get("/workers/status").body["lost"] == list(server.executor.lost)
 
 
 def test_a_service_whose_executor_failed_for_good_is_unhealthy(server):

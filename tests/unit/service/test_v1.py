@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from harness.domain import UsageError
+
 
 def test_a_verdict_is_the_whole_stored_record(server, request_of):
     answer = server.post("/v1/evaluations?wait=30", request_of())
@@ -192,3 +194,25 @@ def test_the_openapi_description_names_every_route(shared_server):
     paths = shared_server.get("/openapi.json").body["paths"]
     assert {"/v1/evaluations", "/v1/evaluations/{task_id}/events", "/evaluate/batch", "/metrics"} <= set(paths)
     assert shared_server.get("/docs").status == 200
+
+
+STEPS = "".join(f"        extra = torch.mul(a, {number}) - {number} * a\n" for number in range(40))
+PROGRAM = f"import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, a, b):\n{STEPS}        return a + b\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "found"), [(f"# correct\n{PROGRAM}", True), (f"# correct\n{PROGRAM.replace('mul', 'add')}", False)]
+)
+def test_a_known_solution_is_named_among_the_findings(open_service, request_of, tmp_path, source, found):
+    (tmp_path / "known").mkdir()
+    (tmp_path / "known" / "solution.py").write_text(PROGRAM.replace("extra", "unused"))
+    server = open_service(known_solutions=tmp_path / "known")
+    server.post("/v1/evaluations?wait=30", request_of(candidate=source))
+    (task,) = server.executor.evaluated
+    assert [note.check for note in task.notes] == ["contaminated"] * found
+    assert all(str(tmp_path / "known" / "solution.py") in note.message for note in task.notes)
+
+
+def test_a_service_without_known_solutions_in_the_named_folder_does_not_start(open_service, tmp_path):
+    with pytest.raises(UsageError, match="--known-solutions"):
+        open_service(known_solutions=tmp_path / "missing")

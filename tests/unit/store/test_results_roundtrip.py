@@ -16,6 +16,7 @@ from harness.domain import (
     Evaluation,
     Finding,
     KernelCounters,
+    LaunchedKernels,
     Outcome,
     Plausibility,
     Subject,
@@ -112,6 +113,10 @@ WORK = st.builds(
     other=NUMBER,
     own_kernels=st.lists(TEXT, max_size=3).map(tuple),
     without_own=st.sampled_from(["changed", "unchanged", "failed", "not_tried"]),
+    launched=st.none()
+    | st.builds(
+        LaunchedKernels, custom=st.integers(0, 99), total=st.integers(0, 99), custom_us=TIME_US, total_us=TIME_US
+    ),
 )
 COUNTERS = st.builds(
     CounterReport,

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from harness.builder.symbols import list_functions, plain_signature
-from harness.domain import BuildRequest
+from harness.domain import BuildRequest, LaunchedKernels
 from harness.evaluation.integrity.attribution import (
     CustomKernels,
     Profile,
@@ -168,6 +168,16 @@ def shares(profile, own=()):
 def test_what_nobody_spent_is_other():
     host = [("own::f", 50.0), ("aten::add", 20.0), ("aten::mm", 10.0), ("harness::call", 5.0)]
     assert shares(make_profile(host)) == [0.5, 0.2, 0.1, 0.2]
+
+
+def test_the_kernels_of_a_gpu_are_counted_by_name_and_on_a_cpu_there_are_none():
+    kernels = [
+        ("own::f", "mine(float*)", 20.0), ("own::g", "mine(float*)", 5.0), ("own::f", "Memset (Device)", 1.0),
+        ("aten::mm", "nvjet_x", 50.0),
+    ]  # fmt: skip
+    launched = share_work(make_profile(kernels=kernels), CustomKernels(names=("mine", "never_launched"))).launched
+    assert launched == LaunchedKernels(custom=1, total=3, custom_us=25.0, total_us=76.0)
+    assert share_work(make_profile([("own::f", 50.0)]), CustomKernels(names=("f",))).launched is None
 
 
 def test_on_a_gpu_only_kernels_count_and_the_rest_is_other():

@@ -1,0 +1,30 @@
+"""Xid errors: faults of a GPU that NVIDIA's driver reports, by NVML's events."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+# Caused by programs, after which the GPU is sound: exceptions of the graphics engine and the video processor, page
+# faults, stopped and cleaned up channels, timeouts of context switches. As in NVIDIA's Kubernetes device plugin.
+CAUSED_BY_PROGRAMS = (13, 31, 43, 45, 68, 109)
+
+
+class XidWatch:
+    """`handle`: of the GPU in `nvml`. Sees nothing where the driver has no such events."""
+
+    def __init__(self, nvml: Any, handle: Any) -> None:
+        self._nvml = nvml
+        self._events: Any = None
+        with suppress(nvml.NVMLError):
+            self._events = nvml.nvmlEventSetCreate()
+            nvml.nvmlDeviceRegisterEvents(handle, nvml.nvmlEventTypeXidCriticalError, self._events)
+
+    def find_fault(self) -> str:
+        """The error since the last call that no program can cause, or ""."""
+        with suppress(self._nvml.NVMLError):  # a timeout, once there are no more events
+            while True:
+                number = self._nvml.nvmlEventSetWait_v2(self._events, 0).eventData
+                if number not in CAUSED_BY_PROGRAMS:
+                    return f"Xid {number}, a fault of the GPU or its driver"
+        return ""
