@@ -152,19 +152,34 @@ def load_problem(problem: Problem, workload: WorkloadName) -> LoadedProblem:
 def run_user_code(
     problem: Problem, call: str, seed: int, device: torch.device, default: torch.device | None = None
 ) -> Iterator[None]:
-    """Seeds, sets the default device (None: `device`), restores both. Raises ProblemError, or ReferenceTimeout."""
+    """Seeds, sets the default device (None: `device`), restores both and torch's other defaults. Raises ProblemError,
+    or ReferenceTimeout."""
     try:
         with (
             limit_reference(f"{_where(problem)}: {call}"),
             seeded(seed, device),
             _OnDevice(device),
             default or device,
+            _keep_defaults(),
         ):
             yield
     except ProblemError:
         raise
     except Exception as error:  # user code may raise anything
         raise ProblemError(_describe_failure(problem, call, error)) from error
+
+
+@contextmanager
+def _keep_defaults() -> Iterator[None]:
+    """They hold for the whole process: for the next problem, too."""
+    dtype, is_deterministic = torch.get_default_dtype(), torch.are_deterministic_algorithms_enabled()
+    with torch.set_grad_enabled(torch.is_grad_enabled()):
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(dtype)
+            torch.use_deterministic_algorithms(is_deterministic)
+            torch.set_default_device(None)
 
 
 @contextmanager
@@ -262,7 +277,10 @@ def _execute(problem: Problem, workload: WorkloadName, overrides: dict[str, Size
     module.__file__ = where
     sys.modules[module.__name__] = module  # torch.compile and dataclasses look up modules by name
     with run_user_code(problem, "module level", 0, torch.device("cpu")):
+        usual = torch.get_default_dtype()
         exec(compile(tree, where, "exec"), module.__dict__)
+        if torch.get_default_dtype() != usual:
+            raise ProblemError(f"{where}: the module sets torch's default dtype; state dtypes where tensors are made")
     return module
 
 

@@ -102,6 +102,23 @@ def test_global_random_states_are_as_before():
     assert random.random() == expected[1]
 
 
+def test_torchs_defaults_are_as_before():
+    body = """    torch.set_default_device("meta")
+    torch.set_default_dtype(torch.float64)
+    torch.set_grad_enabled(False)
+    torch.use_deterministic_algorithms(True)
+    return [torch.zeros(4, device="cpu")]"""
+    load_problem(with_inputs(body), "full").make_inputs(1, CPU)
+    assert (torch.zeros(()).device, torch.get_default_dtype()) == (CPU, torch.float32)
+    assert torch.is_grad_enabled() and not torch.are_deterministic_algorithms_enabled()
+
+
+def test_a_file_that_sets_the_default_dtype_is_refused():
+    source = SOURCE.replace("import torch.nn as nn", "import torch.nn as nn; torch.set_default_dtype(torch.float64)")
+    with pytest.raises(ProblemError, match="sets torch's default dtype; state dtypes"):
+        load_problem(make_problem(source), "full")
+
+
 @pytest.mark.parametrize(
     "expression",
     [
