@@ -14,9 +14,8 @@ from torch import Tensor, nn
 from harness.domain import ProblemError, ProblemTooLarge, WireError
 from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.leaf_comparison import FLOORS
-from harness.evaluation.correctness.truth import Truth, list_state, trust_outputs
+from harness.evaluation.correctness.truth import Truth, flatten_tensors, list_state, trust_outputs
 from harness.problems.loading import LoadedProblem
-from harness.protocol import flatten_value
 from harness.sandbox.memory_limits import count_free_bytes, is_out_of_memory, limit_memory
 from harness.sandbox.memory_plan import USABLE_SHARE
 from harness.sandbox.tensors.outputs import (
@@ -94,7 +93,7 @@ def require_sendable(loaded: LoadedProblem, inputs: Sequence[Any]) -> None:
     """Raises ProblemError for values that cannot be sent to another process."""
     for call, values in (("get_init_inputs()", loaded.init_inputs), ("get_inputs()", inputs)):
         try:
-            flatten_value(tuple(values), torch.is_tensor)
+            flatten_tensors(tuple(values))
         except WireError as error:
             raise ProblemError(
                 f"{_name_file(loaded)}: {call}: {error}; return tensors, numbers, strings, or lists, "

@@ -118,16 +118,15 @@ def compute_truth(
 
 
 def list_state(model: nn.Module) -> dict[str, Tensor]:
-    """The parameters and buffers that candidates must have and maintain: all but batch norm's counts of calls, which
-    matter only without a momentum."""
+    """The parameters and buffers that candidates must have and maintain: all dense ones but batch norm's counts of
+    calls, which matter only without a momentum."""
     unused = {
         f"{name}.num_batches_tracked".removeprefix(".")
         for name, module in model.named_modules()
         if getattr(module, "momentum", None) is not None
     }
-    return {
-        name: tensor for name, tensor in model.state_dict().items() if torch.is_tensor(tensor) and name not in unused
-    }
+    entries = ((name, value) for name, value in model.state_dict().items() if torch.is_tensor(value))
+    return {name: value for name, value in entries if value.layout is torch.strided and name not in unused}
 
 
 def read_state(model: nn.Module, names: Iterable[str]) -> dict[str, Tensor]:
@@ -191,9 +190,18 @@ def _copy_outputs(outputs: FlatOutputs) -> FlatOutputs:
 
 
 def flatten_outputs(value: Any) -> FlatOutputs:
-    """Raises WireError for other types than tensors in tuples, lists and dicts."""
-    tree, tensors = flatten_value(value, lambda item: isinstance(item, Tensor), by_name=True)
-    return FlatOutputs(tree=tree, tensors=tuple(tensor.detach() for tensor in tensors))
+    """Raises WireError for other types than dense tensors in tuples, lists and dicts."""
+    tree, tensors = flatten_tensors(value)
+    return FlatOutputs(tree=tree, tensors=tuple(tensor.detach().resolve_conj().resolve_neg() for tensor in tensors))
+
+
+def flatten_tensors(value: Any) -> tuple[dict[str, Any], list[Tensor]]:
+    """Raises WireError for what cannot be sent to another process."""
+    tree, tensors = flatten_value(value, torch.is_tensor, by_name=True)
+    sparse = next((tensor for tensor in tensors if tensor.layout is not torch.strided), None)
+    if sparse is not None:
+        raise WireError(f"a tensor of layout {str(sparse.layout).removeprefix('torch.')} cannot be sent")
+    return tree, tensors
 
 
 @contextmanager
