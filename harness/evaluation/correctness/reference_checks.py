@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import prod
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -125,6 +125,14 @@ def require_weights_known(loaded: LoadedProblem, model: nn.Module, state: Mappin
     made = sorted(list_state(model).keys() - state.keys())
     if made:
         raise ProblemError(f"{_name_file(loaded)}: the first call made the weights {', '.join(made[:5])}; {IN_INIT}")
+
+
+def refuse_varying(loaded: LoadedProblem, what: str) -> NoReturn:
+    """Raises ProblemError. Memory is planned, and calls are compared, for one form."""
+    raise ProblemError(
+        f"{_name_file(loaded)}: the {what} change with the seed; "
+        "keep them, and draw sizes with RANGES if they shall vary"
+    )
 
 
 def has_only_numbers(outputs: FlatOutputs) -> bool:
