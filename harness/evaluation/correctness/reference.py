@@ -22,6 +22,7 @@ from harness.evaluation.correctness.reference_checks import (
     has_only_numbers,
     measure_inputs,
     refuse_varying,
+    require_device,
     require_dtype_applies,
     require_finite,
     require_memory,
@@ -257,6 +258,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
     if _may_share_memory(inputs, used):
         used = copy_tensors(used)
     outputs, changing = run_and_compare_state(loaded, model, used)
+    require_device(loaded, outputs, device.torch_device)
     changes_inputs = _differ(inputs, used)
     del used
     require_weights_known(loaded, model, state)

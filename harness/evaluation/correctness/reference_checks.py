@@ -73,6 +73,13 @@ def require_finite(loaded: LoadedProblem, truth: Truth) -> None:
             )
 
 
+def require_device(loaded: LoadedProblem, outputs: FlatOutputs, device: torch.device) -> None:
+    """Raises ProblemError for outputs elsewhere, such as `torch.tensor(...)` without a device."""
+    elsewhere = next((tensor.device for tensor in outputs.tensors if tensor.device.type != device.type), None)
+    if elsewhere is not None:
+        raise ProblemError(f"{_name_file(loaded)}: forward returned a tensor on {elsewhere}; return it on {device}")
+
+
 def require_narrow(loaded: LoadedProblem, outputs: FlatOutputs) -> None:
     """Raises ProblemError if an output of zeros is within the tolerance that the problem states. The comparison would
     still refuse it, since it counts values that are lost, but nothing else."""
