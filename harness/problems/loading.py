@@ -33,7 +33,14 @@ from harness.problems.own_values import OWN_KINDS, restrict
 from harness.problems.tensor_trees import map_tensors
 from harness.problems.time_limit import limit_reference
 from harness.protocol import flatten_value
-from harness.random_weights import ConstantWeights, DrawOnDevice, Kind, run_with_default
+from harness.random_weights import (
+    ConstantWeights,
+    DrawOnDevice,
+    Kind,
+    keep_default_dtype,
+    run_with_default,
+    seed_generators,
+)
 from harness.syntax import parse_python
 
 
@@ -172,12 +179,11 @@ def run_user_code(
 @contextmanager
 def _keep_defaults() -> Iterator[None]:
     """They hold for the whole process: for the next problem, too."""
-    dtype, is_deterministic = torch.get_default_dtype(), torch.are_deterministic_algorithms_enabled()
-    with torch.set_grad_enabled(torch.is_grad_enabled()):
+    is_deterministic = torch.are_deterministic_algorithms_enabled()
+    with torch.set_grad_enabled(torch.is_grad_enabled()), keep_default_dtype():
         try:
             yield
         finally:
-            torch.set_default_dtype(dtype)
             torch.use_deterministic_algorithms(is_deterministic)
             torch.set_default_device(None)
 
@@ -190,12 +196,7 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
     python_state, numpy_state = random.getstate(), numpy.random.get_state()
     on_cuda = device.type == "cuda"
     with torch.random.fork_rng(devices=[device] if on_cuda else []):
-        torch.default_generator.manual_seed(seed)
-        if on_cuda:
-            with torch.cuda.device(device):
-                torch.cuda.manual_seed(seed)
-        random.seed(seed)
-        numpy.random.seed(seed % 2**32)
+        seed_generators(seed, device)
         try:
             yield
         finally:

@@ -82,6 +82,11 @@ FORMS = {
         "return x * self.m",
         init="import random, numpy; self.m = random.random() + torch.from_numpy(numpy.random.rand(48)).float()",
     ),
+    "a default dtype that stays set": write(
+        "return self.w(x) + torch.ones(16)",
+        "[torch.randn(32, 48).half()]",
+        init="torch.set_default_dtype(torch.half); self.w = nn.Linear(48, 16)",
+    ),
     "a sparse buffer": write(
         "return torch.sparse.mm(self.a, x)",
         init="self.register_buffer('a', torch.relu(torch.randn(9, 32)).to_sparse())",
