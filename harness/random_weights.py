@@ -29,7 +29,8 @@ from torch.overrides import TorchFunctionMode
 
 T = TypeVar("T")
 HOST = torch.device("cpu")
-NEEDS_HOST = re.compile(r"device type|same device")  # in torch's messages
+# In torch's messages about generators, numpy, operands, pinned memory, and operators that a GPU does not have.
+NEEDS_HOST = re.compile(r"device type|same device|CPU tensors|not implemented for|'CUDA' backend")
 METHODS = "uniform_ normal_ random_ bernoulli_ exponential_ geometric_ log_normal_ cauchy_"
 FILLING = frozenset(getattr(torch.Tensor, name) for name in METHODS.split())
 Kind = tuple[int, float]  # number of elements, and the value of all
