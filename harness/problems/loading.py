@@ -34,6 +34,7 @@ from harness.problems.tensor_trees import map_tensors
 from harness.problems.time_limit import limit_reference
 from harness.protocol import flatten_value
 from harness.random_weights import (
+    HOST,
     ConstantWeights,
     DrawOnDevice,
     Kind,
@@ -141,16 +142,16 @@ class LoadedProblem:
         return tuple((str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape)) for tensor in tensors)
 
 
-def load_problem(problem: Problem, workload: WorkloadName) -> LoadedProblem:
-    """Raises UsageError for an unknown workload."""
+def load_problem(problem: Problem, workload: WorkloadName, device: torch.device = HOST) -> LoadedProblem:
+    """`device`: of what the module makes on CUDA devices. Raises UsageError for an unknown workload."""
     chosen = problem.workload(workload)
     if chosen is None:
         raise UsageError(
             f"problem {problem.name} has no {workload} workload; "
             "add SMALL = {...} to its file or use the full workload"
         )
-    module = _execute(problem, workload, dict(chosen.overrides))
-    with run_user_code(problem, "get_init_inputs()", 0, torch.device("cpu")):
+    module = _execute(problem, workload, dict(chosen.overrides), device)
+    with run_user_code(problem, "get_init_inputs()", 0, HOST):
         init_inputs = _require_sequence(module.get_init_inputs(), problem, "get_init_inputs()")
     return LoadedProblem(problem=problem, workload=workload, init_inputs=init_inputs, module=module)
 
@@ -270,14 +271,16 @@ def _names_cuda(value: Any) -> bool:
     return isinstance(value, torch.device) and value.type == "cuda"
 
 
-def _execute(problem: Problem, workload: WorkloadName, overrides: dict[str, SizeValue]) -> ModuleType:
+def _execute(
+    problem: Problem, workload: WorkloadName, overrides: dict[str, SizeValue], device: torch.device
+) -> ModuleType:
     where = _where(problem)
     tree = _override_sizes(parse_source(problem.source, where), overrides)
     linecache.cache[where] = (len(problem.source), None, problem.source.splitlines(keepends=True), where)
     module = ModuleType(f"harness_problem_{problem.name}_{workload}_{problem.digest}")
     module.__file__ = where
     sys.modules[module.__name__] = module  # torch.compile and dataclasses look up modules by name
-    with run_user_code(problem, "module level", 0, torch.device("cpu")):
+    with run_user_code(problem, "module level", 0, device, HOST):
         usual = torch.get_default_dtype()
         exec(compile(tree, where, "exec"), module.__dict__)
         if torch.get_default_dtype() != usual:

@@ -138,6 +138,14 @@ def test_a_model_that_moves_itself_to_cuda_stays_on_the_device_it_is_judged_on()
     assert load_problem(make_problem(source), "full").make_model(0, CPU).bias.device == CPU
 
 
+def test_a_module_may_make_tensors_on_cuda():
+    source = SOURCE.replace(
+        "import torch\n", "import torch\nTABLE, OTHER = torch.ones(4, device='cuda'), torch.ones(4)\n"
+    )
+    module = load_problem(make_problem(source), "full", torch.device("meta")).module
+    assert (module.TABLE.device.type, module.OTHER.device.type) == ("meta", "cpu")
+
+
 def test_inputs_are_made_on_the_device_and_not_copied_there():
     loaded = load_problem(make_problem(), "full")
     assert loaded.make_inputs(0, torch.device("meta"))[0].device.type == "meta"
