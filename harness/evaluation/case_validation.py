@@ -17,6 +17,7 @@ from harness.domain import Case, CaseSizes, Problem, ProblemError, SizeRange, Wo
 from harness.evaluation.correctness.truth import run_reference
 from harness.evaluation.problem_validation import Admission, Check, admit_problem
 from harness.problems.loading import load_problem
+from harness.random_weights import HOST
 
 META = torch.device("meta")
 
@@ -69,7 +70,7 @@ def _take_end(sizes: CaseSizes, end: int) -> CaseSizes:
 def _find_failure(problem: Problem, workload: WorkloadName, device: torch.device) -> str | None:
     """Why the reference does not run on a device; None if it does."""
     try:
-        loaded = load_problem(problem, workload, device)
+        loaded = load_problem(problem, workload, HOST if device is META else device)
         with torch.no_grad():
             run_reference(loaded, loaded.make_model(0, device), loaded.make_inputs(0, device))
     except ProblemError as error:

@@ -91,6 +91,7 @@ FORMS = {
         "return torch.sparse.mm(self.a, x)",
         init="self.register_buffer('a', torch.relu(torch.randn(9, 32)).to_sparse())",
     ),
+    "the least number of its dtype": write("return torch.where(x > 0, x, torch.finfo(x.dtype).min)"),
     "a conjugated view": write("return torch.complex(x, x * 2).conj()"),
     "weights given as a tensor": write(
         "return x * self.w", init="self.w = nn.Parameter(w)", init_arguments="w", init_inputs="[torch.ones(48)]"
@@ -130,6 +131,7 @@ UNFIT = {
         "get_init_inputs(): a value of type type cannot be sent; return tensors",
     ),
     "a sparse input": (write("return x @ x", "[torch.eye(9).to_sparse()]"), "layout sparse_coo cannot be sent; return"),
+    "a nested input": (write("return x", "[torch.nested.nested_tensor([torch.ones(2)])]"), "of layout nested cannot"),
     "a sparse output": (write("return x.to_sparse()"), "forward must return tensors, or nested lists"),
     "outputs of other shapes for other inputs": (write("return x[x > 0]"), "of what forward returns change with the"),
     "inputs of other shapes for another seed": (

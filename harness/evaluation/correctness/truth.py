@@ -198,9 +198,10 @@ def flatten_outputs(value: Any) -> FlatOutputs:
 def flatten_tensors(value: Any) -> tuple[dict[str, Any], list[Tensor]]:
     """Raises WireError for what cannot be sent to another process."""
     tree, tensors = flatten_value(value, torch.is_tensor, by_name=True)
-    sparse = next((tensor for tensor in tensors if tensor.layout is not torch.strided), None)
-    if sparse is not None:
-        raise WireError(f"a tensor of layout {str(sparse.layout).removeprefix('torch.')} cannot be sent")
+    for tensor in tensors:
+        if tensor.is_nested or tensor.layout is not torch.strided:
+            layout = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
+            raise WireError(f"a tensor of layout {layout} cannot be sent")
     return tree, tensors
 
 
@@ -271,7 +272,18 @@ def _find_other_form(own: FlatOutputs, exact: FlatOutputs) -> str:
     for ours, theirs in zip(own.tensors, exact.tensors, strict=True):
         if ours.shape != theirs.shape or theirs.dtype != _float64_dtype(ours.dtype):
             return f"in float64 the reference returns {theirs.dtype} {tuple(theirs.shape)}"
+        if _exceeds(theirs, ours):
+            return f"in float64 the reference returns values beyond {ours.dtype}, such as the largest of its dtype"
     return ""
+
+
+def _exceeds(exact: Tensor, own: Tensor) -> bool:
+    """Whether finite values have no place in the dtype of `own`, which has finite ones there."""
+    if not own.is_floating_point() or not own.numel():
+        return False
+    if max(map(abs, map(float, exact.aminmax()))) <= torch.finfo(own.dtype).max:
+        return False
+    return bool((exact.to(own.dtype).isinf() & exact.isfinite() & own.isfinite()).any())
 
 
 def trust_outputs(
