@@ -185,7 +185,8 @@ def _keep_defaults() -> Iterator[None]:
         try:
             yield
         finally:
-            torch.use_deterministic_algorithms(is_deterministic)
+            if torch.are_deterministic_algorithms_enabled() != is_deterministic:  # the call imports torch._inductor
+                torch.use_deterministic_algorithms(is_deterministic)
             torch.set_default_device(None)
 
 
