@@ -13,12 +13,14 @@ it runs with the host as the default instead.
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cached_property
 from typing import Any, TypeVar
 
+import numpy
 import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
@@ -27,7 +29,8 @@ from torch.overrides import TorchFunctionMode
 
 T = TypeVar("T")
 HOST = torch.device("cpu")
-NEEDS_HOST = re.compile(r"device type|same device")  # in torch's messages
+# In torch's messages about generators, numpy, operands, pinned memory, and operators that a GPU does not have.
+NEEDS_HOST = re.compile(r"device type|same device|CPU tensors|not implemented for|'CUDA' backend")
 METHODS = "uniform_ normal_ random_ bernoulli_ exponential_ geometric_ log_normal_ cauchy_"
 FILLING = frozenset(getattr(torch.Tensor, name) for name in METHODS.split())
 Kind = tuple[int, float]  # number of elements, and the value of all
@@ -38,12 +41,32 @@ STATISTICS = ("running_mean", "running_var")  # of norms: the only weights witho
 
 def run_with_default(device: torch.device, run: Callable[[torch.device], T]) -> T:
     """`run` is given the default device, and called again if that has to be the host."""
+    with keep_default_dtype():
+        try:
+            return run(device)
+        except Exception as error:
+            if device.type != "cuda" or not NEEDS_HOST.search(str(error)):
+                raise
+        return run(HOST)
+
+
+@contextmanager
+def keep_default_dtype() -> Iterator[None]:
+    usual = torch.get_default_dtype()
     try:
-        return run(device)
-    except Exception as error:
-        if device.type != "cuda" or not NEEDS_HOST.search(str(error)):
-            raise
-    return run(HOST)
+        yield
+    finally:
+        torch.set_default_dtype(usual)
+
+
+def seed_generators(seed: int, device: torch.device) -> None:
+    """Torch's of the host and of `device`, and those of `random` and numpy."""
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            torch.cuda.manual_seed(seed)
+    random.seed(seed)
+    numpy.random.seed(seed % 2**32)
 
 
 class DrawOnDevice(TorchFunctionMode):

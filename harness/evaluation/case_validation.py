@@ -17,6 +17,7 @@ from harness.domain import Case, CaseSizes, Problem, ProblemError, SizeRange, Wo
 from harness.evaluation.correctness.truth import run_reference
 from harness.evaluation.problem_validation import Admission, Check, admit_problem
 from harness.problems.loading import load_problem
+from harness.random_weights import HOST
 
 META = torch.device("meta")
 
@@ -26,7 +27,7 @@ def admit_cases(problem: Problem, device: torch.device, seed: int) -> Iterator[A
     file cannot be executed."""
     last = problem.workloads[-1].name
     if not problem.list_cases(last):
-        yield admit_problem(load_problem(problem, last), device, seed)
+        yield admit_problem(load_problem(problem, last, device), device, seed)
     if not problem.cases:
         return
     runs_on = device if _find_failure(replace(problem, cases=()), "full", META) else META
@@ -45,14 +46,14 @@ def _check_case(
     """`case` without ranges."""
     last, draw = problem.workloads[-1].name, random.Random(seed)
     if case.is_part_of(last):
-        yield admit_problem(load_problem(problem.take_case(case, last, draw), last), device, seed)
+        yield admit_problem(load_problem(problem.take_case(case, last, draw), last, device), device, seed)
         return
     failure = _find_failure(problem.take_case(case, "full", draw), "full", runs_on)
     check = Check(name="runs", passed=failure is None, evidence=failure or f"at its own sizes, on {runs_on}")
     yield Admission(problem=problem.name, workload="full", checks=(check,), case=case.name)
     if case.dtype or case.distribution or case.tolerance:
         at_small = problem.take_case(replace(case, sizes=(), small=()), last, draw)
-        yield admit_problem(load_problem(at_small, last), device, seed)
+        yield admit_problem(load_problem(at_small, last, device), device, seed)
 
 
 def _list_ends(case: Case) -> tuple[Case, ...]:
@@ -69,7 +70,7 @@ def _take_end(sizes: CaseSizes, end: int) -> CaseSizes:
 def _find_failure(problem: Problem, workload: WorkloadName, device: torch.device) -> str | None:
     """Why the reference does not run on a device; None if it does."""
     try:
-        loaded = load_problem(problem, workload)
+        loaded = load_problem(problem, workload, HOST if device is META else device)
         with torch.no_grad():
             run_reference(loaded, loaded.make_model(0, device), loaded.make_inputs(0, device))
     except ProblemError as error:

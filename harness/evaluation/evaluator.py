@@ -227,7 +227,8 @@ class CandidateEvaluator:
 
     def _evaluate_case(self, device: Device, task: _Task) -> None:
         try:
-            self._run_method(device, task, load_problem(task.problem, task.subject.workload))
+            loaded = load_problem(task.problem, task.subject.workload, device.torch_device)
+            self._run_method(device, task, loaded)
         except CandidateFailure as failure:
             if failure.outcome in EXPLAINABLE:
                 self._sanitize_kernels(task, decides=False)

@@ -33,7 +33,15 @@ from harness.problems.own_values import OWN_KINDS, restrict
 from harness.problems.tensor_trees import map_tensors
 from harness.problems.time_limit import limit_reference
 from harness.protocol import flatten_value
-from harness.random_weights import ConstantWeights, DrawOnDevice, Kind, run_with_default
+from harness.random_weights import (
+    HOST,
+    ConstantWeights,
+    DrawOnDevice,
+    Kind,
+    keep_default_dtype,
+    run_with_default,
+    seed_generators,
+)
 from harness.syntax import parse_python
 
 
@@ -134,16 +142,16 @@ class LoadedProblem:
         return tuple((str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape)) for tensor in tensors)
 
 
-def load_problem(problem: Problem, workload: WorkloadName) -> LoadedProblem:
-    """Raises UsageError for an unknown workload."""
+def load_problem(problem: Problem, workload: WorkloadName, device: torch.device = HOST) -> LoadedProblem:
+    """`device`: of what the module makes on CUDA devices. Raises UsageError for an unknown workload."""
     chosen = problem.workload(workload)
     if chosen is None:
         raise UsageError(
             f"problem {problem.name} has no {workload} workload; "
             "add SMALL = {...} to its file or use the full workload"
         )
-    module = _execute(problem, workload, dict(chosen.overrides))
-    with run_user_code(problem, "get_init_inputs()", 0, torch.device("cpu")):
+    module = _execute(problem, workload, dict(chosen.overrides), device)
+    with run_user_code(problem, "get_init_inputs()", 0, HOST):
         init_inputs = _require_sequence(module.get_init_inputs(), problem, "get_init_inputs()")
     return LoadedProblem(problem=problem, workload=workload, init_inputs=init_inputs, module=module)
 
@@ -152,19 +160,34 @@ def load_problem(problem: Problem, workload: WorkloadName) -> LoadedProblem:
 def run_user_code(
     problem: Problem, call: str, seed: int, device: torch.device, default: torch.device | None = None
 ) -> Iterator[None]:
-    """Seeds, sets the default device (None: `device`), restores both. Raises ProblemError, or ReferenceTimeout."""
+    """Seeds, sets the default device (None: `device`), restores both and torch's other defaults. Raises ProblemError,
+    or ReferenceTimeout."""
     try:
         with (
             limit_reference(f"{_where(problem)}: {call}"),
             seeded(seed, device),
             _OnDevice(device),
             default or device,
+            _keep_defaults(),
         ):
             yield
     except ProblemError:
         raise
     except Exception as error:  # user code may raise anything
         raise ProblemError(_describe_failure(problem, call, error)) from error
+
+
+@contextmanager
+def _keep_defaults() -> Iterator[None]:
+    """They hold for the whole process: for the next problem, too."""
+    is_deterministic = torch.are_deterministic_algorithms_enabled()
+    with torch.set_grad_enabled(torch.is_grad_enabled()), keep_default_dtype():
+        try:
+            yield
+        finally:
+            if torch.are_deterministic_algorithms_enabled() != is_deterministic:  # the call imports torch._inductor
+                torch.use_deterministic_algorithms(is_deterministic)
+            torch.set_default_device(None)
 
 
 @contextmanager
@@ -175,12 +198,7 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
     python_state, numpy_state = random.getstate(), numpy.random.get_state()
     on_cuda = device.type == "cuda"
     with torch.random.fork_rng(devices=[device] if on_cuda else []):
-        torch.default_generator.manual_seed(seed)
-        if on_cuda:
-            with torch.cuda.device(device):
-                torch.cuda.manual_seed(seed)
-        random.seed(seed)
-        numpy.random.seed(seed % 2**32)
+        seed_generators(seed, device)
         try:
             yield
         finally:
@@ -254,15 +272,20 @@ def _names_cuda(value: Any) -> bool:
     return isinstance(value, torch.device) and value.type == "cuda"
 
 
-def _execute(problem: Problem, workload: WorkloadName, overrides: dict[str, SizeValue]) -> ModuleType:
+def _execute(
+    problem: Problem, workload: WorkloadName, overrides: dict[str, SizeValue], device: torch.device
+) -> ModuleType:
     where = _where(problem)
     tree = _override_sizes(parse_source(problem.source, where), overrides)
     linecache.cache[where] = (len(problem.source), None, problem.source.splitlines(keepends=True), where)
     module = ModuleType(f"harness_problem_{problem.name}_{workload}_{problem.digest}")
     module.__file__ = where
     sys.modules[module.__name__] = module  # torch.compile and dataclasses look up modules by name
-    with run_user_code(problem, "module level", 0, torch.device("cpu")):
+    with run_user_code(problem, "module level", 0, device, HOST):
+        usual = torch.get_default_dtype()
         exec(compile(tree, where, "exec"), module.__dict__)
+        if torch.get_default_dtype() != usual:
+            raise ProblemError(f"{where}: the module sets torch's default dtype; state dtypes where tensors are made")
     return module
 
 

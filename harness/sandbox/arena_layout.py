@@ -65,6 +65,10 @@ class Footprint:
         """Whether nesting, shapes and dtypes are as expected."""
         return called.tree == self.tree and _forms(called.specs) == _forms(self.output_specs)
 
+    def expects(self, outputs: FlatOutputs) -> bool:
+        specs = [describe(tensor) for tensor in outputs.tensors]
+        return outputs.tree == self.tree and _forms(specs) == _forms(self.output_specs)
+
     def with_outputs(self, outputs: FlatOutputs) -> Footprint | None:
         """None if the outputs do not fit."""
         specs, end = place_contiguous([describe(tensor) for tensor in outputs.tensors], self.output.offset)

@@ -22,7 +22,7 @@ from harness.domain import WorkerLost
 from harness.gradients import call_with_gradients, require_parameter_gradients
 from harness.protocol import GO, Channel, TensorSpec, add_state, count_kept_calls, flatten_value, rebuild_value
 from harness.protocol.messages import WorkerReply
-from harness.random_weights import ConstantWeights, DrawOnDevice, run_with_default
+from harness.random_weights import ConstantWeights, DrawOnDevice, run_with_default, seed_generators
 from harness.worker import compiled_files
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.instrumentation import Observer
@@ -140,7 +140,7 @@ class Worker:
         draws = DrawOnDevice(self._device) if on_gpu else nullcontext()
 
         def construct(default: torch.device) -> Any:
-            torch.manual_seed(message["seed"])
+            seed_generators(message["seed"], self._seen_device)
             with default, draws, constants.replaced():
                 return self._entry(*arguments)
 

@@ -75,6 +75,24 @@ FORMS = {
         "if self.m is None: self.m = torch.tril(torch.ones(48, 48))\nreturn x @ self.m", init="self.m = None"
     ),
     "a tensor that is no buffer": write("return x * self.m", init="self.m = torch.randn(48)"),
+    "a tensor that is no buffer beside weights": write(
+        "return self.w(x) * self.m", init="self.m = torch.randn(16); self.w = nn.Linear(48, 16)"
+    ),
+    "numbers of random and numpy": write(
+        "return x * self.m",
+        init="import random, numpy; self.m = random.random() + torch.from_numpy(numpy.random.rand(48)).float()",
+    ),
+    "a default dtype that stays set": write(
+        "return self.w(x) + torch.ones(16)",
+        "[torch.randn(32, 48).half()]",
+        init="torch.set_default_dtype(torch.half); self.w = nn.Linear(48, 16)",
+    ),
+    "a sparse buffer": write(
+        "return torch.sparse.mm(self.a, x)",
+        init="self.register_buffer('a', torch.relu(torch.randn(9, 32)).to_sparse())",
+    ),
+    "the least number of its dtype": write("return torch.where(x > 0, x, torch.finfo(x.dtype).min)"),
+    "a conjugated view": write("return torch.complex(x, x * 2).conj()"),
     "weights given as a tensor": write(
         "return x * self.w", init="self.w = nn.Parameter(w)", init_arguments="w", init_inputs="[torch.ones(48)]"
     ),
@@ -111,6 +129,14 @@ UNFIT = {
     "a class as an argument": (
         write("return self.a(x)", init="self.a = a()", init_arguments="a", init_inputs="[nn.ReLU]"),
         "get_init_inputs(): a value of type type cannot be sent; return tensors",
+    ),
+    "a sparse input": (write("return x @ x", "[torch.eye(9).to_sparse()]"), "layout sparse_coo cannot be sent; return"),
+    "a nested input": (write("return x", "[torch.nested.nested_tensor([torch.ones(2)])]"), "of layout nested cannot"),
+    "a sparse output": (write("return x.to_sparse()"), "forward must return tensors, or nested lists"),
+    "outputs of other shapes for other inputs": (write("return x[x > 0]"), "of what forward returns change with the"),
+    "inputs of other shapes for another seed": (
+        write("return x.sum(0)", "[torch.randn(int(torch.randint(10, 10_000, ())), 48)]"),
+        "the shapes of what get_inputs() returns change with the seed",
     ),
 }
 

@@ -15,7 +15,7 @@ from harness.domain import BIASED, SPARSE, ProblemError
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
 from harness.evaluation.correctness.own_steps import CALM, CALM_IN_16_BITS
 from harness.evaluation.correctness.reference import Reference
-from harness.evaluation.correctness.reference_checks import has_only_numbers
+from harness.evaluation.correctness.reference_checks import has_only_numbers, refuse_varying
 from harness.evaluation.correctness.steps import plan_few_steps, plan_steps, reduce_steps
 from harness.evaluation.correctness.truth import Expected, keep_on_host
 from harness.evaluation.correctness.variations import find_nearby, make_other_weights
@@ -88,7 +88,10 @@ class Exercises:
         """The first call is compared with the truth itself, so that its errors are known."""
         is_first, self._has_made_one = not self._has_made_one, True
         own_first = self.reference.compares_own_first and not is_first and step not in EXACT
-        return self.reference.expect(inputs, own_first=own_first)
+        expected = self.reference.expect(inputs, own_first=own_first)
+        if not self.reference.footprint.expects(expected.form.reference_outputs):
+            refuse_varying(self.reference.loaded, "structure, shapes or plain numbers of what forward returns")
+        return expected
 
     def _make_own(self, step: str) -> tuple[Exercise, ...]:
         """Nothing where the reference fails, or its outputs depend on roundings of its inputs."""

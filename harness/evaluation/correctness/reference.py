@@ -21,6 +21,8 @@ from harness.evaluation.correctness.reference_checks import (
     contain_memory,
     has_only_numbers,
     measure_inputs,
+    refuse_varying,
+    require_device,
     require_dtype_applies,
     require_finite,
     require_memory,
@@ -91,6 +93,7 @@ class Reference:
     seed: int
     model: nn.Module
     state: dict[str, Tensor]
+    input_shapes: list[torch.Size]
     footprint: Footprint
     changing: dict[str, Tensor]
     left: dict[str, Tensor]
@@ -148,6 +151,8 @@ class Reference:
 
     def make_device_inputs(self, seed: int, distribution: str = "as_given") -> tuple[Any, ...]:
         inputs = self.loaded.make_inputs(seed, self.device.torch_device, distribution)
+        if _list_shapes(inputs) != self.input_shapes:
+            refuse_varying(self.loaded, "shapes of what get_inputs() returns")
         return seed_call(inputs, seed) if self.draws_numbers else inputs
 
     def make_timed_inputs(self, seed: int) -> tuple[Any, ...]:
@@ -253,6 +258,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
     if _may_share_memory(inputs, used):
         used = copy_tensors(used)
     outputs, changing = run_and_compare_state(loaded, model, used)
+    require_device(loaded, outputs, device.torch_device)
     changes_inputs = _differ(inputs, used)
     del used
     require_weights_known(loaded, model, state)
@@ -297,7 +303,8 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         further_steps=count_further_steps(loaded.problem, is_small=is_small, own=own_steps),
     )  # fmt: skip
     return Reference(
-        loaded=loaded, device=device, seed=seed, model=model, state=state, footprint=footprint, changing=changing,
+        loaded=loaded, device=device, seed=seed, model=model, state=state, input_shapes=_list_shapes(inputs),
+        footprint=footprint, changing=changing,
         left=dict(zip(changing, outputs.tensors[len(outputs.tensors) - len(changing) :], strict=True)),
         call_s=again.call_s, is_small=is_small, changes_inputs=changes_inputs, variation=variation,
         draws_numbers=draws_numbers, returns_views=again.returns_views, own_steps=own_steps,
@@ -343,6 +350,10 @@ def _mix(before: Tensor, after: Tensor, share: float) -> Tensor:
 def _find_largest(tensor: Tensor) -> float:
     values = tensor.float() if tensor.element_size() == 1 else tensor  # 8-bit formats have no minimum
     return max(map(abs, map(float, values.aminmax()))) if values.numel() else 0.0
+
+
+def _list_shapes(inputs: Sequence[Any]) -> list[torch.Size]:
+    return [tensor.shape for tensor in list_tensors(inputs)]
 
 
 def _may_share_memory(inputs: Sequence[Any], used: Sequence[Any]) -> bool:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import prod
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -14,9 +14,8 @@ from torch import Tensor, nn
 from harness.domain import ProblemError, ProblemTooLarge, WireError
 from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.leaf_comparison import FLOORS
-from harness.evaluation.correctness.truth import Truth, list_state, trust_outputs
+from harness.evaluation.correctness.truth import Truth, flatten_tensors, list_state, trust_outputs
 from harness.problems.loading import LoadedProblem
-from harness.protocol import flatten_value
 from harness.sandbox.memory_limits import count_free_bytes, is_out_of_memory, limit_memory
 from harness.sandbox.memory_plan import USABLE_SHARE
 from harness.sandbox.tensors.outputs import (
@@ -74,6 +73,13 @@ def require_finite(loaded: LoadedProblem, truth: Truth) -> None:
             )
 
 
+def require_device(loaded: LoadedProblem, outputs: FlatOutputs, device: torch.device) -> None:
+    """Raises ProblemError for outputs elsewhere, such as `torch.tensor(...)` without a device."""
+    elsewhere = next((tensor.device for tensor in outputs.tensors if tensor.device.type != device.type), None)
+    if elsewhere is not None:
+        raise ProblemError(f"{_name_file(loaded)}: forward returned a tensor on {elsewhere}; return it on {device}")
+
+
 def require_narrow(loaded: LoadedProblem, outputs: FlatOutputs) -> None:
     """Raises ProblemError if an output of zeros is within the tolerance that the problem states. The comparison would
     still refuse it, since it counts values that are lost, but nothing else."""
@@ -94,7 +100,7 @@ def require_sendable(loaded: LoadedProblem, inputs: Sequence[Any]) -> None:
     """Raises ProblemError for values that cannot be sent to another process."""
     for call, values in (("get_init_inputs()", loaded.init_inputs), ("get_inputs()", inputs)):
         try:
-            flatten_value(tuple(values), torch.is_tensor)
+            flatten_tensors(tuple(values))
         except WireError as error:
             raise ProblemError(
                 f"{_name_file(loaded)}: {call}: {error}; return tensors, numbers, strings, or lists, "
@@ -126,6 +132,14 @@ def require_weights_known(loaded: LoadedProblem, model: nn.Module, state: Mappin
     made = sorted(list_state(model).keys() - state.keys())
     if made:
         raise ProblemError(f"{_name_file(loaded)}: the first call made the weights {', '.join(made[:5])}; {IN_INIT}")
+
+
+def refuse_varying(loaded: LoadedProblem, what: str) -> NoReturn:
+    """Raises ProblemError. Memory is planned, and calls are compared, for one form."""
+    raise ProblemError(
+        f"{_name_file(loaded)}: the {what} change with the seed; "
+        "keep them, and draw sizes with RANGES if they shall vary"
+    )
 
 
 def has_only_numbers(outputs: FlatOutputs) -> bool:

@@ -118,16 +118,15 @@ def compute_truth(
 
 
 def list_state(model: nn.Module) -> dict[str, Tensor]:
-    """The parameters and buffers that candidates must have and maintain: all but batch norm's counts of calls, which
-    matter only without a momentum."""
+    """The parameters and buffers that candidates must have and maintain: all dense ones but batch norm's counts of
+    calls, which matter only without a momentum."""
     unused = {
         f"{name}.num_batches_tracked".removeprefix(".")
         for name, module in model.named_modules()
         if getattr(module, "momentum", None) is not None
     }
-    return {
-        name: tensor for name, tensor in model.state_dict().items() if torch.is_tensor(tensor) and name not in unused
-    }
+    entries = ((name, value) for name, value in model.state_dict().items() if torch.is_tensor(value))
+    return {name: value for name, value in entries if value.layout is torch.strided and name not in unused}
 
 
 def read_state(model: nn.Module, names: Iterable[str]) -> dict[str, Tensor]:
@@ -191,9 +190,19 @@ def _copy_outputs(outputs: FlatOutputs) -> FlatOutputs:
 
 
 def flatten_outputs(value: Any) -> FlatOutputs:
-    """Raises WireError for other types than tensors in tuples, lists and dicts."""
-    tree, tensors = flatten_value(value, lambda item: isinstance(item, Tensor), by_name=True)
-    return FlatOutputs(tree=tree, tensors=tuple(tensor.detach() for tensor in tensors))
+    """Raises WireError for other types than dense tensors in tuples, lists and dicts."""
+    tree, tensors = flatten_tensors(value)
+    return FlatOutputs(tree=tree, tensors=tuple(tensor.detach().resolve_conj().resolve_neg() for tensor in tensors))
+
+
+def flatten_tensors(value: Any) -> tuple[dict[str, Any], list[Tensor]]:
+    """Raises WireError for what cannot be sent to another process."""
+    tree, tensors = flatten_value(value, torch.is_tensor, by_name=True)
+    for tensor in tensors:
+        if tensor.is_nested or tensor.layout is not torch.strided:
+            layout = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
+            raise WireError(f"a tensor of layout {layout} cannot be sent")
+    return tree, tensors
 
 
 @contextmanager
@@ -263,7 +272,18 @@ def _find_other_form(own: FlatOutputs, exact: FlatOutputs) -> str:
     for ours, theirs in zip(own.tensors, exact.tensors, strict=True):
         if ours.shape != theirs.shape or theirs.dtype != _float64_dtype(ours.dtype):
             return f"in float64 the reference returns {theirs.dtype} {tuple(theirs.shape)}"
+        if _exceeds(theirs, ours):
+            return f"in float64 the reference returns values beyond {ours.dtype}, such as the largest of its dtype"
     return ""
+
+
+def _exceeds(exact: Tensor, own: Tensor) -> bool:
+    """Whether finite values have no place in the dtype of `own`, which has finite ones there."""
+    if not own.is_floating_point() or not own.numel():
+        return False
+    if max(map(abs, map(float, exact.aminmax()))) <= torch.finfo(own.dtype).max:
+        return False
+    return bool((exact.to(own.dtype).isinf() & exact.isfinite() & own.isfinite()).any())
 
 
 def trust_outputs(

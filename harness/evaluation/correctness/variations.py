@@ -29,6 +29,7 @@ from harness.problems.operators import OperatorCalls
 from harness.problems.tensor_trees import list_tensors, map_tensors
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.seeding import keep_seed
+from harness.sandbox.tensors.host_copies import HOST
 from harness.sandbox.tensors.outputs import FlatOutputs, count_bytes
 
 LARGEST_CUT = 4  # a dimension loses at most this fraction (1 in 4)
@@ -55,20 +56,33 @@ class Nearby:
 
 
 def make_other_weights(reference: Reference, seed: int) -> OtherWeights | None:
-    """Another seed. Parameters independent of the seed are scaled by up to 25 % per element; negligible ones, such as
-    those that scale a branch by a millionth, become about 1. None if nothing changes."""
+    """Those of another seed. What is no part of the state stays, since candidates keep theirs. None if nothing
+    changes."""
+    state = _draw_other_state(reference, seed)
+    if state is None:
+        return None
+    model = reference.loaded.make_model(reference.seed, reference.device.torch_device)
+    with torch.inference_mode() if any(map(torch.is_inference, model.parameters())) else torch.no_grad():
+        write_state(model, state)
+    return OtherWeights(model=model, state=list_state(model))
+
+
+def _draw_other_state(reference: Reference, seed: int) -> dict[str, Tensor] | None:
+    """In host memory, since the device may have no place for a third model. Parameters independent of the seed are
+    scaled by up to 25 % per element; negligible ones, such as those that scale a branch by a millionth, become about
+    1."""
     model = reference.loaded.make_model(seed, reference.device.torch_device)
     generator = torch.Generator(device=reference.device.torch_device).manual_seed(seed)
+    state = list_state(model)
     for name, parameter in model.named_parameters():
-        if parameter.is_floating_point() and torch.equal(parameter, reference.state[name]):
+        if name in state and parameter.is_floating_point() and torch.equal(parameter, reference.state[name]):
             noise = torch.rand(parameter.shape, generator=generator, device=parameter.device)
             negligible = bool((parameter.abs() < NEGLIGIBLE).all())
             factors = (0.75 + 0.5 * noise).to(parameter.dtype)
             parameter.detach().copy_(factors if negligible else parameter * factors)
-    state = list_state(model)
     if all(torch.equal(tensor, reference.state[name]) for name, tensor in state.items()):
         return None
-    return OtherWeights(model=model, state=state)
+    return {name: tensor.to(HOST) for name, tensor in state.items()}
 
 
 def find_nearby(reference: Reference, inputs: Sequence[Any], source: random.Random) -> Nearby | None:

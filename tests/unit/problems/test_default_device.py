@@ -11,6 +11,9 @@ ERRORS = (
     RuntimeError("Expected a 'cuda' device type for generator but found 'cpu'"),
     TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory"),
     RuntimeError("Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"),
+    RuntimeError("cannot pin 'torch.cuda.FloatTensor' only dense CPU tensors can be pinned"),
+    RuntimeError("\"addmv_impl_cuda\" not implemented for 'Long'"),
+    NotImplementedError("Could not run 'aten::histogram' with arguments from the 'CUDA' backend."),
 )
 
 

@@ -102,6 +102,23 @@ def test_global_random_states_are_as_before():
     assert random.random() == expected[1]
 
 
+def test_torchs_defaults_are_as_before():
+    body = """    torch.set_default_device("meta")
+    torch.set_default_dtype(torch.float64)
+    torch.set_grad_enabled(False)
+    torch.use_deterministic_algorithms(True)
+    return [torch.zeros(4, device="cpu")]"""
+    load_problem(with_inputs(body), "full").make_inputs(1, CPU)
+    assert (torch.zeros(()).device, torch.get_default_dtype()) == (CPU, torch.float32)
+    assert torch.is_grad_enabled() and not torch.are_deterministic_algorithms_enabled()
+
+
+def test_a_file_that_sets_the_default_dtype_is_refused():
+    source = SOURCE.replace("import torch.nn as nn", "import torch.nn as nn; torch.set_default_dtype(torch.float64)")
+    with pytest.raises(ProblemError, match="sets torch's default dtype; state dtypes"):
+        load_problem(make_problem(source), "full")
+
+
 @pytest.mark.parametrize(
     "expression",
     [
@@ -119,6 +136,14 @@ def test_a_file_that_asks_for_cuda_gets_the_device_it_is_judged_on(expression):
 def test_a_model_that_moves_itself_to_cuda_stays_on_the_device_it_is_judged_on():
     source = SOURCE.replace("self.drop =", "self.cuda(); self.drop =")
     assert load_problem(make_problem(source), "full").make_model(0, CPU).bias.device == CPU
+
+
+def test_a_module_may_make_tensors_on_cuda():
+    source = SOURCE.replace(
+        "import torch\n", "import torch\nTABLE, OTHER = torch.ones(4, device='cuda'), torch.ones(4)\n"
+    )
+    module = load_problem(make_problem(source), "full", torch.device("meta")).module
+    assert (module.TABLE.device.type, module.OTHER.device.type) == ("meta", "cpu")
 
 
 def test_inputs_are_made_on_the_device_and_not_copied_there():

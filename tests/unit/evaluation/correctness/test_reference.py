@@ -56,6 +56,11 @@ def test_a_late_truth_uses_the_outputs_that_the_call_was_compared_with():
     assert reference.model.runs == runs + 1  # in float64 a copy runs
 
 
+def test_outputs_on_another_device_are_refused():
+    with pytest.raises(ProblemError, match="forward returned a tensor on meta; return it on cpu"):
+        prepare("return x, torch.ones(3, device='meta')")
+
+
 def test_a_reference_that_keeps_its_state_changes_none():
     reference = prepare("return x * self.weight")
     assert (reference.changes_state, reference.changing) == (False, {})

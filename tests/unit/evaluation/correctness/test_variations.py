@@ -71,6 +71,12 @@ def test_negligible_weights_become_visible():
     assert float(make_other_weights(reference, 9).state["scale"].min()) >= 0.75
 
 
+def test_tensors_that_are_no_weights_stay():
+    init = "self.linear = nn.Linear(30, 30); self.first = torch.randn(30)"
+    reference = prepare("self.linear(inputs[0]) + self.first", init=init)
+    assert torch.equal(make_other_weights(reference, 9).model.first, reference.model.first)
+
+
 @pytest.mark.parametrize("init", ["pass", 'self.register_buffer("table", torch.arange(5))'])
 def test_a_model_without_weights_to_change_has_no_others(init):
     assert make_other_weights(prepare("inputs[0] * 2", init=init), 9) is None
