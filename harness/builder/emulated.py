@@ -1,6 +1,7 @@
 """Build strategy of the emulated device: rewritten CUDA sources, compiled for the CPU.
 
-Compiles first against a subset of torch's headers, which is faster; after a failure against all.
+Compiles first against a subset of torch's headers, which is faster; after a failure against all, unless the error is
+final.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.builder.fast.binding import write_binding
+from harness.builder.fast.final_errors import list_words
 from harness.builder.fast.prebuilt_cache import PrebuiltCache, strip_name
 from harness.builder.memory_gate import FAST_BUILD_BYTES, MemoryGate
 from harness.builder.runner import Runner
@@ -20,9 +22,16 @@ from harness.builder.torch_ninja import read_plan, write_plan
 from harness.domain import BuildRequest, BuildToolError
 from harness.emulator import Emulation
 from harness.emulator.headers import RUNTIME, digest_emulator, digest_runtime, write_target
-from harness.emulator.sources import Prepared, Unit, drop_cuda_libraries, explain_failure, prepare_sources
+from harness.emulator.sources import (
+    Prepared,
+    Unit,
+    drop_cuda_libraries,
+    explain_failure,
+    find_unknown_name,
+    prepare_sources,
+)
 
-SCRIPT = "emulated.sh"
+SCRIPT, WIDE_SCRIPT = "emulated.sh", "emulated-wide.sh"
 # Aliasing, contraction and traps as on a GPU; line tables locate findings. Warnings stay enabled: device code turns one
 # of them, -Wvla, into an error.
 _DEVICE_FLAGS = (
@@ -39,6 +48,7 @@ _PRECOMPILE_FLAGS = "-fno-eliminate-unused-debug-symbols -x c++-header"
 _HOST_FLAGS = "-O1 -w"
 _RUNTIME_OBJECT, _CHECKED_RUNTIME_OBJECT = "emulator.o", "emulator-checked.o"
 _HOST_HEADER = "host.h"
+_WORDS = "words.txt"  # of torch's headers and the runtime's, macros included
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +91,19 @@ class _Job:
     prebuilt: Path
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Steps:
+    """`readable`: paths that the build must be able to read; `units`: object file -> its source."""
+
+    readable: list[Path]
+    units: dict[str, Unit]
+
+    def may_need_more(self, work: Path) -> bool:
+        """Whether all sources that did not compile may do so with all of torch's headers."""
+        failed = [unit for target, unit in self.units.items() if not (work / target).exists()]
+        return bool(failed) and all(unit.may_need_more for unit in failed)
+
+
 class EmulatedStrategy:
     def __init__(self, emulation: Emulation, prebuilt_cache: PrebuiltCache, runner: Runner, gate: MemoryGate) -> None:
         self._emulation = emulation
@@ -102,11 +125,13 @@ class EmulatedStrategy:
         plan = read_plan(work)
         commands = self._read_commands(request, plan)
         prebuilt = self._find_prebuilt(request, plan, commands)
-        readable = self._write_steps(
+        steps = self._write_steps(
             _Job(request=request, prepared=prepared, work=work, plan=plan, commands=commands, prebuilt=prebuilt)
         )
         with self._gate.hold(FAST_BUILD_BYTES):
-            returncode, log = self._runner.run(["sh", SCRIPT], work, readable=readable)
+            returncode, log = self._runner.run(["sh", SCRIPT], work, readable=steps.readable)
+            if returncode not in (0, None) and steps.may_need_more(work) and not _is_final(log, prepared, prebuilt):
+                returncode, log = self._runner.run(["sh", WIDE_SCRIPT], work, readable=steps.readable)
         if returncode in (0, None):
             return EmulatedBuild(returncode=returncode, log=log, extension=library)
         log, is_uncovered = explain_failure(log, prepared)
@@ -119,7 +144,7 @@ class EmulatedStrategy:
 
     def _find_prebuilt(self, request: BuildRequest, plan: dict[str, str], commands: Commands) -> Path:
         prebuilt = self._prebuilt_cache.find_emulator(
-            [commands.device_header, digest_runtime()],
+            [commands.device_header, digest_runtime(), _WORDS],
             lambda work: self._make_prebuilt(work, commands),
             beside=lambda: self._bind(request, plan, commands),
         )
@@ -136,9 +161,13 @@ class EmulatedStrategy:
             f"{device} {_PRECOMPILE_FLAGS} {emulator}/device.h -o {emulator}/device.h.gch",
             f"{compile_runtime} -o {work}/{_RUNTIME_OBJECT}",
             f"{compile_runtime} -DHARNESS_CHECKED -o {work}/{_CHECKED_RUNTIME_OBJECT}",
+            f"echo '#include <torch/extension.h>' | {device} -E -dD -include {emulator}/device.h -x c++ - -o all.ii",
         ]
         (work / "prebuilt.sh").write_text(_script(steps, ""))
         self._prebuilt_cache.run_steps(["sh", "prebuilt.sh"], work)
+        text = (work / "all.ii").read_text(encoding="utf-8", errors="surrogateescape")
+        (work / _WORDS).write_text("\n".join(list_words(text)))
+        (work / "all.ii").unlink()
 
     def _find_host_header(self, commands: Commands, prebuilt: Path) -> Path:
         """Precompiled once sources need it that the binding object cannot replace."""
@@ -152,14 +181,15 @@ class EmulatedStrategy:
         step = f"{commands.host} -x c++-header {_HOST_HEADER} -o {_HOST_HEADER}.gch"
         self._prebuilt_cache.run_steps(["sh", "-c", step], work)
 
-    def _write_steps(self, job: _Job) -> list[Path]:
-        """Returns paths that the build must be able to read."""
+    def _write_steps(self, job: _Job) -> _Steps:
         readable = [job.prebuilt]
         (job.work / "target.cpp").write_text(write_target(self._emulation))
         objects, steps = (
             [f"{job.prebuilt}/{_CHECKED_RUNTIME_OBJECT if self._emulation.checked else _RUNTIME_OBJECT}", "target.o"],
             [f"{job.commands.compiler} -fPIC -c target.cpp -o target.o"],
         )
+        wide_steps: list[str] = []
+        units: dict[str, Unit] = {}
         binding = self._bind(job.request, job.plan, job.commands)
         host_header: Path | None = None  # requested once: repeated requests are counted
         for unit in job.prepared.units:
@@ -169,6 +199,7 @@ class EmulatedStrategy:
                 text, bound = binding
                 (job.work / unit.path).write_text(text)
                 steps.append(f"{job.plan['cxx']} {_keep_newest_standard(job.plan['cflags'])} -c main.cpp -o {target}")
+                units[target] = replace(unit, may_need_more=False)
                 objects.append(str(bound))
                 readable.append(bound.parent)
                 continue
@@ -178,17 +209,27 @@ class EmulatedStrategy:
             if not unit.is_device and host_header is None:
                 host_header = self._find_host_header(job.commands, job.prebuilt)
                 readable.append(host_header.parent)
-            steps.append(_compile_step(job, unit, target, host_header))
+            slim, wide = _compile_steps(job, unit, target, host_header)
+            steps.append(slim)
+            wide_steps.append(f"[ -e {shlex.quote(target)} ] || {wide}")
+            units[target] = unit
         name = f"{job.request.name}.so"
         link = f"{job.plan['cxx']} {' '.join(objects)} {job.plan['ldflags']} -ldl -lpthread -o {name}"
         (job.work / SCRIPT).write_text(_script(steps, link))
-        return readable
+        (job.work / WIDE_SCRIPT).write_text(_script(wide_steps, link))
+        return _Steps(readable=readable, units=units)
 
     def _bind(self, request: BuildRequest, plan: dict[str, str], commands: Commands) -> tuple[str, Path] | None:
         """For plain prototypes: a binding file without torch's headers, and its object."""
         text = write_binding(request)
         bound = text and self._prebuilt_cache.find_binding(plan["cxx"], commands.flags)
         return (text, bound) if text and isinstance(bound, Path) else None
+
+
+def _is_final(log: str, prepared: Prepared, prebuilt: Path) -> bool:
+    """Whether the first error is about a name that no header of torch has."""
+    unknown = find_unknown_name(log, prepared)
+    return unknown is not None and unknown not in (prebuilt / _WORDS).read_text().split()
 
 
 def read_prebuilt_flags(cflags: str, added: str) -> str:
@@ -205,7 +246,8 @@ def _script(steps: list[str], link: str) -> str:
     return "\n".join([*lines, "[ $fail = 0 ] || exit 1", link, ""])
 
 
-def _compile_step(job: _Job, unit: Unit, target: str, host_header: Path | None) -> str:
+def _compile_steps(job: _Job, unit: Unit, target: str, host_header: Path | None) -> tuple[str, str]:
+    """With a subset of torch's headers, and with all."""
     include, own = f"{job.prebuilt}/include", f"-I{job.prebuilt}/include"
     if unit.is_device:
         flags = f"-DTORCH_EXTENSION_NAME={job.request.name} {' '.join(map(shlex.quote, unit.flags))}"
@@ -214,8 +256,7 @@ def _compile_step(job: _Job, unit: Unit, target: str, host_header: Path | None) 
         base = f"{job.plan['cxx']} {job.plan['cflags']} {_HOST_FLAGS} -include {host_header}"
     base = _keep_newest_standard(base)
     tail = f"-Iinclude -Isources -x c++ -c {shlex.quote(unit.path)} -o {shlex.quote(target)}"
-    slim = f"{base} -I{include}/slim {own} {tail}"
-    return f"{slim} > {target}.slim 2>&1 || {base} {own} {tail}" if unit.may_need_more else slim
+    return f"{base} -I{include}/slim {own} {tail}", f"{base} {own} {tail}"
 
 
 def _keep_newest_standard(flags: str) -> str:

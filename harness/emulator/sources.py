@@ -39,6 +39,10 @@ _UNKNOWN_NAME = re.compile(
     rf"|^(\S+?:\d+):\d+: error: there are no arguments to {_NAME}",
     re.MULTILINE,
 )
+_FIRST_ERROR = re.compile(r"^(\S+?):(\d+):\d+: (?:fatal )?error: (.*)$", re.MULTILINE)
+_UNDECLARED = re.compile("[\u2018'](\\w+)[\u2019'] (?:was not declared in this scope|is not a member of [\u2018'])")
+_LINE_MARKER = re.compile(r"^#line (\d+).*\n", re.MULTILINE)
+_CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if", re.MULTILINE)
 _MISSING_MEMBER = re.compile(
     "^(\\S+?:\\d+):\\d+: error: [\u2018'](?:(?:const|volatile|struct|class|union) )*"
     "((?:cooperative_groups|cub|thrust|nvcuda|cuda|harness_emulator)::.*|cuda[A-Z]\\w+|curand\\w+)[\u2019'] "
@@ -238,6 +242,26 @@ def explain_failure(log: str, prepared: Prepared) -> tuple[str, bool]:
     if reasons:
         return "\n".join(dict.fromkeys(reasons)) + f"\n\n{log}", True
     return log, False
+
+
+def find_unknown_name(log: str, prepared: Prepared) -> str | None:
+    """The name of the first error, if the sources have it first where it is unknown and no condition omits lines."""
+    first = _FIRST_ERROR.search(log)
+    undeclared = first and _UNDECLARED.match(first[3])
+    if not first or not undeclared:
+        return None
+    units = {unit.text for unit in prepared.units if unit.text is not None}
+    texts = {*units, *prepared.cpp_sources, *(text for _, text in (*prepared.files, *prepared.headers))}
+    word = re.compile(rf"\b{undeclared[1]}\b")
+    users = [text for text in texts if word.search(text)]
+    if len(users) != 1 or any(map(_CONDITION.search, texts)):
+        return None
+    above = word.split(users[0])[0]
+    if f'#line 1 "{first[1]}"\n' not in above:
+        return None
+    *_, marker = _LINE_MARKER.finditer(above)
+    line = int(marker[1]) + above.count("\n", marker.end())
+    return undeclared[1] if line == int(first[2]) else None
 
 
 def _drop_warnings(log: str) -> str:

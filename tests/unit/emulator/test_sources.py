@@ -6,7 +6,13 @@ from harness.domain import BuildRequest, UsageError
 from harness.emulator import Emulation
 from harness.emulator.declared_names import find_declared_names
 from harness.emulator.headers import write_target
-from harness.emulator.sources import drop_cuda_libraries, explain_failure, prepare_sources, read_cuda_flags
+from harness.emulator.sources import (
+    drop_cuda_libraries,
+    explain_failure,
+    find_unknown_name,
+    prepare_sources,
+    read_cuda_flags,
+)
 from harness.hardware.gpus import GPU_MODELS, GpuModel, find_gpu_model
 
 EMULATION = Emulation(target=find_gpu_model("A100"))
@@ -157,3 +163,31 @@ def test_each_target_can_be_written_for_the_runtime(target: GpuModel) -> None:
 def test_an_unknown_gpu_is_an_error_that_names_the_nearest() -> None:
     with pytest.raises(UsageError, match="did you mean H100"):
         find_gpu_model("H1000")
+
+
+def find_name(text: str, error: str, **more: tuple) -> str | None:
+    prepared = prepare_sources(BuildRequest(name="a", cuda_sources=(text,), **more), EMULATION)
+    return find_unknown_name(f"In function:\n{error}\ncuda.cu:9:1: error: expected ';'\n", prepared)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "name"),
+    [
+        ("int a;\nint b = c;", "cuda.cu:2:9: error: \u2018c\u2019 was not declared in this scope", "c"),
+        ("\nint b = at::c();", "cuda.cu:2:9: error: 'c' is not a member of 'at'; did you mean 'd'?", "c"),
+        ("#include <vector>\nint b = c;", "cuda.cu:2:9: error: 'c' was not declared in this scope", "c"),
+        ("int b = c;\nint d = c;", "cuda.cu:2:9: error: 'c' was not declared in this scope", None),
+        ("// c\nint b = c;", "cuda.cu:2:9: error: 'c' was not declared in this scope", None),
+        ("#if N\n#endif\nint b = c;", "cuda.cu:3:9: error: 'c' was not declared in this scope", None),
+        ("int b = c;", "torch/all.h:1:9: error: 'c' was not declared in this scope", None),
+        ("int b = c;", "cuda.cu:1:9: error: invalid use of incomplete type 'c'", None),
+    ],
+)
+def test_a_name_is_unknown_if_the_first_error_is_at_its_first_use(text: str, error: str, name: str | None) -> None:
+    assert find_name(text, error) == name
+
+
+def test_a_name_that_another_file_has_too_may_be_declared_there() -> None:
+    error = "cuda.cu:1:9: error: 'c' was not declared in this scope"
+    assert find_name("int b = c;", error, cpp_sources=("int c;",)) is None
+    assert find_name("int b = c;", error, headers=(("h.cuh", "#define C c\n"),)) is None

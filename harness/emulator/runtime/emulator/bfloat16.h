@@ -46,6 +46,7 @@ namespace harness_emulator __attribute__((visibility("hidden"))) {
 HARNESS_LOADABLE(__nv_bfloat16)
 HARNESS_LOADABLE(__nv_bfloat162)
 }
+inline c10::BFloat16 __ldg(const c10::BFloat16* address) { return *address; }  // torch's own is for GPUs
 using nv_bfloat16 = __nv_bfloat16;
 using nv_bfloat162 = __nv_bfloat162;
 
