@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from harness.domain import Outcome, Tolerance, Trial
+from harness.evaluation.correctness.fill_values import find_fills
 from harness.evaluation.correctness.leaf_comparison import (
     CHUNK,
     FLOORS,
@@ -111,7 +112,7 @@ def _is_surely_close(own: Tensor, found: Tensor) -> bool:
     if floor is None or own.numel() == 0:
         return torch.equal(found, own)
     mean, share = _mean_size(own), floor.rtol / 5
-    if not bool(mean.isfinite()):  # special values, or so large that a limit may overflow
+    if not bool(mean.isfinite()) or find_fills(own):  # special values, or so large that a limit may overflow
         return torch.equal(found, own)
     least = mean * (LEAF_MEAN_SHARE / 2 * share)
     close = torch.ones((), dtype=torch.bool, device=own.device)  # on the device: one transfer at the end

@@ -5,7 +5,8 @@ With T the float64 truth, R the reference in its own dtype and C the candidate, 
     |C - T| <= max(factor * E, atol + rtol * M)
 
 M, the local magnitude: the larger of |T| and the mean |T| of `BLOCK` neighbours, since sums that cancel have errors of
-the size of their terms; at least a small share of the output's mean |T|, for regions of zeros.
+the size of their terms; at least a small share of the output's mean |T|, for regions of zeros. Values that a mask fills
+in (`fill_values`) count as zero in these means.
 
 E: the smaller of two bounds of R's error, its largest error and its largest error relative to M, so that no single
 element of R sets the limit.
@@ -33,6 +34,7 @@ import torch
 from torch import Tensor
 
 from harness.domain import Tolerance
+from harness.evaluation.correctness.fill_values import find_fills, zero_fills
 from harness.evaluation.correctness.truth import TruthLeaf
 from harness.evaluation.correctness.wrong_elements import MOST_ELEMENTS, describe_wrong
 from harness.sandbox.tensors.outputs import cut_slices, unravel
@@ -237,10 +239,11 @@ def _measure_reference(leaf: TruthLeaf, leaf_mean_share: float, by_peak: bool) -
 
 
 def _block_magnitudes(leaf: TruthLeaf, leaf_mean_share: float) -> Tensor:
-    exact = leaf.exact
+    exact, fills = leaf.exact, find_fills(leaf.exact, leaf.device)
     sums = torch.empty(-(-exact.numel() // BLOCK), dtype=torch.float64, device=leaf.device)
     for first, (chunk,) in _chunks(leaf.device, exact):
-        torch.sum(_zero_special(chunk).abs(), dim=1, out=sums[first // BLOCK : first // BLOCK + len(chunk)])
+        counted = zero_fills(chunk, fills) if fills else _zero_special(chunk)
+        torch.sum(counted.abs(), dim=1, out=sums[first // BLOCK : first // BLOCK + len(chunk)])
     least = sums.sum() / exact.numel() * leaf_mean_share
     sizes = torch.full_like(sums, BLOCK)
     short = exact.numel() % BLOCK
