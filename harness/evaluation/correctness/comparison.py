@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from harness.domain import Outcome, Tolerance, Trial
-from harness.evaluation.correctness.fill_values import find_fills
+from harness.evaluation.correctness.fill_values import Fills, find_fills, zero_fills
 from harness.evaluation.correctness.leaf_comparison import (
     CHUNK,
     FLOORS,
@@ -111,8 +111,8 @@ def _is_surely_close(own: Tensor, found: Tensor) -> bool:
     floor = FLOORS.get(own.dtype)
     if floor is None or own.numel() == 0:
         return torch.equal(found, own)
-    mean, share = _mean_size(own), floor.rtol / 5
-    if not bool(mean.isfinite()) or find_fills(own):  # special values, or so large that a limit may overflow
+    mean, share = _mean_size(own, find_fills(own)), floor.rtol / 5
+    if not bool(mean.isfinite()):  # special values, or so large that a limit may overflow
         return torch.equal(found, own)
     least = mean * (LEAF_MEAN_SHARE / 2 * share)
     close = torch.ones((), dtype=torch.bool, device=own.device)  # on the device: one transfer at the end
@@ -126,11 +126,11 @@ def _is_surely_close(own: Tensor, found: Tensor) -> bool:
     return bool(close) and int(lost) <= LOST_SHARE / 2 * own.numel()
 
 
-def _mean_size(tensor: Tensor) -> Tensor:
-    """In the dtype of `_widen_small`, so that a sum of large values overflows."""
+def _mean_size(tensor: Tensor, fills: Fills) -> Tensor:
+    """Without fills, in the dtype of `_widen_small`, so that a sum of large values overflows."""
     total = _widen_small(tensor.new_zeros(()))
     for _, (part,) in cut_slices(tensor, elements=SURE_CHUNK[tensor.device.type]):
-        total += _widen_small(part).abs().sum()
+        total += _widen_small(zero_fills(part, fills) if fills else part).abs().sum()
     return total / tensor.numel()
 
 

@@ -40,7 +40,7 @@ def zero_fills(values: Tensor, fills: Fills) -> Tensor:
 
 def _find_extreme(values: Tensor, fills: Fills, device: torch.device) -> float:
     for is_zeroed in (bool(fills), True):  # zeroing takes a copy, and special values are rare
-        low, high = (torch.zeros((), dtype=values.dtype, device=device) for _ in range(2))
+        low, high = (torch.zeros((), dtype=torch.float64, device=device) for _ in range(2))
         for part in _cut(values, device):
             least, most = (zero_fills(part, fills) if is_zeroed else part).aminmax()
             low, high = torch.minimum(low, least), torch.maximum(high, most)
@@ -65,4 +65,5 @@ def _is_fill(extreme: float, values: Tensor, fills: Fills, device: torch.device)
 
 def _cut(values: Tensor, device: torch.device) -> Iterator[Tensor]:
     for _, (part,) in cut_slices(values, elements=CHUNK[device.type]):
-        yield part.to(device)
+        moved = part.to(device)
+        yield moved.float() if moved.element_size() < 4 else moved
