@@ -34,7 +34,7 @@ import torch
 from torch import Tensor
 
 from harness.domain import Tolerance
-from harness.evaluation.correctness.fill_values import find_fills, zero_fills
+from harness.evaluation.correctness.fill_values import Fills, find_fills, zero_fills
 from harness.evaluation.correctness.truth import TruthLeaf
 from harness.evaluation.correctness.wrong_elements import MOST_ELEMENTS, describe_wrong
 from harness.sandbox.tensors.outputs import cut_slices, unravel
@@ -223,9 +223,10 @@ class _Scale:
 
 def _measure_reference(leaf: TruthLeaf, leaf_mean_share: float, by_peak: bool) -> _Scale:
     none = torch.zeros((), dtype=torch.float64, device=leaf.device)
-    magnitudes = _block_magnitudes(leaf, leaf_mean_share)
+    fills = find_fills(leaf.exact, leaf.device)
+    magnitudes = _block_magnitudes(leaf, leaf_mean_share, fills)
     if by_peak:
-        peaks = [_zero_special(chunk).abs().max() for _, (chunk,) in _chunks(leaf.device, leaf.exact)]
+        peaks = [_zero_fills(chunk, fills).abs().max() for _, (chunk,) in _chunks(leaf.device, leaf.exact)]
         magnitudes = magnitudes.clamp(min=torch.stack(peaks).max() * PEAK_SHARE)
     scale = _Scale(magnitudes, none, none)
     largest, relative = none, none
@@ -238,12 +239,11 @@ def _measure_reference(leaf: TruthLeaf, leaf_mean_share: float, by_peak: bool) -
     return _Scale(scale.block_magnitudes, largest, relative)
 
 
-def _block_magnitudes(leaf: TruthLeaf, leaf_mean_share: float) -> Tensor:
-    exact, fills = leaf.exact, find_fills(leaf.exact, leaf.device)
+def _block_magnitudes(leaf: TruthLeaf, leaf_mean_share: float, fills: Fills) -> Tensor:
+    exact = leaf.exact
     sums = torch.empty(-(-exact.numel() // BLOCK), dtype=torch.float64, device=leaf.device)
     for first, (chunk,) in _chunks(leaf.device, exact):
-        counted = zero_fills(chunk, fills) if fills else _zero_special(chunk)
-        torch.sum(counted.abs(), dim=1, out=sums[first // BLOCK : first // BLOCK + len(chunk)])
+        torch.sum(_zero_fills(chunk, fills).abs(), dim=1, out=sums[first // BLOCK : first // BLOCK + len(chunk)])
     least = sums.sum() / exact.numel() * leaf_mean_share
     sizes = torch.full_like(sums, BLOCK)
     short = exact.numel() % BLOCK
@@ -265,6 +265,10 @@ def _chunks(device: torch.device, *tensors: Tensor) -> Iterator[tuple[int, tuple
 def _to_blocks(values: Tensor) -> Tensor:
     missing = -values.numel() % BLOCK
     return (torch.nn.functional.pad(values, (0, missing)) if missing else values).view(-1, BLOCK)
+
+
+def _zero_fills(values: Tensor, fills: Fills) -> Tensor:
+    return zero_fills(values, fills) if fills else _zero_special(values)
 
 
 def _zero_special(values: Tensor) -> Tensor:

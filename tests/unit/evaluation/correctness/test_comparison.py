@@ -432,3 +432,13 @@ def test_fills_are_found_in_each_dtype(dtype):
     values = torch.randn(CHUNK["cpu"] * 9).to(dtype)
     values[::3], values[1::97] = -6e4, 3e3
     assert find_fills(values) == tuple(torch.tensor([-6e4, 3e3], dtype=dtype).double().tolist())
+
+
+def test_values_that_a_mask_fills_in_are_no_peak():
+    values = torch.zeros(2 * BLOCK)
+    values[::3], values[1::9] = -1e9, 1.0
+    truth = exact_truth(values)
+    wrong = flatten_outputs(torch.where(values == 1.0, 1.5, values))
+    assert compare_outputs(truth, wrong, DEFAULT, "sparse", by_peak=True)[0] is Outcome.WRONG_VALUE
+    right = flatten_outputs(torch.where(values == 0.0, 1e-6, values))
+    assert compare_outputs(truth, right, DEFAULT, "sparse", by_peak=True)[0] is None
