@@ -227,8 +227,7 @@ class CandidateEvaluator:
 
     def _evaluate_case(self, device: Device, task: _Task) -> None:
         try:
-            loaded = load_problem(task.problem, task.subject.workload, device.torch_device)
-            self._run_method(device, task, loaded)
+            self._run_method(device, task, load_problem(task.problem, task.subject.workload, device.torch_device))
         except CandidateFailure as failure:
             if failure.outcome in EXPLAINABLE:
                 self._sanitize_kernels(task, decides=False)

@@ -49,8 +49,8 @@ CLOSE_AGAIN_S = 0.1
 
 
 class LocalExecutor:
-    """As a context manager it ends every started process. `expected_builds`: several are prepared beside
-    the start of GPU processes."""
+    """As a context manager it ends every started process. `expected_builds`: several are prepared beside the
+    start of GPU processes."""
 
     def __init__(self, settings: LocalSettings, *, expected_builds: int = 0) -> None:
         self._settings = settings

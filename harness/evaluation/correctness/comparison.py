@@ -20,11 +20,10 @@ from harness.evaluation.correctness.leaf_comparison import (
     compare_leaf,
 )
 from harness.evaluation.correctness.truth import Truth
-from harness.sandbox.tensors.outputs import FlatOutputs, cut_slices
+from harness.sandbox.tensors.outputs import FlatOutputs, cut_slices, widen_small
 
 SURE_FACTOR = 2.0
 SURE_CHUNK = {"cpu": CHUNK["cpu"], "cuda": 4 * CHUNK["cuda"]}  # in float32: as `CHUNK`, with fewer temporaries
-ITEM_BYTES = 4  # smaller floats are widened to this size
 
 
 def compare_outputs(
@@ -118,7 +117,7 @@ def _is_surely_close(own: Tensor, found: Tensor) -> bool:
     close = torch.ones((), dtype=torch.bool, device=own.device)  # on the device: one transfer at the end
     lost = torch.zeros((), dtype=torch.int64, device=own.device)
     for _, parts in cut_slices(own, found, elements=SURE_CHUNK[own.device.type]):
-        ours, theirs = map(_widen_small, parts)
+        ours, theirs = map(widen_small, parts)
         size, error = ours.abs(), (theirs - ours).abs_()
         # Elements so small that this error changes them entirely are counted separately.
         lost += (error > size / 4).count_nonzero()
@@ -127,12 +126,8 @@ def _is_surely_close(own: Tensor, found: Tensor) -> bool:
 
 
 def _mean_size(tensor: Tensor, fills: Fills) -> Tensor:
-    """Without fills, in the dtype of `_widen_small`, so that a sum of large values overflows."""
-    total = _widen_small(tensor.new_zeros(()))
+    """Without fills, in the dtype of `widen_small`, so that a sum of large values overflows."""
+    total = widen_small(tensor.new_zeros(()))
     for _, (part,) in cut_slices(tensor, elements=SURE_CHUNK[tensor.device.type]):
-        total += _widen_small(zero_fills(part, fills) if fills else part).abs().sum()
+        total += widen_small(zero_fills(part, fills) if fills else part).abs().sum()
     return total / tensor.numel()
-
-
-def _widen_small(tensor: Tensor) -> Tensor:
-    return tensor.float() if tensor.element_size() < ITEM_BYTES else tensor

@@ -3,13 +3,12 @@ tolerance of the elements beside them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
-from harness.sandbox.tensors.outputs import cut_slices
+from harness.sandbox.tensors.outputs import cut_slices, widen_small
 
 FAR = 30.0  # times the mean size of the other elements
 LEAST_OTHERS = 1 / 64  # of all elements; fewer are what cancels beside usual values
@@ -35,19 +34,20 @@ def zero_fills(values: Tensor, fills: Fills) -> Tensor:
     """With 0 for fills, infinity and NaN."""
     for fill in fills:
         values = torch.where(values == fill, 0.0, values)
-    return values.nan_to_num(0.0, 0.0, 0.0)
+    return values if is_finite(values) else values.nan_to_num(0.0, 0.0, 0.0)
+
+
+def is_finite(values: Tensor) -> bool:
+    """By the sum, in one pass; an overflow is False too."""
+    return bool(values.sum().isfinite())
 
 
 def _find_extreme(values: Tensor, fills: Fills, device: torch.device) -> float:
-    for is_zeroed in (bool(fills), True):  # zeroing takes a copy, and special values are rare
-        low, high = (torch.zeros((), dtype=torch.float64, device=device) for _ in range(2))
-        for part in _cut(values, device):
-            least, most = (zero_fills(part, fills) if is_zeroed else part).aminmax()
-            low, high = torch.minimum(low, least), torch.maximum(high, most)
-        extreme = max(float(low), float(high), key=abs)
-        if math.isfinite(extreme):
-            break
-    return extreme
+    low, high = (torch.zeros((), dtype=torch.float64, device=device) for _ in range(2))
+    for part in _cut(values, device):
+        least, most = zero_fills(part, fills).aminmax()
+        low, high = torch.minimum(low, least), torch.maximum(high, most)
+    return max(float(low), float(high), key=abs)
 
 
 def _is_fill(extreme: float, values: Tensor, fills: Fills, device: torch.device) -> bool:
@@ -65,5 +65,4 @@ def _is_fill(extreme: float, values: Tensor, fills: Fills, device: torch.device)
 
 def _cut(values: Tensor, device: torch.device) -> Iterator[Tensor]:
     for _, (part,) in cut_slices(values, elements=CHUNK[device.type]):
-        moved = part.to(device)
-        yield moved.float() if moved.element_size() < 4 else moved
+        yield widen_small(part.to(device))

@@ -34,7 +34,7 @@ import torch
 from torch import Tensor
 
 from harness.domain import Tolerance
-from harness.evaluation.correctness.fill_values import Fills, find_fills, zero_fills
+from harness.evaluation.correctness.fill_values import Fills, find_fills, is_finite, zero_fills
 from harness.evaluation.correctness.truth import TruthLeaf
 from harness.evaluation.correctness.wrong_elements import MOST_ELEMENTS, describe_wrong
 from harness.sandbox.tensors.outputs import cut_slices, unravel
@@ -194,11 +194,6 @@ def _count_lost(rounded: Tensor, own: Tensor, found: Tensor, least: float) -> Te
     return missed.logical_and_(size >= least).logical_and_((own - rounded).abs_() <= size / 16).count_nonzero()
 
 
-def is_finite(values: Tensor) -> bool:
-    """By the sum, in one pass; an overflow is False too."""
-    return bool(values.sum().isfinite())
-
-
 def _rate_special(rounded: Tensor, own: Tensor, found: Tensor, ratio: Tensor) -> Tensor:
     """NaN and infinity get 0 where expected, else infinity."""
     same = (found == rounded) | (found.isnan() & rounded.isnan())
@@ -218,7 +213,7 @@ class _Scale:
         """M for a chunk of shape (blocks, BLOCK) from element `first`."""
         block = first // BLOCK
         around = self.block_magnitudes[block : block + exact.shape[0], None]
-        return torch.maximum(_zero_special(exact).abs(), around)
+        return torch.maximum(zero_fills(exact, ()).abs(), around)
 
 
 def _measure_reference(leaf: TruthLeaf, leaf_mean_share: float, by_peak: bool) -> _Scale:
@@ -226,7 +221,7 @@ def _measure_reference(leaf: TruthLeaf, leaf_mean_share: float, by_peak: bool) -
     fills = find_fills(leaf.exact, leaf.device)
     magnitudes = _block_magnitudes(leaf, leaf_mean_share, fills)
     if by_peak:
-        peaks = [_zero_fills(chunk, fills).abs().max() for _, (chunk,) in _chunks(leaf.device, leaf.exact)]
+        peaks = [zero_fills(chunk, fills).abs().max() for _, (chunk,) in _chunks(leaf.device, leaf.exact)]
         magnitudes = magnitudes.clamp(min=torch.stack(peaks).max() * PEAK_SHARE)
     scale = _Scale(magnitudes, none, none)
     largest, relative = none, none
@@ -243,7 +238,7 @@ def _block_magnitudes(leaf: TruthLeaf, leaf_mean_share: float, fills: Fills) -> 
     exact = leaf.exact
     sums = torch.empty(-(-exact.numel() // BLOCK), dtype=torch.float64, device=leaf.device)
     for first, (chunk,) in _chunks(leaf.device, exact):
-        torch.sum(_zero_fills(chunk, fills).abs(), dim=1, out=sums[first // BLOCK : first // BLOCK + len(chunk)])
+        torch.sum(zero_fills(chunk, fills).abs(), dim=1, out=sums[first // BLOCK : first // BLOCK + len(chunk)])
     least = sums.sum() / exact.numel() * leaf_mean_share
     sizes = torch.full_like(sums, BLOCK)
     short = exact.numel() % BLOCK
@@ -265,14 +260,6 @@ def _chunks(device: torch.device, *tensors: Tensor) -> Iterator[tuple[int, tuple
 def _to_blocks(values: Tensor) -> Tensor:
     missing = -values.numel() % BLOCK
     return (torch.nn.functional.pad(values, (0, missing)) if missing else values).view(-1, BLOCK)
-
-
-def _zero_fills(values: Tensor, fills: Fills) -> Tensor:
-    return zero_fills(values, fills) if fills else _zero_special(values)
-
-
-def _zero_special(values: Tensor) -> Tensor:
-    return values if is_finite(values) else values.nan_to_num(0.0, 0.0, 0.0)
 
 
 def _choose_floor(dtype: torch.dtype, tolerance: Tolerance) -> Floor:

@@ -136,5 +136,10 @@ def _bytes_of(tensor: Tensor) -> Tensor:
     return tensor.view(torch.uint8).view(tensor.numel(), -1)
 
 
+def widen_small(tensor: Tensor) -> Tensor:
+    """Floats of less than 32 bits."""
+    return tensor.float() if tensor.element_size() < 4 else tensor
+
+
 def _widen(tensor: Tensor) -> Tensor:
     return tensor.to(torch.complex128) if tensor.is_complex() else tensor.double()
