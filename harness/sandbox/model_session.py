@@ -422,5 +422,5 @@ class ModelSession:
 
     def _copy(self, index: int, output: Tensor) -> Tensor:
         if self._sample is not None:
-            return self._sample.take(index, output)
+            return self._sample.take(index, output).to(HOST)
         return output.to(HOST, copy=True) if self._keeps_on_host else output.clone()

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from harness.domain import Outcome, Tolerance, Trial
-from harness.evaluation.correctness.fill_values import Fills, find_fills, zero_fills
+from harness.evaluation.correctness.fill_values import find_fills
 from harness.evaluation.correctness.leaf_comparison import (
     CHUNK,
     FLOORS,
@@ -110,10 +110,10 @@ def _is_surely_close(own: Tensor, found: Tensor) -> bool:
     floor = FLOORS.get(own.dtype)
     if floor is None or own.numel() == 0:
         return torch.equal(found, own)
-    mean, share = _mean_size(own, find_fills(own)), floor.rtol / 5
-    if not bool(mean.isfinite()):  # special values, or so large that a limit may overflow
+    fills, share = find_fills(own), floor.rtol / 5
+    if fills.has_special or not math.isfinite(fills.size):
         return torch.equal(found, own)
-    least = mean * (LEAF_MEAN_SHARE / 2 * share)
+    least = fills.size / own.numel() * LEAF_MEAN_SHARE / 2 * share
     close = torch.ones((), dtype=torch.bool, device=own.device)  # on the device: one transfer at the end
     lost = torch.zeros((), dtype=torch.int64, device=own.device)
     for _, parts in cut_slices(own, found, elements=SURE_CHUNK[own.device.type]):
@@ -123,11 +123,3 @@ def _is_surely_close(own: Tensor, found: Tensor) -> bool:
         lost += (error > size / 4).count_nonzero()
         close &= (error <= size.mul_(share).add_(least)).all()
     return bool(close) and int(lost) <= LOST_SHARE / 2 * own.numel()
-
-
-def _mean_size(tensor: Tensor, fills: Fills) -> Tensor:
-    """Without fills, in the dtype of `widen_small`, so that a sum of large values overflows."""
-    total = widen_small(tensor.new_zeros(()))
-    for _, (part,) in cut_slices(tensor, elements=SURE_CHUNK[tensor.device.type]):
-        total += widen_small(zero_fills(part, fills) if fills else part).abs().sum()
-    return total / tensor.numel()

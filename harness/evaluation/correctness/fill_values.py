@@ -3,7 +3,9 @@ tolerance of the elements beside them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -13,56 +15,60 @@ from harness.sandbox.tensors.outputs import cut_slices, widen_small
 FAR = 30.0  # times the mean size of the other elements
 LEAST_OTHERS = 1 / 64  # of all elements; fewer are what cancels beside usual values
 MOST = 4
-CHUNK = {"cpu": 1 << 18, "cuda": 1 << 23}
+CHUNK = {"cpu": 1 << 18, "cuda": 1 << 25}  # on a GPU few slices: each costs several launches
 
-Fills = tuple[float, ...]
+
+@dataclass(frozen=True, slots=True)
+class Fills:
+    """`size`: the sum of the absolute values of the others; `has_special`: infinity or NaN occurs."""
+
+    values: tuple[float, ...] = ()
+    has_special: bool = False
+    size: float = 0.0
+
+    def zero(self, tensor: Tensor) -> Tensor:
+        """With 0 for fills, infinity and NaN."""
+        for value in self.values:
+            tensor = tensor.masked_fill(tensor == value, 0.0)
+        return tensor.nan_to_num(0.0, 0.0, 0.0) if self.has_special else tensor
 
 
 def find_fills(values: Tensor, device: torch.device | None = None) -> Fills:
     """Finite values that occur more than once, far larger than the others. `device`: for slices; None: of `values`."""
-    fills: Fills = ()
+    fills = Fills()
     device = device or values.device
-    while len(fills) < MOST:
+    while len(fills.values) < MOST:
         extreme = _find_extreme(values, fills, device)
-        if extreme == 0.0 or not _is_fill(extreme, values, fills, device):
-            break
-        fills += (extreme,)
+        if not math.isfinite(extreme):
+            fills = Fills(has_special=True)
+            continue
+        others, size = _measure_others(extreme, values, fills, device)
+        count = values.numel() - others
+        is_common = count >= 2 and others >= LEAST_OTHERS * values.numel()
+        if not (is_common and 0.0 < FAR * size <= abs(extreme) * others):
+            return Fills(fills.values, fills.has_special, size + count * abs(extreme))
+        fills = Fills((*fills.values, extreme), fills.has_special, size)
     return fills
-
-
-def zero_fills(values: Tensor, fills: Fills) -> Tensor:
-    """With 0 for fills, infinity and NaN."""
-    for fill in fills:
-        values = torch.where(values == fill, 0.0, values)
-    return values if is_finite(values) else values.nan_to_num(0.0, 0.0, 0.0)
-
-
-def is_finite(values: Tensor) -> bool:
-    """By the sum, in one pass; an overflow is False too."""
-    return bool(values.sum().isfinite())
 
 
 def _find_extreme(values: Tensor, fills: Fills, device: torch.device) -> float:
     low, high = (torch.zeros((), dtype=torch.float64, device=device) for _ in range(2))
-    for part in _cut(values, device):
-        least, most = zero_fills(part, fills).aminmax()
+    for part in _cut(values, fills, device):
+        least, most = part.aminmax()
         low, high = torch.minimum(low, least), torch.maximum(high, most)
     return max(float(low), float(high), key=abs)
 
 
-def _is_fill(extreme: float, values: Tensor, fills: Fills, device: torch.device) -> bool:
-    count = torch.zeros((), dtype=torch.int64, device=device)
-    for part in _cut(values, device):
-        count += (part == extreme).count_nonzero()
-    others = values.numel() - int(count)
-    if int(count) < 2 or others < LEAST_OTHERS * values.numel():
-        return False
-    total = torch.zeros((), dtype=torch.float64, device=device)
-    for part in _cut(values, device):
-        total += zero_fills(part, (*fills, extreme)).abs().sum(dtype=torch.float64)
-    return 0.0 < FAR * float(total) <= abs(extreme) * others
+def _measure_others(extreme: float, values: Tensor, fills: Fills, device: torch.device) -> tuple[int, float]:
+    """Number of elements other than `extreme`, and the sum of their absolute values."""
+    count, size = (torch.zeros((), dtype=torch.float64, device=device) for _ in range(2))
+    for part in _cut(values, fills, device):
+        is_extreme = part == extreme
+        count += is_extreme.count_nonzero()
+        size += torch.linalg.vector_norm(part.masked_fill(is_extreme, 0.0), 1, dtype=torch.float64)
+    return values.numel() - int(count), float(size)
 
 
-def _cut(values: Tensor, device: torch.device) -> Iterator[Tensor]:
+def _cut(values: Tensor, fills: Fills, device: torch.device) -> Iterator[Tensor]:
     for _, (part,) in cut_slices(values, elements=CHUNK[device.type]):
-        yield widen_small(part.to(device))
+        yield fills.zero(widen_small(part.to(device)))

@@ -34,7 +34,7 @@ import torch
 from torch import Tensor
 
 from harness.domain import Tolerance
-from harness.evaluation.correctness.fill_values import Fills, find_fills, is_finite, zero_fills
+from harness.evaluation.correctness.fill_values import Fills, find_fills
 from harness.evaluation.correctness.truth import TruthLeaf
 from harness.evaluation.correctness.wrong_elements import MOST_ELEMENTS, describe_wrong
 from harness.sandbox.tensors.outputs import cut_slices, unravel
@@ -148,7 +148,9 @@ def _compare_floating(
         return LeafVerdict(mismatched=0, elements=0, max_abs_error=0.0, reference_max_abs_error=0.0, worst_ratio=0.0)
     scale = _measure_reference(leaf, leaf_mean_share, by_peak)
     floor = _choose_floor(leaf.reference.dtype, tolerance)
-    rows, masks = [], list[tuple[int, Tensor]]()
+    step = CHUNK[leaf.device.type]
+    rows = torch.empty((-(-candidate.numel() // step), 5), dtype=torch.float64, device=leaf.device)
+    masks: list[tuple[int, Tensor]] = []
     for first, (exact, own, found) in _chunks(leaf.device, leaf.exact, leaf.reference, candidate):
         rounded = exact.to(leaf.reference.dtype).double()
         magnitude = scale.magnitude_of(exact, first)
@@ -156,21 +158,21 @@ def _compare_floating(
         allowed = torch.maximum(envelope.mul_(tolerance.factor * ROUNDING_SLACK), floor.atol + floor.rtol * magnitude)
         error = (found - exact).abs_()
         ratio = error / allowed.clamp_(min=SMALLEST)
-        if not (is_finite(rounded) and is_finite(own) and is_finite(found)):
+        if not _are_finite(rounded, own, found):
             error = torch.where(rounded.isfinite(), error, 0.0)
             ratio = _rate_special(rounded, own, found, error / allowed)
         worst, at = ratio.reshape(-1).max(dim=0)
         wrong = ratio > 1.0
         failed = wrong.count_nonzero().double()
-        if bool(worst > 1.0) and candidate.numel() <= MOST_ELEMENTS:
+        if candidate.numel() <= MOST_ELEMENTS and bool(worst > 1.0):
             masks.append((first, wrong.reshape(-1)))
         lost = (
             failed.new_zeros(())
             if by_peak
             else _count_lost(rounded, own, found, torch.finfo(leaf.reference.dtype).tiny).double()
         )
-        rows.append(torch.stack([worst, (at + first).double(), failed, error.max(), lost]))
-    own_error, measured = float(scale.largest_error), torch.stack(rows).tolist()
+        torch.stack([worst, (at + first).double(), failed, error.max(), lost], out=rows[first // step])
+    own_error, measured = float(scale.largest_error), rows.tolist()
     return _read_verdict(leaf, candidate, measured, masks, reference_error=own_error, tolerance=tolerance)
 
 
@@ -183,6 +185,11 @@ def _tolerate(verdict: LeafVerdict, tolerance: Tolerance) -> LeafVerdict:
 
 def _count_tolerated(elements: int, tolerance: Tolerance) -> float:
     return (1.0 - tolerance.matched) * elements * ROUNDING_SLACK
+
+
+def _are_finite(*tensors: Tensor) -> bool:
+    """By their sums, in one pass; an overflow is False too."""
+    return bool(torch.stack([tensor.sum() for tensor in tensors]).isfinite().all())
 
 
 def _count_lost(rounded: Tensor, own: Tensor, found: Tensor, least: float) -> Tensor:
@@ -206,6 +213,7 @@ def _rate_special(rounded: Tensor, own: Tensor, found: Tensor, ratio: Tensor) ->
 @dataclass(frozen=True, slots=True)
 class _Scale:
     block_magnitudes: Tensor
+    has_special: bool
     largest_error: Tensor
     largest_relative_error: Tensor
 
@@ -213,7 +221,7 @@ class _Scale:
         """M for a chunk of shape (blocks, BLOCK) from element `first`."""
         block = first // BLOCK
         around = self.block_magnitudes[block : block + exact.shape[0], None]
-        return torch.maximum(zero_fills(exact, ()).abs(), around)
+        return torch.maximum(Fills(has_special=self.has_special).zero(exact).abs(), around)
 
 
 def _measure_reference(leaf: TruthLeaf, leaf_mean_share: float, by_peak: bool) -> _Scale:
@@ -221,24 +229,22 @@ def _measure_reference(leaf: TruthLeaf, leaf_mean_share: float, by_peak: bool) -
     fills = find_fills(leaf.exact, leaf.device)
     magnitudes = _block_magnitudes(leaf, leaf_mean_share, fills)
     if by_peak:
-        peaks = [zero_fills(chunk, fills).abs().max() for _, (chunk,) in _chunks(leaf.device, leaf.exact)]
+        peaks = [fills.zero(chunk).abs().max() for _, (chunk,) in _chunks(leaf.device, leaf.exact)]
         magnitudes = magnitudes.clamp(min=torch.stack(peaks).max() * PEAK_SHARE)
-    scale = _Scale(magnitudes, none, none)
+    scale = _Scale(magnitudes, fills.has_special, none, none)
     largest, relative = none, none
     for first, (exact, own) in _chunks(leaf.device, leaf.exact, leaf.reference):
-        error = (own - exact).abs_()
-        if not is_finite(error):
-            error = torch.where(exact.isfinite() & own.isfinite(), error, 0.0)
+        error = (own - exact).abs_().nan_to_num_(0.0, 0.0, 0.0)  # also where the reference alone is special
         largest = torch.maximum(largest, error.max())
         relative = torch.maximum(relative, (error / scale.magnitude_of(exact, first).clamp_(min=SMALLEST)).max())
-    return _Scale(scale.block_magnitudes, largest, relative)
+    return replace(scale, largest_error=largest, largest_relative_error=relative)
 
 
 def _block_magnitudes(leaf: TruthLeaf, leaf_mean_share: float, fills: Fills) -> Tensor:
     exact = leaf.exact
     sums = torch.empty(-(-exact.numel() // BLOCK), dtype=torch.float64, device=leaf.device)
     for first, (chunk,) in _chunks(leaf.device, exact):
-        torch.sum(zero_fills(chunk, fills).abs(), dim=1, out=sums[first // BLOCK : first // BLOCK + len(chunk)])
+        torch.sum(fills.zero(chunk).abs(), dim=1, out=sums[first // BLOCK : first // BLOCK + len(chunk)])
     least = sums.sum() / exact.numel() * leaf_mean_share
     sizes = torch.full_like(sums, BLOCK)
     short = exact.numel() % BLOCK

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from itertools import count
 
 from harness.domain import Outcome, Trial
 from harness.evaluation.correctness.checks import compare_expected
@@ -14,10 +13,11 @@ from harness.evaluation.correctness.truth import Expected, Truth, trust_outputs
 from harness.evaluation.timing.plan import Choice
 from harness.sandbox.memory_probe import shares_memory_within
 from harness.sandbox.model_session import Run
-from harness.sandbox.tensors.output_samples import Sample
+from harness.sandbox.tensors.output_samples import Sample, choose_sample
 from harness.sandbox.tensors.outputs import FlatOutputs
 
 MOST_SCREENED = 3  # calls that differ from the baseline's
+WHOLE_SHARE = 0.25  # of calls whose whole output is compared with the baseline's
 JUDGED_SAMPLES = 2  # times as many calls, where only samples of their outputs are kept
 
 
@@ -56,9 +56,8 @@ class ChosenCalls:
         return None
 
     def _compare_sample(self, run: Run, sample: Sample, expected: Expected) -> tuple[Outcome | None, Trial]:
-        own = expected.form.reference_outputs
-        sampled = replace(own, tensors=tuple(map(sample.take, count(), own.tensors)))
-        if are_surely_close(sampled, run.outputs, self._tolerance):
+        own, found = map(self._move_to_device, (sample.take_all(expected.form.reference_outputs), run.outputs))
+        if are_surely_close(own, found, self._tolerance):
             return None, Trial(distribution="timed", passed=True)
         return compare_outputs(_sample_truth(expected.truth, sample), run.outputs, self._tolerance, "timed")
 
@@ -74,15 +73,17 @@ class ChosenCalls:
             self._kept[slot] = (seed, run)
 
     def _screen(self, seed: int, baseline: Run, candidate: Run) -> None:
-        """Much cheaper than computing the truth. Samples are in host memory, where comparing them is slow."""
+        """Much cheaper than computing the truth. Of most large outputs a sample, in places that are chosen now."""
         if len(self._screened) >= MOST_SCREENED:
             return
         if baseline.sample != candidate.sample:
             self._screened.append((seed, candidate))
             return
         theirs, mine = baseline.outputs, candidate.outputs
-        if candidate.sample is not None:
+        if candidate.sample is not None:  # in host memory, where comparing is slow
             theirs, mine = map(self._move_to_device, (theirs, mine))
+        elif self._source.random() >= WHOLE_SHARE and (sample := choose_sample(candidate.called.specs, self._source)):
+            theirs, mine = (sample.take_all(outputs) for outputs in (theirs, mine))
         if are_surely_close(theirs, mine, self._tolerance):
             return
         outcome, _ = compare_outputs(trust_outputs(theirs), mine, self._tolerance, "timed")

@@ -37,7 +37,7 @@ from harness.sandbox.model_session import ModelSession, Run
 
 LEAST_EQUAL_PAIRS, EQUAL_S = 5, 0.8  # A/A pairs, before and after the candidate; at most `TimingPlan.min_blocks`
 MAX_PAIRS, ASK_EVERY = 200, 10
-HOPELESS_PAIRS, FEWEST_PAIRS, SLOW_S = 8, 3, 2.0  # enough if the candidate is far slower in each; fewer take too long
+HOPELESS_PAIRS, FEWEST_PAIRS, SLOW_S = 5, 3, 2.0  # enough if the candidate is far slower in each; fewer take too long
 STEADY_CALLS = 4  # in a row with outputs in known memory, before anything is measured; 1 where calls are slow
 MAX_WARMUP_CALLS, MAX_QUICK_CALLS, LEAST_SLOW_CALLS, QUICK_S = 12, 40, 2, 1.0  # quick: all within a second
 MOST_MEASUREMENTS = 2  # the last one counts, see `is_worth_repeating`
@@ -198,7 +198,8 @@ class WindowTimer:
         checks = self._deal_checks()
         began_s = time.monotonic()
         while not self._is_enough(pairs, time.monotonic() - began_s, baseline_us):
-            seed, only_checks = next(seeds), next(checks)
+            seed, is_slow = next(seeds), bool(pairs) and is_hopeless(pairs)
+            only_checks = next(checks) and not is_slow
             block, theirs, mine = self._measure_pair(baseline, candidate, seed, in_whole=only_checks)
             if not only_checks:
                 pairs.append(block)

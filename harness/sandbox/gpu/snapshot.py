@@ -15,6 +15,7 @@ from torch import Tensor
 from harness.protocol import ITEM_BYTES, TensorSpec, device_memory, storage_bytes
 from harness.sandbox.devices import Device
 from harness.sandbox.gpu.worker_memory import Stretch
+from harness.sandbox.tensors.host_copies import HOST
 from harness.sandbox.tensors.output_samples import Rows, Sample, find_memory_order
 
 COMBS, COMB_ROWS, COMB_WIDTH = 4, 2048, 256  # combs of one output; rows of all together; bytes of a row
@@ -114,7 +115,8 @@ def read_in_places(
     read = [device.staging[begin:end] for begin, end in pairwise(_offsets(reading.combs))]
     placed = list(zip(reading.combs, read, strict=True))
     if sample is not None:
-        parts = [[sample.take(index, output)] for index, output in enumerate(view_outputs(stretches, specs, device))]
+        views = enumerate(view_outputs(stretches, specs, device))
+        parts = [[sample.take(index, view).to(HOST)] for index, view in views]
         for comb, found in placed:
             parts[comb.output].append(found.clone().view(parts[comb.output][0].dtype))
         sample = replace(sample, rows=tuple(comb.list_elements(specs[comb.output]) for comb in reading.combs))

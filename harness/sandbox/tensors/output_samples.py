@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from math import prod
 
 import torch
 from torch import Tensor
 
 from harness.protocol import ITEM_BYTES, TensorSpec
-from harness.sandbox.tensors.host_copies import HOST
-from harness.sandbox.tensors.outputs import cut_stretch, unravel
+from harness.sandbox.tensors.outputs import FlatOutputs, cut_stretch, unravel
 
 STRETCHES, STRETCH_ELEMENTS = 64, 16 << 10
 LEAST_BYTES = 4 << 20  # smaller outputs are copied whole
@@ -35,7 +35,7 @@ class Rows:
         starts = torch.arange(self.count, device=tensor.device) * self.pitch + self.first
         places = (starts[:, None] + torch.arange(self.width, device=tensor.device)).flatten()
         laid_out = tensor.permute(self.order)
-        return laid_out[tuple(unravel(places, laid_out.shape))].flatten().to(HOST)
+        return laid_out[tuple(unravel(places, laid_out.shape))].flatten()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,14 @@ class Sample:
     rows: tuple[Rows, ...] = ()
 
     def take(self, output: int, tensor: Tensor) -> Tensor:
-        """Concatenated in host memory."""
-        count = tensor.numel()
-        parts = [
-            cut_stretch(tensor, first, min(first + STRETCH_ELEMENTS, count)).to(HOST) for first in self.firsts[output]
-        ]
+        """Concatenated, on the device of `tensor`."""
+        end = tensor.numel()
+        parts = [cut_stretch(tensor, first, min(first + STRETCH_ELEMENTS, end)) for first in self.firsts[output]]
         parts += [rows.take(tensor) for rows in self.rows if rows.output == output]
-        return torch.cat(parts) if parts else torch.empty(0, dtype=tensor.dtype)
+        return torch.cat(parts) if parts else tensor.new_empty(0)
+
+    def take_all(self, outputs: FlatOutputs) -> FlatOutputs:
+        return replace(outputs, tensors=tuple(map(self.take, count(), outputs.tensors)))
 
 
 def choose_sample(specs: Sequence[TensorSpec], source: random.Random) -> Sample | None:

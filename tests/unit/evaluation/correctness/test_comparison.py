@@ -424,14 +424,14 @@ def test_values_that_a_mask_fills_in_hide_no_error_beside_them(name):
 
 @pytest.mark.parametrize("values", [[1e9, 1.0, 2.0], [1e9, 1e9, 0.0, 0.0], [math.inf, math.inf, 1.0], [2.0] * 5, []])
 def test_single_values_and_those_beside_zeros_are_no_fills(values):
-    assert find_fills(torch.tensor(values)) == ()
+    assert find_fills(torch.tensor(values)).values == ()
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_fills_are_found_in_each_dtype(dtype):
     values = torch.randn(CHUNK["cpu"] * 9).to(dtype)
     values[::3], values[1::97] = -6e4, 3e3
-    assert find_fills(values) == tuple(torch.tensor([-6e4, 3e3], dtype=dtype).double().tolist())
+    assert find_fills(values).values == tuple(torch.tensor([-6e4, 3e3], dtype=dtype).double().tolist())
 
 
 def test_values_that_a_mask_fills_in_are_no_peak():

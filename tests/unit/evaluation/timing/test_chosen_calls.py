@@ -8,6 +8,7 @@ import pytest
 from harness.domain import Problem
 from harness.evaluation.correctness import reference as references
 from harness.evaluation.correctness.reference import prepare_reference
+from harness.evaluation.timing import chosen_calls
 from harness.evaluation.timing.chosen_calls import ChosenCalls
 from harness.evaluation.timing.plan import Choice
 from harness.problems.loading import load_problem
@@ -97,3 +98,46 @@ def test_a_sample_is_wrong_where_one_of_its_elements_is(reference, spoil, is_rig
 def test_the_truth_is_not_computed_for_a_sample_that_is_near_the_references(reference, monkeypatch):
     monkeypatch.setattr(references, "compute_truth", lambda *_, **__: pytest.fail("computed"))
     assert judge(reference, lambda output: output.mul_(1 + 1e-6)) is None
+
+
+LARGE = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x.t() * 2
+
+
+def get_inputs():
+    return [torch.randn(1500, 1001)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def judge_large(spoil, calls=30):
+    reference = prepare_reference(load_problem(Problem(name="p", suite="s", source=LARGE), "full"), Device("cpu"), 1, 2)
+    chosen = ChosenCalls(reference, Choice(judged_calls=0, screened_share=1.0), random.Random(1))
+    spec = TensorSpec(dtype="float32", shape=(1001, 1500), stride=(1, 1001))
+    for seed in range(calls):
+        theirs = reference.outputs_of(reference.make_timed_inputs(seed))
+        mine = replace(theirs, tensors=tuple(tensor.clone() for tensor in theirs.tensors))
+        spoil(mine.tensors[0], seed)
+        called = Called(claim_us=1.0, at_ns=0, tree=mine.tree, specs=(spec,), devices=("cpu",), addresses=(0,))
+        runs = (Run(outputs=outputs, called=called, taken=True, inputs_unchanged=True) for outputs in (mine, theirs))
+        chosen.note(seed, *runs)
+    return chosen.find_wrong()
+
+
+def test_a_large_output_that_is_wrong_in_some_calls_is_found():
+    assert judge_large(lambda output, seed: None) is None
+    assert judge_large(lambda output, seed: output.mul_(1.01) if seed == 17 else None) is not None
+
+
+def test_some_large_outputs_are_compared_whole(monkeypatch):
+    monkeypatch.setattr(chosen_calls, "choose_sample", lambda *_: Sample(firsts=((0,),)))
+    assert judge_large(lambda output, seed: output[-1, -1].add_(9.0)) is not None
