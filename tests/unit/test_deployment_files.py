@@ -12,7 +12,8 @@ import typer
 
 from harness.cli.main import build_group
 
-DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
 FILES = sorted(DEPLOY.iterdir())
 
 
@@ -52,3 +53,16 @@ def test_the_manifest_for_kubernetes_is_valid():
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (done.stdout + done.stderr).count("passed") == 5
+
+
+def test_the_dockerfile_parses_and_copies_files_that_exist():
+    """The parser accepts any word as an instruction."""
+    dockerfile = pytest.importorskip("dockerfile", reason="needs the package dockerfile, which is BuildKit's parser")
+    commands = dockerfile.parse_file(str(ROOT / "Dockerfile"))
+    names = ("FROM", "RUN", "WORKDIR", "COPY", "USER", "ENV", "ENTRYPOINT", "CMD")
+    assert {command.cmd for command in commands} == set(names)
+    copied = [source for command in commands if command.cmd == "COPY" for source in command.value[:-1]]
+    assert {"pyproject.toml", "harness"} <= set(copied)
+    assert [source for source in copied if not (ROOT / source).exists()] == []
+    ignored = (ROOT / ".dockerignore").read_text().split()
+    assert not set(copied) & {name.strip("/") for name in ignored}
