@@ -71,6 +71,7 @@ class SimulatedSession(WindowSession):
     def __init__(self, usual_us, seed, spoil=lambda outputs: outputs, late_us=0.0):
         self.usual_us, self.spoil, self.late_us, self.source = usual_us, spoil, late_us, random.Random(seed)
         self.calls, self.paused, self.saw_new_memory = 0, False, False
+        self.copied_whole = []
 
     def scatter(self, value_us):
         return value_us + abs(self.source.gauss(0, 4.0))
@@ -93,6 +94,7 @@ class SimulatedSession(WindowSession):
     def call(self, inputs, device, *, look=True, in_whole=True, places=None):
         assert not self.paused
         self.calls += 1
+        self.copied_whole.append(in_whole)
         reported_us = self.scatter(self.usual_us)
         outputs = FlatOutputs(tree={"t": 0}, tensors=(self.spoil(inputs[0].exp()),))
         called = Called(
@@ -116,7 +118,7 @@ def reference():
     )
 
 
-def measure(reference, candidate_us, find_floor=lambda equals: 0.0, spoil=lambda outputs: outputs, late_us=0.0):
+def measure(reference, candidate_us, find_floor=lambda equals: 0.0, spoil=lambda outputs: outputs, late_us=0.0, seed=3):
     """The result, and all sessions: baseline, its pair, candidate."""
     numbers, opened = itertools.count(), []
 
@@ -126,7 +128,7 @@ def measure(reference, candidate_us, find_floor=lambda equals: 0.0, spoil=lambda
         opened.append(session)
         yield session
 
-    timer = WindowTimer(reference=reference, plan=TimingPlan(allow_load=True), seed=3)
+    timer = WindowTimer(reference=reference, plan=TimingPlan(allow_load=True), seed=seed)
     result = timer.measure(
         "eager",
         lambda: open_session(BASELINE_US),
@@ -167,6 +169,12 @@ def test_a_candidate_that_is_far_slower_is_timed_a_few_times_only(reference):
     result, (_, _, candidate) = measure(reference, 20_000.0)
     assert result.timing.verdict == "slower"
     assert candidate.calls < 3 * HOPELESS_PAIRS < MAX_PAIRS
+
+
+def test_once_a_candidate_is_far_slower_every_pair_counts(reference):
+    for seed in range(8):
+        _, (_, _, candidate) = measure(reference, 20_000.0, seed=seed)
+        assert not any(candidate.copied_whole[1 - HOPELESS_PAIRS :])
 
 
 def test_equal_pairs_after_a_far_slower_candidate_are_few_and_no_noise_floor(reference):
