@@ -76,10 +76,10 @@ class ChosenCalls:
         """Much cheaper than computing the truth. Of most large outputs a sample, in places that are chosen now."""
         if len(self._screened) >= MOST_SCREENED:
             return
-        if baseline.sample != candidate.sample:
+        theirs, mine = baseline.outputs, candidate.outputs
+        if baseline.sample != candidate.sample or not mine.has_form_of(theirs):
             self._screened.append((seed, candidate))
             return
-        theirs, mine = baseline.outputs, candidate.outputs
         if candidate.sample is not None:  # in host memory, where comparing is slow
             theirs, mine = map(self._move_to_device, (theirs, mine))
         elif self._source.random() >= WHOLE_SHARE and (sample := choose_sample(candidate.called.specs, self._source)):

@@ -24,6 +24,11 @@ class FlatOutputs:
     tree: dict[str, Any]
     tensors: tuple[Tensor, ...]
 
+    def has_form_of(self, other: FlatOutputs) -> bool:
+        """Whether nesting, shapes and dtypes are equal."""
+        mine, theirs = ([(tensor.shape, tensor.dtype) for tensor in one.tensors] for one in (self, other))
+        return self.tree == other.tree and mine == theirs
+
     def with_state(self, state: Mapping[str, Tensor]) -> FlatOutputs:
         """As a call returns them whose module has these tensors in its state afterwards."""
         if not state:

@@ -13,6 +13,7 @@ from harness.evaluation.timing.chosen_calls import ChosenCalls
 from harness.evaluation.timing.plan import Choice
 from harness.problems.loading import load_problem
 from harness.protocol import TensorSpec
+from harness.sandbox.arena_layout import outline
 from harness.sandbox.devices import Device
 from harness.sandbox.model_session import Run
 from harness.sandbox.tensors.output_samples import Rows, Sample
@@ -141,3 +142,20 @@ def test_a_large_output_that_is_wrong_in_some_calls_is_found():
 def test_some_large_outputs_are_compared_whole(monkeypatch):
     monkeypatch.setattr(chosen_calls, "choose_sample", lambda *_: Sample(firsts=((0,),)))
     assert judge_large(lambda output, seed: output[-1, -1].add_(9.0)) is not None
+
+
+@pytest.mark.parametrize("shape", [(1500, 1001), (2002, 1500)])
+def test_a_large_output_of_another_form_is_found(shape):
+    """Of which only the description was taken."""
+    reference = prepare_reference(load_problem(Problem(name="p", suite="s", source=LARGE), "full"), Device("cpu"), 1, 2)
+    chosen = ChosenCalls(reference, Choice(judged_calls=0, screened_share=1.0), random.Random(1))
+    theirs = reference.outputs_of(reference.make_timed_inputs(1))
+    spec = TensorSpec(dtype="float32", shape=shape, stride=(shape[1], 1))
+    called = Called(claim_us=1.0, at_ns=0, tree=theirs.tree, specs=(spec,), devices=("cpu",), addresses=(0,))
+    for _ in range(8):
+        mine, baseline = (
+            Run(outputs=outputs, called=called, taken=True, inputs_unchanged=True)
+            for outputs in (outline(called), theirs)
+        )
+        chosen.note(1, mine, baseline)
+    assert "shape" in chosen.find_wrong()
