@@ -12,6 +12,7 @@ import os
 import re
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -64,8 +65,8 @@ def open_executor(cache: Path, fidelity: Fidelity, *, allow_load: bool) -> Local
     return LocalExecutor(LocalSettings(cache=cache, judge=judge))
 
 
-def measure(executor: LocalExecutor, tasks: list[Task]) -> list[Evaluation]:
-    return [future.result() for future in [executor.submit(task) for task in tasks]]
+def measure(executor: LocalExecutor, tasks: list[Task]) -> Iterator[Evaluation]:
+    return (future.result() for future in [executor.submit(task) for task in tasks])
 
 
 def timing_of(evaluation: Evaluation) -> Timing:
@@ -74,12 +75,29 @@ def timing_of(evaluation: Evaluation) -> Timing:
     return evaluation.timing
 
 
-def report_equals(timings: list[Timing]) -> bool:
-    verdicts = Counter(timing.verdict for timing in timings)
+def measure_equals(executor: LocalExecutor, tasks: list[Task]) -> bool:
+    """Prints each evaluation as it ends, and the sums; of those so far when it is interrupted."""
+    verdicts: Counter[str] = Counter()
+    done = 0
+    try:
+        for evaluation in measure(executor, tasks):
+            timing = timing_of(evaluation)
+            cases = Counter(case.timing.verdict for case in evaluation.cases if case.timing)
+            verdicts += cases or Counter([timing.verdict])
+            interval = f"{timing.speedup:.3f} [{timing.speedup_low:.3f}, {timing.speedup_high:.3f}]"
+            of_cases = f"; cases: {tell(cases)}" if cases else ""
+            print(f"  {evaluation.subject.problem}: {timing.verdict} {interval}{of_cases}", flush=True)
+            done += 1
+    except KeyboardInterrupt:
+        print(f"interrupted after {done} of {len(tasks)}")
     wrong = verdicts["faster"] + verdicts["slower"]
-    told = ", ".join(f"{count} {name}" for name, count in verdicts.most_common())
-    print(f"equal programs: {len(timings)} pairs: {told}; called faster or slower: {wrong / len(timings):.1%}")
-    return wrong <= GOAL_SHARE * len(timings)
+    share = wrong / max(1, verdicts.total())
+    print(f"equal programs: {done} evaluations, {tell(verdicts)}; called faster or slower: {share:.1%}", flush=True)
+    return done == len(tasks) and share <= GOAL_SHARE
+
+
+def tell(verdicts: Counter[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in verdicts.most_common())
 
 
 def report_repeats(name: str, timings: list[Timing]) -> bool:
@@ -109,8 +127,7 @@ def main() -> None:
     opened = partial(open_executor, fidelity=options.fidelity, allow_load=options.allow_load)
     with tempfile.TemporaryDirectory() as cache, opened(Path(cache)) as executor:
         tasks = [task_for(problem, as_candidate(problem), *rule) for problem in problems.values()]
-        equal = [timing_of(one) for _ in range(options.rounds) for one in measure(executor, tasks)]
-        met = [report_equals(equal)]
+        met = [measure_equals(executor, tasks * options.rounds)]
         for name in options.repeated:
             task = task_for(problems[name], slow_down(problems[name]), *rule)
             repeated = [timing_of(one) for _ in range(REPEATS) for one in measure(executor, [task])]

@@ -178,6 +178,11 @@ class RowsCopy:
             raise _describe_failure("cuMemcpy2DAsync_v2", status)
 
 
+def pin(address: int, size_bytes: int) -> bool:
+    """Lets the copy engine reach host memory directly. False if the driver refuses, such as for lack of memory."""
+    return not _load_driver().cuMemHostRegister_v2(ctypes.c_void_p(address), ctypes.c_size_t(size_bytes), 0)
+
+
 def reset_persisting_cache() -> None:
     """No-op on GPUs without persisting L2 lines."""
     status = _load_driver().cuCtxResetPersistingL2Cache()

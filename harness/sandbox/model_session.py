@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from harness.domain import HarnessError, Outcome
-from harness.protocol import KEPT_CALLS, Region, TensorSpec
+from harness.protocol import KEPT_CALLS, Region, TensorSpec, count_span
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES
 from harness.sandbox.arena_layout import OUTPUT_OFFSETS, Footprint, outline
 from harness.sandbox.devices import Device, SharedArena
@@ -28,7 +28,7 @@ from harness.sandbox.memory_probe import (
     compare_sample,
     record_elements,
 )
-from harness.sandbox.tensors.host_copies import HOST
+from harness.sandbox.tensors.host_copies import HOST, copy_to
 from harness.sandbox.tensors.output_records import TensorRecord
 from harness.sandbox.tensors.output_samples import Sample, choose_sample
 from harness.sandbox.tensors.outputs import FlatOutputs, count_bytes
@@ -423,4 +423,7 @@ class ModelSession:
     def _copy(self, index: int, output: Tensor) -> Tensor:
         if self._sample is not None:
             return self._sample.take(index, output).to(HOST)
-        return output.to(HOST, copy=True) if self._keeps_on_host else output.clone()
+        if not self._keeps_on_host:
+            return output.clone()
+        is_dense = count_span(output.shape, output.stride()) == output.numel()
+        return copy_to(output, HOST) if is_dense else output.to(HOST, copy=True)

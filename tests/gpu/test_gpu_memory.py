@@ -1,10 +1,13 @@
 """Device memory on a GPU: the evaluator's own is what it was after every evaluation, and what fits KernelBench's
 evaluator is evaluated in as much."""
 
+from pathlib import Path
+
 import pytest
 
 from harness.evaluation.timing.plan import TimingPlan
 from harness.sandbox.devices import Device
+from harness.sandbox.tensors.host_copies import HOST, copy_to
 
 pytestmark = pytest.mark.gpu
 
@@ -192,3 +195,26 @@ def test_a_problem_larger_than_the_device_is_not_run(gpu_bench):
     evaluation = gpu_bench.judge(HONEST, PROBLEM.format(exponent=40))
     assert evaluation.outcome == "not_run", evaluation.message
     assert "takes at least" in evaluation.message
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bool"])
+def test_large_copies_in_host_memory_are_pinned_until_they_are_unused(dtype):
+    import torch
+
+    rows = torch.randn(1 << 14, 1 << 14, device="cuda").to(getattr(torch, dtype))[:, : 1 << 13]
+    before_kib = read_resident_kib()
+    copy = copy_to(rows, HOST)
+    assert copy.is_pinned()
+    assert copy.stride() == rows.stride()
+    assert torch.equal(copy, rows.cpu())
+    part = copy[5]
+    del copy
+    assert part.is_pinned()
+    del part
+    assert read_resident_kib() <= before_kib + (64 << 10)
+
+
+def read_resident_kib():
+    """Anonymous memory of this process."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon"))

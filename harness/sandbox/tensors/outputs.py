@@ -57,11 +57,10 @@ def count_bytes(tensors: Iterable[Tensor]) -> int:
 
 
 def find_difference(now: Sequence[Tensor], before: Sequence[Tensor]) -> Difference | None:
-    """None: equal bits. `before` may be on another device."""
+    """None: equal bits. The devices may differ."""
     differing, largest = 0, 0.0
     for a, b in zip(now, before, strict=True):
-        for _, (left, other) in cut_slices(a, b, elements=SLICE_ELEMENTS):
-            right = other.to(left.device)
+        for left, right in _cut_pairs(a, b):
             if torch.equal(left.view(torch.uint8), right.view(torch.uint8)):
                 continue
             differing += int(_bytes_of(left).ne(_bytes_of(right)).any(dim=1).count_nonzero())
@@ -74,10 +73,7 @@ def find_difference(now: Sequence[Tensor], before: Sequence[Tensor]) -> Differen
 
 def has_same_bits(a: Tensor, b: Tensor) -> bool:
     """NaN equals itself; 0.0 differs from -0.0. The devices may differ."""
-    parts = cut_slices(a, b, elements=SLICE_ELEMENTS)
-    return all(
-        torch.equal(left.view(torch.uint8), right.to(left.device).view(torch.uint8)) for _, (left, right) in parts
-    )
+    return all(torch.equal(left.view(torch.uint8), right.view(torch.uint8)) for left, right in _cut_pairs(a, b))
 
 
 def are_far_apart(expected: Sequence[Tensor], found: Sequence[Tensor]) -> bool:
@@ -122,6 +118,13 @@ def cut_stretch(tensor: Tensor, first: int, last: int) -> Tensor:
             [cut_stretch(tensor[low], first - start, row), cut_stretch(tensor[low + 1], 0, last - start - row)]
         )
     return tensor[low:high].reshape(-1)[first - start : last - start]
+
+
+def _cut_pairs(a: Tensor, b: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Slices of both, on the GPU if one is there: it reads host memory faster than copies arrive in it."""
+    where = a.device if a.is_cuda else b.device
+    for _, (left, right) in cut_slices(a, b, elements=SLICE_ELEMENTS):
+        yield left.to(where), right.to(where)
 
 
 def _is_far(expected: Tensor, found: Tensor) -> bool:
