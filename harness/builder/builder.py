@@ -232,21 +232,22 @@ class Builder:
                 is_uncovered=emulated.is_uncovered,
             )  # fmt: skip
         write_plan(request, work, self.toolchain.architecture)
-        fast = (
-            "the fast strategy is disabled" if self._prebuilt is None else prepare_fast(request, work, self._prebuilt)
-        )
-        if isinstance(fast, str):
-            return self._run_plain(request, work, fast)
-        with self._gate.hold(FAST_BUILD_BYTES):
-            returncode, log = self._runner.run(["sh", SCRIPT], fast.folder, readable=fast.readable)
-        # After a time-out too: the standard strategy would take longer.
-        verdict = log if returncode in (0, None) else fast.find_verdict(returncode or 0, log)
-        if verdict is not None:
-            library = fast.folder / f"{request.name}.so"
-            return _Compiled(lane="fast", returncode=returncode, log=verdict, library=library)
-        return self._run_plain(
-            request, work, f"{FAST_FAILED}: {name_first_error(log)}", fast.name_failed(returncode or 0)
-        )
+        if self._prebuilt is None:
+            return self._run_plain(request, work, "the fast strategy is disabled")
+        reason, failed = "", list[str]()
+        for fast in prepare_fast(request, work, self._prebuilt):
+            if isinstance(fast, str):
+                reason = reason or fast
+                continue
+            with self._gate.hold(FAST_BUILD_BYTES):
+                returncode, log = self._runner.run(["sh", SCRIPT], fast.folder, readable=fast.readable)
+            # After a time-out too: the standard strategy would take longer.
+            verdict = log if returncode in (0, None) else fast.find_verdict(returncode or 0, log)
+            if verdict is not None:
+                library = fast.folder / f"{request.name}.so"
+                return _Compiled(lane="fast", returncode=returncode, log=verdict, library=library)
+            reason, failed = f"{FAST_FAILED}: {name_first_error(log)}", [fast.name_failed(returncode or 0)]
+        return self._run_plain(request, work, reason, *failed)
 
     def _run_plain(self, request: BuildRequest, work: Path, reason: str, *first: str) -> _Compiled:
         """Standard strategy. `first`: files that failed in the fast one, built first to fail early."""

@@ -8,11 +8,21 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.domain import BuildRequest
 
 OBJECT = "binding.o"
+# Of the binding object and of what is linked with it.
+FUNCTION = """
+#pragma GCC visibility push(hidden)
+struct HarnessFunction { const char* name; const char* doc; const char* result; const char* parameters;
+                         void (*call)(void**, void*); };
+extern const HarnessFunction harness_functions[];
+extern "C" void* harness_open(const char*);
+#pragma GCC visibility pop
+"""
 _PARAMETERS = {
     "torch::Tensor": "t", "at::Tensor": "t", "const torch::Tensor": "t", "const at::Tensor": "t",
     "torch::Tensor&": "r", "at::Tensor&": "r", "const torch::Tensor&": "c", "const at::Tensor&": "c",
@@ -55,15 +65,21 @@ def write_binding(request: BuildRequest) -> str | None:
     by_name = {prototype.name: prototype for prototype in prototypes}
     if len(by_name) != len(prototypes) or any(name not in by_name for name, _ in request.functions):
         return None
-    if any(not _is_plain_text(text) for pair in request.functions for text in pair):
+    if any(not escapes_nothing(text) for pair in request.functions for text in pair):
         return None
-    bound = [(by_name[name], docstring) for name, docstring in request.functions]
+    rows = [_write_row(by_name[name], docstring) for name, docstring in request.functions]
     return "\n".join(
-        [_HEAD, *(map(_declare, prototypes)), *map(_write_thunk, by_name.values()), _write_table(request.name, bound)]
+        [
+            FUNCTION,
+            _HEAD,
+            *(map(_declare, prototypes)),
+            *map(_write_thunk, by_name.values()),
+            write_module(request.name, rows),
+        ]
     )
 
 
-def _is_plain_text(text: str) -> bool:
+def escapes_nothing(text: str) -> bool:
     """Whether a C++ string literal holds it unchanged: load_inline does not escape it."""
     return text.isascii() and text.isprintable() and not set(text) & set('"\\?')
 
@@ -127,14 +143,16 @@ def _write_thunk(prototype: Prototype) -> str:
     return f"static void thunk_{prototype.name}(void** a, void* r) {{ (void)a; (void)r; {body} }}"
 
 
-def _write_table(name: str, bound: list[tuple[Prototype, str]]) -> str:
-    rows = [
+def _write_row(prototype: Prototype, docstring: str) -> str:
+    return (
         f'{{{json.dumps(prototype.name)}, {json.dumps(docstring)}, "{prototype.result}", '
         f'"{"".join(prototype.parameters)}", thunk_{prototype.name}}},'
-        for prototype, docstring in bound
-    ]
+    )
+
+
+def write_module(name: str, rows: Sequence[str]) -> str:
+    """`rows`: a HarnessFunction each."""
     return (
-        "extern const HarnessFunction harness_functions[];\n"
         f"const HarnessFunction harness_functions[] = {{{' '.join(rows)} {{0, 0, 0, 0, 0}}}};\n"
         f'extern "C" __attribute__((visibility("default"))) void* PyInit_{name}() '
         f'{{ return harness_open("{name}"); }}\n'
@@ -145,14 +163,9 @@ _HEAD = """
 #include <new>
 #include <vector>
 #pragma GCC visibility push(hidden)
-struct HarnessFunction { const char* name; const char* doc; const char* result; const char* parameters;
-                         void (*call)(void**, void*); };
-extern "C" {
-void harness_copy(void*, const void*);
-void harness_move(void*, void*);
-void harness_destroy(void*);
-void* harness_open(const char*);
-}
+extern "C" void harness_copy(void*, const void*);
+extern "C" void harness_move(void*, void*);
+extern "C" void harness_destroy(void*);
 #pragma GCC visibility pop
 namespace at {
 class Tensor {
@@ -168,14 +181,13 @@ class Tensor {
 """
 
 # torch/types.h would double the compile time, torch/extension.h again.
-BINDING_SOURCE = r"""
+_BINDING_INCLUDES = """
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
+"""
+_BINDING = r"""
 #pragma GCC visibility push(hidden)
-struct HarnessFunction { const char* name; const char* doc; const char* result; const char* parameters;
-                         void (*call)(void**, void*); };
-extern const HarnessFunction harness_functions[];
 extern "C" {
 void harness_copy(void* to, const void* from) { new (to) at::Tensor(*static_cast<const at::Tensor*>(from)); }
 void harness_move(void* to, void* from) { new (to) at::Tensor(std::move(*static_cast<at::Tensor*>(from))); }
@@ -308,3 +320,4 @@ extern "C" void* harness_open(const char* name) {
   return result;
 }
 """
+BINDING_SOURCE = _BINDING_INCLUDES + FUNCTION + _BINDING

@@ -23,6 +23,7 @@ from typing import IO
 
 from harness.builder.fast import final_errors, line_markers, prebuilt, stub_headers
 from harness.builder.fast.binding import BINDING_SOURCE, OBJECT
+from harness.builder.fast.host_binding import HOST_HEADER
 from harness.builder.fast.prebuilt import (
     SOURCE,
     UNUSABLE,
@@ -38,6 +39,7 @@ from harness.builder.toolchain import Toolchain
 
 REQUESTS_BEFORE_MADE = 2
 MAX_ENTRIES = 8
+WIDER_MACROS = "wider_macros.txt"  # of torch/extension.h, but not of the header of host code
 READY = "ready"
 POLL_S = 0.2
 # Reasons for not using the fast strategy.
@@ -87,9 +89,23 @@ class PrebuiltCache:
         return self._find(
             "header",
             [compiler, flags],
-            lambda work: self._make_header(work, compiler, flags),
+            lambda work: self._make_header(work, compiler, flags, "#include_next <torch/extension.h>\n"),
             asked=REQUESTS_BEFORE_MADE + 1 + own_flags,
         )
+
+    def find_host_header(self, compiler: str, flags: str, *, beside: Callable[[], object]) -> Path | str:
+        """Include folder whose torch/extension.h is `HOST_HEADER`, precompiled, and `WIDER_MACROS`, or the reason why
+        not. Runs `beside` meanwhile."""
+
+        def make(work: Path) -> None:
+            self._make_header(work, compiler, flags, HOST_HEADER)
+            for name in ("torch.h", "all.h"):
+                (work / "torch" / name).write_text("#include <torch/types.h>\n")
+            whole, part = (self._list_macros(work, compiler, words) for words in (flags, f"-I. {flags}"))
+            (work / WIDER_MACROS).write_text("\n".join(sorted(whole - part)))
+
+        parts = [compiler, flags, HOST_HEADER]
+        return self._find("host", parts, make, asked=REQUESTS_BEFORE_MADE, beside=beside)
 
     def find_emulator(
         self, parts: list[str], make: Callable[[Path], None], *, beside: Callable[[], object]
@@ -195,13 +211,19 @@ class PrebuiltCache:
         (work / "binding.cpp").write_text(BINDING_SOURCE)
         self._compile([*shlex.split(compiler), *shlex.split(flags), "-O2", "-c", "binding.cpp", "-o", OBJECT], work)
 
-    def _make_header(self, work: Path, compiler: str, flags: str) -> None:
+    def _make_header(self, work: Path, compiler: str, flags: str, text: str) -> None:
+        """`text`: also what includes find that cannot be of the precompiled file, such as a second one."""
         (work / "extension.h").write_text("#include <torch/extension.h>\n")
         (work / "torch").mkdir()
-        # Only a file's first header can be precompiled; repeated includes find torch's own here.
-        (work / "torch" / "extension.h").write_text("#include_next <torch/extension.h>\n")
-        words = [*shlex.split(compiler), *shlex.split(flags)]
-        self._compile([*words, "-x", "c++-header", "extension.h", "-o", "torch/extension.h.gch"], work)
+        (work / "torch" / "extension.h").write_text(text)
+        command = [*shlex.split(compiler), "-I.", *shlex.split(flags)]
+        self._compile([*command, "-x", "c++-header", "extension.h", "-o", "torch/extension.h.gch"], work)
+
+    def _list_macros(self, work: Path, compiler: str, flags: str) -> set[str]:
+        """That torch/extension.h defines."""
+        command = [*shlex.split(compiler), *shlex.split(flags), "-x", "c++", "-dM", "-E", "extension.h", "-o", "macros"]
+        self._compile(command, work)
+        return set(re.findall(r"^#define (\w+)", (work / "macros").read_text(), re.MULTILINE))
 
     def _compile(self, command: list[str], work: Path) -> None:
         returncode, log = self._run(command, work)
@@ -212,6 +234,12 @@ class PrebuiltCache:
 def strip_name(flags: str) -> str:
     """Drop the extension's name, which differs per candidate."""
     return re.sub(r"-DTORCH_EXTENSION_NAME=\S+ ?", "", flags).strip()
+
+
+@cache
+def read_wider_macros(folder: Path) -> frozenset[str]:
+    """Of a folder from `find_host_header`."""
+    return frozenset((folder / WIDER_MACROS).read_text().split())
 
 
 @cache

@@ -11,12 +11,13 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.builder.fast.binding import write_binding
 from harness.builder.fast.final_errors import find_final_errors
+from harness.builder.fast.host_binding import write_host_main
 from harness.builder.fast.prebuilt import (
     CUDA_HEADERS,
     IMPLICIT_HEADERS,
@@ -29,7 +30,7 @@ from harness.builder.fast.prebuilt import (
     preprocess,
     shown_macros,
 )
-from harness.builder.fast.prebuilt_cache import PrebuiltCache, strip_name
+from harness.builder.fast.prebuilt_cache import NOT_YET, PrebuiltCache, read_wider_macros, strip_name
 from harness.builder.fast.stub_headers import MORE_STANDARD_HEADERS, STANDARD_HEADERS, find_features, write_stub_headers
 from harness.builder.torch_ninja import read_plan
 from harness.domain import BuildRequest
@@ -85,30 +86,55 @@ class FastBuild:
         return "cuda.cuda.o" if self.prebuilt and returncode != MAIN_FAILED else "main.o"
 
 
-def prepare_fast(request: BuildRequest, work: Path, prebuilt_cache: PrebuiltCache) -> FastBuild | str:
-    """Prepare a request whose standard plan is in `work`, or return the reason why not."""
+def prepare_fast(request: BuildRequest, work: Path, prebuilt_cache: PrebuiltCache) -> Iterator[FastBuild | str]:
+    """Ways to build a request whose standard plan is in `work`, each prepared when those before it have failed; last
+    the reason why there is no other."""
     if request.files:
-        return "it is built from files, by load"
-    if request.headers or request.no_implicit_headers:
-        return "it brings its own headers" if request.headers else "it asks for no_implicit_headers"
-    plan = read_plan(work)
-    folder = work.parent / "fast"
-    folder.mkdir()
-    if not request.needs_cuda:
-        return _prepare_host(request, work, folder, plan, prebuilt_cache)
-    return _prepare_cuda(request, work, folder, plan, prebuilt_cache)
+        yield "it is built from files, by load"
+    elif request.headers or request.no_implicit_headers:
+        yield "it brings its own headers" if request.headers else "it asks for no_implicit_headers"
+    else:
+        folder = work.parent / "fast"
+        folder.mkdir()
+        if request.needs_cuda:
+            yield _prepare_cuda(request, work, folder, read_plan(work), prebuilt_cache)
+        else:
+            yield from _prepare_host(request, work, folder, read_plan(work), prebuilt_cache)
 
 
 def _prepare_host(
     request: BuildRequest, work: Path, folder: Path, plan: dict[str, str], prebuilt_cache: PrebuiltCache
-) -> FastBuild | str:
+) -> Iterator[FastBuild | str]:
+    text = write_host_main(request, (work / "main.cpp").read_text(encoding="utf-8"))
+    words = read_code("\n".join(request.cpp_sources))[1]
+    if text and not _refuse_words(words):
+        found = prebuilt_cache.find_host_header(
+            plan["cxx"], strip_name(plan["cflags"]), beside=lambda: _find_binding(request, plan, prebuilt_cache)
+        )
+        if found == NOT_YET:
+            yield found
+            return
+        binding = _find_binding(request, plan, prebuilt_cache)
+        if isinstance(found, Path) and isinstance(binding, Path) and not words & read_wider_macros(found):
+            (folder / "main.cpp").write_text(text, encoding="utf-8")
+            yield _link_main(request, folder, plan, found, binding)
     header = _find_precompiled(request, plan, prebuilt_cache)
     if isinstance(header, str):
-        return header
+        yield header
+        return
     shutil.copy(work / "main.cpp", folder)
-    link = f"{plan['cxx']} main.o {plan['ldflags']} -o {request.name}.so"
+    yield _link_main(request, folder, plan, header)
+
+
+def _link_main(
+    request: BuildRequest, folder: Path, plan: dict[str, str], header: Path, binding: Path | None = None
+) -> FastBuild:
+    """`binding`: main.cpp is not torch's own."""
+    objects = "main.o" if binding is None else f"main.o {shlex.quote(str(binding))}"
+    link = f"{plan['cxx']} {objects} {plan['ldflags']} -o {request.name}.so"
     (folder / SCRIPT).write_text(f"set -e\n{_compile_main(plan, header)} || exit {MAIN_FAILED}\n{link}\n")
-    return FastBuild(folder=folder, readable=(header,), has_standard_main=True, prebuilt=None)
+    readable = (header,) if binding is None else (header, binding.parent)
+    return FastBuild(folder=folder, readable=readable, has_standard_main=binding is None, prebuilt=None)
 
 
 def _compile_main(plan: dict[str, str], header: Path | None) -> str:
@@ -214,14 +240,20 @@ def read_code(source: str) -> tuple[str, frozenset[str]]:
 
 
 def _check_words(prebuilt: PrebuiltHeaders, words: frozenset[str], included: Sequence[str]) -> str | None:
-    if asked := words & _DETECTION_WORDS:
-        return f"it uses {min(asked)}"
-    if named := [word for word in words if word == "pybind11" or word.startswith(_OF_PYTHON)]:
-        return f"it uses {min(named)}"
+    if reason := _refuse_words(words):
+        return reason
     for header in included:
         known = header in prebuilt.known_headers or header in prebuilt.closures or header in WIDER_HEADERS
         if _TORCH_HEADER.match(header) and not known:
             return f"it includes {header}"
+    return None
+
+
+def _refuse_words(words: frozenset[str]) -> str | None:
+    if asked := words & _DETECTION_WORDS:
+        return f"it uses {min(asked)}"
+    if named := [word for word in words if word == "pybind11" or word.startswith(_OF_PYTHON)]:
+        return f"it uses {min(named)}"
     return None
 
 

@@ -26,6 +26,8 @@ WHOLE = (
     "auto y = torch::empty_like(x); auto a = x.accessor<float, 2>(); for (int64_t i = 0; i < a.size(0); ++i) { auto row = a[i]; float s = 0; for (int64_t j = 0; j < row.size(0); ++j) s += row[j]; y[i].fill_(s); } return y;",
     "auto y = torch::empty_like(x); const float* p = x.const_data_ptr<float>(); float* q = y.mutable_data_ptr<float>(); for (auto i : c10::irange(x.numel())) q[i] = p[i] + i; return y;",
     "auto y = x.clone(); float* p = y.data_ptr<float>(); std::reverse(p, p + y.numel()); return y;", "auto a = x.packed_accessor32<float, 2>(); return torch::scalar_tensor(a[1][1]);",
+    # names of C's mathematics, which overload only where <math.h> is included
+    "return torch::scalar_tensor(abs(x.data_ptr<float>()[0] - 0.5f));", "return torch::scalar_tensor(pow(2.5f, 2) + floor(x.data_ptr<float>()[1]) + abs(int64_t(-5000000000)));",
     # threads
     "auto y = torch::empty_like(x); auto* p = x.data_ptr<float>(); auto* q = y.data_ptr<float>(); at::parallel_for(0, x.numel(), 4, [&](int64_t begin, int64_t end) { for (int64_t i = begin; i < end; ++i) q[i] = std::exp(p[i]); }); return y;",
     "float s = at::parallel_reduce(0, x.numel(), 48, 0.f, [&](int64_t begin, int64_t end, float v) { for (int64_t i = begin; i < end; ++i) v += x.data_ptr<float>()[i]; return v; }, std::plus<float>()); return torch::scalar_tensor(s);",

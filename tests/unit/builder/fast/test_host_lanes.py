@@ -1,10 +1,13 @@
 """Host C++ in both lanes, through the builder: the programs of a corpus give the same bits or the same error, and what
-does not compile is told in the same words. Many programs share one source, as the lanes differ in a header alone."""
+does not compile is told in the same words. Many programs share one source, as the lanes differ in headers and binding
+alone."""
 
+import json
 import re
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from host_corpus import list_host_bodies, write_host_source
@@ -47,10 +50,22 @@ def builders(fast, plain):
     return {"fast": fast, "plain": plain}
 
 
+def is_bound_by_our_object(result):
+    return b"harness_open" in Path(result.extension).read_bytes()
+
+
+def select_bodies(part):
+    """Those of torch::nn need all of torch/extension.h."""
+    kinds = [[], []]
+    for body in list_host_bodies():
+        kinds["torch::nn" in body].append(body)
+    return kinds[1] if part == "modules" else kinds[0][part::PARTS]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", [*range(PARTS), "modules"])
 def test_every_host_program_gives_the_same_bits_or_the_same_error(builders, part):
-    bodies = list_host_bodies()[part::PARTS]
+    bodies = select_bodies(part)
     request = BuildRequest(
         name="corpus", cpp_sources=(write_host_source(bodies),), functions=(("run_program", "Runs one."),)
     )
@@ -58,12 +73,97 @@ def test_every_host_program_gives_the_same_bits_or_the_same_error(builders, part
     assert {lane: (result.status, result.lane) for lane, result in results.items()} == {
         lane: ("built", lane) for lane in builders
     }, results["plain"].log[-3000:]
+    assert is_bound_by_our_object(results["fast"]) == (part != "modules")
     libraries = [result.extension for result in results.values()]
     command = [sys.executable, "-c", RUN_ALL, str(len(bodies)), *libraries]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     assert [line for line in lines if line.split()[1] not in ("agrees", "raises")] == []
     assert sum(line.split()[1] == "agrees" for line in lines) > len(bodies) // 2
     assert len(lines) == len(bodies)
+
+
+BOUND = """
+#include <torch/torch.h>
+static at::Tensor by_value(at::Tensor x) { return x.add_(1); }
+at::Tensor by_reference(torch::Tensor& x, const torch::Tensor& y) { x = x + y; return x; }
+inline double numbers(int64_t a, int b, double c, float d, bool e) { return a * 1e3 + b * 1e2 + c * 10 + d + e / 2.0; }
+float narrow(const float x) { return x / 3; }
+bool flip(bool x) { return !x; }
+int whole(long x) { return static_cast<int>(x); }
+int64_t count(const at::Tensor& x) { return x.numel(); }
+std::vector<torch::Tensor> several(const at::Tensor& x) { return {x, x.sum(0)}; }
+void nothing() {}
+void raises(int64_t kind) { if (kind) throw std::out_of_range("mine"); TORCH_CHECK_TYPE(false, "torch's"); }
+namespace inner { at::Tensor undefined() { return {}; } }
+using inner::undefined;
+"""
+NAMES = (
+    "by_value", "by_reference", "numbers", "narrow", "flip", "whole", "count", "several", "nothing", "raises",
+    "undefined",
+)  # fmt: skip
+BOUND_CALLS = (
+    "m.by_value(x)", "m.by_value(None)", "m.by_value(3)", "m.by_value(x=x)",
+    "m.by_reference(x, x)", "m.by_reference(x)", "m.numbers(1, 2, 3.5, 4.25, True)",
+    "m.numbers(1.0, 2, 3, 4, True)", "m.numbers(True, 2, 3, 4, 0)",
+    "m.numbers(1, 2**31, 3, 4, True)", "m.numbers(2**63, 2, 3, 4, True)", "m.numbers(1, 2, 'a', 4, True)",
+    "m.numbers(torch.tensor(1), torch.tensor(2), torch.tensor(3.0), 4, True)", "m.narrow(1)", "m.narrow(1e300)",
+    "m.flip(False)", "m.flip(None)", "m.flip(1)", "m.whole(-5)", "m.whole(2**40)", "m.count(x)", "m.several(x)",
+    "m.nothing()", "m.nothing(1)", "m.raises(0)", "m.raises(1)", "m.undefined()", "x",
+    *(f"m.{name}.__{what}__" for name in NAMES for what in ("doc", "name")), "sorted(dir(m))", "m.__name__",
+)  # fmt: skip
+CALL = """
+import importlib.util, json, sys
+import torch
+spec = importlib.util.spec_from_file_location("bound", sys.argv[1])
+m = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(m)
+x = torch.arange(12.0).view(3, 4)
+for call in json.loads(sys.argv[2]):
+    try:
+        value = eval(call)
+        print(call, "->", type(value).__name__, repr(value))
+    except Exception as error:
+        print(call, "!!", type(error).__name__, str(error).partition("Exception raised from")[0])
+"""
+
+
+@pytest.mark.slow
+def test_every_plain_type_is_passed_and_documented_as_by_pybind11(builders):
+    request = BuildRequest(
+        name="bound", cpp_sources=(BOUND,), functions=tuple((name, f"{name}: doc") for name in NAMES)
+    )
+    results = [builder.build(request) for builder in builders.values()]
+    assert [(result.status, result.lane) for result in results] == [("built", "fast"), ("built", "plain")]
+    assert [is_bound_by_our_object(result) for result in results] == [True, False]
+    printed = [
+        subprocess.run([sys.executable, "-c", CALL, result.extension, json.dumps(BOUND_CALLS)], capture_output=True,
+                       text=True, check=True).stdout
+        for result in results
+    ]  # fmt: skip
+    assert printed[0] == printed[1]
+    assert sum(" -> " in line for line in printed[1].splitlines()) > len(NAMES)
+
+
+WIDER = {
+    "a macro of Python's headers": "int f() {\n#ifdef va_end\n  return 1;\n#else\n  return 2;\n#endif\n}",
+    "an optional argument": "int f() { return 1; }\nint g(c10::optional<int64_t> n) { return n.value_or(3); }",
+    "an overloaded name that is not bound": "int g(int n) { return n; }\nint f() { return g(1); }",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WIDER)
+def test_what_needs_all_of_torchs_header_gets_it(builders, name):
+    functions = (("f", ""), ("g", "")) if "optional" in name else (("f", ""),)
+    result = builders["fast"].build(BuildRequest(name="wider", cpp_sources=(WIDER[name],), functions=functions))
+    assert (result.status, result.lane) == ("built", "fast"), result.log[-2000:]
+    assert is_bound_by_our_object(result) == ("overloaded" in name)
+    script = "import importlib.util as u, torch, sys; s = u.spec_from_file_location('wider', sys.argv[1]); "
+    script += "m = u.module_from_spec(s); s.loader.exec_module(m); print(m.f())"
+    printed = subprocess.run(
+        [sys.executable, "-c", script, result.extension], capture_output=True, text=True, check=True
+    )
+    assert printed.stdout == "1\n"
 
 
 @pytest.mark.slow
