@@ -81,31 +81,36 @@ class PrebuiltCache:
         )
         return folder if isinstance(folder, str) else folder / OBJECT
 
-    def find_precompiled(self, compiler: str, flags: str, *, own_flags: bool) -> Path | str:
-        """Include folder with torch/extension.h precompiled, or the reason why not.
-
-        `own_flags`: of a candidate. They may never come again, and precompiling costs more than one build saves.
-        """
+    def find_precompiled(self, compiler: str, flags: str) -> Path | str:
+        """Include folder with torch/extension.h precompiled, or the reason why not. Few sources need it, and it costs
+        more than several builds save."""
         return self._find(
             "header",
             [compiler, flags],
             lambda work: self._make_header(work, compiler, flags, "#include_next <torch/extension.h>\n"),
-            asked=REQUESTS_BEFORE_MADE + 1 + own_flags,
+            asked=REQUESTS_BEFORE_MADE + 2,
         )
 
-    def find_host_header(self, compiler: str, flags: str, *, beside: Callable[[], object]) -> Path | str:
-        """Include folder whose torch/extension.h is `HOST_HEADER`, precompiled, and `WIDER_MACROS`, or the reason why
-        not. Runs `beside` meanwhile."""
+    def find_host_headers(self, compiler: str, flags: str, *, beside: Callable[[], object]) -> Path | str:
+        """Include folder whose torch/extension.h is `HOST_HEADER`, with `WIDER_MACROS`, or the reason why not. Runs
+        `beside` meanwhile."""
+        return self._find(
+            "host",
+            [compiler, flags, HOST_HEADER],
+            lambda work: self._make_host_headers(work, compiler, flags),
+            asked=1,
+            beside=beside,
+        )
 
-        def make(work: Path) -> None:
-            self._make_header(work, compiler, flags, HOST_HEADER)
-            for name in ("torch.h", "all.h"):
-                (work / "torch" / name).write_text("#include <torch/types.h>\n")
-            whole, part = (self._list_macros(work, compiler, words) for words in (flags, f"-I. {flags}"))
-            (work / WIDER_MACROS).write_text("\n".join(sorted(whole - part)))
-
-        parts = [compiler, flags, HOST_HEADER]
-        return self._find("host", parts, make, asked=REQUESTS_BEFORE_MADE, beside=beside)
+    def find_precompiled_host(self, compiler: str, flags: str) -> Path | str:
+        """Include folder with `HOST_HEADER` precompiled as torch/extension.h, or the reason why not. It costs as much
+        as four builds save."""
+        return self._find(
+            "host-header",
+            [compiler, flags, HOST_HEADER],
+            lambda work: self._make_header(work, compiler, flags, HOST_HEADER),
+            asked=REQUESTS_BEFORE_MADE + 4,
+        )
 
     def find_emulator(
         self, parts: list[str], make: Callable[[Path], None], *, beside: Callable[[], object]
@@ -213,11 +218,16 @@ class PrebuiltCache:
 
     def _make_header(self, work: Path, compiler: str, flags: str, text: str) -> None:
         """`text`: also what includes find that cannot be of the precompiled file, such as a second one."""
-        (work / "extension.h").write_text("#include <torch/extension.h>\n")
-        (work / "torch").mkdir()
-        (work / "torch" / "extension.h").write_text(text)
+        _write_headers(work, text)
         command = [*shlex.split(compiler), "-I.", *shlex.split(flags)]
         self._compile([*command, "-x", "c++-header", "extension.h", "-o", "torch/extension.h.gch"], work)
+
+    def _make_host_headers(self, work: Path, compiler: str, flags: str) -> None:
+        _write_headers(work, HOST_HEADER)
+        for name in ("torch.h", "all.h"):
+            (work / "torch" / name).write_text("#include <torch/types.h>\n")
+        whole, part = (self._list_macros(work, compiler, words) for words in (flags, f"-I. {flags}"))
+        (work / WIDER_MACROS).write_text("\n".join(sorted(whole - part)))
 
     def _list_macros(self, work: Path, compiler: str, flags: str) -> set[str]:
         """That torch/extension.h defines."""
@@ -231,6 +241,12 @@ class PrebuiltCache:
             raise PrebuiltError(f"{shlex.join(command)[:300]}\nended with {returncode}:\n{log[-4000:]}")
 
 
+def _write_headers(folder: Path, text: str) -> None:
+    (folder / "extension.h").write_text("#include <torch/extension.h>\n")
+    (folder / "torch").mkdir()
+    (folder / "torch" / "extension.h").write_text(text)
+
+
 def strip_name(flags: str) -> str:
     """Drop the extension's name, which differs per candidate."""
     return re.sub(r"-DTORCH_EXTENSION_NAME=\S+ ?", "", flags).strip()
@@ -238,7 +254,7 @@ def strip_name(flags: str) -> str:
 
 @cache
 def read_wider_macros(folder: Path) -> frozenset[str]:
-    """Of a folder from `find_host_header`."""
+    """Of a folder from `find_host_headers`."""
     return frozenset((folder / WIDER_MACROS).read_text().split())
 
 

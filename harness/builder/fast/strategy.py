@@ -30,7 +30,7 @@ from harness.builder.fast.prebuilt import (
     preprocess,
     shown_macros,
 )
-from harness.builder.fast.prebuilt_cache import NOT_YET, PrebuiltCache, read_wider_macros, strip_name
+from harness.builder.fast.prebuilt_cache import PrebuiltCache, read_wider_macros, strip_name
 from harness.builder.fast.stub_headers import MORE_STANDARD_HEADERS, STANDARD_HEADERS, find_features, write_stub_headers
 from harness.builder.torch_ninja import read_plan
 from harness.domain import BuildRequest
@@ -105,40 +105,50 @@ def prepare_fast(request: BuildRequest, work: Path, prebuilt_cache: PrebuiltCach
 def _prepare_host(
     request: BuildRequest, work: Path, folder: Path, plan: dict[str, str], prebuilt_cache: PrebuiltCache
 ) -> Iterator[FastBuild | str]:
-    text = write_host_main(request, (work / "main.cpp").read_text(encoding="utf-8"))
-    words = read_code("\n".join(request.cpp_sources))[1]
-    if text and not _refuse_words(words):
-        found = prebuilt_cache.find_host_header(
-            plan["cxx"], strip_name(plan["cflags"]), beside=lambda: _find_binding(request, plan, prebuilt_cache)
-        )
-        if found == NOT_YET:
-            yield found
-            return
-        binding = _find_binding(request, plan, prebuilt_cache)
-        if isinstance(found, Path) and isinstance(binding, Path) and not words & read_wider_macros(found):
-            (folder / "main.cpp").write_text(text, encoding="utf-8")
-            yield _link_main(request, folder, plan, found, binding)
-    header = _find_precompiled(request, plan, prebuilt_cache)
+    host = _prepare_bound_host(request, work, folder, plan, prebuilt_cache)
+    if host is not None:
+        yield host
+    header = _find_precompiled(plan, prebuilt_cache)
     if isinstance(header, str):
         yield header
         return
     shutil.copy(work / "main.cpp", folder)
-    yield _link_main(request, folder, plan, header)
+    yield _link_main(request, folder, plan, (header,))
+
+
+def _prepare_bound_host(
+    request: BuildRequest, work: Path, folder: Path, plan: dict[str, str], prebuilt_cache: PrebuiltCache
+) -> FastBuild | None:
+    """None if the source may differ in meaning, or cannot be bound so."""
+    text = write_host_main(request, (work / "main.cpp").read_text(encoding="utf-8"))
+    words = read_code("\n".join(request.cpp_sources))[1]
+    if text is None or _refuse_words(words):
+        return None
+    headers = prebuilt_cache.find_host_headers(
+        plan["cxx"], _own_flags_removed(request, plan), beside=lambda: _find_binding(request, plan, prebuilt_cache)
+    )
+    binding = _find_binding(request, plan, prebuilt_cache)
+    if isinstance(headers, str) or isinstance(binding, str) or words & read_wider_macros(headers):
+        return None
+    precompiled = prebuilt_cache.find_precompiled_host(plan["cxx"], strip_name(plan["cflags"]))
+    (folder / "main.cpp").write_text(text, encoding="utf-8")
+    searched = (headers,) if isinstance(precompiled, str) else (precompiled, headers)
+    return _link_main(request, folder, plan, searched, binding)
 
 
 def _link_main(
-    request: BuildRequest, folder: Path, plan: dict[str, str], header: Path, binding: Path | None = None
+    request: BuildRequest, folder: Path, plan: dict[str, str], headers: tuple[Path, ...], binding: Path | None = None
 ) -> FastBuild:
     """`binding`: main.cpp is not torch's own."""
     objects = "main.o" if binding is None else f"main.o {shlex.quote(str(binding))}"
     link = f"{plan['cxx']} {objects} {plan['ldflags']} -o {request.name}.so"
-    (folder / SCRIPT).write_text(f"set -e\n{_compile_main(plan, header)} || exit {MAIN_FAILED}\n{link}\n")
-    readable = (header,) if binding is None else (header, binding.parent)
+    (folder / SCRIPT).write_text(f"set -e\n{_compile_main(plan, *headers)} || exit {MAIN_FAILED}\n{link}\n")
+    readable = headers if binding is None else (*headers, binding.parent)
     return FastBuild(folder=folder, readable=readable, has_standard_main=binding is None, prebuilt=None)
 
 
-def _compile_main(plan: dict[str, str], header: Path | None) -> str:
-    search = "" if header is None else f"-I{shlex.quote(str(header))} "
+def _compile_main(plan: dict[str, str], *headers: Path) -> str:
+    search = "".join(f"-I{shlex.quote(str(header))} " for header in headers)
     return f"{plan['cxx']} {search}{plan['cflags']} -c main.cpp -o main.o {plan['post_cflags']}"
 
 
@@ -186,24 +196,25 @@ def _prepare_main(
     binding = _find_binding(request, plan, prebuilt_cache) if text else ""
     if not text or isinstance(binding, str):
         shutil.copy(work / "main.cpp", folder)
-        found = _find_precompiled(request, plan, prebuilt_cache)
-        header = found if isinstance(found, Path) else None
-        readable = () if header is None else (header,)
-        return _Main(command=_compile_main(plan, header), objects=("main.o",), readable=readable, is_standard=True)
+        found = _find_precompiled(plan, prebuilt_cache)
+        headers = (found,) if isinstance(found, Path) else ()
+        return _Main(command=_compile_main(plan, *headers), objects=("main.o",), readable=headers, is_standard=True)
     (folder / "main.cpp").write_text(text)
     objects = ("main.o", shlex.quote(str(binding)))
-    return _Main(command=_compile_main(plan, None), objects=objects, readable=(binding.parent,), is_standard=False)
+    return _Main(command=_compile_main(plan), objects=objects, readable=(binding.parent,), is_standard=False)
 
 
-def _find_precompiled(request: BuildRequest, plan: dict[str, str], prebuilt_cache: PrebuiltCache) -> Path | str:
-    return prebuilt_cache.find_precompiled(
-        plan["cxx"], strip_name(plan["cflags"]), own_flags=bool(request.extra_cflags)
-    )
+def _find_precompiled(plan: dict[str, str], prebuilt_cache: PrebuiltCache) -> Path | str:
+    return prebuilt_cache.find_precompiled(plan["cxx"], strip_name(plan["cflags"]))
 
 
 def _find_binding(request: BuildRequest, plan: dict[str, str], prebuilt_cache: PrebuiltCache) -> Path | str:
+    return prebuilt_cache.find_binding(plan["cxx"], _own_flags_removed(request, plan))
+
+
+def _own_flags_removed(request: BuildRequest, plan: dict[str, str]) -> str:
     added = " ".join(flag.strip() for flag in request.extra_cflags)
-    return prebuilt_cache.find_binding(plan["cxx"], strip_name(plan["cflags"].removesuffix(added)))
+    return strip_name(plan["cflags"].removesuffix(added))
 
 
 def join_sources(request: BuildRequest) -> str:

@@ -5,9 +5,11 @@ import os
 import pytest
 
 from harness.builder import Builder, probe_toolchain
-from harness.builder.fast.prebuilt_cache import PrebuiltCache
+from harness.builder.fast.prebuilt_cache import PrebuiltCache, strip_name
 from harness.builder.memory_gate import MemoryGate
 from harness.builder.runner import Runner
+from harness.builder.torch_ninja import read_plan, write_plan
+from harness.domain import BuildRequest
 
 OPTIONS = {"environment": lambda: dict(os.environ), "timeout_s": 1500.0}
 
@@ -37,3 +39,14 @@ def prebuilt_cache(build_cache):
     cache = PrebuiltCache(build_cache / "kits", probe_toolchain(), runner, MemoryGate())
     cache.expect_many()
     return cache
+
+
+@pytest.fixture(scope="session")
+def precompiled(prebuilt_cache, tmp_path_factory):
+    """Both headers of host code without flags of its own, which the builders make only after several requests."""
+    folder = tmp_path_factory.mktemp("plan")
+    write_plan(BuildRequest(name="p", cpp_sources=("",)), folder, "")
+    plan = read_plan(folder)
+    for find in (prebuilt_cache.find_precompiled, prebuilt_cache.find_precompiled_host):
+        found = [find(plan["cxx"], strip_name(plan["cflags"])) for _ in range(4)]
+        assert not isinstance(found[-1], str), found[-1]

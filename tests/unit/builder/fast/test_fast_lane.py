@@ -125,6 +125,7 @@ def test_a_cuda_candidate_of_both_lanes_answers_alike(fast, plain):
 @pytest.mark.slow
 @pytest.mark.nvcc
 @pytest.mark.timeout(3600)
+@pytest.mark.usefixtures("precompiled")
 def test_host_code_of_both_lanes_gives_the_same_bits(fast, plain):
     results = [fast.build(HOST), plain.build(HOST)]
     assert [(result.status, result.lane) for result in results] == [("built", "fast"), ("built", "plain")]
@@ -184,12 +185,13 @@ def test_where_many_builds_are_to_come_the_first_request_makes_the_kit(tmp_path)
     assert isinstance(shelf._find("kind", ["flags"], lambda work: None, asked=2), Path)
 
 
-def test_the_header_for_a_candidates_own_flags_is_made_when_they_come_again(tmp_path, idle_runner):
+def test_headers_of_host_code_are_precompiled_after_as_many_builds_as_that_takes(tmp_path, idle_runner):
     shelf = PrebuiltCache(tmp_path, probe_toolchain(), runner=idle_runner, gate=MemoryGate())
     shelf.expect_many()
-    assert isinstance(shelf.find_precompiled("c++", "", own_flags=False), Path)
-    first, second = (shelf.find_precompiled("c++", "-O3", own_flags=True) for _ in range(2))
-    assert (first, second.is_dir()) == (prebuilt_cache.NOT_YET, True)
+    for find, refused in ((shelf.find_precompiled, 1), (shelf.find_precompiled_host, 3)):
+        found = [find("c++", "-O3") for _ in range(refused + 1)]
+        assert found[:refused] == [prebuilt_cache.NOT_YET] * refused
+        assert found[refused].is_dir()
 
 
 def test_only_what_nvcc_makes_depends_on_nvcc(tmp_path):

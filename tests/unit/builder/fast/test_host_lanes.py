@@ -63,6 +63,7 @@ def select_bodies(part):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("precompiled")
 @pytest.mark.parametrize("part", [*range(PARTS), "modules"])
 def test_every_host_program_gives_the_same_bits_or_the_same_error(builders, part):
     bodies = select_bodies(part)
@@ -128,10 +129,11 @@ for call in json.loads(sys.argv[2]):
 
 
 @pytest.mark.slow
-def test_every_plain_type_is_passed_and_documented_as_by_pybind11(builders):
-    request = BuildRequest(
-        name="bound", cpp_sources=(BOUND,), functions=tuple((name, f"{name}: doc") for name in NAMES)
-    )
+@pytest.mark.parametrize("flags", [("-O1",), ()], ids=["compiled as text", "precompiled"])
+@pytest.mark.usefixtures("precompiled")
+def test_every_plain_type_is_passed_and_documented_as_by_pybind11(builders, flags):
+    functions = tuple((name, f"{name}: doc") for name in NAMES)
+    request = BuildRequest(name="bound", cpp_sources=(BOUND,), functions=functions, extra_cflags=flags)
     results = [builder.build(request) for builder in builders.values()]
     assert [(result.status, result.lane) for result in results] == [("built", "fast"), ("built", "plain")]
     assert [is_bound_by_our_object(result) for result in results] == [True, False]
@@ -152,6 +154,7 @@ WIDER = {
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("precompiled")
 @pytest.mark.parametrize("name", WIDER)
 def test_what_needs_all_of_torchs_header_gets_it(builders, name):
     functions = (("f", ""), ("g", "")) if "optional" in name else (("f", ""),)
@@ -195,6 +198,7 @@ def read_errors(result):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("precompiled")
 @pytest.mark.parametrize("name", BROKEN)
 def test_what_does_not_compile_is_told_by_the_fast_lane_in_the_plain_lanes_words(builders, name):
     request = BuildRequest(name="broken", cpp_sources=(BROKEN[name],), functions=(("f", ""),))
