@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,12 @@ from harness.domain import EMULATED, Language
 
 if TYPE_CHECKING:
     from harness.builder import Toolchain
+
+_PACKAGES: tuple[tuple[Language, str, str], ...] = (
+    ("helion", "helion", "Helion"),
+    ("tilelang", "tilelang", "TileLang"),
+    ("cute", "nvidia-cutlass-dsl", "CuTe DSL"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +54,10 @@ def examine_machine(
         yield "building a small extension with each strategy, minutes the first time, then seconds"
         yield from _lane_checks(toolchain, cache_dir, confinement)
     yield "evaluating a Triton kernel"
-    yield _triton_check()
-    yield _package_check("helion", "helion", "Helion")
-    yield _package_check("tilelang", "tilelang", "TileLang")
-    yield _package_check("cute", "nvidia-cutlass-dsl", "CuTe DSL")
+    with ThreadPoolExecutor() as pool:  # each import takes seconds, in a process of its own
+        packages = [pool.submit(_package_check, *names) for names in _PACKAGES]
+        yield _triton_check()
+        yield from (package.result() for package in packages)
     yield from _gpu_checks()
     yield "measuring the speed of the devices" if measure else "reading or measuring the speed of the devices"
     yield from _speed_checks(cache_dir, measure=measure)

@@ -34,7 +34,7 @@ def test_verl_takes_the_ground_truth_as_the_reference(server, gym_request_of):
 
 def test_verl_never_scores_a_fault_of_the_service(server):
     with pytest.raises(NoVerdict):
-        find_scorer(server.url, None).client._max_failures = 1
+        find_scorer(server.url, None, Shaping()).client._max_failures = 1
         compute_score("kernels", PROGRAM.format("not_run"), "", {"evaluation": ADD}, url=server.url)
 
 
