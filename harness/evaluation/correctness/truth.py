@@ -25,6 +25,7 @@ from harness.sandbox.tensors.outputs import FlatOutputs, has_same_bits
 # Inputs, weights and outputs are counted; intermediates are assumed to need as much again.
 INTERMEDIATES = 2.0
 USABLE_MEMORY_SHARE = 0.6
+PART_ELEMENTS = 1 << 26  # of a tensor that is converted in parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -325,7 +326,15 @@ def _name_leaves(tree: dict[str, Any], path: str) -> Iterator[str]:
 
 
 def _to_double(tensor: Tensor, device: torch.device | None) -> Tensor:
-    return tensor.to(device=device or tensor.device, dtype=_float64_dtype(tensor.dtype), copy=True)
+    """On the device. What is in host memory is converted there in parts, since the host is slow."""
+    target, dtype = device or tensor.device, _float64_dtype(tensor.dtype)
+    if tensor.device == target or not tensor.is_contiguous():
+        return tensor.to(device=target, dtype=dtype, copy=True)
+    double = torch.empty(tensor.shape, dtype=dtype, device=target)
+    given, made = tensor.flatten(), double.flatten()
+    for first in range(0, tensor.numel(), PART_ELEMENTS):
+        made[first : first + PART_ELEMENTS] = given[first : first + PART_ELEMENTS].to(target)
+    return double
 
 
 def _float64_dtype(dtype: torch.dtype) -> torch.dtype:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from typing import Any
 
 from harness.domain import Block, Conditions
 from harness.evaluation.correctness.reference import Reference
@@ -23,6 +24,7 @@ from harness.evaluation.timing.system_conditions import ConditionSampler
 from harness.evaluation.timing.timed_calls import make_block, require_form
 from harness.evaluation.timing.window_clock import Windows, confirm_windows
 from harness.evaluation.timing.window_timing import await_idle, count_warmup_calls
+from harness.sandbox.gpu.window import WindowSession
 from harness.sandbox.model_session import ModelSession, Run
 
 Open = Callable[[], AbstractContextManager[ModelSession]]
@@ -68,10 +70,11 @@ class ApartTimer:
         return replace(result, timing=replace(result.timing, conditions=conditions))
 
     def _count_calls(self, usual_us: float, call_s: float) -> int:
-        """Half the planned pairs, since the baseline is timed twice; fewer if making inputs takes long (`call_s`)."""
-        least = self._plan.min_blocks if usual_us < 1e6 else self._plan.min_blocks_when_slow
-        affordable = int(min(self._plan.budget_s * 1e6 / (4 * usual_us), PATIENCE * self._plan.budget_s / (4 * call_s)))
-        return max(-(-least // 2), min(affordable, self._plan.max_blocks // 2))
+        """Half the planned pairs, since the baseline is timed twice. `call_s`: of a call with all around it."""
+        plan = self._plan
+        is_slow = usual_us >= 1e6 or 2 * plan.min_blocks * call_s > PATIENCE * plan.budget_s
+        least = plan.min_blocks_when_slow if is_slow else plan.min_blocks
+        return max(-(-least // 2), min(int(plan.budget_s / (4 * call_s)), plan.max_blocks // 2))
 
     def _time_alone(
         self,
@@ -84,8 +87,8 @@ class ApartTimer:
         if self._device.is_cuda:
             await_idle(self._device)  # work of the previous worker may still run
         with open_worker() as session:
-            count = count_calls(*self._warm_up(session, seeds))
             session.take_samples()
+            count = count_calls(*self._warm_up(session, seeds))
             runs = []
             for seed, run in self._call_in_turn(session, seeds, count):
                 note(seed, run)
@@ -101,7 +104,7 @@ class ApartTimer:
             began_s = time.monotonic()
             inputs = self._reference.make_timed_inputs(next(seeds))
             session.reset_state()
-            times.append(require_form(session.call(inputs, self._device, look=False)).called.claim_us)
+            times.append(self._call(session, inputs).called.claim_us)
             spent_s.append(time.monotonic() - began_s)
         session.collect_garbage()
         return min(times), min(spent_s)
@@ -112,12 +115,17 @@ class ApartTimer:
         if self._device.is_cuda:
             for seed in drawn:
                 session.reset_state(self._reference.make_timed_state(seed))
-                yield seed, require_form(session.call(self._reference.make_timed_inputs(seed), self._device))
+                yield seed, self._call(session, self._reference.make_timed_inputs(seed))
             return
         session.prepare_call(self._reference.make_timed_inputs(drawn[0]))
         for seed in drawn:
             yield seed, require_form(self._call_on_cpu(session, seed))
         session.disarm()
+
+    def _call(self, session: ModelSession, inputs: Sequence[Any]) -> Run:
+        """On a GPU its window ends with secret places of the outputs."""
+        settings = {"in_whole": False} if isinstance(session, WindowSession) else {"look": False}
+        return require_form(session.call(inputs, self._device, **settings))
 
     def _call_on_cpu(self, session: ModelSession, seed: int) -> Run:
         session.stage(self._reference.make_timed_inputs(seed), self._reference.make_timed_state(seed))

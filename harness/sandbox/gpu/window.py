@@ -90,7 +90,9 @@ class WindowSession(ModelSession):
         self._located: dict[tuple[int, ...], tuple[Stretch, ...]] = {}  # by address, of outputs like the last ones
 
     def close(self) -> None:
+        """Unmaps the worker's memory, which would outlive the worker while this object is referenced."""
         self._memory.forget()
+        self._located.clear()
         self._recent.clear()
         self._held_for_good.clear()
 

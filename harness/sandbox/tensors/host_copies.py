@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -38,6 +39,8 @@ def _allocate_pinned(size_bytes: int) -> Tensor:
     """Zeros, in memory that is returned to the system when unused, unlike that of torch's pinned allocator. Where the
     driver refuses to pin it, copies are only slower."""
     memory = _Pages(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with suppress(OSError):  # a kernel without huge pages
+        memory.madvise(mmap.MADV_HUGEPAGE)  # fewer pages to touch and to pin
     values = torch.frombuffer(memory, dtype=torch.uint8).zero_()  # by all threads: pinning untouched pages uses one
     if device_memory.pin(values.data_ptr(), values.nbytes):
         memory.pinned = values.data_ptr()

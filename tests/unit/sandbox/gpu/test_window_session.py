@@ -1,5 +1,8 @@
 """A call in a window, with a simulated worker and copy engine in this process's memory."""
 
+import gc
+import weakref
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -126,6 +129,26 @@ def test_samples_of_equal_places_are_comparable_and_lack_late_rows(window, monke
     worker.late_rows = 100
     expected, run = call(session, device, in_whole=in_whole)
     assert not torch.equal(run.outputs.tensors[0], run.sample.take(0, expected))
+
+
+def test_a_closed_session_maps_no_memory_of_its_worker(window, monkeypatch):
+    class Pages:
+        """Stands for mapped pages, which need a GPU."""
+
+    session, _, device = window
+    locate, mapped = session._memory.locate, weakref.WeakSet()
+
+    def locate_in_pages(address, size_bytes):
+        mapped.add(pages := Pages())
+        return replace(locate(address, size_bytes), pages=pages)
+
+    monkeypatch.setattr(session._memory, "locate", locate_in_pages)
+    for _ in range(3):
+        call(session, device)
+    assert mapped
+    session.close()
+    gc.collect()
+    assert not mapped
 
 
 def test_times_of_a_window_add_up(window):
