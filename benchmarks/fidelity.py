@@ -1,11 +1,10 @@
-"""Verdicts per hour with each fidelity, for programs of 0.1, 1 and 10 ms a call.
+"""Verdicts per GPU-hour with each fidelity, for programs of 0.1, 1 and 10 ms a call.
 
 Run on a machine with a GPU: python benchmarks/fidelity.py [--programs 4] [--sides 1024 2688 5888] [--fidelities quick]
-On all GPUs of the machine: --device cuda; in a Ray cluster that is started on this machine: --executor ray.
 Problem: relu(x @ w + b) with square float32 matrices of SIDE rows. The candidates multiply by torch and fuse the rest
 in one CUDA kernel; each is another program. Builds are made before, since they need no GPU, and each problem's noise
-floor is measured on each GPU before; then all programs are submitted at once. Prints verdicts, seconds, and the
-verdicts per hour of all GPUs in use.
+floor is measured before; then all programs are submitted at once, on the first GPU. Prints verdicts, seconds, and
+verdicts per hour of that GPU.
 """
 
 from __future__ import annotations
@@ -23,8 +22,6 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from harness.domain import Candidate, Evaluation, Fidelity, Problem
 from harness.evaluation.settings import EvaluationSettings
-from harness.executors.cluster.connection import LOCAL, ClusterSettings
-from harness.executors.cluster.executor import RayExecutor
 from harness.executors.executor import Executor
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
@@ -96,7 +93,7 @@ class ModelNew(nn.Module):
 
 def make_tasks(side: int, programs: int) -> list[Task]:
     problem = Problem(name=f"product_{side}", suite="benchmark", source=PROBLEM.format(side=side))
-    sources = [CANDIDATE.format(threads=128 * (index + 1)) for index in range(programs)]
+    sources = [CANDIDATE.format(threads=64 * (index + 1)) for index in range(programs)]
     return [
         make_task(
             problem,
@@ -115,10 +112,6 @@ def measure(executor: Executor, tasks: Sequence[Task]) -> tuple[list[Evaluation]
     return evaluations, time.monotonic() - began_s
 
 
-def open_executor(name: str, settings: LocalSettings) -> LocalExecutor | RayExecutor:
-    return RayExecutor(ClusterSettings(address=LOCAL), settings) if name == "ray" else LocalExecutor(settings)
-
-
 def describe(evaluations: Sequence[Evaluation]) -> str:
     counts = Counter(one.timing.verdict if one.timing else one.outcome for one in evaluations)
     timings = [one.timing for one in evaluations if one.timing]
@@ -134,18 +127,14 @@ def main() -> None:
     parser.add_argument("--programs", type=int, default=4, metavar="N")
     parser.add_argument("--sides", type=int, nargs="*", default=[1024, 2688, 5888], metavar="SIDE")
     parser.add_argument("--fidelities", nargs="*", default=FIDELITIES, choices=FIDELITIES)
-    parser.add_argument("--device", default="cuda:0", help="cuda: all GPUs")
-    parser.add_argument("--executor", default="local", choices=["local", "ray"])
     options = parser.parse_args()
     jobs = {side: make_tasks(side, options.programs) for side in options.sides}
     with tempfile.TemporaryDirectory() as cache:
         for fidelity in options.fidelities:
-            judge = EvaluationSettings(fidelity=fidelity)
-            settings = LocalSettings(cache=Path(cache), device=options.device, judge=judge)
-            with open_executor(options.executor, settings) as executor:
-                gpus = len(executor.devices("cuda"))
+            settings = LocalSettings(cache=Path(cache), device="cuda:0", judge=EvaluationSettings(fidelity=fidelity))
+            with LocalExecutor(settings) as executor:
                 for side, tasks in jobs.items():
-                    measure(executor, tasks if fidelity == options.fidelities[0] else tasks[:gpus])
+                    measure(executor, tasks if fidelity == options.fidelities[0] else tasks[:1])
                     evaluations, taken_s = measure(executor, tasks)
                     rate = 3600 * len(evaluations) / taken_s
                     measured = f"{taken_s:6.1f} s {rate:6.0f} an hour  {describe(evaluations)}"
