@@ -8,7 +8,7 @@ from harness.domain import EMULATED
 from harness.languages.decorated import list_decorated
 from harness.languages.rules import LanguageRules
 
-EMULATED_SINCE = (3, 9)  # of its interpreter
+EMULATED_SINCE = (3, 6)  # of its interpreter
 MARKS = ("triton.jit", "from triton import")
 _DECORATORS = ("triton.jit", "jit", "triton.runtime.jit")
 _IN_TEXT = re.compile(r"@triton\.jit[^\n]*\n\s*def\s+(\w+)")  # of kernels that the program makes by `exec`

@@ -11,6 +11,7 @@ from triton.runtime import interpreter
 from triton.runtime.interpreter import ASTTransformer
 
 _JOIN, _NEGATE = "_harness_join", "_harness_negate"
+_VISITS_VALUES = hasattr(ASTTransformer, "visit_Compare")  # of assignments, since Triton 3.9
 
 
 class BooleanTransformer(ASTTransformer):  # type: ignore[misc]
@@ -19,6 +20,12 @@ class BooleanTransformer(ASTTransformer):  # type: ignore[misc]
         later = [ast.Lambda(args=nothing, body=self.visit(value)) for value in node.values]
         is_and = ast.Constant(value=isinstance(node.op, ast.And))
         return _call(_JOIN, [is_and, *later], node)
+
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign:  # noqa: N802
+        if not _VISITS_VALUES:
+            node.value = self.visit(node.value)
+        transformed: ast.Assign = super().visit_Assign(node)
+        return transformed
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:  # noqa: N802
         node.operand = self.visit(node.operand)

@@ -68,6 +68,10 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
         _, ny, nz = self.grid_dim
         return number // (ny * nz), number // nz % ny, number % nz
 
+    def get_bf16(self, value: float) -> TensorHandle:
+        """Lacking before Triton 3.9."""
+        return arithmetic.narrow(self.get_fp32(value))
+
     def watch_time(self) -> None:
         if time.monotonic() > self.deadline_s:
             message = "the kernel exceeded its time limit; it may only be too slow for a CPU"
@@ -97,12 +101,14 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
         return super().create_fma(x, y, z)
 
     def create_masked_load(
-        self, ptrs: TensorHandle, mask: TensorHandle, other: Any, cache_policy: Any, is_volatile: bool
+        self, ptrs: TensorHandle, mask: TensorHandle, other: Any, *how: Any, **named: Any
     ) -> TensorHandle:
-        access = self._find_access(ptrs, mask)
+        """`how`, `named`: cache policy, two arguments before Triton 3.9, and whether it is volatile."""
+        how = (*how, *named.values())
+        access, is_volatile = self._find_access(ptrs, mask), how[-1]
         if access is not None:
             self._memory.note_load(access, ordered=self._ordered or is_volatile)
-        loaded = super().create_masked_load(ptrs, mask, other, cache_policy, is_volatile)
+        loaded = super().create_masked_load(ptrs, mask, other, *how)
         if access is not None:
             self._find_uninitialised(loaded, mask, "reads")
             if self._ordered or is_volatile:
@@ -110,15 +116,17 @@ class CheckedBuilder(InterpreterBuilder):  # type: ignore[misc]
         return loaded
 
     def create_masked_store(
-        self, ptrs: TensorHandle, value: TensorHandle, mask: TensorHandle, cache_policy: Any
+        self, ptrs: TensorHandle, value: TensorHandle, mask: TensorHandle, *how: Any, **named: Any
     ) -> Any:
+        """`how`, `named`: cache policy, as for loads."""
+        how = (*how, *named.values())
         access = self._find_access(ptrs, mask)
         if access is not None:
-            old = super().create_masked_load(ptrs, mask, None, None, False).data
+            old = super().create_masked_load(ptrs, mask, None, *how, False).data
             chosen = np.broadcast_to(mask.data, ptrs.data.shape)
             old, new = (_find_bits(one, chosen, old.dtype) for one in (old, value.data))
             self._memory.note_store(access, old != new, new, ordered=self._ordered)
-        return super().create_masked_store(ptrs, value, mask, cache_policy)
+        return super().create_masked_store(ptrs, value, mask, *how)
 
     def create_atomic_load(self, ptr: Any, mask: Any, sem: Any, scope: Any) -> TensorHandle:
         return self._in_order(super().create_atomic_load, ptr, mask, mask, sem, scope)

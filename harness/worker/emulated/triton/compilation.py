@@ -58,16 +58,16 @@ class KernelCompiler:
             if needed > most:
                 text = f"the kernel needs {needed} bytes of shared memory" if "shared" in what else f"{needed} threads"
                 message = f"{text}; {self._target['name']} has {most} per block"
-                self._report(check, function, message, function.def_file_line_number)
+                self._report(check, function, message, _find_definition(function))
                 raise OutOfResources(needed, most, what)
 
     def _check_grid(self, function: Any, sizes: tuple[int, int, int]) -> None:
         if any(size > most for size, most in zip(sizes, MOST_PROGRAMS, strict=True)):
             message = f"a grid of {sizes}: at most {MOST_PROGRAMS} programs can be launched"
-            self._report("too_many_blocks", function, message, function.def_file_line_number)
+            self._report("too_many_blocks", function, message, _find_definition(function))
 
     def _report(self, check: str, function: Any, message: str, line: int, *, decides: bool = True) -> None:
-        file = Path(function.file_name).name
+        file = Path(inspect.getsourcefile(function.fn) or "").name
         self._link.report_compilation(check, function.__name__, message, decides=decides, file=file, line=line)
 
 
@@ -78,7 +78,7 @@ def _explain(error: BaseException, function: Any) -> tuple[str, int]:
         chain.append(cause)
     innermost = next((one for one in reversed(chain) if isinstance(one, CompilationError)), None)
     if innermost is None:
-        return f"{type(error).__name__}: {error}", function.def_file_line_number
+        return f"{type(error).__name__}: {error}", _find_definition(function)
     line = _find_line(innermost, function)
     text = innermost.error_message or f"{type(chain[-1]).__name__}: {chain[-1]}"
     return f"{text.strip()}\n    {_read_line(function, line)}", line
@@ -90,7 +90,13 @@ def _find_line(error: CompilationError, function: Any) -> int:
     head = (error.src or function.src).lstrip().splitlines()[0].strip()
     lines = _read_lines(function)
     found = [number for number, line in enumerate(lines, start=1) if line.strip() == head]
-    return (found[0] if found else function.def_file_line_number) + within - 1
+    return (found[0] if found else _find_definition(function)) + within - 1
+
+
+def _find_definition(function: Any) -> int:
+    """The line below its decorators. Triton's own attribute for it has other names in other versions."""
+    lines, first = inspect.getsourcelines(function.fn)
+    return first + next(index for index, line in enumerate(lines) if line.lstrip().startswith("def "))
 
 
 def _read_line(function: Any, number: int) -> str:

@@ -53,6 +53,7 @@ def install(link: EmulatorLink) -> None:
 def _patch_language() -> None:
     """Once and for all, since it takes longer than a small kernel."""
     interpreter._patch_lang(SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
+    tl.core.tensor.__index__ = lambda self: int(self.handle.data.squeeze())  # Triton 3.6 lacks `squeeze`
     interpreter._patch_lang = lambda fn: interpreter._LangPatchScope()
     from triton.language.extra import cuda
     from triton.language.extra import libdevice as general

@@ -1,7 +1,8 @@
 """Triton as the emulated device uses it: values as on a GPU, planted bugs and refused kernels named, no false alarm.
 
 The programs are those of `tests/emulated/corpus`, run without the evaluator: one process that has imported torch and
-Triton, and a fork of it for each program.
+Triton, and a fork of it for each program. Another version than torch's: `pip install --no-deps --target FOLDER
+triton==VERSION`, then run with PYTHONPATH=FOLDER.
 """
 
 import json
