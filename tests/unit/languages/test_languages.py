@@ -74,7 +74,7 @@ def test_the_emulated_device_names_the_triton_that_it_needs(tmp_path, monkeypatc
     (tmp_path / "triton-3.2.0.dist-info" / "METADATA").write_text("Name: triton\nVersion: 3.2.0\n")
     monkeypatch.setattr("sys.path", [str(tmp_path)])
     assert LANGUAGES["triton"].find_missing(False) is None
-    assert LANGUAGES["triton"].find_missing(True) == "the emulated device needs Triton 3.9 or newer, found 3.2.0"
+    assert LANGUAGES["triton"].find_missing(True) == "the emulated device needs Triton 3.6 or newer, found 3.2.0"
 
 
 @pytest.mark.parametrize(
