@@ -27,7 +27,7 @@ from harness.evaluation.correctness.truth import (
 from harness.problems.loading import LoadedProblem
 from harness.problems.tensor_trees import list_tensors, map_tensors
 from harness.sandbox.seeding import have_advanced, keep_seed, read_generators, seed_call
-from harness.sandbox.tensors.outputs import FlatOutputs, find_difference
+from harness.sandbox.tensors.outputs import FlatOutputs, find_difference, widen_small
 
 # The format that a candidate would use to save on precision.
 COARSER = {
@@ -130,7 +130,7 @@ def _check_sizes(run: _Run) -> Check:
 
 
 def _check_finite(truth: Truth, name: str) -> Check:
-    bad = sum(int((~leaf.reference.isfinite()).sum()) for leaf in truth.leaves)
+    bad = sum(int((~widen_small(leaf.reference).isfinite()).sum()) for leaf in truth.leaves)
     return Check(name=name, passed=bad == 0, evidence=f"{bad} elements are infinite or NaN")
 
 

@@ -25,6 +25,7 @@ from harness.sandbox.tensors.outputs import (
     cut_slices,
     find_difference,
     has_same_bits,
+    widen_small,
 )
 
 IN_INIT = "make them in __init__, so that candidates can be given the same ones"
@@ -62,12 +63,12 @@ def _differ_slightly(first: Tensor, second: Tensor) -> bool:
 def require_finite(loaded: LoadedProblem, truth: Truth) -> None:
     """Raises ProblemError for all-NaN outputs, and non-finite ones where the float64 truth is finite."""
     for leaf in truth.leaves:
-        bad = ~leaf.reference.isfinite()
+        bad = ~widen_small(leaf.reference).isfinite()
         if not bad.any():
             continue
         if leaf.reference.isnan().all():
             raise ProblemError(f"{_name_file(loaded)}: {leaf.name} of the reference is all NaN; correct it")
-        wrong = int((bad & leaf.exact.to(leaf.reference.dtype).isfinite()).sum())
+        wrong = int((bad & widen_small(leaf.exact.to(leaf.reference.dtype)).isfinite()).sum())
         if wrong:
             raise ProblemError(
                 f"{_name_file(loaded)}: {wrong} of {bad.numel()} elements of {leaf.name} of the reference are infinite "
@@ -146,7 +147,7 @@ def refuse_varying(loaded: LoadedProblem, what: str) -> NoReturn:
 
 def has_only_numbers(outputs: FlatOutputs) -> bool:
     return all(
-        bool(part.isfinite().all())
+        bool(widen_small(part).isfinite().all())
         for tensor in outputs.tensors
         for _, (part,) in cut_slices(tensor, elements=SLICE_ELEMENTS)
     )

@@ -20,7 +20,7 @@ from harness.protocol import flatten_value
 from harness.sandbox.memory_limits import count_free_bytes, limit_memory
 from harness.sandbox.seeding import keep_seed, read_seed, seeded_call
 from harness.sandbox.tensors.host_copies import HOST, copy_to
-from harness.sandbox.tensors.outputs import FlatOutputs, has_same_bits
+from harness.sandbox.tensors.outputs import FlatOutputs, has_same_bits, widen_small
 
 # Inputs, weights and outputs are counted; intermediates are assumed to need as much again.
 INTERMEDIATES = 2.0
@@ -284,7 +284,7 @@ def _exceeds(exact: Tensor, own: Tensor) -> bool:
         return False
     if max(map(abs, map(float, exact.aminmax()))) <= torch.finfo(own.dtype).max:
         return False
-    return bool((exact.to(own.dtype).isinf() & exact.isfinite() & own.isfinite()).any())
+    return bool((widen_small(exact.to(own.dtype)).isinf() & exact.isfinite() & widen_small(own).isfinite()).any())
 
 
 def trust_outputs(
