@@ -12,6 +12,7 @@ import torch
 from harness.domain import Outcome, Problem
 from harness.evaluation.correctness.reference import prepare_reference
 from harness.evaluation.timing import window_timing
+from harness.evaluation.timing.apart import ApartTimer
 from harness.evaluation.timing.noise_floor import NoiseFloors, NoiseKey
 from harness.evaluation.timing.paired import TimingPlan
 from harness.evaluation.timing.window_timing import (
@@ -63,6 +64,10 @@ class QuietDevice(Device):
         return True
 
 
+class SimulatedGpu(QuietDevice):
+    is_cuda = True
+
+
 class SimulatedSession(WindowSession):
     """A worker that takes about `usual_us` a call."""
 
@@ -86,6 +91,9 @@ class SimulatedSession(WindowSession):
         self.paused = False
 
     def pin(self, outputs):
+        pass
+
+    def collect_garbage(self):
         pass
 
     def has_lost_pinned(self):
@@ -338,3 +346,37 @@ def test_samples_are_taken_where_the_plan_keeps_no_timed_outputs(reference):
     timer.measure("eager", open_session, open_session, itertools.count(100))
     assert len(asked) == len(sessions)
     assert set(asked) == set(sessions)
+
+
+@pytest.mark.parametrize("in_places", [True, False])
+def test_two_workers_that_take_turns_are_read_alike_as_the_baselines_outputs_allow(reference, monkeypatch, in_places):
+    monkeypatch.setattr(SimulatedSession, "is_read_in_places", in_places)
+    numbers, opened = itertools.count(), []
+
+    @contextmanager
+    def open_session(usual_us):
+        opened.append(SimulatedSession(usual_us, next(numbers)))
+        yield opened[-1]
+
+    on_gpu = replace(reference, device=SimulatedGpu("cpu"))
+    timer = ApartTimer(reference=on_gpu, plan=TimingPlan(budget_s=0.2, allow_load=True), seed=3)
+    opens = (lambda: open_session(BASELINE_US), lambda: open_session(BASELINE_US / 2))
+    result = timer.measure("eager", *opens, itertools.count(100))
+    assert (result.outcome, result.timing.verdict) == (None, "faster")
+    assert result.timing.speedup == pytest.approx(2.0, rel=0.05)
+    before, candidate, after = opened
+    assert [after.usual_us, candidate.usual_us] == [before.usual_us, before.usual_us / 2]
+    warm_up = before.calls - len(result.timing.blocks) // 2
+    assert before.copied_whole[warm_up:] == [not in_places] * (before.calls - warm_up)
+    assert {*candidate.copied_whole, *after.copied_whole} == {not in_places}
+
+
+@pytest.mark.parametrize(
+    ("usual_us", "call_s", "count"),
+    [(1e3, 1e-3, 75), (1e3, 0.1, 15), (1e3, 0.5, 10), (1e3, 2.0, 3), (2e6, 2.1, 3)],
+    ids=["most", "budget", "least", "slow around the call", "slow"],
+)
+def test_a_baseline_that_is_timed_twice_gets_half_the_pairs_and_fewer_where_calls_take_long(
+    reference, usual_us, call_s, count
+):
+    assert ApartTimer(reference=reference, plan=TimingPlan(), seed=3)._count_calls(usual_us, call_s) == count
