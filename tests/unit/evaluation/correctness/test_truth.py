@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from harness.domain import Problem, ProblemError
+from harness.evaluation.correctness import truth
 from harness.evaluation.correctness.truth import compute_truth, flatten_outputs, float32_precision
 from harness.problems.loading import load_problem
 
@@ -118,3 +119,17 @@ def test_a_reference_that_works_in_place_has_the_truth_of_the_inputs_as_they_wer
     truth, _, inputs = compute("return x.mul_(2.0).add_(1.0)")
     assert truth.kind == "float64"
     assert torch.equal(truth.leaves[0].exact, inputs[0].double() * 2.0 + 1.0)
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [torch.randn(3, 5, 7), torch.randn(7, 3).T, torch.arange(9), torch.randn(()), torch.randn(0, 4)],
+    ids=["dense", "transposed", "integers", "scalar", "empty"],
+)
+def test_a_tensor_that_is_converted_on_another_device_in_parts_has_its_values(monkeypatch, tensor):
+    """cpu:0 is another device than cpu, and the same memory."""
+    monkeypatch.setattr(truth, "PART_ELEMENTS", 4)
+    double = truth._to_double(tensor, torch.device("cpu:0"))
+    assert double.dtype == (torch.float64 if tensor.is_floating_point() else tensor.dtype)
+    assert torch.equal(double, tensor.to(double.dtype))
+    assert double.numel() == 0 or double.data_ptr() != tensor.data_ptr()
