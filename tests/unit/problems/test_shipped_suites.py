@@ -19,6 +19,8 @@ SUITES = Path(__file__).parents[3] / "reference_models"
 MOST_INPUT_BYTES = 2e9
 LEAST_PROBLEMS = {"llm": 25, "fused": 30, "scientific": 10}
 CPU = torch.device("cpu")
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
+TOO_NEW = {"fp8_gemm"} if TORCH < (2, 13) else set()  # no scale per row on a CPU before
 
 
 @pytest.fixture(autouse=True)
@@ -30,11 +32,14 @@ def one_thread():
     torch.set_num_threads(threads)
 
 
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks")  # of torch 2.11
 @pytest.mark.parametrize("suite", LEAST_PROBLEMS)
 def test_every_problem_runs_its_small_workload_on_a_cpu(suite):
     problems = find_suite(SUITES / suite)
     assert len(problems) >= LEAST_PROBLEMS[suite]
     for problem in problems:
+        if problem.name in TOO_NEW:
+            continue
         loaded = load_problem(problem, "small")
         with torch.no_grad():
             outputs = run_reference(loaded, loaded.make_model(3, CPU), loaded.make_inputs(3, CPU))
@@ -69,4 +74,6 @@ def test_the_inputs_of_every_case_fit_a_gpu_of_80_gb_easily(suite):
 @pytest.mark.slow
 @pytest.mark.parametrize("suite", LEAST_PROBLEMS)
 def test_every_problem_passes_the_check_of_problems(suite, capsys):
+    if TOO_NEW & {problem.name for problem in find_suite(SUITES / suite)}:
+        pytest.skip("on a CPU fp8_gemm needs torch 2.13")
     assert run_command(["problems", "check", "--suite", suite, "--problems-dir", str(SUITES)]) == 0, capsys.readouterr()
