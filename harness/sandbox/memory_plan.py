@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 USABLE_SHARE = 0.9  # of free memory; the rest is for fragmentation and other processes
 TRIALS, LEAST_TRIALS = 3, 2  # with the problem's own inputs
+LAST_KEPT = 2  # outputs of the last call and of the one before
 TIMED_COPIES = 10  # calls whose outputs are kept during timing
 LARGE_BYTES = 64 << 20  # outputs that are compared with the reference's first
 TRUTHS = 3  # sizes of the outputs: the reference's own, and float64
@@ -24,9 +25,10 @@ Check = Literal[
     "trials",
     "float64",
     "own_first",
-    "kept_outputs",
+    "last_outputs",
     "inputs_on_device",
     "baseline_beside",
+    "kept_outputs",
     "timed_outputs",
     "probes",
     "stress",
@@ -117,8 +119,8 @@ class MemoryPlan:
 
 
 CHECKS: tuple[Check, ...] = (
-    "trials", "float64", "stress", "own_first", "kept_outputs", "inputs_on_device", "baseline_beside", "timed_outputs",
-    "roofline", "probes", "pair_kept",
+    "trials", "float64", "stress", "own_first", "last_outputs", "inputs_on_device", "baseline_beside", "kept_outputs",
+    "timed_outputs", "roofline", "probes", "pair_kept",
 )  # fmt: skip
 
 
@@ -223,6 +225,8 @@ def _add(plan: MemoryPlan, check: Check, full: MemoryPlan) -> Iterator[MemoryPla
     """Largest variant first."""
     if check == "trials":
         yield from (replace(plan, trials=trials) for trials in range(full.trials, plan.trials, -1))
+    elif check == "last_outputs":
+        yield replace(plan, kept_calls=min(LAST_KEPT, full.kept_calls))
     elif check == "kept_outputs":
         yield from (replace(plan, kept_calls=kept) for kept in range(full.kept_calls, plan.kept_calls, -1))
     elif check in ("timed_outputs", "pair_kept") and not plan.baseline_beside:

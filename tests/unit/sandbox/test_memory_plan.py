@@ -67,8 +67,9 @@ def test_there_is_a_plan_wherever_the_smallest_or_the_full_one_fits(need, room):
 
 def rank(plan):
     """In the order of `CHECKS`."""
-    trials, float64, kept_calls, *checks, stress = worth(plan)
-    return (trials, float64, stress, plan.own_first, kept_calls, *checks)
+    trials, float64, kept_calls, inputs_on_device, baseline_beside, *checks, stress = worth(plan)
+    before = (trials, float64, stress, plan.own_first, min(kept_calls, 2), inputs_on_device, baseline_beside)
+    return (*before, kept_calls, *checks)
 
 
 @given(needs, rooms)
@@ -148,6 +149,17 @@ def test_eight_gib_in_and_out_give_up_checks_one_after_another(free_gib, holds, 
     plan = plan_memory(need, Room(device_bytes=free_gib * GIB, host_bytes=300 * GIB))
     assert (None if plan is None else plan.holds) == holds
     assert (None if plan is None else worth(plan)) == checks
+
+
+def test_many_earlier_outputs_do_not_take_the_place_of_the_baselines_worker():
+    size = 6 * GIB
+    need = MemoryNeed(
+        inputs_bytes=size, outputs_bytes=size, weights_bytes=0, arena_bytes=size, float64_bytes=4 * size,
+        context_bytes=GIB, slice_bytes=GIB, kept_calls=8, row_steps=1, further_steps=6,
+    )  # fmt: skip
+    plans = [plan_memory(need, Room(device_bytes=free_gib * GIB, host_bytes=0)) for free_gib in range(62, 200, 2)]
+    assert all(plan.baseline_beside for plan in plans)
+    assert [plan.kept_calls for plan in plans] != [2] * len(plans)
 
 
 def test_the_largest_elementwise_problems_of_kernelbench_are_judged_on_an_80_gb_gpu_in_float64():
