@@ -23,6 +23,7 @@ from harness.executors.cluster.connection import LOCAL, ClusterSettings
 from harness.executors.cluster.executor import RayExecutor
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
+from harness.hardware.cuda_driver import list_gpus
 
 SIDE = 1024
 
@@ -53,7 +54,8 @@ def main() -> None:
             taken_s: list[float] = []
             for all_gpus in (False, True):
                 with open_executor(name, settings, all_gpus=all_gpus) as executor:
-                    gpus = len(executor.devices("cuda"))
+                    gpus = len(list_gpus()) if all_gpus else 1
+                    executor.devices("cuda")
                     measure(executor, tasks[:gpus])
                     evaluations, spent_s = measure(executor, tasks)
                 rate = f"{3600 * len(evaluations) / spent_s:6.0f} an hour"
