@@ -8,6 +8,7 @@ measures. The candidate can forge the results.
 from __future__ import annotations
 
 import bisect
+import copy
 import functools
 import re
 import sys
@@ -289,11 +290,11 @@ def call_without_effect(function: Callable[..., Any], args: tuple[Any, ...], kwa
     """Call on copies; results and tensors that would have changed get wrong values."""
     pairs: list[tuple[torch.Tensor, torch.Tensor]] = []
 
-    def copy(tensor: torch.Tensor) -> torch.Tensor:
+    def make_copy(tensor: torch.Tensor) -> torch.Tensor:
         pairs.append((tensor, _copy_with_strides(tensor.detach())))
         return pairs[-1][1]
 
-    result = function(*_map_tensors(args, copy), **_map_tensors(kwargs, copy))
+    result = function(*_map_tensors(args, make_copy), **_map_tensors(kwargs, make_copy))
     for original, worked_on in pairs:
         if not _same_bits(original, worked_on):
             original.copy_(poison(original))
@@ -323,10 +324,27 @@ def _map_tensors(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> 
         return change(value)
     if isinstance(value, (list, tuple)):
         items = [_map_tensors(item, change) for item in value]
+        if isinstance(value, tuple) and hasattr(value, "_fields"):  # a named tuple
+            return type(value)(*items)
         return items if isinstance(value, list) else tuple(items)
     if isinstance(value, dict):
         return {key: _map_tensors(item, change) for key, item in value.items()}
-    return value
+    wrapped = _find_wrapped(value)
+    return value if wrapped is None else _wrap_again(value, change(wrapped))
+
+
+def _find_wrapped(value: Any) -> torch.Tensor | None:
+    """The tensor in a descriptor or a reinterpreted tensor of Triton."""
+    base = getattr(value, "base", None)
+    return base if isinstance(base, torch.Tensor) else None
+
+
+def _wrap_again(wrapper: Any, tensor: torch.Tensor) -> Any:
+    other = copy.copy(wrapper)
+    other.base = tensor
+    if hasattr(other, "data"):  # of `triton.reinterpret`
+        other.data = tensor
+    return other
 
 
 def _leaves(value: Any) -> Iterator[Any]:
@@ -336,7 +354,8 @@ def _leaves(value: Any) -> Iterator[Any]:
         for item in value:
             yield from _leaves(item)
     else:
-        yield value
+        wrapped = _find_wrapped(value)
+        yield value if wrapped is None else wrapped
 
 
 def _holds_tensor(value: Any) -> bool:

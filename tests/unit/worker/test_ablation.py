@@ -1,6 +1,7 @@
 """What a function leaves behind when it is called without its effect."""
 
 import copy
+from collections import namedtuple
 
 import pytest
 import torch
@@ -36,6 +37,24 @@ def test_tensors_inside_lists_and_tuples_are_poisoned_and_the_rest_is_kept():
     assert first.min() > 1e30
     assert second.min() > 1e30
     assert (number, none) == (7, None)
+
+
+class Descriptor:
+    """As Triton's descriptors of tensors hold them."""
+
+    def __init__(self, base):
+        self.base = base
+
+
+def test_tensors_in_descriptors_and_named_tuples_do_not_get_what_is_written():
+    pair = namedtuple("pair", "out given")
+    out, a = torch.zeros(4), torch.ones(4)
+    call_without_effect(lambda to: to.base.copy_(a), (Descriptor(out),), {})
+    assert out.min() > 1e30
+    out = torch.zeros(4)
+    call_without_effect(lambda both: both.out.copy_(both.given), (pair(out, a),), {})
+    assert out.min() > 1e30
+    assert torch.equal(a, torch.ones(4))
 
 
 def test_what_would_have_been_written_is_poison_and_other_arguments_are_as_they_were():

@@ -6,6 +6,7 @@ import ctypes
 from typing import Any
 
 import numpy as np
+import torch
 import triton.language as tl
 from triton._C.libtriton import ir
 from triton.runtime.interpreter import TensorHandle
@@ -19,6 +20,7 @@ _NUMPY = {
     **{name: np.dtype(name) for kind in ("int", "uint") for name in (f"{kind}{bits}" for bits in (8, 16, 32, 64))},
     **{name: np.dtype(np.uint8) for name in ("fp8e5", "fp8e5b16", "fp8e4nv", "fp8e4b8", "fp8e4b15")},
 }  # fmt: skip
+_FLOAT8 = {"fp8e4nv": torch.float8_e4m3fn, "fp8e5": torch.float8_e5m2}
 
 
 def find_numpy_dtype(kind: Any) -> Any:
@@ -49,6 +51,13 @@ def cut_to_tf32(values: np.ndarray) -> np.ndarray:
     return np.asarray((bits & np.uint32(0xFFFFE000)).view(np.float32))
 
 
+def round_to_float8(values: np.ndarray, kind: torch.dtype) -> np.ndarray:
+    """The bits of float32 values, rounded to the nearest, ties to even, saturated."""
+    most = torch.finfo(kind).max
+    rounded = torch.from_numpy(np.array(values, dtype=np.float32)).clamp(-most, most).to(kind)
+    return np.asarray(rounded.view(torch.uint8).numpy())
+
+
 def is_bfloat16(operand: TensorHandle) -> bool:
     return bool(operand.dtype.scalar == tl.bfloat16)
 
@@ -68,8 +77,10 @@ def narrow(result: TensorHandle) -> TensorHandle:
 
 
 def convert(source: TensorHandle, target: Any) -> TensorHandle | None:
-    """A conversion from or to bfloat16; None for others."""
+    """A conversion from or to bfloat16, or to float8, where Triton's own is wrong; None for others."""
     before, after = source.dtype.scalar, target.scalar
+    if after.name in _FLOAT8 and before.name in ("bf16", "fp16", "fp32", "fp64"):
+        return TensorHandle(round_to_float8(widen(source).data, _FLOAT8[after.name]), after)
     if before == tl.bfloat16 and after == tl.bfloat16:
         return TensorHandle(source.data, tl.bfloat16)
     if before == tl.bfloat16:

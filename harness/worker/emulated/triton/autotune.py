@@ -8,6 +8,7 @@ gives wrong values here too. For compilation, configurations are tried until one
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ from triton.runtime.autotuner import Autotuner
 
 from harness.worker.emulated.link import EmulatorLink
 
-MOST_COMPILED = 8  # configurations tried until one compiles
+TRIED_S = 60.0  # for configurations that do not compile
 
 
 def choose_by_order(link: EmulatorLink) -> None:
@@ -34,14 +35,14 @@ def choose_by_order(link: EmulatorLink) -> None:
 
 
 def choose_compilable() -> None:
-    prune, compiled = Autotuner.prune_configs, [False]
+    prune, compiled, began_s = Autotuner.prune_configs, [False], [0.0]
 
     def choose(self: Any, kwargs: dict[str, Any]) -> list[Any]:
-        compiled[0] = False
-        return list(prune(self, kwargs))[:MOST_COMPILED]
+        compiled[0], began_s[0] = False, time.monotonic()
+        return list(prune(self, kwargs))
 
     def compile_first(call: Callable[[], None], *_: Any, **__: Any) -> list[float]:
-        if compiled[0]:
+        if compiled[0] or time.monotonic() - began_s[0] > TRIED_S:
             return [2.0] * 3
         call()
         compiled[0] = True

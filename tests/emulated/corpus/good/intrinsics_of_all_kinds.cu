@@ -14,6 +14,7 @@ __global__ void k(int* bad) {
   ck(__umulhi(0x80000000u, 4u) == 2u); ck(__mulhi(-1, 2) == -1); ck(__umul24(3u, 5u) == 15u); ck(__mul24(-3, 5) == -15); ck(__mul64hi(1ll << 62, 8) == 2); ck(__umul64hi(1ull << 63, 4) == 2);
   ck(__sad(3, 7, 1) == 5); ck(__usad(3u, 7u, 1u) == 5u); ck(__hadd(3, 5) == 4); ck(__rhadd(3, 4) == 4); ck(__uhadd(3u, 6u) == 4u);
   ck(__funnelshift_l(0x80000000u, 1u, 1) == 3u); ck(__funnelshift_r(1u, 1u, 1) == 0x80000000u);
+  ck(__dp4a(make_char4(1, -2, 3, 4), make_char4(5, 6, -7, 8), 1) == 5); ck(__dp4a(make_uchar4(1, 2, 3, 250), make_uchar4(5, 6, 7, 2), 1u) == 539u); ck(__dp2a_lo(make_short2(300, -2), make_char4(2, 3, 9, 9), 1) == 595); ck(__dp2a_hi(make_short2(300, -2), make_char4(9, 9, 2, 3), 1) == 595);
   ck(__dp4a(0x01010101, 0x02020202, 5) == 13); ck(__vadd4(0x01010101u, 0x01020304u) == 0x02030405u); ck(__vmaxs2(0x0001ffffu, 0x00020001u) == 0x00020001u);
   ck(__float2int_rn(2.5f) == 2); ck(__float2int_rz(-2.7f) == -2); ck(__float2int_ru(2.1f) == 3); ck(__float2uint_rn(3.5f) == 4u); ck(__int2float_rn(7) == 7.f); ck(__uint2float_rz(9u) == 9.f);
   ck(__double2int_rz(3.9) == 3); ck(__double2float_rn(0.5) == .5f); ck(__float2ll_rn(1e10f) == 10000000000ll); ck(__ll2float_rn(5ll) == 5.f); ck(__hiloint2double(__double2hiint(3.14), __double2loint(3.14)) == 3.14);
