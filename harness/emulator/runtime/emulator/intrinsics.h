@@ -357,16 +357,19 @@ inline unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
   for (int i = 0; i < 4; ++i) { c += (a >> (8 * i) & 0xffu) * (b >> (8 * i) & 0xffu); }
   return c;
 }
-inline int __dp4a(char4 a, char4 b, int c) { return __dp4a(__builtin_bit_cast(int, a), __builtin_bit_cast(int, b), c); }
+// Of a vector type; `__builtin_bit_cast` needs GCC 11.
+template <typename Word, typename Vector> inline Word harness_word(Vector value) {
+  static_assert(sizeof(Word) == sizeof(Vector));
+  Word word;
+  __builtin_memcpy(&word, &value, sizeof word);
+  return word;
+}
+inline int __dp4a(char4 a, char4 b, int c) { return __dp4a(harness_word<int>(a), harness_word<int>(b), c); }
 inline unsigned __dp4a(uchar4 a, uchar4 b, unsigned c) {
-  return __dp4a(__builtin_bit_cast(unsigned, a), __builtin_bit_cast(unsigned, b), c);
+  return __dp4a(harness_word<unsigned>(a), harness_word<unsigned>(b), c);
 }
-inline int __dp2a_lo(short2 a, char4 b, int c) {
-  return __dp2a_lo(__builtin_bit_cast(int, a), __builtin_bit_cast(int, b), c);
-}
-inline int __dp2a_hi(short2 a, char4 b, int c) {
-  return __dp2a_hi(__builtin_bit_cast(int, a), __builtin_bit_cast(int, b), c);
-}
+inline int __dp2a_lo(short2 a, char4 b, int c) { return __dp2a_lo(harness_word<int>(a), harness_word<int>(b), c); }
+inline int __dp2a_hi(short2 a, char4 b, int c) { return __dp2a_hi(harness_word<int>(a), harness_word<int>(b), c); }
 
 // Loads and stores with a hint for the caches, which means nothing here. Of the types that the GPU has such loads for.
 namespace harness_emulator __attribute__((visibility("hidden"))) {
