@@ -3,9 +3,10 @@
 Modules are constructed under a seed with the GPU as torch's default device. `torch.Tensor(...)` ignores the default, so
 its weights would come from the host's generator, and differ from those of a reference that uses `torch.empty(...)`.
 
-Weights that constructors fill with zeros or ones (of a fresh norm, a bias, a gate) hide the work that uses them: a
-program could leave it out. Reference, baseline and candidate get other values as soon as such a weight is part of a
-module, so a constructor may pack them. The values depend on the seed alone, so names and shapes need not match.
+Weights that constructors fill with a constant (of a fresh norm, a bias, a gate, a layer scale) hide the work that uses
+them: a program could leave it out, or contain the constant. Reference, baseline and candidate get other values as soon
+as such a weight is part of a module, so a constructor may pack them. The values depend on the seed and the constant
+alone, so names and shapes need not match.
 
 Code that draws from a generator of the host, or hands its tensors to numpy, fails with the GPU as the default device;
 it runs with the host as the default instead.
@@ -13,11 +14,11 @@ it runs with the host as the default instead.
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy
@@ -35,7 +36,8 @@ METHODS = "uniform_ normal_ random_ bernoulli_ exponential_ geometric_ log_norma
 FILLING = frozenset(getattr(torch.Tensor, name) for name in METHODS.split())
 Kind = tuple[int, float]  # number of elements, and the value of all
 PERIOD = 65_537
-CONSTANTS = (0.0, 1.0)
+SMALLEST = 1e-3  # of a constant; smaller ones, but 0, stay: the outputs may not show what they scale
+SAME_CONSTANT = 1e-4  # relative; a program may compute a constant in another way
 STATISTICS = ("running_mean", "running_var")  # of norms: the only weights without gradients that are replaced
 
 
@@ -97,12 +99,15 @@ class ConstantWeights:
     def __init__(self, seed: int, kinds: Collection[Kind] | None = None) -> None:
         self._seed = seed
         self._kinds = kinds
+        self._drawn: dict[float, Tensor] = {}
 
-    @cached_property
-    def _values(self) -> dict[float, Tensor]:
-        draws = torch.rand(3, PERIOD, generator=torch.Generator("cpu").manual_seed(self._seed), device="cpu")
-        signs = torch.where(draws[0] < 0.5, -1.0, 1.0)
-        return {0.0: signs * (0.25 + 0.5 * draws[1]), 1.0: 0.5 + draws[2]}
+    def _draw(self, constant: float) -> Tensor:
+        """For 0 values of both signs between a quarter and three quarters, else up to half as much more or less."""
+        if constant not in self._drawn:
+            draws = torch.rand(3, PERIOD, generator=torch.Generator("cpu").manual_seed(self._seed), device="cpu")
+            signs = torch.where(draws[0] < 0.5, -1.0, 1.0)
+            self._drawn[constant] = constant * (0.5 + draws[2]) if constant else signs * (0.25 + 0.5 * draws[1])
+        return self._drawn[constant]
 
     @contextmanager
     def replaced(self) -> Iterator[None]:
@@ -134,18 +139,22 @@ class ConstantWeights:
 
     def _replace(self, parameter: Tensor) -> None:
         value = _find_constant(parameter)
-        if value is None or (self._kinds is not None and (parameter.numel(), value) not in self._kinds):
+        if value is not None and self._find_drawn(parameter) is not None:
+            return  # a single one, replaced before
+        if value is not None and self._kinds is not None:
+            value = _find_kind(parameter, value, self._kinds)
+        if value is None:
             return
         with torch.inference_mode() if parameter.is_inference() else nullcontext():
             for part in torch.split(parameter.detach().view(-1), PERIOD * 64):
-                drawn = self._values[value].to(part.device)
+                drawn = self._draw(value).to(part.device)
                 part.copy_(drawn.repeat(-(-part.numel() // PERIOD))[: part.numel()])
 
     def _find_drawn(self, parameter: Tensor) -> float | None:
         if not _may_be_replaced(parameter):
             return None
         first = parameter.detach().view(-1)[:PERIOD].cpu()
-        drawn = (value for value, values in self._values.items() if torch.equal(first, _like(values, first)))
+        drawn = (value for value, values in self._drawn.items() if torch.equal(first, _like(values, first)))
         return next(drawn, None)
 
 
@@ -171,6 +180,15 @@ def _find_constant(parameter: Tensor) -> float | None:
         return None
     values = parameter.detach().view(-1)
     first = float(values[0])
-    if first not in CONSTANTS or float(values[-1]) != first or (parameter.numel() == 1 and first == 1.0):
+    if not math.isfinite(first) or 0 < abs(first) < SMALLEST or float(values[-1]) != first:
+        return None
+    if parameter.numel() == 1 and first == 1.0:
         return None
     return first if bool((values == first).all()) else None
+
+
+def _find_kind(parameter: Tensor, value: float, kinds: Collection[Kind]) -> float | None:
+    """The constant of a kind that has as many elements, and this value but for rounding."""
+    near = max(SAME_CONSTANT, torch.finfo(parameter.dtype).eps)
+    sizes = (constant for size, constant in kinds if size == parameter.numel())
+    return next((constant for constant in sizes if math.isclose(constant, value, rel_tol=near)), None)

@@ -24,6 +24,10 @@ SHIFTED = "shifted"  # given inputs plus 128
 LOWERED = "lowered"  # given inputs minus 128
 SIGNED = "signed"  # `varied`, and some with the other sign
 VARIED = "varied"  # given inputs, some eight times as large
+NEGATED = "negated"  # given inputs with the other sign
+STRETCHED = "stretched"  # given inputs, four times as far apart above one of them
+ALTERED = "altered"  # other values of what `get_inputs` makes alike under any seed
+RARE = "rare"  # given inputs, with the least and the largest values of their draws
 NO_STRESS = ("as_given", "integers", "padded")
 PROBLEM_FLAGS = (
     "ALLOW_TF32",

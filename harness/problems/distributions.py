@@ -33,7 +33,7 @@ def mix(value: Any, distribution: str, generator: torch.Generator) -> Any:
     that sampling the inputs does not reveal them.
     """
     for tensor in floating_tensors(value):
-        mask = _choose_part(tensor, generator).expand_as(tensor)
+        mask = choose_part(tensor, generator).expand_as(tensor)
         for part, chosen in zip(split_parts(tensor), split_parts(mask), strict=True):
             part.copy_(torch.where(chosen, FILLS[distribution](part, generator), part))
     return value
@@ -63,7 +63,7 @@ def split_parts(tensor: torch.Tensor, elements: int = PART) -> Iterator[torch.Te
     yield from torch.split(tensor, length, dimension)
 
 
-def _choose_part(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+def choose_part(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """A non-empty mask that broadcasts to the tensor, of elements or of slices along one dimension. Half of the masks
     are sparse (a sample misses them), the others cover up to about half.
     """

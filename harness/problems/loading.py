@@ -25,10 +25,11 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
-from harness.domain import MIXED, Problem, ProblemError, SizeValue, UsageError, WorkloadName
+from harness.domain import ALTERED, MIXED, RARE, Problem, ProblemError, SizeValue, UsageError, WorkloadName
 from harness.gradients import differentiate, select_differentiable
 from harness.problems.discovery import DISTRIBUTION_NAMES, bound_names, parse_source
 from harness.problems.distributions import mix, redistribute
+from harness.problems.hidden_values import RareDraws, alter
 from harness.problems.own_values import OWN_KINDS, restrict
 from harness.problems.tensor_trees import map_tensors
 from harness.problems.time_limit import limit_reference
@@ -47,9 +48,9 @@ from harness.syntax import parse_python
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedProblem:
-    """A problem executed for one workload. `init_inputs` are the arguments of `Model`. `differentiable`: shape and
-    dtype of the outputs that have a gradient, `constants`: weights that have other values instead; both once they are
-    known."""
+    """A problem executed for one workload. `init_inputs` are the arguments of `Model`. Once they are known:
+    `differentiable`: shape and dtype of the outputs that have a gradient, `constants`: weights that have other values
+    instead, `constant_inputs`: those that `ALTERED` changes (`hidden_values.find_constants`)."""
 
     problem: Problem
     workload: WorkloadName
@@ -57,6 +58,7 @@ class LoadedProblem:
     module: ModuleType
     differentiable: list[tuple[torch.Size, torch.dtype]] = field(default_factory=list, compare=False)
     constants: list[Kind] = field(default_factory=list, compare=False)
+    constant_inputs: list[int] = field(default_factory=list, compare=False)
 
     @property
     def dtype(self) -> torch.dtype | None:
@@ -88,19 +90,24 @@ class LoadedProblem:
             model = model.to(device=device, dtype=dtype or self.dtype)
         return model.train(self.problem.training).requires_grad_(False)
 
-    def make_inputs(self, seed: int, device: torch.device, distribution: str = "as_given") -> tuple[Any, ...]:
+    def make_inputs(
+        self, seed: int, device: torch.device, distribution: str = "as_given", draws: RareDraws | None = None
+    ) -> tuple[Any, ...]:
         """The arguments of one call on `device`; with `backward`, the last are the gradients of the outputs. `MIXED`:
         as given, with each stress distribution mixed in at secret positions. `OWN_KINDS`: see
-        `harness.problems.own_values`.
+        `harness.problems.own_values`. `draws` watches `get_inputs`.
         """
         if distribution == MIXED:
             return self._make_mixed_inputs(seed, device)
         if distribution not in (*DISTRIBUTION_NAMES, *OWN_KINDS):
             raise UsageError(f"unknown distribution {distribution!r}; choose among {', '.join(DISTRIBUTION_NAMES)}")
-        given = run_with_default(device, lambda default: self._get_inputs(seed, device, default))
+        draws = draws or RareDraws(seed if distribution == RARE else None)
+        given = run_with_default(device, lambda default: self._get_inputs(seed, device, default, draws))
         with run_user_code(self.problem, "get_inputs()", seed, device), torch.no_grad():
             inputs = _cast(tuple(_move(value, device) for value in given), self.dtype, self.problem)
             generator = None if device.type == "meta" else torch.Generator(device=device).manual_seed(seed)
+            if distribution == ALTERED and generator is not None:
+                inputs = alter(inputs, tuple(self.constant_inputs), generator)
             for name in (self.problem.draws, distribution):
                 if name in OWN_KINDS and generator is not None:
                     restrict(inputs, name, generator)
@@ -110,8 +117,8 @@ class LoadedProblem:
                 return inputs
             return (*inputs, self._draw_gradients(inputs, device))
 
-    def _get_inputs(self, seed: int, device: torch.device, default: torch.device) -> tuple[Any, ...]:
-        with run_user_code(self.problem, "get_inputs()", seed, device, default), torch.no_grad():
+    def _get_inputs(self, seed: int, device: torch.device, default: torch.device, draws: RareDraws) -> tuple[Any, ...]:
+        with run_user_code(self.problem, "get_inputs()", seed, device, default), torch.no_grad(), draws:
             return _require_sequence(self.module.get_inputs(), self.problem, "get_inputs()")
 
     def _draw_gradients(self, inputs: tuple[Any, ...], device: torch.device) -> list[torch.Tensor]:

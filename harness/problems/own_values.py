@@ -8,7 +8,10 @@ their values, all others are nearly zero, so that a result of a part of the elem
 statistics are others; those of tensors with both signs may have the other sign. Tensors of zeros or of ones, such as
 masks, get some of the other. `signed`: the same, and every tensor has both signs; mostly in few scattered elements,
 which a sample misses. `shifted`, `lowered`: all values are larger or smaller by 128, so that they have one sign, and
-exponentials overflow where the largest value was not subtracted before.
+exponentials overflow where the largest value was not subtracted before. `negated` (tensors with both signs),
+`stretched`: for references that order values; equal values stay equal, and others do not come closer.
+
+`altered` and `rare` are made where `get_inputs` runs (`harness.problems.hidden_values`).
 
 Values of few binary digits (indices, masks, infinities) stay, and so do tensors that consist of them.
 """
@@ -22,12 +25,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from harness.domain import BIASED, LOWERED, SHIFTED, SIGNED, SPARSE, VARIED
+from harness.domain import ALTERED, BIASED, LOWERED, NEGATED, RARE, SHIFTED, SIGNED, SPARSE, STRETCHED, VARIED
 from harness.problems.distributions import floating_tensors, split_parts
 from harness.problems.tensor_trees import list_tensors
 from harness.protocol import count_span
 
-OWN_KINDS = (BIASED, LOWERED, SHIFTED, SIGNED, SPARSE, VARIED)
+OWN_KINDS = (ALTERED, BIASED, LOWERED, NEGATED, RARE, SHIFTED, SIGNED, SPARSE, STRETCHED, VARIED)
 SHIFTS = {SHIFTED: 128.0, LOWERED: -128.0}  # exponentials of the larger values overflow
 # Elements that are changed at a time, or one row: on a CPU few enough for its cache, on a GPU enough to fill it.
 PARTS = {"cpu": 1 << 20, "cuda": 1 << 25}
@@ -41,6 +44,7 @@ FEW_TIMES = 6  # in all but one of so many calls few elements are changed
 LEAST_SCATTERED = 8
 LARGEST_SHARE = 16  # at most one in so many elements is scattered, or in the stretch
 LEAST_ELEMENTS = 1024
+STRETCHED_BY = 3.0  # times the distance, added to values above the least of the stretched ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +71,35 @@ PATTERNS = {
 
 
 def restrict(value: object, kind: str, generator: torch.Generator) -> None:
-    """Makes tensors in nested lists, tuples and dicts one of `OWN_KINDS`, in place."""
+    """Makes tensors in nested lists, tuples and dicts one of `OWN_KINDS`, in place; `ALTERED` and `RARE` are made
+    before."""
+    if kind in (ALTERED, RARE):
+        return
     for tensor in list_tensors(value) if kind in (SIGNED, VARIED) else ():
         if is_uniform(tensor):
             flipped = torch.rand(tensor.shape, generator=generator, device=tensor.device) < FLIPPED_SHARE
             tensor.detach().copy_(torch.where(flipped, 1 - tensor.to(torch.float32), tensor.to(torch.float32)))
     for tensor in floating_tensors(value):
-        if tensor.dtype not in PATTERNS:
-            continue
-        if kind == BIASED:
-            _bias(tensor)
-        elif kind in SHIFTS:
-            if _has_many_digits(tensor):
-                tensor.add_(SHIFTS[kind])
-        elif kind == SPARSE:
-            _thin_out(tensor, generator)
-        else:
-            _vary(tensor, generator, is_signed=kind == SIGNED)
+        if tensor.dtype in PATTERNS:
+            _change(tensor, kind, generator)
+
+
+def _change(tensor: Tensor, kind: str, generator: torch.Generator) -> None:
+    if kind == BIASED:
+        _bias(tensor)
+    elif kind == SPARSE:
+        _thin_out(tensor, generator)
+    elif kind in (SIGNED, VARIED):
+        _vary(tensor, generator, is_signed=kind == SIGNED)
+    elif not _has_many_digits(tensor):
+        return
+    elif kind == STRETCHED:
+        _stretch(tensor, generator)
+    elif kind == NEGATED:
+        if _has_negative(tensor) and bool((tensor > 0).any()):
+            tensor.neg_()
+    else:
+        tensor.add_(SHIFTS[kind])
 
 
 def is_uniform(tensor: Tensor) -> bool:
@@ -123,8 +139,16 @@ def _bias(tensor: Tensor) -> None:
         bits.copy_(torch.where((bits & pattern.exact) != 0, biased, bits))
 
 
+def _stretch(tensor: Tensor, generator: torch.Generator) -> None:
+    """Upwards from one of its values."""
+    place = _draw(tensor.numel(), generator)
+    least = tensor[tuple(int(index) for index in torch.unravel_index(torch.tensor(place), tensor.shape))].clone()
+    for part in _split(tensor):
+        part.add_((part - least).clamp_(min=0), alpha=STRETCHED_BY)
+
+
 def _vary(tensor: Tensor, generator: torch.Generator, *, is_signed: bool) -> None:
-    has_signs = is_signed or any(bool((part < 0).any()) for part in _split(tensor))
+    has_signs = is_signed or _has_negative(tensor)
     factors = torch.tensor(FACTORS if has_signs else FACTORS[:2], dtype=tensor.dtype, device=tensor.device)
     count, is_dense = tensor.numel(), _is_dense(tensor)
     if is_signed and is_dense and _draw(FEW_TIMES, generator):
@@ -184,6 +208,10 @@ def _find_background(tensor: Tensor) -> float | None:
     if not math.isfinite(near) or least > near:
         return None
     return near if float(tensor.max()) > 0 else -near
+
+
+def _has_negative(tensor: Tensor) -> bool:
+    return any(bool((part < 0).any()) for part in _split(tensor))
 
 
 def _has_many_digits(tensor: Tensor) -> bool:

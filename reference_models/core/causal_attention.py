@@ -35,7 +35,7 @@ def get_init_inputs():
 
 SMALL = {"batch_size": 2, "heads": 3, "sequence_length": 187, "head_size": 40}
 TAGS = ("attention", "matmul", "fusion")
-DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "alternating", "zeros")
 DETERMINISTIC = True
 CASES = [
     {"name": "given"},

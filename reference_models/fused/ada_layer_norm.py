@@ -33,7 +33,7 @@ def get_init_inputs():
 
 SMALL = {"batch_size": 3, "sequence_length": 97, "features": 203, "condition_features": 119}
 TAGS = ("normalization", "elementwise")
-DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros")
 CASES = [
     {"name": "given"},
     {"name": "wide", "sizes": {"batch_size": 4, "sequence_length": 4096, "features": 3072, "condition_features": 3072}},

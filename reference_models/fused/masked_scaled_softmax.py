@@ -33,7 +33,7 @@ def get_init_inputs():
 
 SMALL = {"batch_size": 5, "heads": 3, "length": 49}
 TAGS = ("reduction", "elementwise")
-DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "alternating", "zeros")
 CASES = [
     {"name": "given"},
     {"name": "small windows", "sizes": {"batch_size": 2048, "length": 49}},

@@ -38,7 +38,7 @@ def get_init_inputs():
 
 SMALL = {"batch_size": 2, "heads": 3, "sequence_length": 163, "head_size": 40}
 TAGS = ("attention", "matmul", "fusion")
-DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "alternating", "zeros")
 CASES = [
     {"name": "given"},
     {"name": "head size 256", "sizes": {"heads": 8, "head_size": 256}},

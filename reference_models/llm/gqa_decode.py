@@ -31,7 +31,7 @@ def get_init_inputs():
 
 SMALL = {"batch_size": 5, "heads": 12, "key_heads": 3, "cache_length": 389, "head_size": 40}
 TAGS = ("attention", "decode", "bf16")
-DISTRIBUTIONS = ("as_given", "uniform", "tiny", "alternating", "zeros")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "alternating", "zeros")
 CASES = [
     {"name": "given"},
     {"name": "one long sequence", "sizes": {"batch_size": 1, "cache_length": 131072}},

@@ -33,7 +33,7 @@ def get_init_inputs():
 
 SMALL = {"tokens": 73, "features": 232, "vocabulary": 1003}
 TAGS = ("matmul", "fusion", "bf16")
-DISTRIBUTIONS = ("as_given", "uniform", "alternating", "zeros")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "alternating", "zeros")
 CASES = [
     {"name": "given"},
     {"name": "decode", "sizes": {"tokens": 32, "vocabulary": 256000}},

@@ -31,7 +31,7 @@ def get_init_inputs():
 
 SMALL = {"tokens": 317, "features": 1037}
 TAGS = ("normalization", "reduction", "fusion", "bf16")
-DISTRIBUTIONS = ("as_given", "uniform", "large", "zeros")
+DISTRIBUTIONS = ("as_given", "uniform", "large", "tiny", "zeros")
 CASES = [
     {"name": "given"},
     {"name": "wide", "sizes": {"tokens": 4096, "features": 16384}},

@@ -27,7 +27,7 @@ def get_init_inputs():
 
 SMALL = {"batch_size": 47, "length": 2053}
 TAGS = ("scan", "reduction")
-DISTRIBUTIONS = ("as_given", "normal", "alternating", "zeros", "ties")
+DISTRIBUTIONS = ("as_given", "normal", "large", "alternating", "zeros", "ties")
 CASES = [
     {"name": "given"},
     {"name": "long", "sizes": {"batch_size": 128, "length": 524288}},

@@ -120,9 +120,9 @@ def list_steps(expression, inputs, **settings):
 
 def test_own_steps_are_those_on_which_honest_programs_agree():
     assert list_steps(*PRODUCT) == ("biased", "sparse")
-    assert list_steps("inputs[0].argmax(1)", "torch.rand(30, 40)") == ()
-    assert list_steps("inputs[0].sort().values", "torch.rand(30, 40)") == ()
-    assert list_steps("inputs[0] + 1", "torch.randint(9, (30, 40))") == ()
+    assert list_steps("inputs[0].argmax(1)", "torch.rand(30, 40)") == ("negated", "stretched")
+    assert list_steps("inputs[0].sort().values", "torch.rand(30, 40)") == ("negated", "stretched")
+    assert list_steps("inputs[0] + 1", "torch.randint(9, (30, 40))") == ("rare",)
     assert list_steps(*PRODUCT, only_as_given=True) == ()
 
 
@@ -131,14 +131,17 @@ STRUCTURED = {
     "symmetric": "(lambda a: a + a.T)(torch.rand(40, 40))",
     "normalised": "torch.rand(40, 40).softmax(1)",
     "sorted": "torch.rand(40, 40).sort().values",
-    "equidistant": "torch.linspace(0, 1, 1600).view(40, 40)",
-    "constant": "torch.tensor([[1.3] * 40] * 40)",
 }
 
 
 @pytest.mark.parametrize("name", STRUCTURED)
 def test_inputs_with_structure_keep_it(name):
     assert list_steps("inputs[0] @ inputs[0]", STRUCTURED[name]) == ("biased",)
+
+
+@pytest.mark.parametrize("inputs", ["torch.linspace(0, 1, 1600).view(40, 40)", "torch.tensor([[1.3] * 40] * 40)"])
+def test_inputs_without_chance_get_other_values(inputs):
+    assert list_steps("inputs[0] @ inputs[0]", inputs) == ("biased", "altered")
 
 
 def test_scaled_random_inputs_have_no_structure():

@@ -5,19 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from harness.domain import BIASED, SPARSE, ProblemError
-from harness.evaluation.correctness.hidden_work import HiddenWork
+from harness.domain import ALTERED, BIASED, NEGATED, RARE, SPARSE, STRETCHED, ProblemError
+from harness.evaluation.correctness.hidden_work import VALUE_RESTRICTED, HiddenWork
 from harness.evaluation.correctness.truth import copy_tensors, run_reference, write_state
+from harness.problems.hidden_values import RareDraws, find_constants
 from harness.problems.loading import LoadedProblem
 from harness.problems.operators import OperatorCall, OperatorCalls
 from harness.problems.own_values import PATTERNS
 from harness.problems.tensor_trees import list_tensors
 
+PARAMETERS_SHARE = 16  # a draw of at most one in so many elements of the largest input is no data
+OTHER_SEED = 1  # of inputs that are compared with the given ones
 # Largest share of the allowed error that one rounding of the inputs may cause. In 16-bit formats the roundings of
 # inputs and outputs are half of what is allowed.
 CALM, CALM_IN_16_BITS = 0.5, 1.0
@@ -36,6 +40,12 @@ ELEMENTWISE = {
 }  # fmt: skip
 
 
+# Their results are undefined if integers that were unique no longer are.
+SCATTERING = {
+    "index_copy", "index_put", "_index_put_impl", "index_fill", "scatter", "masked_scatter", "put", "slice_scatter",
+}  # fmt: skip
+
+
 def list_own_steps(
     loaded: LoadedProblem,
     model: nn.Module,
@@ -49,30 +59,63 @@ def list_own_steps(
     legitimate programs compute the variance with different accuracy. Inputs with structure (triangular, symmetric,
     normalised, absolute values) keep it, since legitimate programs may rely on it."""
     problem = loaded.problem
-    is_floating = all(tensor.is_floating_point() or tensor.is_complex() for tensor in outputs)
-    if problem.only_as_given or not is_floating or not _has_usable(inputs):
+    if problem.only_as_given:
         return ()
     copies = copy_tensors(inputs, device)
     watch = OperatorCalls() if problem.stress_distributions else HiddenWork(copies)
-    if not _runs(loaded, model, copies, changing, watch) or _orders_values(watch):
+    if not _runs(loaded, model, copies, changing, watch):
         return ()
-    has_weights = any(tensor.is_floating_point() for tensor in model.state_dict().values() if torch.is_tensor(tensor))
-    if not _draws_independently(loaded):
-        return (BIASED,)
+    del copies
+    draws = _watch_draws(loaded)
+    hidden = (*_find_altered(loaded, inputs, watch, device), *_find_rare(draws, inputs))
+    if not _has_usable(inputs) or any(call.converts_to_integers for call in watch.calls):
+        return hidden
+    if any(call.name in ORDERING for call in watch.calls):
+        return hidden if _restricts_values(watch) else (NEGATED, STRETCHED, *hidden)
+    if not all(tensor.is_floating_point() or tensor.is_complex() for tensor in outputs):
+        return hidden
     revealing = watch.list_steps() if isinstance(watch, HiddenWork) else ()  # declared values reveal it, too
+    has_weights = any(tensor.is_floating_point() for tensor in model.state_dict().values() if torch.is_tensor(tensor))
     sparse = () if has_weights or changing or problem.backward else (SPARSE,)
-    return (BIASED, *revealing, *sparse)
+    return (BIASED, *(revealing + sparse if draws.are_independent else ()), *hidden)
 
 
-def _draws_independently(loaded: LoadedProblem) -> bool:
-    """Each element of the inputs is drawn by itself. False where `get_inputs` needs real values."""
-    watch = OperatorCalls()
+def _find_altered(
+    loaded: LoadedProblem, inputs: Sequence[Any], watch: OperatorCalls, device: torch.device
+) -> tuple[str, ...]:
+    """Not where other values may be invalid: as indices, or as probabilities."""
+    if _restricts_values(watch) or any(call.converts_to_integers for call in watch.calls):
+        return ()
+    scatters = any(call.name.removesuffix("_") in SCATTERING for call in watch.calls)
+    other = loaded.make_inputs(OTHER_SEED, device)
+    loaded.constant_inputs[:] = find_constants(inputs, other, with_integers=not scatters)
+    return (ALTERED,) if loaded.constant_inputs else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Draws:
+    """What `get_inputs` draws, as far as it runs without real values."""
+
+    rare: RareDraws
+    are_independent: bool  # each element of the inputs is drawn by itself
+
+
+def _watch_draws(loaded: LoadedProblem) -> _Draws:
+    watch, rare, are_independent = OperatorCalls(), RareDraws(), False
     with suppress(ProblemError), watch:
-        inputs = loaded.make_inputs(0, torch.device("meta"))
+        inputs = loaded.make_inputs(0, torch.device("meta"), draws=rare)
         tensors = [one for one in list_tensors(inputs) if one.is_floating_point()]
-        draws = sum(count for call, count in watch.calls.items() if call.name in DRAWS)
-        return draws >= len(tensors) and all(map(_keeps_independence, watch.calls))
-    return False
+        count = sum(count for call, count in watch.calls.items() if call.name in DRAWS)
+        are_independent = count >= len(tensors) and all(map(_keeps_independence, watch.calls))
+    return _Draws(rare=rare, are_independent=are_independent)
+
+
+def _find_rare(draws: _Draws, inputs: Sequence[Any]) -> tuple[str, ...]:
+    """Where integers, masks, or parameters beside larger data are drawn."""
+    tensors, rare = list_tensors(inputs), draws.rare
+    has_others = any(not tensor.is_floating_point() for tensor in tensors)
+    has_few = rare.fewest * PARAMETERS_SHARE <= max((tensor.numel() for tensor in tensors), default=0)
+    return (RARE,) if rare.integers or (rare.fewest and (has_others or has_few)) else ()
 
 
 def _keeps_independence(call: OperatorCall) -> bool:
@@ -96,5 +139,5 @@ def _runs(
     return ran
 
 
-def _orders_values(watch: OperatorCalls) -> bool:
-    return any(call.name in ORDERING or call.converts_to_integers for call in watch.calls)
+def _restricts_values(watch: OperatorCalls) -> bool:
+    return any(call.overload in VALUE_RESTRICTED for call in watch.calls)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from harness.domain import MIXED, SIGNED, SPARSE, VARIED, Problem
+from harness.domain import MIXED, RARE, SIGNED, SPARSE, STRETCHED, VARIED, Problem
 from harness.protocol import KEPT_CALLS
 from harness.sandbox.memory_plan import TRIALS as AS_GIVEN_TRIALS
 from harness.sandbox.memory_plan import MemoryPlan
 
+REPEATED = (RARE, SIGNED, SPARSE, STRETCHED, VARIED)  # other places or values in each call
 MIXED_TRIALS = 8  # where calls cost little; else 2
 RERUNS = 3  # where calls cost little; else 1
 
@@ -34,7 +35,7 @@ def plan_steps(
         others += [MIXED] * (MIXED_TRIALS if is_small else 2)
     others += own
     if is_small:
-        others += 2 * [name for name in own if name in (SPARSE, SIGNED, VARIED)]
+        others += 2 * [name for name in own if name in REPEATED]
     if is_small:
         others += ["rerun"] * (RERUNS - 1)
         others += ["as_given"] * max(KEPT_CALLS - 1 - len(others), 0)

@@ -60,7 +60,7 @@ def test_other_weights_are_those_of_another_seed():
 
 
 def test_weights_that_follow_no_seed_are_scaled_a_little():
-    reference = prepare("inputs[0] * self.scale", init="self.scale = nn.Parameter(torch.full((30,), 2.0))")
+    reference = prepare("inputs[0] * self.scale", init="self.scale = nn.Parameter(2.0 + 1e-4 * torch.arange(30))")
     scale = make_other_weights(reference, 9).state["scale"]
     assert len(set(scale.tolist())) > 20
     assert 1.5 <= float(scale.min()) <= float(scale.max()) <= 2.5

@@ -1,0 +1,163 @@
+"""Legal values of a problem's inputs that its `get_inputs` makes never or hardly ever, so that a program could be wrong
+for them: `ALTERED` and `RARE`.
+
+What `get_inputs` makes alike under two seeds (masks, lengths, positions, factors) gets other values. Those of integers
+lie between the least and the largest given, so that indices stay valid; sorted ones stay sorted, as offsets must.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from harness.problems.distributions import choose_part, split_parts
+from harness.protocol import count_span
+
+ALTERED_SHARE = 0.125  # of booleans
+SAMPLE = 64  # elements that tell most tensors apart
+PARTS = 2  # that get one of the rare values: elements, or slices along one dimension
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+
+
+def find_constants(first: object, second: object, *, with_integers: bool) -> tuple[int, ...]:
+    """The positions, among the tensors and Python floats, of those that are equal in two sets of inputs."""
+    pairs = enumerate(zip(_list_leaves(first), _list_leaves(second), strict=True))
+    return tuple(place for place, (one, other) in pairs if _are_equal(one, other, with_integers=with_integers))
+
+
+def alter(inputs: tuple[Any, ...], constants: tuple[int, ...], generator: torch.Generator) -> tuple[Any, ...]:
+    """Copies with other values of those at the positions `constants`."""
+    places = iter(range(len(list(_list_leaves(inputs)))))
+    altered: tuple[Any, ...] = _map_leaves(
+        inputs, lambda leaf: _alter(leaf, generator) if next(places) in constants else leaf
+    )
+    return altered
+
+
+class RareDraws(TorchFunctionMode):
+    """Writes the least and the largest value of `torch.rand` and `torch.randint` to random places of their results.
+
+    Without a seed it only watches: `integers`: whether integers were drawn; `fewest`: the elements of the smallest
+    other draw, 0: there was none.
+    """
+
+    def __init__(self, seed: int | None = None) -> None:
+        super().__init__()
+        self._seed = seed
+        self._generators: dict[torch.device, torch.Generator] = {}
+        self.integers, self.fewest = False, 0
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        options = kwargs or {}
+        result = func(*args, **options)
+        if options.get("generator") is not None or not isinstance(result, Tensor) or not result.numel():
+            return result
+        if func in (torch.rand, torch.rand_like) and result.dtype in FLOATS:
+            self.fewest = min(self.fewest or result.numel(), result.numel())
+            self._write(result, 0.0, 1.0 - torch.finfo(result.dtype).eps / 2)
+        elif func is torch.randint:
+            self.integers = True
+            self._write(result, *_find_bounds(args, options))
+        return result
+
+    def _write(self, drawn: Tensor, *values: float) -> None:
+        if self._seed is None or drawn.is_meta:
+            return
+        if drawn.device not in self._generators:
+            self._generators[drawn.device] = torch.Generator(device=drawn.device).manual_seed(self._seed)
+        generator = self._generators[drawn.device]
+        for value in values * PARTS:
+            drawn.masked_fill_(choose_part(drawn, generator).expand_as(drawn), value)
+
+
+def _find_bounds(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[int, int]:
+    """Least and largest value of `torch.randint([low], high, size)`."""
+    given = [value for value in args if isinstance(value, int)]
+    low = options.get("low", given[0] if len(given) == (2 if "high" not in options else 1) else 0)
+    return int(low), int(options["high"] if "high" in options else given[-1]) - 1
+
+
+def _list_leaves(value: object) -> Iterator[object]:
+    if isinstance(value, list | tuple | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _list_leaves(item)
+    elif isinstance(value, Tensor | float):
+        yield value
+
+
+def _map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(value, list):
+        return [_map_leaves(item, change) for item in value]
+    if isinstance(value, tuple):
+        return tuple(_map_leaves(item, change) for item in value)
+    if isinstance(value, dict):
+        return {key: _map_leaves(item, change) for key, item in value.items()}
+    return change(value) if isinstance(value, Tensor | float) else value
+
+
+def _are_equal(first: object, second: object, *, with_integers: bool) -> bool:
+    """False for tensors that cannot be altered."""
+    if not isinstance(first, Tensor) or not isinstance(second, Tensor):
+        return first == second
+    if not _can_be_altered(first, with_integers=with_integers) or first.shape != second.shape:
+        return False
+    ends = [tensor[(slice(SAMPLE),) * min(tensor.dim(), 1)] for tensor in (first, second)]
+    if first.dtype != second.dtype or not torch.equal(ends[0].to(second.device), ends[1]):
+        return False
+    pairs = zip(split_parts(first), split_parts(second), strict=True) if first.dim() else ()
+    return all(torch.equal(ours.to(theirs.device), theirs) for ours, theirs in pairs)
+
+
+def _can_be_altered(tensor: Tensor, *, with_integers: bool) -> bool:
+    is_dense = tensor.layout is torch.strided and count_span(tensor.shape, tensor.stride()) == tensor.numel()
+    if tensor.is_meta or not is_dense or not tensor.numel():
+        return False
+    if tensor.dtype in FLOATS or tensor.dtype is torch.bool:
+        return True
+    return with_integers and tensor.dtype in INTEGERS and tensor.numel() > 1
+
+
+def _alter(leaf: Tensor | float, generator: torch.Generator) -> Tensor | float:
+    if isinstance(leaf, float):
+        return leaf * (0.5 + float(torch.rand((), generator=generator, device=generator.device)))
+    altered = leaf.detach().clone()
+    if leaf.dtype in FLOATS:
+        _alter_floats(altered, generator)
+    elif leaf.dtype is torch.bool:
+        draws = torch.rand(leaf.shape, generator=generator, device=leaf.device)
+        altered ^= draws < ALTERED_SHARE
+    else:
+        _alter_integers(altered, generator)
+    return altered
+
+
+def _alter_floats(tensor: Tensor, generator: torch.Generator) -> None:
+    """Zeros become values up to a half, others up to half as much larger or smaller."""
+    is_zero = not bool(tensor.count_nonzero())
+    for part in split_parts(tensor) if tensor.dim() else (tensor,):
+        draws = torch.rand(part.shape, generator=generator, device=part.device)
+        part.copy_(draws - 0.5 if is_zero else part * (0.5 + draws).to(part.dtype))
+
+
+def _alter_integers(tensor: Tensor, generator: torch.Generator) -> None:
+    flat = tensor.flatten()
+    low, high = int(flat.min()), int(flat.max())
+    if low == high:  # lengths, counts, masks
+        least = min(1, high - 1)
+        draws = torch.randint(least, high + 1, flat.shape, generator=generator, device=flat.device)
+        keeps = torch.rand(flat.shape, generator=generator, device=flat.device) < 0.5
+        changed = torch.where(keeps, flat, draws.to(flat.dtype)) if high > 0 else flat
+    elif bool((flat[1:] >= flat[:-1]).all()):  # positions, offsets
+        changed = torch.randint(low, high + 1, flat.shape, generator=generator, device=flat.device).to(flat.dtype)
+        changed[0], changed[-1] = low, high
+        changed = changed.sort().values
+    else:
+        changed = flat[torch.randperm(flat.numel(), generator=generator, device=flat.device)]
+    tensor.copy_(changed.view(tensor.shape))
