@@ -187,3 +187,8 @@ def test_a_branch_with_a_negligible_weight_must_be_computed(old, new, outcome, b
     candidate = SCALED.replace("class Model(", "class ModelNew(").replace(old, new)
     problem = Problem(name="one", suite="own", source=SCALED)
     assert bench.judge(candidate, problem, attribute_work=False).outcome == outcome
+
+
+def test_inputs_for_which_outputs_have_another_shape_are_not_tried(judge):
+    evaluation = judge(("inputs[0][inputs[0] > -50.0]", "torch.randn(30, 40)"), "return inputs[0][inputs[0] > -50.0]")
+    assert evaluation.outcome == "correct", evaluation.message

@@ -1,0 +1,90 @@
+"""Legal inputs that `get_inputs` makes never or hardly ever."""
+
+import pytest
+import torch
+
+from harness.problems.hidden_values import RareDraws, alter, find_constants
+
+
+def alter_one(value, seed=0):
+    return alter((value,), (0,), torch.Generator().manual_seed(seed))[0]
+
+
+def make_inputs():
+    lengths, expanded = torch.full((4,), 9), torch.arange(3.0).expand(5, 3)
+    return (torch.randn(30), [torch.ones(4), 0.5], {"k": 3, "lengths": lengths}, expanded)
+
+
+def test_what_is_equal_under_two_seeds_is_constant():
+    first, second = make_inputs(), make_inputs()
+    assert find_constants(first, second, with_integers=True) == (1, 2, 3)
+    assert find_constants(first, second, with_integers=False) == (1, 2)
+
+
+def test_only_constants_are_altered_and_given_tensors_stay():
+    drawn, mask = torch.randn(30), torch.ones(30)
+    altered = alter((drawn, mask, 7, 0.5), (1, 2), torch.Generator().manual_seed(1))
+    assert altered[0] is drawn
+    assert (mask == 1).all()
+    assert (altered[1] != 1).any()
+    assert altered[2] == 7
+    assert 0.25 <= altered[3] <= 0.75 != altered[3]
+
+
+def test_lengths_become_shorter_but_not_empty():
+    altered = alter_one(torch.full((200,), 50))
+    assert 1 <= altered.min() < 50
+    assert altered.max() == 50
+    assert set(alter_one(torch.ones(50, dtype=torch.long)).tolist()) == {0, 1}
+
+
+def test_sorted_integers_stay_sorted_between_the_same_ends():
+    altered = alter_one(torch.arange(0, 640, 64))
+    assert (altered[0], altered[-1]) == (0, 576)
+    assert torch.equal(altered, altered.sort().values)
+    assert not torch.equal(altered, torch.arange(0, 640, 64))
+
+
+def test_other_integers_are_shuffled():
+    given = torch.arange(40).flip(0)
+    assert torch.equal(alter_one(given).sort().values, given.sort().values)
+    assert not torch.equal(alter_one(given), given)
+
+
+def test_triangles_and_infinities_stay():
+    mask = torch.full((9, 9), float("-inf")).triu(1)
+    assert torch.equal(alter_one(mask + 0.0).isinf(), mask.isinf())
+    assert torch.equal(alter_one(torch.ones(9, 9).tril()) == 0, torch.ones(9, 9).tril() == 0)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: torch.randint(3, 90, (40, 50)),
+        lambda: torch.randint(3, high=90, size=(40, 50)),
+        lambda: torch.randint(low=3, high=90, size=(40, 50)),
+    ],
+)
+def test_the_ends_of_integer_draws_are_written(draw):
+    with RareDraws(5):
+        drawn = draw()
+    assert (int(drawn.min()), int(drawn.max())) == (3, 89)
+
+
+def test_the_ends_of_uniform_draws_are_written():
+    with RareDraws(6):
+        drawn = torch.rand(40, 50)
+    assert drawn.min() == 0
+    assert 1 - 1e-6 < drawn.max() < 1
+    with RareDraws(6):
+        assert torch.randint(9, (30,)).max() == 8
+
+
+def test_without_a_seed_draws_are_only_counted():
+    torch.manual_seed(3)
+    expected = torch.rand(7), torch.randint(5, (9,))
+    torch.manual_seed(3)
+    with RareDraws() as draws:
+        found = torch.rand(7), torch.randint(5, (9,))
+    assert all(map(torch.equal, expected, found))
+    assert (draws.fewest, draws.integers) == (7, True)
