@@ -7,7 +7,8 @@ lie between the least and the largest given, so that indices stay valid; sorted 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from harness.problems.distributions import choose_part, split_parts
+from harness.problems.tensor_trees import list_leaves, map_leaves
 from harness.protocol import count_span
 
 ALTERED_SHARE = 0.125  # of booleans
@@ -25,15 +27,15 @@ INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
 def find_constants(first: object, second: object, *, with_integers: bool) -> tuple[int, ...]:
-    """The positions, among the tensors and Python floats, of those that are equal in two sets of inputs."""
-    pairs = enumerate(zip(_list_leaves(first), _list_leaves(second), strict=True))
+    """The positions, among `list_leaves`, of the tensors and Python floats that are equal in two sets of inputs."""
+    pairs = enumerate(zip(list_leaves(first), list_leaves(second), strict=True))
     return tuple(place for place, (one, other) in pairs if _are_equal(one, other, with_integers=with_integers))
 
 
 def alter(inputs: tuple[Any, ...], constants: tuple[int, ...], generator: torch.Generator) -> tuple[Any, ...]:
     """Copies with other values of those at the positions `constants`."""
-    places = iter(range(len(list(_list_leaves(inputs)))))
-    altered: tuple[Any, ...] = _map_leaves(
+    places = count()
+    altered: tuple[Any, ...] = map_leaves(
         inputs, lambda leaf: _alter(leaf, generator) if next(places) in constants else leaf
     )
     return altered
@@ -84,28 +86,10 @@ def _find_bounds(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[int, i
     return int(low), int(options["high"] if "high" in options else given[-1]) - 1
 
 
-def _list_leaves(value: object) -> Iterator[object]:
-    if isinstance(value, list | tuple | dict):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _list_leaves(item)
-    elif isinstance(value, Tensor | float):
-        yield value
-
-
-def _map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
-    if isinstance(value, list):
-        return [_map_leaves(item, change) for item in value]
-    if isinstance(value, tuple):
-        return tuple(_map_leaves(item, change) for item in value)
-    if isinstance(value, dict):
-        return {key: _map_leaves(item, change) for key, item in value.items()}
-    return change(value) if isinstance(value, Tensor | float) else value
-
-
 def _are_equal(first: object, second: object, *, with_integers: bool) -> bool:
     """False for tensors that cannot be altered."""
     if not isinstance(first, Tensor) or not isinstance(second, Tensor):
-        return first == second
+        return isinstance(first, float) and first == second
     if not _can_be_altered(first, with_integers=with_integers) or first.shape != second.shape:
         return False
     ends = [tensor[(slice(SAMPLE),) * min(tensor.dim(), 1)] for tensor in (first, second)]

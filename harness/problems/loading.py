@@ -324,15 +324,7 @@ def _require_sequence(value: Any, problem: Problem, call: str) -> tuple[Any, ...
 
 
 def _move(value: Any, device: torch.device) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.to(device)
-    if isinstance(value, list):
-        return [_move(item, device) for item in value]
-    if isinstance(value, tuple):
-        return tuple(_move(item, device) for item in value)
-    if isinstance(value, dict):
-        return {key: _move(item, device) for key, item in value.items()}
-    return value
+    return map_tensors(value, lambda tensor: tensor.to(device))
 
 
 def _where(problem: Problem) -> str:

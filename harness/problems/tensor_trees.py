@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from torch import Tensor
 
 
+def list_leaves(value: Any) -> Iterator[Any]:
+    """What is no list, tuple or dict, in order."""
+    if isinstance(value, list | tuple | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from list_leaves(item)
+    else:
+        yield value
+
+
+def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
+    """`value` with everything in its lists, tuples and dicts changed, in the order of `list_leaves`."""
+    if isinstance(value, list):
+        return [map_leaves(item, change) for item in value]
+    if isinstance(value, tuple):
+        return tuple(map_leaves(item, change) for item in value)
+    if isinstance(value, dict):
+        return {key: map_leaves(item, change) for key, item in value.items()}
+    return change(value)
+
+
 def list_tensors(value: Any) -> list[Tensor]:
     """Every tensor in the lists, tuples and dicts of `value`."""
-    if isinstance(value, Tensor):
-        return [value]
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-    return [tensor for item in items for tensor in list_tensors(item)]
+    return [leaf for leaf in list_leaves(value) if isinstance(leaf, Tensor)]
 
 
 def map_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
     """`value` with every tensor in its lists, tuples and dicts changed."""
-    if isinstance(value, Tensor):
-        return change(value)
-    if isinstance(value, list):
-        return [map_tensors(item, change) for item in value]
-    if isinstance(value, tuple):
-        return tuple(map_tensors(item, change) for item in value)
-    if isinstance(value, dict):
-        return {key: map_tensors(item, change) for key, item in value.items()}
-    return value
+    return map_leaves(value, lambda leaf: change(leaf) if isinstance(leaf, Tensor) else leaf)

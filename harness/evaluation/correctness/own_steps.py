@@ -38,8 +38,6 @@ ELEMENTWISE = {
     "empty", "empty_like", "new_empty", "mul", "add", "sub", "rsub", "div", "neg", "clone", "detach", "_to_copy",
     "view", "reshape", "_unsafe_view", "transpose", "permute", "t", "unsqueeze", "squeeze",
 }  # fmt: skip
-
-
 # Their results are undefined if integers that were unique no longer are.
 SCATTERING = {
     "index_copy", "index_put", "_index_put_impl", "index_fill", "scatter", "masked_scatter", "put", "slice_scatter",
