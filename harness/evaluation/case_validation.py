@@ -71,8 +71,7 @@ def _find_failure(problem: Problem, workload: WorkloadName, device: torch.device
     """Why the reference does not run on a device; None if it does."""
     try:
         loaded = load_problem(problem, workload, HOST if device is META else device)
-        with torch.no_grad():
-            run_reference(loaded, loaded.make_model(0, device), loaded.make_inputs(0, device))
+        run_reference(loaded, loaded.make_model(0, device), loaded.make_inputs(0, device))
     except ProblemError as error:
         return str(error)
     return None

@@ -19,7 +19,6 @@ from harness.evaluation.correctness.reference_checks import require_narrow
 from harness.evaluation.correctness.truth import (
     Truth,
     compute_truth,
-    float32_precision,
     run_and_compare_state,
     run_with_state,
     write_state,
@@ -84,7 +83,7 @@ class _Run:
 def admit_problem(loaded: LoadedProblem, device: torch.device, seed: int) -> Admission:
     """A reference that fails is a failed check."""
     try:
-        with torch.no_grad(), float32_precision(loaded.problem.allow_tf32):
+        with torch.no_grad():
             checks = tuple(_run_checks(_run_reference_twice(loaded, device, seed)))
     except ProblemError as error:
         checks = (Check(name="runs", passed=False, evidence=str(error)),)

@@ -1,4 +1,4 @@
-"""Watching the operators of a reference, without torch._dynamo, whose import takes seconds."""
+"""Watching and replacing the operators of a reference, without torch._dynamo, whose import takes seconds."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
-class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Calls `note` after each operator. Nothing inside may be compiled."""
+class OperatorMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Takes the place of operators. Nothing inside may be compiled."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -21,6 +21,10 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+
+
+class OperatorWatch(OperatorMode):  # type: ignore[no-untyped-call]
+    """Calls `note` after each operator."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))

@@ -38,7 +38,6 @@ from harness.evaluation.correctness.truth import (
     compute_truth,
     copy_tensors,
     estimate_float64_bytes,
-    float32_precision,
     keep_on_host,
     list_state,
     read_state,
@@ -173,7 +172,7 @@ class Reference:
 
     def outputs_of(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None) -> FlatOutputs:
         """From the usual state or from `state`. Raises ProblemError."""
-        with torch.no_grad(), float32_precision(self.loaded.problem.allow_tf32):
+        with torch.no_grad():
             write_state(self.model, self.changing if state is None else state)
             copies, on_host = copy_tensors(inputs, self.computes_on), self.computes_on is not None
             return run_with_state(self.loaded, self.model, copies, self.changing, on_host=on_host)
@@ -214,7 +213,7 @@ def prepare_reference(
     plan fits.
     """
     require_memory(loaded, measure_inputs(loaded), device.measure_room().device_bytes, device.name)
-    with contain_memory(loaded, device.torch_device), torch.no_grad(), float32_precision(loaded.problem.allow_tf32):
+    with contain_memory(loaded, device.torch_device), torch.no_grad():
         reference = _prepare(loaded, device, seed, input_seed, on_host=thrift != "planned")
         room = device.measure_room()
     plan = _choose_plan(reference.need, room, thrift)

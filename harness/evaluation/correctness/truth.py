@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -13,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from harness.domain import ProblemError, ReferenceTimeout, WireError
+from harness.evaluation.correctness.precision import reference_precision, widened
 from harness.problems.loading import LoadedProblem
 from harness.problems.tensor_trees import list_tensors, map_tensors
 from harness.problems.time_limit import limit_reference
@@ -101,7 +101,7 @@ def compute_truth(
     kept in host memory. Raises ProblemError."""
     before = dict(state or {})
     names = tuple(before)
-    with torch.no_grad(), float32_precision(loaded.problem.allow_tf32):
+    with torch.no_grad():
         if own is None:
             write_state(model, before)
             own = run_with_state(loaded, model, copy_tensors(inputs, device), before, on_host=device is not None)
@@ -145,7 +145,12 @@ def run_reference(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any]
     """Raises ProblemError."""
     where = f"{loaded.problem.suite}/{loaded.problem.name}.py"
     try:
-        with limit_reference(f"{where}: forward"), seeded_call(model, inputs):
+        with (
+            torch.no_grad(),
+            reference_precision(loaded.problem.allow_tf32),
+            limit_reference(f"{where}: forward"),
+            seeded_call(model, inputs),
+        ):
             outputs = flatten_outputs(model(*inputs))
     except ReferenceTimeout:
         raise
@@ -206,18 +211,6 @@ def flatten_tensors(value: Any) -> tuple[dict[str, Any], list[Tensor]]:
     return tree, tensors
 
 
-@contextmanager
-def float32_precision(allow_tf32: bool) -> Iterator[None]:
-    matmul, cudnn = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
-    torch.set_float32_matmul_precision("high" if allow_tf32 else "highest")
-    torch.backends.cudnn.allow_tf32 = allow_tf32
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(matmul)
-        torch.backends.cudnn.allow_tf32 = cudnn
-
-
 def estimate_float64_bytes(
     model: nn.Module, inputs: Sequence[Any], outputs: Sequence[Tensor], work_bytes: int | None = None
 ) -> int:
@@ -253,7 +246,9 @@ def _compute_exact(
     try:
         with limit_memory(device or own.tensors[0].device):
             precise = copy.deepcopy(model).double()
-            exact = flatten_outputs(precise(*map_tensors(tuple(inputs), lambda tensor: _to_double(tensor, device))))
+            wide = map_tensors(tuple(inputs), lambda tensor: _to_double(tensor, device))
+            with widened():
+                exact = flatten_outputs(precise(*wide))
             exact = exact.with_state(read_state(precise, names))
             exact = exact if device is None else keep_on_host(exact)
     except Exception as error:  # noqa: BLE001 - user code, which may assert its dtype, and a lack of memory

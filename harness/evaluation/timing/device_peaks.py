@@ -13,8 +13,8 @@ from pathlib import Path
 import torch
 
 from harness.domain import HarnessError, StoreError
+from harness.evaluation.correctness.precision import float32_precision
 from harness.evaluation.correctness.reference import usable_threads
-from harness.evaluation.correctness.truth import float32_precision
 from harness.hardware.cpu import cpu_name
 from harness.sandbox.devices import Device
 from harness.store.machine_cache import add_to_record, read_record

@@ -20,7 +20,7 @@ from torch import Tensor
 from harness.domain import Finding, Outcome, Plausibility, ProblemError, Timing
 from harness.evaluation.correctness.comparison import compare_outputs
 from harness.evaluation.correctness.reference import Reference
-from harness.evaluation.correctness.truth import float32_precision, run_reference, trust_outputs, write_state
+from harness.evaluation.correctness.truth import run_reference, trust_outputs, write_state
 from harness.evaluation.timing.device_peaks import Ceilings, CeilingStore
 from harness.problems.operators import OperatorCosts
 from harness.problems.tensor_trees import list_tensors
@@ -225,8 +225,7 @@ def _lower_bound(hits: int, samples: int) -> float:
 
 def _run(reference: Reference, inputs: Sequence[Any]) -> FlatOutputs:
     write_state(reference.model, reference.changing)
-    with torch.no_grad(), float32_precision(reference.loaded.problem.allow_tf32):
-        return run_reference(reference.loaded, reference.model, inputs)
+    return run_reference(reference.loaded, reference.model, inputs)
 
 
 def _differs(reference: Reference, expected: FlatOutputs, found: FlatOutputs) -> bool:

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from harness.domain import Problem, ProblemError
-from harness.evaluation.correctness import truth
-from harness.evaluation.correctness.truth import compute_truth, flatten_outputs, float32_precision
+from harness.evaluation.correctness import precision, truth
+from harness.evaluation.correctness.precision import float32_precision
+from harness.evaluation.correctness.truth import compute_truth, flatten_outputs
 from harness.problems.loading import load_problem
 
 CPU = torch.device("cpu")
@@ -67,8 +68,9 @@ def test_nested_outputs_are_flattened_in_order():
 @pytest.mark.parametrize(
     ("forward", "note"),
     [
-        ("return x @ torch.ones(5, 5)", "does not run in float64"),
-        ("return x.float() * 2", "the reference returns torch.float32"),
+        ("return x @ torch.tensor([[1.0]] * 5, dtype=torch.float32)", "does not run in float64"),
+        ("assert x.dtype is torch.float32; return x", "does not run in float64"),
+        ("return torch.tensor([2.0], dtype=torch.float32)", "the reference returns torch.float32"),
         ("return x if x.dtype == torch.float32 else (x, x)", "another structure"),
     ],
 )
@@ -77,6 +79,58 @@ def test_a_module_that_refuses_float64_is_its_own_truth_and_says_so(forward, not
     assert truth.kind == "reference"
     assert note in truth.note
     assert truth.leaves[0].exact is truth.leaves[0].reference
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide"),
+    [
+        ("return (x.half() @ x.half().T).float()", "return x @ x.T"),
+        ("return x.bfloat16().sum(0, dtype=torch.float32)", "return x.sum(0)"),
+        ("return x @ torch.ones(5, 5) + torch.zeros(5, dtype=torch.float16)", "return x @ torch.ones(5, 5).to(x)"),
+        ("return torch.autocast('cpu', torch.bfloat16)(torch.matmul)(x, x.T).float()", "return x @ x.T"),
+        ("return torch.view_as_real(x.to(torch.complex64) * 1j)", "return torch.stack([0 * x, x], -1)"),
+    ],
+    ids=["half", "sum", "constants", "autocast", "complex"],
+)
+def test_conversions_to_narrower_types_are_left_out_of_the_truth(narrow, wide):
+    truth, _, _ = compute(narrow)
+    known, _, _ = compute(wide)
+    assert truth.kind == "float64"
+    torch.testing.assert_close(truth.leaves[0].exact, known.leaves[0].exact, rtol=1e-14, atol=1e-14)
+    assert truth.leaves[0].reference.dtype is torch.float32
+
+
+def test_values_rounded_to_eight_bits_stay_rounded():
+    truth, _, (x, _) = compute("return x.to(torch.float8_e4m3fn).float()")
+    assert torch.equal(truth.leaves[0].exact, x.to(torch.float8_e4m3fn).double())
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        "return x @ x.T",
+        "return torch.baddbmm(x[None, :, :1], x[None], x.T[None])",
+        "return torch.nn.functional.linear(x, x, x[:, 0])",
+        "return torch.nn.functional.conv1d(x[None].mT, x.view(60, 5, 5))",
+        "return torch.nn.functional.scaled_dot_product_attention(x[None, None], x[None, None], x[None, None])",
+    ],
+    ids=["mm", "baddbmm", "linear", "conv1d", "attention"],
+)
+def test_products_of_a_reference_have_the_error_of_tf32_on_a_cpu_where_it_is_allowed(forward):
+    def find_error(*, allow_tf32: bool) -> float:
+        (leaf,) = compute(forward, allow_tf32=allow_tf32)[0].leaves
+        return float(((leaf.reference - leaf.exact) / leaf.exact).abs().max())
+
+    assert find_error(allow_tf32=False) < 2e-6
+    assert 2e-5 < find_error(allow_tf32=True) < 1e-3
+
+
+def test_tf32_keeps_ten_digits_rounded_to_nearest_and_special_values():
+    given = torch.tensor([1.0, 1 + 2**-10, 1 + 2**-11, 1 + 2**-12, -1 - 2**-11, float("inf"), float("nan"), 3.4e38])
+    found = precision._round_to_tf32(given)
+    expected = torch.tensor([1.0, 1 + 2**-10, 1 + 2**-10, 1.0, -1 - 2**-10, float("inf"), float("nan")])
+    torch.testing.assert_close(found[:7], expected, rtol=0, atol=0, equal_nan=True)
+    assert found[7] == pytest.approx(3.4e38, rel=2**-11)
 
 
 def test_truth_that_does_not_fit_is_not_computed():
