@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
+from math import inf
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Literal, get_args
@@ -113,7 +114,7 @@ def evaluate_tasks(
     ):
         provenance = open_provenance(store, options)
         try:
-            wanted = list(_choose_wanted(tasks, options, used, store, report))
+            wanted = order_by_duration(_choose_wanted(tasks, options, used, store, report), store)
             _run(used, wanted, options, provenance, report)
         finally:
             write_csvs(store, options.results_dir, generated_dir=options.generated_dir)
@@ -231,6 +232,22 @@ def _choose_wanted(
             report.skipped.append(stored)
             continue
         yield placed
+
+
+def order_by_duration(tasks: Iterable[Task], store: ResultStore) -> list[Task]:
+    """The longest first, so that no device waits for another's last one: as long as the candidate's earlier
+    evaluations, else those of its problem. What is not known comes before, in the given order."""
+    known: dict[tuple[str, ...], float] = {}
+    for candidate, suite, problem, duration_s in store.values(("candidate", "suite", "problem", "duration_s")):
+        for key in ((candidate,), (suite, problem)):
+            known[key] = max(duration_s, known.get(key, 0.0))
+
+    def expect(task: Task) -> float:
+        subject = task.subject
+        of_problem = known.get((subject.suite, subject.problem), inf)
+        return known.get((subject.candidate_digest,), of_problem)
+
+    return sorted(tasks, key=expect, reverse=True)
 
 
 def place_task(task: Task, devices: Sequence[DeviceFacts], options: EvaluateOptions) -> Task | None:

@@ -1,0 +1,42 @@
+"""In which order candidates are evaluated."""
+
+from dataclasses import replace
+
+import pytest
+
+from harness.domain import Candidate, Problem
+from harness.executors.tasks import Origin, make_task
+from harness.pipeline.evaluate import order_by_duration
+from harness.store.results import ResultStore
+
+
+@pytest.fixture
+def task_of():
+    def make(problem, sample=0):
+        candidate = Candidate(source=f"# {problem} {sample}", language="cuda", rule="file")
+        found = Problem(name=problem, suite="core", source="")
+        return make_task(found, candidate, Origin(run="r", model="m", sample=sample), language="cuda")
+
+    return make
+
+
+def name(task):
+    return f"{task.subject.problem}/{task.subject.sample}"
+
+
+def test_what_took_longest_before_starts_first_after_what_is_not_known(task_of, evaluation_of, tmp_path):
+    tasks = [task_of("short"), task_of("new"), task_of("mixed", 0), task_of("long"), task_of("mixed", 1), task_of("b")]
+    known = {"short/0": 2.0, "mixed/0": 30.0, "mixed/2": 9.0, "long/0": 20.0}
+    with ResultStore.open(tmp_path) as store:
+        for task in [*tasks, task_of("mixed", 2)]:
+            if name(task) in known:
+                evaluation = evaluation_of(extra={"duration_s": known[name(task)]})
+                store.record(replace(evaluation, subject=task.subject), None)
+        ordered = [name(task) for task in order_by_duration(tasks, store)]
+    assert ordered == ["new/0", "b/0", "mixed/0", "mixed/1", "long/0", "short/0"]
+
+
+def test_without_results_the_order_is_the_given_one(task_of, tmp_path):
+    tasks = [task_of(problem) for problem in "bdac"]
+    with ResultStore.open(tmp_path) as store:
+        assert order_by_duration(tasks, store) == tasks
