@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
@@ -137,7 +137,7 @@ class ModelSession:
         """Loads the reference's weights if possible."""
         if not reference:
             return "none"
-        if not all(self._has(name, describe(tensor)) for name, tensor in reference.items()):
+        if not all(_fits(self.state.get(name), describe(tensor)) for name, tensor in reference.items()):
             return "unmatched"
         found = self.read_state(reference)
         if all(torch.equal(mine, theirs) for mine, theirs in zip(found, reference.values(), strict=True)):
@@ -150,13 +150,14 @@ class ModelSession:
 
         Raises CandidateFailure (wrong_value) if the module lacks some of it.
         """
-        missing = [name for name, tensor in state.items() if not self._has(name, describe(tensor))]
+        own = match_state(self.state, {name: describe(tensor) for name, tensor in state.items()})
+        missing = [name for name in state if name not in own]
         if missing:
             message = f"calls of the reference change {', '.join(missing)}; the candidate has no such state"
             raise fatal_failure(Outcome.WRONG_VALUE, "state", message)
         self._held = dict(state)
         if state:
-            self._client.hold_state(state, timeout_s=self._limits.call_s)
+            self._client.hold_state(state, own, timeout_s=self._limits.call_s)
 
     def reset_state(self, given: dict[str, Tensor] | None = None) -> None:
         """The next call begins with the same state as the first, or with a `given` one, which is written together with
@@ -195,10 +196,6 @@ class ModelSession:
             yield
         finally:
             self._footprint = usual
-
-    def _has(self, name: str, spec: TensorSpec) -> bool:
-        own = self.state.get(name)
-        return own is not None and (own.dtype, own.shape) == (spec.dtype, spec.shape)
 
     def place(self, inputs: Sequence[Any]) -> None:
         self._client.place(inputs)
@@ -427,3 +424,24 @@ class ModelSession:
             return output.clone()
         is_dense = count_span(output.shape, output.stride()) == output.numel()
         return copy_to(output, HOST) if is_dense else output.to(HOST, copy=True)
+
+
+def match_state(own: Mapping[str, TensorSpec], wanted: Mapping[str, TensorSpec]) -> dict[str, str]:
+    """The module's own name for each wanted part of a state: the same one; else, in order, of names that end alike
+    (`running_mean` or `bn_running_mean` for `bn.running_mean`), if there are as many of them as wanted."""
+    found = {name: name for name, spec in wanted.items() if _fits(own.get(name), spec)}
+    missing, free = [name for name in wanted if name not in found], [name for name in own if name not in wanted]
+    for ending in {_last_part(name) for name in missing}:
+        asked = [name for name in missing if _last_part(name) == ending]
+        offered = [name for name in free if f"_{_last_part(name)}".endswith(f"_{ending}")]
+        if len(asked) == len(offered) and all(map(_fits, map(own.get, offered), map(wanted.__getitem__, asked))):
+            found.update(zip(asked, offered, strict=True))
+    return found
+
+
+def _last_part(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _fits(own: TensorSpec | None, spec: TensorSpec) -> bool:
+    return own is not None and (own.dtype, own.shape) == (spec.dtype, spec.shape)

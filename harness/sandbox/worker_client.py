@@ -185,9 +185,9 @@ class WorkerClient:
         message = {"kind": WorkerRequest.LOAD_STATE, "entries": entries}
         self._exchange.ask(message, WorkerReply.LOADED, timeout_s=timeout_s)
 
-    def hold_state(self, state: Mapping[str, Tensor], *, timeout_s: float) -> None:
-        """Calls also return this state, and may begin with given values of it."""
-        entries = [[name, describe(tensor).to_json()] for name, tensor in state.items()]
+    def hold_state(self, state: Mapping[str, Tensor], own: Mapping[str, str], *, timeout_s: float) -> None:
+        """Calls also return this state, and may begin with given values of it. `own`: the module's names for it."""
+        entries = [[name, own[name], describe(tensor).to_json()] for name, tensor in state.items()]
         message = {"kind": WorkerRequest.HOLD_STATE, "entries": entries}
         self._exchange.ask(message, WorkerReply.HOLDS_STATE, timeout_s=timeout_s)
 

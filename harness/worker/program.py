@@ -154,7 +154,7 @@ class Worker:
         if message["backward"]:
             self._forward = _add_backward(self._forward, require_parameter_gradients(self._model))
         self._plain_forward = self._forward
-        self._state = HeldState(self._model, (), ())
+        self._state = HeldState(self._model, ())
         if self._device.type == "cuda":
             _freeze_garbage()  # prevents that collections reveal which calls are timed
         state = {name: tensor for name, tensor in self._model.state_dict().items() if torch.is_tensor(tensor)}
@@ -183,8 +183,8 @@ class Worker:
 
     def do_hold_state(self, message: dict[str, Any]) -> dict[str, Any]:
         """From now on calls may begin with given values of this state, and return copies of it, made after the call."""
-        names, specs = [name for name, _ in message["entries"]], [spec for _, spec in message["entries"]]
-        self._state = HeldState(self._model, names, [TensorSpec.from_json(spec) for spec in specs])
+        entries = [(name, own, TensorSpec.from_json(spec)) for name, own, spec in message["entries"]]
+        self._state = HeldState(self._model, entries)
         return {"kind": WorkerReply.HOLDS_STATE}
 
     def do_call(self, message: dict[str, Any]) -> dict[str, Any]:

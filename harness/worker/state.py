@@ -37,9 +37,11 @@ class _Group:
 
 
 class HeldState:
-    def __init__(self, model: nn.Module, names: Sequence[str], specs: Sequence[TensorSpec]) -> None:
-        self.names = tuple(names)
-        self._reads = [_find_state(model, name) for name in names]
+    def __init__(self, model: nn.Module, entries: Sequence[tuple[str, str, TensorSpec]]) -> None:
+        """`entries`: the evaluator's name, the model's own, and the form."""
+        self.names = tuple(name for name, _, _ in entries)
+        self._reads = [_find_state(model, own) for _, own, _ in entries]
+        specs = [spec for _, _, spec in entries]
         groups = group_equal([spec.dtype for spec in specs]).values()
         self._groups = [_Group.of([self._reads[i] for i in group], [specs[i] for i in group]) for group in groups]
 

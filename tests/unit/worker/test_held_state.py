@@ -37,7 +37,7 @@ class Module(nn.Module):
 
 def hold(model):
     state = model.state_dict()
-    return HeldState(model, list(state), [describe(tensor) for tensor in state.values()])
+    return HeldState(model, [(name, name, describe(tensor)) for name, tensor in state.items()])
 
 
 def load(held, given):

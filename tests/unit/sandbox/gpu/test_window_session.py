@@ -42,7 +42,7 @@ class Worker:
             self.current[:in_time] = done[:in_time]
             self.late[:] = [lambda: self.current.copy_(done)]
 
-    def hold_state(self, state, *, timeout_s):
+    def hold_state(self, state, own, *, timeout_s):
         pass
 
     def read_addresses(self):
