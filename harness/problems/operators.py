@@ -40,15 +40,24 @@ def name_operator(operator: Any) -> str:
     return str(operator.name()).removeprefix("aten::").split(".")[0]
 
 
+REDUCING = {
+    "sum", "mean", "var", "var_mean", "std", "std_mean", "norm", "linalg_vector_norm", "native_layer_norm",
+    "native_group_norm", "native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update",
+    "cudnn_batch_norm", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss",
+    "binary_cross_entropy", "nll_loss_forward",
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorCall:
     """`overload`: such as `bernoulli.p`; `tensors`: how many arguments are tensors; `converts_to_integers`: floating
-    values."""
+    values; `terms`: of one sum, in reductions without products."""
 
     name: str
     overload: str
     tensors: int
     converts_to_integers: bool
+    terms: int
 
 
 class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
@@ -66,8 +75,15 @@ class OperatorCalls(OperatorWatch):  # type: ignore[no-untyped-call]
             overload=operator.name().removeprefix("aten::"),
             tensors=sum(isinstance(value, torch.Tensor) for value in (*args, *kwargs.values())),
             converts_to_integers=converts and args[0].is_floating_point(),
+            terms=_count_terms(args[0], result) if name in REDUCING else 0,
         )
         self.calls[call] += 1
+
+
+def _count_terms(reduced: torch.Tensor, result: Any) -> int:
+    results = result if isinstance(result, list | tuple) else (result,)
+    counts = [one.numel() for one in results if isinstance(one, torch.Tensor) and one.numel()]
+    return reduced.numel() // min(counts) if counts else 0
 
 
 class OperatorCosts(OperatorWatch):  # type: ignore[no-untyped-call]

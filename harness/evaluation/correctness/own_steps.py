@@ -20,6 +20,9 @@ from harness.problems.operators import OperatorCall, OperatorCalls
 from harness.problems.own_values import PATTERNS
 from harness.problems.tensor_trees import list_tensors
 
+# Sums of more terms are not tried with `biased` values: each of 256 threads adds so many of them that float32 sums lose
+# as much as the roundings to narrower formats that these values reveal.
+MOST_TERMS = 1 << 17
 PARAMETERS_SHARE = 16  # a draw of at most one in so many elements of the largest input is no data
 OTHER_SEED = 1  # of inputs that are compared with the given ones
 # Largest share of the allowed error that one rounding of the inputs may cause. In 16-bit formats the roundings of
@@ -75,7 +78,8 @@ def list_own_steps(
     revealing = watch.list_steps() if isinstance(watch, HiddenWork) else ()  # declared values reveal it, too
     has_weights = any(tensor.is_floating_point() for tensor in model.state_dict().values() if torch.is_tensor(tensor))
     sparse = () if has_weights or changing or problem.backward else (SPARSE,)
-    return (BIASED, *(revealing + sparse if draws.are_independent else ()), *hidden)
+    biased = () if any(call.terms > MOST_TERMS for call in watch.calls) else (BIASED,)
+    return (*biased, *(revealing + sparse if draws.are_independent else ()), *hidden)
 
 
 def _find_altered(

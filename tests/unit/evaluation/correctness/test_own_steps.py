@@ -66,3 +66,24 @@ def test_inputs_with_a_structure_keep_it(inputs):
 )
 def test_inputs_are_moved_where_a_maximum_or_minimum_of_them_is_taken(forward, expected):
     assert list_steps(forward, "torch.randn(8, 9)") & {"shifted", "lowered"} == expected
+
+
+@pytest.mark.parametrize(
+    ("forward", "is_biased"),
+    [
+        ("x.sum()", False),
+        ("x.mean()", False),
+        ("x.var(dim=(0, 1))", False),
+        ("x / x.norm()", False),
+        ("nn.functional.mse_loss(x, -x)", False),
+        ("nn.functional.layer_norm(x, x.shape)", False),
+        ("nn.functional.group_norm(x[None], 1)", False),
+        ("nn.functional.batch_norm(x.view(-1, 1), None, None, training=True)", False),
+        ("x.sum(1)", True),
+        ("nn.functional.layer_norm(x, x.shape[1:])", True),
+        ("nn.functional.batch_norm(x, None, None, training=True)", True),
+        ("x.view(1, -1) @ x.view(-1, 1)", True),
+    ],
+)
+def test_long_sums_are_not_tried_with_roundings_of_one_sign(forward, is_biased):
+    assert ("biased" in list_steps(forward, "torch.rand(512, 300)")) is is_biased
