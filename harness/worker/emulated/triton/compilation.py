@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from pathlib import Path
 from typing import Any
@@ -85,12 +86,22 @@ def _explain(error: BaseException, function: Any) -> tuple[str, int]:
 
 
 def _find_line(error: CompilationError, function: Any) -> int:
-    """In the candidate's file: the error counts from the definition of the function."""
+    """In the candidate's file: the error counts from the definition of the function. Errors in calls have a place in
+    the caller, and may have the source of the function that is called."""
     within = getattr(error.node, "lineno", 1)
-    head = (error.src or function.src).lstrip().splitlines()[0].strip()
+    source = error.src if error.src and _is_part(error.node, error.src) else function.src
+    head = source.lstrip().splitlines()[0].strip()
     lines = _read_lines(function)
     found = [number for number, line in enumerate(lines, start=1) if line.strip() == head]
     return (found[0] if found else _find_definition(function)) + within - 1
+
+
+def _is_part(node: ast.AST | None, source: str) -> bool:
+    if not isinstance(node, ast.Call):
+        return True
+    lines = source.splitlines()
+    line = lines[node.lineno - 1] if node.lineno <= len(lines) else ""
+    return line.encode()[node.col_offset :].startswith(ast.unparse(node.func).encode())
 
 
 def _find_definition(function: Any) -> int:

@@ -109,12 +109,16 @@ def is_named(path, found):
 
 @pytest.mark.slow
 def test_refused_kernels_are_named_with_line_and_source_and_others_are_compiled():
-    names = ("undefined_name", "type_error", "accepted_by_the_interpreter", "unknown_option", "too_much_shared")
+    names = (
+        "undefined_name", "type_error", "accepted_by_the_interpreter", "unknown_option", "too_much_shared",
+        "block_in_a_separate_function",
+    )  # fmt: skip
     bad = run_programs(*(CORPUS / "bad" / f"triton_{name}.py" for name in names), mode="compile")
     good = run_programs(*(CORPUS / "good" / f"triton_{name}.py" for name in ("softmax", "autotuned")), mode="compile")
     assert "compile_error:17:" in bad["triton_undefined_name"][1] and "+ offset" in bad["triton_undefined_name"][1]
     assert "compile_error:17:" in bad["triton_type_error"][1]
     assert "compile_error:17:" in bad["triton_accepted_by_the_interpreter"][1]
+    assert "compile_error:23:" in bad["triton_block_in_a_separate_function"][1]
     assert "num_threads" in bad["triton_unknown_option"][1]
     assert bad["triton_too_much_shared"][0] == "OutOfResources"
     assert "bytes of shared memory; NVIDIA A100 has 166912 per block" in bad["triton_too_much_shared"][1]
