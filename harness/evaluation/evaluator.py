@@ -36,7 +36,7 @@ from harness.evaluation.correctness.reference import Reference, describe_calls, 
 from harness.evaluation.correctness.robustness import probe_candidate
 from harness.evaluation.counters.reading import CounterReader
 from harness.evaluation.emulated.nvcc import NvccCheck
-from harness.evaluation.emulated.other_sizes import evaluate_with_larger_sizes
+from harness.evaluation.emulated.other_sizes import evaluate_with_other_sizes
 from harness.evaluation.emulated.sanitizer import KernelChecker, explain, explained_by_kernels
 from harness.evaluation.emulated.unsupported import excuse_unsupported
 from harness.evaluation.environment import describe_environment
@@ -207,7 +207,7 @@ class CandidateEvaluator:
                 raise CandidateFailure(Outcome.NOT_RUN, reason)
         elif device.is_cuda and any(build.extension is None for build in task.ahead.builds.values()):
             self._require_builds(task)
-        evaluate_with_larger_sizes(
+        evaluate_with_other_sizes(
             record, problem, subject.workload, candidate.source, evaluate, cost=rules.emulation_cost
         )
         if device.is_emulated and not has_own_sizes(problem, subject.workload):

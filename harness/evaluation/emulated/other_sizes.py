@@ -1,27 +1,44 @@
-"""Repeats a failed evaluation at larger sizes, for which the candidate may be specialised."""
+"""Repeats a failed evaluation at larger sizes, for which the candidate may be specialised, or at smaller ones, if it
+was too slow for a CPU."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from harness.domain import Finding, HarnessError, Outcome, Problem
+from harness.evaluation.emulated.findings import TIME_LIMIT
 from harness.evaluation.integrity.static_checks import screen_source
 from harness.evaluation.record import EvaluationRecord
-from harness.problems.shrink import EMULATED_BUDGET, PATIENT_BUDGET, REDUCED, has_own_sizes, list_milder_sizes
+from harness.problems.shrink import (
+    EMULATED_BUDGET,
+    PATIENT_BUDGET,
+    REDUCED,
+    has_own_sizes,
+    list_milder_sizes,
+    reduce_problem,
+)
 from harness.sandbox.failure import CandidateFailure
 
 Evaluate = Callable[[EvaluationRecord, Problem], None]
 
+SMALLER = 16  # times less work
+FIRST_BLOCK = "block (0, 0, 0)"
 DUE_TO_SIZES = (Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.RUNTIME_ERROR, Outcome.LOAD_ERROR)
 
 
-def evaluate_with_larger_sizes(
+def evaluate_with_other_sizes(
     record: EvaluationRecord, problem: Problem, workload: str, source: str, evaluate: Evaluate, *, cost: int
 ) -> None:
     """On the reduced workload, a candidate that fails or whose kernels do nothing is evaluated at milder reductions.
-    The first one that is correct and runs its kernels counts, with a warning. `cost`: see
-    `LanguageRules.emulation_cost`."""
+    The first one that is correct and runs its kernels counts, with a warning. A candidate whose kernels are too slow is
+    evaluated with less work. `cost`: see `LanguageRules.emulation_cost`."""
     failure, idle = _evaluate(record, problem, evaluate), _leaves_kernels_unused(record)
+    if workload == REDUCED and failure is not None and _has_slow_kernels(record, failure):
+        smaller = reduce_problem(problem, EMULATED_BUDGET.divided_by(cost * SMALLER))
+        failure = failure if smaller is None else _evaluate_smaller(record, smaller, source, evaluate, failure)
+        if failure is not None:
+            raise failure
+        return
     may_be_sizes = failure is not None and failure.outcome in DUE_TO_SIZES
     if workload == REDUCED and (idle or may_be_sizes) and not problem.dynamic_shapes:
         what = "its kernels are not used" if failure is None or idle else f"{failure.outcome}: {failure.message[:300]}"
@@ -42,6 +59,27 @@ def _evaluate(record: EvaluationRecord, problem: Problem, evaluate: Evaluate) ->
     except CandidateFailure as failure:
         return failure
     return None
+
+
+def _has_slow_kernels(record: EvaluationRecord, failure: CandidateFailure) -> bool:
+    """Not where the first block does not end, as in an endless loop."""
+    limits = [finding for finding in failure.findings if finding.check == TIME_LIMIT]
+    is_endless = any(FIRST_BLOCK in finding.evidence for finding in limits)
+    return failure.outcome is Outcome.TIMEOUT and "correctness" in record.phases_s and not is_endless
+
+
+def _evaluate_smaller(
+    record: EvaluationRecord, smaller: Problem, source: str, evaluate: Evaluate, failure: CandidateFailure
+) -> CandidateFailure | None:
+    """`failure` counts if these sizes are not fast enough either."""
+    again = EvaluationRecord(seed=record.seed, findings=list(screen_source(source)))
+    found = _evaluate(again, smaller, evaluate)
+    if found is not None and found.outcome is Outcome.TIMEOUT:
+        return failure
+    message = f"its kernels are too slow for a CPU at {record.sizes}; evaluated at {again.sizes}"
+    again.findings.append(Finding(check=TIME_LIMIT, severity="note", message=message))
+    record.take_over(again)
+    return found
 
 
 def _leaves_kernels_unused(record: EvaluationRecord) -> bool:

@@ -1,9 +1,9 @@
-"""Candidates that fail, or leave their kernels unused, at reduced sizes."""
+"""Candidates that fail, leave their kernels unused, or are too slow at reduced sizes."""
 
 import pytest
 
 from harness.domain import Finding, Outcome, Problem
-from harness.evaluation.emulated.other_sizes import evaluate_with_larger_sizes
+from harness.evaluation.emulated.other_sizes import evaluate_with_other_sizes
 from harness.evaluation.record import EvaluationRecord
 from harness.problems.shrink import describe_sizes, fit_problem
 from harness.sandbox.failure import CandidateFailure
@@ -23,6 +23,46 @@ def get_init_inputs():
 DECOY = Finding(check="decoy_kernel", severity="warning", message="the custom kernels do not affect the result")
 
 
+def evaluate_slowly(fast_rows, found, block="(3, 0, 0)"):
+    """With kernels that take too long above so many rows. Returns what was evaluated, and the record."""
+    problem = fit_problem(Problem(suite="tiny", name="add", source=SOURCE), 10)
+    record, tried = EvaluationRecord(seed=1), []
+    slow = Finding(check="time_limit", severity="warning", message="slow", evidence=f"in kernel k, block {block}")
+
+    def evaluate(attempt, resized):
+        attempt.sizes = describe_sizes(resized, "reduced")
+        attempt.phases_s["correctness"] = 60.0
+        tried.append(dict(resized.workload("reduced").overrides)["rows"])
+        if tried[-1] > fast_rows:
+            raise CandidateFailure(Outcome.TIMEOUT, "too slow", (slow,))
+        if found is not None:
+            raise CandidateFailure(found, "wrong")
+
+    failure = None
+    try:
+        evaluate_with_other_sizes(record, problem, "reduced", "", evaluate, cost=10)
+    except CandidateFailure as caught:
+        failure = caught.outcome
+    return tried, failure, record
+
+
+@pytest.mark.parametrize("found", [None, Outcome.WRONG_VALUE])
+def test_kernels_that_are_too_slow_are_evaluated_with_a_sixteenth_of_the_work(found):
+    (first, second), failure, record = evaluate_slowly(200, found)
+    assert first > 200 >= second > 1
+    assert failure is found
+    assert f"rows={second}" in record.sizes
+    (finding,) = record.findings
+    assert finding.check == "time_limit" and f"rows={first}; evaluated at " in finding.message
+
+
+def test_kernels_that_stay_too_slow_or_end_nowhere_are_out_of_time():
+    tried, failure, _ = evaluate_slowly(1, None)
+    assert (len(tried), failure) == (2, Outcome.TIMEOUT)
+    tried, failure, _ = evaluate_slowly(1, None, block="(0, 0, 0)")
+    assert (len(tried), failure) == (1, Outcome.TIMEOUT)
+
+
 def evaluate_with(verdict):
     """`verdict`: for whether the number of columns is even, "right", "idle" or an outcome."""
     problem = fit_problem(Problem(suite="tiny", name="add", source=SOURCE), 10)
@@ -35,7 +75,7 @@ def evaluate_with(verdict):
         if isinstance(found, Outcome):
             raise CandidateFailure(found, "wrong")
 
-    evaluate_with_larger_sizes(record, problem, "reduced", "", evaluate, cost=10)
+    evaluate_with_other_sizes(record, problem, "reduced", "", evaluate, cost=10)
     return [finding.check for finding in record.findings]
 
 
