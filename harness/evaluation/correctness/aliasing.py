@@ -49,7 +49,8 @@ class AliasCheck:
         kept = list(self._last)[: self._kept_calls - 1]
         if not seen and all(self._session.still_has(outputs, age=age) for age, outputs in enumerate(kept, start=1)):
             return None
-        return "an output of an earlier call changed when the model was called again" + (f" ({seen})" if seen else "")
+        what = "an output of an earlier call changed when the model was called again"
+        return f"{what}{seen and f' ({seen})'}; return new memory from each call"
 
     def _count_compared(self, run: Run) -> int:
         """All that the worker keeps, or one where its memory is sampled (see `ModelSession`)."""
