@@ -198,14 +198,15 @@ class CandidateEvaluator:
 
         def evaluate(attempt: EvaluationRecord, resized: Problem) -> None:
             resized_task = replace(task, record=attempt, problem=resized)
+            attempt.sizes = describe_sizes(resized, REDUCED) if subject.workload == REDUCED else ""
+            if device.is_emulated:
+                self._compile_kernels(resized_task)
+                if not rules.is_emulated:
+                    only = f"the emulated device only compiles kernels of language {subject.language}"
+                    raise CandidateFailure(Outcome.NOT_RUN, f"{only}: it needs a GPU")
             self._evaluate_workload(device, resized_task)
 
-        if device.is_emulated:
-            self._compile_kernels(task)
-            if not rules.is_emulated:
-                reason = f"the emulated device only compiles kernels of language {subject.language}: it needs a GPU"
-                raise CandidateFailure(Outcome.NOT_RUN, reason)
-        elif device.is_cuda and any(build.extension is None for build in task.ahead.builds.values()):
+        if device.is_cuda and any(build.extension is None for build in task.ahead.builds.values()):
             self._require_builds(task)
         evaluate_with_other_sizes(
             record, problem, subject.workload, candidate.source, evaluate, cost=rules.emulation_cost
@@ -216,7 +217,6 @@ class CandidateEvaluator:
     def _evaluate_workload(self, device: Device, task: _Task) -> None:
         """The method for each case, then the sanitizer at the sizes of the first."""
         problem, workload, record = task.problem, task.subject.workload, task.record
-        record.sizes = describe_sizes(problem, REDUCED) if workload == REDUCED else ""
         runs = list_runs(problem, workload, record.seed)
         for chosen, run in runs:
             with record.at_case(run):

@@ -32,6 +32,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.LShift: operator.lshift,
 }  # fmt: skip
 MOST_RIGHT: dict[type[ast.operator], int] = {ast.Pow: 64, ast.LShift: 64}  # larger operands are not sizes
+ROWS_OF = ("randn", "rand", "ones", "zeros")
 CAPS = (4096, 1024, 256, 64, 32, 16, 8, 4)  # tried if the reference does not run on the meta device
 ALWAYS_TRIED = 64  # larger ones only while the product of all sizes fits the budget
 
@@ -97,8 +98,8 @@ def keep_sizes(problem: Problem, budget: Budget) -> Problem | None:
 
 def list_milder_sizes(problem: Problem, budget: Budget, patient: Budget) -> Iterator[Problem]:
     """Milder reductions for candidates that are specialised for a problem's sizes: with the model's sizes (channels,
-    features) unchanged; with all sizes halved without odd ones, which keeps most multiples; with full sizes if within
-    `patient`.
+    features) unchanged; with all sizes halved without odd ones, which keeps most multiples; with the last dimension of
+    inputs (of a head) unchanged; with full sizes if within `patient`.
     """
     tried: list[dict[str, Any] | None] = [
         {**list_sizes(problem), **dict(workload.overrides)}
@@ -121,6 +122,11 @@ def _list_milder_ways(problem: Problem, budget: Budget) -> Iterator[dict[str, in
         halved = _halve_until(problem, of_inputs, dict(of_model), budget, odd=False)
         yield None if halved is None else of_model | halved
     yield _halve_until(problem, sizes, {}, budget, odd=False)
+    of_rows = {name: sizes[name] for name in _list_names_of_rows(problem) if name in sizes}
+    if of_rows:
+        others = {name: value for name, value in sizes.items() if name not in of_rows}
+        halved = _halve_until(problem, others, dict(of_rows), budget, odd=False)
+        yield None if halved is None else of_rows | halved
     yield sizes
 
 
@@ -134,6 +140,23 @@ def _list_names_of_model(problem: Problem) -> set[str]:
         names = {node.id for node in ast.walk(ahead.pop()) if isinstance(node, ast.Name)} - found
         found |= names
         ahead += [values[name] for name in names if name in values]
+    return found
+
+
+def _list_names_of_rows(problem: Problem) -> set[str]:
+    """Names of the last dimension where `get_inputs` draws floating-point values, such as that of a head."""
+    body = parse_source(problem.source, problem.name).body
+    functions = [one for one in body if isinstance(one, ast.FunctionDef) and one.name == "get_inputs"]
+    found: set[str] = set()
+    for node in (node for function in functions for node in ast.walk(function)):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in ROWS_OF
+            and node.args
+        ):
+            shape = node.args[0].elts if isinstance(node.args[0], ast.Tuple | ast.List) else node.args
+            found |= {one.id for one in shape[-1:] if isinstance(one, ast.Name)}
     return found
 
 

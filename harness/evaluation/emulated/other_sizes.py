@@ -39,7 +39,7 @@ def evaluate_with_other_sizes(
         if failure is not None:
             raise failure
         return
-    may_be_sizes = failure is not None and failure.outcome in DUE_TO_SIZES
+    may_be_sizes = failure is not None and (failure.outcome in DUE_TO_SIZES or _is_of_launch(record, failure))
     if workload == REDUCED and (idle or may_be_sizes) and not problem.dynamic_shapes:
         what = "its kernels are not used" if failure is None or idle else f"{failure.outcome}: {failure.message[:300]}"
         again, worse = _find_correct(record, problem, source, evaluate, cost)
@@ -80,6 +80,11 @@ def _evaluate_smaller(
     again.findings.append(Finding(check=TIME_LIMIT, severity="note", message=message))
     record.take_over(again)
     return found
+
+
+def _is_of_launch(record: EvaluationRecord, failure: CandidateFailure) -> bool:
+    """Kernels that are compiled when they are launched, for the sizes of their arguments, do not compile."""
+    return failure.outcome is Outcome.BUILD_ERROR and all(build.extension is not None for build in record.builds)
 
 
 def _leaves_kernels_unused(record: EvaluationRecord) -> bool:

@@ -192,6 +192,24 @@ def test_the_first_kinder_cut_leaves_the_sizes_of_the_model_as_they_are_written(
     assert describe_sizes(first, "reduced") == "batch=16, channels=64, width=32"
 
 
+def test_one_kinder_cut_leaves_the_last_dimension_of_the_inputs_as_it_is_written():
+    source = """
+import torch
+from torch import nn
+batch, heads, length, size = 4, 16, 2048, 96
+class Model(nn.Module):
+    def forward(self, q, k):
+        return torch.softmax(q @ k.mT, dim=-1)
+def get_inputs():
+    return [torch.randn(batch, heads, length, size), torch.randn((batch, heads, length, size)).half().float()]
+def get_init_inputs():
+    return []
+"""
+    reduced = reduce_problem(problem_of(source), BUDGET)
+    even, rows = (describe_sizes(cut, "reduced") for cut in list_milder_sizes(reduced, BUDGET, BUDGET))
+    assert "size=96" not in even and "size=96" in rows
+
+
 def test_what_costs_too_much_as_it_is_written_is_no_kinder_cut():
     reduced = reduce_problem(problem_of(MATMUL), BUDGET)
     assert len(list(list_milder_sizes(reduced, BUDGET, BUDGET))) == 1
