@@ -3,6 +3,7 @@ was too slow for a CPU."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from harness.domain import Finding, HarnessError, Outcome, Problem
@@ -22,6 +23,7 @@ from harness.sandbox.failure import CandidateFailure
 Evaluate = Callable[[EvaluationRecord, Problem], None]
 
 SMALLER = 16  # times less work
+MOST_S = 120.0  # no other sizes are begun later
 FIRST_BLOCK = "block (0, 0, 0)"
 DUE_TO_SIZES = (Outcome.WRONG_VALUE, Outcome.WRONG_SHAPE, Outcome.RUNTIME_ERROR, Outcome.LOAD_ERROR)
 
@@ -98,7 +100,10 @@ def _find_correct(
     idle = _leaves_kernels_unused(record)
     failed: CandidateFailure | None = None
     wrong_at, is_own_wrong = [record.sizes], has_own_sizes(problem, REDUCED)
+    deadline_s = time.monotonic() + MOST_S
     for other in list_milder_sizes(problem, EMULATED_BUDGET.divided_by(cost), PATIENT_BUDGET.divided_by(cost)):
+        if time.monotonic() > deadline_s:
+            break
         again = EvaluationRecord(seed=record.seed, findings=list(screen_source(source)))
         try:
             failure = _evaluate(again, other, evaluate)
@@ -110,6 +115,8 @@ def _find_correct(
         if failure is not None and failure.outcome in DUE_TO_SIZES:
             at = f"at {again.sizes}: {failure.message}"
             failed = failed or CandidateFailure(failure.outcome, at, failure.findings)
+        if failure is not None and failure.outcome is Outcome.TIMEOUT:
+            continue
         wrong_at.append(again.sizes)
         is_own_wrong |= has_own_sizes(other, REDUCED)
     if not is_own_wrong and not idle:

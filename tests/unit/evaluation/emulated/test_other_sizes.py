@@ -3,6 +3,7 @@
 import pytest
 
 from harness.domain import Finding, Outcome, Problem
+from harness.evaluation.emulated import other_sizes
 from harness.evaluation.emulated.other_sizes import evaluate_with_other_sizes
 from harness.evaluation.record import EvaluationRecord
 from harness.problems.shrink import describe_sizes, fit_problem
@@ -91,3 +92,16 @@ def test_kernels_that_only_run_for_even_sizes_and_are_wrong_there_are_wrong():
 
 def test_kernels_that_run_at_no_size_leave_the_first_verdict():
     assert "decoy_kernel" in evaluate_with(lambda _: "idle")
+
+
+def test_no_other_sizes_are_begun_when_too_much_time_is_spent(monkeypatch):
+    monkeypatch.setattr(other_sizes, "MOST_S", -1.0)
+    asked = []
+
+    def judge(even):
+        asked.append(even)
+        return Outcome.WRONG_VALUE
+
+    with pytest.raises(CandidateFailure):
+        evaluate_with(judge)
+    assert asked == [False]
