@@ -115,19 +115,19 @@ def list_milder_sizes(problem: Problem, budget: Budget, patient: Budget) -> Iter
 
 
 def _list_milder_ways(problem: Problem, budget: Budget) -> Iterator[dict[str, int] | None]:
-    sizes, names = list_sizes(problem), _list_names_of_model(problem)
-    of_model = {name: value for name, value in sizes.items() if name in names}
-    of_inputs = {name: value for name, value in sizes.items() if name not in names}
-    if of_model:
-        halved = _halve_until(problem, of_inputs, dict(of_model), budget, odd=False)
-        yield None if halved is None else of_model | halved
+    sizes = list_sizes(problem)
+    yield _halve_others(problem, sizes, _list_names_of_model(problem), budget)
     yield _halve_until(problem, sizes, {}, budget, odd=False)
-    of_rows = {name: sizes[name] for name in _list_names_of_rows(problem) if name in sizes}
-    if of_rows:
-        others = {name: value for name, value in sizes.items() if name not in of_rows}
-        halved = _halve_until(problem, others, dict(of_rows), budget, odd=False)
-        yield None if halved is None else of_rows | halved
+    yield _halve_others(problem, sizes, _list_names_of_rows(problem), budget)
     yield sizes
+
+
+def _halve_others(problem: Problem, sizes: dict[str, int], names: set[str], budget: Budget) -> dict[str, int] | None:
+    """With the named sizes unchanged. None if there are none, or the cost never fits."""
+    kept = {name: value for name, value in sizes.items() if name in names}
+    others = {name: value for name, value in sizes.items() if name not in names}
+    halved = _halve_until(problem, others, dict(kept), budget, odd=False) if kept else None
+    return None if halved is None else kept | halved
 
 
 def _list_names_of_model(problem: Problem) -> set[str]:

@@ -431,9 +431,10 @@ def match_state(own: Mapping[str, TensorSpec], wanted: Mapping[str, TensorSpec])
     (`running_mean` or `bn_running_mean` for `bn.running_mean`), if there are as many of them as wanted."""
     found = {name: name for name, spec in wanted.items() if _fits(own.get(name), spec)}
     missing, free = [name for name in wanted if name not in found], [name for name in own if name not in wanted]
-    for ending in {_last_part(name) for name in missing}:
+    for ending in dict.fromkeys(map(_last_part, missing)):
         asked = [name for name in missing if _last_part(name) == ending]
-        offered = [name for name in free if f"_{_last_part(name)}".endswith(f"_{ending}")]
+        left = [name for name in free if name not in found.values()]
+        offered = [name for name in left if f"_{_last_part(name)}".endswith(f"_{ending}")]
         if len(asked) == len(offered) and all(map(_fits, map(own.get, offered), map(wanted.__getitem__, asked))):
             found.update(zip(asked, offered, strict=True))
     return found

@@ -63,6 +63,18 @@ def _evaluate(record: EvaluationRecord, problem: Problem, evaluate: Evaluate) ->
     return None
 
 
+def _evaluate_again(
+    record: EvaluationRecord, problem: Problem, source: str, evaluate: Evaluate
+) -> tuple[EvaluationRecord, CandidateFailure | None] | None:
+    """At other sizes. None, with a note, if the reference fails there."""
+    again = EvaluationRecord(seed=record.seed, findings=list(screen_source(source)))
+    try:
+        return again, _evaluate(again, problem, evaluate)
+    except HarnessError as error:
+        _note(record, f"could not be evaluated at {again.sizes}: {error}")
+        return None
+
+
 def _has_slow_kernels(record: EvaluationRecord, failure: CandidateFailure) -> bool:
     """Not where the first block does not end, as in an endless loop."""
     limits = [finding for finding in failure.findings if finding.check == TIME_LIMIT]
@@ -74,8 +86,10 @@ def _evaluate_smaller(
     record: EvaluationRecord, smaller: Problem, source: str, evaluate: Evaluate, failure: CandidateFailure
 ) -> CandidateFailure | None:
     """`failure` counts if these sizes are not fast enough either."""
-    again = EvaluationRecord(seed=record.seed, findings=list(screen_source(source)))
-    found = _evaluate(again, smaller, evaluate)
+    tried = _evaluate_again(record, smaller, source, evaluate)
+    if tried is None:
+        return failure
+    again, found = tried
     if found is not None and found.outcome is Outcome.TIMEOUT:
         return failure
     message = f"its kernels are too slow for a CPU at {record.sizes}; evaluated at {again.sizes}"
@@ -104,12 +118,10 @@ def _find_correct(
     for other in list_milder_sizes(problem, EMULATED_BUDGET.divided_by(cost), PATIENT_BUDGET.divided_by(cost)):
         if time.monotonic() > deadline_s:
             break
-        again = EvaluationRecord(seed=record.seed, findings=list(screen_source(source)))
-        try:
-            failure = _evaluate(again, other, evaluate)
-        except HarnessError as error:
-            _note(record, f"could not be evaluated at {again.sizes}: {error}")
+        tried = _evaluate_again(record, other, source, evaluate)
+        if tried is None:
             continue
+        again, failure = tried
         if failure is None and not (idle and _leaves_kernels_unused(again)):
             return again, None
         if failure is not None and failure.outcome in DUE_TO_SIZES:
