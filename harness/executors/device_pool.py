@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Protocol
 
 from harness.domain import NOTHING_AHEAD, BuiltAhead, DeviceError, Evaluation, HarnessError
@@ -30,6 +31,7 @@ class Job:
     """`losses`: reasons of device losses."""
 
     task: Task
+    number: int = field(default_factory=count().__next__)
     future: Future[Evaluation] = field(default_factory=Future)
     ahead: BuiltAhead = NOTHING_AHEAD
     losses: list[str] = field(default_factory=list)
@@ -227,7 +229,7 @@ class DevicePool:
         else:
             with self._changed:
                 slot.running = False
-                self._waiting.return_job(job)
+                self._waiting.put(job)
                 self._changed.notify_all()
         if loss.for_good:
             self._give_up(slot, f"{slot.name} was taken out of service: {loss}")

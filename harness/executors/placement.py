@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from bisect import insort
 from collections.abc import Collection
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -19,6 +19,10 @@ class PlacedJob(Protocol):
     def task(self) -> Task: ...
 
     @property
+    def number(self) -> int:
+        """Those submitted later have higher ones."""
+
+    @property
     def future(self) -> Future[Evaluation]: ...
 
 
@@ -26,32 +30,27 @@ J = TypeVar("J", bound=PlacedJob)
 
 
 class JobQueue(Generic[J]):
-    """Evaluations that wait for a device of one kind.
+    """Evaluations that wait for a device of one kind, in the order of their submission, whichever was built first.
 
     A problem stays on the device that took it first, which measures its noise floor once, unless another would be idle.
     """
 
     def __init__(self) -> None:
-        self._jobs: deque[J] = deque()
+        self._jobs: list[J] = []
         self._homes: dict[str, str] = {}
 
     def __len__(self) -> int:
         return len(self._jobs)
 
     def put(self, job: J) -> None:
-        self._jobs.append(job)
-
-    def return_job(self, job: J) -> None:
-        """First in the queue again."""
-        self._jobs.appendleft(job)
+        insort(self._jobs, job, key=lambda other: other.number)
 
     def take(self, device: str) -> J | None:
         """None if the queue is empty. Jobs that were cancelled or failed before are dropped."""
         while self._jobs:
             homes = (self._homes.get(job.task.problem.digest, device) for job in self._jobs)
             index = next((index for index, home in enumerate(homes) if home == device), 0)
-            job = self._jobs[index]
-            del self._jobs[index]
+            job = self._jobs.pop(index)
             self._homes.setdefault(job.task.problem.digest, device)
             if job.future.done() and not job.future.cancelled():
                 continue
@@ -64,8 +63,7 @@ class JobQueue(Generic[J]):
         self._homes = {problem: home for problem, home in self._homes.items() if home != device}
 
     def clear(self) -> list[J]:
-        jobs = list(self._jobs)
-        self._jobs.clear()
+        jobs, self._jobs = self._jobs, []
         return jobs
 
 

@@ -2,9 +2,9 @@
 
 | word (64 bits) | written by | meaning |
 | --- | --- | --- |
-| 0 | evaluator | signal: 4 * number + kind; a new number each time |
-| 1 | evaluator | with GO: shift of the inputs in bytes |
-| 2 | evaluator | with GO: seed of torch's generators, where calls are seeded |
+| 0 | evaluator | signal: 8 * number + kind; a new number each time |
+| 1 | evaluator | with a call: shift of the inputs in bytes |
+| 2 | evaluator | with a call: seed of torch's generators, where calls are seeded |
 | 8 | worker | answer: the last completed signal |
 | 9 | worker | number of output tensors |
 | 16... | worker | device address of each output tensor |
@@ -21,16 +21,18 @@ from enum import IntEnum
 SIZE_BYTES = 1 << 16
 _SIGNAL, _SHIFT, _SEED, _ANSWER, _COUNT, _ADDRESSES = 0, 1, 2, 8, 9, 16
 MAX_ADDRESSES = SIZE_BYTES // 8 - _ADDRESSES
-_KINDS = 4
+_KINDS = 8
 _WORD = (1 << 64) - 1
 
 
 class Signal(IntEnum):
-    """WAKE: make the device's context resident. GO: call. REST: no call."""
+    """WAKE: make the device's context resident. GO: call. REST: no call. GO_AHEAD_OF_STREAMS: call while torch's other
+    streams are held back, and wait for the current one only."""
 
     WAKE = 1
     GO = 2
     REST = 3
+    GO_AHEAD_OF_STREAMS = 4
 
 
 class Doorbell:
@@ -66,11 +68,11 @@ class Doorbell:
         return Signal(self._seen % _KINDS)
 
     def read_shift(self) -> int:
-        """Worker: valid after GO."""
+        """Worker: valid with a call."""
         return self._words[_SHIFT]
 
     def read_seed(self) -> int:
-        """Worker: valid after GO."""
+        """Worker: valid with a call."""
         return self._words[_SEED]
 
     def answer(self) -> None:

@@ -200,8 +200,9 @@ class ModelSession:
     def place(self, inputs: Sequence[Any]) -> None:
         self._client.place(inputs)
 
-    def call(self, inputs: Sequence[Any], device: Device, *, look: bool = True) -> Run:
-        """One untimed call. `look`: also samples the worker's memory."""
+    def call(self, inputs: Sequence[Any], device: Device, *, look: bool = True, hold_streams: bool = False) -> Run:
+        """One untimed call. `look`: also samples the worker's memory. `hold_streams`: outputs are copied as soon as the
+        current stream of a GPU is ready, while torch's other streams are held back."""
         placed = self._lay_out(inputs)
         self._client.arm(placed, timeout_s=self._limits.call_s)
         self._write(placed)

@@ -248,7 +248,7 @@ class WorkerClient:
         )
 
     def ring(self, kind: Signal, shift_bytes: int = 0, seed: int = 0, *, timeout_s: float) -> None:
-        """Waits for the answer; builds do not count. With GO: the shift of the inputs, and the seed of the call."""
+        """Waits for the answer; builds do not count. With a call: the shift of the inputs, and its seed."""
         if self._bell is None:
             raise HarnessError("ring() for a worker without a doorbell")
         signal, deadline_s = self._bell.ring(kind, shift_bytes, seed), time.monotonic() + timeout_s

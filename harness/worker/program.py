@@ -216,7 +216,7 @@ class Worker:
         return described | {"loading_ns": began_ns - loading_ns if state else 0}
 
     def do_window(self, message: dict[str, Any]) -> dict[str, Any]:
-        """`do_call` through the doorbell, on a GPU. GO carries the location of the inputs and the state."""
+        """`do_call` through the doorbell, on a GPU. The signal carries the location of the inputs and the state."""
         specs = [TensorSpec.from_json(spec) for spec in message["specs"]]
         empty = self._memory.prepare(specs)
         self._forget_outputs()

@@ -16,6 +16,9 @@ from harness.protocol import Doorbell, Signal, device_memory, flatten_value
 from harness.protocol.channel import MAX_DESCRIPTORS
 from harness.worker.state import HeldState
 
+HOLD_CYCLES = 100_000_000  # 50 ms at 2 GHz: longer than most calls
+STREAMS_PER_PRIORITY = 32  # in torch's pool, which hands them out in turn
+
 
 @dataclass(frozen=True, slots=True)
 class WindowCall:
@@ -37,7 +40,7 @@ class Window:
         place_inputs: Callable[[int, int], tuple[Sequence[Any], list[list[Tensor]]]],
         state: HeldState,
     ) -> WindowCall | None:
-        """Make the call on GO; None on REST. `place_inputs` takes the shift in bytes and the seed sent with GO, and
+        """Make the call; None on REST. `place_inputs` takes the shift in bytes and the seed sent with the signal, and
         returns the inputs and the parts of the given state. State is copied before and after the call, within the
         window but outside of the reported time.
 
@@ -56,6 +59,9 @@ class Window:
         if given:
             state.load(given)
             synchronize()
+        if signal is Signal.GO_AHEAD_OF_STREAMS:
+            hold_other_streams()
+            synchronize = self._synchronize_stream
         began_ns = time.perf_counter_ns()
         tree, tensors = _flatten(forward(*inputs))
         if any(tensor.is_conj() or tensor.is_neg() for tensor in tensors):
@@ -69,6 +75,26 @@ class Window:
             addresses += [address_of(tensor) for tensor in left]
         self._bell.answer_call(addresses)
         return WindowCall(reported_ns, tree, tensors, left)
+
+    def _synchronize_stream(self) -> None:
+        """As a next operation would: a kernel on the default stream waits for streams that block it."""
+        self._touched.add_(1.0)
+        torch.cuda.current_stream().synchronize()
+
+
+def hold_other_streams() -> None:
+    """Makes work on all streams that torch gives out wait behind a kernel that takes HOLD_CYCLES."""
+    lowest, highest = torch.cuda.Stream.priority_range()
+    streams = [
+        torch.cuda.Stream(priority=priority)
+        for priority in range(highest, lowest + 1)
+        for _ in range(STREAMS_PER_PRIORITY)
+    ]
+    with torch.cuda.stream(streams[0]):
+        torch.cuda._sleep(HOLD_CYCLES)
+    held = streams[0].record_event()
+    for stream in streams[1:]:
+        stream.wait_event(held)
 
 
 def _flatten(result: Any) -> tuple[dict[str, Any], list[Tensor]]:

@@ -109,6 +109,34 @@ def test_work_that_is_not_waited_for_is_missing_in_the_snapshot(gpu_bench):
     assert evaluation.outcome in ("wrong_value", "suspect"), evaluation.message
 
 
+ON_ANOTHER_STREAM = [
+    "if not hasattr(self, 'own'):",
+    "    self.own = torch.cuda.Stream()",
+    "self.own.wait_stream(torch.cuda.current_stream())",
+    "with torch.cuda.stream(self.own):",
+    "    out = a + b",
+]
+
+
+def test_work_on_a_stream_that_the_current_one_does_not_wait_for_is_wrong_although_it_is_short(gpu_bench):
+    evaluation = gpu_bench.judge(body([*ON_ANOTHER_STREAM, "return out"]), ADD)
+    assert evaluation.outcome == "wrong_value", evaluation.message
+    assert "stream_order" in [finding.check for finding in evaluation.findings], evaluation.findings
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        "torch.cuda.current_stream().wait_stream(self.own)",
+        "self.own.synchronize()",
+        "torch.cuda.set_stream(self.own)",
+    ],
+)
+def test_work_on_another_stream_that_is_waited_for_is_correct(gpu_bench, wait):
+    evaluation = gpu_bench.judge(body([*ON_ANOTHER_STREAM, wait, "return out"]), ADD)
+    assert evaluation.outcome == "correct", evaluation.message
+
+
 @pytest.mark.parametrize("share", [1.0, 0.5])
 def test_a_known_speedup_is_recovered(gpu_bench, share):
     mine = PROBLEM.format(cycles=int(CYCLES * share)).replace("class Model(", "class ModelNew(")

@@ -257,7 +257,7 @@ class RayExecutor:
         self._ready[job.kind].forget(device.name)
         verdict = judge_losses(job)
         if verdict is None:
-            self._ready[job.kind].return_job(job)
+            self._ready[job.kind].put(job)
         else:
             self._finished.append(lambda: job.finish(verdict))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import count
 
 from harness.domain import Evaluation, Outcome
 from harness.executors.cluster.remote import Built
@@ -21,6 +22,7 @@ class ClusterJob:
 
     task: Task
     kind: str
+    number: int = field(default_factory=count().__next__)
     future: Future[Evaluation] = field(default_factory=Future)
     built: Built | None = None
     losses: list[str] = field(default_factory=list)

@@ -107,6 +107,7 @@ class WindowSession(ModelSession):
         device: Device,
         *,
         look: bool = True,
+        hold_streams: bool = False,
         in_whole: bool = True,
         places: int | None = None,
     ) -> Run:
@@ -135,7 +136,8 @@ class WindowSession(ModelSession):
         marks_ns.append(time.monotonic_ns())
         self._client.ring(Signal.WAKE, timeout_s=self._limits.call_s)
         marks_ns.append(time.monotonic_ns())
-        self._client.ring(Signal.GO, shift_bytes, announced.seed or 0, timeout_s=self._limits.call_s)
+        signal = Signal.GO_AHEAD_OF_STREAMS if hold_streams else Signal.GO
+        self._client.ring(signal, shift_bytes, announced.seed or 0, timeout_s=self._limits.call_s)
         marks_ns.append(time.monotonic_ns())
         addresses = self._client.read_addresses()
         began_ns = self._start_reading(addresses, reading)

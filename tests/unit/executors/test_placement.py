@@ -22,11 +22,18 @@ def test_a_cancelled_evaluation_is_not_started():
     assert queue.take("one") is None
 
 
+def test_the_evaluation_that_was_submitted_first_is_taken_first_although_others_were_built_before_it():
+    queue, jobs = JobQueue(), [Job(task=make_task(sample)) for sample in range(4)]
+    for index in (2, 0, 3, 1):
+        queue.put(jobs[index])
+    assert [queue.take("one") for _ in jobs] == jobs
+
+
 def test_a_job_of_a_lost_device_is_the_next_one_and_stays_running():
     queue, first = JobQueue(), Job(task=make_task(0))
     for job in (first, Job(task=make_task(1))):
         queue.put(job)
-    queue.return_job(queue.take("one"))
+    queue.put(queue.take("one"))
     queue.forget("one")
     assert queue.take("two") is first
     assert not first.future.cancel()
