@@ -3,7 +3,7 @@
 mechanism: The first call launches hundreds of kernels, flushes the cache and takes times with events; later calls
     launch one.
 problem: gpu_chain
-expected: correct, faster than 1.5
+expected: correct, faster than 1.2
 device: gpu
 timed: yes
 """
