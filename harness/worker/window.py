@@ -84,14 +84,14 @@ class Window:
 
 def hold_other_streams() -> None:
     """Makes work on all streams that torch gives out wait behind a kernel that takes HOLD_CYCLES."""
-    lowest, highest = torch.cuda.Stream.priority_range()
+    lowest, highest = torch.cuda.Stream.priority_range()  # type: ignore[call-arg]
     streams = [
-        torch.cuda.Stream(priority=priority)
+        torch.cuda.Stream(priority=priority)  # type: ignore[no-untyped-call]
         for priority in range(highest, lowest + 1)
         for _ in range(STREAMS_PER_PRIORITY)
     ]
     with torch.cuda.stream(streams[0]):
-        torch.cuda._sleep(HOLD_CYCLES)
+        torch.cuda._sleep(HOLD_CYCLES)  # type: ignore[no-untyped-call]
     held = streams[0].record_event()
     for stream in streams[1:]:
         stream.wait_event(held)
