@@ -90,18 +90,22 @@ def _interrupt(*_: object) -> None:
 
 
 def _receive(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
-    """A thread, to detect the parent's end at any time."""
+    """A thread, to detect the parent's end at any time. None follows the signal, which wakes no thread that is just about
+    to wait."""
     with suppress(EOFError, OSError):
         while True:
             messages.put(line.recv())
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    messages.put(None)
 
 
 def _serve(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
     from harness.domain import HarnessError
     from harness.executors.locks import hold_to_evaluate
 
-    start: Start = messages.get()
+    start: Start | None = messages.get()
+    if start is None:
+        return
     try:
         device, evaluators = _open(start)
     except (HarnessError, RuntimeError) as error:  # RuntimeError: torch cannot use the GPU
@@ -110,8 +114,7 @@ def _serve(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
     with closing(evaluators):
         line.send(Ready(chip=_name_chip(device)))
         watch = _watch(device)
-        while True:
-            work = messages.get()
+        while (work := messages.get()) is not None:
             with hold_to_evaluate("" if device.is_emulated else _name_lock(device), times=start.alone):
                 answer = _evaluate(device, evaluators, work, watch)
             line.send(answer)

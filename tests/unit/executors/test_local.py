@@ -10,7 +10,7 @@ import pytest
 
 from harness.domain import TRUNCATED, Candidate, DeviceError, Finding, Problem
 from harness.evaluation.settings import EvaluationSettings
-from harness.executors import tasks
+from harness.executors import processes, tasks
 from harness.executors.executor import run_tasks
 from harness.executors.local import LocalExecutor
 from harness.executors.settings import LocalSettings
@@ -207,6 +207,15 @@ def test_an_evaluator_ends_with_its_parent_although_that_blocks_signals(open_exe
             assert process._process.wait(60) == 0
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def test_an_evaluator_ends_with_its_parent_although_the_signal_comes_too_early_to_wake_it(open_executor, monkeypatch):
+    monkeypatch.setattr(processes, "_RUN", f"import signal; signal.pthread_kill = lambda *_: None; {processes._RUN}")
+    with open_executor() as executor:
+        executor.submit(make_task(GOOD)).result()
+        (process,) = executor._processes
+        process._line.close()
+        assert process._process.wait(60) == 0
 
 
 def test_an_executor_that_lost_all_devices_of_a_kind_says_that_it_failed(open_executor):
