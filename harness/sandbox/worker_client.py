@@ -247,8 +247,17 @@ class WorkerClient:
             **parse_outputs(answer),
         )
 
-    def ring(self, kind: Signal, shift_bytes: int = 0, seed: int = 0, *, timeout_s: float) -> None:
-        """Waits for the answer; builds do not count. With a call: the shift of the inputs, and its seed."""
+    def ring(
+        self,
+        kind: Signal,
+        shift_bytes: int = 0,
+        seed: int = 0,
+        *,
+        timeout_s: float,
+        meanwhile: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Waits for the answer; builds do not count. With a call: the shift of the inputs, and its seed. `meanwhile` is
+        called about every 0.2 ms."""
         if self._bell is None:
             raise HarnessError("ring() for a worker without a doorbell")
         signal, deadline_s = self._bell.ring(kind, shift_bytes, seed), time.monotonic() + timeout_s
@@ -256,6 +265,7 @@ class WorkerClient:
             return
         with self._exchange.explaining(WorkerReply.CALLED, timeout_s):
             while not self._bell.has_answered(signal, looks=DOORBELL_POLLS):
+                meanwhile()
                 self._exchange.watch_memory(BETWEEN_CALLS_S)
                 if self._worker.line.is_readable():
                     deadline_s += self._answer_within_call(timeout_s)

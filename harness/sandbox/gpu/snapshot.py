@@ -71,11 +71,15 @@ class Reading:
 
     def start(self, stretches: Sequence[Stretch]) -> int:
         """When the first copy had been started (monotonic, ns)."""
-        began_ns = 0
-        for copy, output, first in self.copies:
+        self.start_first(stretches)
+        began_ns = time.monotonic_ns()
+        for copy, output, first in self.copies[1:]:
             copy.start(stretches[output].address + first)
-            began_ns = began_ns or time.monotonic_ns()
         return began_ns
+
+    def start_first(self, stretches: Sequence[Stretch]) -> None:
+        copy, output, first = self.copies[0]
+        copy.start(stretches[output].address + first)
 
 
 def prepare_reading(combs: Sequence[Comb], device: Device) -> Reading:

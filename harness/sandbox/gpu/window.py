@@ -137,7 +137,13 @@ class WindowSession(ModelSession):
         self._client.ring(Signal.WAKE, timeout_s=self._limits.call_s)
         marks_ns.append(time.monotonic_ns())
         signal = Signal.GO_AHEAD_OF_STREAMS if hold_streams else Signal.GO
-        self._client.ring(signal, shift_bytes, announced.seed or 0, timeout_s=self._limits.call_s)
+        self._client.ring(
+            signal,
+            shift_bytes,
+            announced.seed or 0,
+            timeout_s=self._limits.call_s,
+            meanwhile=lambda: self._rehearse_reading(usual, reading),
+        )
         marks_ns.append(time.monotonic_ns())
         addresses = self._client.read_addresses()
         began_ns = self._start_reading(addresses, reading)
@@ -208,6 +214,12 @@ class WindowSession(ModelSession):
         """0: not started, since outputs are copied whole or were never at these addresses."""
         stretches = self._located.get(addresses)
         return 0 if stretches is None or reading is None else reading.start(stretches)
+
+    def _rehearse_reading(self, usual: Called | None, reading: Reading | None) -> None:
+        """Otherwise the reading starts 0.1 ms late after a call of some ms: its code is in no cache any more."""
+        stretches = None if usual is None else self._located.get(usual.addresses)
+        if stretches is not None and reading is not None:
+            reading.start_first(stretches)
 
     def _take_known(
         self, usual: Called, addresses: tuple[int, ...], reading: Reading | None, began_ns: int

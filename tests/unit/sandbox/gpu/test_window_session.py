@@ -33,8 +33,9 @@ class Worker:
         self.inputs, self.given = inputs, state
         return PlacedInputs(tree={"t": 0}, specs=(SPEC,), tensors=tuple(inputs))
 
-    def ring(self, kind, shift_bytes=0, seed=0, *, timeout_s):
+    def ring(self, kind, shift_bytes=0, seed=0, *, timeout_s, meanwhile=lambda: None):
         if kind is Signal.GO:
+            meanwhile()  # of a long call, before it writes
             self.current = self.outputs[self.calls % len(self.outputs)]
             self.calls += 1
             done = self.inputs[0] * 2.0
