@@ -90,8 +90,8 @@ def _interrupt(*_: object) -> None:
 
 
 def _receive(line: Connection, messages: queue.SimpleQueue[Any]) -> None:
-    """A thread, to detect the parent's end at any time. None follows the signal, which wakes no thread that is just about
-    to wait."""
+    """A thread, to detect the parent's end at any time. None follows the signal, which does not wake a thread that
+    is just about to wait."""
     with suppress(EOFError, OSError):
         while True:
             messages.put(line.recv())
