@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -128,23 +128,12 @@ class WindowSession(ModelSession):
         if usual is not None:  # code in cold caches would start the reading late
             self._start_reading(usual.addresses, reading)
             device.synchronize()
-        marks_ns = [time.monotonic_ns()]
-        self._client.write(placed)
-        device.reset_cache()
-        device.flush_cache()
-        device.synchronize()
-        marks_ns.append(time.monotonic_ns())
-        self._client.ring(Signal.WAKE, timeout_s=self._limits.call_s)
-        marks_ns.append(time.monotonic_ns())
-        signal = Signal.GO_AHEAD_OF_STREAMS if hold_streams else Signal.GO
-        self._client.ring(
-            signal,
+        marks_ns = self._exchange_signals(
+            placed,
             shift_bytes,
-            announced.seed or 0,
-            timeout_s=self._limits.call_s,
+            Signal.GO_AHEAD_OF_STREAMS if hold_streams else Signal.GO,
             meanwhile=lambda: self._rehearse_reading(usual, reading),
         )
-        marks_ns.append(time.monotonic_ns())
         addresses = self._client.read_addresses()
         began_ns = self._start_reading(addresses, reading)
         taken = None if usual is None else self._take_known(usual, addresses, reading, began_ns)
@@ -165,6 +154,21 @@ class WindowSession(ModelSession):
         self._last = called
         self._recent.appendleft(taken.held)
         return self._describe(called, placed, taken, marks_ns)
+
+    def _exchange_signals(
+        self, placed: PlacedInputs, shift_bytes: int, signal: Signal, meanwhile: Callable[[], None]
+    ) -> tuple[int, ...]:
+        """Publishes the inputs, wakes the worker and has it make the call: monotonic ns before, between and after."""
+        began_ns = time.monotonic_ns()
+        self._client.write(placed)
+        self._device.reset_cache()
+        self._device.flush_cache()
+        self._device.synchronize()
+        published_ns = time.monotonic_ns()
+        self._client.ring(Signal.WAKE, timeout_s=self._limits.call_s)
+        woken_ns = time.monotonic_ns()
+        self._client.ring(signal, shift_bytes, placed.seed or 0, timeout_s=self._limits.call_s, meanwhile=meanwhile)
+        return began_ns, published_ns, woken_ns, time.monotonic_ns()
 
     def _describe(self, called: Called, placed: PlacedInputs, taken: _Taken, marks_ns: Sequence[int]) -> Run:
         began_ns, published_ns, woken_ns, answered_ns = marks_ns
