@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Literal
 
 import torch
@@ -48,6 +49,7 @@ from harness.sandbox.worker_process import StillRunning, Stopped, WorkerProcess
 MAX_CLAIM_NS = 10**15
 WORD_BYTES = 8
 DOORBELL_POLLS = 4000  # between two checks of everything else: about 0.2 ms
+MEANWHILE_EVERY = 5  # such checks
 
 # "compile": compiles the kernels of a JIT language for the emulated GPU, and runs none; for the others see
 Mode = Literal["plain", "profile", "ablate", "ablate_generated", "count", "compile"]  # `harness.worker.instrumentation`
@@ -257,15 +259,17 @@ class WorkerClient:
         meanwhile: Callable[[], object] = lambda: None,
     ) -> None:
         """Waits for the answer; builds do not count. With a call: the shift of the inputs, and its seed. `meanwhile` is
-        called about every 0.2 ms."""
+        called about once in a ms, since an answer that comes then is seen late."""
         if self._bell is None:
             raise HarnessError("ring() for a worker without a doorbell")
         signal, deadline_s = self._bell.ring(kind, shift_bytes, seed), time.monotonic() + timeout_s
         if self._bell.has_answered(signal, looks=DOORBELL_POLLS):
             return
         with self._exchange.explaining(WorkerReply.CALLED, timeout_s):
+            turns = count(1)
             while not self._bell.has_answered(signal, looks=DOORBELL_POLLS):
-                meanwhile()
+                if next(turns) % MEANWHILE_EVERY == 0:
+                    meanwhile()
                 self._exchange.watch_memory(BETWEEN_CALLS_S)
                 if self._worker.line.is_readable():
                     deadline_s += self._answer_within_call(timeout_s)
