@@ -13,3 +13,12 @@ def parse_python(source: str, filename: str = "<unknown>") -> ast.Module:
     """Raises SyntaxError, or ValueError for null bytes."""
     with _LOCK:
         return ast.parse(source, filename=filename)
+
+
+def read_dotted_name(node: ast.expr) -> str:
+    """`a.b.c`, or "". Iterative, since nesting may exceed Python's stack."""
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""

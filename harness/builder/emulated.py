@@ -45,7 +45,7 @@ _CHECK_FLAGS = (
 )
 # The search for unused names takes g++ a fifth of the time here; each source that uses the header repeats it anyway.
 _PRECOMPILE_FLAGS = "-fno-eliminate-unused-debug-symbols -x c++-header"
-_HOST_FLAGS = "-O1 -w"
+_HOST_FLAGS = "-O1 -w -g1 -gdwarf-4"
 _RUNTIME_OBJECT, _CHECKED_RUNTIME_OBJECT = "emulator.o", "emulator-checked.o"
 _HOST_HEADER = "host.h"
 _WORDS = "words.txt"  # of torch's headers and the runtime's, macros included
@@ -253,7 +253,8 @@ def _compile_steps(job: _Job, unit: Unit, target: str, host_header: Path | None)
         flags = f"-DTORCH_EXTENSION_NAME={job.request.name} {' '.join(map(shlex.quote, unit.flags))}"
         base = f"{job.commands.device} {flags} -include {include}/emulator/device.h"
     else:
-        base = f"{job.plan['cxx']} {job.plan['cflags']} {_HOST_FLAGS} -include {host_header}"
+        checks = f" {_CHECK_FLAGS}" if job.commands.is_checked else ""
+        base = f"{job.plan['cxx']} {job.plan['cflags']} {_HOST_FLAGS}{checks} -include {host_header}"
     base = _keep_newest_standard(base)
     tail = f"-Iinclude -Isources -x c++ -c {shlex.quote(unit.path)} -o {shlex.quote(target)}"
     return f"{base} -I{include}/slim {own} {tail}", f"{base} {own} {tail}"

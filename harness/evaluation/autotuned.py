@@ -28,7 +28,7 @@ def _describe_choices(files: Mapping[str, str]) -> Iterator[str]:
         if path.endswith(SUFFIX):
             try:
                 choice = _describe_choice(json.loads(b64decode(content)))
-            except (ValueError, TypeError, LookupError, AttributeError):
+            except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
                 continue  # not Triton's
             yield f"{PurePath(path).name.removesuffix(SUFFIX)} {choice}"[:MOST_CHARACTERS]
 

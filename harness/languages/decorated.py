@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection
 
-from harness.syntax import parse_python
+from harness.syntax import parse_python, read_dotted_name
 
 
 def list_decorated(source: str, decorators: Collection[str]) -> tuple[str, ...]:
@@ -25,4 +25,4 @@ def list_decorated(source: str, decorators: Collection[str]) -> tuple[str, ...]:
 
 def _is_one_of(node: ast.expr, decorators: Collection[str]) -> bool:
     called = node.func if isinstance(node, ast.Call) else node
-    return ast.unparse(called) in decorators
+    return read_dotted_name(called) in decorators

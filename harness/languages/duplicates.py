@@ -26,7 +26,8 @@ def _normalise_text(source: str) -> str:
 
 
 def is_reference_copy(source: str, reference: str) -> bool:
-    """Whether `ModelNew` is the reference's `Model`, or a subclass that adds nothing."""
+    """Whether `ModelNew` is the reference's `Model`, or a subclass that adds nothing. False for expressions that are
+    nested too deeply to compare."""
     tree, original = parse(source), parse(reference)
     if tree is None or original is None:
         return False
@@ -35,7 +36,10 @@ def is_reference_copy(source: str, reference: str) -> bool:
         return False
     if all(isinstance(statement, ast.Pass) for statement in drop_docstring(copies[-1].body)):
         return any(isinstance(base, ast.Name) and base.id == "Model" for base in copies[-1].bases)
-    return _dump_body(copies[-1]) == _dump_body(models[-1])
+    try:
+        return _dump_body(copies[-1]) == _dump_body(models[-1])
+    except RecursionError:
+        return False
 
 
 class Normaliser(ast.NodeTransformer):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from harness.domain import Finding
-from harness.syntax import parse_python
+from harness.syntax import parse_python, read_dotted_name
 
 SUSPICIOUS_CALLS = {
     "sys._getframe": "walks the call stack",
@@ -82,18 +82,18 @@ def _other_workers(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
 
 
 def _called_loader(statement: ast.stmt) -> str | None:
-    calls = (_dotted(node.func) for node in ast.walk(statement) if isinstance(node, ast.Call))
+    calls = (read_dotted_name(node.func) for node in ast.walk(statement) if isinstance(node, ast.Call))
     return next((name for name in calls if LOADER.fullmatch(name)), None)
 
 
 def _suspicious_places(tree: ast.Module, calls: Mapping[str, str]) -> Iterator[tuple[int, str, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            name = _dotted(node.func)
+            name = read_dotted_name(node.func)
             if name in calls:
                 yield node.lineno, name, calls[name]
         for target in _targets(node):
-            name = _dotted(target)
+            name = read_dotted_name(target)
             if "." in name and name.split(".")[0] in PATCHED_ROOTS and not name.startswith("torch.backends."):
                 yield node.lineno if hasattr(node, "lineno") else 0, name, "is replaced by the candidate"
 
@@ -102,12 +102,3 @@ def _targets(node: ast.AST) -> list[ast.expr]:
     if isinstance(node, ast.Assign):
         return node.targets
     return [node.target] if isinstance(node, (ast.AugAssign, ast.AnnAssign)) else []
-
-
-def _dotted(node: ast.expr) -> str:
-    """`a.b.c`, or "". Iterative, since nesting may exceed Python's stack."""
-    parts = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""

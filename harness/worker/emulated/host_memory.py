@@ -23,6 +23,7 @@ from harness.worker.emulated.tensors import (
     is_pinned,
     map_tensors,
     mark_as_gpu,
+    watch_gpu_tensors,
 )
 
 _TO_DTYPE = re.compile(r"\.\s*to\s*\(\s*(?:(?:torch|at|c10)\s*::\s*)?k[A-Z]\w*\d*\s*\)")
@@ -38,6 +39,16 @@ _MADE_ANYWHERE = re.compile(
 _CHECK = re.compile(r"\b(?:TORCH_CHECK\w*|AT_ASSERTM?|TORCH_INTERNAL_ASSERT)\s*\([^;]*")
 
 Keep = Callable[[int, int], None]  # address and bytes of host pages; 0 bytes: no longer
+
+
+_ON_HOST = re.compile(r"#\s*include\s*<(?:thrust|cub)\b|\bcudaMallocManaged\b")
+
+
+def watch_host_code(source: str, place_on_gpu: Callable[[int], None]) -> None:
+    """Tells a checked build which memory host code cannot reach, where the source leaves no doubt: algorithms of thrust
+    and cub run as host code here."""
+    if can_be_guarded(source) and not _ON_HOST.search(source):
+        watch_gpu_tensors(lambda tensor: place_on_gpu(tensor.data_ptr()) if _has_memory(tensor) else None)
 
 
 def watch_functions(module: Any, source: str, keep: Keep) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from harness.worker.emulated.host_memory import watch_functions
+from harness.worker.emulated.host_memory import watch_functions, watch_host_code
 
 MAX_FINDINGS = 64
 MAX_TEXT = 600
@@ -33,8 +33,12 @@ class EmulatorLink:
         library.harness_emulator_error_text.restype = ctypes.c_char_p
         library.harness_emulator_keep_from_kernels.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
         library.harness_emulator_keep_from_kernels.restype = None
+        library.harness_emulator_place_on_gpu.argtypes = [ctypes.c_void_p]
+        library.harness_emulator_place_on_gpu.restype = None
         self._libraries.append(library)
         _configure(library, self._settings)
+        if library.harness_emulator_is_checked():
+            watch_host_code(source, library.harness_emulator_place_on_gpu)
         if isinstance(module, ModuleType):
             watch_functions(module, source, library.harness_emulator_keep_from_kernels)
 

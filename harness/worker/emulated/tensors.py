@@ -46,6 +46,7 @@ _IN_FLOAT32 = frozenset({
 
 
 _FILLS: list[Callable[[torch.Tensor], None]] = []  # called for every new tensor without values
+_WATCHERS: list[Callable[[torch.Tensor], None]] = []  # called for every tensor that is marked as on the GPU
 
 
 class TensorsOnGpu(TorchFunctionMode):
@@ -156,16 +157,28 @@ class TensorsOnGpu(TorchFunctionMode):
         """Existing marks win: the operation wrote into that tensor."""
         if location is not None:
             for tensor in find_tensors((result,)):
-                tensor.__dict__.setdefault(_MARK, location)
+                if tensor.__dict__.setdefault(_MARK, location) is GPU:
+                    _tell_watchers(tensor)
 
 
 def fill_new_tensors(fill: Callable[[torch.Tensor], None]) -> None:
     _FILLS[:] = [fill]
 
 
+def watch_gpu_tensors(watch: Callable[[torch.Tensor], None]) -> None:
+    _WATCHERS.append(watch)
+
+
 def mark_as_gpu(tensors: Iterable[torch.Tensor]) -> None:
     for tensor in tensors:
         tensor.__dict__[_MARK] = GPU
+        _tell_watchers(tensor)
+
+
+def _tell_watchers(tensor: torch.Tensor) -> None:
+    for watch in _WATCHERS:
+        with torch._C.DisableTorchFunction():
+            watch(tensor)
 
 
 def is_on_host(tensor: torch.Tensor) -> bool:

@@ -6,7 +6,6 @@ problem: gpu_softmax
 expected: runtime_error, wrong_value
 device: emulated
 timed: no
-known_open: GPU tensors of the emulated device lie in host memory that host code can access
 """
 
 import ctypes

@@ -45,3 +45,8 @@ def test_what_does_not_parse_is_compared_by_its_words():
 )
 def test_a_copy_of_the_reference_is_recognised(program, is_copy):
     assert is_reference_copy(program, REFERENCE) is is_copy
+
+
+def test_a_program_nested_too_deeply_to_compare_is_no_copy():
+    forward = f"class ModelNew:\n    def forward(self, x):\n        return x{'.abs()' * 400}\n"
+    assert not is_reference_copy(forward, "class Model:\n    def forward(self, x):\n        return x.abs()\n")

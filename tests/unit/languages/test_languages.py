@@ -89,3 +89,8 @@ def test_a_package_that_is_missing_or_cannot_be_imported_is_explained(tmp_path, 
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     found = explain_missing(module, "Some Language", "helion")
     assert found is None if expected is None else expected in found
+
+
+def test_a_long_chain_of_calls_is_no_decorator():
+    source = f"import triton\n# triton.jit\nx = y{'.b()' * 400}\nz = y{'.b' * 400}()\n"
+    assert LANGUAGES["triton"].list_kernels(source) == ()

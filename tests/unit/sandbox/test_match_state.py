@@ -28,11 +28,14 @@ def specs(*names, wide=()):
         (specs("a.m", "b.m", wide=["a.m"]), specs("0.m", "3.m", wide=["0.m"]), {"0.m": "a.m", "3.m": "b.m"}),
         (specs("a.m", "b.m", wide=["a.m"]), specs("0.m", "3.m", wide=["3.m"]), {}),
         (specs("bn_running_mean"), specs(MEAN, "a.mean"), {MEAN: "bn_running_mean"}),
+        (specs("m_1", "m2"), specs("0.m", "3.m"), {"0.m": "m_1", "3.m": "m2"}),
+        (specs("norm.m2"), specs("m2"), {"m2": "norm.m2"}),
         (specs(), specs("a.m"), {}),
     ],
     ids=[
         "the same", "on top", "in a part", "prefix", "other words", "two", "shape", "in order", "one of two", "shapes",
-        "wrong order", "one for two", "none",
+        "wrong order", "one for two", "numbers",
+        "number in the name", "none",
     ],
 )  # fmt: skip
 def test_state_has_the_same_name_or_one_that_ends_alike(own, wanted, found):

@@ -291,7 +291,22 @@ bool is_bookkeeping(const char* address, const Block& block) {
 }
 }
 
+// By host code of the candidate; what the emulator's headers and the standard library do there stands in other files.
+static void check_host_access(const void* place, bool is_write, const void* code_address) {
+  static std::atomic<bool> is_known{false};
+  if (is_known.load(std::memory_order_relaxed) || is_launching() || !is_on_gpu(place)) { return; }
+  std::string file;
+  int line = 0;
+  place_of(static_cast<const char*>(code_address) - 1, file, line);
+  if (file.empty() || file[0] == '/' || is_known.exchange(true)) { return; }
+  const std::string message = std::string("host code ") + (is_write ? "writes" : "reads") + " memory of a tensor on the GPU";
+  record("host_access", "error", message, file.c_str(), line, nullptr, "");
+}
+
 void check_access(const void* place, size_t bytes, bool is_write, bool is_atomic, const void* code_address) {
+  if (current == nullptr && (worker == nullptr || worker->running == nullptr)) {
+    return check_host_access(place, is_write, code_address);
+  }
   if (current == nullptr || worker == nullptr || worker->running == nullptr) { return; }
   const Thread& thread = *current;
   const char* address = static_cast<const char*>(place);

@@ -219,6 +219,9 @@ bool find_device(const void* pointer, const char** begin, size_t* bytes);
 void know_memory(const void* begin, size_t bytes);
 void forget_memory(const void* begin);  // of others, that was known
 void use_own_allocator();
+// By the runtime, not by host code of the candidate, into which the compiler would put them.
+void copy_bytes(void* to, const void* from, size_t bytes);
+void fill_bytes(void* to, int value, size_t bytes);
 
 uint64_t read_clock();
 }

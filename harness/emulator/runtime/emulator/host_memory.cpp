@@ -11,7 +11,7 @@ namespace {
 
 std::mutex mutex;
 std::map<char*, size_t> regions;  // whole pages
-int launches = 0;
+std::atomic<int> launches{0};
 
 void protect(int access) {
   for (const auto& [begin, bytes] : regions) { mprotect(begin, bytes, access); }
@@ -27,6 +27,8 @@ OutOfReach::~OutOfReach() {
   std::lock_guard<std::mutex> lock(mutex);
   if (--launches == 0) { protect(PROT_READ | PROT_WRITE); }
 }
+
+bool is_launching() { return launches.load(std::memory_order_relaxed) > 0; }
 
 bool is_of_host(const void* address) {  // without the lock: it is asked for by a handler, while a kernel runs
   const char* place = static_cast<const char*>(address);

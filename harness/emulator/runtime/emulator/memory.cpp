@@ -19,6 +19,7 @@ struct Piece {
   size_t bytes;
   char* mapped;  // null where somebody else has allocated it
   size_t mapped_bytes;
+  bool is_on_gpu = false;  // surely: a tensor of the GPU
 };
 
 class Pieces {
@@ -54,13 +55,24 @@ class Pieces {
 
   bool find(const void* pointer, const char** begin, size_t* bytes) {
     std::lock_guard<std::mutex> lock(mutex_);
-    auto found = pieces_.upper_bound(static_cast<char*>(const_cast<void*>(pointer)));
-    if (found == pieces_.begin()) { return false; }
-    --found;
-    if (static_cast<const char*>(pointer) >= found->first + found->second.bytes) { return false; }
+    const auto* found = holder(pointer);
+    if (found == nullptr) { return false; }
     *begin = found->first;
     *bytes = found->second.bytes;
     return true;
+  }
+
+  bool is_on_gpu(const void* pointer) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto* found = holder(pointer);
+    return found != nullptr && found->second.is_on_gpu;
+  }
+
+  // Others' memory is left out: nobody says when it is released.
+  void place_on_gpu(const void* pointer) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto* found = holder(pointer);
+    if (found != nullptr && found->second.mapped != nullptr) { found->second.is_on_gpu = true; }
   }
 
   void know(const void* begin, size_t bytes) {
@@ -84,6 +96,12 @@ class Pieces {
 #else
     return 512;
 #endif
+  }
+  std::pair<char* const, Piece>* holder(const void* pointer) {
+    auto found = pieces_.upper_bound(static_cast<char*>(const_cast<void*>(pointer)));
+    if (found == pieces_.begin()) { return nullptr; }
+    --found;
+    return static_cast<const char*>(pointer) < found->first + found->second.bytes ? &*found : nullptr;
   }
   std::mutex mutex_;
   std::map<char*, Piece> pieces_;
@@ -114,8 +132,11 @@ class GuardingAllocator : public c10::Allocator {
 void* allocate_device(size_t bytes) { return pieces().allocate(bytes); }
 bool release_device(void* pointer) { return pieces().release(pointer); }
 bool find_device(const void* pointer, const char** begin, size_t* bytes) { return pieces().find(pointer, begin, bytes); }
+bool is_on_gpu(const void* pointer) { return pieces().is_on_gpu(pointer); }
 void know_memory(const void* begin, size_t bytes) { pieces().know(begin, bytes); }
 void forget_memory(const void* begin) { pieces().forget(begin); }
+void copy_bytes(void* to, const void* from, size_t bytes) { std::memmove(to, from, bytes); }
+void fill_bytes(void* to, int value, size_t bytes) { std::memset(to, value, bytes); }
 void use_own_allocator() {
   static GuardingAllocator* only = new GuardingAllocator;
   c10::SetCPUAllocator(only, 100);
@@ -123,7 +144,14 @@ void use_own_allocator() {
 
 }
 
-// Memory that kernels may use although no allocator here has made it: inputs that lie in shared memory, for example.
-extern "C" __attribute__((visibility("default"))) void harness_emulator_know_memory(const void* begin, size_t bytes) {
-  harness_emulator::know_memory(begin, bytes);
+// The memory that holds this address is a tensor's on the GPU, which host code cannot reach.
+extern "C" __attribute__((visibility("default"))) void harness_emulator_place_on_gpu(const void* pointer) {
+  harness_emulator::pieces().place_on_gpu(pointer);
+}
+extern "C" __attribute__((visibility("default"))) int harness_emulator_is_checked() {
+#ifdef HARNESS_CHECKED
+  return 1;
+#else
+  return 0;
+#endif
 }

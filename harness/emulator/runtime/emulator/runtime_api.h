@@ -155,7 +155,7 @@ inline cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 }
 inline cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
   if (bytes && (!to || !from)) { return harness_emulator::answer(cudaErrorInvalidValue); }
-  std::memmove(to, from, bytes);
+  harness_emulator::copy_bytes(to, from, bytes);
   return cudaSuccess;
 }
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t = nullptr) {
@@ -163,7 +163,7 @@ inline cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cud
 }
 inline cudaError_t cudaMemset(void* to, int value, size_t bytes) {
   if (bytes && !to) { return harness_emulator::answer(cudaErrorInvalidValue); }
-  std::memset(to, value, bytes);
+  harness_emulator::fill_bytes(to, value, bytes);
   return cudaSuccess;
 }
 inline cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t = nullptr) { return cudaMemset(to, value, bytes); }
@@ -182,7 +182,7 @@ template <typename T>
 cudaError_t cudaMemcpyToSymbol(const T& symbol, const void* from, size_t bytes, size_t offset = 0,
                                cudaMemcpyKind = cudaMemcpyHostToDevice) {
   if (offset + bytes > sizeof(T)) { return harness_emulator::answer(cudaErrorInvalidValue); }
-  std::memcpy(reinterpret_cast<char*>(const_cast<std::remove_const_t<T>*>(&symbol)) + offset, from, bytes);
+  harness_emulator::copy_bytes(reinterpret_cast<char*>(const_cast<std::remove_const_t<T>*>(&symbol)) + offset, from, bytes);
   return cudaSuccess;
 }
 template <typename T>
@@ -194,7 +194,7 @@ template <typename T>
 cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, size_t bytes, size_t offset = 0,
                                  cudaMemcpyKind = cudaMemcpyDeviceToHost) {
   if (offset + bytes > sizeof(T)) { return harness_emulator::answer(cudaErrorInvalidValue); }
-  std::memcpy(to, reinterpret_cast<const char*>(&symbol) + offset, bytes);
+  harness_emulator::copy_bytes(to, reinterpret_cast<const char*>(&symbol) + offset, bytes);
   return cudaSuccess;
 }
 template <typename T>

@@ -109,6 +109,8 @@ struct OutOfReach {
   ~OutOfReach();
 };
 bool is_of_host(const void* address);
+bool is_launching();
+bool is_on_gpu(const void* pointer);
 void begin_block_checks(Block& block);
 void end_block_checks();
 void note_meeting(Warp& warp, uint32_t arrived);
