@@ -71,7 +71,8 @@ def test_later_workers_choose_what_the_first_measured_unless_it_cannot_be_writte
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b"[]", b"7", b'{"configs_timings": []}', b'{"key": 1, "configs_timings": [[{}, 1]]}', b"\xff", b"[" * 100_000,
+    [b"", b"{", b"[]", b"7", b'{"configs_timings": []}', b'{"key": 1, "configs_timings": [[{}, 1]]}', b"\xff",
+     b"[" * 100_000,
      b'{"key": [], "configs_timings": [[{"kwargs": {}, "num_warps": 1, "num_stages": 1}, "x"], [{}, 1]]}'],
 )  # fmt: skip
 def test_other_files_of_that_name_are_left_out(content):

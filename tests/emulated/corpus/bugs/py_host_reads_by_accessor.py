@@ -5,8 +5,7 @@ inputs: x = torch.rand(31, 12) + 0.5
 finding: host_access
 """
 
-import torch
-import torch.nn as nn
+from torch import nn
 from torch.utils.cpp_extension import load_inline
 
 cuda_source = r"""

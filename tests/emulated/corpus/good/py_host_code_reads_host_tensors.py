@@ -6,7 +6,7 @@ inputs: x = torch.rand(31, 12) + 0.5
 """
 
 import torch
-import torch.nn as nn
+from torch import nn
 from torch.utils.cpp_extension import load_inline
 
 cuda_source = r"""
