@@ -21,16 +21,31 @@ WHOLE_SHARE = 0.25  # of calls whose whole output is compared with the baseline'
 JUDGED_SAMPLES = 2  # times as many calls, where only samples of their outputs are kept
 
 
+class Reservoir:
+    """Any of the offered calls with equal probability, and their seeds."""
+
+    def __init__(self, source: random.Random) -> None:
+        self.calls: list[tuple[int, Run]] = []
+        self._source = source
+        self._offered = 0
+
+    def offer(self, seed: int, run: Run, most: int) -> None:
+        self._offered += 1
+        if len(self.calls) < most:
+            self.calls.append((seed, run))
+        elif (slot := self._source.randrange(self._offered)) < most:
+            self.calls[slot] = (seed, run)
+
+
 class ChosenCalls:
     def __init__(self, reference: Reference, choice: Choice, source: random.Random) -> None:
         self._reference = reference
         self._choice = choice
         self._source = source
         self._tolerance = reference.loaded.problem.tolerance
-        self._kept: list[tuple[int, Run]] = []
-        self._screened: list[tuple[int, Run]] = []
+        self._kept = Reservoir(source)
+        self._screened = Reservoir(source)
         self._overlapping: list[tuple[int, Run]] = []  # elements of an output share memory; one call is enough
-        self._seen = 0
 
     def note(self, seed: int, candidate: Run, baseline: Run | None = None) -> None:
         """`seed`: of the inputs. Samples of both outputs are compared if they have the same places."""
@@ -42,7 +57,7 @@ class ChosenCalls:
 
     def find_wrong(self) -> str | None:
         """The first error."""
-        for seed, run in (*self._overlapping, *self._screened, *self._kept):
+        for seed, run in (*self._overlapping, *self._screened.calls, *self._kept.calls):
             if not run.inputs_unchanged and not self._reference.changes_inputs:
                 return "a timed call changed its inputs, untimed ones did not"
             inputs, state = self._reference.make_timed_inputs(seed), self._reference.make_timed_state(seed)
@@ -62,23 +77,15 @@ class ChosenCalls:
         return compare_outputs(_sample_truth(expected.truth, sample), run.outputs, self._tolerance, "timed")
 
     def _keep_some(self, seed: int, run: Run) -> None:
-        """Reservoir sampling."""
-        self._seen += 1
         judged_calls = self._choice.judged_calls * (1 if run.sample is None else JUDGED_SAMPLES)
-        if len(self._kept) < judged_calls:
-            self._kept.append((seed, run))
-            return
-        slot = self._source.randrange(self._seen)
-        if slot < judged_calls:
-            self._kept[slot] = (seed, run)
+        self._kept.offer(seed, run, judged_calls)
 
     def _screen(self, seed: int, baseline: Run, candidate: Run) -> None:
-        """Much cheaper than computing the truth. Of most large outputs a sample, in places that are chosen now."""
-        if len(self._screened) >= MOST_SCREENED:
-            return
+        """Much cheaper than computing the truth. Of most large outputs a sample, in places that are chosen now. Any of
+        the calls that differ may be judged: many small differences must not keep others out."""
         theirs, mine = baseline.outputs, candidate.outputs
         if baseline.sample != candidate.sample or not mine.has_form_of(theirs):
-            self._screened.append((seed, candidate))
+            self._screened.offer(seed, candidate, MOST_SCREENED)
             return
         if candidate.sample is not None:  # in host memory, where comparing is slow
             theirs, mine = map(self._move_to_device, (theirs, mine))
@@ -88,7 +95,7 @@ class ChosenCalls:
             return
         outcome, _ = compare_outputs(trust_outputs(theirs), mine, self._tolerance, "timed")
         if outcome is not None:
-            self._screened.append((seed, candidate))
+            self._screened.offer(seed, candidate, MOST_SCREENED)
 
     def _move_to_device(self, outputs: FlatOutputs) -> FlatOutputs:
         device = self._reference.device.torch_device
