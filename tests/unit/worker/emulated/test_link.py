@@ -17,6 +17,10 @@ int harness_emulator_take_error(void) { int taken = error; error = 0; return tak
 const char* harness_emulator_error_text(int number) { return number == 9 ? "invalid configuration argument" : "?"; }
 const char* told_so_far(void) { return told; }
 void harness_emulator_keep_from_kernels(void* begin, unsigned long bytes) {}
+static const void* placed = 0;
+void harness_emulator_place_on_gpu(const void* pointer) { placed = pointer; }
+const void* placed_last(void) { return placed; }
+int harness_emulator_is_checked(void) { return CHECKED; }
 void leave_error(int number) { error = number; }
 """
 PLAIN = "int seven(void) { return 7; }"
@@ -28,9 +32,9 @@ def compile_library(tmp_path):
     if compiler is None:
         pytest.skip("needs a C compiler")
 
-    def compile_one(source, name="library"):
+    def compile_one(source, name="library", *, is_checked=False):
         path = tmp_path / f"{name}.so"
-        command = [compiler, "-shared", "-fPIC", "-x", "c", "-", "-o", path]
+        command = [compiler, "-shared", "-fPIC", f"-DCHECKED={int(is_checked)}", "-x", "c", "-", "-o", path]
         subprocess.run(command, input=source, text=True, check=True)
         return path
 
@@ -86,3 +90,34 @@ def test_plain_extensions_are_left_alone_and_nothing_is_adopted_where_nothing_is
     link.configure({"order": "ascending"})
     link.adopt(compile_library(PLAIN, "plain"), None, "")
     assert link.take_findings() == []
+
+
+@pytest.mark.parametrize(
+    ("source", "is_checked", "is_told"),
+    [
+        ("float first = x.data_ptr<float>()[0];", True, True),
+        ("float first = x.data_ptr<float>()[0];", False, False),
+        ("float first = x.cpu().data_ptr<float>()[0];", True, False),
+        ("#include <thrust/reduce.h>", True, False),
+        ("cudaMallocManaged(&p, bytes);", True, False),
+    ],
+)
+def test_a_checked_extension_is_told_of_gpu_tensors_unless_its_source_leaves_doubts(
+    compile_library, monkeypatch, source, is_checked, is_told
+):
+    import ctypes
+
+    import torch
+
+    from harness.worker.emulated import tensors
+
+    monkeypatch.setattr(tensors, "_WATCHERS", [])
+    link = EmulatorLink()
+    link.configure({"order": "ascending"})
+    link.adopt(compile_library(SOURCE.replace("FINDINGS", '"[]"'), is_checked=is_checked), None, source)
+    (library,) = link._libraries
+    library.placed_last.restype = ctypes.c_void_p
+    tensor = torch.ones(8)
+    assert library.placed_last() is None
+    tensors.mark_as_gpu([tensor])
+    assert library.placed_last() == (tensor.data_ptr() if is_told else None)
