@@ -82,7 +82,7 @@ class ChosenCalls:
 
     def _screen(self, seed: int, baseline: Run, candidate: Run) -> None:
         """Much cheaper than computing the truth. Of most large outputs a sample, in places that are chosen now. Any of
-        the calls that differ may be judged: many small differences must not keep others out."""
+        the calls that differ may be compared with the truth: many small differences must not keep others out."""
         theirs, mine = baseline.outputs, candidate.outputs
         if baseline.sample != candidate.sample or not mine.has_form_of(theirs):
             self._screened.offer(seed, candidate, MOST_SCREENED)

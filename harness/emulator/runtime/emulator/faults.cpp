@@ -105,7 +105,7 @@ void on_fault(int signal_number, siginfo_t* info, void* context) {
 void on_time(int signal_number, siginfo_t* info, void* context) {
   if (worker == nullptr || worker->running == nullptr || current == nullptr) { return pass_on(signal_number, info, context); }
   RunningLaunch& running = *worker->running;
-  if ((!running.has_failed && now_s() <= running.deadline) || !is_on_fiber(context)) { return; }
+  if ((!running.has_failed && now_s() <= running.deadline) || !is_on_fiber(context) || !may_leave()) { return; }
   if (!running.has_failed) {
     std::string file;
     int line = 0;

@@ -15,6 +15,24 @@ namespace harness_emulator {
 namespace {
 
 
+thread_local volatile int locks_held __attribute__((tls_model("initial-exec"))) = 0;
+
+// A block that is abandoned within would keep the lock, see `may_leave`.
+class Locked {
+ public:
+  explicit Locked(std::mutex& mutex) : mutex_(mutex) {
+    locks_held = locks_held + 1;
+    mutex_.lock();
+  }
+  ~Locked() {
+    mutex_.unlock();
+    locks_held = locks_held - 1;
+  }
+
+ private:
+  std::mutex& mutex_;
+};
+
 struct Piece {
   size_t bytes;
   char* mapped;  // null where somebody else has allocated it
@@ -37,24 +55,26 @@ class Pieces {
     if (mapped_bytes > (4u << 20)) { madvise(mapped + PAGE_BYTES, mapped_bytes - 2 * PAGE_BYTES, MADV_HUGEPAGE); }
     char* begin = mapped + mapped_bytes - PAGE_BYTES - rounded;
     std::memset(begin, 0xff, rounded);
-    std::lock_guard<std::mutex> lock(mutex_);
+    const Locked lock(mutex_);
     pieces_[begin] = {bytes, mapped, mapped_bytes};
     return begin;
   }
 
   bool release(void* pointer) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    const auto found = pieces_.find(static_cast<char*>(pointer));
-    if (found == pieces_.end() || found->second.mapped == nullptr) { return false; }
-    const Piece piece = found->second;
-    pieces_.erase(found);
-    lock.unlock();
+    Piece piece;
+    {
+      const Locked lock(mutex_);
+      const auto found = pieces_.find(static_cast<char*>(pointer));
+      if (found == pieces_.end() || found->second.mapped == nullptr) { return false; }
+      piece = found->second;
+      pieces_.erase(found);
+    }
     munmap(piece.mapped, piece.mapped_bytes);
     return true;
   }
 
   bool find(const void* pointer, const char** begin, size_t* bytes) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const Locked lock(mutex_);
     const auto* found = holder(pointer);
     if (found == nullptr) { return false; }
     *begin = found->first;
@@ -62,15 +82,16 @@ class Pieces {
     return true;
   }
 
-  bool is_on_gpu(const void* pointer) {
-    std::lock_guard<std::mutex> lock(mutex_);
+  bool may_leave() { return locks_held == 0; }
+bool is_on_gpu(const void* pointer) {
+    const Locked lock(mutex_);
     const auto* found = holder(pointer);
     return found != nullptr && found->second.is_on_gpu;
   }
 
   // Others' memory is left out: nobody says when it is released.
   void place_on_gpu(const void* pointer) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const Locked lock(mutex_);
     auto* found = holder(pointer);
     if (found != nullptr && found->second.mapped != nullptr) { found->second.is_on_gpu = true; }
   }
@@ -79,12 +100,12 @@ class Pieces {
     const char* known = nullptr;
     size_t known_bytes = 0;
     if (bytes == 0 || find(begin, &known, &known_bytes)) { return; }
-    std::lock_guard<std::mutex> lock(mutex_);
+    const Locked lock(mutex_);
     pieces_[static_cast<char*>(const_cast<void*>(begin))] = {bytes, nullptr, 0};
   }
 
   void forget(const void* begin) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const Locked lock(mutex_);
     pieces_.erase(static_cast<char*>(const_cast<void*>(begin)));
   }
 
@@ -132,6 +153,7 @@ class GuardingAllocator : public c10::Allocator {
 void* allocate_device(size_t bytes) { return pieces().allocate(bytes); }
 bool release_device(void* pointer) { return pieces().release(pointer); }
 bool find_device(const void* pointer, const char** begin, size_t* bytes) { return pieces().find(pointer, begin, bytes); }
+bool may_leave() { return locks_held == 0; }
 bool is_on_gpu(const void* pointer) { return pieces().is_on_gpu(pointer); }
 void know_memory(const void* begin, size_t bytes) { pieces().know(begin, bytes); }
 void forget_memory(const void* begin) { pieces().forget(begin); }

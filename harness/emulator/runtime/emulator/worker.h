@@ -110,6 +110,7 @@ struct OutOfReach {
 };
 bool is_of_host(const void* address);
 bool is_launching();
+bool may_leave();  // whether this thread holds no lock
 bool is_on_gpu(const void* pointer);
 void begin_block_checks(Block& block);
 void end_block_checks();
