@@ -14,7 +14,6 @@ namespace harness_emulator {
 
 namespace {
 
-
 thread_local volatile int locks_held __attribute__((tls_model("initial-exec"))) = 0;
 
 // A block that is abandoned within would keep the lock, see `may_leave`.
@@ -82,8 +81,7 @@ class Pieces {
     return true;
   }
 
-  bool may_leave() { return locks_held == 0; }
-bool is_on_gpu(const void* pointer) {
+  bool is_on_gpu(const void* pointer) {
     const Locked lock(mutex_);
     const auto* found = holder(pointer);
     return found != nullptr && found->second.is_on_gpu;
