@@ -246,6 +246,7 @@ class CandidateEvaluator:
             reference = exercises.reference
             with explained_by_kernels(session, task.record.findings) if device.is_emulated else nullcontext():
                 self._check_correctness(task, session, exercises)
+            reference = replace(reference, timed_steps=exercises.list_timed_steps())
             if not device.is_cuda and reference.plan.baseline_beside:
                 with ExitStack() as stack:
                     with session.paused():

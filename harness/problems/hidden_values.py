@@ -19,7 +19,7 @@ from harness.problems.distributions import choose_part, split_parts
 from harness.problems.tensor_trees import list_leaves, map_leaves
 from harness.protocol import count_span
 
-ALTERED_SHARE = 0.125  # of booleans
+ALTERED_SHARE, ALTERED_IN_PART = 0.125, 0.5  # of booleans: of all, or of a chosen part
 SAMPLE = 64  # elements that tell most tensors apart
 PARTS = 2  # that get one of the rare values: elements, or slices along one dimension
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -112,13 +112,23 @@ def _alter(leaf: Tensor | float, generator: torch.Generator) -> Tensor | float:
     if isinstance(leaf, float):
         return leaf * (0.5 + float(torch.rand((), generator=generator, device=generator.device)))
     altered = leaf.detach().clone()
-    if leaf.dtype in FLOATS:
-        _alter_floats(altered, generator)
-    elif leaf.dtype is torch.bool:
-        draws = torch.rand(leaf.shape, generator=generator, device=leaf.device)
-        altered ^= draws < ALTERED_SHARE
-    else:
+    if leaf.dtype in INTEGERS:
         _alter_integers(altered, generator)
+        return altered
+    keeps_most = leaf.dim() > 0 and bool(torch.rand((), generator=generator, device=generator.device) < 0.5)
+    if leaf.dtype is torch.bool:
+        share = ALTERED_IN_PART if keeps_most else ALTERED_SHARE
+        altered ^= torch.rand(leaf.shape, generator=generator, device=leaf.device) < share
+    else:
+        _alter_floats(altered, generator)
+    return _keep_most(altered, leaf, generator) if keeps_most else altered
+
+
+def _keep_most(altered: Tensor, given: Tensor, generator: torch.Generator) -> Tensor:
+    """The altered values in secret elements or slices, which a sample mostly misses."""
+    mask = choose_part(given, generator).expand_as(given)
+    for part, ours, chosen in zip(*map(split_parts, (altered, given, mask)), strict=True):
+        part.copy_(torch.where(chosen, part, ours))
     return altered
 
 

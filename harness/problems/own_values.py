@@ -6,10 +6,13 @@ their values, all others are nearly zero, so that a result of a part of the elem
 
 `varied`: random elements in or outside of a secret stretch are eight times as large, so that limits are reached and
 statistics are others; those of tensors with both signs may have the other sign. Tensors of zeros or of ones, such as
-masks, get some of the other. `signed`: the same, and every tensor has both signs; mostly in few scattered elements,
-which a sample misses. `shifted`, `lowered`: all values are larger or smaller by 128, so that they have one sign, and
-exponentials overflow where the largest value was not subtracted before. `negated` (tensors with both signs),
-`stretched`: for references that order values; equal values stay equal, and others do not come closer.
+masks, get some of the other. `signed`: the same, and every tensor has both signs; mostly in few scattered elements.
+`shifted`, `lowered`: values are larger or smaller by 128, so that they have one sign, and exponentials overflow where
+the largest value was not subtracted before. `negated` (tensors with both signs), `stretched`: for references that order
+values; equal values stay equal, and others do not come closer.
+
+`shifted` and `lowered` mostly, and `biased` in half of the calls, change only secret elements or slices, which a sample
+of the inputs hardly ever shows.
 
 `altered` and `rare` are made where `get_inputs` runs (`harness.problems.hidden_values`).
 
@@ -26,7 +29,7 @@ import torch
 from torch import Tensor
 
 from harness.domain import ALTERED, BIASED, LOWERED, NEGATED, RARE, SHIFTED, SIGNED, SPARSE, STRETCHED, VARIED
-from harness.problems.distributions import floating_tensors, split_parts
+from harness.problems.distributions import choose_part, floating_tensors, split_parts
 from harness.problems.tensor_trees import list_tensors
 from harness.protocol import count_span
 
@@ -86,21 +89,37 @@ def restrict(value: object, kind: str, generator: torch.Generator) -> None:
 
 
 def _change(tensor: Tensor, kind: str, generator: torch.Generator) -> None:
-    if kind == BIASED:
-        _bias(tensor)
-    elif kind == SPARSE:
+    if kind == SPARSE:
         _thin_out(tensor, generator)
     elif kind in (SIGNED, VARIED):
         _vary(tensor, generator, is_signed=kind == SIGNED)
-    elif not _has_many_digits(tensor):
+    elif kind != BIASED and not _has_many_digits(tensor):
         return
     elif kind == STRETCHED:
         _stretch(tensor, generator)
     elif kind == NEGATED:
         if _has_negative(tensor) and bool((tensor > 0).any()):
             tensor.neg_()
+    elif tensor.dim() > 1 and _draw(2 if kind == BIASED else FEW_TIMES, generator):
+        _move_part(tensor, kind, choose_part(tensor, generator))
+    else:
+        _move(tensor, kind)
+
+
+def _move(tensor: Tensor, kind: str) -> None:
+    if kind == BIASED:
+        _bias(tensor)
     else:
         tensor.add_(SHIFTS[kind])
+
+
+def _move_part(tensor: Tensor, kind: str, mask: Tensor) -> None:
+    elements = count_part(tensor)
+    masks = split_parts(mask.expand_as(tensor), elements)
+    for part, chosen in zip(split_parts(tensor, elements), masks, strict=True):
+        moved = part.clone()
+        _move(moved, kind)
+        part.copy_(torch.where(chosen, moved, part))
 
 
 def is_uniform(tensor: Tensor) -> bool:
@@ -124,8 +143,9 @@ def perturb(value: object, seed: int) -> None:
 
 
 def count_own_bytes(value: object) -> int:
-    """Temporary memory of `restrict`."""
-    return max((PART_BYTES * min(tensor.numel(), count_part(tensor)) for tensor in floating_tensors(value)), default=0)
+    """Temporary memory of `restrict`: a mask, and values of a part."""
+    tensors = floating_tensors(value)
+    return max((one.numel() + PART_BYTES * min(one.numel(), count_part(one)) for one in tensors), default=0)
 
 
 def count_part(tensor: Tensor) -> int:

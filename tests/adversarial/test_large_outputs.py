@@ -78,7 +78,8 @@ def test_the_truth_of_a_right_program_is_computed_for_its_first_call(evaluate, b
     assert first.worst_ratio is not None
     assert len(others) > 3
     assert all(trial.passed and trial.worst_ratio is None and trial.elements == 210_000 for trial in others)
-    assert truths == 1
+    near_a_maximum = sum(trial.distribution == "shifted" for trial in others)  # one rounding moves these outputs most
+    assert 1 <= truths <= 1 + near_a_maximum
     assert evaluation.correctness.truth == "float64"
 
 

@@ -5,23 +5,22 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from torch import Tensor
 
-from harness.domain import BIASED, SPARSE, ProblemError
-from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
-from harness.evaluation.correctness.own_steps import CALM, CALM_IN_16_BITS
+from harness.domain import SPARSE, ProblemError
+from harness.evaluation.correctness.calmness import compute_perturbed, is_calm
 from harness.evaluation.correctness.reference import Reference
-from harness.evaluation.correctness.reference_checks import has_only_numbers, refuse_varying
+from harness.evaluation.correctness.reference_checks import refuse_varying
 from harness.evaluation.correctness.steps import plan_few_steps, plan_steps, reduce_steps
-from harness.evaluation.correctness.truth import Expected, keep_on_host
+from harness.evaluation.correctness.truth import Expected
 from harness.evaluation.correctness.variations import find_nearby, make_other_weights
-from harness.problems.own_values import OWN_KINDS, perturb
+from harness.problems.own_values import OWN_KINDS
 from harness.sandbox.arena_layout import Footprint
-from harness.sandbox.tensors.outputs import FlatOutputs
 
 EXACT = ("integers",)  # steps whose outputs must equal the truth if they are countable
 
@@ -61,6 +60,7 @@ class Exercises:
         self.steps = reduce_steps(steps, reference.plan) if fully or not reference.plan.stress else steps
         self._ahead: dict[int, tuple[Exercise, ...]] = {}
         self._has_made_one = False
+        self._unfit = {SPARSE}  # of own steps: not for timed calls; `SPARSE` needs another comparison
 
     def make_ahead(self) -> None:
         self._ahead = {index: self._make(step) for index, step in enumerate(self.steps)}
@@ -68,6 +68,10 @@ class Exercises:
     def take(self, index: int) -> tuple[Exercise, ...]:
         """The calls of a step; none if it repeats earlier ones or does not apply."""
         return self._ahead.pop(index) if self._ahead else self._make(self.steps[index])
+
+    def list_timed_steps(self) -> tuple[str, ...]:
+        """Own steps that were always fit. Call when all calls have been made."""
+        return tuple(step for step in self.reference.own_steps if step in self.steps and step not in self._unfit)
 
     def _make(self, step: str) -> tuple[Exercise, ...]:
         if step == "rerun":
@@ -96,36 +100,23 @@ class Exercises:
     def _make_own(self, step: str) -> tuple[Exercise, ...]:
         """Nothing where the reference fails, or its outputs depend on roundings of its inputs."""
         seed = next(self._seeds)
-        try:
+        exercise = None
+        with suppress(ProblemError):
             exercise = self._make_if_fit(step, seed)
-        except ProblemError:
+        if exercise is None:
+            self._unfit.add(step)
             return ()
         if self.reference.compares_own_first:
             self.reference.device.release_cache()  # the worker may need it for the call
-        return () if exercise is None else (exercise,)
+        return (exercise,)
 
     def _make_if_fit(self, step: str, seed: int) -> Exercise | None:
-        perturbed = None if step == BIASED else self._compute_perturbed(seed, step)
-        inputs = self.reference.make_inputs(seed, step)
+        reference = self.reference
+        perturbed = compute_perturbed(reference, seed, step)
+        inputs = reference.make_inputs(seed, step)
         expected = self.expect(inputs, step)
-        is_fit = has_only_numbers(expected.form.reference_outputs)
-        is_fit = is_fit and (perturbed is None or self._is_calm(expected, perturbed, step))
+        is_fit = is_calm(reference, expected, perturbed, step)
         return Exercise(step=step, seed=seed, inputs=inputs, expected=expected) if is_fit else None
-
-    def _compute_perturbed(self, seed: int, step: str) -> FlatOutputs:
-        """In host memory where the memory plan has no place for them."""
-        inputs = self.reference.make_inputs(seed, step)
-        perturb(inputs, seed)
-        outputs = self.reference.outputs_of(inputs)
-        return outputs if self.reference.compares_own_first else keep_on_host(outputs)
-
-    def _is_calm(self, expected: Expected, perturbed: FlatOutputs, step: str) -> bool:
-        tolerance = self.reference.loaded.problem.tolerance
-        if expected.own is not None and are_surely_close(expected.own, perturbed, tolerance):
-            return True  # within a fifth of the limit, and an eighth for the reference's own error
-        trial = compare_outputs(expected.truth, perturbed, tolerance, step, by_peak=step == SPARSE)[1]
-        is_narrow = all(leaf.reference.element_size() == 2 for leaf in expected.truth.leaves)
-        return trial.worst_ratio is not None and trial.worst_ratio <= (CALM_IN_16_BITS if is_narrow else CALM)
 
     def _make_row(self) -> tuple[Exercise, ...]:
         """The second call starts from the state that the first left, the third from one that is new to the

@@ -25,9 +25,6 @@ from harness.problems.tensor_trees import list_tensors
 MOST_TERMS = 1 << 17
 PARAMETERS_SHARE = 16  # a draw of at most one in so many elements of the largest input is no data
 OTHER_SEED = 1  # of inputs that are compared with the given ones
-# Largest share of the allowed error that one rounding of the inputs may cause. In 16-bit formats the roundings of
-# inputs and outputs are half of what is allowed.
-CALM, CALM_IN_16_BITS = 0.5, 1.0
 # Their results depend on which of two close values is larger.
 ORDERING = {
     "sort", "argsort", "topk", "argmax", "argmin", "kthvalue", "median", "mode", "searchsorted", "bucketize", "histc",

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from harness.domain import BIASED, MIXED, Finding, ProblemTooLarge, Tolerance
+from harness.domain import MIXED, Finding, ProblemTooLarge, Tolerance
 from harness.evaluation.correctness.own_steps import list_own_steps
 from harness.evaluation.correctness.reference_checks import (
     compare_runs,
@@ -73,7 +73,7 @@ from harness.sandbox.tensors.outputs import Difference, FlatOutputs, count_bytes
 ENTRY = "Model"
 SMALL_BYTES = 64 << 20
 SMALL_CALL_S = 0.05
-MIXED_ONE_IN = 4
+CHANGED_ONE_IN = 4  # timed calls
 NEGLIGIBLE = 1e-3  # all values of a parameter, which is then hardly visible in the outputs
 MIXABLE = (torch.float64, torch.float32, torch.bfloat16, torch.float16)  # states, for `make_timed_state`
 ROOMY = 8  # times the size of a copy must be free, or it is kept in host memory
@@ -82,10 +82,10 @@ ROOMY = 8  # times the size of a copy must be free, or it is kept in host memory
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
     """`state`: weights made with `seed`, shared by reference, baseline and candidate; `changing`: the part that
-    calls change, as before each call; `left`: as one call left it. `is_small`: many calls are affordable.
+    calls change, as before each call. `is_small`: many calls are affordable.
     `changes_inputs`: candidates may, too. `variation`: difference between two runs on the same inputs. `draws_numbers`:
     torch is seeded before each call. `returns_views`: outputs share memory with inputs or state. `call_s`: seconds of a
-    call. `own_steps`: calls with inputs that no declaration asks for."""
+    call. `own_steps`: calls with inputs that no declaration asks for; `timed_steps`: those that are also timed."""
 
     loaded: LoadedProblem
     device: Device
@@ -95,7 +95,6 @@ class Reference:
     input_shapes: list[torch.Size]
     footprint: Footprint
     changing: dict[str, Tensor]
-    left: dict[str, Tensor]
     call_s: float
     is_small: bool
     changes_inputs: bool
@@ -105,6 +104,7 @@ class Reference:
     own_steps: tuple[str, ...]
     need: MemoryNeed
     plan: MemoryPlan
+    timed_steps: tuple[str, ...] = ()
 
     @property
     def has_full_plan(self) -> bool:
@@ -154,21 +154,27 @@ class Reference:
             refuse_varying(self.loaded, "shapes of what get_inputs() returns")
         return seed_call(inputs, seed) if self.draws_numbers else inputs
 
+    def choose_timed_step(self, seed: int) -> str:
+        """One in `CHANGED_ONE_IN` differs from the given ones, against programs that know that they are timed."""
+        steps = (MIXED,) * bool(self.loaded.problem.stress_distributions) + self.timed_steps
+        if seed % CHANGED_ONE_IN or not steps or not self.plan.stress:
+            return "as_given"
+        return steps[seed // CHANGED_ONE_IN % len(steps)]
+
     def make_timed_inputs(self, seed: int) -> tuple[Any, ...]:
-        """Some are mixed, or else biased, against input-dependent shortcuts."""
         make = self.make_device_inputs if self.plan.inputs_on_device else self.make_inputs
-        if seed % MIXED_ONE_IN or not self.plan.stress:
-            return make(seed)
-        if self.loaded.problem.stress_distributions:
-            return make(seed, MIXED)
-        return make(seed, BIASED if BIASED in self.own_steps else "as_given")
+        return make(seed, self.choose_timed_step(seed))
 
     def make_timed_state(self, seed: int) -> dict[str, Tensor] | None:
-        """A state between two that are valid, which the candidate has not seen. None: the usual one."""
+        """A state between the usual one and that after a call with other inputs, new to the candidate. None: the usual
+        one. Call before the inputs of the seed are made, since both need their memory."""
         if not (self.changing and self.plan.stress and self.computes_on is None):
             return None
-        share = random.Random(f"state {seed}").random()
-        return {name: _mix(tensor, self.left[name], share) for name, tensor in self.changing.items()}
+        source = random.Random(f"state {seed}")
+        outputs = self.outputs_of(self.make_device_inputs(source.getrandbits(62))).tensors
+        after, share = outputs[len(outputs) - len(self.changing) :], source.random()
+        pairs = zip(self.changing.items(), after, strict=True)
+        return {name: _mix(before, later, share) for (name, before), later in pairs}
 
     def outputs_of(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None) -> FlatOutputs:
         """From the usual state or from `state`. Raises ProblemError."""
@@ -304,7 +310,6 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
     return Reference(
         loaded=loaded, device=device, seed=seed, model=model, state=state, input_shapes=_list_shapes(inputs),
         footprint=footprint, changing=changing,
-        left=dict(zip(changing, outputs.tensors[len(outputs.tensors) - len(changing) :], strict=True)),
         call_s=again.call_s, is_small=is_small, changes_inputs=changes_inputs, variation=variation,
         draws_numbers=draws_numbers, returns_views=again.returns_views, own_steps=own_steps,
         need=need, plan=plan_in_full(need),

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from harness.domain import MIXED, RARE, SIGNED, SPARSE, STRETCHED, VARIED, Problem
+from harness.domain import BIASED, LOWERED, MIXED, RARE, SHIFTED, SIGNED, SPARSE, STRETCHED, VARIED, Problem
 from harness.protocol import KEPT_CALLS
 from harness.sandbox.memory_plan import TRIALS as AS_GIVEN_TRIALS
 from harness.sandbox.memory_plan import MemoryPlan
 
-REPEATED = (RARE, SIGNED, SPARSE, STRETCHED, VARIED)  # other places or values in each call
+REPEATED = (BIASED, LOWERED, RARE, SHIFTED, SIGNED, SPARSE, STRETCHED, VARIED)  # other places or values in each call
 MIXED_TRIALS = 8  # where calls cost little; else 2
 RERUNS = 3  # where calls cost little; else 1
 

@@ -131,7 +131,8 @@ class ApartTimer:
         return require_form(session.call(inputs, self._device, **how))
 
     def _call_on_cpu(self, session: ModelSession, seed: int) -> Run:
-        session.stage(self._reference.make_timed_inputs(seed), self._reference.make_timed_state(seed))
+        state = self._reference.make_timed_state(seed)
+        session.stage(self._reference.make_timed_inputs(seed), state)
         self._device.flush_cache()
         return session.complete(session.call_timed())
 

@@ -147,7 +147,8 @@ class PairedTimer:
 
     def _make_given(self, seeds: Iterator[int]) -> _Given:
         seed = next(seeds)
-        return _Given(seed, self._reference.make_timed_inputs(seed), self._reference.make_timed_state(seed))
+        state = self._reference.make_timed_state(seed)
+        return _Given(seed, self._reference.make_timed_inputs(seed), state)
 
     def _is_held_up(self) -> bool:
         """The candidate takes far longer by the evaluator's clock, whatever it reports; or a rival in the baseline's

@@ -234,7 +234,8 @@ class WindowTimer:
         self, baseline: WindowSession, other: WindowSession, seed: int, *, in_whole: bool = False
     ) -> tuple[Block, Run, Run]:
         """Same inputs and state, random order; the other worker is stopped."""
-        inputs, state = self._reference.make_timed_inputs(seed), self._reference.make_timed_state(seed)
+        state = self._reference.make_timed_state(seed)
+        inputs = self._reference.make_timed_inputs(seed)
         runs: dict[WindowSession, Run] = {}
         places = self._random.getrandbits(62)
         for session, opponent in self._random.sample(((baseline, other), (other, baseline)), 2):

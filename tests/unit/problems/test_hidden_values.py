@@ -31,6 +31,14 @@ def test_only_constants_are_altered_and_given_tensors_stay():
     assert 0.25 <= altered[3] <= 0.75 != altered[3]
 
 
+@pytest.mark.parametrize("given", [torch.ones(60, 70).tril().bool(), torch.rand(60, 70)])
+def test_in_half_of_the_calls_few_elements_or_slices_are_altered(given):
+    shares = [float((alter_one(given, seed) != given).float().mean()) for seed in range(60)]
+    assert sum(share > 0.1 for share in shares) >= 15
+    assert sum(share < 0.05 for share in shares) >= 8
+    assert sum(map(bool, shares)) >= 45  # of a few chosen elements of a mask none may be altered
+
+
 def test_lengths_become_shorter_but_not_empty():
     altered = alter_one(torch.full((200,), 50))
     assert 1 <= altered.min() < 50

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from harness.problems import own_values
 from harness.problems.own_values import restrict
 
 
@@ -52,6 +53,29 @@ def test_parts_of_larger_tensors_can_be_varied():
 
 @pytest.mark.parametrize(("kind", "by"), [("shifted", 128.0), ("lowered", -128.0)])
 def test_values_are_moved_by_a_constant_unless_they_are_a_mask(kind, by):
-    given, mask = torch.randn(40, 50), (torch.rand(30, 30) < 0.5).float()
+    given, mask = torch.randn(2000), (torch.rand(30, 30) < 0.5).float()
     assert torch.equal(vary(given.clone(), kind), given + by)
     assert torch.equal(vary(mask.clone(), kind), mask)
+
+
+@pytest.mark.parametrize("kind", ["biased", "shifted", "lowered"])
+def test_in_many_calls_only_secret_elements_or_slices_change(kind):
+    given = torch.randn(60, 70)
+    whole = vary(given[0].clone(), kind) != given[0]  # of one dimension: always all
+    shares = []
+    for seed in range(60):
+        varied = vary(given.clone(), kind, seed)
+        changed = varied != given
+        assert torch.equal(varied[changed], vary(given.flatten().clone(), kind).view(60, 70)[changed])
+        shares.append(float(changed.float().mean()))
+    usual = float(whole.float().mean())
+    assert 3 <= sum(share > 0.9 * usual for share in shares) <= (45 if kind == "biased" else 25)
+    assert sum(share < 0.05 for share in shares) >= 5
+    assert all(shares)
+
+
+def test_parts_of_a_large_tensor_that_are_moved_are_the_chosen_ones(monkeypatch):
+    given = torch.randn(64, 50)
+    expected = [vary(given.clone(), "shifted", seed) for seed in range(8)]
+    monkeypatch.setitem(own_values.PARTS, "cpu", 100)
+    assert all(torch.equal(vary(given.clone(), "shifted", seed), expected[seed]) for seed in range(8))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import resource
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 import torch
@@ -83,6 +86,24 @@ def test_each_timed_call_begins_with_a_state_of_its_own_between_two_that_are_val
     assert all(0 < one < 1 for one in grown)
     assert {int(state["steps"]) for state in states} == {1}  # as a call leaves it: integers are not mixed
     assert prepare("return x * self.weight").make_timed_state(1) is None
+
+
+def test_the_states_of_timed_calls_lie_on_no_line():
+    reference = prepare("self.weight.mul_(0.5).add_(x[0])\nreturn x * self.weight")
+    moved = [reference.make_timed_state(seed)["weight"] - reference.changing["weight"] for seed in range(2)]
+    angle = torch.cosine_similarity(*(each.flatten() for each in moved), dim=0)
+    assert abs(float(angle)) < 0.99
+    again = reference.make_timed_state(1)["weight"] - reference.changing["weight"]
+    assert torch.equal(again, moved[1])  # to compare the call later
+
+
+def test_a_quarter_of_timed_calls_has_inputs_of_every_kind_that_was_fit():
+    reference = replace(prepare("return x * self.weight"), timed_steps=("biased", "varied"))
+    source = random.Random(1)
+    steps = Counter(reference.choose_timed_step(source.getrandbits(62)) for _ in range(2000))
+    assert set(steps) == {"as_given", "biased", "varied"}
+    assert 0.7 < steps["as_given"] / 2000 < 0.8
+    assert min(steps.values()) > 200
 
 
 def test_the_truth_of_a_call_begins_with_the_same_state_each_time():
