@@ -25,6 +25,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
+from harness.constant_weights import ConstantWeights, Kind
 from harness.domain import ALTERED, MIXED, RARE, Problem, ProblemError, SizeValue, UsageError, WorkloadName
 from harness.gradients import differentiate, select_differentiable
 from harness.problems.discovery import DISTRIBUTION_NAMES, bound_names, parse_source
@@ -36,9 +37,7 @@ from harness.problems.time_limit import limit_reference
 from harness.protocol import flatten_value
 from harness.random_weights import (
     HOST,
-    ConstantWeights,
     DrawOnDevice,
-    Kind,
     keep_default_dtype,
     run_with_default,
     seed_generators,

@@ -119,7 +119,7 @@ class ModelSession:
         backward: bool = False,
         constants: Sequence[tuple[int, float]] = (),
     ) -> None:
-        """`dtype`: of floating weights; "": as constructed. `constants`: see `harness.random_weights`."""
+        """`dtype`: of floating weights; "": as constructed. `constants`: see `harness.constant_weights`."""
         self.state = self._client.construct(
             seed,
             init_inputs,

@@ -203,7 +203,16 @@ def worker_package_files() -> list[Path]:
     """Evaluator, problems and results stay hidden."""
     package = Path(__file__).resolve().parents[1]
     return [
-        package / name for name in ("__init__.py", "gradients.py", "random_weights.py", "domain", "protocol", "worker")
+        package / name
+        for name in (
+            "__init__.py",
+            "constant_weights.py",
+            "gradients.py",
+            "random_weights.py",
+            "domain",
+            "protocol",
+            "worker",
+        )
     ]
 
 

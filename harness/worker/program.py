@@ -18,11 +18,12 @@ from typing import Any
 import torch
 from torch.nn.parameter import is_lazy
 
+from harness.constant_weights import ConstantWeights
 from harness.domain import WorkerLost
 from harness.gradients import call_with_gradients, require_parameter_gradients
 from harness.protocol import GO, Channel, TensorSpec, add_state, count_kept_calls, flatten_value, rebuild_value
 from harness.protocol.messages import WorkerReply
-from harness.random_weights import ConstantWeights, DrawOnDevice, run_with_default, seed_generators
+from harness.random_weights import DrawOnDevice, run_with_default, seed_generators
 from harness.worker import compiled_files
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.instrumentation import Observer
@@ -136,7 +137,7 @@ class Worker:
         self._place_on_device(own)
         arguments = rebuild_value(message["tree"], own)
         on_gpu = self._device.type == "cuda"
-        constants = ConstantWeights(message["seed"], {(size, value) for size, value in message["constants"]})
+        constants = ConstantWeights(message["seed"], [(size, value) for size, value in message["constants"]])
         draws = DrawOnDevice(self._device) if on_gpu else nullcontext()
 
         def construct(default: torch.device) -> Any:
@@ -147,6 +148,7 @@ class Worker:
         model = run_with_default(self._seen_device, construct)
         _refuse_lazy(model)
         constants.replace_in(model)
+        constants.search(model)
         dtype = getattr(torch, message["dtype"]) if message["dtype"] else None
         self._model = model.to(device=self._seen_device, dtype=dtype).train(message["training"])
         self._model.requires_grad_(False)

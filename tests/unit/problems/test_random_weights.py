@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from harness.random_weights import ConstantWeights, DrawOnDevice
+from harness.constant_weights import ConstantWeights
+from harness.random_weights import DrawOnDevice
 
 FILL = {
     "init": lambda tensor: nn.init.normal_(nn.Parameter(tensor)),
@@ -95,3 +96,66 @@ def test_no_number_is_drawn_from_the_global_generator():
     torch.manual_seed(3)
     construct(1)
     assert torch.equal(nn.Linear(6, 6).weight, expected)
+
+
+class Elsewhere(nn.Module):
+    """A norm of six features whose weights are no parameters of its size."""
+
+    def __init__(self, weight, bias, *, is_buffer=False):
+        super().__init__()
+        self.names = weight, bias
+        if is_buffer:
+            self.register_buffer("weight", weight)
+            self.register_buffer("bias", bias)
+            self.counts = torch.zeros(6, dtype=torch.int32)
+
+
+def search(model, kinds=((6, 1.0), (6, 0.0))):
+    constants = ConstantWeights(1, kinds)
+    constants.replace_in(model)
+    constants.search(model)
+
+
+def expect_norm():
+    norm = nn.LayerNorm(6)
+    ConstantWeights(1).replace_in(norm)
+    return norm.weight.detach(), norm.bias.detach()
+
+
+def test_buffers_and_attributes_are_searched_for_weights_that_are_no_parameters():
+    weight, bias = expect_norm()
+    for is_buffer in (True, False):
+        model = Elsewhere(torch.ones(6), torch.zeros(6), is_buffer=is_buffer)
+        search(model)
+        assert torch.equal(torch.stack(model.names), torch.stack((weight, bias)))
+    frozen = Elsewhere(nn.Parameter(torch.ones(6), requires_grad=False), torch.zeros(2, 3))
+    search(frozen)
+    assert torch.equal(frozen.names[0], weight)
+    assert torch.equal(frozen.names[1].flatten(), bias)
+
+
+def test_weights_are_found_in_one_tensor_and_beside_padding():
+    weight, bias = expect_norm()
+    both = nn.Module()
+    both.affine = nn.Parameter(torch.cat([torch.ones(6), torch.zeros(6)]))
+    search(both)
+    assert torch.equal(both.affine.detach(), torch.cat([weight, bias]))
+    padded = nn.Module()
+    padded.weight, padded.bias = nn.Parameter(torch.ones(8)), nn.Parameter(torch.zeros(8))
+    search(padded)
+    assert torch.equal(padded.weight.detach()[:6], weight)
+    assert torch.equal(padded.bias.detach()[:6], bias)
+
+
+def test_other_tensors_stay_where_every_weight_is_a_parameter():
+    model = nn.Module()
+    model.norm = nn.LayerNorm(6)
+    model.scratch, model.ones = torch.zeros(6), [torch.ones(6)]
+    search(model)
+    assert not model.scratch.any()
+    assert (model.ones[0] == 1).all()
+    assert torch.equal(model.norm.weight, expect_norm()[0])
+    twice = nn.Module()
+    twice.norm, twice.other = nn.LayerNorm(6), torch.ones(6)
+    search(twice, kinds=((6, 1.0), (6, 0.0), (6, 1.0)))
+    assert torch.equal(twice.other, expect_norm()[0])

@@ -1,0 +1,178 @@
+"""Other values for weights that constructors fill with a constant.
+
+Such weights (of a fresh norm, a bias, a gate, a layer scale) hide the work that uses them: a program could leave it
+out, or contain the constant. Reference, baseline and candidate get other values as soon as such a weight is part of a
+module, so a constructor may pack them. The values depend on the seed and the constant alone, so names and shapes need
+not match.
+
+Where a candidate has fewer such parameters than the reference, its other tensors are searched in the end: parameters
+without gradients, buffers, attributes, and parts of larger tensors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules import module as torch_module
+from torch.nn.parameter import is_lazy
+
+Kind = tuple[int, float]  # number of elements, and the value of all
+PERIOD = 65_537
+SMALLEST = 1e-3  # of a constant; smaller ones, but 0, stay: the outputs may not show what they scale
+SAME_CONSTANT = 1e-4  # relative; a program may compute a constant in another way
+STATISTICS = ("running_mean", "running_var")  # of norms: the only weights without gradients that references replace
+LARGEST_PACKED, MOST_RUNS = (
+    1 << 22,
+    64,
+)  # elements of a tensor that holds several weights, and stretches of equal values
+
+
+class ConstantWeights:
+    """`kinds`: of each weight that the reference replaces, None: all. A single 1 stays: programs take such factors as
+    Python numbers."""
+
+    def __init__(self, seed: int, kinds: Sequence[Kind] | None = None) -> None:
+        self._seed = seed
+        self._kinds = None if kinds is None else Counter(kinds)
+        self._drawn: dict[float, Tensor] = {}
+
+    @contextmanager
+    def replaced(self) -> Iterator[None]:
+        """Replaces the constants of each weight and module when it becomes part of another."""
+        if self._kinds is not None and not self._kinds:
+            yield
+            return
+        with ExitStack() as hooks:
+            hooks.enter_context(torch_module.register_module_parameter_registration_hook(self._take_parameter))
+            hooks.enter_context(torch_module.register_module_module_registration_hook(self._take_module))
+            yield
+
+    def replace_in(self, module: nn.Module) -> None:
+        for weight in _list_weights(module):
+            self._replace(weight, self._kinds)
+
+    def search(self, module: nn.Module) -> None:
+        """Replaces constants of the kinds that the reference has more often than the weights of the complete module."""
+        missing = (self._kinds or Counter()) - Counter(self.list_kinds(module))
+        if not missing:
+            return
+        weights = {id(weight) for weight in _list_weights(module)}
+        tensors = [tensor for tensor in _list_tensors(module) if _may_be_replaced(tensor)]
+        for tensor in tensors:
+            if id(tensor) not in weights:
+                missing -= Counter(self._replace(tensor, missing))
+        for tensor in tensors:
+            missing -= Counter(self._replace_parts(tensor, missing))
+
+    def list_kinds(self, module: nn.Module) -> tuple[Kind, ...]:
+        """Of each weight that has been replaced."""
+        found = ((weight.numel(), self._find_drawn(weight)) for weight in _list_weights(module))
+        return tuple((size, value) for size, value in found if value is not None)
+
+    def _take_parameter(self, module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
+        if isinstance(parameter, nn.Parameter) and parameter.requires_grad:
+            self._replace(parameter, self._kinds)
+
+    def _take_module(self, module: nn.Module, name: str, part: nn.Module | None) -> None:
+        if isinstance(part, nn.Module):
+            self.replace_in(part)
+
+    def _replace(self, tensor: Tensor, kinds: Counter[Kind] | None) -> tuple[Kind, ...]:
+        """The kind of what was replaced."""
+        value = _find_constant(tensor)
+        if value is None or self._find_drawn(tensor) is not None:  # a single one, replaced before
+            return ()
+        if kinds is not None:
+            sizes = (constant for size, constant in kinds if size == tensor.numel())
+            value = next((constant for constant in sizes if _are_near(constant, value, tensor.dtype)), None)
+        if value is None:
+            return ()
+        self._fill(tensor, value)
+        return ((tensor.numel(), value),)
+
+    def _replace_parts(self, tensor: Tensor, missing: Counter[Kind]) -> Iterator[Kind]:
+        """Stretches of equal values that are as long as the kind, or longer."""
+        if not missing or tensor.numel() > LARGEST_PACKED:
+            return
+        flat = tensor.detach().view(-1)
+        values, lengths = torch.unique_consecutive(flat, return_counts=True)
+        if len(values) > MOST_RUNS:
+            return
+        for stretch, value in zip(torch.split(flat, lengths.tolist()), values.tolist(), strict=True):
+            kinds = [kind for kind in missing if _are_near(kind[1], value, tensor.dtype)]
+            fitting = [kind for kind in kinds if kind[0] <= stretch.numel()]
+            for part in torch.split(stretch, max(fitting)[0]) if fitting else ():
+                self._fill(part, max(fitting)[1])
+                yield max(fitting)
+
+    def _fill(self, tensor: Tensor, value: float) -> None:
+        with torch.inference_mode() if tensor.is_inference() else nullcontext():
+            for part in torch.split(tensor.detach().view(-1), PERIOD * 64):
+                drawn = self._draw(value).to(part.device)
+                part.copy_(drawn.repeat(-(-part.numel() // PERIOD))[: part.numel()])
+
+    def _draw(self, constant: float) -> Tensor:
+        """For 0 values of both signs between a quarter and three quarters, else up to half as much more or less."""
+        if constant not in self._drawn:
+            draws = torch.rand(3, PERIOD, generator=torch.Generator("cpu").manual_seed(self._seed), device="cpu")
+            signs = torch.where(draws[0] < 0.5, -1.0, 1.0)
+            self._drawn[constant] = constant * (0.5 + draws[2]) if constant else signs * (0.25 + 0.5 * draws[1])
+        return self._drawn[constant]
+
+    def _find_drawn(self, tensor: Tensor) -> float | None:
+        if not _may_be_replaced(tensor):
+            return None
+        first = tensor.detach().view(-1)[:PERIOD].cpu()
+        drawn = (value for value, values in self._drawn.items() if torch.equal(first, _like(values, first)))
+        return next(drawn, None)
+
+
+def _list_weights(module: nn.Module) -> Iterator[Tensor]:
+    yield from (parameter for parameter in module.parameters() if parameter.requires_grad)
+    named = [*module.named_parameters(), *module.named_buffers()]
+    yield from (value for name, value in named if name.endswith(STATISTICS) and not value.requires_grad)
+
+
+def _list_tensors(module: nn.Module) -> Iterable[Tensor]:
+    """Each once: parameters, buffers, and attributes of modules, also in lists and dicts."""
+    found = [*module.parameters(), *module.buffers()]
+    for part in module.modules():
+        for value in vars(part).values():
+            values = (
+                value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else [value]
+            )
+            found += (one for one in values if isinstance(one, Tensor))
+    return {id(tensor): tensor for tensor in found}.values()
+
+
+def _like(values: Tensor, wanted: Tensor) -> Tensor:
+    return values[: wanted.numel()].to(wanted.dtype)
+
+
+def _may_be_replaced(tensor: Tensor) -> bool:
+    if is_lazy(tensor):
+        return False
+    is_usual = tensor.layout is torch.strided and not tensor.is_meta and tensor.is_contiguous()
+    return is_usual and tensor.is_floating_point() and tensor.element_size() > 1 and tensor.numel() > 0
+
+
+def _find_constant(tensor: Tensor) -> float | None:
+    if not _may_be_replaced(tensor):
+        return None
+    values = tensor.detach().view(-1)
+    first = float(values[0])
+    if not math.isfinite(first) or 0 < abs(first) < SMALLEST or float(values[-1]) != first:
+        return None
+    if tensor.numel() == 1 and first == 1.0:
+        return None
+    return first if bool((values == first).all()) else None
+
+
+def _are_near(constant: float, value: float, dtype: torch.dtype) -> bool:
+    """But for rounding."""
+    return math.isclose(constant, value, rel_tol=max(SAME_CONSTANT, torch.finfo(dtype).eps))
