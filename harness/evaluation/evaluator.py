@@ -349,6 +349,7 @@ class CandidateEvaluator:
             reference,
             reference.make_inputs(seed),
             record.built,
+            source=task.candidate.source,
             libraries=_list_libraries(record),
             kernels=_list_kernels(task),
             writes_kernels=LANGUAGES[task.subject.language].writes_kernels,

@@ -42,6 +42,7 @@ _GLOBAL = re.compile(
     r"\b__global__(?:\s++|\b(?:void|static|inline)\b|__\w+__\s*+(?:\((?:[^()]++|\([^()]*+\))*+\))?+){0,40}+"
     r"([A-Za-z_]\w*)\s*+[(<]"
 )
+_WORD = re.compile(r"[A-Za-z_]\w*+")
 _BOUND = re.compile(r"\bm\w*\.def\(\s*\"(\w+)")
 # CPU operators of torch that call oneDNN, MKL, BLAS or LAPACK.
 _LIBRARY_OPERATOR = re.compile(
@@ -54,7 +55,8 @@ _GENERATED_RANGE = re.compile(r"## Call Compiled")  # the rest of a compiled reg
 _GENERATED_KERNEL = re.compile(r"triton_[a-z]+_fused")
 _LIBRARY_KERNEL = re.compile(
     r"cublas|cudnn|cutlass|cute::|nvjet|xmma|cask|cufft|cusparse|cusolver|nccl|\bsm\d+_|(ampere|volta|turing|hopper"
-    r"|maxwell)_|gemm|gemv|splitKreduce|convolve|winograd|nchwToNhwc|nhwcToNchw|\bdot_kernel|reduce_1Block|(?<!at_cuda_detail::)\b(cub|thrust)::",
+    r"|maxwell)_|gemm|gemv|splitKreduce|convolve|winograd|nchwToNhwc|nhwcToNchw|\bdot_kernel|reduce_1Block"
+    r"|(?<!at_cuda_detail::)\b(cub|thrust)::|fft|\b[ds]p(Radix|Vector)",
     re.IGNORECASE,
 )
 _FOREIGN_NAMESPACE = re.compile(r"(at|at_cuda_detail|c10|cub|thrust|cutlass|cute|cudnn|cublas\w*)::")
@@ -78,11 +80,12 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomKernels:
-    """Plain names from the sources, and full names of all functions in the built libraries. `generated`: kernels that
-    torch's compiler generates count, too."""
+    """Plain names from the sources, and full names of all functions in the built libraries. `words`: all names in the
+    program, for kernels that it compiles itself. `generated`: kernels that torch's compiler generates count, too."""
 
     names: tuple[str, ...]
     functions: frozenset[str] = frozenset()
+    words: frozenset[str] = frozenset()
     generated: bool = False
 
     def holds(self, name: str) -> bool:
@@ -106,24 +109,29 @@ def attribute_work(
     inputs: Sequence[Any],
     requests: Sequence[BuildRequest],
     *,
+    source: str,
     libraries: Sequence[str] = (),
     kernels: Sequence[str] = (),
     writes_kernels: bool = True,
 ) -> WorkResult:
-    """`requests`: successful builds, `libraries`: their files; `kernels`: those of a JIT language. Without
-    `writes_kernels`, those that torch's compiler generates count. If the candidate fails here, the time counts as
-    `other`, with a note."""
+    """`requests`: successful builds of the program `source`, `libraries`: their files; `kernels`: those of a JIT
+    language. Without `writes_kernels`, those that torch's compiler generates count. If the candidate fails under the
+    profiler, the time counts as `other`, with a note."""
     names = (*kernels, *list_custom_kernels(requests))[:MAX_KERNELS]
     has_kernel = bool(requests or kernels)
-    unknown = Work(own=0.0, torch=0.0, library=0.0, other=1.0, own_kernels=names)
     try:
         outputs, profile = _profile(open_in, reference, inputs)
     except CandidateFailure as failure:
         note = Finding(check="profile", severity="note", message=f"could not be profiled: {failure.message[:300]}")
-        return _conclude(unknown, reference, libraries=(), findings=(note,), has_kernel=has_kernel)
+        work = Work(own=0.0, torch=0.0, library=0.0, other=1.0, own_kernels=names)
+        if has_kernel and writes_kernels:
+            outputs = reference.outputs_of(inputs)
+            work = replace(work, without_own=_call_without_custom_code(open_in, "ablate", reference, inputs, outputs))
+        return _conclude(work, reference, libraries=(), findings=(note,), has_kernel=has_kernel)
     if not writes_kernels:
         return _attribute_generated(open_in, reference, inputs, outputs, profile)
     custom = name_custom_kernels(names, libraries if reference.device.is_cuda else ())
+    custom = replace(custom, words=frozenset(_WORD.findall(source)))
     work = replace(share_work(profile, custom), own_kernels=names)
     if has_kernel:
         work = replace(work, without_own=_call_without_custom_code(open_in, "ablate", reference, inputs, outputs))
@@ -286,7 +294,8 @@ def classify_range(name: str, own: CustomKernels) -> Owner:
 
 def classify_kernel(launcher: str, kernel: str, own: CustomKernels) -> Owner:
     """By its name and its launcher ("": unknown). A kernel in a namespace of torch or a library belongs to the
-    candidate only if its library holds that exact function, not a template instance."""
+    candidate only if its library holds that exact function, not a template instance; any other one if the candidate's
+    extension launches it, or if the candidate names it."""
     if own.generated and _GENERATED_KERNEL.match(kernel):
         return "own"
     by_torch = bool(_TORCH_OPERATOR.fullmatch(launcher) or _COMPILED_REGION.match(launcher))
@@ -296,7 +305,10 @@ def classify_kernel(launcher: str, kernel: str, own: CustomKernels) -> Owner:
         return "own"
     if _LIBRARY_KERNEL.search(kernel):
         return "library"
-    return "torch" if by_torch or _TORCH_KERNEL.search(kernel) else "own"
+    if by_torch or _TORCH_KERNEL.search(kernel):
+        return "torch"
+    names_it = launcher.startswith(OWN_RANGE) or signature in own.functions or name_kernel(kernel) in own.words
+    return "own" if names_it else "other"
 
 
 def name_kernel(kernel: str) -> str:

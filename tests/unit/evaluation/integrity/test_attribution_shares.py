@@ -49,6 +49,9 @@ def test_a_range_on_the_cpu_belongs_to_somebody(name, owner):
         ("own::forward", "(anonymous namespace)::softmax_kernel(float*)", "own"),
         ("", "ns::softmax_kernel(float*)", "own"),
         ("own::forward", "made_by_a_macro(float*)", "own"),
+        ("", "compiled_when_it_runs", "own"),
+        ("", "of_a_library_that_nobody_knows", "other"),
+        ("own::forward", "void vector_fft<512u, EPT<4u>>(kernel_arguments_t)", "library"),
         ("own::forward", "my_gemm(float*, float*)", "own"),
         ("aten::mm", "my_gemm(float*, float*)", "library"),
         ("own::forward", "void at::native::elementwise_kernel<4, at::native::CUDAFunctor_add<float> >()", "torch"),
@@ -69,7 +72,8 @@ def test_a_range_on_the_cpu_belongs_to_somebody(name, owner):
     ],
 )  # fmt: skip
 def test_a_kernel_on_the_gpu_belongs_to_somebody(launcher, kernel, owner):
-    assert classify_kernel(launcher, kernel, CustomKernels(names=("softmax_kernel", "my_gemm"))) == owner
+    own = CustomKernels(names=("softmax_kernel", "my_gemm"), words=frozenset({"compiled_when_it_runs"}))
+    assert classify_kernel(launcher, kernel, own) == owner
 
 
 @pytest.mark.parametrize(
