@@ -154,12 +154,15 @@ class Reference:
             refuse_varying(self.loaded, "shapes of what get_inputs() returns")
         return seed_call(inputs, seed) if self.draws_numbers else inputs
 
+    @property
+    def changed_steps(self) -> tuple[str, ...]:
+        """Of timed calls whose inputs are not as given, against programs that know that they are timed."""
+        mixed = (MIXED,) * bool(self.loaded.problem.stress_distributions)
+        return mixed + self.timed_steps if self.plan.stress else ()
+
     def choose_timed_step(self, seed: int) -> str:
-        """One in `CHANGED_ONE_IN` differs from the given ones, against programs that know that they are timed."""
-        steps = (MIXED,) * bool(self.loaded.problem.stress_distributions) + self.timed_steps
-        if seed % CHANGED_ONE_IN or not steps or not self.plan.stress:
-            return "as_given"
-        return steps[seed // CHANGED_ONE_IN % len(steps)]
+        steps = self.changed_steps
+        return steps[seed // CHANGED_ONE_IN % len(steps)] if steps and not seed % CHANGED_ONE_IN else "as_given"
 
     def make_timed_inputs(self, seed: int) -> tuple[Any, ...]:
         make = self.make_device_inputs if self.plan.inputs_on_device else self.make_inputs

@@ -19,7 +19,7 @@ from harness.sandbox.tensors.output_samples import Sample, choose_sample
 from harness.sandbox.tensors.outputs import FlatOutputs
 
 MOST_SCREENED = 3  # calls that differ from the baseline's
-WHOLE_SHARE = 0.25  # of calls whose whole output is compared with the baseline's
+WHOLE_SHARE = 0.25  # of calls with given inputs whose whole outputs are compared with the baseline's
 JUDGED_SAMPLES = 2  # times as many calls, where only samples of their outputs are kept
 
 
@@ -99,8 +99,9 @@ class ChosenCalls:
             return
         if candidate.sample is not None:  # in host memory, where comparing is slow
             theirs, mine = map(self._move_to_device, (theirs, mine))
-        elif self._source.random() >= WHOLE_SHARE and (sample := choose_sample(candidate.called.specs, self._source)):
-            theirs, mine = (sample.take_all(outputs) for outputs in (theirs, mine))
+        elif self._reference.choose_timed_step(seed) == "as_given" and self._source.random() >= WHOLE_SHARE:
+            sample = choose_sample(candidate.called.specs, self._source)
+            theirs, mine = (sample.take_all(outputs) if sample else outputs for outputs in (theirs, mine))
         if are_surely_close(theirs, mine, self._tolerance):
             return
         outcome, _ = compare_outputs(trust_outputs(theirs), mine, self._tolerance, "timed")

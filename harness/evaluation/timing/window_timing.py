@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from itertools import cycle
 from typing import Any
 
 import torch
@@ -41,7 +42,8 @@ HOPELESS_PAIRS, FEWEST_PAIRS, SLOW_S = 5, 3, 2.0  # enough if the candidate is f
 STEADY_CALLS = 4  # in a row with outputs in known memory, before anything is measured; 1 where calls are slow
 MAX_WARMUP_CALLS, MAX_QUICK_CALLS, LEAST_SLOW_CALLS, QUICK_S = 12, 40, 2, 1.0  # quick: all within a second
 MOST_MEASUREMENTS = 2  # the last one counts, see `is_worth_repeating`
-DEALT_PAIRS, WHOLE_PAIRS = 20, 4  # of so many pairs these only check whole outputs, see `WindowSession.call`
+# Of so many pairs these only check whole outputs, see `WindowSession.call`, and of these so many have changed inputs.
+DEALT_PAIRS, WHOLE_PAIRS, CHANGED_PAIRS = 20, 6, 4
 KEPT_SHARE = 0.2  # of pairs: the outputs must not change until the last call
 MAX_PINS = 6
 SETTLE_S = 10.0  # for an ended worker to leave the device
@@ -198,8 +200,9 @@ class WindowTimer:
         checks = self._deal_checks()
         began_s = time.monotonic()
         while not self._is_enough(pairs, time.monotonic() - began_s, baseline_us):
-            seed, is_slow = next(seeds), bool(pairs) and is_hopeless(pairs)
-            only_checks = next(checks) and not is_slow
+            step = None if pairs and is_hopeless(pairs) else next(checks)
+            only_checks = step is not None
+            seed = self._draw(seeds, step or "")
             block, theirs, mine = self._measure_pair(baseline, candidate, seed, in_whole=only_checks)
             if not only_checks:
                 pairs.append(block)
@@ -212,10 +215,18 @@ class WindowTimer:
             sampler.sample()
         return pairs, sampler.conclude()
 
-    def _deal_checks(self) -> Iterator[bool]:
+    def _deal_checks(self) -> Iterator[str | None]:
+        """Of each pair that only checks the step of its inputs, "" for any; None for the others."""
+        steps = self._reference.changed_steps
+        changed = cycle(self._random.sample(steps, len(steps)))
         while True:
             places = self._random.sample(range(DEALT_PAIRS), WHOLE_PAIRS)
-            yield from (place in places for place in range(DEALT_PAIRS))
+            dealt: dict[int, str] = dict.fromkeys(places, "as_given")
+            dealt |= {place: next(changed, "") for place in places[:CHANGED_PAIRS]}
+            yield from map(dealt.get, range(DEALT_PAIRS))
+
+    def _draw(self, seeds: Iterator[int], step: str) -> int:
+        return next(seed for seed in seeds if step in ("", self._reference.choose_timed_step(seed)))
 
     def _is_enough(self, pairs: Sequence[Block], spent_s: float, baseline_us: float) -> bool:
         least = self._plan.min_blocks if baseline_us < 1e6 else self._plan.min_blocks_when_slow
