@@ -25,7 +25,8 @@ Kind = tuple[int, float]  # number of elements, and the value of all
 PERIOD = 65_537
 SMALLEST = 1e-3  # of a constant; smaller ones, but 0, stay: the outputs may not show what they scale
 SAME_CONSTANT = 1e-4  # relative; a program may compute a constant in another way
-STATISTICS = ("running_mean", "running_var")  # of norms: the only weights without gradients that references replace
+# Ends of names of buffers, and of parameters without gradients, that are weights in spite of that.
+WEIGHTS = ("running_mean", "running_var", "weight", "bias", "gamma", "beta", "scale")
 LARGEST_PACKED, MOST_RUNS = (
     1 << 22,
     64,
@@ -135,7 +136,7 @@ class ConstantWeights:
 def _list_weights(module: nn.Module) -> Iterator[Tensor]:
     yield from (parameter for parameter in module.parameters() if parameter.requires_grad)
     named = [*module.named_parameters(), *module.named_buffers()]
-    yield from (value for name, value in named if name.endswith(STATISTICS) and not value.requires_grad)
+    yield from (value for name, value in named if name.endswith(WEIGHTS) and not value.requires_grad)
 
 
 def _list_tensors(module: nn.Module) -> Iterable[Tensor]:

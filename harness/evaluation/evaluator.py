@@ -46,7 +46,7 @@ from harness.evaluation.integrity.attribution import (
     confirm_custom_code,
     name_custom_kernels,
 )
-from harness.evaluation.integrity.static_checks import find_syntax_error, screen_source
+from harness.evaluation.integrity.static_checks import find_syntax_error, screen_source, warn_of_narrow_formats
 from harness.evaluation.load_check import load_only
 from harness.evaluation.model_construction import construct_model
 from harness.evaluation.model_workers import ModelWorkers
@@ -289,6 +289,8 @@ class CandidateEvaluator:
             result = check_correctness(session, exercises, weights)
         record.add_correctness(result.correctness, task.run.name)
         record.add_result(result)
+        if reference.is_wide and task.run.is_first:
+            record.findings += warn_of_narrow_formats(task.candidate.source)
         record.findings += self._workers.keep_compiled(task.candidate, session)
 
     def _measure_in_same_worker(

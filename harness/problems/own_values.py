@@ -4,12 +4,12 @@
 Each value changes by less than 1 % (16-bit formats: 7 %). `sparse`: few elements at secret positions keep
 their values, all others are nearly zero, so that a result of a part of the elements is far from that of all.
 
-`varied`: random elements in or outside of a secret stretch are eight times as large, so that limits are reached and
-statistics are others; those of tensors with both signs may have the other sign. Tensors of zeros or of ones, such as
-masks, get some of the other. `signed`: the same, and every tensor has both signs; mostly in few scattered elements.
-`shifted`, `lowered`: values are larger or smaller by 128, so that they have one sign, and exponentials overflow where
-the largest value was not subtracted before. `negated` (tensors with both signs), `stretched`: for references that order
-values; equal values stay equal, and others do not come closer.
+`varied`: random elements in or outside of a secret stretch are four or eight times as large, so that limits are
+reached and statistics are others; those of tensors with both signs may have the other sign. Tensors of zeros or of
+ones, as masks are, get some of the other. `signed`: the same, and every tensor has both signs; mostly in few scattered
+elements. `shifted`, `lowered`: values are larger or smaller by 128, so that they have one sign, and exponentials
+overflow where the largest value was not subtracted before. `negated`, `stretched`: for references that order values;
+equal values stay equal, and others do not come closer.
 
 `shifted` and `lowered` mostly, and `biased` in half of the calls, change only secret elements or slices, which a sample
 of the inputs hardly ever shows.
@@ -41,7 +41,8 @@ PART_BYTES = 40  # temporary memory per element of a part, with copies of the el
 # Of the largest magnitude: far above the constants that programs add to denominators, and so small that all elements
 # together are less than those that keep their values, if possible.
 NEARLY_ZERO = (1e-6, 1e-4)
-FACTORS = (1.0, 8.0, -1.0, -8.0)  # of `varied`
+# Of `varied` and `signed`, one of them in each call: the larger one makes some results depend on roundings.
+FACTORS = (8.0, 4.0)
 FLIPPED_SHARE = 0.25
 FEW_TIMES = 6  # in all but one of so many calls few elements are changed
 LEAST_SCATTERED = 8
@@ -83,23 +84,23 @@ def restrict(value: object, kind: str, generator: torch.Generator) -> None:
         if is_uniform(tensor):
             flipped = torch.rand(tensor.shape, generator=generator, device=tensor.device) < FLIPPED_SHARE
             tensor.detach().copy_(torch.where(flipped, 1 - tensor.to(torch.float32), tensor.to(torch.float32)))
+    factor = FACTORS[_draw(len(FACTORS), generator)] if kind in (SIGNED, VARIED) else 1.0
     for tensor in floating_tensors(value):
         if tensor.dtype in PATTERNS:
-            _change(tensor, kind, generator)
+            _change(tensor, kind, generator, factor)
 
 
-def _change(tensor: Tensor, kind: str, generator: torch.Generator) -> None:
+def _change(tensor: Tensor, kind: str, generator: torch.Generator, factor: float) -> None:
     if kind == SPARSE:
         _thin_out(tensor, generator)
     elif kind in (SIGNED, VARIED):
-        _vary(tensor, generator, is_signed=kind == SIGNED)
+        _vary(tensor, generator, factor, is_signed=kind == SIGNED)
     elif kind != BIASED and not _has_many_digits(tensor):
         return
     elif kind == STRETCHED:
         _stretch(tensor, generator)
     elif kind == NEGATED:
-        if _has_negative(tensor) and bool((tensor > 0).any()):
-            tensor.neg_()
+        tensor.neg_()
     elif tensor.dim() > 1 and _draw(2 if kind == BIASED else FEW_TIMES, generator):
         _move_part(tensor, kind, choose_part(tensor, generator))
     else:
@@ -168,9 +169,12 @@ def _stretch(tensor: Tensor, generator: torch.Generator) -> None:
         part.add_((part - least).clamp_(min=0), alpha=STRETCHED_BY)
 
 
-def _vary(tensor: Tensor, generator: torch.Generator, *, is_signed: bool) -> None:
+def _vary(tensor: Tensor, generator: torch.Generator, factor: float, *, is_signed: bool) -> None:
     has_signs = is_signed or _has_negative(tensor)
-    factors = torch.tensor(FACTORS if has_signs else FACTORS[:2], dtype=tensor.dtype, device=tensor.device)
+    signs = (1.0, -1.0) if has_signs else (1.0,)
+    factors = torch.tensor(
+        [sign * size for sign in signs for size in (1.0, factor)], dtype=tensor.dtype, device=tensor.device
+    )
     count, is_dense = tensor.numel(), _is_dense(tensor)
     if is_signed and is_dense and _draw(FEW_TIMES, generator):
         most = max(count // LEAST_ELEMENTS, LEAST_SCATTERED)

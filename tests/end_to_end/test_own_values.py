@@ -119,10 +119,11 @@ def list_steps(expression, inputs, **settings):
 
 
 def test_own_steps_are_those_on_which_honest_programs_agree():
-    assert list_steps(*PRODUCT) == ("biased", "sparse")
+    assert list_steps(*PRODUCT) == ("biased", "varied", "sparse")
     assert list_steps("inputs[0].argmax(1)", "torch.rand(30, 40)") == ("negated", "stretched")
     assert list_steps("inputs[0].sort().values", "torch.rand(30, 40)") == ("negated", "stretched")
     assert list_steps("inputs[0] + 1", "torch.randint(9, (30, 40))") == ("rare",)
+    assert list_steps("nn.functional.dropout(inputs[0])", "torch.rand(30, 40)", seeded_calls=True)[:1] == ("biased",)
     assert list_steps(*PRODUCT, only_as_given=True) == ()
 
 
@@ -145,7 +146,7 @@ def test_inputs_without_chance_get_other_values(inputs):
 
 
 def test_scaled_random_inputs_have_no_structure():
-    assert list_steps("inputs[0] + 1", "2 * torch.rand(40, 40).float() - 1") == ("biased", "sparse")
+    assert list_steps("inputs[0] + 1", "2 * torch.rand(40, 40).float() - 1") == ("biased", "varied", "sparse")
 
 
 def test_inputs_that_the_problem_keeps_are_not_changed_in_place():
@@ -192,3 +193,10 @@ def test_a_branch_with_a_negligible_weight_must_be_computed(old, new, outcome, b
 def test_inputs_for_which_outputs_have_another_shape_are_not_tried(judge):
     evaluation = judge(("inputs[0][inputs[0] > -50.0]", "torch.randn(30, 40)"), "return inputs[0][inputs[0] > -50.0]")
     assert evaluation.outcome == "correct", evaluation.message
+
+
+@pytest.mark.parametrize(("task", "is_warned"), [(PRODUCT, True), (MEAN, False)])
+def test_a_program_that_names_narrower_formats_than_its_problem_gets_a_warning(task, is_warned, judge):
+    body = HONEST["product_of_three_bfloat16_parts" if is_warned else "mean_of_row_sums"][1]
+    findings = [finding.check for finding in judge(task, body).findings]
+    assert ("narrow_format" in findings) == is_warned

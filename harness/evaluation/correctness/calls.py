@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,6 +21,7 @@ from harness.evaluation.correctness.variations import find_nearby, make_other_we
 from harness.problems.own_values import OWN_KINDS
 from harness.sandbox.arena_layout import Footprint
 
+DRAWS, FEW_DRAWS = 4, 2  # at most, until outputs for inputs of an own step do not depend on roundings
 EXACT = ("integers",)  # steps whose outputs must equal the truth if they are countable
 
 
@@ -60,7 +60,8 @@ class Exercises:
         self.steps = reduce_steps(steps, reference.plan) if fully or not reference.plan.stress else steps
         self._ahead: dict[int, tuple[Exercise, ...]] = {}
         self._has_made_one = False
-        self._unfit = {SPARSE}  # of own steps: not for timed calls; `SPARSE` needs another comparison
+        self._fit: set[str] = set()  # of own steps, at least once
+        self._failed = {SPARSE}  # on which the reference failed at least once; `SPARSE` needs another comparison
 
     def make_ahead(self) -> None:
         self._ahead = {index: self._make(step) for index, step in enumerate(self.steps)}
@@ -70,8 +71,8 @@ class Exercises:
         return self._ahead.pop(index) if self._ahead else self._make(self.steps[index])
 
     def list_timed_steps(self) -> tuple[str, ...]:
-        """Own steps that were always fit. Call when all calls have been made."""
-        return tuple(step for step in self.reference.own_steps if step in self.steps and step not in self._unfit)
+        """Own steps for timed calls. Call when all calls have been made."""
+        return tuple(step for step in self.reference.own_steps if step in self._fit - self._failed)
 
     def _make(self, step: str) -> tuple[Exercise, ...]:
         if step == "rerun":
@@ -98,14 +99,16 @@ class Exercises:
         return expected
 
     def _make_own(self, step: str) -> tuple[Exercise, ...]:
-        """Nothing where the reference fails, or its outputs depend on roundings of its inputs."""
-        seed = next(self._seeds)
+        """Nothing where the reference fails, or its outputs depend on roundings of all inputs that were drawn."""
         exercise = None
-        with suppress(ProblemError):
-            exercise = self._make_if_fit(step, seed)
+        try:
+            for _ in range(DRAWS if self.reference.is_small else FEW_DRAWS):
+                exercise = exercise or self._make_if_fit(step, next(self._seeds))
+        except ProblemError:
+            self._failed.add(step)
         if exercise is None:
-            self._unfit.add(step)
             return ()
+        self._fit.add(step)
         if self.reference.compares_own_first:
             self.reference.device.release_cache()  # the worker may need it for the call
         return (exercise,)

@@ -10,20 +10,14 @@ from torch import Tensor
 
 from harness.domain import LOWERED, SHIFTED, SIGNED, VARIED
 from harness.problems.operators import OperatorCalls, name_operator
-from harness.problems.own_values import count_part, is_uniform
 from harness.problems.tensor_trees import list_tensors
 
 # Defined in pieces: all given values may lie in one of them.
 PIECEWISE = {
     "relu", "leaky_relu", "_prelu_kernel", "elu", "threshold", "hardtanh", "hardsigmoid", "hardswish", "softshrink",
     "hardshrink", "clamp", "clamp_min", "clamp_max", "abs", "sign", "maximum", "minimum", "fmax", "fmin", "gt", "ge",
-    "lt", "le", "smooth_l1_loss", "huber_loss", "linalg_vector_norm",
-}  # fmt: skip
-# Statistics of many given values are nearly constants.
-STATISTICS = {
-    "native_layer_norm", "native_group_norm", "native_batch_norm", "cudnn_batch_norm", "_native_batch_norm_legit",
-    "_native_batch_norm_legit_functional", "_batch_norm_with_update", "_fused_rms_norm", "var", "var_mean", "std",
-    "std_mean",
+    "lt", "le", "smooth_l1_loss", "huber_loss", "linalg_vector_norm", "floor", "ceil", "round", "trunc", "frac", "fmod",
+    "remainder", "atan2", "grid_sampler_2d", "grid_sampler_3d",
 }  # fmt: skip
 # Operators on probabilities or rates, which assert on a GPU.
 VALUE_RESTRICTED = {
@@ -47,39 +41,25 @@ class HiddenWork(OperatorCalls):  # type: ignore[no-untyped-call]
         self._tensors = list_tensors(inputs)
         self._addresses = {_address(tensor) for tensor in self._tensors}
         self._has_pieces = False
-        self._hides_work = any(map(is_uniform, self._tensors))
         self._shifts: set[str] = set()
 
     def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         super().note(operator, args, kwargs, result)
         name = name_operator(operator)
         takes_input = any(_address(value) in self._addresses for value in args if torch.is_tensor(value))
-        self._hides_work |= name in STATISTICS
         self._shifts |= {kind for kind, names in SHIFTS.items() if takes_input and name in names}
         if name.removesuffix("_") in PIECEWISE:
             self._has_pieces |= takes_input
-            self._hides_work |= not name.endswith("_") and _is_same(args[0], result)
 
     def list_steps(self) -> tuple[str, ...]:
-        """`signed` where an operator in pieces is applied to an input; `varied` where one changes nothing, statistics
-        are computed, or an input is all zeros or ones; `shifted` for a softmax or minimum of an input, `lowered` for a
-        maximum."""
+        """`signed` where an operator in pieces is applied to an input, else `varied`, and `list_shifts`."""
         if any(call.overload in VALUE_RESTRICTED for call in self.calls):
             return ()
-        shifts = tuple(sorted(self._shifts))
-        if self._has_pieces:
-            return (SIGNED, *shifts)
-        return (VARIED, *shifts) if self._hides_work else shifts
+        return (SIGNED if self._has_pieces else VARIED, *self.list_shifts())
 
-
-def _is_same(first: object, second: object) -> bool:
-    if not isinstance(first, Tensor) or not isinstance(second, Tensor):
-        return False
-    if (first.shape, first.dtype) != (second.shape, second.dtype) or not first.numel() or not first.dim():
-        return False
-    rows = max(1, count_part(first) * len(first) // first.numel())
-    pairs = zip(torch.split(first, rows), torch.split(second, rows), strict=True)
-    return all(torch.equal(ours, theirs) for ours, theirs in pairs)
+    def list_shifts(self) -> tuple[str, ...]:
+        """`shifted` for a softmax or minimum of an input, `lowered` for a maximum."""
+        return tuple(sorted(self._shifts))
 
 
 def _address(tensor: Tensor) -> int:

@@ -68,8 +68,9 @@ def list_own_steps(
     hidden = (*_find_altered(loaded, inputs, watch, device), *_find_rare(draws, inputs))
     if not _has_usable(inputs) or any(call.converts_to_integers for call in watch.calls):
         return hidden
-    if any(call.name in ORDERING for call in watch.calls):
-        return hidden if _restricts_values(watch) else (NEGATED, STRETCHED, *hidden)
+    if any(call.name in ORDERING and call.overload != "bernoulli_.float" for call in watch.calls):  # that is dropout
+        moved = watch.list_shifts() if isinstance(watch, HiddenWork) else ()
+        return hidden if _restricts_values(watch) else (NEGATED, STRETCHED, *moved, *hidden)
     if not all(tensor.is_floating_point() or tensor.is_complex() for tensor in outputs):
         return hidden
     revealing = watch.list_steps() if isinstance(watch, HiddenWork) else ()  # declared values reveal it, too

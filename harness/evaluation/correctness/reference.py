@@ -81,11 +81,12 @@ ROOMY = 8  # times the size of a copy must be free, or it is kept in host memory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """`state`: weights made with `seed`, shared by reference, baseline and candidate; `changing`: the part that
-    calls change, as before each call. `is_small`: many calls are affordable.
-    `changes_inputs`: candidates may, too. `variation`: difference between two runs on the same inputs. `draws_numbers`:
-    torch is seeded before each call. `returns_views`: outputs share memory with inputs or state. `call_s`: seconds of a
-    call. `own_steps`: calls with inputs that no declaration asks for; `timed_steps`: those that are also timed."""
+    """`state`: weights made with `seed`, shared by reference, baseline and candidate; `changing`: the part that calls
+    change, as before each call. `is_small`: many calls are affordable. `changes_inputs`: candidates may, too.
+    `variation`: difference between two runs on the same inputs. `draws_numbers`: torch is seeded before each call.
+    `returns_views`: outputs share memory with inputs or state. `is_wide`: formats narrower than float32 are neither
+    given nor allowed. `call_s`: seconds of a call. `own_steps`: calls with inputs that no declaration asks for;
+    `timed_steps`: those that are also timed."""
 
     loaded: LoadedProblem
     device: Device
@@ -101,6 +102,7 @@ class Reference:
     variation: Difference | None
     draws_numbers: bool
     returns_views: bool
+    is_wide: bool
     own_steps: tuple[str, ...]
     need: MemoryNeed
     plan: MemoryPlan
@@ -289,7 +291,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
     is_small = sum(sizes) <= SMALL_BYTES and again.call_s <= SMALL_CALL_S
     own_steps: tuple[str, ...] = ()
     on_device = device.torch_device
-    if not (is_kept or draws_numbers):
+    if not is_kept:
         own = outputs.tensors[: len(outputs.tensors) - len(changing)]
         own_steps = list_own_steps(loaded, model, inputs, own, changing=changing, device=on_device)
     tries_padding = is_small or "padded" in loaded.problem.distributions
@@ -315,6 +317,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         footprint=footprint, changing=changing,
         call_s=again.call_s, is_small=is_small, changes_inputs=changes_inputs, variation=variation,
         draws_numbers=draws_numbers, returns_views=again.returns_views, own_steps=own_steps,
+        is_wide=not (loaded.problem.allow_tf32 or any(map(_is_narrow, [*list_tensors(inputs), *state.values()]))),
         need=need, plan=plan_in_full(need),
     )  # fmt: skip
 
@@ -352,6 +355,10 @@ def _run(
 
 def _mix(before: Tensor, after: Tensor, share: float) -> Tensor:
     return before.lerp(after, share) if before.dtype in MIXABLE else after
+
+
+def _is_narrow(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() and tensor.element_size() < torch.float32.itemsize
 
 
 def _find_largest(tensor: Tensor) -> float:

@@ -34,9 +34,9 @@ def plan_steps(
     if problem.stress_distributions:
         others += [MIXED] * (MIXED_TRIALS if is_small else 2)
     others += own
+    others += [name for name in own if name in (SIGNED, VARIED)]
     if is_small:
         others += 2 * [name for name in own if name in REPEATED]
-    if is_small:
         others += ["rerun"] * (RERUNS - 1)
         others += ["as_given"] * max(KEPT_CALLS - 1 - len(others), 0)
     source.shuffle(others)

@@ -37,6 +37,10 @@ TORCH_OPERATOR = re.compile(
     r"|layer_norm|group_norm|batch_norm|rms_norm|cumsum|topk|sort|embedding|cross_entropy\w*|max_pool\dd|avg_pool\dd"
     r"|conv\w*|cudnn_\w+|mkldnn_\w+))\s*\("
 )
+# Formats narrower than float32: attributes in Python, and types in CUDA.
+NARROW_ATTRIBUTE = re.compile(r"half|bfloat16|float16|float8\w*")
+NARROW_TYPE = re.compile(r"\b(__half2?|half2|__nv_bfloat162?|__nv_fp8\w*|(?:at|c10)::(?:Half|BFloat16)|tf32\w*)\b")
+C_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 MAX_FINDINGS = 100
 MAX_NAME = 200
 PATCHED_ROOTS = ("torch", "time", "sys", "builtins", "gc", "os")
@@ -64,6 +68,23 @@ def screen_source(source: str, *, may_compile: bool = False) -> tuple[Finding, .
     for finding in (*warnings, *notes):
         found.setdefault(finding.message, finding)
     return tuple(found.values())[:MAX_FINDINGS]
+
+
+def warn_of_narrow_formats(source: str) -> tuple[Finding, ...]:
+    """For a problem in float32: its tolerance may allow what its author would not."""
+    names = ", ".join(_find_narrow_formats(source))[:MAX_NAME]
+    message = f"the problem is in float32, and the program names {names}: it may compute with fewer digits"
+    return (Finding(check="narrow_format", severity="warning", message=message),) if names else ()
+
+
+def _find_narrow_formats(source: str) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for node in ast.walk(parse_python(source)):
+        if isinstance(node, ast.Attribute) and NARROW_ATTRIBUTE.fullmatch(node.attr):
+            found[node.attr] = None
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found |= dict.fromkeys(NARROW_TYPE.findall(C_COMMENT.sub(" ", node.value)))
+    return tuple(found)
 
 
 def _report(severity: Literal["note", "warning"], line: int, name: str, reason: str) -> Finding:

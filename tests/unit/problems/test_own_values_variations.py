@@ -13,11 +13,11 @@ def vary(tensor, kind, seed=0):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_signed_values_are_given_ones_with_another_sign_or_eight_times_as_large(dtype):
+def test_signed_values_are_given_ones_with_another_sign_or_several_times_as_large(dtype):
     given = torch.rand(40, 50).to(dtype)
-    varied = [vary(given.clone(), "signed", seed) for seed in range(8)]
+    varied = [vary(given.clone(), "signed", seed) for seed in range(16)]
     ratios = torch.cat([each / given for each in varied]).nan_to_num(1.0)
-    assert set(ratios.unique().tolist()) == {-8.0, -1.0, 1.0, 8.0}
+    assert set(ratios.unique().tolist()) == {-8.0, -4.0, -1.0, 1.0, 4.0, 8.0}
 
 
 def test_most_signed_inputs_differ_in_so_few_elements_that_a_sample_misses_them():
@@ -71,7 +71,7 @@ def test_in_many_calls_only_secret_elements_or_slices_change(kind):
     usual = float(whole.float().mean())
     assert 3 <= sum(share > 0.9 * usual for share in shares) <= (45 if kind == "biased" else 25)
     assert sum(share < 0.05 for share in shares) >= 5
-    assert all(shares)
+    assert sum(map(bool, shares)) >= 50  # a few chosen values may be biased already
 
 
 def test_parts_of_a_large_tensor_that_are_moved_are_the_chosen_ones(monkeypatch):

@@ -159,3 +159,12 @@ def test_other_tensors_stay_where_every_weight_is_a_parameter():
     twice.norm, twice.other = nn.LayerNorm(6), torch.ones(6)
     search(twice, kinds=((6, 1.0), (6, 0.0), (6, 1.0)))
     assert torch.equal(twice.other, expect_norm()[0])
+
+
+def test_buffers_that_are_weights_by_their_names_are_replaced_and_others_stay():
+    frozen = nn.Module()
+    for name in ("weight", "bias", "running_var", "mask"):
+        frozen.register_buffer(name, torch.ones(6))
+    ConstantWeights(1).replace_in(frozen)
+    replaced = {name for name, value in frozen.named_buffers() if value.unique().numel() == 6}
+    assert replaced == {"weight", "bias", "running_var"}

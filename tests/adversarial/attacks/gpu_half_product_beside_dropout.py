@@ -1,0 +1,21 @@
+"""Multiplies in half precision where the reference draws random numbers.
+
+layer: correctness
+mechanism: Roundings of positive numbers cancel in long sums, and the float64 truth draws other numbers.
+problem: gpu_product_with_dropout
+expected: wrong_value, suspect
+device: gpu
+timed: yes
+language: torch
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        return F.dropout(torch.mm(a.half(), b.half(), out_dtype=torch.float32), 0.1)

@@ -1,0 +1,25 @@
+"""Warnings about a candidate's source."""
+
+import pytest
+
+from harness.evaluation.integrity.static_checks import warn_of_narrow_formats
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("y = x.half() @ w.to(torch.bfloat16)", "half, bfloat16"),
+        ("acc = tl.dot(a.to(tl.float8e4nv), b)", "float8e4nv"),
+        ('CUDA = """__half h; // __nv_bfloat16 in a comment\n/* at::Half */ wmma<__half2>"""', "__half, __half2"),
+        ('tl.dot(a, b, input_precision="tf32x3")', "tf32x3"),
+    ],
+)
+def test_a_program_that_names_narrow_formats_gets_one_warning(source, names):
+    (finding,) = warn_of_narrow_formats(source)
+    assert (finding.check, finding.severity) == ("narrow_format", "warning")
+    assert f"names {names}:" in finding.message
+
+
+@pytest.mark.parametrize("source", ["half = n // 2\nx[:half]", "# x.half()\nx.float()", 'C = "int half = n / 2;"'])
+def test_other_programs_get_none(source):
+    assert warn_of_narrow_formats(source) == ()
