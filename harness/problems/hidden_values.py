@@ -125,8 +125,9 @@ def _alter(leaf: Tensor | float, generator: torch.Generator) -> Tensor | float:
 
 
 def _keep_most(altered: Tensor, given: Tensor, generator: torch.Generator) -> Tensor:
-    """The altered values in secret elements or slices, which a sample mostly misses."""
-    mask = choose_part(given, generator).expand_as(given)
+    """The altered values in secret elements or slices, which a sample mostly misses. Slices of masks: outputs may not
+    show single elements."""
+    mask = choose_part(given, generator, only_slices=given.dtype is torch.bool).expand_as(given)
     for part, ours, chosen in zip(*map(split_parts, (altered, given, mask)), strict=True):
         part.copy_(torch.where(chosen, part, ours))
     return altered

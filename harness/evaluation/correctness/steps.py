@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from harness.domain import BIASED, LOWERED, MIXED, RARE, SHIFTED, SIGNED, SPARSE, STRETCHED, VARIED, Problem
+from harness.domain import ALTERED, BIASED, LOWERED, MIXED, RARE, SHIFTED, SIGNED, SPARSE, STRETCHED, VARIED, Problem
 from harness.protocol import KEPT_CALLS
 from harness.sandbox.memory_plan import TRIALS as AS_GIVEN_TRIALS
 from harness.sandbox.memory_plan import MemoryPlan
 
-REPEATED = (BIASED, LOWERED, RARE, SHIFTED, SIGNED, SPARSE, STRETCHED, VARIED)  # other places or values in each call
+# Other places or values in each call.
+REPEATED = (ALTERED, BIASED, LOWERED, RARE, SHIFTED, SIGNED, SPARSE, STRETCHED, VARIED)
 MIXED_TRIALS = 8  # where calls cost little; else 2
 RERUNS = 3  # where calls cost little; else 1
 
@@ -34,7 +35,7 @@ def plan_steps(
     if problem.stress_distributions:
         others += [MIXED] * (MIXED_TRIALS if is_small else 2)
     others += own
-    others += [name for name in own if name in (SIGNED, VARIED)]
+    others += [name for name in own if name in (ALTERED, SIGNED, VARIED)]
     if is_small:
         others += 2 * [name for name in own if name in REPEATED]
         others += ["rerun"] * (RERUNS - 1)
