@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import random
 import secrets
-import string
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
@@ -33,6 +32,7 @@ from harness.sandbox.tensors.host_copies import HOST, copy_to
 from harness.sandbox.tensors.output_records import TensorRecord
 from harness.sandbox.tensors.output_samples import Sample, choose_sample
 from harness.sandbox.tensors.outputs import FlatOutputs, count_bytes
+from harness.sandbox.tensors.state_names import fits, match_state
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient, describe
 from harness.sandbox.worker_process import Stopped, TimeLimits
 
@@ -138,7 +138,7 @@ class ModelSession:
         """Loads the reference's weights if possible."""
         if not reference:
             return "none"
-        if not all(_fits(self.state.get(name), describe(tensor)) for name, tensor in reference.items()):
+        if not all(fits(self.state.get(name), describe(tensor)) for name, tensor in reference.items()):
             return "unmatched"
         found = self.read_state(reference)
         if all(torch.equal(mine, theirs) for mine, theirs in zip(found, reference.values(), strict=True)):
@@ -426,32 +426,3 @@ class ModelSession:
             return output.clone()
         is_dense = count_span(output.shape, output.stride()) == output.numel()
         return copy_to(output, HOST) if is_dense else output.to(HOST, copy=True)
-
-
-def match_state(own: Mapping[str, TensorSpec], wanted: Mapping[str, TensorSpec]) -> dict[str, str]:
-    """The module's own name for each wanted part of a state: the same one; else, in order, of names that end alike
-    (`running_mean`, `bn_running_mean` or `running_mean_2` for `bn.running_mean`), if there are as many of them as
-    wanted."""
-    found = {name: name for name, spec in wanted.items() if _fits(own.get(name), spec)}
-    missing, free = [name for name in wanted if name not in found], [name for name in own if name not in wanted]
-    for ending in dict.fromkeys(map(_last_part, missing)):
-        asked = [name for name in missing if _last_part(name) == ending]
-        left = [name for name in free if name not in found.values()]
-        offered = [name for name in left if _ends_with(name, ending)]
-        if len(asked) == len(offered) and all(map(_fits, map(own.get, offered), map(wanted.__getitem__, asked))):
-            found.update(zip(asked, offered, strict=True))
-    return found
-
-
-def _ends_with(name: str, ending: str) -> bool:
-    """Also with a number behind it."""
-    last = f"_{_last_part(name)}"
-    return any(one.endswith(f"_{ending}") for one in (last, last.rstrip(string.digits).rstrip("_")))
-
-
-def _last_part(name: str) -> str:
-    return name.rpartition(".")[2]
-
-
-def _fits(own: TensorSpec | None, spec: TensorSpec) -> bool:
-    return own is not None and (own.dtype, own.shape) == (spec.dtype, spec.shape)

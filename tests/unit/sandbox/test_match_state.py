@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from harness.sandbox.model_session import match_state
+from harness.sandbox.tensors.state_names import match_state
 from harness.sandbox.worker_client import describe
 
 MEAN, WIDE = "bn.running_mean", torch.zeros(8)
