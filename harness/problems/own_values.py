@@ -5,11 +5,11 @@ Each value changes by less than 1 % (16-bit formats: 7 %). `sparse`: few element
 their values, all others are nearly zero, so that a result of a part of the elements is far from that of all.
 
 `varied`: random elements in or outside of a secret stretch are four or eight times as large, so that limits are
-reached and statistics are others; those of tensors with both signs may have the other sign, in a third of the calls
-those of other tensors, too. Tensors of zeros or of ones, as masks are, get some of the other. `signed`: the same, and
-every tensor has both signs; mostly in few scattered elements. `shifted`, `lowered`: values are larger or smaller by
-128, so that they have one sign, and exponentials overflow where the largest value was not subtracted before.
-`negated`, `stretched`: for references that order values; equal values stay equal, and others do not come closer.
+reached and statistics are others; those of tensors with both signs may have the other sign. Tensors of zeros or of
+ones, as masks are, get some of the other. `signed`: the same, and every tensor has both signs; mostly in few scattered
+elements. `shifted`, `lowered`: values are larger or smaller by 128, so that they have one sign, and exponentials
+overflow where the largest value was not subtracted before. `negated`, `stretched`: for references that order values;
+equal values stay equal, and others do not come closer.
 
 `shifted` and `lowered` mostly, and `biased` in half of the calls, change only secret elements or slices, which a sample
 of the inputs hardly ever shows.
@@ -44,7 +44,6 @@ NEARLY_ZERO = (1e-6, 1e-4)
 # Of `varied` and `signed`, one of them in each call: the larger one makes some results depend on roundings.
 FACTORS = (8.0, 4.0)
 FLIPPED_SHARE = 0.25
-SIGNED_ONE_IN = 3  # of `varied` tensors of one sign
 FEW_TIMES = 6  # in all but one of so many calls few elements are changed
 LEAST_SCATTERED = 8
 LARGEST_SHARE = 16  # at most one in so many elements is scattered, or in the stretch
@@ -171,7 +170,7 @@ def _stretch(tensor: Tensor, generator: torch.Generator) -> None:
 
 
 def _vary(tensor: Tensor, generator: torch.Generator, factor: float, *, is_signed: bool) -> None:
-    has_signs = is_signed or _has_negative(tensor) or not _draw(SIGNED_ONE_IN, generator)
+    has_signs = is_signed or _has_negative(tensor)
     signs = (1.0, -1.0) if has_signs else (1.0,)
     factors = torch.tensor(
         [sign * size for sign in signs for size in (1.0, factor)], dtype=tensor.dtype, device=tensor.device

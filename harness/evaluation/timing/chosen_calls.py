@@ -54,7 +54,8 @@ class ChosenCalls:
         self._keep_some(seed, candidate)
         if not self._overlapping and any(map(shares_memory_within, candidate.called.specs)):
             self._overlapping.append((seed, candidate))
-        if baseline is not None and self._source.random() < self._choice.screened_share:
+        screened_share = 1.0 if self._is_changed(seed) else self._choice.screened_share
+        if baseline is not None and self._source.random() < screened_share:
             self._screen(seed, baseline, candidate)
 
     def find_wrong(self) -> str | None:
@@ -99,7 +100,7 @@ class ChosenCalls:
             return
         if candidate.sample is not None:  # in host memory, where comparing is slow
             theirs, mine = map(self._move_to_device, (theirs, mine))
-        elif self._reference.choose_timed_step(seed) == "as_given" and self._source.random() >= WHOLE_SHARE:
+        elif not self._is_changed(seed) and self._source.random() >= WHOLE_SHARE:
             sample = choose_sample(candidate.called.specs, self._source)
             theirs, mine = (sample.take_all(outputs) if sample else outputs for outputs in (theirs, mine))
         if are_surely_close(theirs, mine, self._tolerance):
@@ -107,6 +108,9 @@ class ChosenCalls:
         outcome, _ = compare_outputs(trust_outputs(theirs), mine, self._tolerance, "timed")
         if outcome is not None:
             self._screened.offer(seed, candidate, MOST_SCREENED)
+
+    def _is_changed(self, seed: int) -> bool:
+        return self._reference.choose_timed_step(seed) != "as_given"
 
     def _move_to_device(self, outputs: FlatOutputs) -> FlatOutputs:
         device = self._reference.device.torch_device

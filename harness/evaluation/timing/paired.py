@@ -36,7 +36,7 @@ from harness.evaluation.timing.clocks import (
 from harness.evaluation.timing.noise_floor import find_device_floor
 from harness.evaluation.timing.plan import PATIENCE, TimingPlan
 from harness.evaluation.timing.system_conditions import ConditionSampler
-from harness.evaluation.timing.timed_calls import make_block
+from harness.evaluation.timing.timed_calls import deal_changed_steps, draw_seed, make_block
 from harness.sandbox.memory_probe import MemorySample
 from harness.sandbox.model_session import ModelSession
 
@@ -51,11 +51,12 @@ SHORT_BELOW_US = 20_000.0  # the outputs of all longer calls are read, since tha
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """What a block's calls get. `state` None: the usual one."""
+    """What a block's calls get. `state` None: the usual one. `is_changed`: inputs are not as given."""
 
     seed: int
     inputs: tuple[Any, ...]
     state: dict[str, Tensor] | None
+    is_changed: bool
 
 
 class PairedTimer:
@@ -74,6 +75,7 @@ class PairedTimer:
         self._spent_s: dict[int, float] = {}  # by session id, in this measurement
         self._noise_floor = 0.0
         self._ahead: _Given | None = None  # of the next block
+        self._steps = self._deal_steps()
 
     def measure(self, name: str, seeds: Iterator[int], problem_floor: float = 0.0) -> TimingResult:
         """`problem_floor`: the problem's noise floor."""
@@ -146,15 +148,23 @@ class PairedTimer:
         return is_resolved and not depends_on_clocks(low / (1 + self._noise_floor), reported_us, gaps)
 
     def _make_given(self, seeds: Iterator[int]) -> _Given:
-        seed = next(seeds)
+        step = next(self._steps)
+        seed = draw_seed(self._reference, seeds, step)
         state = self._reference.make_timed_state(seed)
-        return _Given(seed, self._reference.make_timed_inputs(seed), state)
+        return _Given(seed, self._reference.make_timed_inputs(seed), state, is_changed=step not in ("", "as_given"))
 
     def _is_held_up(self) -> bool:
         """The candidate takes far longer by the evaluator's clock, whatever it reports; or a rival in the baseline's
         place does, which was quick in the warm-up."""
         baseline_s, candidate_s = (self._spent_s[id(session)] for session in (self._baseline, self._candidate))
         return candidate_s > HELD_UP * baseline_s or baseline_s > PATIENCE * self._plan.budget_s
+
+    def _deal_steps(self) -> Iterator[str]:
+        """Of the inputs of each block: a quarter of them changed."""
+        changed = deal_changed_steps(self._reference, self._random)
+        while True:
+            places = self._random.sample(range(DEALT_BLOCKS), DEALT_BLOCKS // 4)
+            yield from (next(changed) if place in places else "as_given" for place in range(DEALT_BLOCKS))
 
     def _deal_takes(self) -> Iterator[bool]:
         """A fixed number of blocks in twenty, in secret order, so that no clock goes unread by chance."""
@@ -166,6 +176,7 @@ class PairedTimer:
         """One call of each on the same inputs and state, in random order. Everything is flushed from the cache before
         the first call; before the second, what the first left, such as shared torch code."""
         given = self._ahead or self._make_given(seeds)
+        take |= given.is_changed
         look = take and self._random.random() < LOOKED_SHARE
         keep = take and self._random.random() < KEPT_SHARE
         order = [self._baseline, self._candidate]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import cycle
 
 from harness.domain import Block, Outcome
+from harness.evaluation.correctness.reference import Reference
 from harness.sandbox.failure import fatal_failure
 from harness.sandbox.model_session import Run
 
@@ -15,6 +19,17 @@ def require_form(run: Run) -> Run:
         return run
     message = "a timed call returned outputs of another form than untimed calls"
     raise fatal_failure(Outcome.SUSPECT, "timed_call", message)
+
+
+def draw_seed(reference: Reference, seeds: Iterator[int], step: str) -> int:
+    """Of a timed call with such inputs; "": any."""
+    return next(seed for seed in seeds if step in ("", reference.choose_timed_step(seed)))
+
+
+def deal_changed_steps(reference: Reference, source: random.Random) -> Iterator[str]:
+    """In turn, without end; "" where timed calls have given inputs only."""
+    steps = reference.changed_steps
+    return cycle(source.sample(steps, len(steps)) or [""])
 
 
 def make_block(baseline: Run, candidate: Run) -> Block:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from itertools import cycle
 from typing import Any
 
 import torch
@@ -25,7 +24,7 @@ from harness.evaluation.timing.noise_floor import find_device_floor
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
 from harness.evaluation.timing.plan import PATIENCE, TimingPlan
 from harness.evaluation.timing.system_conditions import ConditionSampler
-from harness.evaluation.timing.timed_calls import make_block, require_form
+from harness.evaluation.timing.timed_calls import deal_changed_steps, draw_seed, make_block, require_form
 from harness.evaluation.timing.window_clock import (
     Windows,
     confirm_windows,
@@ -202,7 +201,7 @@ class WindowTimer:
         while not self._is_enough(pairs, time.monotonic() - began_s, baseline_us):
             step = None if pairs and is_hopeless(pairs) else next(checks)
             only_checks = step is not None
-            seed = self._draw(seeds, step or "")
+            seed = draw_seed(self._reference, seeds, step or "")
             block, theirs, mine = self._measure_pair(baseline, candidate, seed, in_whole=only_checks)
             if not only_checks:
                 pairs.append(block)
@@ -217,16 +216,12 @@ class WindowTimer:
 
     def _deal_checks(self) -> Iterator[str | None]:
         """Of each pair that only checks the step of its inputs, "" for any; None for the others."""
-        steps = self._reference.changed_steps
-        changed = cycle(self._random.sample(steps, len(steps)))
+        changed = deal_changed_steps(self._reference, self._random)
         while True:
             places = self._random.sample(range(DEALT_PAIRS), WHOLE_PAIRS)
             dealt: dict[int, str] = dict.fromkeys(places, "as_given")
-            dealt |= {place: next(changed, "") for place in places[:CHANGED_PAIRS]}
+            dealt |= {place: next(changed) for place in places[:CHANGED_PAIRS]}
             yield from map(dealt.get, range(DEALT_PAIRS))
-
-    def _draw(self, seeds: Iterator[int], step: str) -> int:
-        return next(seed for seed in seeds if step in ("", self._reference.choose_timed_step(seed)))
 
     def _is_enough(self, pairs: Sequence[Block], spent_s: float, baseline_us: float) -> bool:
         least = self._plan.min_blocks if baseline_us < 1e6 else self._plan.min_blocks_when_slow

@@ -3,7 +3,7 @@
 layer: time
 mechanism: Where torch's threads are is told by the base name of the file alone, which a candidate chooses; and their processor time is compared with that of threads that spin.
 problem: more_powers
-expected: suspect, unranked, no_gain
+expected: suspect, wrong_value, unranked, no_gain
 device: cpu
 timed: yes
 """

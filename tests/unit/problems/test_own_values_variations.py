@@ -27,10 +27,9 @@ def test_most_signed_inputs_differ_in_so_few_elements_that_a_sample_misses_them(
     assert all(shares)
 
 
-def test_varied_values_of_one_sign_mostly_keep_it():
+def test_varied_values_of_one_sign_keep_it():
     given = torch.rand(40, 50)
-    keeps = [bool((vary(given.clone(), "varied", seed) >= 0).all()) for seed in range(60)]
-    assert 30 <= sum(keeps) <= 50
+    assert all((vary(given.clone(), "varied", seed) >= 0).all() for seed in range(8))
     assert any((vary(given - 0.5, "varied", seed).sign() != (given - 0.5).sign()).any() for seed in range(8))
 
 

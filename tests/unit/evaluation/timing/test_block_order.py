@@ -66,7 +66,12 @@ def measure(plan=TimingPlan(min_blocks=PAIRS, max_blocks=PAIRS)):  # noqa: B008
         baseline=NotedSession("baseline", events),
         candidate=NotedSession("candidate", events),
         reference=SimpleNamespace(
-            device=device, loaded=loaded, make_timed_inputs=make_inputs, make_timed_state=lambda seed: None
+            device=device,
+            loaded=loaded,
+            make_timed_inputs=make_inputs,
+            make_timed_state=lambda seed: None,
+            changed_steps=(),
+            choose_timed_step=lambda seed: "as_given",
         ),
         plan=plan,
         seed=1,

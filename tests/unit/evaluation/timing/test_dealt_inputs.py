@@ -1,0 +1,77 @@
+"""Which timed calls have inputs that are not as given."""
+
+import random
+from collections import Counter
+from dataclasses import replace
+from itertools import islice
+
+import pytest
+
+from harness.domain import Problem
+from harness.evaluation.correctness.reference import prepare_reference
+from harness.evaluation.timing.paired import PairedTimer
+from harness.evaluation.timing.plan import TimingPlan
+from harness.evaluation.timing.timed_calls import draw_seed
+from harness.evaluation.timing.window_timing import CHANGED_PAIRS, DEALT_PAIRS, WHOLE_PAIRS, WindowTimer
+from harness.problems.loading import load_problem
+from harness.sandbox.devices import Device
+
+SOURCE = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x.exp()
+
+
+def get_inputs():
+    return [torch.randn(30, 20)]
+
+
+def get_init_inputs():
+    return []
+"""
+STEPS = ("biased", "varied", "altered")
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return prepare_reference(load_problem(Problem(name="p", suite="s", source=SOURCE), "full"), Device("cpu"), 1, 2)
+
+
+@pytest.fixture(scope="module")
+def reference(plain):
+    return replace(plain, timed_steps=STEPS)
+
+
+def test_pairs_that_only_check_have_inputs_of_every_step_and_given_ones(reference):
+    for seed in range(10):
+        checks = WindowTimer(reference=reference, plan=TimingPlan(), seed=seed)._deal_checks()
+        dealt = Counter(islice(checks, DEALT_PAIRS))
+        assert dealt[None] == DEALT_PAIRS - WHOLE_PAIRS
+        assert dealt["as_given"] == WHOLE_PAIRS - CHANGED_PAIRS
+        assert all(dealt[step] >= CHANGED_PAIRS // len(STEPS) for step in STEPS)
+
+
+def test_a_quarter_of_the_blocks_on_a_cpu_has_inputs_of_every_step(reference):
+    for seed in range(10):
+        timer = PairedTimer(baseline=None, candidate=None, reference=reference, plan=TimingPlan(), seed=seed)
+        dealt = Counter(islice(timer._deal_steps(), 20))
+        assert dealt["as_given"] == 15
+        assert all(dealt[step] >= 1 for step in STEPS)
+
+
+def test_seeds_are_drawn_until_they_give_such_inputs(reference, plain):
+    source = random.Random(1)
+    seeds = iter(lambda: source.getrandbits(62), None)
+    for step in (*STEPS, "as_given"):
+        assert reference.choose_timed_step(draw_seed(reference, seeds, step)) == step
+    assert plain.choose_timed_step(draw_seed(plain, seeds, "as_given")) == "as_given"
+    assert next(
+        PairedTimer(baseline=None, candidate=None, reference=plain, plan=TimingPlan(), seed=1)._deal_steps()
+    ) in (
+        "",
+        "as_given",
+    )
