@@ -290,7 +290,7 @@ class CandidateEvaluator:
         record.add_correctness(result.correctness, task.run.name)
         record.add_result(result)
         if reference.is_wide and task.run.is_first:
-            record.findings += warn_of_narrow_formats(task.candidate.source)
+            record.findings += warn_of_narrow_formats(task.candidate.source, task.problem.source)
         record.findings += self._workers.keep_compiled(task.candidate, session)
 
     def _measure_in_same_worker(

@@ -214,7 +214,7 @@ def test_each_timed_call_has_a_seed_of_its_own(judge):
     evaluation = judge(write_candidate(**DROPOUT), SEEDED, time=True, plan=plan)
     assert evaluation.outcome == "correct", evaluation.message
     assert evaluation.timing is not None
-    forward = "self.calls += 1\nif self.calls > 12: torch.manual_seed(0)\nreturn self.drop(x) * 2"
+    forward = "self.calls += 1\nif self.calls > 25: torch.manual_seed(0)\nreturn self.drop(x) * 2"
     late = write_candidate(forward, init=f"{DROPOUT['init']}\nself.calls = 0")
     assert judge(late, SEEDED, time=True, plan=plan).outcome == "suspect"
 

@@ -70,9 +70,10 @@ def screen_source(source: str, *, may_compile: bool = False) -> tuple[Finding, .
     return tuple(found.values())[:MAX_FINDINGS]
 
 
-def warn_of_narrow_formats(source: str) -> tuple[Finding, ...]:
-    """For a problem in float32: its tolerance may allow what its author would not."""
-    names = ", ".join(_find_narrow_formats(source))[:MAX_NAME]
+def warn_of_narrow_formats(source: str, reference: str) -> tuple[Finding, ...]:
+    """For a problem in float32 with the source `reference`: its tolerance may allow what its author would not."""
+    known = _find_narrow_formats(reference)
+    names = ", ".join(name for name in _find_narrow_formats(source) if name not in known)[:MAX_NAME]
     message = f"the problem is in float32, and the program names {names}: it may compute with fewer digits"
     return (Finding(check="narrow_format", severity="warning", message=message),) if names else ()
 

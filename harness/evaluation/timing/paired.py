@@ -75,7 +75,7 @@ class PairedTimer:
         self._spent_s: dict[int, float] = {}  # by session id, in this measurement
         self._noise_floor = 0.0
         self._ahead: _Given | None = None  # of the next block
-        self._steps = self._deal_steps()
+        self._steps = _deal_steps(reference, self._random)
 
     def measure(self, name: str, seeds: Iterator[int], problem_floor: float = 0.0) -> TimingResult:
         """`problem_floor`: the problem's noise floor."""
@@ -159,13 +159,6 @@ class PairedTimer:
         baseline_s, candidate_s = (self._spent_s[id(session)] for session in (self._baseline, self._candidate))
         return candidate_s > HELD_UP * baseline_s or baseline_s > PATIENCE * self._plan.budget_s
 
-    def _deal_steps(self) -> Iterator[str]:
-        """Of the inputs of each block: a quarter of them changed."""
-        changed = deal_changed_steps(self._reference, self._random)
-        while True:
-            places = self._random.sample(range(DEALT_BLOCKS), DEALT_BLOCKS // 4)
-            yield from (next(changed) if place in places else "as_given" for place in range(DEALT_BLOCKS))
-
     def _deal_takes(self) -> Iterator[bool]:
         """A fixed number of blocks in twenty, in secret order, so that no clock goes unread by chance."""
         for first in itertools.count(0, DEALT_BLOCKS):
@@ -220,6 +213,14 @@ class PairedTimer:
         if self._candidate.has_lost_pinned():
             return "an output of an earlier call changed before the last timed call ended"
         return self._chosen.find_wrong()
+
+
+def _deal_steps(reference: Reference, source: random.Random) -> Iterator[str]:
+    """Of the inputs of each block: a quarter of them changed."""
+    changed = deal_changed_steps(reference, source)
+    while True:
+        places = source.sample(range(DEALT_BLOCKS), DEALT_BLOCKS // 4)
+        yield from (next(changed) if place in places else "as_given" for place in range(DEALT_BLOCKS))
 
 
 @contextmanager

@@ -15,11 +15,15 @@ from harness.evaluation.integrity.static_checks import warn_of_narrow_formats
     ],
 )
 def test_a_program_that_names_narrow_formats_gets_one_warning(source, names):
-    (finding,) = warn_of_narrow_formats(source)
+    (finding,) = warn_of_narrow_formats(source, "x.float()")
     assert (finding.check, finding.severity) == ("narrow_format", "warning")
     assert f"names {names}:" in finding.message
 
 
 @pytest.mark.parametrize("source", ["half = n // 2\nx[:half]", "# x.half()\nx.float()", 'C = "int half = n / 2;"'])
 def test_other_programs_get_none(source):
-    assert warn_of_narrow_formats(source) == ()
+    assert warn_of_narrow_formats(source, "x.float()") == ()
+
+
+def test_formats_that_the_reference_names_give_no_warning():
+    assert warn_of_narrow_formats("x.half()", "return x.half().float()") == ()
