@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 from harness.domain import Outcome, Trial
-from harness.evaluation.correctness.calmness import compute_perturbed, is_calm
+from harness.evaluation.correctness.calls import compute_perturbed, is_calm
 from harness.evaluation.correctness.checks import compare_expected
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
 from harness.evaluation.correctness.reference import Reference
@@ -54,7 +54,7 @@ class ChosenCalls:
         self._keep_some(seed, candidate)
         if not self._overlapping and any(map(shares_memory_within, candidate.called.specs)):
             self._overlapping.append((seed, candidate))
-        screened_share = 1.0 if self._is_changed(seed) else self._choice.screened_share
+        screened_share = 1.0 if self.is_changed(seed) else self._choice.screened_share
         if baseline is not None and self._source.random() < screened_share:
             self._screen(seed, baseline, candidate)
 
@@ -100,7 +100,7 @@ class ChosenCalls:
             return
         if candidate.sample is not None:  # in host memory, where comparing is slow
             theirs, mine = map(self._move_to_device, (theirs, mine))
-        elif not self._is_changed(seed) and self._source.random() >= WHOLE_SHARE:
+        elif not self.is_changed(seed) and self._source.random() >= WHOLE_SHARE:
             sample = choose_sample(candidate.called.specs, self._source)
             theirs, mine = (sample.take_all(outputs) if sample else outputs for outputs in (theirs, mine))
         if are_surely_close(theirs, mine, self._tolerance):
@@ -109,7 +109,8 @@ class ChosenCalls:
         if outcome is not None:
             self._screened.offer(seed, candidate, MOST_SCREENED)
 
-    def _is_changed(self, seed: int) -> bool:
+    def is_changed(self, seed: int) -> bool:
+        """Whether the inputs are not as given."""
         return self._reference.choose_timed_step(seed) != "as_given"
 
     def _move_to_device(self, outputs: FlatOutputs) -> FlatOutputs:

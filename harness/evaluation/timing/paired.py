@@ -51,12 +51,11 @@ SHORT_BELOW_US = 20_000.0  # the outputs of all longer calls are read, since tha
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """What a block's calls get. `state` None: the usual one. `is_changed`: inputs are not as given."""
+    """What a block's calls get. `state` None: the usual one."""
 
     seed: int
     inputs: tuple[Any, ...]
     state: dict[str, Tensor] | None
-    is_changed: bool
 
 
 class PairedTimer:
@@ -148,10 +147,9 @@ class PairedTimer:
         return is_resolved and not depends_on_clocks(low / (1 + self._noise_floor), reported_us, gaps)
 
     def _make_given(self, seeds: Iterator[int]) -> _Given:
-        step = next(self._steps)
-        seed = draw_seed(self._reference, seeds, step)
+        seed = draw_seed(self._reference, seeds, next(self._steps))
         state = self._reference.make_timed_state(seed)
-        return _Given(seed, self._reference.make_timed_inputs(seed), state, is_changed=step not in ("", "as_given"))
+        return _Given(seed, self._reference.make_timed_inputs(seed), state)
 
     def _is_held_up(self) -> bool:
         """The candidate takes far longer by the evaluator's clock, whatever it reports; or a rival in the baseline's
@@ -169,7 +167,7 @@ class PairedTimer:
         """One call of each on the same inputs and state, in random order. Everything is flushed from the cache before
         the first call; before the second, what the first left, such as shared torch code."""
         given = self._ahead or self._make_given(seeds)
-        take |= given.is_changed
+        take |= self._chosen.is_changed(given.seed)
         look = take and self._random.random() < LOOKED_SHARE
         keep = take and self._random.random() < KEPT_SHARE
         order = [self._baseline, self._candidate]

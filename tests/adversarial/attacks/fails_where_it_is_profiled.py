@@ -1,4 +1,4 @@
-"""Fails under the profiler, so that nobody asks whether its kernel matters.
+"""Fails under the profiler, to avoid the run without its kernel.
 
 layer: no_kernel
 mechanism: Where the profile is missing, the second run without the kernel may be skipped.
