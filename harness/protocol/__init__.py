@@ -1,7 +1,7 @@
 """Protocol between evaluator and worker. Each end validates what it receives. Does not import torch."""
 
 from harness.protocol.channel import GO, REST, Channel, make_pair
-from harness.protocol.doorbell import Doorbell, Signal, make_doorbell
+from harness.protocol.doorbell import HELD_US, Doorbell, Signal, make_doorbell
 from harness.protocol.tensor_layout import (
     ITEM_BYTES,
     KEPT_CALLS,
@@ -19,6 +19,7 @@ from harness.protocol.tensor_layout import (
 
 __all__ = [
     "GO",
+    "HELD_US",
     "ITEM_BYTES",
     "KEPT_CALLS",
     "REST",

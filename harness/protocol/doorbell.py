@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 
 SIZE_BYTES = 1 << 16
+HELD_US = 45_000  # at least, from GO_AHEAD_OF_STREAMS on
 _SIGNAL, _SHIFT, _SEED, _ANSWER, _COUNT, _ADDRESSES = 0, 1, 2, 8, 9, 16
 MAX_ADDRESSES = SIZE_BYTES // 8 - _ADDRESSES
 _KINDS = 8

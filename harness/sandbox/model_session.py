@@ -88,6 +88,7 @@ class ModelSession:
         """`keeps_on_host`: copies outputs into host memory."""
         self._keeps_on_host = keeps_on_host
         self.saw_new_memory = False  # the last call's window on a GPU included mapping memory
+        self.outlasted_hold = False  # the last call was read too late to show whether it waits for other streams
         self._is_sampling = False
         self._sample: Sample | None = None  # of the last call
         self._client = client

@@ -16,7 +16,7 @@ from harness.protocol import Doorbell, Signal, device_memory, flatten_value
 from harness.protocol.channel import MAX_DESCRIPTORS
 from harness.worker.state import HeldState
 
-HOLD_CYCLES = 100_000_000  # 50 ms at 2 GHz: longer than most calls
+HOLD_CYCLES = 100_000_000  # 50 ms at 2 GHz: longer than most calls, and than HELD_US
 STREAMS_PER_PRIORITY = 32  # in torch's pool, which hands them out in turn
 
 

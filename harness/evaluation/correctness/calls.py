@@ -70,8 +70,13 @@ class Exercises:
     def make_ahead(self) -> None:
         self._ahead = {index: self._make(step) for index, step in enumerate(self.steps)}
 
+    @property
+    def are_made_ahead(self) -> bool:
+        return bool(self._ahead)
+
     def take(self, index: int) -> tuple[Exercise, ...]:
-        """The calls of a step; none if it repeats earlier ones or does not apply."""
+        """The calls of a step, unless they are made ahead new ones each time; none if it repeats earlier ones or does
+        not apply."""
         return self._ahead.pop(index) if self._ahead else self._make(self.steps[index])
 
     def list_timed_steps(self) -> tuple[str, ...]:

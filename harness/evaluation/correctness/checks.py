@@ -64,6 +64,7 @@ def check_correctness(session: ModelSession, exercises: Exercises, weights: Weig
     )
 
 
+HELD_ATTEMPTS = 3  # until outputs are read while streams are held back
 NOT_JOINED = "the current stream does not wait for work that the call left to another stream"
 UNSEEN = "weights of the problem are too small to show in the outputs, and the candidate's have other names or shapes"
 
@@ -80,7 +81,7 @@ class _Checker:
         )
         self._kept: list[_Kept] = []
         self._last_seed: int | None = None
-        self._held_step = self._choose_held_step() if reference.device.is_cuda else None
+        self._held_steps = self._choose_held_steps() if reference.device.is_cuda else ()
         self.trials: list[Trial] = []
         self.findings: list[Finding] = []
         self.truth_kind: Literal["float64", "reference"] = "float64"
@@ -99,6 +100,8 @@ class _Checker:
     def _take(self, index: int, step: str) -> _Failure | None:
         if step == "rerun":
             return self._call_again()
+        if index in self._held_steps:
+            return self._take_ahead_of_streams(index)
         if step == "other_weights" and self._weights not in ("identical", "loaded"):
             return _Failure(Outcome.SUSPECT, UNSEEN, "weights") if self._reference.hides_weights else None
         exercises = self._exercises.take(index)
@@ -108,20 +111,27 @@ class _Checker:
             return self._change_weights(exercises)
         if step == "nearby_shape":
             return self._change_shape(exercises)
-        if index == self._held_step:
-            return self._try_ahead_of_streams(exercises[0])
         return next(filter(None, map(self._try, exercises)), None)
 
-    def _choose_held_step(self) -> int | None:
-        """A secret one of the calls with inputs as given, after the first."""
+    def _choose_held_steps(self) -> Sequence[int]:
+        """At least one of the calls with inputs as given, after the first."""
         places = [at for at, step in enumerate(self._exercises.steps) if at and step == "as_given"]
-        return self._source.choice(places) if places else None
+        return self._source.sample(places, self._source.randint(1, len(places))) if places else ()
 
-    def _try_ahead_of_streams(self, exercise: Exercise) -> _Failure | None:
+    def _take_ahead_of_streams(self, index: int) -> _Failure | None:
         """With torch's other streams held back. The inputs are new, so nothing that an earlier call left is right."""
-        failure = self._try(exercise, hold_streams=True)
-        if failure is None:
-            return None
+        for _ in range(1 if self._exercises.are_made_ahead else HELD_ATTEMPTS):
+            (exercise,) = self._exercises.take(index)
+            self._session.reset_state()
+            failure = self._try(exercise, hold_streams=True)
+            if failure is not None:
+                return self._try_joined(exercise, failure)
+            if not self._session.outlasted_hold:
+                break
+        return None
+
+    def _try_joined(self, exercise: Exercise, failure: _Failure) -> _Failure:
+        """`failure`, with its cause if the same call is right while no stream is held back."""
         self._aliases.forget()  # what was left to another stream may have been written since
         self._session.reset_state()
         if self._try(exercise) is not None:

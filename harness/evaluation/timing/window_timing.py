@@ -23,11 +23,19 @@ from harness.evaluation.timing.clocks import HOPELESS, TimingResult, call_suspec
 from harness.evaluation.timing.noise_floor import find_device_floor
 from harness.evaluation.timing.paired import mark_disturbed_unreliable, pin_to_cores
 from harness.evaluation.timing.plan import PATIENCE, TimingPlan
+from harness.evaluation.timing.slower_inputs import (
+    GIVEN,
+    SlowerInputs,
+    charge_slowest,
+    compare_inputs,
+    list_slower_steps,
+)
 from harness.evaluation.timing.system_conditions import ConditionSampler
 from harness.evaluation.timing.timed_calls import deal_changed_steps, draw_seed, make_block, require_form
 from harness.evaluation.timing.window_clock import (
     Windows,
     confirm_windows,
+    is_certainly_faster,
     is_precise_enough,
     is_worth_repeating,
 )
@@ -45,6 +53,7 @@ MOST_MEASUREMENTS = 2  # the last one counts, see `is_worth_repeating`
 DEALT_PAIRS, WHOLE_PAIRS, CHANGED_PAIRS = 20, 6, 4
 KEPT_SHARE = 0.2  # of pairs: the outputs must not change until the last call
 MAX_PINS = 6
+CONFIRMING_PAIRS = 9  # with inputs of a kind that seem to slow the candidate down, and as many with given ones
 SETTLE_S = 10.0  # for an ended worker to leave the device
 OVERWRITTEN = "an output of an earlier call changed before the last timed call ended"
 
@@ -59,6 +68,7 @@ class _Beside:
     conditions: Conditions
     attempts: int
     has_lost_pinned: bool
+    slower: tuple[SlowerInputs, ...]
 
 
 class WindowTimer:
@@ -71,6 +81,7 @@ class WindowTimer:
         self._random = random.Random(seed)
         self._chosen = ChosenCalls(reference, replace(plan.choice, screened_share=1.0), self._random)
         self._pins = 0
+        self._by_step: dict[str, list[Block]] = {}  # pairs with the candidate, by the kind of their inputs
         self._is_whole = False  # one side's outputs cannot be read in places: those of both are copied whole
         self._second = ExitStack()  # with the A/A worker
         self._other: WindowSession
@@ -105,7 +116,7 @@ class WindowTimer:
         await_idle(self._device)
         wrong = OVERWRITTEN if has_lost_pinned else self._chosen.find_wrong()
         floor = max(find_floor(self._equal), find_device_floor("cuda", baseline_us))
-        result = confirm_windows(name, windows, floor)
+        result = charge_slowest(confirm_windows(name, windows, floor), beside.slower)
         timing = replace(result.timing, conditions=beside.conditions, attempts=beside.attempts)
         if wrong is not None:
             return call_suspect(timing, "timed_call", wrong)
@@ -135,16 +146,35 @@ class WindowTimer:
             self._warm_up(candidate, seeds, baseline_us)
             self._is_whole |= not candidate.is_read_in_places
             self._pins = 0
+            self._by_step.clear()
             for attempt in range(1, self._plan.attempts + 1):  # noqa: B007 - the last one counts
                 pairs, conditions = self._measure_pairs(baseline, candidate, seeds, baseline_us)
                 if not conditions.disturbed:
                     break
+            slower = tuple(self._find_slower_inputs(baseline, candidate, seeds)) if is_certainly_faster(pairs) else ()
             return _Beside(
                 pairs=tuple(pairs),
                 conditions=conditions,
                 attempts=attempt,
                 has_lost_pinned=candidate.has_lost_pinned(),
+                slower=slower,
             )
+
+    def _find_slower_inputs(
+        self, baseline: WindowSession, candidate: WindowSession, seeds: Iterator[int]
+    ) -> Iterator[SlowerInputs]:
+        """Measures pairs of their own for each kind of inputs that seems to slow the candidate down."""
+        for step in list_slower_steps(self._by_step):
+            fresh: dict[str, list[Block]] = {step: [], GIVEN: []}
+            for _ in range(CONFIRMING_PAIRS):
+                for one in self._random.sample(tuple(fresh), 2):
+                    seed = draw_seed(self._reference, seeds, one)
+                    block, theirs, mine = self._measure_pair(baseline, candidate, seed)
+                    self._chosen.note(seed, mine, theirs)
+                    fresh[one].append(block)
+            found = compare_inputs(step, fresh[step], fresh[GIVEN])
+            if found is not None:
+                yield found
 
     def _open_together(self, *openings: tuple[ExitStack, Open]) -> list[ModelSession]:
         """Starts workers at the same time, each closed by its stack."""
@@ -203,6 +233,7 @@ class WindowTimer:
             only_checks = step is not None
             seed = draw_seed(self._reference, seeds, step or "")
             block, theirs, mine = self._measure_pair(baseline, candidate, seed, in_whole=only_checks)
+            self._by_step.setdefault(self._reference.choose_timed_step(seed), []).append(block)
             if not only_checks:
                 pairs.append(block)
             self._chosen.note(seed, mine, theirs)

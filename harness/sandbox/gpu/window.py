@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from harness.domain import Outcome
-from harness.protocol import Signal, TensorSpec, storage_bytes
+from harness.protocol import HELD_US, Signal, TensorSpec, storage_bytes
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES, MOST_KEPT
 from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint, outline
 from harness.sandbox.devices import Device, SharedArena
@@ -40,6 +40,7 @@ from harness.sandbox.tensors.outputs import FlatOutputs, count_bytes
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient
 from harness.sandbox.worker_process import TimeLimits
 
+LONGEST_INTERRUPTED = 4  # times HELD_US: longer calls are slow ones
 QUIET_S = 2.0  # for work that a worker left running on the device
 
 
@@ -111,8 +112,9 @@ class WindowSession(ModelSession):
         in_whole: bool = True,
         places: int | None = None,
     ) -> Run:
-        """`in_whole`: the window ends with copies of the whole outputs, which takes longer; else with secret places of
-        them, the same for equal `places`. Raises CandidateFailure (suspect) if the device is busy."""
+        """`in_whole`: the window ends with copies of the whole outputs, which takes longer; else, and while streams are
+        held back, with secret places of them, the same for equal `places`. Raises CandidateFailure (suspect) if the
+        device is busy."""
         torch.cuda.set_device(device.torch_device)
         announced = self._lay_out(inputs)
         shift_bytes = self._source.randrange(INPUT_SLACK_BYTES // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
@@ -122,7 +124,7 @@ class WindowSession(ModelSession):
         self._places = self._source.getrandbits(62) if places is None else places
         self._choose_sample(random.Random(self._places))
         usual = self._last
-        self._in_whole = in_whole
+        self._in_whole = in_whole and not hold_streams
         reading = None if usual is None else self._prepare_reading(usual.specs)
         require_quiet(device)
         if usual is not None:  # code in cold caches would start the reading late
@@ -153,7 +155,9 @@ class WindowSession(ModelSession):
             self._located[called.addresses] = taken.held.stretches
         self._last = called
         self._recent.appendleft(taken.held)
-        return self._describe(called, placed, taken, marks_ns)
+        run = self._describe(called, placed, taken, marks_ns)
+        self.outlasted_hold = hold_streams and _outlasts_hold(run.times)
+        return run
 
     def _exchange_signals(
         self, placed: PlacedInputs, shift_bytes: int, signal: Signal, meanwhile: Callable[[], None]
@@ -293,6 +297,11 @@ def require_quiet(device: Device) -> None:
     if not device.await_quiet(QUIET_S):
         message = f"its work on the device still ran {QUIET_S:g} s after its call"
         raise fatal_failure(Outcome.SUSPECT, "device_busy", message)
+
+
+def _outlasts_hold(times: WindowTimes | None) -> bool:
+    """A call that takes little longer than streams are held back waits for one, or was interrupted."""
+    return times is not None and HELD_US < times.go_us + times.snapshot_us < LONGEST_INTERRUPTED * HELD_US
 
 
 def shift_inputs(placed: PlacedInputs, by_bytes: int) -> PlacedInputs:

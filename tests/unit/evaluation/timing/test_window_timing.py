@@ -73,8 +73,9 @@ class SimulatedSession(WindowSession):
 
     is_read_in_places = True
 
-    def __init__(self, usual_us, seed, spoil=lambda outputs: outputs, late_us=0.0):
+    def __init__(self, usual_us, seed, spoil=lambda outputs: outputs, late_us=0.0, slowing=lambda x: 1.0):
         self.usual_us, self.spoil, self.late_us, self.source = usual_us, spoil, late_us, random.Random(seed)
+        self.slowing = slowing
         self.calls, self.paused, self.saw_new_memory = 0, False, False
         self.copied_whole = []
 
@@ -103,7 +104,7 @@ class SimulatedSession(WindowSession):
         assert not self.paused
         self.calls += 1
         self.copied_whole.append(in_whole)
-        reported_us = self.scatter(self.usual_us)
+        reported_us = self.scatter(self.usual_us * self.slowing(inputs[0]))
         outputs = FlatOutputs(tree={"t": 0}, tensors=(self.spoil(inputs[0].exp()),))
         called = Called(
             claim_us=reported_us, at_ns=0, tree=outputs.tree, specs=(SPEC,), devices=("cpu",), addresses=(0,)
@@ -126,7 +127,15 @@ def reference():
     )
 
 
-def measure(reference, candidate_us, find_floor=lambda equals: 0.0, spoil=lambda outputs: outputs, late_us=0.0, seed=3):
+def measure(
+    reference,
+    candidate_us,
+    find_floor=lambda equals: 0.0,
+    spoil=lambda outputs: outputs,
+    late_us=0.0,
+    slowing=lambda x: 1.0,
+    seed=3,
+):
     """The result, and all sessions: baseline, its pair, candidate."""
     numbers, opened = itertools.count(), []
 
@@ -140,7 +149,7 @@ def measure(reference, candidate_us, find_floor=lambda equals: 0.0, spoil=lambda
     result = timer.measure(
         "eager",
         lambda: open_session(BASELINE_US),
-        lambda: open_session(candidate_us, spoil, late_us),
+        lambda: open_session(candidate_us, spoil, late_us, slowing),
         itertools.count(100),
         find_floor,
     )
@@ -158,6 +167,15 @@ def test_work_after_the_window_counts(reference):
     result, _ = measure(reference, 500.0, late_us=400.0)
     assert 850.0 < result.timing.candidate_us < 910.0
     assert [finding.check for finding in result.findings] == ["reported_time"]
+
+
+@pytest.mark.parametrize(("slowing", "speedup"), [(1.0, 2.0), (1.5, 1.33), (3.0, 0.67)])
+def test_the_time_with_other_inputs_than_given_counts_where_a_candidate_is_slower(reference, slowing, speedup):
+    """Whose values are beyond 5: no given ones are."""
+    reference = replace(reference, timed_steps=("varied",))
+    result, _ = measure(reference, 500.0, slowing=lambda x: slowing if x.abs().max() > 5.0 else 1.0)
+    assert result.timing.speedup == pytest.approx(speedup, rel=0.05)
+    assert [finding.check for finding in result.findings] == ["slower_inputs"] * (slowing > 1.0)
 
 
 def test_the_noise_floor_is_taken_from_both_pairs_of_baselines(reference):

@@ -1,6 +1,7 @@
 """A call in a window, with a simulated worker and copy engine in this process's memory."""
 
 import gc
+import time
 import weakref
 from dataclasses import replace
 from types import SimpleNamespace
@@ -10,6 +11,7 @@ import torch
 
 from harness.protocol import Signal, TensorSpec
 from harness.sandbox.arena_layout import Region
+from harness.sandbox.gpu import window as window_module
 from harness.sandbox.gpu.window import WindowSession, shift_inputs
 from harness.sandbox.tensors import output_samples
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient
@@ -28,13 +30,15 @@ class Worker:
         self.outputs = [torch.zeros(SHAPE) for _ in range(3)]
         self.calls, self.reads, self.late = 0, [], late
         self.late_rows = 0
+        self.delay_s = {"call": 0.0, "reading": 0.0}
 
     def lay_out(self, inputs, state):
         self.inputs, self.given = inputs, state
         return PlacedInputs(tree={"t": 0}, specs=(SPEC,), tensors=tuple(inputs))
 
     def ring(self, kind, shift_bytes=0, seed=0, *, timeout_s, meanwhile=lambda: None):
-        if kind is Signal.GO:
+        if kind in (Signal.GO, Signal.GO_AHEAD_OF_STREAMS):
+            time.sleep(self.delay_s["call"])
             meanwhile()  # of a long call, before it writes
             self.current = self.outputs[self.calls % len(self.outputs)]
             self.calls += 1
@@ -47,6 +51,7 @@ class Worker:
         pass
 
     def read_addresses(self):
+        time.sleep(self.delay_s["reading"])
         return (self.current.data_ptr(),)
 
     def await_called(self, *, timeout_s):
@@ -111,6 +116,21 @@ def test_rows_that_are_late_are_missing(window, in_whole):
     found = run.outputs.tensors[0]
     assert torch.equal(found[:-100], expected[:-100])
     assert not torch.equal(found[-100:], expected[-100:])
+
+
+@pytest.mark.parametrize("late", ["call", "reading"])
+def test_a_call_that_is_read_when_the_hold_of_streams_has_ended_shows_nothing(window, monkeypatch, late):
+    monkeypatch.setattr(window_module, "HELD_US", 1_000_000)
+    session, worker, device = window
+    call(session, device)
+    expected, run = call(session, device, hold_streams=True)
+    assert torch.equal(run.outputs.tensors[0], expected)
+    assert not session.outlasted_hold
+    worker.delay_s[late] = 1.1
+    call(session, device, hold_streams=True)
+    assert session.outlasted_hold
+    call(session, device)
+    assert not session.outlasted_hold
 
 
 @pytest.mark.parametrize("in_whole", [True, False])

@@ -1,0 +1,74 @@
+"""Inputs with which a candidate is slower than with given ones, where the baseline is not: it may do less work where it
+recognises given inputs. Its time with the slowest kind counts.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from harness.domain import Block, Finding
+from harness.evaluation.timing.clocks import TimingResult, decide
+
+GIVEN = "as_given"
+LOSS, LOSS_US = 1.15, 20.0  # in time, of the candidate against the baseline; a difference within either is noise
+FEWEST_SEEN = 2  # pairs of a kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowerInputs:
+    """`factor`: of the candidate's time with inputs of the kind `step` to that with given ones, beyond the
+    baseline's."""
+
+    step: str
+    factor: float
+
+
+def list_slower_steps(pairs: Mapping[str, Sequence[Block]]) -> list[str]:
+    """Kinds of inputs with which the candidate seems to be slower."""
+    given = pairs.get(GIVEN, ())
+    if len(given) < FEWEST_SEEN:
+        return []
+    return [step for step, found in pairs.items() if len(found) >= FEWEST_SEEN and _exceeds(found, given)]
+
+
+def compare_inputs(step: str, found: Sequence[Block], given: Sequence[Block]) -> SlowerInputs | None:
+    """None if the two differ by chance."""
+    mine, usual = _list_ratios(found), _list_ratios(given)
+    is_apart = statistics.quantiles(mine, n=4)[0] > statistics.quantiles(usual, n=4)[2]
+    if not is_apart or not _exceeds(found, given):
+        return None
+    return SlowerInputs(step=step, factor=statistics.median(mine) / statistics.median(usual))
+
+
+def charge_slowest(result: TimingResult, slower: Sequence[SlowerInputs]) -> TimingResult:
+    if not slower:
+        return result
+    worst, timing = max(slower, key=lambda one: one.factor), result.timing
+    low, high = timing.speedup_low / worst.factor, timing.speedup_high / worst.factor
+    charged = replace(
+        timing,
+        candidate_us=timing.candidate_us * worst.factor,
+        speedup=timing.speedup / worst.factor,
+        speedup_low=low,
+        speedup_high=high,
+        verdict=timing.verdict if timing.verdict == "unconfirmed" else decide(low, high),
+    )
+    message = (
+        f"with inputs of the kind {worst.step} calls take {worst.factor:.2f} times as long as with given ones, "
+        "those of the baseline do not; this time counts"
+    )
+    finding = Finding(check="slower_inputs", severity="warning", message=message)
+    return replace(result, timing=charged, findings=(*result.findings, finding))
+
+
+def _exceeds(found: Sequence[Block], given: Sequence[Block]) -> bool:
+    ratio, usual = (statistics.median(_list_ratios(blocks)) for blocks in (found, given))
+    usual_us = statistics.median(block.baseline_go_us or 0.0 for block in given)
+    return ratio > LOSS * usual and (ratio - usual) * usual_us > LOSS_US
+
+
+def _list_ratios(blocks: Sequence[Block]) -> list[float]:
+    """By the evaluator's clock, from GO to the answer."""
+    return [(block.candidate_go_us or 0.0) / (block.baseline_go_us or 1.0) for block in blocks]

@@ -1,0 +1,74 @@
+"""Which differences of time between kinds of inputs count."""
+
+import random
+
+import pytest
+
+from harness.domain import Block
+from harness.evaluation.timing.clocks import TimingResult, summarise_blocks
+from harness.evaluation.timing.slower_inputs import GIVEN, charge_slowest, compare_inputs, list_slower_steps
+
+BASELINE_US, SCATTER_US = 1000.0, 15.0
+
+
+def make_pairs(candidate_us, count=9, baseline_us=BASELINE_US, seed=1):
+    source = random.Random(f"{candidate_us} {baseline_us} {seed}")
+
+    def draw(usual_us):
+        return usual_us + abs(source.gauss(0, SCATTER_US))
+
+    return [
+        Block(
+            calls=1,
+            baseline_claim_us=baseline_us,
+            candidate_claim_us=candidate_us,
+            baseline_judge_us=baseline_us + 300,
+            candidate_judge_us=candidate_us + 300,
+            baseline_go_us=draw(baseline_us),
+            candidate_go_us=draw(candidate_us),
+        )
+        for _ in range(count)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_inputs_with_which_only_the_candidate_is_slower_are_found(seed):
+    pairs = {
+        GIVEN: make_pairs(500.0, 30, seed=seed),
+        "biased": make_pairs(1100.0, 2, seed=seed),
+        "varied": make_pairs(505.0, 3, seed=seed),
+        "altered": make_pairs(1000.0, 3, baseline_us=2 * BASELINE_US, seed=seed),
+    }
+    assert list_slower_steps(pairs) == ["biased"]
+    found = compare_inputs("biased", make_pairs(1100.0, seed=seed), make_pairs(500.0, seed=seed))
+    assert found.factor == pytest.approx(2.2, rel=0.05)
+    assert compare_inputs("varied", make_pairs(505.0, seed=seed), make_pairs(500.0, seed=seed + 1)) is None
+
+
+def test_a_single_pair_shows_nothing():
+    assert list_slower_steps({GIVEN: make_pairs(500.0), "biased": make_pairs(1100.0, 1)}) == []
+    assert list_slower_steps({"biased": make_pairs(1100.0)}) == []
+
+
+def test_pairs_that_scatter_as_much_as_they_differ_show_nothing():
+    slow, fast = make_pairs(900.0, 5), make_pairs(500.0, 4)
+    assert compare_inputs("varied", [*slow, *fast], make_pairs(500.0) + slow[:4]) is None
+
+
+def test_a_share_of_a_short_call_is_noise():
+    """20 us at least."""
+    given, slower = make_pairs(30.0, 5, baseline_us=60.0), make_pairs(45.0, 5, baseline_us=60.0)
+    assert list_slower_steps({GIVEN: given, "varied": slower}) == []
+
+
+def test_the_slowest_kind_of_inputs_counts():
+    slower = [compare_inputs(f"kind{us}", make_pairs(us), make_pairs(500.0)) for us in (1600.0, 1200.0)]
+    result = TimingResult(timing=summarise_blocks("eager", make_pairs(500.0), 0.03))
+    assert charge_slowest(result, ()) == result
+    charged = charge_slowest(result, slower)
+    assert charged.timing.verdict == "slower"
+    assert charged.timing.candidate_us == pytest.approx(1600, rel=0.05)
+    assert charged.timing.speedup == pytest.approx(1000 / 1600, rel=0.05)
+    assert charged.timing.speedup_low < charged.timing.speedup < charged.timing.speedup_high < 0.7
+    assert [finding.check for finding in charged.findings] == ["slower_inputs"]
+    assert "kind1600" in charged.findings[0].message
