@@ -9,6 +9,7 @@ from typing import Literal
 
 WorkloadName = Literal["full", "small", "reduced"]  # reduced: shrunk by `harness.problems.shrink`
 SizeValue = int | float | bool | str | tuple[int, ...]
+CallKind = Literal["forward", "backward", "in_place"]  # see `harness.calls`
 Precision = Literal["fp32", "tf32", "bf16", "fp16", "fp8"]  # of all floating inputs and weights: --dtype
 TORCH_DTYPES: dict[Precision, str] = {
     "fp32": "float32",
@@ -34,6 +35,7 @@ PROBLEM_FLAGS = (
     "DETERMINISTIC",
     "TRAINING",
     "BACKWARD",
+    "IN_PLACE",
     "SEEDED_CALLS",
     "DYNAMIC_SHAPES",
     "DYNAMIC_WEIGHTS",
@@ -160,8 +162,9 @@ class Problem:
 
     Requirements on candidates: `dynamic_shapes` (work on nearby shapes), `dynamic_weights` (work after a change of
     weights), `deterministic` (bitwise repeatable); otherwise a failure there is only a finding. `training`: training
-    mode, buffers are compared. `backward`: a call is forward and backward (`harness.gradients`). `seeded_calls`: torch
-    is seeded before each call. `requires_kernel`: candidates without a custom kernel are rejected. `cases`: what the
+    mode, buffers are compared. `backward`, `in_place`: a call is forward and backward, or changes inputs, which are
+    compared (`harness.calls`). `seeded_calls`: torch is seeded before each call. `requires_kernel`: candidates without
+    a custom kernel are rejected. `cases`: what the
     workloads consist of; without, each is one set of shapes. Of one case (`take_case`): `dtype` of floating inputs and
     weights, and what `draws` the inputs; "" as in the file. `only_as_given`: declared, so that other inputs are never
     required. `precision`: chosen for all cases (`in_precision`).
@@ -180,6 +183,7 @@ class Problem:
     deterministic: bool = False
     training: bool = False
     backward: bool = False
+    in_place: bool = False
     seeded_calls: bool = False
     dynamic_shapes: bool = False
     dynamic_weights: bool = False
@@ -194,9 +198,17 @@ class Problem:
         names = [workload.name for workload in self.workloads]
         if "full" not in names or len(set(names)) != len(names):
             raise ValueError(f"problem {self.name} needs exactly one full workload, got {names}")
+        if self.backward and self.in_place:
+            raise ValueError(f"problem {self.name} declares both BACKWARD and IN_PLACE; choose one")
         cases = [case.name for case in self.cases]
         if len(set(cases)) != len(cases) or (cases and all(case.is_secret or not case.timed for case in self.cases)):
             raise ValueError(f"the cases of {self.name} need distinct names, one of them timed and without ranges")
+
+    @property
+    def call(self) -> CallKind:
+        if self.backward:
+            return "backward"
+        return "in_place" if self.in_place else "forward"
 
     @property
     def digest(self) -> str:

@@ -15,7 +15,8 @@ def construct_model(session: ModelSession, reference: Reference, *, compiled: bo
         compiled=compiled,
         training=problem.training,
         dtype=problem.dtype,
-        backward=problem.backward,
+        call=problem.call,
+        changed_inputs=reference.loaded.changed_inputs,
         constants=reference.loaded.constants,
     )
     return session.match_weights(reference.state)

@@ -19,6 +19,7 @@ from harness.evaluation.correctness.reference_checks import require_narrow
 from harness.evaluation.correctness.truth import (
     Truth,
     compute_truth,
+    copy_tensors,
     run_and_compare_state,
     run_with_state,
     write_state,
@@ -35,6 +36,7 @@ COARSER = {
     torch.float16: torch.float8_e4m3fn,
     torch.bfloat16: torch.float8_e4m3fn,
 }
+CHANGES_INPUTS = "the reference changes its inputs; declare IN_PLACE = True, or work on a copy in forward"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,14 +147,15 @@ def _check_seeds(run: _Run) -> Check:
 
 
 def _check_reference(run: _Run) -> Check:
-    """It passes, is repeatable, and changes no inputs."""
+    """It passes, is repeatable, and changes no inputs unless its problem says so."""
     name, own = "reference passes, twice", run.truth.reference_outputs
     first = _compare(run, own)
     write_state(run.model, run.changing)
-    again = run_with_state(run.loaded, run.model, run.inputs, run.changing)
+    inputs = copy_tensors(run.inputs) if run.problem.in_place else run.inputs
+    again = run_with_state(run.loaded, run.model, inputs, run.changing)
     apart = _compare_runs(run, again)
     if not _equal(run.inputs, run.loaded.make_inputs(run.seed, run.device)):
-        return Check(name=name, passed=False, evidence="the reference changes its inputs; work on a copy in forward")
+        return Check(name=name, passed=False, evidence=CHANGES_INPUTS)
     if apart.outcome is not None:
         return Check(name=name, passed=False, evidence=f"two runs differ: {apart.message}")
     difference = find_difference(again.tensors, own.tensors)
@@ -198,7 +201,7 @@ def _run_coarsely(run: _Run) -> FlatOutputs:
     model = run.loaded.make_model(run.seed, run.device)
     for tensor in (*model.parameters(), *model.buffers()):
         tensor.copy_(round_coarser(tensor))
-    inputs = keep_seed(map_tensors(tuple(run.inputs), round_coarser), run.inputs)
+    inputs = keep_seed(map_tensors(copy_tensors(run.inputs), round_coarser), run.inputs)
     outputs = run_with_state(run.loaded, model, inputs, run.changing)
     return replace(outputs, tensors=tuple(round_coarser(tensor) for tensor in outputs.tensors))
 

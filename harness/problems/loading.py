@@ -25,9 +25,9 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
+from harness.calls import adapt_call, select_differentiable
 from harness.constant_weights import ConstantWeights, Kind
 from harness.domain import ALTERED, MIXED, RARE, Problem, ProblemError, SizeValue, UsageError, WorkloadName
-from harness.gradients import differentiate, select_differentiable
 from harness.problems.discovery import DISTRIBUTION_NAMES, bound_names, parse_source
 from harness.problems.distributions import mix, redistribute
 from harness.problems.hidden_values import RareDraws, alter
@@ -49,7 +49,8 @@ from harness.syntax import parse_python
 class LoadedProblem:
     """A problem executed for one workload. `init_inputs` are the arguments of `Model`. Once they are known:
     `differentiable`: shape and dtype of the outputs that have a gradient, `constants`: weights that have other values
-    instead, `constant_inputs`: those that `ALTERED` changes (`hidden_values.find_constants`)."""
+    instead, `constant_inputs`: those that `ALTERED` changes (`hidden_values.find_constants`), `changed_inputs`: those
+    that calls change, if they may (positions among the tensors)."""
 
     problem: Problem
     workload: WorkloadName
@@ -58,6 +59,7 @@ class LoadedProblem:
     differentiable: list[tuple[torch.Size, torch.dtype]] = field(default_factory=list, compare=False)
     constants: list[Kind] = field(default_factory=list, compare=False)
     constant_inputs: list[int] = field(default_factory=list, compare=False)
+    changed_inputs: list[int] = field(default_factory=list, compare=False)
 
     @property
     def dtype(self) -> torch.dtype | None:
@@ -65,10 +67,12 @@ class LoadedProblem:
         return getattr(torch, self.problem.dtype) if self.problem.dtype else None
 
     def make_model(self, seed: int, device: torch.device, dtype: torch.dtype | None = None) -> nn.Module:
-        """The reference on `device`, constructed after seeding, in the problem's mode. Its parameters have gradients
-        only if a call is forward and backward."""
+        """The reference on `device`, constructed after seeding, in the problem's mode; its call is of the problem's
+        kind. Its parameters have gradients only if that includes backward."""
         model = self._construct(seed, device, dtype)
-        return differentiate(model) if self.problem.backward else model
+        if self.problem.in_place and not self.changed_inputs:
+            self.changed_inputs.extend(self._find_changed_inputs(model, device))
+        return adapt_call(model, self.problem.call, self.changed_inputs)
 
     def _construct(self, seed: int, device: torch.device, dtype: torch.dtype | None = None) -> nn.Module:
         return run_with_default(device, lambda default: self._construct_with(default, seed, device, dtype))
@@ -131,6 +135,17 @@ class LoadedProblem:
             raise ProblemError(f"{_where(self.problem)}: BACKWARD = True, but no output is floating-point")
         return [torch.randn(shape, dtype=dtype, device=device) for shape, dtype in self.differentiable]
 
+    def _find_changed_inputs(self, model: nn.Module, device: torch.device) -> list[int]:
+        inputs = map_tensors(self.make_inputs(0, device), torch.clone)
+        tensors = flatten_value(inputs, torch.is_tensor)[1]
+        before = [tensor.clone() for tensor in tensors]
+        with run_user_code(self.problem, "forward", 0, device), torch.no_grad():
+            copy.deepcopy(model)(*inputs)
+        changed = [at for at, pair in enumerate(zip(before, tensors, strict=True)) if not _have_same_bits(*pair)]
+        if not changed:
+            raise ProblemError(f"{_where(self.problem)}: IN_PLACE = True, but forward changes no input")
+        return changed
+
     def _make_mixed_inputs(self, seed: int, device: torch.device) -> tuple[Any, ...]:
         inputs = self.make_inputs(seed, device)
         generator = torch.Generator(device=device).manual_seed(seed)
@@ -181,6 +196,10 @@ def run_user_code(
         raise
     except Exception as error:  # user code may raise anything
         raise ProblemError(_describe_failure(problem, call, error)) from error
+
+
+def _have_same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return torch.equal(*(tensor.contiguous().flatten().view(torch.uint8) for tensor in (one, other)))
 
 
 @contextmanager

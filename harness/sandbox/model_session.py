@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from harness.domain import HarnessError, Outcome
+from harness.domain import CallKind, HarnessError, Outcome
 from harness.protocol import KEPT_CALLS, Region, TensorSpec, count_span
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES
 from harness.sandbox.arena_layout import OUTPUT_OFFSETS, Footprint, outline
@@ -117,7 +117,8 @@ class ModelSession:
         compiled: bool = False,
         training: bool = False,
         dtype: str = "",
-        backward: bool = False,
+        call: CallKind = "forward",
+        changed_inputs: Sequence[int] = (),
         constants: Sequence[tuple[int, float]] = (),
     ) -> None:
         """`dtype`: of floating weights; "": as constructed. `constants`: see `harness.constant_weights`."""
@@ -127,7 +128,8 @@ class ModelSession:
             compiled=compiled,
             training=training,
             dtype=dtype,
-            backward=backward,
+            call=call,
+            changed_inputs=changed_inputs,
             constants=constants,
             timeout_s=self._limits.construct_s,
         )

@@ -206,8 +206,8 @@ def worker_package_files() -> list[Path]:
         package / name
         for name in (
             "__init__.py",
+            "calls.py",
             "constant_weights.py",
-            "gradients.py",
             "random_weights.py",
             "domain",
             "protocol",

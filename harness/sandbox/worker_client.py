@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from harness.domain import (
+    CallKind,
     Finding,
     HarnessError,
     Outcome,
@@ -147,7 +148,8 @@ class WorkerClient:
         training: bool,
         timeout_s: float,
         dtype: str = "",
-        backward: bool = False,
+        call: CallKind = "forward",
+        changed_inputs: Sequence[int] = (),
         constants: Sequence[tuple[int, float]] = (),
     ) -> dict[str, TensorSpec]:
         """Returns the specs of the state dict."""
@@ -158,7 +160,8 @@ class WorkerClient:
             "compiled": compiled,
             "training": training,
             "dtype": dtype,
-            "backward": backward,
+            "call": call,
+            "changed_inputs": list(changed_inputs),
             "constants": [list(kind) for kind in constants],
             **_value_message(placed),
         }

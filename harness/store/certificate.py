@@ -64,7 +64,7 @@ def hash_trusted_code(package: Path) -> str:
     """Of the packages that decide verdicts: the command line and the reports do not end a certificate."""
     packages = (path for name in TRUSTED for path in (package / name).rglob("*.py"))
     return hash_files(
-        package, [*(package / name for name in ("constant_weights.py", "gradients.py", "random_weights.py")), *packages]
+        package, [*(package / name for name in ("calls.py", "constant_weights.py", "random_weights.py")), *packages]
     )
 
 

@@ -10,7 +10,7 @@ import sys
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,9 @@ from typing import Any
 import torch
 from torch.nn.parameter import is_lazy
 
+from harness.calls import make_call
 from harness.constant_weights import ConstantWeights
 from harness.domain import WorkerLost
-from harness.gradients import call_with_gradients, require_parameter_gradients
 from harness.protocol import GO, Channel, TensorSpec, add_state, count_kept_calls, flatten_value, rebuild_value
 from harness.protocol.messages import WorkerReply
 from harness.random_weights import DrawOnDevice, run_with_default, seed_generators
@@ -152,9 +152,8 @@ class Worker:
         dtype = getattr(torch, message["dtype"]) if message["dtype"] else None
         self._model = model.to(device=self._seen_device, dtype=dtype).train(message["training"])
         self._model.requires_grad_(False)
-        self._forward = torch.compile(self._model) if message["compiled"] else self._model
-        if message["backward"]:
-            self._forward = _add_backward(self._forward, require_parameter_gradients(self._model))
+        forward = torch.compile(self._model) if message["compiled"] else self._model
+        self._forward = make_call(message["call"], forward, self._model, message["changed_inputs"])
         self._plain_forward = self._forward
         self._state = HeldState(self._model, ())
         if self._device.type == "cuda":
@@ -377,13 +376,6 @@ def _refuse_lazy(model: torch.nn.Module) -> None:
     if lazy:
         why = "so they cannot get the reference's values; set their sizes in __init__"
         raise TypeError(f"the weights {', '.join(lazy[:5])} have no shape until the first call (lazy modules), {why}")
-
-
-def _add_backward(forward: Callable[..., Any], parameters: Mapping[str, torch.Tensor]) -> Callable[..., Any]:
-    def call(*inputs: Any) -> Any:
-        return call_with_gradients(forward, parameters, inputs)
-
-    return call
 
 
 def _call_on_copies(forward: Callable[..., Any]) -> Callable[..., Any]:

@@ -112,7 +112,8 @@ def construct(client: WorkerClient, loaded: LoadedProblem, timeout_s: float) -> 
         compiled=False,
         training=loaded.problem.training,
         dtype=loaded.problem.dtype,
-        backward=loaded.problem.backward,
+        call=loaded.problem.call,
+        changed_inputs=loaded.changed_inputs,
         timeout_s=timeout_s,
     )
 

@@ -28,6 +28,7 @@ _MEANINGS = {
     "TRAINING": "whether the model is in training mode, and its buffers are compared too",
     "BACKWARD": "whether a call is forward and backward, and the gradients of floating inputs and parameters are "
     "compared too",
+    "IN_PLACE": "whether calls change their inputs, which are compared too",
     "SEEDED_CALLS": "whether torch is seeded before each call, so that random numbers must be those of the reference",
     "DYNAMIC_SHAPES": "whether the program must be correct at nearby shapes",
     "DYNAMIC_WEIGHTS": "whether the program must be correct after a change of its weights",

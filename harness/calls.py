@@ -1,23 +1,30 @@
-"""A call of a module forward and backward, as one call: `BACKWARD = True` in a problem's file.
+"""What one call of a module is, for reference, baseline and candidate alike:
 
-Reference, baseline and candidate go through `call_with_gradients`. The gradients of the outputs are the last input; the
-gradients of the floating inputs and of the parameters, by name, are outputs beside those of the module. What no
-gradient reaches has one of zeros.
+- `forward`;
+- `backward` (`BACKWARD = True` in a problem's file): forward and backward. The gradients of the outputs are the last
+  input; the gradients of the floating inputs and of the parameters, by name, are outputs beside those of the module.
+  What no gradient reaches has one of zeros.
+- `in_place` (`IN_PLACE = True`): forward, which changes some of its inputs. These are outputs beside those of the
+  module.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
 
+from harness.domain import CallKind, WireError
 from harness.protocol import flatten_value, rebuild_value
+
+Forward = Callable[..., Any]
 
 
 def call_with_gradients(
-    forward: Callable[..., Any], parameters: Mapping[str, Tensor], inputs: Sequence[Any]
+    forward: Forward, parameters: Mapping[str, Tensor], inputs: Sequence[Any]
 ) -> tuple[Any, list[Tensor], dict[str, Tensor]]:
     """Outputs that lack a gradient, or are not of its form, are not differentiated: the comparison refuses them."""
     *given, gradients = inputs
@@ -57,17 +64,38 @@ def require_parameter_gradients(model: nn.Module) -> dict[str, Tensor]:
     return floating
 
 
-class _Differentiated:
+def make_call(kind: str, forward: Forward, model: nn.Module, changed_inputs: Sequence[int] = ()) -> Forward:
+    """`forward` may be compiled; `changed_inputs`: positions among the tensors of the inputs. Raises WireError for an
+    unknown kind."""
+    if kind == "forward":
+        return forward
+    if kind == "in_place":
+        return partial(_return_inputs, forward, changed_inputs)
+    if kind not in get_args(CallKind):
+        raise WireError(f"unknown kind of call {kind!r}")
+    parameters = require_parameter_gradients(model)
+    return lambda *inputs: call_with_gradients(forward, parameters, inputs)
+
+
+def _return_inputs(forward: Forward, changed: Sequence[int], *inputs: Any) -> dict[str, Any]:
+    returned, tensors = forward(*inputs), flatten_value(tuple(inputs), torch.is_tensor)[1]
+    return {"returned": returned, "inputs": [tensors[at] for at in changed]}
+
+
+class _Adapted:
     """Before a module's class in the order of inheritance, so that its state keeps its names."""
+
+    call_kind: CallKind
+    changed_inputs: Sequence[int]
 
     def forward(self, *inputs: Any) -> Any:
         assert isinstance(self, nn.Module)
-        forward = super().forward  # type: ignore[misc]
-        return call_with_gradients(forward, require_parameter_gradients(self), inputs)
+        return make_call(self.call_kind, super().forward, self, self.changed_inputs)(*inputs)  # type: ignore[misc]
 
 
-def differentiate(model: nn.Module) -> nn.Module:
-    """The same module, whose call is forward and backward."""
-    kind = type(model)
-    model.__class__ = type(kind.__name__, (_Differentiated, kind), {})
+def adapt_call(model: nn.Module, kind: CallKind, changed_inputs: Sequence[int] = ()) -> nn.Module:
+    """The same module, whose call is of that kind."""
+    if kind != "forward":
+        usual, own = type(model), {"call_kind": kind, "changed_inputs": tuple(changed_inputs)}
+        model.__class__ = type(usual.__name__, (_Adapted, usual), own)
     return model

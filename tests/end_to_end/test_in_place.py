@@ -1,0 +1,100 @@
+"""Problems whose calls change inputs, from the file to the verdict."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from harness.domain import Outcome, ProblemError
+from harness.evaluation.problem_validation import admit_problem
+from harness.problems.discovery import parse_problem
+from harness.problems.loading import load_problem
+
+PROBLEM = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def forward(self, cache, entries, where):
+        cache[where] = torch.tanh(entries)
+
+rows, columns = 64, 48
+
+def get_inputs():
+    return [torch.randn(rows, columns), torch.randn(16, columns), torch.randperm(rows)[:16]]
+
+def get_init_inputs():
+    return []
+
+IN_PLACE = True
+"""
+CANDIDATE = """
+import torch
+from torch import nn
+
+class ModelNew(nn.Module):
+    def forward(self, cache, entries, where):
+        BODY
+"""
+RIGHT = "cache.index_copy_(0, where, entries.tanh())"
+
+
+def read(text=PROBLEM):
+    return parse_problem(text, Path("toy.py"), "tiny")
+
+
+def write(body=RIGHT):
+    return CANDIDATE.replace("BODY", body)
+
+
+def test_inputs_that_a_call_changes_are_compared_and_others_are_not(bench):
+    evaluation = bench.judge(write(), read())
+    assert evaluation.outcome is Outcome.CORRECT, evaluation.message
+    assert evaluation.correctness.trials[0].elements == 64 * 48
+    assert evaluation.correctness.truth == "float64"
+    assert bench.judge(write(f"{RIGHT}; entries.zero_()"), read()).outcome is Outcome.CORRECT
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "pass",
+        "cache.index_copy_(0, where, entries)",
+        "cache.clone().index_copy_(0, where, entries.tanh())",
+        "cache.zero_().index_copy_(0, where, entries.tanh())",
+        "cache.index_copy_(0, where[:-1], entries[:-1].tanh())",
+    ],
+    ids=["nothing", "other values", "a copy", "cleared", "all but one row"],
+)
+def test_inputs_that_are_left_as_given_or_changed_otherwise_are_wrong_values(bench, body):
+    evaluation = bench.judge(write(body), read())
+    assert evaluation.outcome is Outcome.WRONG_VALUE, evaluation.message
+
+
+def test_what_the_reference_returns_is_compared_too(bench):
+    problem = read(PROBLEM.replace("        cache[where]", "        first = cache.sum(0)\n        cache[where]").replace(
+        "torch.tanh(entries)\n", "torch.tanh(entries)\n        return first\n"
+    ))  # fmt: skip
+    right = f"first = cache.sum(0); {RIGHT}; return first"
+    assert bench.judge(write(right), problem).outcome is Outcome.CORRECT
+    evaluation = bench.judge(write(f"{RIGHT}; return cache.sum(0)"), problem)
+    assert evaluation.outcome is Outcome.WRONG_VALUE
+    assert evaluation.message.startswith("output returned")
+    assert bench.judge(write(), problem).outcome is Outcome.WRONG_SHAPE
+
+
+def test_a_problem_whose_calls_change_inputs_is_admitted():
+    admission = admit_problem(load_problem(read(), "full"), torch.device("cpu"), 1)
+    assert admission.admitted, admission.failed
+
+
+def test_a_problem_whose_calls_change_no_input_is_refused(bench):
+    problem = read(PROBLEM.replace("cache[where] = torch.tanh(entries)", "return cache + 1"))
+    evaluation = bench.judge(write("return cache + 1"), problem)
+    assert evaluation.outcome is Outcome.HARNESS_ERROR
+    assert "IN_PLACE = True, but forward changes no input" in evaluation.message
+
+
+def test_a_call_is_in_place_or_forward_and_backward():
+    with pytest.raises(ProblemError, match="both BACKWARD and IN_PLACE"):
+        read(PROBLEM + "BACKWARD = True\n")
