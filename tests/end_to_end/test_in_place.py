@@ -72,9 +72,8 @@ def test_inputs_that_are_left_as_given_or_changed_otherwise_are_wrong_values(ben
 
 
 def test_what_the_reference_returns_is_compared_too(bench):
-    problem = read(PROBLEM.replace("        cache[where]", "        first = cache.sum(0)\n        cache[where]").replace(
-        "torch.tanh(entries)\n", "torch.tanh(entries)\n        return first\n"
-    ))  # fmt: skip
+    body = "first = cache.sum(0)\n        cache[where] = torch.tanh(entries)\n        return first"
+    problem = read(PROBLEM.replace("cache[where] = torch.tanh(entries)", body))
     right = f"first = cache.sum(0); {RIGHT}; return first"
     assert bench.judge(write(right), problem).outcome is Outcome.CORRECT
     evaluation = bench.judge(write(f"{RIGHT}; return cache.sum(0)"), problem)
