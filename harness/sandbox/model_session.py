@@ -269,7 +269,7 @@ class ModelSession:
         self._client.resume()
         run = self._take(placed, sampled_before=SAMPLED_BEFORE if self._samples_memory else None, take=take)
         if keep and run.taken and self._footprint.has_form(run.called) and 0 < len(self._pinned) < MAX_PINS:
-            self.pin(run.outputs)
+            self.pin(run.outputs, self._pinned[0].skipped)
         self._begin_rest(placed)
         return run
 
@@ -356,11 +356,12 @@ class ModelSession:
                 )
         return seen[: len(elements)], "; ".join(changed)
 
-    def pin(self, outputs: FlatOutputs) -> None:
-        """Makes the worker keep its last outputs, unless they are large."""
+    def pin(self, outputs: FlatOutputs, views: frozenset[int] = frozenset()) -> None:
+        """Makes the worker keep its last outputs, unless they are large. `views`: positions of those that may
+        change."""
         if count_bytes(outputs.tensors) < LARGE_OUTPUT_BYTES:
             self._client.pin(timeout_s=self._limits.call_s)
-            self._pinned.append(TensorRecord.of(outputs.tensors))
+            self._pinned.append(TensorRecord.of(outputs.tensors, views))
 
     def has_lost_pinned(self) -> bool:
         return not all(self.still_has(outputs, pin=index) for index, outputs in enumerate(self._pinned))

@@ -11,12 +11,12 @@ from harness.sandbox.tensors.output_records import TensorRecord
 
 
 class AliasCheck:
-    """`may_be_views`: the reference returns views of inputs or state, so nothing is required. The worker keeps the
-    outputs of `kept_calls` calls."""
+    """`views`: positions of outputs that are views of inputs or state in the reference, of which nothing is required.
+    The worker keeps the outputs of `kept_calls` calls."""
 
-    def __init__(self, session: ModelSession, *, may_be_views: bool, kept_calls: int) -> None:
+    def __init__(self, session: ModelSession, *, views: frozenset[int], kept_calls: int) -> None:
         self._session = session
-        self._may_be_views = may_be_views
+        self._views = views
         self._kept_calls = kept_calls
         self._last: deque[TensorRecord] = deque()  # the newest first
         self._has_pinned = False
@@ -27,7 +27,7 @@ class AliasCheck:
 
     def check_inputs_apart(self) -> None:
         """Call after the next inputs were placed. Raises CandidateFailure (wrong_value)."""
-        if not self._last or self._may_be_views:
+        if not self._last:
             return
         if not self._session.still_has(self._last[0]):
             message = "an output shares memory with the inputs: it changed when new inputs were written"
@@ -35,17 +35,17 @@ class AliasCheck:
 
     def find_overwritten(self, run: Run) -> str | None:
         """Call after each correct call. Returns an error message."""
-        if not self._has_pinned and not self._may_be_views:
-            self._session.pin(run.outputs)
+        if not self._has_pinned:
+            self._session.pin(run.outputs, self._views)
             self._has_pinned = True
-        message = None if self._may_be_views else self._compare(run)
-        self._last.appendleft(TensorRecord.of(run.outputs.tensors))
+        message = self._compare(run)
+        self._last.appendleft(TensorRecord.of(run.outputs.tensors, self._views))
         while len(self._last) > self._count_compared(run):
             self._last.pop()
         return message
 
     def _compare(self, run: Run) -> str | None:
-        seen = "" if run.memory_sample is None else run.memory_sample.overwritten
+        seen = "" if run.memory_sample is None or self._views else run.memory_sample.overwritten
         kept = list(self._last)[: self._kept_calls - 1]
         if not seen and all(self._session.still_has(outputs, age=age) for age, outputs in enumerate(kept, start=1)):
             return None

@@ -76,9 +76,7 @@ class _Checker:
         self._exercises = exercises
         self._weights = weights
         self._source = exercises.source
-        self._aliases = AliasCheck(
-            session, may_be_views=reference.returns_views, kept_calls=reference.footprint.kept_calls
-        )
+        self._aliases = AliasCheck(session, views=reference.views, kept_calls=reference.footprint.kept_calls)
         self._kept: list[_Kept] = []
         self._last_seed: int | None = None
         self._held_steps = self._choose_held_steps() if reference.device.is_cuda else ()

@@ -84,8 +84,8 @@ class Reference:
     """`state`: weights made with `seed`, shared by reference, baseline and candidate; `changing`: the part that calls
     change, as before each call. `is_small`: many calls are affordable. `changes_inputs`: candidates may, too.
     `variation`: difference between two runs on the same inputs. `draws_numbers`: torch is seeded before each call.
-    `returns_views`: outputs share memory with inputs or state. `is_wide`: formats narrower than float32 are neither
-    given nor allowed. `call_s`: seconds of a call. `own_steps`: calls with inputs that no declaration asks for;
+    `views`: positions of outputs that share memory with inputs or state. `is_wide`: formats narrower than float32 are
+    neither given nor allowed. `call_s`: seconds of a call. `own_steps`: calls with inputs that no declaration asks for;
     `timed_steps`: those that are also timed."""
 
     loaded: LoadedProblem
@@ -101,7 +101,7 @@ class Reference:
     changes_inputs: bool
     variation: Difference | None
     draws_numbers: bool
-    returns_views: bool
+    views: frozenset[int]
     is_wide: bool
     own_steps: tuple[str, ...]
     need: MemoryNeed
@@ -316,7 +316,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         loaded=loaded, device=device, seed=seed, model=model, state=state, input_shapes=_list_shapes(inputs),
         footprint=footprint, changing=changing,
         call_s=again.call_s, is_small=is_small, changes_inputs=changes_inputs, variation=variation,
-        draws_numbers=draws_numbers, returns_views=again.returns_views, own_steps=own_steps,
+        draws_numbers=draws_numbers, views=again.views, own_steps=own_steps,
         is_wide=not (loaded.problem.allow_tf32 or any(map(_is_narrow, [*list_tensors(inputs), *state.values()]))),
         need=need, plan=plan_in_full(need),
     )  # fmt: skip
@@ -329,7 +329,7 @@ class _SecondRun:
     outputs: FlatOutputs
     call_s: float
     work_bytes: int
-    returns_views: bool
+    views: frozenset[int]
 
 
 def _run(
@@ -344,12 +344,12 @@ def _run(
     call_s = time.perf_counter() - began_s
     outputs_bytes = count_bytes(outputs.tensors)
     given = [copies, [value for value in model.state_dict().values() if torch.is_tensor(value)]]
-    returns_views = bool(_storages(outputs.tensors) & _storages(given))
+    views = frozenset(at for at, one in enumerate(outputs.tensors) if _storages([one]) & _storages(given))
     return _SecondRun(
         outputs=outputs.with_state(read_state(model, changing)),
         call_s=call_s,
         work_bytes=max(device.read_peak(outputs_bytes) - outputs_bytes, 0),
-        returns_views=returns_views,
+        views=views,
     )
 
 

@@ -238,9 +238,8 @@ class WindowTimer:
                 pairs.append(block)
             self._chosen.note(seed, mine, theirs)
             self._is_whole |= mine.sample != theirs.sample  # another layout: its places cannot be compared
-            keeps = mine.sample is None and not self._reference.returns_views  # views change with the next inputs
-            if keeps and self._pins < MAX_PINS and self._random.random() < KEPT_SHARE:
-                candidate.pin(mine.outputs)
+            if mine.sample is None and self._pins < MAX_PINS and self._random.random() < KEPT_SHARE:
+                candidate.pin(mine.outputs, self._reference.views)  # those change with the next inputs
                 self._pins += 1
             sampler.sample()
         return pairs, sampler.conclude()

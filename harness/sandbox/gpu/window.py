@@ -213,10 +213,10 @@ class WindowSession(ModelSession):
             return super().still_has(outputs, age=age, pin=pin)
         return outputs.has_bits_of(list(view_outputs(held.stretches, held.specs, self._device)))
 
-    def pin(self, outputs: FlatOutputs) -> None:
+    def pin(self, outputs: FlatOutputs, views: frozenset[int] = frozenset()) -> None:
         if count_bytes(outputs.tensors) < LARGE_OUTPUT_BYTES:
             self._held_for_good.append(self._recent[0])
-        super().pin(outputs)
+        super().pin(outputs, views)
 
     def _start_reading(self, addresses: tuple[int, ...], reading: Reading | None) -> int:
         """0: not started, since outputs are copied whole or were never at these addresses."""

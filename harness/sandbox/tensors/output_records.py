@@ -19,21 +19,25 @@ ROWS_AT_ONCE = {"cpu": 1, "cuda": 16}  # on a CPU few enough for its cache, on a
 
 @dataclass(frozen=True, slots=True)
 class TensorRecord:
-    """`digests`: one number for each slice of large tensors, with a secret key."""
+    """`digests`: one number for each slice of large tensors, with a secret key. `skipped`: positions of tensors that
+    may change."""
 
     elements: int
     tensors: tuple[Tensor, ...] = ()
     digests: tuple[Tensor, ...] = ()
+    skipped: frozenset[int] = frozenset()
 
     @classmethod
-    def of(cls, tensors: Sequence[Tensor]) -> TensorRecord:
-        elements = sum(tensor.numel() for tensor in tensors)
-        if count_bytes(tensors) <= KEPT_BYTES:
-            return cls(elements, tensors=tuple(tensors))
-        return cls(elements, digests=tuple(map(_digest, tensors)))
+    def of(cls, tensors: Sequence[Tensor], skipped: frozenset[int] = frozenset()) -> TensorRecord:
+        kept = _leave_out(tensors, skipped)
+        elements = sum(tensor.numel() for tensor in kept)
+        if count_bytes(kept) <= KEPT_BYTES:
+            return cls(elements, tensors=kept, skipped=skipped)
+        return cls(elements, digests=tuple(map(_digest, kept)), skipped=skipped)
 
     def has_bits_of(self, now: Sequence[Tensor]) -> bool:
         """NaN equals itself; 0.0 differs from -0.0. The devices may differ."""
+        now = _leave_out(now, self.skipped)
         if self.digests:
             return all(torch.equal(_digest(tensor), digest) for tensor, digest in zip(now, self.digests, strict=True))
         return all(has_same_bits(after, before) for after, before in zip(now, self.tensors, strict=True))
@@ -41,8 +45,12 @@ class TensorRecord:
     def find_difference(self, now: Sequence[Tensor]) -> Difference | None:
         """None: equal bits."""
         if not self.digests:
-            return find_difference(now, self.tensors)
+            return find_difference(_leave_out(now, self.skipped), self.tensors)
         return None if self.has_bits_of(now) else Difference(differing=None, elements=self.elements)
+
+
+def _leave_out(tensors: Sequence[Tensor], skipped: frozenset[int]) -> tuple[Tensor, ...]:
+    return tuple(tensor for at, tensor in enumerate(tensors) if at not in skipped)
 
 
 def _digest(tensor: Tensor) -> Tensor:

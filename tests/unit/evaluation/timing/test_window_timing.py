@@ -91,7 +91,7 @@ class SimulatedSession(WindowSession):
     def resume(self):
         self.paused = False
 
-    def pin(self, outputs):
+    def pin(self, outputs, views):
         pass
 
     def collect_garbage(self):
