@@ -12,7 +12,7 @@ overflow where the largest value was not subtracted before. `negated`, `stretche
 equal values stay equal, and others do not come closer.
 
 `shifted` and `lowered` mostly, and `biased` in half of the calls, change only secret elements or slices, which a sample
-of the inputs hardly ever shows.
+of the inputs hardly ever shows; which calls these are depends on their seed (`changes_all`).
 
 `altered` and `rare` are made where `get_inputs` runs (`harness.problems.hidden_values`).
 
@@ -22,6 +22,7 @@ Values of few binary digits (indices, masks, infinities) stay, and so do tensors
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -75,6 +76,11 @@ PATTERNS = {
 }
 
 
+def changes_all(kind: str, seed: int) -> bool:
+    """Whether such inputs are changed in whole, not only in secret elements or slices."""
+    return random.Random(f"{kind} {seed}").randrange(2 if kind == BIASED else FEW_TIMES) == 0
+
+
 def restrict(value: object, kind: str, generator: torch.Generator) -> None:
     """Makes tensors in nested lists, tuples and dicts one of `OWN_KINDS`, in place; `ALTERED` and `RARE` are made
     before."""
@@ -101,7 +107,7 @@ def _change(tensor: Tensor, kind: str, generator: torch.Generator, factor: float
         _stretch(tensor, generator)
     elif kind == NEGATED:
         tensor.neg_()
-    elif tensor.dim() > 1 and _draw(2 if kind == BIASED else FEW_TIMES, generator):
+    elif tensor.dim() > 1 and not changes_all(kind, generator.initial_seed()):
         _move_part(tensor, kind, choose_part(tensor, generator))
     else:
         _move(tensor, kind)
@@ -176,7 +182,7 @@ def _vary(tensor: Tensor, generator: torch.Generator, factor: float, *, is_signe
         [sign * size for sign in signs for size in (1.0, factor)], dtype=tensor.dtype, device=tensor.device
     )
     count, is_dense = tensor.numel(), _is_dense(tensor)
-    if is_signed and is_dense and _draw(FEW_TIMES, generator):
+    if is_signed and is_dense and not changes_all(SIGNED, generator.initial_seed()):
         most = max(count // LEAST_ELEMENTS, LEAST_SCATTERED)
         few = int(most ** float(torch.rand((), generator=generator, device=tensor.device)))
         flat = tensor.as_strided((count,), (1,))

@@ -18,7 +18,7 @@ from harness.evaluation.correctness.reference_checks import has_only_numbers, re
 from harness.evaluation.correctness.steps import plan_few_steps, plan_steps, reduce_steps
 from harness.evaluation.correctness.truth import Expected, keep_on_host
 from harness.evaluation.correctness.variations import find_nearby, make_other_weights
-from harness.problems.own_values import OWN_KINDS, perturb
+from harness.problems.own_values import OWN_KINDS, changes_all, perturb
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.tensors.outputs import FlatOutputs
 
@@ -64,7 +64,8 @@ class Exercises:
         self.steps = reduce_steps(steps, reference.plan) if fully or not reference.plan.stress else steps
         self._ahead: dict[int, tuple[Exercise, ...]] = {}
         self._has_made_one = False
-        self._fit: set[str] = set()  # of own steps, at least once
+        self._tried: set[str] = set()  # own steps
+        self._fit: set[str] = set()  # of these, at least once
         self._failed = {SPARSE}  # on which the reference failed at least once; `SPARSE` needs another comparison
 
     def make_ahead(self) -> None:
@@ -112,7 +113,7 @@ class Exercises:
         exercise = None
         try:
             for _ in range(DRAWS if self.reference.is_small else FEW_DRAWS):
-                exercise = exercise or self._make_if_fit(step, next(self._seeds))
+                exercise = exercise or self._make_if_fit(step, self._draw_seed(step))
         except ProblemError:
             self._failed.add(step)
         if exercise is None:
@@ -121,6 +122,13 @@ class Exercises:
         if self.reference.compares_own_first:
             self.reference.device.release_cache()  # the worker may need it for the call
         return (exercise,)
+
+    def _draw_seed(self, step: str) -> int:
+        """The first inputs of a kind are changed in whole."""
+        if step in self._tried:
+            return next(self._seeds)
+        self._tried.add(step)
+        return next(seed for seed in self._seeds if changes_all(step, seed))
 
     def _make_if_fit(self, step: str, seed: int) -> Exercise | None:
         reference = self.reference
