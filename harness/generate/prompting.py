@@ -70,10 +70,10 @@ def _find_prompt(prompt: str, prompts_dir: Path) -> Path:
         return folder.resolve()
     known = list_prompts(prompts_dir)
     near = get_close_matches(prompt, known, n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]}? " if near else ""
+    hint = f"; did you mean {near[0]}?" if near else ""
     raise UsageError(
-        f"no prompt {prompt!r}: {hint}Known in {prompts_dir}: {', '.join(known) or 'none'}; "
-        f"or give the path of a folder with {' or '.join(f'{language}.jinja' for language in LANGUAGES)}"
+        f"no prompt {prompt!r} in {prompts_dir} ({', '.join(known) or 'empty'}), and no folder of that name with "
+        f"templates such as cuda.jinja{hint}"
     )
 
 
