@@ -150,7 +150,7 @@ def test_the_script_prompt_shows_the_script_as_it_is_shipped(language: Language)
 
 
 def test_an_unknown_prompt_suggests_the_nearest() -> None:
-    with pytest.raises(UsageError, match="no prompt 'plian' in .*did you mean plain"):
+    with pytest.raises(UsageError, match=r"no prompt 'plian' in .*did you mean plain"):
         _render("plian")
 
 
