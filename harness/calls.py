@@ -78,8 +78,12 @@ def make_call(kind: str, forward: Forward, model: nn.Module, changed_inputs: Seq
 
 
 def _return_inputs(forward: Forward, changed: Sequence[int], *inputs: Any) -> dict[str, Any]:
-    returned, tensors = forward(*inputs), flatten_value(tuple(inputs), torch.is_tensor)[1]
-    return {"returned": returned, "inputs": [tensors[at] for at in changed]}
+    """The memory of the inputs, whatever `forward` makes of their names. They come first, since keys are sorted."""
+    tensors = [tensor.detach() for tensor in flatten_value(tuple(inputs), torch.is_tensor)[1]]
+    return {
+        "returned": forward(*inputs),
+        "inputs": [tensor if at in changed else None for at, tensor in enumerate(tensors)],
+    }
 
 
 class _Adapted:

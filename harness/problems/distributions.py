@@ -63,15 +63,18 @@ def split_parts(tensor: torch.Tensor, elements: int = PART) -> Iterator[torch.Te
     yield from torch.split(tensor, length, dimension)
 
 
-def choose_part(tensor: torch.Tensor, generator: torch.Generator, *, only_slices: bool = False) -> torch.Tensor:
-    """A non-empty mask that broadcasts to the tensor, of elements or of slices along one dimension. Half of the masks
-    are sparse (a sample misses them), the others cover up to about half.
+def choose_part(
+    tensor: torch.Tensor, generator: torch.Generator, *, only_slices: bool = False, dimension: int | None = None
+) -> torch.Tensor:
+    """A non-empty mask that broadcasts to the tensor, of elements or of slices along one `dimension` (None: any). Half
+    of the masks are sparse (a sample misses them), the others cover up to about half.
     """
 
     def draw(high: int) -> int:
         return int(torch.randint(high, (), generator=generator, device=tensor.device))
 
-    dimension = draw(tensor.dim() + (not only_slices))
+    if dimension is None:
+        dimension = draw(tensor.dim() + (not only_slices))
     shape = [size if dimension in (index, tensor.dim()) else 1 for index, size in enumerate(tensor.shape)]
     count = torch.Size(shape).numel()
     most = max(1.0, min(count / 2, FEW) if draw(2) else count / 2)

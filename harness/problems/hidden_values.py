@@ -7,15 +7,17 @@ lie between the least and the largest given, so that indices stay valid; sorted 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import count
+from collections.abc import Callable, Iterable
+from itertools import count, product
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from harness.domain import RARE
 from harness.problems.distributions import choose_part, split_parts
+from harness.problems.own_values import changes_all
 from harness.problems.tensor_trees import list_leaves, map_leaves
 from harness.protocol import count_span
 
@@ -75,8 +77,12 @@ class RareDraws(TorchFunctionMode):
         if drawn.device not in self._generators:
             self._generators[drawn.device] = torch.Generator(device=drawn.device).manual_seed(self._seed)
         generator = self._generators[drawn.device]
-        for value in values * PARTS:
-            drawn.masked_fill_(choose_part(drawn, generator).expand_as(drawn), value)
+        # For seeds that change all, whole rows at last: they stay as they are written.
+        dimensions: Iterable[int | None] = (
+            reversed(range(max(drawn.dim(), 1))) if changes_all(RARE, self._seed) else [None] * PARTS
+        )
+        for dimension, value in product(dimensions, values):
+            drawn.masked_fill_(choose_part(drawn, generator, dimension=dimension).expand_as(drawn), value)
 
 
 def _find_bounds(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[int, int]:

@@ -100,6 +100,7 @@ class ModelSession:
         self._calls = 0
         self._earlier: list[EarlierOutputs] = []  # still kept by the worker
         self.state: dict[str, TensorSpec] = {}
+        self._changed_inputs: tuple[int, ...] = ()  # the first outputs are these, see `harness.calls`
         self._held: dict[str, Tensor] = {}
         self._given: dict[str, Tensor] = {}  # state that the next call begins with; empty: as the last one left it
         self._used_ns = 0
@@ -122,6 +123,7 @@ class ModelSession:
         constants: Sequence[tuple[int, float]] = (),
     ) -> None:
         """`dtype`: of floating weights; "": as constructed. `constants`: see `harness.constant_weights`."""
+        self._changed_inputs = tuple(changed_inputs)
         self.state = self._client.construct(
             seed,
             init_inputs,
@@ -307,6 +309,7 @@ class ModelSession:
         samples = sampled_before is not None
         try:
             called = self._client.await_called(timeout_s=self._limits.call_s, stop=samples)
+            called = self._restore_inputs(called, placed)
         except CandidateFailure:
             self._client.resume_at_once()
             raise
@@ -322,7 +325,7 @@ class ModelSession:
             self._client.resume_at_once()
         stored_ns = self._client.store(self._output, timeout_s=self._limits.call_s)
         self._choose_sample(self._random)
-        outputs = self._take_outputs() if has_form else outline(called)
+        outputs = self._take_outputs(called, placed) if has_form else outline(called)
         run = Run(
             outputs=outputs,
             called=called,
@@ -417,9 +420,24 @@ class ModelSession:
     def _bytes_of(self, region: Region) -> Tensor:
         return self._arena.bytes_view(region.offset, region.size_bytes)
 
-    def _take_outputs(self) -> FlatOutputs:
+    def _find_inputs(self, called: Called, placed: PlacedInputs) -> dict[int, TensorSpec]:
+        """Where the inputs lie that are outputs of the call, by their positions there. Nothing if some are missing."""
+        if len(called.specs) < len(self._changed_inputs):
+            return {}
+        return {position: placed.specs[at] for position, at in enumerate(self._changed_inputs)}
+
+    def _restore_inputs(self, called: Called, placed: PlacedInputs) -> Called:
+        """Whatever the worker reports: these inputs have the strides with which the evaluator placed them."""
+        specs = list(called.specs)
+        for at, spec in self._find_inputs(called, placed).items():
+            specs[at] = replace(spec, offset=specs[at].offset)
+        return replace(called, specs=tuple(specs))
+
+    def _take_outputs(self, called: Called, placed: PlacedInputs) -> FlatOutputs:
         shift = self._output.offset - self._footprint.output.offset
-        specs = (replace(spec, offset=spec.offset + shift) for spec in self._footprint.output_specs)
+        specs = [replace(spec, offset=spec.offset + shift) for spec in self._footprint.output_specs]
+        for at, spec in self._find_inputs(called, placed).items():
+            specs[at] = spec
         views = (self._arena.view(spec) for spec in specs)
         return FlatOutputs(tree=self._footprint.tree, tensors=tuple(map(self._copy, count(), views)))
 

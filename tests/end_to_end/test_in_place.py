@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from harness.domain import Outcome, ProblemError
+from harness.evaluation.case_validation import admit_cases
 from harness.evaluation.problem_validation import admit_problem
 from harness.problems.discovery import parse_problem
 from harness.problems.loading import load_problem
@@ -69,6 +70,64 @@ def test_inputs_that_a_call_changes_are_compared_and_others_are_not(bench):
 def test_inputs_that_are_left_as_given_or_changed_otherwise_are_wrong_values(bench, body):
     evaluation = bench.judge(write(body), read())
     assert evaluation.outcome is Outcome.WRONG_VALUE, evaluation.message
+
+
+OTHERS = {  # reference, inputs, candidate
+    "other memory": ("x.copy_(y)", "torch.randn(9, 9), torch.randn(9, 9)", "x.set_(y)"),
+    "other strides": ("x.copy_(x.t().clone())", "torch.randn(9, 9), torch.randn(9, 9)", "x.t_()"),
+    "other data": ("x.add_(y)", "torch.randn(9, 9), torch.randn(9, 9)", "x.data = x + y"),
+    "other entries": ("x['k'].add_(y)", "{'k': torch.randn(9, 9)}, torch.randn(9, 9)", "x['k'] = x['k'] + y"),
+    "rare changes": (
+        "x.add_((y[0] > 0).long()); y.mul_(0.5)", "torch.zeros(3, dtype=torch.int64), torch.randn(3)", "y.mul_(0.5)"
+    ),
+}  # fmt: skip
+
+
+def read_other(forward, inputs):
+    body = f"def forward(self, x, y):\n        {forward}\n\n"
+    text = PROBLEM.partition("    def forward")[0] + "    " + body + PROBLEM.partition("rows, columns = 64, 48\n")[2]
+    start = text.index("    return [torch.randn(rows")
+    return read(text.replace(text[start : text.index("def get_init")], f"    return [{inputs}]\n\n"))
+
+
+def write_other(forward):
+    return write(forward).replace("cache, entries, where", "x, y")
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_the_memory_of_the_inputs_is_compared_whatever_their_names_stand_for(bench, name):
+    forward, inputs, cheat = OTHERS[name]
+    problem = read_other(forward, inputs)
+    assert bench.judge(write_other(forward), problem).outcome is Outcome.CORRECT
+    evaluation = bench.judge(write_other(cheat), problem)
+    assert evaluation.outcome is Outcome.WRONG_VALUE, evaluation.message
+
+
+def test_a_candidate_may_take_inputs_out_of_their_containers(bench):
+    forward, inputs, _ = OTHERS["other entries"]
+    program = write_other("k = x.pop('k'); k += y")
+    assert bench.judge(program, read_other(forward, inputs)).outcome is Outcome.CORRECT
+
+
+@pytest.mark.parametrize("forward", ["x['k'] = x['k'] + y; y.zero_()", "y.set_(y + 1)"])
+def test_a_reference_that_replaces_inputs_is_refused(bench, forward):
+    problem = read_other(forward, "{'k': torch.randn(9, 9)}, torch.randn(9, 9)")
+    evaluation = bench.judge(write_other(forward), problem)
+    assert evaluation.outcome is Outcome.HARNESS_ERROR
+    assert "forward replaces entries or memory of its inputs" in evaluation.message
+
+
+def test_a_timed_call_that_changes_little_of_its_inputs_is_not_suspect(bench):
+    text = PROBLEM.replace("torch.randn(rows, columns), torch", "torch.zeros(rows, columns), torch")
+    text = text.replace("rows, columns = 64, 48", "rows, columns = 2048, 64")
+    evaluation = bench.judge(write(), read(text), time=True)
+    assert evaluation.outcome is Outcome.CORRECT, evaluation.message
+
+
+def test_cases_of_a_problem_whose_calls_change_inputs_are_checked():
+    problem = read(PROBLEM + "CASES = [{'name': 'wide', 'sizes': {'columns': 96}}]\n")
+    admissions = list(admit_cases(problem, torch.device("cpu"), 1))
+    assert admissions and all(one.admitted for one in admissions), admissions
 
 
 def test_what_the_reference_returns_is_compared_too(bench):

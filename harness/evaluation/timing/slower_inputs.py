@@ -13,7 +13,8 @@ from harness.evaluation.timing.clocks import TimingResult, decide
 
 GIVEN = "as_given"
 LOSS, LOSS_US = 1.15, 20.0  # in time, of the candidate against the baseline; a difference within either is noise
-FEWEST_SEEN = 2  # pairs of a kind
+FEWEST_SEEN = 2  # pairs with given inputs; one of another kind calls for more
+FEWEST_PAIRS = 3  # of a kind, to charge for it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +31,13 @@ def list_slower_steps(pairs: Mapping[str, Sequence[Block]]) -> list[str]:
     given = pairs.get(GIVEN, ())
     if len(given) < FEWEST_SEEN:
         return []
-    return [step for step, found in pairs.items() if len(found) >= FEWEST_SEEN and _exceeds(found, given)]
+    return [step for step, found in pairs.items() if step != GIVEN and _exceeds(found, given)]
 
 
 def compare_inputs(step: str, found: Sequence[Block], given: Sequence[Block]) -> SlowerInputs | None:
-    """None if the two differ by chance."""
+    """None if the two differ by chance, or too few were measured."""
+    if min(len(found), len(given)) < FEWEST_PAIRS:
+        return None
     mine, usual = _list_ratios(found), _list_ratios(given)
     is_apart = statistics.quantiles(mine, n=4)[0] > statistics.quantiles(usual, n=4)[2]
     if not is_apart or not _exceeds(found, given):

@@ -192,9 +192,9 @@ def is_worth_repeating(baseline: str, windows: Windows, floor: float) -> bool:
     return timing.verdict in ("tie", "unconfirmed") and interval_of(_prolong(windows.blocks))[1] > 1 + floor
 
 
-def is_certainly_faster(blocks: Sequence[Block]) -> bool:
-    """By reported times, without the noise floor."""
-    return ranked_ratio_interval(_baseline_us(blocks), _values(blocks, "candidate", "claim_us"))[1] > 1
+def is_certainly_faster(blocks: Sequence[Block], floor: float) -> bool:
+    """By reported times."""
+    return ranked_ratio_interval(_baseline_us(blocks), _values(blocks, "candidate", "claim_us"))[1] > 1 + floor
 
 
 def is_precise_enough(blocks: Sequence[Block], wanted_half_width: float, floor: float) -> bool:

@@ -151,7 +151,9 @@ class WindowTimer:
                 pairs, conditions = self._measure_pairs(baseline, candidate, seeds, baseline_us)
                 if not conditions.disturbed:
                     break
-            slower = tuple(self._find_slower_inputs(baseline, candidate, seeds)) if is_certainly_faster(pairs) else ()
+            slower: tuple[SlowerInputs, ...] = ()
+            if is_certainly_faster(pairs, find_device_floor("cuda", baseline_us)):
+                slower = tuple(self._find_slower_inputs(baseline, candidate, seeds))
             return _Beside(
                 pairs=tuple(pairs),
                 conditions=conditions,
@@ -163,10 +165,14 @@ class WindowTimer:
     def _find_slower_inputs(
         self, baseline: WindowSession, candidate: WindowSession, seeds: Iterator[int]
     ) -> Iterator[SlowerInputs]:
-        """Measures pairs of their own for each kind of inputs that seems to slow the candidate down."""
+        """Measures pairs of their own for each kind of inputs that seems to slow the candidate down, in as much time as
+        the measurement had."""
+        began_s = time.monotonic()
         for step in list_slower_steps(self._by_step):
             fresh: dict[str, list[Block]] = {step: [], GIVEN: []}
             for _ in range(CONFIRMING_PAIRS):
+                if time.monotonic() - began_s > self._plan.budget_s:
+                    break
                 for one in self._random.sample(tuple(fresh), 2):
                     seed = draw_seed(self._reference, seeds, one)
                     block, theirs, mine = self._measure_pair(baseline, candidate, seed)

@@ -136,10 +136,11 @@ class WindowSession(ModelSession):
             Signal.GO_AHEAD_OF_STREAMS if hold_streams else Signal.GO,
             meanwhile=lambda: self._rehearse_reading(usual, reading),
         )
-        addresses = self._client.read_addresses()
+        addresses = self._restore_addresses(self._client.read_addresses(), placed)
         began_ns = self._start_reading(addresses, reading)
         taken = None if usual is None else self._take_known(usual, addresses, reading, began_ns)
-        called = self._client.await_called(timeout_s=self._limits.call_s)
+        called = self._restore_inputs(self._client.await_called(timeout_s=self._limits.call_s), placed)
+        called = replace(called, addresses=self._restore_addresses(called.addresses, placed))
         if called.released_bytes != self._released_bytes:  # addresses may be remapped
             self._memory.forget()
             self._located.clear()
@@ -158,6 +159,11 @@ class WindowSession(ModelSession):
         run = self._describe(called, placed, taken, marks_ns)
         self.outlasted_hold = hold_streams and _outlasts_hold(run.times)
         return run
+
+    def _restore_addresses(self, addresses: tuple[int, ...], placed: PlacedInputs) -> tuple[int, ...]:
+        """Of inputs that are outputs: where the evaluator placed them."""
+        inputs = (self._client.arena_address + placed.specs[at].offset for at in self._changed_inputs)
+        return (*inputs, *addresses[len(self._changed_inputs) :])
 
     def _exchange_signals(
         self, placed: PlacedInputs, shift_bytes: int, signal: Signal, meanwhile: Callable[[], None]

@@ -45,9 +45,10 @@ def test_inputs_with_which_only_the_candidate_is_slower_are_found(seed):
     assert compare_inputs("varied", make_pairs(505.0, seed=seed), make_pairs(500.0, seed=seed + 1)) is None
 
 
-def test_a_single_pair_shows_nothing():
-    assert list_slower_steps({GIVEN: make_pairs(500.0), "biased": make_pairs(1100.0, 1)}) == []
+def test_a_single_slow_pair_asks_for_more_and_few_pairs_decide_nothing():
+    assert list_slower_steps({GIVEN: make_pairs(500.0), "biased": make_pairs(1100.0, 1)}) == ["biased"]
     assert list_slower_steps({"biased": make_pairs(1100.0)}) == []
+    assert compare_inputs("biased", make_pairs(1100.0, 2), make_pairs(500.0)) is None
 
 
 def test_pairs_that_scatter_as_much_as_they_differ_show_nothing():
