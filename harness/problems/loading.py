@@ -45,7 +45,7 @@ from harness.random_weights import (
 )
 from harness.syntax import parse_python
 
-SEEDS_TRIED = 4
+SEEDS_TRIED = 6
 Inputs = tuple[dict[str, Any], list[torch.Tensor]]  # form and tensors
 
 
