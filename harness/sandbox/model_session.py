@@ -428,8 +428,11 @@ class ModelSession:
 
     def _restore_inputs(self, called: Called, placed: PlacedInputs) -> Called:
         """Whatever the worker reports: these inputs have the strides with which the evaluator placed them."""
+        inputs = self._find_inputs(called, placed)
+        if not inputs:
+            return called
         specs = list(called.specs)
-        for at, spec in self._find_inputs(called, placed).items():
+        for at, spec in inputs.items():
             specs[at] = replace(spec, offset=specs[at].offset)
         return replace(called, specs=tuple(specs))
 

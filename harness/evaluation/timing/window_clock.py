@@ -14,7 +14,6 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from harness.analysis.intervals import ranked_ratio_interval
 from harness.domain import Block, Finding, Timing
 from harness.evaluation.timing.clocks import (
     CERTAINTY,
@@ -194,12 +193,12 @@ def is_worth_repeating(baseline: str, windows: Windows, floor: float) -> bool:
 
 def is_certainly_faster(blocks: Sequence[Block], floor: float) -> bool:
     """By reported times."""
-    return ranked_ratio_interval(_baseline_us(blocks), _values(blocks, "candidate", "claim_us"))[1] > 1 + floor
+    return interval_of(blocks, roughly=True)[1] > 1 + floor
 
 
 def is_precise_enough(blocks: Sequence[Block], wanted_half_width: float, floor: float) -> bool:
     """A narrow interval and windows that resolve such times; less precise where it is a tie in any case."""
-    ratio, low, high = ranked_ratio_interval(_baseline_us(blocks), _values(blocks, "candidate", "claim_us"))
+    ratio, low, high = interval_of(blocks, roughly=True)
     error_us = max(gap.error_us for gap in _pair_outside(blocks))
     certain_us, reported_us = CERTAINTY * error_us, median_reported_us(blocks)
     if is_certain_tie(low, high, floor):

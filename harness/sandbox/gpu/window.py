@@ -140,7 +140,6 @@ class WindowSession(ModelSession):
         began_ns = self._start_reading(addresses, reading)
         taken = None if usual is None else self._take_known(usual, addresses, reading, began_ns)
         called = self._restore_inputs(self._client.await_called(timeout_s=self._limits.call_s), placed)
-        called = replace(called, addresses=self._restore_addresses(called.addresses, placed))
         if called.released_bytes != self._released_bytes:  # addresses may be remapped
             self._memory.forget()
             self._located.clear()
@@ -160,8 +159,16 @@ class WindowSession(ModelSession):
         self.outlasted_hold = hold_streams and _outlasts_hold(run.times)
         return run
 
+    def _restore_inputs(self, called: Called, placed: PlacedInputs) -> Called:
+        restored = super()._restore_inputs(called, placed)
+        if not self._changed_inputs:
+            return restored
+        return replace(restored, addresses=self._restore_addresses(called.addresses, placed))
+
     def _restore_addresses(self, addresses: tuple[int, ...], placed: PlacedInputs) -> tuple[int, ...]:
-        """Of inputs that are outputs: where the evaluator placed them."""
+        """Of inputs that are outputs: where the evaluator placed them. Between the answer and the reading."""
+        if not self._changed_inputs:
+            return addresses
         inputs = (self._client.arena_address + placed.specs[at].offset for at in self._changed_inputs)
         return (*inputs, *addresses[len(self._changed_inputs) :])
 
