@@ -27,22 +27,24 @@ class SlowerInputs:
 
 
 def list_slower_steps(pairs: Mapping[str, Sequence[Block]]) -> list[str]:
-    """Kinds of inputs with which the candidate seems to be slower."""
+    """Kinds of inputs with which the candidate was slower at least once, the slowest first."""
     given = pairs.get(GIVEN, ())
     if len(given) < FEWEST_SEEN:
         return []
-    return [step for step, found in pairs.items() if step != GIVEN and _exceeds(found, given)]
+    slowest = {step: max(_list_ratios(found)) for step, found in pairs.items() if step != GIVEN}
+    slower = [step for step, ratio in slowest.items() if _exceeds(ratio, given)]
+    return sorted(slower, key=lambda step: -slowest[step])
 
 
 def compare_inputs(step: str, found: Sequence[Block], given: Sequence[Block]) -> SlowerInputs | None:
-    """None if the two differ by chance, or too few were measured."""
+    """None if the two differ by chance, or too few were measured. A program may take its time with half of the inputs
+    of a kind only: their medians are compared."""
     if min(len(found), len(given)) < FEWEST_PAIRS:
         return None
-    mine, usual = _list_ratios(found), _list_ratios(given)
-    is_apart = statistics.quantiles(mine, n=4)[0] > statistics.quantiles(usual, n=4)[2]
-    if not is_apart or not _exceeds(found, given):
+    mine, usual = statistics.median(_list_ratios(found)), _list_ratios(given)
+    if mine <= statistics.quantiles(usual, n=4)[2] or not _exceeds(mine, given):
         return None
-    return SlowerInputs(step=step, factor=statistics.median(mine) / statistics.median(usual))
+    return SlowerInputs(step=step, factor=mine / statistics.median(usual))
 
 
 def charge_slowest(result: TimingResult, slower: Sequence[SlowerInputs]) -> TimingResult:
@@ -66,8 +68,8 @@ def charge_slowest(result: TimingResult, slower: Sequence[SlowerInputs]) -> Timi
     return replace(result, timing=charged, findings=(*result.findings, finding))
 
 
-def _exceeds(found: Sequence[Block], given: Sequence[Block]) -> bool:
-    ratio, usual = (statistics.median(_list_ratios(blocks)) for blocks in (found, given))
+def _exceeds(ratio: float, given: Sequence[Block]) -> bool:
+    usual = statistics.median(_list_ratios(given))
     usual_us = statistics.median(block.baseline_go_us or 0.0 for block in given)
     return ratio > LOSS * usual and (ratio - usual) * usual_us > LOSS_US
 

@@ -53,6 +53,7 @@ MOST_MEASUREMENTS = 2  # the last one counts, see `is_worth_repeating`
 DEALT_PAIRS, WHOLE_PAIRS, CHANGED_PAIRS = 20, 6, 4
 KEPT_SHARE = 0.2  # of pairs: the outputs must not change until the last call
 MAX_PINS = 6
+FEWEST_OF_A_KIND = 2  # pairs with each kind of changed inputs, for a candidate that is faster
 CONFIRMING_PAIRS = 9  # with inputs of a kind that seem to slow the candidate down, and as many with given ones
 SETTLE_S = 10.0  # for an ended worker to leave the device
 OVERWRITTEN = "an output of an earlier call changed before the last timed call ended"
@@ -166,8 +167,11 @@ class WindowTimer:
         self, baseline: WindowSession, candidate: WindowSession, seeds: Iterator[int]
     ) -> Iterator[SlowerInputs]:
         """Measures pairs of their own for each kind of inputs that seems to slow the candidate down, in as much time as
-        the measurement had."""
+        the measurement had. Kinds that no call happened to have come first."""
         began_s = time.monotonic()
+        for step in self._reference.changed_steps:
+            for _ in range(FEWEST_OF_A_KIND - len(self._by_step.get(step, ()))):
+                self._measure_candidate(baseline, candidate, draw_seed(self._reference, seeds, step), in_whole=True)
         for step in list_slower_steps(self._by_step):
             fresh: dict[str, list[Block]] = {step: [], GIVEN: []}
             for _ in range(CONFIRMING_PAIRS):
@@ -175,9 +179,7 @@ class WindowTimer:
                     break
                 for one in self._random.sample(tuple(fresh), 2):
                     seed = draw_seed(self._reference, seeds, one)
-                    block, theirs, mine = self._measure_pair(baseline, candidate, seed)
-                    self._chosen.note(seed, mine, theirs)
-                    fresh[one].append(block)
+                    fresh[one].append(self._measure_candidate(baseline, candidate, seed))
             found = compare_inputs(step, fresh[step], fresh[GIVEN])
             if found is not None:
                 yield found
@@ -238,17 +240,24 @@ class WindowTimer:
             step = None if pairs and is_hopeless(pairs) else next(checks)
             only_checks = step is not None
             seed = draw_seed(self._reference, seeds, step or "")
-            block, theirs, mine = self._measure_pair(baseline, candidate, seed, in_whole=only_checks)
-            self._by_step.setdefault(self._reference.choose_timed_step(seed), []).append(block)
+            block = self._measure_candidate(baseline, candidate, seed, in_whole=only_checks)
             if not only_checks:
                 pairs.append(block)
-            self._chosen.note(seed, mine, theirs)
-            self._is_whole |= mine.sample != theirs.sample  # another layout: its places cannot be compared
-            if mine.sample is None and self._pins < MAX_PINS and self._random.random() < KEPT_SHARE:
-                candidate.pin(mine.outputs, self._reference.views)  # those change with the next inputs
-                self._pins += 1
             sampler.sample()
         return pairs, sampler.conclude()
+
+    def _measure_candidate(
+        self, baseline: WindowSession, candidate: WindowSession, seed: int, *, in_whole: bool = False
+    ) -> Block:
+        """A pair whose outputs may be verified."""
+        block, theirs, mine = self._measure_pair(baseline, candidate, seed, in_whole=in_whole)
+        self._by_step.setdefault(self._reference.choose_timed_step(seed), []).append(block)
+        self._chosen.note(seed, mine, theirs)
+        self._is_whole |= mine.sample != theirs.sample  # another layout: its places cannot be compared
+        if mine.sample is None and self._pins < MAX_PINS and self._random.random() < KEPT_SHARE:
+            candidate.pin(mine.outputs, self._reference.views)  # those change with the next inputs
+            self._pins += 1
+        return block
 
     def _deal_checks(self) -> Iterator[str | None]:
         """Of each pair that only checks the step of its inputs, "" for any; None for the others."""

@@ -178,6 +178,13 @@ def test_the_time_with_other_inputs_than_given_counts_where_a_candidate_is_slowe
     assert [finding.check for finding in result.findings] == ["slower_inputs"] * (slowing > 1.0)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_candidate_that_is_faster_is_timed_with_every_kind_of_inputs(reference, seed):
+    reference = replace(reference, timed_steps=("biased",) * 12 + ("varied",))
+    result, _ = measure(reference, 500.0, slowing=lambda x: 3.0 if x.abs().max() > 5.0 else 1.0, seed=seed)
+    assert [finding.check for finding in result.findings] == ["slower_inputs"]
+
+
 def test_the_noise_floor_is_taken_from_both_pairs_of_baselines(reference):
     floors, seen = NoiseFloors(None), []
 
