@@ -14,7 +14,7 @@ from typing import Any, Literal
 USABLE_SHARE = 0.9  # of free memory; the rest is for fragmentation and other processes
 TRIALS, LEAST_TRIALS = 3, 2  # with the problem's own inputs
 LAST_KEPT = 2  # outputs of the last call and of the one before
-TIMED_COPIES = 10  # calls whose outputs are kept during timing
+TIMED_COPIES = 13  # calls whose outputs are kept during timing
 LARGE_BYTES = 64 << 20  # outputs that are compared with the reference's first
 TRUTHS = 3  # sizes of the outputs: the reference's own, and float64
 

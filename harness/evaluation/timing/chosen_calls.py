@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import replace
 
@@ -18,7 +19,7 @@ from harness.sandbox.model_session import Run
 from harness.sandbox.tensors.output_samples import Sample, choose_sample
 from harness.sandbox.tensors.outputs import FlatOutputs
 
-MOST_SCREENED = 3  # calls that differ from the baseline's
+MOST_DIFFERENT, MOST_OF_A_KIND = 6, 3  # calls that differ from the baseline's
 WHOLE_SHARE = 0.25  # of calls with given inputs whose whole outputs are compared with the baseline's
 JUDGED_SAMPLES = 2  # times as many calls, where only samples of their outputs are kept
 
@@ -38,6 +39,9 @@ class Reservoir:
         elif (slot := self._source.randrange(self._offered)) < most:
             self.calls[slot] = (seed, run)
 
+    def drop_one(self) -> None:
+        self.calls.pop(self._source.randrange(len(self.calls)))
+
 
 class ChosenCalls:
     def __init__(self, reference: Reference, choice: Choice, source: random.Random) -> None:
@@ -46,7 +50,7 @@ class ChosenCalls:
         self._source = source
         self._tolerance = reference.loaded.problem.tolerance
         self._kept = Reservoir(source)
-        self._screened = Reservoir(source)
+        self._different: dict[str, Reservoir] = {}  # from the baseline, by the kind of inputs
         self._overlapping: list[tuple[int, Run]] = []  # elements of an output share memory; one call is enough
 
     def note(self, seed: int, candidate: Run, baseline: Run | None = None) -> None:
@@ -60,7 +64,8 @@ class ChosenCalls:
 
     def find_wrong(self) -> str | None:
         """The first error."""
-        for seed, run in (*self._overlapping, *self._screened.calls, *self._kept.calls):
+        different = itertools.chain.from_iterable(kind.calls for kind in self._different.values())
+        for seed, run in (*self._overlapping, *different, *self._kept.calls):
             if not run.inputs_unchanged and not self._reference.changes_inputs:
                 return "a timed call changed its inputs, untimed ones did not"
             state = self._reference.make_timed_state(seed)
@@ -92,11 +97,10 @@ class ChosenCalls:
         self._kept.offer(seed, run, judged_calls)
 
     def _screen(self, seed: int, baseline: Run, candidate: Run) -> None:
-        """Much cheaper than computing the truth. Of most large outputs a sample, in places that are chosen now. Any of
-        the calls that differ may be compared with the truth: many small differences must not keep others out."""
+        """Much cheaper than computing the truth. Of most large outputs a sample, in places that are chosen now."""
         theirs, mine = baseline.outputs, candidate.outputs
         if baseline.sample != candidate.sample or not mine.has_form_of(theirs):
-            self._screened.offer(seed, candidate, MOST_SCREENED)
+            self._keep_different(seed, candidate)
             return
         if candidate.sample is not None:  # in host memory, where comparing is slow
             theirs, mine = map(self._move_to_device, (theirs, mine))
@@ -107,7 +111,16 @@ class ChosenCalls:
             return
         outcome, _ = compare_outputs(trust_outputs(theirs), mine, self._tolerance, "timed")
         if outcome is not None:
-            self._screened.offer(seed, candidate, MOST_SCREENED)
+            self._keep_different(seed, candidate)
+
+    def _keep_different(self, seed: int, run: Run) -> None:
+        """Any of these calls may be compared with the truth, and some of each kind of inputs: legitimate differences
+        with one kind must not keep errors with another out."""
+        of_its_kind = self._different.setdefault(self._reference.choose_timed_step(seed), Reservoir(self._source))
+        of_its_kind.offer(seed, run, MOST_OF_A_KIND)
+        kinds = self._different.values()
+        if sum(len(kind.calls) for kind in kinds) > MOST_DIFFERENT:
+            max(kinds, key=lambda kind: len(kind.calls)).drop_one()
 
     def is_changed(self, seed: int) -> bool:
         """Whether the inputs are not as given."""

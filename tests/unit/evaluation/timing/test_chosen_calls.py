@@ -80,6 +80,20 @@ def test_differences_that_the_truth_allows_keep_no_later_call_from_being_compare
     assert sum(map(bool, found)) >= 10  # one in 55 has only right calls among the three
 
 
+def test_differences_that_the_truth_allows_keep_no_call_with_other_inputs_from_being_compared(reference):
+    reference = replace(reference, timed_steps=("biased", "varied"))
+    usual = [seed for seed in range(400) if reference.choose_timed_step(seed) == "as_given"]
+    unusual = next(seed for seed in range(400) if reference.choose_timed_step(seed) == "varied")
+    for source in map(random.Random, range(12)):
+        chosen = ChosenCalls(reference, Choice(judged_calls=0, screened_share=1.0), source)
+        for seed in (*usual[:8], unusual, *usual[8:16]):
+            baseline = reference.outputs_of(reference.make_timed_inputs(seed))
+            mine = reference.outputs_of(reference.make_timed_inputs(seed))
+            (mine if seed == unusual else baseline).tensors[0].zero_()
+            chosen.note(seed, run_of(mine), run_of(baseline))
+        assert chosen.find_wrong() is not None
+
+
 @pytest.mark.parametrize("sample", [SAMPLE, Sample(firsts=((0,), ()), rows=ROWS)])
 @pytest.mark.parametrize("is_right", [True, False])
 def test_a_call_that_differs_from_the_baselines_is_compared_with_the_truth(reference, sample, is_right):
