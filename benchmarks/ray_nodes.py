@@ -192,6 +192,8 @@ def lose_nodes(options: argparse.Namespace, cache: Path) -> bool:
         f"{len(tasks)} {kind} evaluations on {options.nodes} nodes in {seconds:.0f} s, {kills} nodes killed: "
         f"{lost} lost, {doubled} doubled, {len(wrong)} charged to a candidate"
     )
+    for one in wrong:
+        print(f"sample {one.subject.sample}: {one.outcome.value}, {one.message}")
     return not (lost or doubled or wrong)
 
 

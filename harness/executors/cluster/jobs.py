@@ -11,7 +11,8 @@ from harness.domain import Evaluation, Outcome
 from harness.executors.cluster.remote import Built
 from harness.executors.tasks import Task
 
-MOST_LOSSES = 2  # of devices that ran one candidate; then the candidate is suspect
+# Of devices that ran one candidate; then the candidate is suspect. The larger number where others lost devices as well.
+MOST_LOSSES, MOST_COMMON_LOSSES = 2, 3
 MOST_MOVES = 3  # away from drained nodes
 
 
@@ -41,11 +42,11 @@ class ClusterJob:
             self.future.set_exception(error)
 
 
-def judge_losses(job: ClusterJob) -> Evaluation | None:
-    """The evaluation of a job that must not run again."""
-    if len(job.losses) >= MOST_LOSSES:
+def judge_losses(job: ClusterJob, *, are_common: bool) -> Evaluation | None:
+    """The evaluation of a job that must not run again. `are_common`: other candidates lost devices, too."""
+    if len(job.losses) >= (MOST_COMMON_LOSSES if are_common else MOST_LOSSES):
         reasons = "; ".join(job.losses)
-        message = f"{MOST_LOSSES} devices were lost while they ran it: {reasons}"
+        message = f"{len(job.losses)} devices were lost while they ran it: {reasons}"
         return job.task.give_up(Outcome.SUSPECT, "device_lost", message)
     if len(job.moves) >= MOST_MOVES:
         message = f"it was moved too often: {'; '.join(job.moves)}"
