@@ -17,11 +17,12 @@ from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.reference_checks import has_only_numbers, refuse_varying
 from harness.evaluation.correctness.steps import plan_few_steps, plan_steps, reduce_steps
 from harness.evaluation.correctness.truth import Expected, keep_on_host
-from harness.evaluation.correctness.variations import find_nearby, make_other_weights
+from harness.evaluation.correctness.variations import find_nearby, make_later_state, make_other_weights
 from harness.problems.own_values import OWN_KINDS, changes_all, perturb
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.tensors.outputs import FlatOutputs
 
+MOST_CALLS = 128  # before a state that is new to the candidate
 DRAWS, FEW_DRAWS = 4, 2  # at most, until outputs for inputs of an own step do not depend on roundings
 # Largest share of the allowed error that one rounding of the inputs may cause. In 16-bit formats the roundings of
 # inputs and outputs are half of what is allowed.
@@ -139,18 +140,21 @@ class Exercises:
         return Exercise(step=step, seed=seed, inputs=inputs, expected=expected) if is_fit else None
 
     def _make_row(self) -> tuple[Exercise, ...]:
-        """The second call starts from the state that the first left, the third from one that is new to the
+        """The second call starts from the state that the first left, the others from states that are new to the
         candidate."""
         (first,) = self._make("as_given")
         seed = next(self._seeds)
         inputs = self.reference.make_inputs(seed)
         later = partial(self.reference.truth_of, inputs, first.expected.truth.state_after)
         second = Exercise(step="second_in_a_row", seed=seed, inputs=inputs, expected=Expected(later))
-        return (first, second, self._make_with_given_state())
+        few, many = self.source.randint(1, MOST_CALLS), MOST_CALLS
+        return (first, second, self._make_with_given_state(few), self._make_with_given_state(many))
 
-    def _make_with_given_state(self) -> Exercise:
-        """From the state after a call that only the reference makes."""
-        given = self.reference.truth_of(self.reference.make_inputs(next(self._seeds))).state_after
+    def _make_with_given_state(self, calls: int) -> Exercise:
+        """From the state after so many calls that only the reference makes, or fewer."""
+        given = make_later_state(self.reference, next(self._seeds), calls)
+        if given is None:
+            given = self.reference.truth_of(self.reference.make_inputs(next(self._seeds))).state_after
         seed = next(self._seeds)
         inputs = self.reference.make_inputs(seed)
         expected, state = Expected(partial(self.reference.truth_of, inputs, given)), self.reference.keep(given)

@@ -31,7 +31,7 @@ from harness.evaluation.correctness.reference_checks import (
     require_sendable,
     require_weights_known,
 )
-from harness.evaluation.correctness.steps import count_further_steps
+from harness.evaluation.correctness.steps import ROW_STEPS, count_further_steps
 from harness.evaluation.correctness.truth import (
     Expected,
     Truth,
@@ -309,7 +309,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         ),
         float64_bytes=estimate_float64_bytes(model, inputs, outputs.tensors, work_bytes),
         slice_bytes=device.slice_bytes, context_bytes=device.context_bytes, kept_calls=count_kept_calls(sizes[2]),
-        row_steps=3 if changing else 0,
+        row_steps=ROW_STEPS if changing else 0,
         further_steps=count_further_steps(loaded.problem, is_small=is_small, own=own_steps),
     )  # fmt: skip
     return Reference(

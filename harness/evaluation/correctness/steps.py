@@ -13,6 +13,7 @@ from harness.sandbox.memory_plan import MemoryPlan
 # Other places or values in each call.
 REPEATED = (ALTERED, BIASED, LOWERED, RARE, SHIFTED, SIGNED, SPARSE, STRETCHED, VARIED)
 MIXED_TRIALS = 8  # where calls cost little; else 2
+ROW_STEPS = 4  # calls in a row
 RERUNS = 3  # where calls cost little; else 1
 
 

@@ -1,9 +1,10 @@
-"""Other weights and nearby shapes of a problem, with their truth."""
+"""Other weights, later states and nearby shapes of a problem."""
 
 from __future__ import annotations
 
 import copy
 import random
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from harness.evaluation.correctness.truth import (
     compute_truth,
     copy_tensors,
     list_state,
+    read_state,
     run_reference,
     write_state,
 )
@@ -33,6 +35,7 @@ from harness.sandbox.tensors.host_copies import HOST
 from harness.sandbox.tensors.outputs import FlatOutputs, count_bytes
 
 LARGEST_CUT = 4  # a dimension loses at most this fraction (1 in 4)
+LATER_S = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +86,35 @@ def _draw_other_state(reference: Reference, seed: int) -> dict[str, Tensor] | No
     if all(torch.equal(tensor, reference.state[name]) for name, tensor in state.items()):
         return None
     return {name: tensor.to(HOST) for name, tensor in state.items()}
+
+
+def make_later_state(reference: Reference, seed: int, calls: int) -> dict[str, Tensor] | None:
+    """The state after up to so many calls that only the reference makes, which leaves room for another: caches become
+    full. None for large problems, and if not two calls succeed in `LATER_S`. On the CPU, since an index error
+    on a GPU breaks this process's context."""
+    source = random.Random(seed)
+    began_s, state, later = time.monotonic(), reference.changing, None
+    inputs = reference.make_inputs(source.getrandbits(62))
+    if count_bytes([*list_tensors(inputs), *reference.state.values()]) > SMALL_BYTES:
+        return None
+    model = copy.deepcopy(reference.model).cpu()
+    write_state(model, reference.changing)
+    for _ in range(calls + 1):
+        try:
+            run_reference(reference.loaded, model, copy_tensors(inputs, HOST))
+        except ProblemError:
+            break
+        found = read_state(model, reference.changing)
+        if time.monotonic() - began_s > LATER_S or not all(map(_is_finite, found.values())):
+            break
+        inputs, state, later = reference.make_inputs(source.getrandbits(62)), found, state
+    if later is None or later is reference.changing:
+        return None
+    return {name: tensor.to(reference.changing[name].device) for name, tensor in later.items()}
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    return not tensor.is_floating_point() or bool(tensor.isfinite().all())
 
 
 def find_nearby(reference: Reference, inputs: Sequence[Any], source: random.Random) -> Nearby | None:

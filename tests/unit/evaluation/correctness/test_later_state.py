@@ -1,0 +1,73 @@
+"""States after many calls that only the reference makes."""
+
+import pytest
+import torch
+
+from harness.domain import Problem
+from harness.evaluation.correctness import variations
+from harness.evaluation.correctness.reference import prepare_reference
+from harness.evaluation.correctness.variations import make_later_state
+from harness.problems.loading import load_problem
+from harness.sandbox.devices import Device
+
+SOURCE = """
+import torch
+from torch import nn
+
+capacity = 10
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("kept", torch.zeros(capacity, 4))
+        self.register_buffer("place", torch.zeros(1, dtype=torch.int64))
+
+    def forward(self, x):
+        self.kept.index_copy_(0, self.place, x)
+        self.place += 1
+        return self.kept.sum(0)
+
+
+def get_inputs():
+    return [torch.randn(1, 4)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def prepare(source=SOURCE):
+    return prepare_reference(load_problem(Problem(name="p", suite="s", source=source), "full"), Device("cpu"), 1, 2)
+
+
+@pytest.mark.parametrize(("calls", "place"), [(3, 3), (128, 9)])
+def test_the_state_leaves_room_for_one_more_call(calls, place):
+    reference = prepare()
+    state = make_later_state(reference, 5, calls)
+    assert state["place"].tolist() == [place]
+    assert (state["kept"] != 0).any(1).tolist() == [True] * place + [False] * (10 - place)
+    assert reference.outputs_of(reference.make_inputs(1), state)
+    assert reference.changing["place"].tolist() == [0]
+
+
+def test_the_same_seed_gives_the_same_state_and_another_one_does_not():
+    reference = prepare()
+    states = [make_later_state(reference, seed, 4)["kept"] for seed in (5, 5, 6)]
+    assert torch.equal(states[0], states[1])
+    assert not torch.equal(states[0], states[2])
+
+
+def test_there_is_none_where_only_one_call_succeeds_nor_for_large_problems(monkeypatch):
+    reference = prepare(SOURCE.replace("capacity = 10", "capacity = 1"))
+    assert make_later_state(reference, 5, 4) is None
+    monkeypatch.setattr(variations, "SMALL_BYTES", 16)
+    assert make_later_state(prepare(), 5, 4) is None
+
+
+def test_states_that_are_not_finite_are_not_reached():
+    reference = prepare(SOURCE.replace("self.place += 1", "self.place += 1; self.kept.mul_(1e15)"))
+    state = make_later_state(reference, 5, 9)
+    assert state["place"].tolist() == [1]
+    assert 1e14 < state["kept"].abs().max() < 1e17
