@@ -11,8 +11,9 @@ elements. `shifted`, `lowered`: values are larger or smaller by 128, so that the
 overflow where the largest value was not subtracted before. `negated`, `stretched`: for references that order values;
 equal values stay equal, and others do not come closer.
 
-`shifted` and `lowered` mostly, and `biased` in half of the calls, change only secret elements or slices, which a sample
-of the inputs hardly ever shows; which calls these are depends on their seed (`changes_all`).
+`shifted` and `lowered` mostly, and `biased` in half of the calls, change only secret parts, which a sample of inputs
+hardly ever shows; which calls these are depends on their seed (`changes_all`). The parts of `shifted` and `lowered` are
+slices of the first dimension: beside a single larger element of its row a softmax is zero, and its logarithm infinite.
 
 `altered` and `rare` are made where `get_inputs` runs (`harness.problems.hidden_values`).
 
@@ -108,7 +109,7 @@ def _change(tensor: Tensor, kind: str, generator: torch.Generator, factor: float
     elif kind == NEGATED:
         tensor.neg_()
     elif tensor.dim() > 1 and not changes_all(kind, generator.initial_seed()):
-        _move_part(tensor, kind, choose_part(tensor, generator))
+        _move_part(tensor, kind, choose_part(tensor, generator, dimension=0 if kind in SHIFTS else None))
     else:
         _move(tensor, kind)
 

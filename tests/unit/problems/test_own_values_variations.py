@@ -59,9 +59,9 @@ def test_values_are_moved_by_a_constant_unless_they_are_a_mask(kind, by):
 
 
 @pytest.mark.parametrize("kind", ["biased", "shifted", "lowered"])
-def test_in_many_calls_only_secret_elements_or_slices_change(kind):
+def test_in_many_calls_only_secret_parts_change(kind):
     given = torch.randn(60, 70)
-    whole = vary(given[0].clone(), kind) != given[0]  # of one dimension: always all
+    whole = vary(given.flatten().clone(), kind) != given.flatten()  # of one dimension: always all
     shares = []
     for seed in range(60):
         varied = vary(given.clone(), kind, seed)
@@ -72,6 +72,14 @@ def test_in_many_calls_only_secret_elements_or_slices_change(kind):
     assert 3 <= sum(share > 0.9 * usual for share in shares) <= (45 if kind == "biased" else 25)
     assert sum(share < 0.05 for share in shares) >= 5
     assert sum(map(bool, shares)) >= 50  # a few chosen values may be biased already
+
+
+@pytest.mark.parametrize("kind", ["shifted", "lowered"])
+def test_values_of_one_slice_move_together(kind):
+    given = torch.randn(12, 5, 7)
+    for seed in range(20):
+        changed = (vary(given.clone(), kind, seed) != given).flatten(1)
+        assert torch.equal(changed.all(1), changed.any(1))
 
 
 def test_parts_of_a_large_tensor_that_are_moved_are_the_chosen_ones(monkeypatch):
