@@ -28,7 +28,7 @@ class DeviceLost(HarnessError):
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """`losses`: reasons of device losses."""
+    """`losses`: reasons of device losses, but for faults that no program causes."""
 
     task: Task
     number: int = field(default_factory=count().__next__)
@@ -213,7 +213,7 @@ class DevicePool:
             slot.done += 1
 
     def _note_loss(self, slot: _Slot, job: Job, loss: DeviceLost) -> None:
-        """Retries the task once, since it may not be the cause."""
+        """Retries the task once, since it may not be the cause, and as often as devices have faults of their own."""
         assert slot.device is not None
         slot.device.close()
         with self._changed:
@@ -222,7 +222,8 @@ class DevicePool:
                 job.fail(DeviceError("the executor was closed"))
                 return
         slot.losses += 1
-        job.losses.append(str(loss))
+        if not loss.for_good:
+            job.losses.append(str(loss))
         if len(job.losses) > 1:
             self._end(slot)
             job.future.set_result(self._explain_loss(job))

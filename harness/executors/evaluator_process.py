@@ -173,8 +173,11 @@ def _name_chip(device: Device) -> str:
 
 
 def _evaluate(device: Device, evaluators: DeviceEvaluators, work: Work, watch: XidWatch | None) -> Done | Lost:
+    """A fault of the GPU before the evaluation, while it was idle, counts as one during it does."""
     from harness.domain import Outcome
 
+    if watch is not None and (fault := watch.find_fault()):
+        return Lost(reason=fault, for_good=True)
     if work.expects_many:
         evaluators.expect_many()
     evaluation = evaluators.evaluate(work.task, work.ahead)

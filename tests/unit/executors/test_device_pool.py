@@ -135,6 +135,23 @@ def test_a_device_that_is_lost_for_good_is_not_opened_again_and_its_task_moves()
     assert executor.pool.lost == ("cuda:0 was taken out of service: an illegal memory access was encountered",)
 
 
+def test_faults_of_two_devices_are_not_charged_to_the_task_that_they_ran():
+    both_lost = threading.Event()
+
+    def open_device(name):
+        if name == "cuda:2":
+            both_lost.wait(10)
+            return FailingDevice(name, {})
+        return FailingDevice(name, {0: 1}, for_good=True)
+
+    with PoolExecutor(open_device, ("cuda:0", "cuda:1", "cuda:2")) as executor:
+        future = executor.submit(make_task(0))
+        while len(executor.pool.lost) < 2:
+            assert not future.done()
+        both_lost.set()
+        assert future.result(10).outcome is Outcome.WRONG_VALUE
+
+
 def test_where_no_device_is_left_the_run_stops_with_the_reason_and_keeps_what_there_is():
     found, begun = {}, []
 
