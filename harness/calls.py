@@ -6,6 +6,7 @@
   What no gradient reaches has one of zeros.
 - `in_place` (`IN_PLACE = True`): forward, which changes some of its inputs. These are outputs beside those of the
   module.
+- `only_in_place`: the same of a reference that returns nothing. What a candidate returns does not matter.
 """
 
 from __future__ import annotations
@@ -69,19 +70,20 @@ def make_call(kind: str, forward: Forward, model: nn.Module, changed_inputs: Seq
     unknown kind."""
     if kind == "forward":
         return forward
-    if kind == "in_place":
-        return partial(_return_inputs, forward, changed_inputs)
+    if kind in ("in_place", "only_in_place"):
+        return partial(_return_inputs, forward, changed_inputs, kind == "in_place")
     if kind not in get_args(CallKind):
         raise WireError(f"unknown kind of call {kind!r}")
     parameters = require_parameter_gradients(model)
     return lambda *inputs: call_with_gradients(forward, parameters, inputs)
 
 
-def _return_inputs(forward: Forward, changed: Sequence[int], *inputs: Any) -> dict[str, Any]:
+def _return_inputs(forward: Forward, changed: Sequence[int], has_results: bool, *inputs: Any) -> dict[str, Any]:
     """The memory of the inputs, whatever `forward` makes of their names. They come first, since keys are sorted."""
     tensors = [tensor.detach() for tensor in flatten_value(tuple(inputs), torch.is_tensor)[1]]
+    results = forward(*inputs)
     return {
-        "returned": forward(*inputs),
+        "returned": results if has_results else None,
         "inputs": [tensor if at in changed else None for at, tensor in enumerate(tensors)],
     }
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 WorkloadName = Literal["full", "small", "reduced"]  # reduced: shrunk by `harness.problems.shrink`
 SizeValue = int | float | bool | str | tuple[int, ...]
-CallKind = Literal["forward", "backward", "in_place"]  # see `harness.calls`
+CallKind = Literal["forward", "backward", "in_place", "only_in_place"]  # see `harness.calls`
 Precision = Literal["fp32", "tf32", "bf16", "fp16", "fp8"]  # of all floating inputs and weights: --dtype
 TORCH_DTYPES: dict[Precision, str] = {
     "fp32": "float32",

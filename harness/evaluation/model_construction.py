@@ -15,7 +15,7 @@ def construct_model(session: ModelSession, reference: Reference, *, compiled: bo
         compiled=compiled,
         training=problem.training,
         dtype=problem.dtype,
-        call=problem.call,
+        call=reference.loaded.call,
         changed_inputs=reference.loaded.changed_inputs,
         constants=reference.loaded.constants,
     )

@@ -28,7 +28,7 @@ from torch.overrides import TorchFunctionMode
 
 from harness.calls import adapt_call, select_differentiable
 from harness.constant_weights import ConstantWeights, Kind
-from harness.domain import ALTERED, MIXED, RARE, Problem, ProblemError, SizeValue, UsageError, WorkloadName
+from harness.domain import ALTERED, MIXED, RARE, CallKind, Problem, ProblemError, SizeValue, UsageError, WorkloadName
 from harness.problems.discovery import DISTRIBUTION_NAMES, bound_names, parse_source
 from harness.problems.distributions import mix, redistribute
 from harness.problems.hidden_values import RareDraws, alter
@@ -54,7 +54,8 @@ class LoadedProblem:
     """A problem executed for one workload. `init_inputs` are the arguments of `Model`. Once they are known:
     `differentiable`: shape and dtype of the outputs that have a gradient, `constants`: weights that have other values
     instead, `constant_inputs`: those that `ALTERED` changes (`hidden_values.find_constants`), `changed_inputs`: those
-    that calls change, if they may (positions among the tensors)."""
+    that calls change, if they may (positions among the tensors), `returns_nothing`: whether such calls return
+    None."""
 
     problem: Problem
     workload: WorkloadName
@@ -64,6 +65,13 @@ class LoadedProblem:
     constants: list[Kind] = field(default_factory=list, compare=False)
     constant_inputs: list[int] = field(default_factory=list, compare=False)
     changed_inputs: list[int] = field(default_factory=list, compare=False)
+    returns_nothing: list[bool] = field(default_factory=list, compare=False)
+
+    @property
+    def call(self) -> CallKind:
+        """Known once a model was made."""
+        returns_nothing = bool(self.returns_nothing) and all(self.returns_nothing)
+        return "only_in_place" if returns_nothing else self.problem.call
 
     @property
     def dtype(self) -> torch.dtype | None:
@@ -76,7 +84,7 @@ class LoadedProblem:
         model = self._construct(seed, device, dtype)
         if self.problem.in_place and not self.changed_inputs and device.type != "meta":
             self.changed_inputs.extend(self._find_changed_inputs(model, device))
-        return adapt_call(model, self.problem.call, self.changed_inputs)
+        return adapt_call(model, self.call, self.changed_inputs)
 
     def _construct(self, seed: int, device: torch.device, dtype: torch.dtype | None = None) -> nn.Module:
         return run_with_default(device, lambda default: self._construct_with(default, seed, device, dtype))
@@ -147,7 +155,7 @@ class LoadedProblem:
             tree, tensors = flatten_value(inputs, torch.is_tensor)
             before, memory = [tensor.clone() for tensor in tensors], [tensor.detach() for tensor in tensors]
             with run_user_code(self.problem, "forward", seed, device), torch.no_grad():
-                copy.deepcopy(model)(*inputs)
+                self.returns_nothing.append(copy.deepcopy(model)(*inputs) is None)
             if not _are_the_same(flatten_value(inputs, torch.is_tensor), (tree, tensors), memory):
                 why = "forward replaces entries or memory of its inputs; write into them, or return the new tensors"
                 raise ProblemError(f"{_where(self.problem)}: IN_PLACE = True, but {why}")

@@ -56,6 +56,13 @@ def test_inputs_that_a_call_changes_are_compared_and_others_are_not(bench):
     assert bench.judge(write(f"{RIGHT}; entries.zero_()"), read()).outcome is Outcome.CORRECT
 
 
+@pytest.mark.parametrize("result", ["cache", "entries, 3", "'done'"])
+def test_what_a_candidate_returns_does_not_matter_where_the_reference_returns_nothing(bench, result):
+    evaluation = bench.judge(write(f"{RIGHT}; return {result}"), read())
+    assert evaluation.outcome is Outcome.CORRECT, evaluation.message
+    assert bench.judge(write(f"return {result}"), read()).outcome is Outcome.WRONG_VALUE
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -112,7 +112,7 @@ def construct(client: WorkerClient, loaded: LoadedProblem, timeout_s: float) -> 
         compiled=False,
         training=loaded.problem.training,
         dtype=loaded.problem.dtype,
-        call=loaded.problem.call,
+        call=loaded.call,
         changed_inputs=loaded.changed_inputs,
         timeout_s=timeout_s,
     )
