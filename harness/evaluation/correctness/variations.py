@@ -35,7 +35,7 @@ from harness.sandbox.tensors.host_copies import HOST
 from harness.sandbox.tensors.outputs import FlatOutputs, count_bytes
 
 LARGEST_CUT = 4  # a dimension loses at most this fraction (1 in 4)
-LATER_S = 0.5
+LATER_S = 0.5  # for the calls before a later state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ A/A pairs before and after the candidate's worker show whether it slowed the bas
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import time
@@ -53,7 +54,7 @@ MOST_MEASUREMENTS = 2  # the last one counts, see `is_worth_repeating`
 DEALT_PAIRS, WHOLE_PAIRS, CHANGED_PAIRS = 20, 6, 4
 KEPT_SHARE = 0.2  # of pairs: the outputs must not change until the last call
 MAX_PINS = 6
-FEWEST_OF_A_KIND = 2  # pairs with each kind of changed inputs, for a candidate that is faster
+FEWEST_OF_A_KIND = 2  # pairs with each kind of changed inputs, for a candidate that is faster; 1 where calls are slow
 CONFIRMING_PAIRS = 9  # with inputs of a kind that seem to slow the candidate down, and as many with given ones
 SETTLE_S = 10.0  # for an ended worker to leave the device
 OVERWRITTEN = "an output of an earlier call changed before the last timed call ended"
@@ -167,10 +168,11 @@ class WindowTimer:
         self, baseline: WindowSession, candidate: WindowSession, seeds: Iterator[int]
     ) -> Iterator[SlowerInputs]:
         """Measures pairs of their own for each kind of inputs that seems to slow the candidate down, in as much time as
-        the measurement had. Kinds that no call happened to have come first."""
+        the measurement had. Kinds that no or one call happened to have come first."""
         began_s = time.monotonic()
-        for step in self._reference.changed_steps:
-            for _ in range(FEWEST_OF_A_KIND - len(self._by_step.get(step, ()))):
+        for least, step in itertools.product(range(1, FEWEST_OF_A_KIND + 1), self._reference.changed_steps):
+            is_due = least == 1 or time.monotonic() - began_s < self._plan.budget_s
+            if is_due and len(self._by_step.get(step, ())) < least:
                 self._measure_candidate(baseline, candidate, draw_seed(self._reference, seeds, step), in_whole=True)
         for step in list_slower_steps(self._by_step):
             fresh: dict[str, list[Block]] = {step: [], GIVEN: []}
