@@ -90,18 +90,18 @@ def _draw_other_state(reference: Reference, seed: int) -> dict[str, Tensor] | No
 
 def make_later_state(reference: Reference, seed: int, calls: int) -> dict[str, Tensor] | None:
     """The state after up to so many calls that only the reference makes, which leaves room for another: caches become
-    full. None for large problems, and if not two calls succeed in `LATER_S`. On the CPU, since an index error
-    on a GPU breaks this process's context."""
+    full. None for large problems, and if not two calls succeed in `LATER_S`."""
     source = random.Random(seed)
-    began_s, state, later = time.monotonic(), reference.changing, None
     inputs = reference.make_inputs(source.getrandbits(62))
     if count_bytes([*list_tensors(inputs), *reference.state.values()]) > SMALL_BYTES:
         return None
-    model = copy.deepcopy(reference.model).cpu()
+    device = _choose_device(reference, inputs)
+    began_s, state, later = time.monotonic(), reference.changing, None
+    model = copy.deepcopy(reference.model).to(device)
     write_state(model, reference.changing)
     for _ in range(calls + 1):
         try:
-            run_reference(reference.loaded, model, copy_tensors(inputs, HOST))
+            run_reference(reference.loaded, model, copy_tensors(inputs, device))
         except ProblemError:
             break
         found = read_state(model, reference.changing)
@@ -111,6 +111,13 @@ def make_later_state(reference: Reference, seed: int, calls: int) -> dict[str, T
     if later is None or later is reference.changing:
         return None
     return {name: tensor.to(reference.changing[name].device) for name, tensor in later.items()}
+
+
+def _choose_device(reference: Reference, inputs: Sequence[Any]) -> torch.device:
+    """The CPU where a call may index beyond its state: on a GPU that breaks this process's context."""
+    state = reference.changing.values()
+    may_index = _may_index(reference, inputs) or not all(map(torch.is_floating_point, state))
+    return HOST if reference.device.is_cuda and may_index else reference.device.torch_device
 
 
 def _is_finite(tensor: Tensor) -> bool:

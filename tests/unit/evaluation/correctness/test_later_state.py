@@ -1,5 +1,7 @@
 """States after many calls that only the reference makes."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -64,6 +66,23 @@ def test_there_is_none_where_only_one_call_succeeds_nor_for_large_problems(monke
     assert make_later_state(reference, 5, 4) is None
     monkeypatch.setattr(variations, "SMALL_BYTES", 16)
     assert make_later_state(prepare(), 5, 4) is None
+
+
+class NamedGpu(Device):
+    is_cuda = True
+    torch_device = torch.device("cuda:0")
+
+
+FLOATS = SOURCE.replace("self.kept.index_copy_(0, self.place, x)\n        self.place += 1", "self.kept += x")
+
+
+@pytest.mark.parametrize(("source", "device"), [(SOURCE, "cpu"), (FLOATS, "cuda:0")])
+def test_calls_that_may_index_beyond_their_state_are_made_on_the_cpu(source, device):
+    assert "+= x" in FLOATS
+    reference = prepare(source)
+    gpu = NamedGpu.__new__(NamedGpu)
+    chosen = variations._choose_device(replace(reference, device=gpu), reference.make_inputs(1))
+    assert chosen == torch.device(device)
 
 
 def test_states_that_are_not_finite_are_not_reached():
