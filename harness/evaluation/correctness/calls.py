@@ -17,7 +17,7 @@ from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.reference_checks import has_only_numbers, refuse_varying
 from harness.evaluation.correctness.steps import plan_few_steps, plan_steps, reduce_steps
 from harness.evaluation.correctness.truth import Expected, keep_on_host
-from harness.evaluation.correctness.variations import find_nearby, make_later_state, make_other_weights
+from harness.evaluation.correctness.variations import find_nearby, make_later_states, make_other_weights
 from harness.problems.own_values import OWN_KINDS, changes_all, perturb
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.tensors.outputs import FlatOutputs
@@ -147,12 +147,12 @@ class Exercises:
         inputs = self.reference.make_inputs(seed)
         later = partial(self.reference.truth_of, inputs, first.expected.truth.state_after)
         second = Exercise(step="second_in_a_row", seed=seed, inputs=inputs, expected=Expected(later))
-        few, many = self.source.randint(1, MOST_CALLS), MOST_CALLS
-        return (first, second, self._make_with_given_state(few), self._make_with_given_state(many))
+        few = self.source.randint(1, MOST_CALLS)
+        later_states = make_later_states(self.reference, next(self._seeds), few, MOST_CALLS) or (None, None)
+        return (first, second, *map(self._make_with_given_state, later_states))
 
-    def _make_with_given_state(self, calls: int) -> Exercise:
-        """From the state after so many calls that only the reference makes, or fewer."""
-        given = make_later_state(self.reference, next(self._seeds), calls)
+    def _make_with_given_state(self, given: dict[str, Tensor] | None) -> Exercise:
+        """None: the state after one call that only the reference makes."""
         if given is None:
             given = self.reference.truth_of(self.reference.make_inputs(next(self._seeds))).state_after
         seed = next(self._seeds)

@@ -88,18 +88,18 @@ def _draw_other_state(reference: Reference, seed: int) -> dict[str, Tensor] | No
     return {name: tensor.to(HOST) for name, tensor in state.items()}
 
 
-def make_later_state(reference: Reference, seed: int, calls: int) -> dict[str, Tensor] | None:
-    """The state after up to so many calls that only the reference makes, which leaves room for another: caches become
-    full. None for large problems, and if not two calls succeed in `LATER_S`."""
+def make_later_states(reference: Reference, seed: int, few: int, many: int) -> list[dict[str, Tensor]]:
+    """The states after few and after many calls that only the reference makes, or as many as it can: caches become
+    full, but for one more call. None for large problems, and if not two calls succeed in `LATER_S`."""
     source = random.Random(seed)
     inputs = reference.make_inputs(source.getrandbits(62))
     if count_bytes([*list_tensors(inputs), *reference.state.values()]) > SMALL_BYTES:
-        return None
+        return []
     device = _choose_device(reference, inputs)
-    began_s, state, later = time.monotonic(), reference.changing, None
+    began_s, state, early, later = time.monotonic(), reference.changing, None, None
     model = copy.deepcopy(reference.model).to(device)
     write_state(model, reference.changing)
-    for _ in range(calls + 1):
+    for made in range(many + 1):
         try:
             run_reference(reference.loaded, model, copy_tensors(inputs, device))
         except ProblemError:
@@ -107,17 +107,21 @@ def make_later_state(reference: Reference, seed: int, calls: int) -> dict[str, T
         found = read_state(model, reference.changing)
         if time.monotonic() - began_s > LATER_S or not all(map(_is_finite, found.values())):
             break
+        early = state if made == few else early
         inputs, state, later = reference.make_inputs(source.getrandbits(62)), found, state
     if later is None or later is reference.changing:
-        return None
-    return {name: tensor.to(reference.changing[name].device) for name, tensor in later.items()}
+        return []
+    return [
+        {name: tensor.to(reference.changing[name].device) for name, tensor in one.items()}
+        for one in (early or later, later)
+    ]
 
 
 def _choose_device(reference: Reference, inputs: Sequence[Any]) -> torch.device:
     """The CPU where a call may index beyond its state: on a GPU that breaks this process's context."""
-    state = reference.changing.values()
-    may_index = _may_index(reference, inputs) or not all(map(torch.is_floating_point, state))
-    return HOST if reference.device.is_cuda and may_index else reference.device.torch_device
+    is_floating = all(map(torch.is_floating_point, reference.changing.values()))
+    is_unsafe = reference.device.is_cuda and (not is_floating or _may_index(reference, inputs))
+    return HOST if is_unsafe else reference.device.torch_device
 
 
 def _is_finite(tensor: Tensor) -> bool:

@@ -1,4 +1,4 @@
-"""Changes the parameters in time, and the moments of Adam on a stream that nobody waits for.
+"""Changes the parameters in time, and the moments of Adam on a stream that no other waits for.
 
 layer: time
 mechanism: What it changes late are inputs, not outputs that it returns.

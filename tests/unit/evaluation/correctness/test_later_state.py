@@ -8,7 +8,7 @@ import torch
 from harness.domain import Problem
 from harness.evaluation.correctness import variations
 from harness.evaluation.correctness.reference import prepare_reference
-from harness.evaluation.correctness.variations import make_later_state
+from harness.evaluation.correctness.variations import make_later_states
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import Device
 
@@ -44,10 +44,12 @@ def prepare(source=SOURCE):
     return prepare_reference(load_problem(Problem(name="p", suite="s", source=source), "full"), Device("cpu"), 1, 2)
 
 
-@pytest.mark.parametrize(("calls", "place"), [(3, 3), (128, 9)])
-def test_the_state_leaves_room_for_one_more_call(calls, place):
+@pytest.mark.parametrize(
+    ("few", "many", "index", "place"), [(3, 5, 0, 3), (1, 3, 1, 3), (1, 128, 1, 9), (60, 128, 0, 9)]
+)
+def test_from_each_state_one_more_call_succeeds(few, many, index, place):
     reference = prepare()
-    state = make_later_state(reference, 5, calls)
+    state = make_later_states(reference, 5, few, many)[index]
     assert state["place"].tolist() == [place]
     assert (state["kept"] != 0).any(1).tolist() == [True] * place + [False] * (10 - place)
     assert reference.outputs_of(reference.make_inputs(1), state)
@@ -56,16 +58,16 @@ def test_the_state_leaves_room_for_one_more_call(calls, place):
 
 def test_the_same_seed_gives_the_same_state_and_another_one_does_not():
     reference = prepare()
-    states = [make_later_state(reference, seed, 4)["kept"] for seed in (5, 5, 6)]
+    states = [make_later_states(reference, seed, 4, 4)[0]["kept"] for seed in (5, 5, 6)]
     assert torch.equal(states[0], states[1])
     assert not torch.equal(states[0], states[2])
 
 
 def test_there_is_none_where_only_one_call_succeeds_nor_for_large_problems(monkeypatch):
     reference = prepare(SOURCE.replace("capacity = 10", "capacity = 1"))
-    assert make_later_state(reference, 5, 4) is None
+    assert make_later_states(reference, 5, 4, 4) == []
     monkeypatch.setattr(variations, "SMALL_BYTES", 16)
-    assert make_later_state(prepare(), 5, 4) is None
+    assert make_later_states(prepare(), 5, 4, 4) == []
 
 
 class NamedGpu(Device):
@@ -87,6 +89,6 @@ def test_calls_that_may_index_beyond_their_state_are_made_on_the_cpu(source, dev
 
 def test_states_that_are_not_finite_are_not_reached():
     reference = prepare(SOURCE.replace("self.place += 1", "self.place += 1; self.kept.mul_(1e15)"))
-    state = make_later_state(reference, 5, 9)
+    _, state = make_later_states(reference, 5, 1, 9)
     assert state["place"].tolist() == [1]
     assert 1e14 < state["kept"].abs().max() < 1e17
