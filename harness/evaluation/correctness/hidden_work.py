@@ -34,12 +34,12 @@ SHIFTS = {SHIFTED: EXPONENTIALS | MINIMA, LOWERED: MAXIMA}
 
 
 class HiddenWork(OperatorCalls):  # type: ignore[no-untyped-call]
-    """Watches a run of the reference on `inputs`."""
+    """Watches a run of the reference on `inputs`, which must live as long as it runs. They are not kept: a second set
+    may not fit beside them."""
 
     def __init__(self, inputs: Sequence[Any]) -> None:
         super().__init__()
-        self._tensors = list_tensors(inputs)
-        self._addresses = {_address(tensor) for tensor in self._tensors}
+        self._addresses = {_address(tensor) for tensor in list_tensors(inputs)}
         self._has_pieces = False
         self._shifts: set[str] = set()
 

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +21,7 @@ from harness.worker.emulated.triton.launch import find_arguments, normalize_grid
 
 MOST_PROGRAMS = (2**31 - 1, 65535, 65535)
 COMPILED, FAILED = "compiled", "compile_error"
+STDERR = 2
 
 
 class KernelCompiler:
@@ -38,11 +44,12 @@ class KernelCompiler:
         )
         bound.apply_defaults()
         refuse_host_tensors(list(find_arguments(bound.arguments)))
-        try:
-            kernel = self._compile(function, *args, grid=grid, warmup=True, **kwargs)
-        except Exception as error:
-            self._report(FAILED, function, *_explain(error, function))
-            raise
+        with _copy_stderr() as read_stderr:
+            try:
+                kernel = self._compile(function, *args, grid=grid, warmup=True, **kwargs)
+            except Exception as error:
+                self._report(FAILED, function, *_explain(error, function, read_stderr()))
+                raise
         self._check_resources(function, kernel.metadata)
         if not warmup:
             self._check_grid(function, normalize_grid(grid, dict(bound.arguments)))
@@ -72,14 +79,40 @@ class KernelCompiler:
         self._link.report_compilation(check, function.__name__, message, decides=decides, file=file, line=line)
 
 
-def _explain(error: BaseException, function: Any) -> tuple[str, int]:
-    """The message with the source line, and the line's number in the file."""
+@contextmanager
+def _copy_stderr() -> Iterator[Callable[[], str]]:
+    """Yields a function that returns what was written to it since, also by libraries."""
+    sys.stderr.flush()
+    usual, copy = os.dup(STDERR), os.memfd_create("stderr")
+
+    def read() -> str:
+        sys.stderr.flush()
+        return os.pread(copy, os.fstat(copy).st_size, 0).decode(errors="replace")
+
+    os.dup2(copy, STDERR)
+    try:
+        yield read
+    finally:
+        written = read()
+        os.dup2(usual, STDERR)
+        os.close(usual)
+        os.close(copy)
+        sys.stderr.write(written)
+
+
+def _explain(error: BaseException, function: Any, stderr: str) -> tuple[str, int]:
+    """The message with the source line, and the line's number in the file. Errors of the compiler's passes are only on
+    `stderr`, as `FILE:LINE:COLUMN: error: MESSAGE`."""
     chain: list[BaseException] = [error]
     while (cause := chain[-1].__cause__) is not None:
         chain.append(cause)
     innermost = next((one for one in reversed(chain) if isinstance(one, CompilationError)), None)
     if innermost is None:
-        return f"{type(error).__name__}: {error}", _find_definition(function)
+        file = re.escape(inspect.getsourcefile(function.fn) or "")
+        told = re.search(rf"^{file}:(\d+):\d+: error: (.+)$", stderr, re.MULTILINE)
+        if told is None:
+            return f"{type(error).__name__}: {error}", _find_definition(function)
+        return f"{told[2]}\n    {_read_line(function, int(told[1]))}", int(told[1])
     line = _find_line(innermost, function)
     text = innermost.error_message or f"{type(chain[-1]).__name__}: {chain[-1]}"
     return f"{text.strip()}\n    {_read_line(function, line)}", line

@@ -1,8 +1,12 @@
 """Which inputs of their own problems get, by how they draw the given ones and by what the reference does with them."""
 
+import weakref
+
 import pytest
+import torch
 
 from harness.domain import Problem
+from harness.evaluation.correctness.hidden_work import HiddenWork
 from harness.evaluation.correctness.reference import prepare_reference
 from harness.problems.loading import load_problem
 from harness.sandbox.devices import Device
@@ -87,3 +91,10 @@ def test_inputs_are_moved_where_a_maximum_or_minimum_of_them_is_taken(forward, e
 )
 def test_long_sums_are_not_tried_with_roundings_of_one_sign(forward, is_biased):
     assert ("biased" in list_steps(forward, "torch.rand(512, 300)")) is is_biased
+
+
+def test_a_watch_keeps_no_inputs_whose_memory_the_next_ones_may_need():
+    given = torch.rand(4)
+    watch, alive = HiddenWork([given]), weakref.ref(given)
+    del given
+    assert alive() is None and watch.list_steps()

@@ -23,12 +23,13 @@ from harness.worker.emulated.cuda import install as install_cuda
 from harness.worker.emulated.link import EmulatorLink
 from harness.worker.emulated.triton.device import install
 
-target = {"name": "NVIDIA A100", "major": 8, "minor": 0, "total_memory": 1 << 30, "multi_processor_count": 108,
+mode, (major, minor), names = sys.argv[1], map(int, sys.argv[2].split(".")), sys.argv[3:]
+target = {"name": "NVIDIA A100", "major": major, "minor": minor, "total_memory": 1 << 30, "multi_processor_count": 108,
           "warp_size": 32, "max_threads_per_block": 1024, "regs_per_multiprocessor": 65536,
           "shared_memory_per_block_optin": 166912, "clock_rate": 1410000}
 install_cuda(target)
 link = EmulatorLink()
-compiles, names = sys.argv[1] == "compile", sys.argv[2:]
+compiles = mode == "compile"
 install(link, target, compiles=compiles)
 
 def field(text, name):
@@ -78,9 +79,9 @@ for name in names:
 """
 
 
-def run_programs(*paths, mode="interpret"):
+def run_programs(*paths, mode="interpret", capability="8.0"):
     """Findings by program, each as `check:line:message`."""
-    command = [sys.executable, "-c", SCRIPT, mode, *map(str, paths)]
+    command = [sys.executable, "-c", SCRIPT, mode, capability, *map(str, paths)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
     return dict(json.loads(line) for line in done.stdout.splitlines() if line.startswith("["))
 
@@ -123,3 +124,11 @@ def test_refused_kernels_are_named_with_line_and_source_and_others_are_compiled(
     assert bad["triton_too_much_shared"][0] == "OutOfResources"
     assert "bytes of shared memory; NVIDIA A100 has 166912 per block" in bad["triton_too_much_shared"][1]
     assert [one.partition(":")[0] for one in good["triton_softmax"] + good["triton_autotuned"]] == ["compiled"] * 2
+
+
+def test_an_error_that_the_compiler_only_prints_is_named():
+    path = CORPUS / "bad" / "triton_integers_on_turing.py"
+    error, finding = run_programs(path, mode="compile", capability="7.5")[path.stem]
+    assert error == "RuntimeError" and finding.startswith("compile_error:20:'arith.extf' op operand #0 must be")
+    assert "tl.dot(left, right)" in finding
+    assert run_programs(path, mode="compile")[path.stem][0].startswith("compiled:")
