@@ -5,6 +5,7 @@ Runs from a checkout on a machine that has neither openai nor hypothesis: import
 """
 
 import fcntl
+import gc
 import json
 import os
 import shutil
@@ -78,6 +79,12 @@ def pytest_collection_modifyitems(items):
         _skip_all(items, "gpu", _why_no_gpu())
     if any(item.get_closest_marker("nvcc") for item in items):
         _skip_all(items, "nvcc", _why_no_nvcc())
+
+
+def pytest_collection_finish():
+    """Thousands of tests and the modules that they import live until the end: none is garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -126,6 +126,7 @@ def test_refused_kernels_are_named_with_line_and_source_and_others_are_compiled(
     assert [one.partition(":")[0] for one in good["triton_softmax"] + good["triton_autotuned"]] == ["compiled"] * 2
 
 
+@pytest.mark.slow
 def test_an_error_that_the_compiler_only_prints_is_named():
     path = CORPUS / "bad" / "triton_integers_on_turing.py"
     error, finding = run_programs(path, mode="compile", capability="7.5")[path.stem]
