@@ -101,8 +101,8 @@ class Evaluator:
         baseline: Baseline = "eager",
         dtype: Precision | None = None,
     ) -> Evaluation:
-        """`candidate`: source or path; `problem`: name or path; `language` None: detected; `dtype` None: as in the
-        problem. Failing is an outcome, not an exception."""
+        """`candidate`: source or path; `problem`: name, SUITE/NAME or path; `language` None: detected; `dtype` None: as
+        in the problem. Failing is an outcome, not an exception."""
         future = self.submit(candidate, problem, language=language, workload=workload, baseline=baseline, dtype=dtype)
         return future.result()
 
@@ -119,11 +119,10 @@ class Evaluator:
         """As `evaluate`, without waiting."""
         from harness.executors.tasks import Origin, make_task
         from harness.languages import detect_language
-        from harness.pipeline.data_folders import find_suite_folder
-        from harness.problems.discovery import find_problem
+        from harness.pipeline.data_folders import find_named_problem
 
         source = read_source(candidate)
-        found = find_problem(os.fspath(problem), find_suite_folder(self._suite, self._problems_dir))
+        found = find_named_problem(os.fspath(problem), self._suite, self._problems_dir)
         chosen = language or detect_language(source)
         program = Candidate(source=source, language=chosen, rule="file")
         origin = Origin(run=FILE_RUN, model="api")

@@ -33,7 +33,7 @@ def evaluate(
     candidate: Annotated[Path | None, typer.Option(help="Evaluate this file instead of a run.")] = None,
     problem: Annotated[
         str | None,
-        typer.Option(help="With --candidate: a problem's name, or a file's path.", autocompletion=complete_problem),
+        typer.Option(help="With --candidate: a name, SUITE/NAME, or a file's path.", autocompletion=complete_problem),
     ] = None,
     language: Annotated[
         Language | None, typer.Option(help="With --candidate. [default: detected from the source]")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import typer
 
-from harness.domain import UsageError
+from harness.domain import Problem, UsageError
+from harness.problems.discovery import find_problem
 from harness.shipped import find_shipped
 
 SUITES = "reference_models"
@@ -44,6 +45,14 @@ def find_suite_folder(suite: str, problems_dir: Path | None) -> Path:
     if len(found) > 1:
         _note_precedence(suite, found[0])
     return found[0]
+
+
+def find_named_problem(problem: str, suite: str, problems_dir: Path | None) -> Problem:
+    """`problem`: a name in `suite`, SUITE/NAME, or a file's path. Raises UsageError and ProblemError."""
+    other, _, name = problem.rpartition("/")
+    if other and not name.endswith(".py") and not Path(problem).is_file():
+        suite, problem = other, name
+    return find_problem(problem, find_suite_folder(suite, problems_dir))
 
 
 @cache

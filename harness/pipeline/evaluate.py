@@ -32,9 +32,8 @@ from harness.domain import (
     WorkloadName,
 )
 from harness.generate.extraction.notes import note_sample
-from harness.pipeline.data_folders import find_suite_folder
+from harness.pipeline.data_folders import find_named_problem
 from harness.pipeline.run_problems import find_run_problem
-from harness.problems.discovery import find_problem
 from harness.report.terminal.progress import Step, read_steps, show_steps
 from harness.store.reservations import Reservations
 from harness.store.runs import find_run, load_samples, read_manifest, require_unedited
@@ -175,7 +174,7 @@ def file_task(file: Path, problem: str, language: Language, suite: str, options:
         source = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read the candidate {file}: {error}") from error
-    found = find_problem(problem, find_suite_folder(suite, options.problems_dir))
+    found = find_named_problem(problem, suite, options.problems_dir)
     from harness.executors.tasks import Origin, make_task
 
     candidate = Candidate(source=source, language=language, rule="file")

@@ -143,6 +143,9 @@ def _looks_like_a_name(name_or_path: str) -> bool:
 
 
 def _describe_unknown(name: str, suite_dir: Path) -> str:
+    elsewhere = [f"{path.parent.name}/{name}" for path in sorted(suite_dir.parent.glob(f"*/{name}.py"))]
+    if elsewhere:
+        return f"no problem {name!r} in suite {suite_dir.name!r}; there is {', '.join(elsewhere)}"
     names = [path.stem for path in list_files(suite_dir)]
     return f"no problem {name!r} in suite {suite_dir.name!r} ({suite_dir}).{_suggest(name, names)}"
 

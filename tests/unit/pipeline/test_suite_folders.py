@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.cli.main import run_command
+from harness.domain import UsageError
+from harness.pipeline.data_folders import find_named_problem
 
 PROBLEM = "class Model: pass\ndef get_inputs(): return []\ndef get_init_inputs(): return []\n"
 
@@ -59,3 +61,17 @@ def test_an_unknown_suite_is_looked_for_among_all_of_them(command, tmp_path):
     assert code == 2
     assert "no suite 'coer' in reference_models nor in " in stderr
     assert "Did you mean core, cores?" in stderr
+
+
+def test_a_problem_is_named_in_its_suite_with_its_suite_or_by_its_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_problem(tmp_path / "own" / "mine", "relu")
+    found = [
+        find_named_problem("relu", "mine", tmp_path / "own"),
+        find_named_problem("mine/relu", "core", tmp_path / "own"),
+        find_named_problem("own/mine/relu.py", "core", None),
+        find_named_problem("llm/swiglu", "core", tmp_path / "own"),
+    ]
+    assert [f"{one.suite}/{one.name}" for one in found] == ["mine/relu"] * 3 + ["llm/swiglu"]
+    with pytest.raises(UsageError, match="no suite 'absent'"):
+        find_named_problem("absent/relu", "core", None)

@@ -90,6 +90,13 @@ def test_an_unknown_name_suggests_the_nearest(tmp_path):
         find_problem("sofmax", tmp_path / "mine")
 
 
+def test_a_name_of_another_suite_is_told_with_it(tmp_path):
+    write(tmp_path / "mine", "softmax", PLAIN)
+    write(tmp_path / "yours", "matmul", PLAIN)
+    with pytest.raises(UsageError, match=r"no problem 'matmul' in suite 'mine'; there is yours/matmul$"):
+        find_problem("matmul", tmp_path / "mine")
+
+
 def test_an_unknown_suite_suggests_the_nearest(tmp_path):
     write(tmp_path / "core", "softmax", PLAIN)
     with pytest.raises(UsageError, match=r"no suite 'cor'.*Did you mean core"):
