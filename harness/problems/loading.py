@@ -118,7 +118,7 @@ class LoadedProblem:
             raise UsageError(f"unknown distribution {distribution!r}; choose among {', '.join(DISTRIBUTION_NAMES)}")
         draws = draws or RareDraws(seed if distribution == RARE else None)
         given = run_with_default(device, lambda default: self._get_inputs(seed, device, default, draws))
-        with run_user_code(self.problem, "get_inputs()", seed, device), torch.no_grad():
+        with seeded(seed, device), torch.no_grad():
             inputs = _cast(tuple(_move(value, device) for value in given), self.dtype, self.problem)
             generator = None if device.type == "meta" else torch.Generator(device=device).manual_seed(seed)
             if distribution == ALTERED and generator is not None:
