@@ -183,10 +183,14 @@ class Reference:
 
     def outputs_of(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None) -> FlatOutputs:
         """From the usual state or from `state`. Raises ProblemError."""
+        return self.run_on(copy_tensors(inputs, self.computes_on), state)
+
+    def run_on(self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None) -> FlatOutputs:
+        """The `outputs_of` inputs on the device, which the call may change. Raises ProblemError."""
         with torch.no_grad():
             write_state(self.model, self.changing if state is None else state)
-            copies, on_host = copy_tensors(inputs, self.computes_on), self.computes_on is not None
-            return run_with_state(self.loaded, self.model, copies, self.changing, on_host=on_host)
+            on_host = self.computes_on is not None
+            return run_with_state(self.loaded, self.model, inputs, self.changing, on_host=on_host)
 
     def truth_of(
         self, inputs: Sequence[Any], state: dict[str, Tensor] | None = None, own: FlatOutputs | None = None
