@@ -90,7 +90,7 @@ class Builder:
     ) -> None:
         """`emulate`: build CUDA to run on the CPU, without nvcc. `count_kills`: OOM kills so far (None: unknown)."""
         self._count_kills = count_kills or count_out_of_memory_kills
-        self._cache = cache
+        self._cache = cache.resolve()
         self.toolchain = toolchain
         self._environment = environment
         tools = Path(ninja_program()).resolve().parent
@@ -101,7 +101,7 @@ class Builder:
         self._gate = MemoryGate()
         self._counts: Counter[str] = Counter()
         self._counting = threading.Lock()
-        prebuilt = PrebuiltCache(cache / "kits", toolchain, self._runner, self._gate)
+        prebuilt = PrebuiltCache(self._cache / "kits", toolchain, self._runner, self._gate)
         self._prebuilt = prebuilt if fast else None
         self._emulated = None if emulate is None else EmulatedStrategy(emulate, prebuilt, self._runner, self._gate)
 
@@ -148,12 +148,17 @@ class Builder:
             ) from error
 
     def key(self, request: BuildRequest) -> str:
-        emulated = self._emulated if request.needs_cuda else None
+        emulated = self._find_emulated(request)
         toolchain = self.toolchain.key_parts(nvcc=request.needs_cuda and emulated is None)
         parts = {"format": 3, "request": asdict(request), "toolchain": toolchain}
         if emulated is not None:
             parts["emulation"] = emulated.key_parts()
         return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    def _find_emulated(self, request: BuildRequest) -> EmulatedStrategy | None:
+        """Host code without kernels needs it only for checks of what it accesses."""
+        strategy = self._emulated
+        return strategy if strategy is not None and (request.needs_cuda or strategy.is_checked) else None
 
     def _require_tools(self, request: BuildRequest) -> None:
         if self.toolchain.compiler_version is None:
@@ -225,8 +230,9 @@ class Builder:
 
     def _run_strategies(self, request: BuildRequest, work: Path) -> _Compiled:
         """Try the fast strategy; fall back to the standard one."""
-        if self._emulated is not None and request.needs_cuda:
-            emulated = self._emulated.build(request, work, self.toolchain.architecture)
+        strategy = self._find_emulated(request)
+        if strategy is not None:
+            emulated = strategy.build(request, work, self.toolchain.architecture)
             return _Compiled(
                 lane="emulated", returncode=emulated.returncode, log=emulated.log, library=emulated.extension,
                 is_uncovered=emulated.is_uncovered,

@@ -111,6 +111,10 @@ class EmulatedStrategy:
         self._runner = runner
         self._gate = gate
 
+    @property
+    def is_checked(self) -> bool:
+        return self._emulation.checked
+
     def key_parts(self) -> dict[str, Any]:
         """Part of the cache key beside request and toolchain."""
         return {"emulation": asdict(self._emulation), "emulator": digest_emulator()}

@@ -73,13 +73,14 @@ def probe_toolchain(architecture: str | None = None) -> Toolchain:
 
 
 def ninja_program() -> str:
-    """The Python package's ninja is not on PATH in an environment that is not activated."""
+    """Without symbolic links, which builds may not see. The Python package's ninja is not on PATH in an environment
+    that is not activated."""
     found = shutil.which("ninja")
     if found is not None:
-        return found
+        return str(Path(found).resolve())
     import ninja
 
-    return os.path.join(ninja.BIN_DIR, "ninja")  # noqa: PTH118 - a path for the environment, not for us
+    return str((Path(ninja.BIN_DIR) / "ninja").resolve())
 
 
 def import_torch_extension() -> ModuleType:

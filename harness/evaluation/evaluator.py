@@ -409,7 +409,8 @@ class CandidateEvaluator:
         """Without `decides` it only adds warnings."""
         record = task.record
         builds_cuda = any(request.needs_cuda for request in record.built)
-        if self._checker is None or not (builds_cuda or _list_kernels(task)):
+        runs_host_code = bool(record.built) and self._device is not None and self._device.is_emulated
+        if self._checker is None or not (builds_cuda or runs_host_code or _list_kernels(task)):
             return
         with record.phase("kernels"):
             checked = self._checker.check(task.problem, task.subject.workload, task.candidate, record.draw_seeds())

@@ -24,7 +24,7 @@ def redistribute(value: Any, distribution: str, generator: torch.Generator) -> A
         return pad_rows(value)
     for tensor in floating_tensors(value):
         for part in split_parts(tensor):
-            part.copy_(FILLS[distribution](part, generator))
+            part.copy_(_fill(part, distribution, generator))
     return value
 
 
@@ -35,8 +35,23 @@ def mix(value: Any, distribution: str, generator: torch.Generator) -> Any:
     for tensor in floating_tensors(value):
         mask = choose_part(tensor, generator).expand_as(tensor)
         for part, chosen in zip(split_parts(tensor), split_parts(mask), strict=True):
-            part.copy_(torch.where(chosen, FILLS[distribution](part, generator), part))
+            part.copy_(torch.where(chosen, _fill(part, distribution, generator), _widen(part)))
     return value
+
+
+def _fill(part: torch.Tensor, distribution: str, generator: torch.Generator) -> torch.Tensor:
+    """Of 8-bit formats in float32: torch neither draws them nor computes with them."""
+    values = FILLS[distribution](_widen(part), generator)
+    return values if values.dtype is part.dtype else values.clamp_(*_limits(part.dtype))
+
+
+def _widen(part: torch.Tensor) -> torch.Tensor:
+    return part.float() if part.element_size() == 1 else part
+
+
+def _limits(dtype: torch.dtype) -> tuple[float, float]:
+    limits = torch.finfo(dtype)
+    return limits.min, limits.max
 
 
 def count_refill_bytes(value: Any) -> int:

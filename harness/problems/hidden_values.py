@@ -111,7 +111,7 @@ def _can_be_altered(tensor: Tensor, *, with_integers: bool) -> bool:
         return False
     if tensor.dtype in FLOATS or tensor.dtype is torch.bool:
         return True
-    return with_integers and tensor.dtype in INTEGERS and tensor.numel() > 1
+    return with_integers and tensor.dtype in INTEGERS
 
 
 def _alter(leaf: Tensor | float, generator: torch.Generator) -> Tensor | float:
@@ -153,7 +153,7 @@ def _alter_integers(tensor: Tensor, generator: torch.Generator) -> None:
     if low == high:  # lengths, counts, masks
         least = min(1, high - 1)
         draws = torch.randint(least, high + 1, flat.shape, generator=generator, device=flat.device)
-        keeps = torch.rand(flat.shape, generator=generator, device=flat.device) < 0.5
+        keeps = torch.rand(flat.shape, generator=generator, device=flat.device) < (0.5 if flat.numel() > 1 else 0.0)
         changed = torch.where(keeps, flat, draws.to(flat.dtype)) if high > 0 else flat
     elif bool((flat[1:] >= flat[:-1]).all()):  # positions, offsets
         changed = torch.randint(low, high + 1, flat.shape, generator=generator, device=flat.device).to(flat.dtype)

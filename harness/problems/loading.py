@@ -53,9 +53,8 @@ Inputs = tuple[dict[str, Any], list[torch.Tensor]]  # form and tensors
 class LoadedProblem:
     """A problem executed for one workload. `init_inputs` are the arguments of `Model`. Once they are known:
     `differentiable`: shape and dtype of the outputs that have a gradient, `constants`: weights that have other values
-    instead, `constant_inputs`: those that `ALTERED` changes (`hidden_values.find_constants`), `changed_inputs`: those
-    that calls change, if they may (positions among the tensors), `returns_nothing`: whether such calls return
-    None."""
+    instead, `constant_inputs`: those that `ALTERED` changes (`hidden_values.find_constants`), `changed_inputs`: all
+    tensors if calls may change any (positions), `returns_nothing`: whether such calls return None."""
 
     problem: Problem
     workload: WorkloadName
@@ -163,7 +162,7 @@ class LoadedProblem:
             changed |= {at for at, (old, new) in enumerate(pairs) if not _have_same_bits(old, new)}
         if not changed:
             raise ProblemError(f"{_where(self.problem)}: IN_PLACE = True, but forward changes no input")
-        return sorted(changed)
+        return [at for at, tensor in enumerate(memory) if tensor.layout is torch.strided]
 
     def _make_mixed_inputs(self, seed: int, device: torch.device) -> tuple[Any, ...]:
         inputs = self.make_inputs(seed, device)

@@ -67,10 +67,11 @@ class _Pattern:
     few: int
 
 
-# In each narrower format the first digit that is lost is 0: in TF32, float16 and bfloat16; in bfloat16 and float8; in
-# float8. In 16-bit types the next two are 1; in float32 they stay random, since sums that add thousands of values one
-# after the other lose digits in between.
+# In each narrower format the first digit that is lost is 0: in float32; in TF32, float16 and bfloat16; in bfloat16 and
+# float8; in float8. In 16-bit types the next two are 1; in float32 they stay random, since sums that add thousands of
+# values one after the other lose digits in between.
 PATTERNS = {
+    torch.float64: _Pattern(torch.int64, exact=0x1FFFFFFF, digits=1 << 28, fixed=0, right=29, left=0, few=1 << 15),
     torch.float32: _Pattern(torch.int32, exact=0x1FFF, digits=0x9000, fixed=0, right=16, left=0, few=1 << 15),
     torch.float16: _Pattern(torch.int16, exact=0x7F, digits=0x7F, fixed=0x33, right=6, left=3, few=1 << 8),
     torch.bfloat16: _Pattern(torch.int16, exact=0xF, digits=0xF, fixed=0x6, right=3, left=0, few=1 << 4),

@@ -16,7 +16,7 @@ from harness.evaluation.correctness.comparison import are_surely_close, compare_
 from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.reference_checks import has_only_numbers, refuse_varying
 from harness.evaluation.correctness.steps import plan_few_steps, plan_steps, reduce_steps
-from harness.evaluation.correctness.truth import Expected, keep_on_host
+from harness.evaluation.correctness.truth import Expected, copy_tensors, keep_on_host
 from harness.evaluation.correctness.variations import find_nearby, make_later_states, make_other_weights
 from harness.problems.own_values import OWN_KINDS, changes_all, perturb
 from harness.sandbox.arena_layout import Footprint
@@ -186,7 +186,7 @@ def compute_perturbed(reference: Reference, seed: int, step: str) -> FlatOutputs
         return None
     inputs = reference.make_device_inputs(seed, step)  # a host takes long to draw gigabytes of roundings
     perturb(inputs, seed)
-    outputs = reference.run_on(inputs)
+    outputs = reference.run_on(copy_tensors(inputs) if reference.changes_inputs else inputs)
     is_kept = reference.compares_own_first or reference.computes_on is not None
     return outputs if is_kept else keep_on_host(outputs)
 

@@ -11,7 +11,7 @@ from harness.domain import SPARSE, Correctness, Finding, Outcome, Trial
 from harness.evaluation.correctness.aliasing import AliasCheck
 from harness.evaluation.correctness.calls import Exercise, Exercises
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
-from harness.evaluation.correctness.reference import Reference
+from harness.evaluation.correctness.reference import Reference, refuse_late_change
 from harness.evaluation.correctness.truth import Expected, Truth, trust_outputs
 from harness.protocol import TensorSpec
 from harness.sandbox.failure import CandidateFailure
@@ -249,6 +249,7 @@ class _Checker:
         for (name, expected), now in zip(kept.items(), found, strict=True):
             difference = find_difference([now], [expected])
             if difference is not None:
+                refuse_late_change(self._reference, name)
                 message = f"calls changed the weight {name}, which the reference does not change: {difference}"
                 return _Failure(Outcome.WRONG_VALUE, message, "state")
         return None

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from harness.domain import MIXED, Finding, ProblemTooLarge, Tolerance
+from harness.domain import MIXED, Finding, ProblemError, ProblemTooLarge, Tolerance
 from harness.evaluation.correctness.own_steps import list_own_steps
 from harness.evaluation.correctness.reference_checks import (
     compare_runs,
@@ -38,6 +38,7 @@ from harness.evaluation.correctness.truth import (
     compute_truth,
     copy_tensors,
     estimate_float64_bytes,
+    find_later_changes,
     keep_on_host,
     list_state,
     read_state,
@@ -277,10 +278,13 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
     del used
     require_weights_known(loaded, model, state)
     draws_numbers = loaded.problem.seeded_calls and have_advanced(generators, device.torch_device)
-    if draws_numbers:
+    later = () if on_host else find_later_changes(loaded, model, changing, device.torch_device)
+    if draws_numbers or later:
         del outputs
-        inputs = seed_call(inputs, input_seed)
-        outputs, changing = run_and_compare_state(loaded, model, copy_tensors(inputs, device.torch_device))
+        inputs = seed_call(inputs, input_seed) if draws_numbers else inputs
+        outputs, changing = run_and_compare_state(
+            loaded, model, copy_tensors(inputs, device.torch_device), others=later
+        )
     if on_host or ROOMY * count_bytes(outputs.tensors) > device.measure_room().device_bytes:
         outputs = keep_on_host(outputs)
     again = _run(loaded, model, inputs, device, changing)
@@ -393,6 +397,17 @@ def _differ(inputs: Sequence[Any], used: Sequence[Any]) -> bool:
 def usable_threads() -> int:
     """Of reference, baseline and candidate."""
     return len(os.sched_getaffinity(0))
+
+
+def refuse_late_change(reference: Reference, name: str) -> None:
+    """Raises ProblemError if a call of the reference has changed this weight since it was prepared."""
+    made = reference.loaded.make_model(reference.seed, reference.device.torch_device)
+    if not has_same_bits(list_state(made)[name], list_state(reference.model)[name]):
+        problem = reference.loaded.problem
+        raise ProblemError(
+            f"{problem.suite}/{problem.name}.py: few calls change {name}, and the first ones do not, so it cannot be "
+            "compared; write get_inputs() so that most calls change it"
+        )
 
 
 def note_variation(reference: Reference) -> tuple[Finding, ...]:

@@ -54,10 +54,10 @@ def plan_few_steps(
     problem: Problem, *, changes_state: bool, source: random.Random, own: Sequence[str] = ()
 ) -> tuple[str, ...]:
     """For the cases beside the one that is checked in full: a third of the declared distributions, in secret choice,
-    and the first of the steps `own`. At least two calls."""
+    and the steps `own`. At least two calls."""
     declared = [name for name in problem.distributions if name != "as_given"]
     others = source.sample(declared, -(-len(declared) // 3)) + [MIXED] * bool(problem.stress_distributions)
-    others += own[:1]
+    others += own
     source.shuffle(others)
     return (*["as_given"] * (1 if others else 2), *others, *["calls_in_a_row"] * changes_state)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -25,6 +26,7 @@ from harness.sandbox.tensors.outputs import FlatOutputs, has_same_bits, widen_sm
 # Inputs, weights and outputs are counted; intermediates are assumed to need as much again.
 INTERMEDIATES = 2.0
 USABLE_MEMORY_SHARE = 0.6
+LATER_CALLS, LATER_CALLS_S = 32, 0.1  # at most, to find the state that only some calls change
 PART_ELEMENTS = 1 << 26  # of a tensor that is converted in parts
 
 
@@ -177,17 +179,40 @@ def run_with_state(
 
 
 def run_and_compare_state(
-    loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any]
+    loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], *, others: Collection[str] = ()
 ) -> tuple[FlatOutputs, dict[str, Tensor]]:
-    """One call with the state that it changed, and the earlier values of that, which are restored."""
+    """One call with the state that it changed, and the earlier values of that, which are restored. `others`: what only
+    later calls change."""
     before = {name: tensor.clone() for name, tensor in list_state(model).items()}
     outputs = run_reference(loaded, model, inputs)
     own = model.state_dict()
-    changing = {name: tensor for name, tensor in before.items() if not has_same_bits(tensor, own[name])}
+    changing = {
+        name: tensor for name, tensor in before.items() if name in others or not has_same_bits(tensor, own[name])
+    }
     if changing:
         outputs = _copy_outputs(outputs.with_state({name: own[name] for name in changing}))
         write_state(model, changing)
     return outputs, changing
+
+
+def find_later_changes(
+    loaded: LoadedProblem, model: nn.Module, changing: Mapping[str, Tensor], device: torch.device
+) -> tuple[str, ...]:
+    """The buffers that only later calls change, such as every second one. They are restored."""
+    own = list_state(model)
+    names = [name for name, _ in model.named_buffers() if name in own and name not in changing]
+    if not names:
+        return ()
+    before = {name: own[name].clone() for name in names}
+    began_s = time.monotonic()
+    for seed in range(LATER_CALLS):
+        run_reference(loaded, model, copy_tensors(loaded.make_inputs(seed, device)))
+        if time.monotonic() - began_s > LATER_CALLS_S:
+            break
+    now = list_state(model)  # modules may replace their buffers
+    changed = tuple(name for name, tensor in before.items() if not has_same_bits(tensor, now[name]))
+    write_state(model, {**changing, **before})
+    return changed
 
 
 def _copy_outputs(outputs: FlatOutputs) -> FlatOutputs:
