@@ -15,9 +15,19 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, get_args
 
-from harness.domain import FILE_RUN, Baseline, Candidate, Evaluation, Fidelity, Language, Precision, WorkloadName
+from harness.domain import (
+    FILE_RUN,
+    Baseline,
+    Candidate,
+    Evaluation,
+    Fidelity,
+    Language,
+    Precision,
+    UsageError,
+    WorkloadName,
+)
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -121,6 +131,8 @@ class Evaluator:
         from harness.languages import detect_language
         from harness.pipeline.data_folders import find_named_problem
 
+        if workload not in get_args(WorkloadName):
+            raise UsageError(f"unknown workload {workload!r}; choose among {', '.join(get_args(WorkloadName))}")
         source = read_source(candidate)
         found = find_named_problem(os.fspath(problem), self._suite, self._problems_dir)
         chosen = language or detect_language(source)

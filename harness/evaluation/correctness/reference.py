@@ -278,7 +278,8 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
     del used
     require_weights_known(loaded, model, state)
     draws_numbers = loaded.problem.seeded_calls and have_advanced(generators, device.torch_device)
-    later = () if on_host else find_later_changes(loaded, model, changing, device.torch_device)
+    is_large = count_bytes([*list_tensors(inputs), *state.values()]) > SMALL_BYTES
+    later = () if is_large else find_later_changes(loaded, model, changing)
     if draws_numbers or later:
         del outputs
         inputs = seed_call(inputs, input_seed) if draws_numbers else inputs

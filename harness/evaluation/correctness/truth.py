@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -195,24 +196,22 @@ def run_and_compare_state(
     return outputs, changing
 
 
-def find_later_changes(
-    loaded: LoadedProblem, model: nn.Module, changing: Mapping[str, Tensor], device: torch.device
-) -> tuple[str, ...]:
-    """The buffers that only later calls change, such as every second one. They are restored."""
-    own = list_state(model)
-    names = [name for name, _ in model.named_buffers() if name in own and name not in changing]
+def find_later_changes(loaded: LoadedProblem, model: nn.Module, changing: Collection[str]) -> tuple[str, ...]:
+    """The buffers that only later calls change, such as every second one. The calls are made on the CPU, since they may
+    index beyond a state."""
+    names = [name for name, _ in model.named_buffers() if name not in changing]
     if not names:
         return ()
-    before = {name: own[name].clone() for name in names}
+    copied = copy.deepcopy(model).to(HOST)
+    before = {name: tensor.clone() for name, tensor in list_state(copied).items() if name in names}
     began_s = time.monotonic()
-    for seed in range(LATER_CALLS):
-        run_reference(loaded, model, copy_tensors(loaded.make_inputs(seed, device)))
-        if time.monotonic() - began_s > LATER_CALLS_S:
-            break
-    now = list_state(model)  # modules may replace their buffers
-    changed = tuple(name for name, tensor in before.items() if not has_same_bits(tensor, now[name]))
-    write_state(model, {**changing, **before})
-    return changed
+    with suppress(ProblemError):
+        for seed in range(LATER_CALLS):
+            run_reference(loaded, copied, copy_tensors(loaded.make_inputs(seed, HOST)))
+            if time.monotonic() - began_s > LATER_CALLS_S:
+                break
+    now = list_state(copied)  # modules may replace their buffers
+    return tuple(name for name, tensor in before.items() if not has_same_bits(tensor, now[name]))
 
 
 def _copy_outputs(outputs: FlatOutputs) -> FlatOutputs:

@@ -46,6 +46,11 @@ def test_an_unknown_problem_is_wrong_usage(tiny_suite):
         harness.evaluate("class ModelNew:\n    pass\n", "sub", suite="tiny", problems_dir=tiny_suite.parent)
 
 
+def test_an_unknown_workload_is_wrong_usage(tiny_suite):
+    with pytest.raises(UsageError, match="unknown workload 'tiny'; choose among full, small"):
+        harness.evaluate("class ModelNew: ...", "sum", suite=tiny_suite.name, workload="tiny")
+
+
 def test_the_report_of_a_folder_is_one_file(tmp_path, evaluation_of):
     with ResultStore.open(tmp_path / "results") as store:
         store.record(evaluation_of("correct", 2.0))
