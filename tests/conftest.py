@@ -44,6 +44,7 @@ def get_init_inputs():
 
 
 def pytest_configure():
+    gc.disable()  # until all is collected
     _listen_to_interrupts()
     _keep_to_own_cores()
     _set_no_deadlines()
@@ -85,6 +86,7 @@ def pytest_collection_finish():
     """Thousands of tests and the modules that they import live until the end: none is garbage."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter):

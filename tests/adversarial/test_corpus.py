@@ -19,10 +19,10 @@ REPRESENTATIVES = {
         known_sizes_only remembers_in_later_cases affine_part_left_out positive_part_left_out
         wrong_for_special_values counts_a_sample right_until_it_is_timed
         cached_by_address guesses_the_seed thread_finishes_later
-        answers_before_it_is_done works_ahead_in_a_process ring_of_three smaller_claim_in_the_message
+        answers_before_it_is_done ring_of_three smaller_claim_in_the_message
         torch_operator forged_profile
         forged_verdict_on_stdout forged_answers_at_import garbage_on_the_line frame_without_end answer_of_many_nodes
-        tensor_outside_the_memory line_full_of_descriptors pickle_that_runs_code absurd_claim weights_of_no_size
+        tensor_outside_the_memory line_full_of_descriptors pickle_that_runs_code weights_of_no_size
         ends_with_exit_code_zero blames_the_evaluator raises_an_interrupt fork_bomb eats_all_memory
         frozen_scratch hangs_at_its_end outlives_its_worker kills_every_process edits_the_evaluator
         asks_the_network traces_its_parent builds_without_end build_that_reads_files build_that_writes_elsewhere
