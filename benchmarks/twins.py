@@ -4,7 +4,7 @@
 
 Prints a row per problem: the baseline's time, and for each language the candidate's time, speedup with its interval,
 verdict, and the seconds of the evaluation without its build. The programs are in `benchmarks/twins/`, and in
-`recordings/demo/` for softmax and layer norm. On the emulated device (`--device emulated`) nothing is timed.
+`recordings/demo/` for softmax, and layer norm in CUDA. On the emulated device (`--device emulated`) nothing is timed.
 """
 
 from __future__ import annotations
