@@ -93,7 +93,7 @@ class Builder:
         self._cache = cache.resolve()
         self.toolchain = toolchain
         self._environment = environment
-        tools = Path(ninja_program()).resolve().parent
+        tools = Path(ninja_program()).parent
         self._runner = Runner(
             wrap=wrap, readable=[*readable, tools], environment=self._compiler_environment, timeout_s=timeout_s
         )

@@ -42,16 +42,14 @@ def mix(value: Any, distribution: str, generator: torch.Generator) -> Any:
 def _fill(part: torch.Tensor, distribution: str, generator: torch.Generator) -> torch.Tensor:
     """Of 8-bit formats in float32: torch neither draws them nor computes with them."""
     values = FILLS[distribution](_widen(part), generator)
-    return values if values.dtype is part.dtype else values.clamp_(*_limits(part.dtype))
+    if values.dtype is part.dtype:
+        return values
+    limits = torch.finfo(part.dtype)
+    return values.clamp_(limits.min, limits.max)
 
 
 def _widen(part: torch.Tensor) -> torch.Tensor:
     return part.float() if part.element_size() == 1 else part
-
-
-def _limits(dtype: torch.dtype) -> tuple[float, float]:
-    limits = torch.finfo(dtype)
-    return limits.min, limits.max
 
 
 def count_refill_bytes(value: Any) -> int:

@@ -147,8 +147,8 @@ class LoadedProblem:
         return [torch.randn(shape, dtype=dtype, device=device) for shape, dtype in self.differentiable]
 
     def _find_changed_inputs(self, model: nn.Module, device: torch.device) -> list[int]:
-        """In one of several calls: flags may be set rarely."""
-        changed: set[int] = set()
+        """All tensors, if one of several calls changes any: flags may be set rarely."""
+        changes_any = False
         for seed in range(SEEDS_TRIED):
             inputs = map_tensors(self.make_inputs(seed, device), torch.clone)
             tree, tensors = flatten_value(inputs, torch.is_tensor)
@@ -158,9 +158,8 @@ class LoadedProblem:
             if not _are_the_same(flatten_value(inputs, torch.is_tensor), (tree, tensors), memory):
                 why = "forward replaces entries or memory of its inputs; write into them, or return the new tensors"
                 raise ProblemError(f"{_where(self.problem)}: IN_PLACE = True, but {why}")
-            pairs = zip(before, memory, strict=True)
-            changed |= {at for at, (old, new) in enumerate(pairs) if not _have_same_bits(old, new)}
-        if not changed:
+            changes_any |= not all(map(_have_same_bits, before, memory))
+        if not changes_any:
             raise ProblemError(f"{_where(self.problem)}: IN_PLACE = True, but forward changes no input")
         return [at for at, tensor in enumerate(memory) if tensor.layout is torch.strided]
 
