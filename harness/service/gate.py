@@ -16,6 +16,7 @@ from harness.service.metrics import Metrics
 from harness.service.settings import ANONYMOUS, ServiceSettings
 
 OPEN_PATHS = ("/health", "/docs", "/openapi.json")
+DISCARDED = 4  # limits; of a longer body no more is read
 LOG = logging.getLogger("harness.service")
 
 
@@ -76,7 +77,8 @@ class Gate:
             return _refuse(401, "a valid bearer token is needed", {"WWW-Authenticate": "Bearer"})
         limit = self._settings.max_body_bytes
         length = headers.get("content-length", "0")
-        body = await _read_body(receive, limit) if length.isdecimal() and int(length) <= limit else None
+        is_read = length.isdecimal() and int(length) <= DISCARDED * limit
+        body = await _read_body(receive, limit) if is_read else None
         if body is None:
             message = f"the body is larger than {limit} bytes"
             return _refuse(413, message, {"Retry-After": str(self._settings.retry_after_s), "Connection": "close"})
@@ -105,15 +107,18 @@ def _refuse(status: int, message: str, headers: dict[str, str]) -> JSONResponse:
 
 
 async def _read_body(receive: Receive, limit: int) -> bytes | None:
-    """None if it is over the limit."""
-    body = bytearray()
-    while True:
+    """None if it is over the limit. The excess is read and discarded: a client that still sends when the connection
+    closes would see a reset instead of the answer."""
+    body, size = bytearray(), 0
+    while size <= DISCARDED * limit:
         message = await receive()
-        body += message.get("body", b"")
-        if len(body) > limit:
-            return None
+        piece = message.get("body", b"")
+        size += len(piece)
+        if size <= limit:
+            body += piece
         if message["type"] == "http.disconnect" or not message.get("more_body"):
-            return bytes(body)
+            return bytes(body) if size <= limit else None
+    return None
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

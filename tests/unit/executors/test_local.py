@@ -13,6 +13,7 @@ from harness.evaluation.settings import EvaluationSettings
 from harness.executors import processes, tasks
 from harness.executors.executor import run_tasks
 from harness.executors.local import LocalExecutor
+from harness.executors.locks import hold_cores_to_time
 from harness.executors.settings import LocalSettings
 from harness.executors.tasks import Origin
 
@@ -102,7 +103,7 @@ def test_a_broken_reference_is_the_harness_failing_and_not_the_candidate(evaluat
 
 @pytest.mark.parametrize(("expected", "preparing"), [(1, 0), (2, 1)])
 def test_several_builds_are_prepared_while_devices_start(open_executor, expected, preparing):
-    with open_executor(expected_builds=expected) as executor:
+    with hold_cores_to_time(), open_executor(expected_builds=expected) as executor:  # held: it cannot end before
         for _ in range(2):
             assert executor.devices("cpp")
         assert executor.status().building == preparing

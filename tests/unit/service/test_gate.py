@@ -2,6 +2,9 @@ import http.client
 import json
 import logging
 import socket
+import time
+from contextlib import closing
+from itertools import repeat
 from urllib.parse import urlsplit
 
 import pytest
@@ -44,16 +47,28 @@ def test_a_body_over_the_limit_is_refused_before_it_is_read(shared_server):
         assert b" 413 " in line.recv(100)
 
 
-def test_a_chunked_body_over_the_limit_is_refused(shared_server):
+@pytest.mark.parametrize("chunked", [True, False])
+def test_a_client_that_sends_a_body_over_the_limit_reads_the_refusal(shared_server, chunked):
     address = urlsplit(shared_server.url)
-    line = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
-    try:
-        line.request("POST", "/v1/evaluations", iter([b"x" * 2**20] * 5), encode_chunked=True, headers={
-            "Transfer-Encoding": "chunked"
-        })  # fmt: skip
+    size = {"Transfer-Encoding": "chunked"} if chunked else {"Content-Length": str(5 * 2**20)}
+
+    def send_slowly():
+        for _ in range(5):
+            time.sleep(0.02)
+            yield b"x" * 2**20
+
+    with closing(http.client.HTTPConnection(address.hostname, address.port, timeout=60)) as line:
+        line.request("POST", "/v1/evaluations", send_slowly(), size, encode_chunked=chunked)
         assert line.getresponse().status == 413
-    finally:
-        line.close()
+
+
+def test_an_endless_body_is_not_read_to_its_end(shared_server):
+    address = urlsplit(shared_server.url)
+    with (
+        closing(http.client.HTTPConnection(address.hostname, address.port, timeout=60)) as line,
+        pytest.raises((ConnectionResetError, BrokenPipeError)),
+    ):
+        line.request("POST", "/v1/evaluations", repeat(b"x" * 2**20), encode_chunked=True)
 
 
 def test_a_body_of_the_limit_is_accepted(open_service, request_of):
