@@ -65,26 +65,26 @@ def require_parameter_gradients(model: nn.Module) -> dict[str, Tensor]:
     return floating
 
 
-def make_call(kind: str, forward: Forward, model: nn.Module, changed_inputs: Sequence[int] = ()) -> Forward:
-    """`forward` may be compiled; `changed_inputs`: positions among the tensors of the inputs. Raises WireError for an
+def make_call(kind: str, forward: Forward, model: nn.Module, returned_inputs: Sequence[int] = ()) -> Forward:
+    """`forward` may be compiled; `returned_inputs`: positions among the tensors of the inputs. Raises WireError for an
     unknown kind."""
     if kind == "forward":
         return forward
     if kind in ("in_place", "only_in_place"):
-        return partial(_return_inputs, forward, changed_inputs, kind == "in_place")
+        return partial(_return_inputs, forward, returned_inputs, kind == "in_place")
     if kind not in get_args(CallKind):
         raise WireError(f"unknown kind of call {kind!r}")
     parameters = require_parameter_gradients(model)
     return lambda *inputs: call_with_gradients(forward, parameters, inputs)
 
 
-def _return_inputs(forward: Forward, changed: Sequence[int], has_results: bool, *inputs: Any) -> dict[str, Any]:
+def _return_inputs(forward: Forward, returned: Sequence[int], has_results: bool, *inputs: Any) -> dict[str, Any]:
     """The memory of the inputs, whatever `forward` makes of their names. They come first, since keys are sorted."""
     tensors = [tensor.detach() for tensor in flatten_value(tuple(inputs), torch.is_tensor)[1]]
     results = forward(*inputs)
     return {
         "returned": results if has_results else None,
-        "inputs": [tensor if at in changed else None for at, tensor in enumerate(tensors)],
+        "inputs": [tensor if at in returned else None for at, tensor in enumerate(tensors)],
     }
 
 
@@ -92,16 +92,16 @@ class _Adapted:
     """Before a module's class in the order of inheritance, so that its state keeps its names."""
 
     call_kind: CallKind
-    changed_inputs: Sequence[int]
+    returned_inputs: Sequence[int]
 
     def forward(self, *inputs: Any) -> Any:
         assert isinstance(self, nn.Module)
-        return make_call(self.call_kind, super().forward, self, self.changed_inputs)(*inputs)  # type: ignore[misc]
+        return make_call(self.call_kind, super().forward, self, self.returned_inputs)(*inputs)  # type: ignore[misc]
 
 
-def adapt_call(model: nn.Module, kind: CallKind, changed_inputs: Sequence[int] = ()) -> nn.Module:
+def adapt_call(model: nn.Module, kind: CallKind, returned_inputs: Sequence[int] = ()) -> nn.Module:
     """The same module, whose call is of that kind."""
     if kind != "forward":
-        usual, own = type(model), {"call_kind": kind, "changed_inputs": tuple(changed_inputs)}
+        usual, own = type(model), {"call_kind": kind, "returned_inputs": tuple(returned_inputs)}
         model.__class__ = type(usual.__name__, (_Adapted, usual), own)
     return model

@@ -1,6 +1,6 @@
 """Turns a build request into a shared library: check flags, look up, compile in a sandbox, store.
 
-Failed builds are cached too; time-outs and missing tools are not.
+Failed builds are cached too; time-outs and missing or broken tools are not.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from harness.builder.flags import refuse_flags
 from harness.builder.memory_gate import FAST_BUILD_BYTES, PLAIN_BUILD_BYTES, MemoryGate
 from harness.builder.runner import Runner, Wrap
 from harness.builder.toolchain import Toolchain, ninja_program
-from harness.builder.torch_ninja import write_plan
+from harness.builder.torch_ninja import plan_empty_builds, write_plan
 from harness.domain import BuildRequest, BuildResult, BuildToolError, HarnessError
 from harness.emulator import Emulation
 
@@ -101,6 +101,7 @@ class Builder:
         self._gate = MemoryGate()
         self._counts: Counter[str] = Counter()
         self._counting = threading.Lock()
+        self._working = set[tuple[str, ...]]()
         prebuilt = PrebuiltCache(self._cache / "kits", toolchain, self._runner, self._gate)
         self._prebuilt = prebuilt if fast else None
         self._emulated = None if emulate is None else EmulatedStrategy(emulate, prebuilt, self._runner, self._gate)
@@ -211,6 +212,8 @@ class Builder:
                     f"the compiler of {request.name} was killed, most likely for lack of memory: "
                     "reduce --jobs and run the same command again"
                 )
+            if done.returncode != 0 and not done.is_uncovered:
+                self._require_working_tools(request, work)
             library = self._keep(key, Path(name), done)
         return BuildResult(
             key=key,
@@ -221,6 +224,19 @@ class Builder:
             lane=done.lane,
             reason=done.reason,
         )
+
+    def _require_working_tools(self, request: BuildRequest, work: Path) -> None:
+        """They must compile an empty file, else a failed build is not the candidate's. Raises BuildToolError."""
+        for command in plan_empty_builds(request, work):
+            if tuple(command) in self._working:
+                continue
+            returncode, log = self._runner.run(command, work)
+            if returncode != 0:
+                raise BuildToolError(
+                    f"{command[0]} cannot be used, since it cannot build an empty file ({name_first_error(log)}): "
+                    "repair it, or choose another compiler with CXX or another CUDA toolkit with CUDA_HOME"
+                )
+            self._working.add(tuple(command))
 
     def _count_strategy(self, done: _Compiled) -> None:
         with self._counting:

@@ -7,9 +7,8 @@ import re
 import shlex
 import subprocess
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from harness.builder.toolchain import import_torch_extension, ninja_program
 from harness.domain import BuildRequest, BuildToolError
 
 _planning = threading.Lock()
+_STANDARDS = re.compile(r"-std=\S+|-gencode=\S+")
 
 
 def write_plan(request: BuildRequest, folder: Path, architecture: str) -> None:
@@ -39,7 +39,6 @@ def write_plan(request: BuildRequest, folder: Path, architecture: str) -> None:
             _call_torch(torch_extension, request, folder, options)
         except (OSError, RuntimeError, subprocess.SubprocessError) as error:
             raise BuildToolError(f"torch cannot build {request.name}: {error}") from error
-    _require_usable_compilers(read_plan(folder))
 
 
 def read_plan(folder: Path) -> dict[str, str]:
@@ -47,30 +46,21 @@ def read_plan(folder: Path) -> dict[str, str]:
     return {name: value.strip() for name, value in re.findall(r"^(\w+) = ?(.*)$", text, re.MULTILINE)}
 
 
-def _require_usable_compilers(plan: dict[str, str]) -> None:
-    """Otherwise a compiler too old for torch would fail every candidate."""
-    standards = {name: re.search(r"-std=\S+", plan.get(name, "")) for name in ("cflags", "cuda_post_cflags")}
-    if standards["cflags"]:
-        _require_usable(*shlex.split(plan["cxx"]), standards["cflags"][0], "-fsyntax-only", "-x", "c++", os.devnull)
-    if standards["cuda_post_cflags"] and "nvcc" in plan:
-        standard = standards["cuda_post_cflags"][0]
-        _require_usable(*shlex.split(plan["nvcc"]), standard, "-E", "-x", "cu", os.devnull, "-o", os.devnull)
+def plan_empty_builds(request: BuildRequest, folder: Path) -> Iterator[list[str]]:
+    """For each compiler of the request's plan in `folder`, the command that builds an empty file there for torch's
+    standard and this machine's GPU."""
+    plan = read_plan(folder)
+    own = {*request.extra_cflags, *request.extra_cuda_cflags}
 
+    def options_of(*names: str) -> list[str]:
+        return [flag for name in names for flag in _STANDARDS.findall(plan.get(name, "")) if flag not in own]
 
-def _require_usable(*command: str) -> None:
-    complaint = _try_compiler(command)
-    if complaint is not None:
-        raise BuildToolError(
-            f"{command[0]} cannot be used: it rejects an empty source with {command[1]}, which torch requires "
-            f"({complaint}); install a newer compiler, or set CXX"
-        )
-
-
-@cache
-def _try_compiler(command: Sequence[str]) -> str | None:
-    """Error message of a failing compiler."""
-    finished = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False, timeout=60)
-    return None if finished.returncode == 0 else finished.stderr.strip()[-300:] or f"exit code {finished.returncode}"
+    (folder / "empty").touch()
+    host = options_of("cflags")
+    yield [*shlex.split(plan["cxx"]), *host, "-x", "c++", "empty", "-shared", "-fPIC", "-o", "empty.so"]
+    if "nvcc" in plan:
+        device = options_of("cuda_cflags", "cuda_post_cflags")
+        yield [*shlex.split(plan["nvcc"]), *device, "-x", "cu", "empty", "-c", "-o", "empty.o"]
 
 
 def _call_torch(torch_extension: Any, request: BuildRequest, folder: Path, options: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,13 +19,15 @@ from harness.cli.options import (
 )
 from harness.cli.output import print_records, print_rich
 from harness.cli.panels import Without
-from harness.domain import Language, Outcome, UsageError
+from harness.domain import EMULATED, Language, Outcome, UsageError
 from harness.languages import detect_language
 
 if TYPE_CHECKING:
     from harness.pipeline.evaluate import EvaluateOptions, EvaluationReport
+    from harness.store.results import StoredEvaluation
 
 NO_VERDICT_EXIT_CODE = 3  # as for failures of the harness
+SHOWN_FAILURES = 5
 
 
 def evaluate(
@@ -75,6 +78,9 @@ def evaluate(
         chosen = language or detect_language(candidate.read_text(errors="replace") if candidate.is_file() else "")
         tasks = [file_task(candidate, problem, chosen, suite, options)]
     report = evaluate_tasks(tasks, options)
+    evaluated = [one.subject.device for _, one in report.evaluations]
+    if options.gpu and evaluated and EMULATED not in evaluated:
+        typer.echo("--gpu chooses the GPU to emulate; nothing was emulated here", err=True)
     if candidate is not None and report.without_workload:
         raise UsageError(describe_lacking_workload(str(problem), options.workload))
     if json_output:
@@ -109,23 +115,40 @@ def _all_runs(generated_dir: Path) -> tuple[str, ...]:
 
 def print_report(report: EvaluationReport, options: EvaluateOptions) -> None:
     from harness.report.terminal.tables import render_evaluations
-    from harness.store.results import ResultFilter, ResultStore
+    from harness.store.results import ResultStore
 
-    if report.evaluations:
-        new = {number for number, _ in report.evaluations}
-        with ResultStore.open(options.results_dir, read_only=True) as store:
-            rows = [row for row in store.rows(ResultFilter()) if row.id in new]
-        print_rich(render_evaluations(rows))
-    if report.skipped:
-        typer.echo(f"{len(report.skipped)} already evaluated (--again re-evaluates them)")
+    new, known = {number for number, _ in report.evaluations}, set(report.skipped)
+    with ResultStore.open(options.results_dir, read_only=True) as store:
+        rows = [row for row in store.rows() if row.id in new | known]
+        single = store.get(rows[0].id) if len(rows) == 1 else None
+    if new or single:
+        print_rich(render_evaluations(row for row in rows if single or row.id in new))
+    if single is not None:
+        _print_reason(single)
+    if known:
+        counts = Counter(row.outcome for row in rows if row.id in known)
+        outcomes = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
+        typer.echo(f"{len(known)} already evaluated{'' if single else f': {outcomes}'} (--again re-evaluates them)")
     if report.elsewhere:
         typer.echo(f"{len(report.elsewhere)} evaluated by another process")
     if report.without_workload:
         names = ", ".join(sorted(set(report.without_workload)))
         typer.echo(f"no {options.workload or 'reduced'} workload: {names}")
     failures = [evaluation for _, evaluation in report.evaluations if evaluation.outcome is Outcome.HARNESS_ERROR]
-    for evaluation in failures[:5]:
+    for evaluation in failures[: 0 if single else SHOWN_FAILURES]:
         typer.echo(f"harness error on {evaluation.subject.problem}: {evaluation.message}", err=True)
+
+
+def _print_reason(stored: StoredEvaluation) -> None:
+    from harness.report.escaping import make_printable
+
+    evaluation = stored.evaluation
+    if evaluation.message:
+        typer.echo(f"{evaluation.outcome}: {make_printable(evaluation.message)}")
+    for finding in evaluation.findings:
+        if finding.severity == "note":
+            typer.echo(f"note: {finding.message}")
+    typer.echo(f"Details: harness show {stored.id}")
 
 
 def print_paths(options: EvaluateOptions) -> None:

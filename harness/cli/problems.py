@@ -103,7 +103,7 @@ def check_problems(
     if as_json:
         typer.echo(json.dumps(_record_check(suite, admissions)))
     else:
-        print_rich(_make_report(suite, admissions))
+        print_rich(_make_report("" if names else f"suite {suite}: ", admissions))
         _print_rejections(admissions)
     if not all(admission.admitted for admission in admissions):
         raise typer.Exit(REJECTED_EXIT_CODE)
@@ -139,7 +139,7 @@ def _make_listing(suite: str, entries: list[dict[str, Any]]) -> Table:
     from rich.table import Table
 
     cells_by_column = zip(*map(_describe_row, entries), strict=True)
-    columns = dict(zip(("problem", "inputs, full", "small", "cases", "tags"), cells_by_column, strict=True))
+    columns = dict(zip(("problem, tags", "inputs, full", "small", "cases"), cells_by_column, strict=True))
     shown = {name: cells for name, cells in columns.items() if any(cells)}
     table = Table(title=f"suite {suite}: {len(entries)} problems", show_lines=True)
     for name, cells in shown.items():
@@ -152,9 +152,10 @@ def _make_listing(suite: str, entries: list[dict[str, Any]]) -> Table:
 
 def _describe_row(entry: dict[str, Any]) -> tuple[str, ...]:
     if "error" in entry:
-        return entry["name"], f"not a problem: {entry['error']}", "", "", ""
+        return entry["name"], f"not a problem: {entry['error']}", "", ""
     shapes = {workload["name"]: _format_inputs(workload["inputs"]) for workload in entry["workloads"]}
-    return entry["name"], shapes["full"], shapes.get("small", ""), "\n".join(entry["cases"]), "\n".join(entry["tags"])
+    named = "\n".join((entry["name"], *(f"  {tag}" for tag in entry["tags"])))
+    return named, shapes["full"], shapes.get("small", ""), "\n".join(entry["cases"])
 
 
 def _format_inputs(inputs: list[dict[str, Any]]) -> str:
@@ -218,12 +219,12 @@ def _record_check(suite: str, admissions: tuple[Admission, ...]) -> dict[str, An
     return {"suite": suite, "admitted": all(admission.admitted for admission in admissions), "problems": problems}
 
 
-def _make_report(suite: str, admissions: tuple[Admission, ...]) -> Table:
+def _make_report(title: str, admissions: tuple[Admission, ...]) -> Table:
     from rich.table import Table
 
     problems = {admission.problem for admission in admissions}
     rejected = {admission.problem for admission in admissions if not admission.admitted}
-    table = Table(title=f"suite {suite}: {len(problems - rejected)} of {len(problems)} problems admitted")
+    table = Table(title=f"{title}{len(problems - rejected)} of {len(problems)} problems admitted")
     table.add_column("problem", overflow="fold")
     table.add_column("workload, case", overflow="fold")
     table.add_column("checks", justify="right")

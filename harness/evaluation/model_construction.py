@@ -16,7 +16,7 @@ def construct_model(session: ModelSession, reference: Reference, *, compiled: bo
         training=problem.training,
         dtype=problem.dtype,
         call=reference.loaded.call,
-        changed_inputs=reference.loaded.changed_inputs,
+        returned_inputs=reference.loaded.returned_inputs,
         constants=reference.loaded.constants,
     )
     return session.match_weights(reference.state)

@@ -17,6 +17,7 @@ from harness.domain import (
     Subject,
     WorkloadName,
 )
+from harness.languages import note_other_language
 
 NO_DEVICE = "none"
 
@@ -90,4 +91,6 @@ def make_task(
         baseline=baseline,
         dtype=problem.precision,
     )
+    if candidate is not None:
+        notes += note_other_language(candidate.source, language)
     return Task(subject=subject, problem=problem, candidate=candidate, seed=seed, notes=notes)

@@ -1,6 +1,6 @@
 """The languages that kernels are written in, one file each."""
 
-from harness.domain import Language
+from harness.domain import Finding, Language
 from harness.languages.cpp import CPP
 from harness.languages.cuda import CUDA
 from harness.languages.cute import CUTE
@@ -16,9 +16,18 @@ LANGUAGES: dict[Language, LanguageRules] = {
     rules.name: rules for rules in (CUTE, TILELANG, HELION, TRITON, CUDA, TORCH, CPP)
 }
 
-__all__ = ["LANGUAGES", "LanguageRules", "detect_language"]
+__all__ = ["LANGUAGES", "LanguageRules", "detect_language", "note_other_language"]
 
 
 def detect_language(source: str) -> Language:
     """The first language that the program is written in."""
     return next(rules.name for rules in LANGUAGES.values() if rules.detects(source))
+
+
+def note_other_language(source: str, language: Language) -> tuple[Finding, ...]:
+    """A note if a language of kernels is detected that is not `language`."""
+    found = detect_language(source)
+    if found in (language, TORCH.name, CPP.name):
+        return ()
+    message = f"the program is evaluated as {language}, and looks like {found}: --language {found}"
+    return (Finding(check="language", severity="note", message=message),)

@@ -53,8 +53,8 @@ Inputs = tuple[dict[str, Any], list[torch.Tensor]]  # form and tensors
 class LoadedProblem:
     """A problem executed for one workload. `init_inputs` are the arguments of `Model`. Once they are known:
     `differentiable`: shape and dtype of the outputs that have a gradient, `constants`: weights that have other values
-    instead, `constant_inputs`: those that `ALTERED` changes (`hidden_values.find_constants`), `changed_inputs`: all
-    tensors if calls may change any (positions), `returns_nothing`: whether such calls return None."""
+    instead, `constant_inputs`: those that `ALTERED` changes (`hidden_values.find_constants`), `returned_inputs`:
+    positions of input tensors that count as outputs (`IN_PLACE`), `returns_nothing`: whether such calls return None."""
 
     problem: Problem
     workload: WorkloadName
@@ -63,7 +63,7 @@ class LoadedProblem:
     differentiable: list[tuple[torch.Size, torch.dtype]] = field(default_factory=list, compare=False)
     constants: list[Kind] = field(default_factory=list, compare=False)
     constant_inputs: list[int] = field(default_factory=list, compare=False)
-    changed_inputs: list[int] = field(default_factory=list, compare=False)
+    returned_inputs: list[int] = field(default_factory=list, compare=False)
     returns_nothing: list[bool] = field(default_factory=list, compare=False)
 
     @property
@@ -81,9 +81,9 @@ class LoadedProblem:
         """The reference on `device`, constructed after seeding, in the problem's mode; its call is of the problem's
         kind. Its parameters have gradients only if that includes backward."""
         model = self._construct(seed, device, dtype)
-        if self.problem.in_place and not self.changed_inputs and device.type != "meta":
-            self.changed_inputs.extend(self._find_changed_inputs(model, device))
-        return adapt_call(model, self.call, self.changed_inputs)
+        if self.problem.in_place and not self.returned_inputs and device.type != "meta":
+            self.returned_inputs.extend(self._find_returned_inputs(model, device))
+        return adapt_call(model, self.call, self.returned_inputs)
 
     def _construct(self, seed: int, device: torch.device, dtype: torch.dtype | None = None) -> nn.Module:
         return run_with_default(device, lambda default: self._construct_with(default, seed, device, dtype))
@@ -146,7 +146,7 @@ class LoadedProblem:
             raise ProblemError(f"{_where(self.problem)}: BACKWARD = True, but no output is floating-point")
         return [torch.randn(shape, dtype=dtype, device=device) for shape, dtype in self.differentiable]
 
-    def _find_changed_inputs(self, model: nn.Module, device: torch.device) -> list[int]:
+    def _find_returned_inputs(self, model: nn.Module, device: torch.device) -> list[int]:
         """All tensors, if one of several calls changes any: flags may be set rarely."""
         changes_any = False
         for seed in range(SEEDS_TRIED):

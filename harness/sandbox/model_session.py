@@ -100,7 +100,7 @@ class ModelSession:
         self._calls = 0
         self._earlier: list[EarlierOutputs] = []  # still kept by the worker
         self.state: dict[str, TensorSpec] = {}
-        self._changed_inputs: tuple[int, ...] = ()  # the first outputs are these, see `harness.calls`
+        self._returned_inputs: tuple[int, ...] = ()  # the first outputs are these, see `harness.calls`
         self._held: dict[str, Tensor] = {}
         self._given: dict[str, Tensor] = {}  # state that the next call begins with; empty: as the last one left it
         self._used_ns = 0
@@ -119,11 +119,11 @@ class ModelSession:
         training: bool = False,
         dtype: str = "",
         call: CallKind = "forward",
-        changed_inputs: Sequence[int] = (),
+        returned_inputs: Sequence[int] = (),
         constants: Sequence[tuple[int, float]] = (),
     ) -> None:
         """`dtype`: of floating weights; "": as constructed. `constants`: see `harness.constant_weights`."""
-        self._changed_inputs = tuple(changed_inputs)
+        self._returned_inputs = tuple(returned_inputs)
         self.state = self._client.construct(
             seed,
             init_inputs,
@@ -131,7 +131,7 @@ class ModelSession:
             training=training,
             dtype=dtype,
             call=call,
-            changed_inputs=changed_inputs,
+            returned_inputs=returned_inputs,
             constants=constants,
             timeout_s=self._limits.construct_s,
         )
@@ -422,9 +422,9 @@ class ModelSession:
 
     def _find_inputs(self, called: Called, placed: PlacedInputs) -> dict[int, TensorSpec]:
         """Where the inputs lie that are outputs of the call, by their positions there. Nothing if some are missing."""
-        if len(called.specs) < len(self._changed_inputs):
+        if len(called.specs) < len(self._returned_inputs):
             return {}
-        return {position: placed.specs[at] for position, at in enumerate(self._changed_inputs)}
+        return {position: placed.specs[at] for position, at in enumerate(self._returned_inputs)}
 
     def _restore_inputs(self, called: Called, placed: PlacedInputs) -> Called:
         """Whatever the worker reports: these inputs have the strides with which the evaluator placed them."""

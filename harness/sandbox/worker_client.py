@@ -149,7 +149,7 @@ class WorkerClient:
         timeout_s: float,
         dtype: str = "",
         call: CallKind = "forward",
-        changed_inputs: Sequence[int] = (),
+        returned_inputs: Sequence[int] = (),
         constants: Sequence[tuple[int, float]] = (),
     ) -> dict[str, TensorSpec]:
         """Returns the specs of the state dict."""
@@ -161,7 +161,7 @@ class WorkerClient:
             "training": training,
             "dtype": dtype,
             "call": call,
-            "changed_inputs": list(changed_inputs),
+            "returned_inputs": list(returned_inputs),
             "constants": [list(kind) for kind in constants],
             **_value_message(placed),
         }

@@ -67,13 +67,14 @@ def require_name(name: str) -> None:
 
 
 def _find_named(submission: Submission, problems_dir: Path | None) -> Problem:
-    name = submission.problem or ""
+    given, _, name = (submission.problem or "").rpartition("/")
+    suite = given or submission.suite
     require_name(name)
-    require_name(submission.suite)
-    folder = find_suite_folder(submission.suite, problems_dir)
+    require_name(suite)
+    folder = find_suite_folder(suite, problems_dir)
     if not (folder / f"{name}.py").is_file():
         known = ", ".join(path.stem for path in list_files(folder)[:10])
-        raise UsageError(f"no problem {name!r} in suite {submission.suite!r}; it has {known}, ...")
+        raise UsageError(f"no problem {name!r} in suite {suite!r}; it has {known}, ...")
     return read_problem(folder / f"{name}.py", folder.name)
 
 

@@ -33,7 +33,7 @@ TaskId = Annotated[
 
 class EvaluationRequest(BaseModel):
     """One of `candidate` (a program) and `completion` (a model's answer, from which the program is extracted); one of
-    `problem` (a name in `suite`) and `reference` (a problem file's text, which is executed as trusted code)."""
+    `problem` (a name in `suite`, or SUITE/NAME) and `reference` (a problem file's text, executed as trusted code)."""
 
     model_config = ConfigDict(extra="forbid")
 

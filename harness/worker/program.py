@@ -153,7 +153,7 @@ class Worker:
         self._model = model.to(device=self._seen_device, dtype=dtype).train(message["training"])
         self._model.requires_grad_(False)
         forward = torch.compile(self._model) if message["compiled"] else self._model
-        self._forward = make_call(message["call"], forward, self._model, message["changed_inputs"])
+        self._forward = make_call(message["call"], forward, self._model, message["returned_inputs"])
         self._plain_forward = self._forward
         self._state = HeldState(self._model, ())
         if self._device.type == "cuda":

@@ -11,6 +11,7 @@ from harness.domain import BuildRequest, BuildToolError, HarnessError
 
 pytestmark = pytest.mark.usefixtures("needs_compiler")
 TINY = BuildRequest(name="tiny", cpp_sources=('extern "C" int answer() { return 42; }\n',), no_implicit_headers=True)
+CUDA = replace(TINY, cuda_sources=("__global__ void f() {}\n",), with_cuda=True)
 
 
 @pytest.fixture(scope="module")
@@ -87,8 +88,21 @@ def test_a_compiler_that_is_too_old_for_torch_is_the_machines_fault_and_not_reme
 ):
     old = f'case " $* " in *" -std=c++"*) echo "c++: error: {words}" >&2; exit 1;; *) echo 4.8.5;; esac'
     use_compiler(old)
-    with pytest.raises(BuildToolError, match=r"c\+\+ cannot be used: .*rejects an empty source.*newer compiler"):
+    with pytest.raises(BuildToolError, match=r"c\+\+ cannot be used.*empty file \(c\+\+: error.*another compiler"):
         make_builder().build(TINY)
+    assert list((tmp_path / "cache").rglob("log.txt")) == []
+
+
+@pytest.mark.parametrize("tool", ["as", "ld"])
+def test_a_missing_assembler_or_linker_is_the_machines_fault_and_not_remembered(make_builder, tool, tmp_path):
+    """A folder with a program that fails comes first where the compiler looks for its parts."""
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    (parts / tool).write_text('#!/bin/sh\necho "Error: no library for $0" >&2; exit 127\n')
+    (parts / tool).chmod(0o755)
+    environment = {**os.environ, "COMPILER_PATH": str(parts)}
+    with pytest.raises(BuildToolError, match=f"empty file .*no library for .*{tool}"):
+        make_builder(environment=lambda: environment).build(TINY)
     assert list((tmp_path / "cache").rglob("log.txt")) == []
 
 
@@ -97,7 +111,8 @@ def test_a_disk_that_fills_in_the_middle_of_a_build_leaves_nothing_that_is_taken
         return ["/bin/sh", "-c", 'ulimit -f 1; exec "$@"', "sh", *command]
 
     big = replace(TINY, cpp_sources=('extern "C" { char answer[1 << 20] = {1}; }\n',))
-    assert make_builder(wrap=fill).build(big).status == "failed"
+    with pytest.raises(BuildToolError, match="cannot build an empty file"):
+        make_builder(wrap=fill).build(big)
     assert list((tmp_path / "cache").rglob("library.so")) == []
 
 
@@ -123,6 +138,23 @@ def test_a_flag_that_reads_files_or_runs_programs_is_refused_before_anything_run
     assert result.status == "refused"
     assert flag in result.log
     assert started == []
+
+
+@pytest.mark.nvcc
+def test_a_host_compiler_that_nvcc_cannot_use_is_the_machines_fault(make_builder, tmp_path):
+    (tmp_path / "g++").write_text("#!/bin/sh\necho '#error -- unsupported GNU version!' >&2; exit 1\n")
+    (tmp_path / "g++").chmod(0o755)
+    environment = {**os.environ, "NVCC_CCBIN": str(tmp_path / "g++")}
+    with pytest.raises(BuildToolError, match=r"nvcc cannot be used.*unsupported GNU version.*CUDA_HOME"):
+        make_builder(environment=lambda: environment, fast=False).build(CUDA)
+    assert list((tmp_path / "cache").rglob("log.txt")) == []
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("flag", ["-std=c++1", "-gencode=arch=compute_1,code=sm_1"])
+def test_a_flag_that_is_nonsense_is_nvccs_to_refuse(make_builder, flag):
+    result = make_builder(fast=False).build(replace(CUDA, extra_cuda_cflags=(flag,)))
+    assert result.status == "failed"
 
 
 @pytest.mark.parametrize("flag", ["-fno-such-flag", "-std=c++1", "-march=no-such-cpu"])

@@ -253,7 +253,7 @@ def test_judged_once_it_is_left_alone_and_again_judges_it_anew(command, tiny_sui
     assert command(*args)[0] == 0
     code, stdout, _ = command(*args)
     assert code == 0
-    assert "2 already evaluated (--again re-evaluates them)" in stdout
+    assert "2 already evaluated: 1 correct, 1 no_code (--again re-evaluates them)" in stdout
     assert command(*args, "--again")[0] == 0
     connection = sqlite3.connect(tmp_path / "results" / "harness.db")
     assert connection.execute("SELECT count(*) FROM evaluations").fetchone() == (4,)
@@ -275,3 +275,16 @@ def test_one_program_that_cannot_be_judged_for_lack_of_a_workload_is_an_error(co
     code, stdout, stderr = command("evaluate", *args, "--workload", "small", "--json")
     assert (code, stdout) == (2, "")
     assert "add.py has no small workload: write SMALL = {...} into its file" in stderr.replace("\n", " ")
+
+
+def test_one_program_is_explained_also_if_it_was_evaluated_before(command, tiny_suite, tmp_path):
+    (tmp_path / "kernel.py").write_text("import triton\n@triton.jit\ndef f(x):\n    pass\nnot python (\n")
+    args = ["evaluate", "--candidate", tmp_path / "kernel.py", "--problem", tiny_suite / "add.py", "--gpu", "H100"]
+    for time in range(2):
+        code, stdout, stderr = command(*args, "--language", "cpp", "--no-time")
+        assert code == 1
+        assert "load_error: " in stdout
+        assert "note: the program is evaluated as cpp, and looks like triton: --language triton" in stdout
+        assert "Details: harness show 1" in stdout
+        assert ("1 already evaluated (--again" in stdout) == (time == 1)
+        assert ("nothing was emulated here" in stderr) == (time == 0)

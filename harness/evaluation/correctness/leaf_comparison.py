@@ -307,7 +307,8 @@ def _refuse_lost(
     leaf: TruthLeaf, candidate: Tensor, lost: int, largest_error: float, reference_error: float
 ) -> LeafVerdict:
     share = f"{lost} of {candidate.numel()} elements"
-    message = f"{leaf.name}: {share} are wrong by more than half of the true value, where the reference is close"
+    wrong = "are wrong by more than half of the true value, where the reference is close"
+    message = f"{leaf.name}: {share} {wrong}; allowed: {LOST_SHARE:.0%}"
     return LeafVerdict(
         mismatched=lost,
         elements=candidate.numel(),

@@ -113,7 +113,7 @@ def construct(client: WorkerClient, loaded: LoadedProblem, timeout_s: float) -> 
         training=loaded.problem.training,
         dtype=loaded.problem.dtype,
         call=loaded.call,
-        changed_inputs=loaded.changed_inputs,
+        returned_inputs=loaded.returned_inputs,
         timeout_s=timeout_s,
     )
 

@@ -40,7 +40,7 @@ def render_comparison(sides: SideBySide, *, code: bool = False, width: int = 80)
 
 def summarise_sides(sides: SideBySide) -> str:
     comparison = sides.comparison
-    count = sum(len(group.pairs) for group in comparison.groups)
+    count = len({(group.group.suite, pair.name) for group in comparison.groups for pair in group.pairs})
     what = "candidate" if sides.kind == "harness" else "problem"
     text = f"{sides.kind} {sides.before} -> {sides.after}: {count} {what}{'' if count == 1 else 's'} on both sides"
     for name, problems in (

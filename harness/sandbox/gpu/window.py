@@ -161,16 +161,16 @@ class WindowSession(ModelSession):
 
     def _restore_inputs(self, called: Called, placed: PlacedInputs) -> Called:
         restored = super()._restore_inputs(called, placed)
-        if not self._changed_inputs:
+        if not self._returned_inputs:
             return restored
         return replace(restored, addresses=self._restore_addresses(called.addresses, placed))
 
     def _restore_addresses(self, addresses: tuple[int, ...], placed: PlacedInputs) -> tuple[int, ...]:
         """Of inputs that are outputs: where the evaluator placed them. Between the answer and the reading."""
-        if not self._changed_inputs:
+        if not self._returned_inputs:
             return addresses
-        inputs = (self._client.arena_address + placed.specs[at].offset for at in self._changed_inputs)
-        return (*inputs, *addresses[len(self._changed_inputs) :])
+        inputs = (self._client.arena_address + placed.specs[at].offset for at in self._returned_inputs)
+        return (*inputs, *addresses[len(self._returned_inputs) :])
 
     def _exchange_signals(
         self, placed: PlacedInputs, shift_bytes: int, signal: Signal, meanwhile: Callable[[], None]

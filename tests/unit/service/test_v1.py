@@ -21,6 +21,11 @@ def test_a_verdict_is_the_whole_stored_record(server, request_of):
     assert verdict["fidelity"] == "full"
 
 
+def test_a_problem_may_be_named_with_its_suite(server, request_of):
+    verdict = server.post("/v1/evaluations?wait=30", request_of(problem="tiny/add", suite="core")).body["verdict"]
+    assert (verdict["problem"], verdict["suite"]) == ("add", "tiny")
+
+
 def test_a_failing_program_is_a_verdict(server, request_of):
     answer = server.post("/v1/evaluations?wait=30", request_of("wrong_value"))
     assert (answer.status, answer.body["verdict"]["outcome"]) == (200, "wrong_value")
@@ -75,6 +80,7 @@ def test_a_program_is_extracted_from_a_completion(server, request_of):
         {"problem": "../tiny/add"},
         {"problem": "/etc/passwd"},
         {"suite": "absent"},
+        {"problem": "/tiny/add"},
         {"suite": ".."},
         {"workload": "small"},
         {"unknown": 1},
