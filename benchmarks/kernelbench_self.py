@@ -1,8 +1,8 @@
 """Every problem of a KernelBench folder with its own `Model` as the candidate: all should be correct, and none faster.
 
 Run: python benchmarks/kernelbench_self.py FOLDER [--problems 1-20] [--memory-fraction 0.5] [--hold-gb 20]
-FOLDER holds level folders, or is one. Evaluates the full workload on a GPU where there is one, else on the CPU; prints
-each verdict with what was reduced for lack of memory, how many ended how, the evaluator's memory before and after, and
+FOLDER holds level folders, or is one. Evaluates on a GPU where there is one, else on the CPU, with `--workload reduced`
+at the sizes that the emulated device gets; prints each verdict with what was reduced for lack of memory, how many ended how, the evaluator's memory before and after, and
 the seconds taken. `--memory-fraction` plans with that share of the device's free memory, and keeps the evaluator's own
 allocations below that share; `--hold-gb` has this process hold as much, as another program would.
 """
@@ -22,13 +22,14 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 import torch
 
 from harness.builder import probe_toolchain
-from harness.domain import Candidate, Evaluation, Language
+from harness.domain import Candidate, Evaluation, Language, WorkloadName
 from harness.evaluation.settings import EvaluationSettings
 from harness.evaluation.timing.plan import TimingPlan
 from harness.executors.device_evaluators import DeviceEvaluators
 from harness.executors.settings import LocalSettings, Setup
 from harness.executors.tasks import Origin, Task, make_task
 from harness.kernelbench.format import BenchProblem, keep_semantics, read_problems
+from harness.pipeline.evaluate import provide_workload
 from harness.problems.discovery import read_problem
 from harness.sandbox.devices import Device
 from harness.sandbox.policy import probe_confinement
@@ -47,14 +48,17 @@ def choose_problems(folder: Path, wanted: str) -> list[BenchProblem]:
     return [problem for problem in problems if problem.number in numbers]
 
 
-def prepare_task(problem: BenchProblem, folder: Path, language: Language) -> Task:
+def prepare_task(problem: BenchProblem, folder: Path, language: Language, workload: WorkloadName) -> Task | None:
+    """None if the sizes cannot be reduced."""
     path = folder / f"level{problem.level}" / f"{problem.stem}.py"
     path.parent.mkdir(exist_ok=True)
     path.write_text(keep_semantics(problem.code))
-    found = read_problem(path, f"level{problem.level}")
+    found = provide_workload(read_problem(path, f"level{problem.level}"), workload, language)
+    if found is None:
+        return None
     source = problem.code.replace("class Model(", "class ModelNew(").replace("super(Model,", "super(ModelNew,")
     candidate = Candidate(source=source, language=language, rule="file")
-    return make_task(found, candidate, Origin(run="benchmark", model="-"), language=language)
+    return make_task(found, candidate, Origin(run="benchmark", model="-"), language=language, workload=workload)
 
 
 def describe(evaluation: Evaluation) -> str:
@@ -81,6 +85,7 @@ def main() -> None:
     parser.add_argument("--problems", default="", metavar="LIST", help="numbers, such as 1,5,10-20")
     parser.add_argument("--memory-fraction", type=float, metavar="SHARE", help="of the device's free memory")
     parser.add_argument("--hold-gb", type=float, default=0.0, metavar="GIB")
+    parser.add_argument("--workload", choices=("full", "reduced"), default="full")
     parser.add_argument("--no-time", action="store_true", help="correctness only")
     parser.add_argument("--allow-load", action="store_true", help="time on a CPU that others use, too")
     options = parser.parse_args()
@@ -102,10 +107,15 @@ def main() -> None:
         device = Device(name, memory_bytes=memory_bytes)
         with closing(DeviceEvaluators(setup, device, checks=False)) as evaluators:  # in this process, for its memory
             for problem in choose_problems(options.folder, options.problems):
-                evaluation = evaluators.evaluate(prepare_task(problem, folder, language).on_device(name))
+                what = f"level{problem.level}/{problem.stem}"[:48]
+                task = prepare_task(problem, folder, language, options.workload)
+                if task is None:
+                    outcomes["without reduced workload"] += 1
+                    print(f"{what:48} without reduced workload", flush=True)
+                    continue
+                evaluation = evaluators.evaluate(task.on_device(name))
                 outcomes[evaluation.outcome] += 1
                 held_mib = count_held_bytes() >> 20
-                what = f"level{problem.level}/{problem.stem}"[:48]
                 line = f"{what:48} {evaluation.outcome:14} {evaluation.duration_s:7.1f} s {held_mib:7} MiB"
                 print(f"{line}  {describe(evaluation)}", flush=True)
     counts = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())

@@ -168,13 +168,13 @@ def make_task(sample, language="cpp"):
     return tasks.make_task(problem, candidate, Origin(run="r", sample=sample, model="m"), language=language)
 
 
-def test_a_program_that_ends_the_process_of_two_devices_is_suspect_and_the_others_are_not(cluster, tmp_path):
+def test_a_program_that_ends_the_process_of_three_devices_is_suspect_and_the_others_are_not(cluster, tmp_path):
     deadly = make_scripted(on_submit="import os\nif sample == 3: os._exit(1)")
     with open_here(cluster, tmp_path, deadly) as executor:
         found = evaluate_scripted(executor, 8)
     assert [one.subject.sample for one in found] == list(range(8))
     assert [one.subject.sample for one in found if one.outcome == "suspect"] == [3]
-    assert found[3].message.startswith("2 devices were lost")
+    assert found[3].message.startswith("3 devices were lost")
 
 
 def test_an_idle_node_that_is_lost_gets_no_more_evaluations(cluster, tmp_path):

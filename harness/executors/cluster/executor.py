@@ -50,7 +50,6 @@ class RayExecutor:
         self._ready: dict[str, JobQueue[ClusterJob]] = defaultdict(JobQueue)  # by kind of device
         self._to_build: deque[ClusterJob] = deque()
         self._build_counts: Counter[str] = Counter()
-        self._unlucky: set[str] = set()  # digests of candidates that lost a device
         self._asked: set[Language] = set()
         self._obstacles: dict[Language, str] = {}
         self._facts: dict[Language, tuple[str, tuple[DeviceFacts, ...]]] = {}  # kind and devices
@@ -257,10 +256,9 @@ class RayExecutor:
             job.moves.append(f"{device.name}: {reason}")
         else:
             job.losses.append(f"{device.name}: {reason}")
-            self._unlucky.add(job.task.subject.candidate_digest)
         self._nodes.lose(device, reason, for_good=for_good)
         self._ready[job.kind].forget(device.name)
-        verdict = judge_losses(job, are_common=len(self._unlucky) > 1)
+        verdict = judge_losses(job)
         if verdict is None:
             self._ready[job.kind].put(job)
         else:

@@ -11,8 +11,7 @@ from harness.domain import Evaluation, Outcome
 from harness.executors.cluster.remote import Built
 from harness.executors.tasks import Task
 
-# Of devices that ran one candidate; then the candidate is suspect. The larger number where others lost devices as well.
-MOST_LOSSES, MOST_COMMON_LOSSES = 2, 3
+MOST_LOSSES = 3  # of devices that ran one candidate, which then is suspect; two may have ended by chance
 MOST_MOVES = 3  # away from drained nodes
 
 
@@ -42,9 +41,9 @@ class ClusterJob:
             self.future.set_exception(error)
 
 
-def judge_losses(job: ClusterJob, *, are_common: bool) -> Evaluation | None:
-    """The evaluation of a job that must not run again. `are_common`: other candidates lost devices, too."""
-    if len(job.losses) >= (MOST_COMMON_LOSSES if are_common else MOST_LOSSES):
+def judge_losses(job: ClusterJob) -> Evaluation | None:
+    """The evaluation of a job that must not run again."""
+    if len(job.losses) >= MOST_LOSSES:
         reasons = "; ".join(job.losses)
         message = f"{len(job.losses)} devices were lost while they ran it: {reasons}"
         return job.task.give_up(Outcome.SUSPECT, "device_lost", message)

@@ -15,7 +15,7 @@ from harness.executors.cluster.remote import Broken, DeviceActor, Opened, OpenEx
 from harness.executors.settings import LocalSettings
 from harness.languages import LANGUAGES
 
-MOST_FAILURES = 3  # of a device's actor, consecutive
+MOST_FAILURES = 4  # of a device's actor, consecutive; one candidate causes three
 KINDS = ("cuda", "cpu", EMULATED)
 
 Expect = Callable[[Any, Callable[[Any], None]], None]
