@@ -2,9 +2,10 @@
 
 Run: python benchmarks/kernelbench_self.py FOLDER [--problems 1-20] [--memory-fraction 0.5] [--hold-gb 20]
 FOLDER holds level folders, or is one. Evaluates on a GPU where there is one, else on the CPU, with `--workload reduced`
-at the sizes that the emulated device gets; prints each verdict with what was reduced for lack of memory, how many ended how, the evaluator's memory before and after, and
-the seconds taken. `--memory-fraction` plans with that share of the device's free memory, and keeps the evaluator's own
-allocations below that share; `--hold-gb` has this process hold as much, as another program would.
+at the sizes that the emulated device gets; prints each verdict with what was reduced for lack of memory, how many ended
+how, the evaluator's memory before and after, and the seconds taken. `--memory-fraction` plans with that share of the
+device's free memory, and keeps the evaluator's own allocations below that share; `--hold-gb` has this process hold as
+much, as another program would.
 """
 
 from __future__ import annotations
