@@ -25,6 +25,7 @@ from harness.emulator.headers import RUNTIME, digest_emulator, digest_runtime, w
 from harness.emulator.sources import (
     Prepared,
     Unit,
+    begins_with_syntax_error,
     drop_cuda_libraries,
     explain_failure,
     find_unknown_name,
@@ -49,6 +50,8 @@ _HOST_FLAGS = "-O1 -w -g1 -gdwarf-4"
 _RUNTIME_OBJECT, _CHECKED_RUNTIME_OBJECT = "emulator.o", "emulator-checked.o"
 _HOST_HEADER = "host.h"
 _WORDS = "words.txt"  # of torch's headers and the runtime's, macros included
+_MACROS = "macros.txt"  # that only all of torch's headers define
+_DEFINED = re.compile(r"^#define (\w+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +151,7 @@ class EmulatedStrategy:
 
     def _find_prebuilt(self, request: BuildRequest, plan: dict[str, str], commands: Commands) -> Path:
         prebuilt = self._prebuilt_cache.find_emulator(
-            [commands.device_header, digest_runtime(), _WORDS],
+            [commands.device_header, digest_runtime(), _WORDS, _MACROS],
             lambda work: self._make_prebuilt(work, commands),
             beside=lambda: self._bind(request, plan, commands),
         )
@@ -159,19 +162,26 @@ class EmulatedStrategy:
     def _make_prebuilt(self, work: Path, commands: Commands) -> None:
         shutil.copytree(RUNTIME, work / "include")
         emulator = work / "include" / "emulator"
-        device = f"{commands.device_header} -I{work}/include"
+        include = f"-I{work}/include"
+        device = f"{commands.device_header} {include}"
+        preprocess = f"echo '#include <torch/extension.h>' | {device} -E -include {emulator}/device.h -x c++ -"
         compile_runtime = f"{device.replace('-g1 -gdwarf-4', '-g0')} -c {emulator}/emulator.cpp"
         steps = [
             f"{device} {_PRECOMPILE_FLAGS} {emulator}/device.h -o {emulator}/device.h.gch",
             f"{compile_runtime} -o {work}/{_RUNTIME_OBJECT}",
             f"{compile_runtime} -DHARNESS_CHECKED -o {work}/{_CHECKED_RUNTIME_OBJECT}",
-            f"echo '#include <torch/extension.h>' | {device} -E -dD -include {emulator}/device.h -x c++ - -o all.ii",
+            f"{preprocess.replace(include, f'-I{work}/include/slim {include}')} -dM -o slim.ii",
+            f"{preprocess} -dD -o all.ii",
         ]
         (work / "prebuilt.sh").write_text(_script(steps, ""))
         self._prebuilt_cache.run_steps(["sh", "prebuilt.sh"], work)
-        text = (work / "all.ii").read_text(encoding="utf-8", errors="surrogateescape")
-        (work / _WORDS).write_text("\n".join(list_words(text)))
-        (work / "all.ii").unlink()
+        everything, slim = (
+            (work / name).read_text(encoding="utf-8", errors="surrogateescape") for name in ("all.ii", "slim.ii")
+        )
+        (work / _WORDS).write_text("\n".join(list_words(everything)))
+        (work / _MACROS).write_text("\n".join(sorted({*_DEFINED.findall(everything)} - {*_DEFINED.findall(slim)})))
+        for name in ("all.ii", "slim.ii"):
+            (work / name).unlink()
 
     def _find_host_header(self, commands: Commands, prebuilt: Path) -> Path:
         """Precompiled once sources need it that the binding object cannot replace."""
@@ -231,7 +241,9 @@ class EmulatedStrategy:
 
 
 def _is_final(log: str, prepared: Prepared, prebuilt: Path) -> bool:
-    """Whether the first error is about a name that no header of torch has."""
+    """Whether the first error is about a name that no header of torch has, or about syntax without further macros."""
+    if begins_with_syntax_error(log):
+        return prepared.words.isdisjoint((prebuilt / _MACROS).read_text().split())
     unknown = find_unknown_name(log, prepared)
     return unknown is not None and unknown not in (prebuilt / _WORDS).read_text().split()
 

@@ -92,6 +92,15 @@ class Prepared:
     own_names: frozenset[str] = frozenset()
     uncovered: str = ""
 
+    @property
+    def texts(self) -> frozenset[str]:
+        units = (unit.text for unit in self.units if unit.text is not None)
+        return frozenset((*units, *self.cpp_sources, *(text for _, text in (*self.files, *self.headers))))
+
+    @property
+    def words(self) -> frozenset[str]:
+        return frozenset(word for text in self.texts for word in re.findall(r"[A-Za-z_]\w*", text))
+
 
 def prepare_sources(request: BuildRequest, emulation: Emulation) -> Prepared:
     flags = (*_COMMON_FLAGS, *read_cuda_flags(request.extra_cuda_cflags))
@@ -244,14 +253,19 @@ def explain_failure(log: str, prepared: Prepared) -> tuple[str, bool]:
     return log, False
 
 
+def begins_with_syntax_error(log: str) -> bool:
+    """Such as a missing semicolon."""
+    first = _FIRST_ERROR.search(log)
+    return first is not None and first[3].startswith("expected ")
+
+
 def find_unknown_name(log: str, prepared: Prepared) -> str | None:
     """The name of the first error, if the sources have it first where it is unknown and no condition omits lines."""
     first = _FIRST_ERROR.search(log)
     undeclared = first and _UNDECLARED.match(first[3])
     if not first or not undeclared:
         return None
-    units = {unit.text for unit in prepared.units if unit.text is not None}
-    texts = {*units, *prepared.cpp_sources, *(text for _, text in (*prepared.files, *prepared.headers))}
+    texts = prepared.texts
     word = re.compile(rf"\b{undeclared[1]}\b")
     users = [text for text in texts if word.search(text)]
     if len(users) != 1 or any(map(_CONDITION.search, texts)):

@@ -7,6 +7,7 @@ from harness.emulator import Emulation
 from harness.emulator.declared_names import find_declared_names
 from harness.emulator.headers import write_target
 from harness.emulator.sources import (
+    begins_with_syntax_error,
     drop_cuda_libraries,
     explain_failure,
     find_unknown_name,
@@ -185,6 +186,28 @@ def find_name(text: str, error: str, **more: tuple) -> str | None:
 )
 def test_a_name_is_unknown_if_the_first_error_is_at_its_first_use(text: str, error: str, name: str | None) -> None:
     assert find_name(text, error) == name
+
+
+@pytest.mark.parametrize(
+    ("error", "is_syntax"),
+    [
+        ("cuda.cu:2:9: error: expected ';' before 'if'", True),
+        ("cuda.cu:9:2: error: expected '}' at end of input", True),
+        ("cuda.cu:2:9: error: 'c' was not declared in this scope\ncuda.cu:3:9: error: expected ';' before 'if'", False),
+        ("cuda.cu:2:9: error: no match for 'operator+'", False),
+        ("Killed", False),
+    ],
+)
+def test_a_first_error_that_expects_something_is_one_of_syntax(error: str, is_syntax: bool) -> None:
+    assert begins_with_syntax_error(f"In function:\n{error}\n") == is_syntax
+
+
+def test_words_of_all_sources_can_be_macros() -> None:
+    request = BuildRequest(
+        name="a", cuda_sources=("__global__ void k() { FIRST(1) }",), cpp_sources=("SECOND(2)",),
+        headers=(("h.cuh", "#define THIRD 3\n"),),
+    )  # fmt: skip
+    assert {"FIRST", "SECOND", "THIRD"} <= prepare_sources(request, EMULATION).words
 
 
 def test_a_name_that_another_file_has_too_may_be_declared_there() -> None:
