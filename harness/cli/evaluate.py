@@ -140,14 +140,14 @@ def print_report(report: EvaluationReport, options: EvaluateOptions) -> None:
 
 
 def _print_reason(stored: StoredEvaluation) -> None:
-    from harness.report.escaping import make_printable
+    from harness.report.terminal.tables import style_text
 
     evaluation = stored.evaluation
     if evaluation.message:
-        typer.echo(f"{evaluation.outcome}: {make_printable(evaluation.message)}")
+        print_rich(style_text(f"{evaluation.outcome}: {evaluation.message}"))
     for finding in evaluation.findings:
         if finding.severity == "note":
-            typer.echo(f"note: {finding.message}")
+            print_rich(style_text(f"note: {finding.message}"))
     typer.echo(f"Details: harness show {stored.id}")
 
 
