@@ -8,13 +8,14 @@ from typing import Annotated
 
 import typer
 
+from harness.cli.grouped_help import GroupedCommand
 from harness.cli.options import PathsPanel, SandboxPanel
 from harness.cli.panels import Only, expand_panels
 
 cache_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 
-@cache_app.command()
+@cache_app.command(cls=GroupedCommand)
 @expand_panels
 def info(paths: Annotated[PathsPanel, Only("cache_dir")]) -> None:
     """Show the number and size of cached builds and precompiled headers.
@@ -37,7 +38,7 @@ def info(paths: Annotated[PathsPanel, Only("cache_dir")]) -> None:
     typer.echo(f"{'total':<15}  {_describe_size(contents.size_bytes):>9}")
 
 
-@cache_app.command()
+@cache_app.command(cls=GroupedCommand)
 @expand_panels
 def prune(
     paths: Annotated[PathsPanel, Only("cache_dir")], sandbox: Annotated[SandboxPanel, Only("cache_size")]

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli.completion import complete_problem, complete_suite
+from harness.cli.grouped_help import GroupedCommand
 from harness.cli.output import print_rich
 from harness.domain import DeviceError, Problem, ProblemError, UsageError, WorkloadName
-from harness.pipeline.data_folders import find_suite_folder
-from harness.problems.discovery import find_problem, list_files, read_problem
+from harness.pipeline.data_folders import find_named_problem, find_suite_folder
+from harness.problems.discovery import list_files, read_problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +60,7 @@ def show_problems(context: typer.Context) -> None:
             listing.invoke(inner)
 
 
-@problems_app.command("list")
+@problems_app.command("list", cls=GroupedCommand)
 def list_problems(
     suite: SuiteOption = "core",
     problems_dir: ProblemsDirOption = None,
@@ -77,11 +78,16 @@ def list_problems(
     print_rich(_make_listing(suite, entries))
 
 
-@problems_app.command("check")
+@problems_app.command("check", cls=GroupedCommand)
 def check_problems(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Names, or paths of reference files; default: all.", autocompletion=complete_problem),
+        typer.Argument(
+            metavar="[PROBLEM]...",
+            help="Names, SUITE/NAME, or reference files. [default: all of the suite]",
+            autocompletion=complete_problem,
+            show_default=False,
+        ),
     ] = None,
     suite: SuiteOption = "core",
     problems_dir: ProblemsDirOption = None,
@@ -96,9 +102,8 @@ def check_problems(
 
     Example: harness problems check softmax my_problem.py
     """
-    suite_dir = find_suite_folder(suite, problems_dir)
-    wanted = names or [path.stem for path in list_files(suite_dir)]
-    found = {name: _read_named(name, suite_dir) for name in wanted}
+    wanted = names or [path.stem for path in list_files(find_suite_folder(suite, problems_dir))]
+    found = {name: _read_named(name, suite, problems_dir) for name in wanted}
     admissions = tuple(_admit_with_progress(found, _choose_device(device)))
     if as_json:
         typer.echo(json.dumps(_record_check(suite, admissions)))
@@ -139,7 +144,8 @@ def _make_listing(suite: str, entries: list[dict[str, Any]]) -> Table:
     from rich.table import Table
 
     cells_by_column = zip(*map(_describe_row, entries), strict=True)
-    columns = dict(zip(("problem, tags", "inputs, full", "small", "cases"), cells_by_column, strict=True))
+    first = "problem, tags" if any(entry.get("tags") for entry in entries) else "problem"
+    columns = dict(zip((first, "inputs, full", "small", "cases"), cells_by_column, strict=True))
     shown = {name: cells for name, cells in columns.items() if any(cells)}
     table = Table(title=f"suite {suite}: {len(entries)} problems", show_lines=True)
     for name, cells in shown.items():
@@ -169,9 +175,9 @@ def _format_input(dtype: str, shape: list[int]) -> str:
     return sizes if dtype == "float32" else f"{sizes} {dtype}"
 
 
-def _read_named(name: str, suite_dir: Path) -> Problem | ProblemError:
+def _read_named(name: str, suite: str, problems_dir: Path | None) -> Problem | ProblemError:
     try:
-        return find_problem(name, suite_dir)
+        return find_named_problem(name, suite, problems_dir)
     except ProblemError as error:
         return error
 
