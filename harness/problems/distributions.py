@@ -63,7 +63,7 @@ def floating_tensors(value: object) -> Iterator[torch.Tensor]:
     if isinstance(value, torch.Tensor):
         if value.is_floating_point() and value.numel():
             tensor = value.detach()
-            yield _without_repeats(tensor if tensor.dim() else tensor.view(1))
+            yield without_repeats(tensor if tensor.dim() else tensor.view(1))
     elif isinstance(value, list | tuple | dict):
         for item in value.values() if isinstance(value, dict) else value:
             yield from floating_tensors(item)
@@ -125,7 +125,7 @@ def _pad_tensor(tensor: torch.Tensor) -> torch.Tensor:
     return view
 
 
-def _without_repeats(tensor: torch.Tensor) -> torch.Tensor:
+def without_repeats(tensor: torch.Tensor) -> torch.Tensor:
     """The part of an expanded tensor that owns memory."""
     for dim, stride in enumerate(tensor.stride()):
         if stride == 0 and tensor.size(dim) > 1:

@@ -16,12 +16,13 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from harness.domain import RARE
-from harness.problems.distributions import choose_part, split_parts
+from harness.problems.distributions import choose_part, split_parts, without_repeats
 from harness.problems.own_values import changes_all
 from harness.problems.tensor_trees import list_leaves, map_leaves
 from harness.protocol import count_span
 
-ALTERED_SHARE, ALTERED_IN_PART = 0.125, 0.5  # of booleans: of all, or of a chosen part
+ALTERED_SHARE, ALTERED_IN_PART = 0.125, 0.5  # of the elements of masks: of all, or of a chosen part
+MASKED = -1e4  # or less is added to scores that do not count
 SAMPLE = 64  # elements that tell most tensors apart
 PARTS = 2  # that get one of the rare values: elements, or slices along one dimension
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -96,6 +97,7 @@ def _are_equal(first: object, second: object, *, with_integers: bool) -> bool:
     """False for tensors that cannot be altered."""
     if not isinstance(first, Tensor) or not isinstance(second, Tensor):
         return isinstance(first, float) and first == second
+    first, second = without_repeats(first), without_repeats(second)
     if not _can_be_altered(first, with_integers=with_integers) or first.shape != second.shape:
         return False
     ends = [tensor[(slice(SAMPLE),) * min(tensor.dim(), 1)] for tensor in (first, second)]
@@ -117,23 +119,52 @@ def _can_be_altered(tensor: Tensor, *, with_integers: bool) -> bool:
 def _alter(leaf: Tensor | float, generator: torch.Generator) -> Tensor | float:
     if isinstance(leaf, float):
         return leaf * (0.5 + float(torch.rand((), generator=generator, device=generator.device)))
-    altered = leaf.detach().clone()
-    if leaf.dtype in INTEGERS:
+    return _alter_tensor(without_repeats(leaf.detach()), generator).expand_as(leaf)
+
+
+def _alter_tensor(given: Tensor, generator: torch.Generator) -> Tensor:
+    altered = given.clone()
+    if given.dtype in INTEGERS:
         _alter_integers(altered, generator)
         return altered
-    keeps_most = leaf.dim() > 0 and bool(torch.rand((), generator=generator, device=generator.device) < 0.5)
-    if leaf.dtype is torch.bool:
-        share = ALTERED_IN_PART if keeps_most else ALTERED_SHARE
-        altered ^= torch.rand(leaf.shape, generator=generator, device=leaf.device) < share
-    else:
+    keeps_most = given.dim() > 0 and bool(torch.rand((), generator=generator, device=generator.device) < 0.5)
+    values = _find_two_values(given)
+    if values is None:
         _alter_floats(altered, generator)
-    return _keep_most(altered, leaf, generator) if keeps_most else altered
+        return _keep_most(altered, given, generator, only_slices=False) if keeps_most else altered
+    for part in split_parts(altered) if altered.dim() else (altered,):
+        draws = torch.rand(part.shape, generator=generator, device=part.device)
+        low, high = (part.new_tensor(value) for value in values)
+        swapped = torch.where(part == low, high, low)
+        part.copy_(torch.where(draws < (ALTERED_IN_PART if keeps_most else ALTERED_SHARE), swapped, part))
+    if keeps_most:
+        altered = _keep_most(altered, given, generator, only_slices=True)
+    return _keep_one_in_each_row(altered, given) if values[0] <= MASKED else altered
 
 
-def _keep_most(altered: Tensor, given: Tensor, generator: torch.Generator) -> Tensor:
+def _find_two_values(tensor: Tensor) -> tuple[float, float] | None:
+    """Of masks: the least and the largest, if there are no others. Triangles of ones may be factors, and stay."""
+    if tensor.dtype is torch.bool:
+        return False, True
+    low, high = tensor.min(), tensor.max()
+    if (
+        low > MASKED
+        or low == high
+        or not all(bool(((part == low) | (part == high)).all()) for part in split_parts(tensor))
+    ):
+        return None
+    return float(low), float(high)
+
+
+def _keep_one_in_each_row(altered: Tensor, given: Tensor) -> Tensor:
+    """A softmax of only minus infinities is no number."""
+    return torch.where((altered == altered.min()).all(-1, keepdim=True), given, altered)
+
+
+def _keep_most(altered: Tensor, given: Tensor, generator: torch.Generator, *, only_slices: bool) -> Tensor:
     """The altered values in secret elements or slices, which a sample mostly misses. Slices of masks: outputs may not
     show single elements."""
-    mask = choose_part(given, generator, only_slices=given.dtype is torch.bool).expand_as(given)
+    mask = choose_part(given, generator, only_slices=only_slices).expand_as(given)
     for part, ours, chosen in zip(*map(split_parts, (altered, given, mask)), strict=True):
         part.copy_(torch.where(chosen, part, ours))
     return altered

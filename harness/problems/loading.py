@@ -32,8 +32,8 @@ from harness.domain import ALTERED, MIXED, RARE, CallKind, Problem, ProblemError
 from harness.problems.discovery import DISTRIBUTION_NAMES, bound_names, parse_source
 from harness.problems.distributions import mix, redistribute
 from harness.problems.hidden_values import RareDraws, alter
-from harness.problems.own_values import OWN_KINDS, restrict
-from harness.problems.tensor_trees import map_tensors
+from harness.problems.own_values import INDEPENDENT, OWN_KINDS, restrict
+from harness.problems.tensor_trees import list_tensors, map_tensors
 from harness.problems.time_limit import limit_reference
 from harness.protocol import flatten_value
 from harness.random_weights import (
@@ -53,8 +53,9 @@ Inputs = tuple[dict[str, Any], list[torch.Tensor]]  # form and tensors
 class LoadedProblem:
     """A problem executed for one workload. `init_inputs` are the arguments of `Model`. Once they are known:
     `differentiable`: shape and dtype of the outputs that have a gradient, `constants`: weights that have other values
-    instead, `constant_inputs`: those that `ALTERED` changes (`hidden_values.find_constants`), `returned_inputs`:
-    positions of input tensors that count as outputs (`IN_PLACE`), `returns_nothing`: whether such calls return None."""
+    instead, `constant_inputs`: those that `ALTERED` changes (`hidden_values.find_constants`); positions of the
+    input tensors that `INDEPENDENT` kinds leave as they are (`structured_inputs`) and that count as outputs
+    (`returned_inputs`, of `IN_PLACE`); `returns_nothing`: whether such calls return None."""
 
     problem: Problem
     workload: WorkloadName
@@ -63,6 +64,7 @@ class LoadedProblem:
     differentiable: list[tuple[torch.Size, torch.dtype]] = field(default_factory=list, compare=False)
     constants: list[Kind] = field(default_factory=list, compare=False)
     constant_inputs: list[int] = field(default_factory=list, compare=False)
+    structured_inputs: list[int] = field(default_factory=list, compare=False)
     returned_inputs: list[int] = field(default_factory=list, compare=False)
     returns_nothing: list[bool] = field(default_factory=list, compare=False)
 
@@ -124,7 +126,7 @@ class LoadedProblem:
                 inputs = alter(inputs, tuple(self.constant_inputs), generator)
             for name in (self.problem.draws, distribution):
                 if name in OWN_KINDS and generator is not None:
-                    restrict(inputs, name, generator)
+                    restrict(self.list_unstructured(inputs) if name in INDEPENDENT else inputs, name, generator)
                 elif name not in ("", "as_given") and generator is not None:
                     inputs = tuple(redistribute(value, name, generator) for value in inputs)
             if not self.problem.backward:
@@ -169,6 +171,9 @@ class LoadedProblem:
         for name in self.problem.stress_distributions:
             mix(inputs, name, generator)
         return inputs
+
+    def list_unstructured(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        return [tensor for at, tensor in enumerate(list_tensors(inputs)) if at not in self.structured_inputs]
 
     def describe_inputs(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """(dtype, shape) of each input tensor on the meta device; () if the file needs real values."""

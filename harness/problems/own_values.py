@@ -36,6 +36,7 @@ from harness.problems.tensor_trees import list_tensors
 from harness.protocol import count_span
 
 OWN_KINDS = (ALTERED, BIASED, LOWERED, NEGATED, RARE, SHIFTED, SIGNED, SPARSE, STRETCHED, VARIED)
+INDEPENDENT = (LOWERED, SHIFTED, SIGNED, SPARSE, VARIED)  # for tensors whose elements are drawn by themselves
 SHIFTS = {SHIFTED: 128.0, LOWERED: -128.0}  # exponentials of the larger values overflow
 # Elements that are changed at a time, or one row: on a CPU few enough for its cache, on a GPU enough to fill it.
 PARTS = {"cpu": 1 << 20, "cuda": 1 << 25}
@@ -148,7 +149,8 @@ def perturb(value: object, seed: int) -> None:
         for part in _split(tensor) if tensor.dtype in PATTERNS else ():
             signs = torch.randint(-1, 2, part.shape, generator=generator, dtype=part.dtype, device=part.device)
             eps = torch.finfo(part.dtype).eps
-            part.addcmul_(part, signs, value=eps / 2 if part.element_size() == 2 else eps)
+            moved = torch.addcmul(part, part, signs, value=eps / 2 if part.element_size() == 2 else eps)
+            part.copy_(torch.where(part.isfinite(), moved, part))
 
 
 def count_own_bytes(value: object) -> int:
@@ -178,7 +180,7 @@ def _stretch(tensor: Tensor, generator: torch.Generator) -> None:
 
 
 def _vary(tensor: Tensor, generator: torch.Generator, factor: float, *, is_signed: bool) -> None:
-    has_signs = is_signed or _has_negative(tensor)
+    has_signs = is_signed or has_negative(tensor)
     signs = (1.0, -1.0) if has_signs else (1.0,)
     factors = torch.tensor(
         [sign * size for sign in signs for size in (1.0, factor)], dtype=tensor.dtype, device=tensor.device
@@ -243,7 +245,7 @@ def _find_background(tensor: Tensor) -> float | None:
     return near if float(tensor.max()) > 0 else -near
 
 
-def _has_negative(tensor: Tensor) -> bool:
+def has_negative(tensor: Tensor) -> bool:
     return any(bool((part < 0).any()) for part in _split(tensor))
 
 

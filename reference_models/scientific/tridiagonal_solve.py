@@ -31,11 +31,14 @@ size = 512
 
 def get_inputs():
     shape = (batch_size, size)
-    lower, upper = torch.rand(shape) - 0.5, torch.rand(shape) - 0.5
+    lower, upper, diagonal = torch.rand(shape) - 0.5, torch.rand(shape) - 0.5, 1.2 + torch.rand(shape)
+    # Every second system is one of diffusion, whose solution depends on distant values, too.
+    for band, value in ((lower, -0.5), (upper, -0.5), (diagonal, 1.0)):
+        band[::2] = value + 0.001 * torch.rand(shape)[::2]
     lower[..., 0] = 0
     upper[..., -1] = 0
     # Dominant diagonals, so that no pivoting is needed.
-    return [lower, 1.2 + torch.rand(shape), upper, torch.randn(shape)]
+    return [lower, diagonal, upper, torch.randn(shape)]
 
 
 def get_init_inputs():

@@ -40,7 +40,7 @@ class HiddenWork(OperatorCalls):  # type: ignore[no-untyped-call]
     def __init__(self, inputs: Sequence[Any]) -> None:
         super().__init__()
         self._addresses = {_address(tensor) for tensor in list_tensors(inputs)}
-        self._has_pieces = False
+        self._has_pieces = self._has_inner_pieces = False
         self._shifts: set[str] = set()
 
     def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
@@ -50,12 +50,15 @@ class HiddenWork(OperatorCalls):  # type: ignore[no-untyped-call]
         self._shifts |= {kind for kind, names in SHIFTS.items() if takes_input and name in names}
         if name.removesuffix("_") in PIECEWISE:
             self._has_pieces |= takes_input
+            self._has_inner_pieces |= not takes_input
 
-    def list_steps(self) -> tuple[str, ...]:
-        """`signed` where an operator in pieces is applied to an input, else `varied`, and `list_shifts`."""
+    def list_steps(self, *, has_one_sign: bool) -> tuple[str, ...]:
+        """`signed` where an operator in pieces is applied to an input, else `varied`; both where one is applied to
+        other values and an input has values of one sign; and `list_shifts`."""
         if any(call.overload in VALUE_RESTRICTED for call in self.calls):
             return ()
-        return (SIGNED if self._has_pieces else VARIED, *self.list_shifts())
+        also = (SIGNED,) if self._has_inner_pieces and has_one_sign else ()
+        return ((SIGNED,) if self._has_pieces else (VARIED, *also)) + self.list_shifts()
 
     def list_shifts(self) -> tuple[str, ...]:
         """`shifted` for a softmax or minimum of an input, `lowered` for a maximum."""

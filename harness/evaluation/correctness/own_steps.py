@@ -3,9 +3,11 @@ declares. Where legitimate programs may differ there is none."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import torch
@@ -14,10 +16,11 @@ from torch import Tensor, nn
 from harness.domain import ALTERED, BIASED, NEGATED, RARE, SPARSE, STRETCHED, ProblemError
 from harness.evaluation.correctness.hidden_work import VALUE_RESTRICTED, HiddenWork
 from harness.evaluation.correctness.truth import copy_tensors, run_reference, write_state
+from harness.problems.distributions import floating_tensors
 from harness.problems.hidden_values import RareDraws, find_constants
 from harness.problems.loading import LoadedProblem
-from harness.problems.operators import OperatorCall, OperatorCalls
-from harness.problems.own_values import PATTERNS
+from harness.problems.operators import OperatorCalls, OperatorMode, name_operator
+from harness.problems.own_values import PATTERNS, has_negative
 from harness.problems.tensor_trees import list_tensors
 
 # Sums of more terms are not tried with `biased` values: each of 256 threads adds so many of them that float32 sums lose
@@ -55,7 +58,7 @@ def list_own_steps(
 ) -> tuple[str, ...]:
     """Runs the reference once. `sparse` only without weights: those may make nearly constant values of it, of which
     legitimate programs compute the variance with different accuracy. Inputs with structure (triangular, symmetric,
-    normalised, absolute values) keep it, since legitimate programs may rely on it."""
+    normalised, absolute values, copies) keep it, since legitimate programs may rely on it."""
     problem = loaded.problem
     if problem.only_as_given:
         return ()
@@ -64,7 +67,7 @@ def list_own_steps(
     if not _runs(loaded, model, copies, changing, watch):
         return ()
     del copies
-    draws = _watch_draws(loaded)
+    draws = _watch_draws(loaded, inputs)
     hidden = (*_find_altered(loaded, inputs, watch, device), *_find_rare(draws, inputs))
     if not _has_usable(inputs) or any(call.converts_to_integers for call in watch.calls):
         return hidden
@@ -73,11 +76,15 @@ def list_own_steps(
         return hidden if _restricts_values(watch) else (NEGATED, STRETCHED, *moved, *hidden)
     if not all(tensor.is_floating_point() or tensor.is_complex() for tensor in outputs):
         return hidden
-    revealing = watch.list_steps() if isinstance(watch, HiddenWork) else ()  # declared values reveal it, too
+    loaded.structured_inputs[:] = draws.structured
+    unstructured = [one for one in floating_tensors(loaded.list_unstructured(inputs)) if one.dtype in PATTERNS]
+    has_one_sign = not all(map(has_negative, unstructured))
+    # Declared values reveal it, too.
+    revealing = watch.list_steps(has_one_sign=has_one_sign) if isinstance(watch, HiddenWork) else ()
     has_weights = any(tensor.is_floating_point() for tensor in model.state_dict().values() if torch.is_tensor(tensor))
     sparse = () if has_weights or changing or problem.backward else (SPARSE,)
     biased = () if any(call.terms > MOST_TERMS for call in watch.calls) else (BIASED,)
-    return (*biased, *(revealing + sparse if draws.are_independent else ()), *hidden)
+    return (*biased, *(revealing + sparse if unstructured else ()), *hidden)
 
 
 def _find_altered(
@@ -94,20 +101,54 @@ def _find_altered(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Draws:
-    """What `get_inputs` draws, as far as it runs without real values."""
+    """What `get_inputs` draws, as far as it runs without real values. `structured`: positions of the tensors whose
+    elements are not each drawn by themselves, and independently of other tensors."""
 
     rare: RareDraws
-    are_independent: bool  # each element of the inputs is drawn by itself
+    structured: tuple[int, ...]
 
 
-def _watch_draws(loaded: LoadedProblem) -> _Draws:
-    watch, rare, are_independent = OperatorCalls(), RareDraws(), False
+class _DrawWatch(OperatorMode):  # type: ignore[no-untyped-call]
+    """Which draws the memory of each tensor comes from, if only by operators that change each element by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._count = count()
+        self._draws: dict[int, set[int]] = {}  # by memory
+        self._structured: set[int] = set()  # memory; also what was read for it
+        self._kept: list[Tensor] = []  # so that no memory is used again
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        name, read, made = name_operator(func), list_tensors([*args, *(kwargs or {}).values()]), list_tensors([result])
+        self._kept += read + made
+        sources, results = {_memory_of(tensor) for tensor in read}, {_memory_of(tensor) for tensor in made}
+        is_known = name in DRAWS or (name.removesuffix("_") in ELEMENTWISE and len(read) <= 1)
+        if not is_known or (sources & self._structured and name not in DRAWS):
+            self._structured |= sources | results
+        drawn = {next(self._count)} if name in DRAWS else set().union(*(self._draws.get(one, ()) for one in sources))
+        self._draws.update(dict.fromkeys(results, drawn))
+        return result
+
+    def find_structured(self, tensors: Sequence[Tensor]) -> Iterator[int]:
+        draws = [self._draws.get(_memory_of(tensor), set()) for tensor in tensors]
+        uses = Counter(one for drawn in draws for one in drawn)
+        for place, (tensor, drawn) in enumerate(zip(tensors, draws, strict=True)):
+            is_shared = any(uses[one] > 1 for one in drawn)
+            if not drawn or is_shared or _memory_of(tensor) in self._structured:
+                yield place
+
+
+def _memory_of(tensor: Tensor) -> int:
+    return int(tensor.untyped_storage()._cdata) if tensor.layout is torch.strided else id(tensor)
+
+
+def _watch_draws(loaded: LoadedProblem, inputs: Sequence[Any]) -> _Draws:
+    watch, rare = _DrawWatch(), RareDraws()
+    structured = tuple(range(len(list_tensors(inputs))))
     with suppress(ProblemError), watch:
-        inputs = loaded.make_inputs(0, torch.device("meta"), draws=rare)
-        tensors = [one for one in list_tensors(inputs) if one.is_floating_point()]
-        count = sum(count for call, count in watch.calls.items() if call.name in DRAWS)
-        are_independent = count >= len(tensors) and all(map(_keeps_independence, watch.calls))
-    return _Draws(rare=rare, are_independent=are_independent)
+        structured = tuple(watch.find_structured(list_tensors(loaded.make_inputs(0, torch.device("meta"), draws=rare))))
+    return _Draws(rare=rare, structured=structured)
 
 
 def _find_rare(draws: _Draws, inputs: Sequence[Any]) -> tuple[str, ...]:
@@ -116,10 +157,6 @@ def _find_rare(draws: _Draws, inputs: Sequence[Any]) -> tuple[str, ...]:
     has_others = any(not tensor.is_floating_point() for tensor in tensors)
     has_few = rare.fewest * PARAMETERS_SHARE <= max((tensor.numel() for tensor in tensors), default=0)
     return (RARE,) if rare.integers or (rare.fewest and (has_others or has_few)) else ()
-
-
-def _keeps_independence(call: OperatorCall) -> bool:
-    return call.name in DRAWS or (call.name in ELEMENTWISE and call.tensors <= 1)
 
 
 def _has_usable(inputs: Sequence[Any]) -> bool:

@@ -139,7 +139,7 @@ class Reference:
     def hides_weights(self) -> bool:
         """A parameter is so small, but not zero, that the outputs may not show what it scales."""
         values = (self.state[name] for name, _ in self.model.named_parameters() if name in self.state)
-        return any(value.is_floating_point() and 0 < _find_largest(value) < NEGLIGIBLE for value in values)
+        return any(value.is_floating_point() and 0 < find_largest(value) < NEGLIGIBLE for value in values)
 
     @property
     def requires_same_bits(self) -> bool:
@@ -370,7 +370,7 @@ def _is_narrow(tensor: Tensor) -> bool:
     return tensor.is_floating_point() and tensor.element_size() < torch.float32.itemsize
 
 
-def _find_largest(tensor: Tensor) -> float:
+def find_largest(tensor: Tensor) -> float:
     values = tensor.float() if tensor.element_size() == 1 else tensor  # 8-bit formats have no minimum
     return max(map(abs, map(float, values.aminmax()))) if values.numel() else 0.0
 

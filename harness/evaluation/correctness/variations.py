@@ -6,7 +6,7 @@ import copy
 import random
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from harness.domain import ProblemError
 from harness.evaluation.correctness.hidden_work import VALUE_RESTRICTED
-from harness.evaluation.correctness.reference import NEGLIGIBLE, SMALL_BYTES, Reference
+from harness.evaluation.correctness.reference import NEGLIGIBLE, SMALL_BYTES, Reference, find_largest
 from harness.evaluation.correctness.reference_checks import has_only_numbers
 from harness.evaluation.correctness.truth import (
     Expected,
@@ -27,6 +27,7 @@ from harness.evaluation.correctness.truth import (
     run_reference,
     write_state,
 )
+from harness.problems.distributions import split_parts, without_repeats
 from harness.problems.operators import OperatorCalls
 from harness.problems.tensor_trees import list_tensors, map_tensors
 from harness.sandbox.arena_layout import Footprint
@@ -65,27 +66,37 @@ def make_other_weights(reference: Reference, seed: int) -> OtherWeights | None:
     if state is None:
         return None
     model = reference.loaded.make_model(reference.seed, reference.device.torch_device)
-    with torch.inference_mode() if any(map(torch.is_inference, model.parameters())) else torch.no_grad():
+    with _may_write(model):
         write_state(model, state)
     return OtherWeights(model=model, state=list_state(model))
 
 
 def _draw_other_state(reference: Reference, seed: int) -> dict[str, Tensor] | None:
-    """In host memory, since the device may have no place for a third model. Parameters independent of the seed are
-    scaled by up to 25 % per element; negligible ones, such as those that scale a branch by a millionth, become about
-    1."""
+    """In host memory, since the device may have no place for a third model. Parameters are scaled by up to 25 % per
+    element, so that copies, norms and angles that a constructor makes do not hold; those independent of the seed that
+    are negligible, such as those that scale a branch by a millionth, become about 1."""
     model = reference.loaded.make_model(seed, reference.device.torch_device)
     generator = torch.Generator(device=reference.device.torch_device).manual_seed(seed)
     state = list_state(model)
-    for name, parameter in model.named_parameters():
-        if name in state and parameter.is_floating_point() and torch.equal(parameter, reference.state[name]):
-            noise = torch.rand(parameter.shape, generator=generator, device=parameter.device)
-            negligible = bool((parameter.abs() < NEGLIGIBLE).all())
-            factors = (0.75 + 0.5 * noise).to(parameter.dtype)
-            parameter.detach().copy_(factors if negligible else parameter * factors)
+    with _may_write(model):
+        for name, parameter in model.named_parameters():
+            if name in state and parameter.is_floating_point() and parameter.element_size() > 1:
+                is_given = torch.equal(parameter, reference.state[name])
+                _scale(parameter.detach(), generator, replaces=is_given and find_largest(parameter) < NEGLIGIBLE)
     if all(torch.equal(tensor, reference.state[name]) for name, tensor in state.items()):
         return None
     return {name: tensor.to(HOST) for name, tensor in state.items()}
+
+
+def _may_write(model: nn.Module) -> AbstractContextManager[Any]:
+    return torch.inference_mode() if any(map(torch.is_inference, model.parameters())) else torch.no_grad()
+
+
+def _scale(weights: Tensor, generator: torch.Generator, *, replaces: bool) -> None:
+    weights = without_repeats(weights)
+    for part in split_parts(weights) if weights.numel() and weights.dim() else (weights,):
+        factors = (0.75 + 0.5 * torch.rand(part.shape, generator=generator, device=part.device)).to(part.dtype)
+        part.copy_(factors if replaces else part * factors)
 
 
 def make_later_states(reference: Reference, seed: int, few: int, many: int) -> list[dict[str, Tensor]]:

@@ -17,8 +17,8 @@ def make_inputs():
 
 def test_what_is_equal_under_two_seeds_is_constant():
     first, second = make_inputs(), make_inputs()
-    assert find_constants(first, second, with_integers=True) == (1, 2, 4)
-    assert find_constants(first, second, with_integers=False) == (1, 2)
+    assert find_constants(first, second, with_integers=True) == (1, 2, 4, 5)
+    assert find_constants(first, second, with_integers=False) == (1, 2, 5)
 
 
 def test_only_constants_are_altered_and_given_tensors_stay():
@@ -59,10 +59,32 @@ def test_other_integers_are_shuffled():
     assert not torch.equal(alter_one(given), given)
 
 
-def test_triangles_and_infinities_stay():
-    mask = torch.full((9, 9), float("-inf")).triu(1)
-    assert torch.equal(alter_one(mask + 0.0).isinf(), mask.isinf())
+def test_triangles_stay():
     assert torch.equal(alter_one(torch.ones(9, 9).tril()) == 0, torch.ones(9, 9).tril() == 0)
+
+
+@pytest.mark.parametrize("low", [float("-inf"), -1e9])
+def test_masks_to_add_are_swapped_and_no_row_is_masked_as_a_whole(low):
+    given = torch.full((60, 60), low).triu(1)
+    for seed in range(12):
+        altered = alter_one(given, seed)
+        assert set(altered.unique().tolist()) == {low, 0.0}
+        assert 0 < int((altered != given).sum()) < 1200
+        assert bool((altered == 0).any(1).all())
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        torch.ones(40, 40, dtype=torch.bool).tril().expand(2, 3, 40, 40), torch.arange(65).expand(4, 65),
+        torch.ones(2, 90)[:, None, None].expand(2, 3, 5, 90), torch.full((40, 40), -1e9).triu(1).expand(3, 40, 40),
+    ],
+)  # fmt: skip
+def test_expanded_tensors_are_altered_and_stay_expanded(given):
+    altered = alter_one(given)
+    assert not torch.equal(altered, given)
+    assert (altered.shape, altered.stride()) == (given.shape, given.stride())
+    assert torch.equal(altered[0].expand_as(altered), altered) or given.stride(0)
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,44 @@ def test_inputs_with_a_structure_keep_it(inputs):
 
 
 @pytest.mark.parametrize(
+    "second",
+    [
+        "torch.rand(8, 8).tril()", "torch.softmax(torch.randn(8, 8), 1)", "torch.eye(8)", "torch.arange(8.0)",
+        "torch.rand(8, 8) @ torch.rand(8, 8)",
+    ],
+)  # fmt: skip
+def test_beside_an_input_with_structure_the_others_get_all_kinds(second):
+    source = SOURCE.format(forward="torch.relu(x) + more[0].sum()", inputs=f"torch.rand(8, 8), {second}")
+    loaded = load_problem(Problem(name="p", suite="s", source=source), "full")
+    assert set(prepare_reference(loaded, Device("cpu"), 1, 2).own_steps) >= {"biased", "signed"}
+    assert loaded.structured_inputs == [1]
+    given, varied = (loaded.make_inputs(5, torch.device("cpu"), kind) for kind in ("as_given", "signed"))
+    assert not torch.equal(given[0], varied[0])
+    assert torch.equal(given[1], varied[1])
+
+
+@pytest.mark.parametrize(
+    "inputs", ["*[torch.rand(8, 8)] * 2", "*(lambda x: (x, x.clone()))(torch.rand(8, 8))", "*torch.rand(2, 8, 8)"]
+)
+def test_inputs_of_one_draw_stay_alike(inputs):
+    assert not list_steps("torch.relu(x) + more[0]", inputs) & {"signed", "varied"}
+
+
+@pytest.mark.parametrize(
+    ("forward", "inputs", "expected"),
+    [
+        ("torch.relu(x * 2)", "torch.rand(8, 8)", {"varied", "signed"}),
+        ("torch.relu(x * 2)", "torch.randn(8, 8)", {"varied"}),
+        ("torch.relu(x)", "torch.rand(8, 8)", {"signed"}),
+        ("x * 2", "torch.rand(8, 8)", {"varied"}),
+        ("torch.abs(x.t().contiguous())", "torch.rand(8, 8), torch.randn(3)", {"varied", "signed"}),
+    ],
+)
+def test_inputs_of_one_sign_get_both_where_an_inner_value_may_need_it(forward, inputs, expected):
+    assert list_steps(forward, inputs) & {"varied", "signed"} == expected
+
+
+@pytest.mark.parametrize(
     ("forward", "expected"),
     [
         ("torch.softmax(x, 1)", {"shifted"}),
@@ -97,4 +135,4 @@ def test_a_watch_keeps_no_inputs_whose_memory_the_next_ones_may_need():
     given = torch.rand(4)
     watch, alive = HiddenWork([given]), weakref.ref(given)
     del given
-    assert alive() is None and watch.list_steps()
+    assert alive() is None and watch.list_steps(has_one_sign=False)

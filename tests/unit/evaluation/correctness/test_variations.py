@@ -55,8 +55,23 @@ def test_other_weights_are_those_of_another_seed():
     reference = prepare("self.linear(inputs[0])", init="self.linear = nn.Linear(30, 30)")
     other = make_other_weights(reference, 9)
     fresh = reference.loaded.make_model(9, torch.device("cpu"))
-    assert torch.equal(other.state["linear.weight"], fresh.linear.weight)
+    ratios = other.state["linear.weight"] / fresh.linear.weight
+    assert 0.74 < float(ratios.min()) < 0.8
+    assert 1.2 < float(ratios.max()) < 1.26
     assert not torch.equal(other.state["linear.weight"], reference.state["linear.weight"])
+
+
+def test_copies_and_norms_do_not_hold_for_other_weights():
+    init = (
+        "self.a = nn.Linear(30, 30); self.b = __import__('copy').deepcopy(self.a); "
+        "self.c = nn.utils.parametrizations.weight_norm(nn.Linear(30, 30))"
+    )
+    reference = prepare("self.b(self.a(inputs[0])) + self.c(inputs[0])", init=init)
+    assert torch.equal(reference.state["a.weight"], reference.state["b.weight"])
+    state = make_other_weights(reference, 9).state
+    assert not torch.equal(state["a.weight"], state["b.weight"])
+    given, direction = (state[f"c.parametrizations.weight.original{at}"] for at in (0, 1))
+    assert float((direction.norm(dim=1, keepdim=True) / given - 1).abs().max()) > 0.05
 
 
 def test_weights_that_follow_no_seed_are_scaled_a_little():
