@@ -289,8 +289,8 @@ class CandidateEvaluator:
             result = check_correctness(session, exercises, weights)
         record.add_correctness(result.correctness, task.run.name)
         record.add_result(result)
-        if reference.is_wide and task.run.is_first:
-            record.findings += warn_of_narrow_formats(task.candidate.source, task.problem.source)
+        if reference.format_bits and task.run.is_first:
+            record.findings += warn_of_narrow_formats(task.candidate.source, task.problem.source, reference.format_bits)
         record.findings += self._workers.keep_compiled(task.candidate, session)
 
     def _measure_in_same_worker(

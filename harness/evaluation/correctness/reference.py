@@ -85,9 +85,9 @@ class Reference:
     """`state`: weights made with `seed`, shared by reference, baseline and candidate; `changing`: the part that calls
     change, as before each call. `is_small`: many calls are affordable. `changes_inputs`: candidates may, too.
     `variation`: difference between two runs on the same inputs. `draws_numbers`: torch is seeded before each call.
-    `views`: positions of outputs that share memory with inputs or state. `is_wide`: formats narrower than float32 are
-    neither given nor allowed. `call_s`: seconds of a call. `own_steps`: calls with inputs that no declaration asks for;
-    `timed_steps`: those that are also timed."""
+    `views`: positions of outputs that share memory with inputs or state. `format_bits`: narrower formats are neither
+    given nor allowed; 32, 16, or 0 where 8 bits are given. `call_s`: seconds of a call. `own_steps`: calls with inputs
+    that no declaration asks for; `timed_steps`: those that are also timed."""
 
     loaded: LoadedProblem
     device: Device
@@ -103,7 +103,7 @@ class Reference:
     variation: Difference | None
     draws_numbers: bool
     views: frozenset[int]
-    is_wide: bool
+    format_bits: int
     own_steps: tuple[str, ...]
     need: MemoryNeed
     plan: MemoryPlan
@@ -326,7 +326,7 @@ def _prepare(loaded: LoadedProblem, device: Device, seed: int, input_seed: int, 
         footprint=footprint, changing=changing,
         call_s=again.call_s, is_small=is_small, changes_inputs=changes_inputs, variation=variation,
         draws_numbers=draws_numbers, views=again.views, own_steps=own_steps,
-        is_wide=not (loaded.problem.allow_tf32 or any(map(_is_narrow, [*list_tensors(inputs), *state.values()]))),
+        format_bits=_find_format_bits([*list_tensors(inputs), *state.values()], allow_tf32=loaded.problem.allow_tf32),
         need=need, plan=plan_in_full(need),
     )  # fmt: skip
 
@@ -366,8 +366,12 @@ def _mix(before: Tensor, after: Tensor, share: float) -> Tensor:
     return before.lerp(after, share) if before.dtype in MIXABLE else after
 
 
-def _is_narrow(tensor: Tensor) -> bool:
-    return tensor.is_floating_point() and tensor.element_size() < torch.float32.itemsize
+def _find_format_bits(tensors: Sequence[Tensor], *, allow_tf32: bool) -> int:
+    values = [tensor for tensor in tensors if tensor.dtype is not torch.bool]
+    if any(tensor.element_size() == 1 for tensor in values):
+        return 0
+    sizes = {tensor.element_size() for tensor in values if tensor.is_floating_point()}
+    return 16 if allow_tf32 or 2 in sizes else 32
 
 
 def find_largest(tensor: Tensor) -> float:

@@ -38,8 +38,15 @@ TORCH_OPERATOR = re.compile(
     r"|conv\w*|cudnn_\w+|mkldnn_\w+))\s*\("
 )
 # Formats narrower than float32: attributes in Python, and types in CUDA.
-NARROW_ATTRIBUTE = re.compile(r"half|bfloat16|float16|float8\w*")
-NARROW_TYPE = re.compile(r"\b(__half2?|half2|__nv_bfloat162?|__nv_fp8\w*|(?:at|c10)::(?:Half|BFloat16)|tf32\w*)\b")
+# By the bits of a problem's format: attributes in Python, and words in C and C++.
+NARROW_ATTRIBUTE = {16: re.compile(r"int8|float8\w*"), 32: re.compile(r"half|bfloat16|float16|int8|float8\w*")}
+NARROW_TYPE = {
+    16: re.compile(r"\b(int8_t|__nv_fp8\w*|at::kChar|torch::kInt8)\b"),
+    32: re.compile(
+        r"\b(__half2?|half2|__nv_bfloat162?|__nv_fp8\w*|int8_t|(?:at|c10)::(?:Half|BFloat16)|at::kChar|torch::kInt8|"
+        r"tf32\w*)\b"
+    ),
+}
 C_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 MAX_FINDINGS = 100
 MAX_NAME = 200
@@ -70,21 +77,22 @@ def screen_source(source: str, *, may_compile: bool = False) -> tuple[Finding, .
     return tuple(found.values())[:MAX_FINDINGS]
 
 
-def warn_of_narrow_formats(source: str, reference: str) -> tuple[Finding, ...]:
-    """For a problem in float32 with the source `reference`: its tolerance may allow what its author would not."""
-    known = _find_narrow_formats(reference)
-    names = ", ".join(name for name in _find_narrow_formats(source) if name not in known)[:MAX_NAME]
-    message = f"the problem is in float32, and the program names {names}: it may compute with fewer digits"
+def warn_of_narrow_formats(source: str, reference: str, bits: int) -> tuple[Finding, ...]:
+    """For a problem in formats of 32 or 16 bits with the source `reference`: its tolerance may allow what its author
+    would not."""
+    known = _find_narrow_formats(reference, bits)
+    names = ", ".join(name for name in _find_narrow_formats(source, bits) if name not in known)[:MAX_NAME]
+    message = f"the problem is in {bits} bits, and the program names {names}: it may compute with fewer digits"
     return (Finding(check="narrow_format", severity="warning", message=message),) if names else ()
 
 
-def _find_narrow_formats(source: str) -> tuple[str, ...]:
+def _find_narrow_formats(source: str, bits: int) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for node in ast.walk(parse_python(source)):
-        if isinstance(node, ast.Attribute) and NARROW_ATTRIBUTE.fullmatch(node.attr):
+        if isinstance(node, ast.Attribute) and NARROW_ATTRIBUTE[bits].fullmatch(node.attr):
             found[node.attr] = None
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found |= dict.fromkeys(NARROW_TYPE.findall(C_COMMENT.sub(" ", node.value)))
+            found |= dict.fromkeys(NARROW_TYPE[bits].findall(C_COMMENT.sub(" ", node.value)))
     return tuple(found)
 
 

@@ -15,15 +15,32 @@ from harness.evaluation.integrity.static_checks import warn_of_narrow_formats
     ],
 )
 def test_a_program_that_names_narrow_formats_gets_one_warning(source, names):
-    (finding,) = warn_of_narrow_formats(source, "x.float()")
+    (finding,) = warn_of_narrow_formats(source, "x.float()", 32)
     assert (finding.check, finding.severity) == ("narrow_format", "warning")
     assert f"names {names}:" in finding.message
 
 
 @pytest.mark.parametrize("source", ["half = n // 2\nx[:half]", "# x.half()\nx.float()", 'C = "int half = n / 2;"'])
 def test_other_programs_get_none(source):
-    assert warn_of_narrow_formats(source, "x.float()") == ()
+    assert warn_of_narrow_formats(source, "x.float()", 32) == ()
 
 
 def test_formats_that_the_reference_names_give_no_warning():
-    assert warn_of_narrow_formats("x.half()", "return x.half().float()") == ()
+    assert warn_of_narrow_formats("x.half()", "return x.half().float()", 32) == ()
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("w = w.to(torch.int8)", "int8"),
+        ("w = w.to(torch.float8_e4m3fn)", "float8_e4m3fn"),
+        ('CUDA = "__nv_bfloat16 a; int8_t b;"', "int8_t"),
+        ('CUDA = "__half a;"', ""),
+        ("x.half().float().int()", ""),
+    ],
+)
+def test_in_problems_of_16_bits_only_formats_of_8_bits_are_narrow(source, names):
+    found = [one.message for one in warn_of_narrow_formats(source, "x.bfloat16()", 16)]
+    assert found == (
+        [f"the problem is in 16 bits, and the program names {names}: it may compute with fewer digits"] * bool(names)
+    )
