@@ -26,7 +26,7 @@ PERIOD = 65_537
 SMALLEST = 1e-3  # of a constant; smaller ones, but 0, stay: the outputs may not show what they scale
 SAME_CONSTANT = 1e-4  # relative; a program may compute a constant in another way
 # Ends of names of buffers, and of parameters without gradients, that are weights in spite of that.
-WEIGHTS = ("mean", "var", "std", "weight", "bias", "gamma", "beta", "scale", "shift")
+WEIGHTS = ("running_mean", "running_var", "weight", "bias", "gamma", "beta", "scale")
 LARGEST_PACKED, MOST_RUNS = (
     1 << 22,
     64,
