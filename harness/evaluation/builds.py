@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from threading import Thread
 
 from harness.builder import Builder
 from harness.domain import BuildRequest, BuildResult, BuiltAhead, Candidate
@@ -17,11 +18,14 @@ SECOND_LOAD_SHARE = 1 / 8  # of the time limits
 
 
 class CandidateBuilds:
-    """Thread-safe."""
+    """Thread-safe. `builds_beside`: for `checker` at the same time, which needs an untimed device."""
 
-    def __init__(self, builder: Builder, checker: KernelChecker | None, nvcc: NvccCheck | None) -> None:
+    def __init__(
+        self, builder: Builder, checker: KernelChecker | None, nvcc: NvccCheck | None, *, builds_beside: bool = False
+    ) -> None:
         self.builder = builder
         self._checker = checker
+        self._builds_beside = builds_beside
         self._nvcc = nvcc
         self._built_ahead: dict[str, BuildResult] = {}
         self._hung_ahead: set[str] = set()  # digests of candidates
@@ -48,6 +52,8 @@ class CandidateBuilds:
         return answer
 
     def _build(self, request: BuildRequest, *, ahead: bool) -> BuildResult:
+        if self._builds_beside and not ahead and self._checker is not None and request.needs_cuda:
+            Thread(target=self._checker.build_ahead, args=(request,), daemon=True).start()
         result = self.builder.build(request)
         if self._nvcc is not None:
             result = self._nvcc.correct(result)

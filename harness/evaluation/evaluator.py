@@ -111,7 +111,8 @@ class CandidateEvaluator:
         self._settings = settings
         self._ceilings = ceilings or CeilingStore(None)
         self._roofline = Roofline(self._ceilings)
-        self._builds = CandidateBuilds(builder, checker, self._nvcc)
+        is_emulated = device is not None and device.is_emulated
+        self._builds = CandidateBuilds(builder, checker, self._nvcc, builds_beside=is_emulated)
         self._workers = ModelWorkers(workers, self._builds, settings.limits)
         self._counters = CounterReader(workers.forkserver, self._builds)
         facts = describe_environment(builder.toolchain, device)

@@ -69,6 +69,13 @@ def write_answers(tmp_path):
     return write
 
 
+def test_a_problem_on_two_devices_counts_once(command, record):
+    for run in ("a", "b"):
+        for device in ("cpu", "emulated"):
+            record("correct", run=run, model="m", problem="p", device=device)
+    assert command("a", "b")[1].startswith("run a -> b: 1 problem on both sides")
+
+
 @pytest.mark.parametrize("columns", [80, 200])
 def test_flips_come_first_and_every_line_fits(command, two_runs, columns):
     code, stdout, _ = command("a", "b", "--code", columns=columns)
