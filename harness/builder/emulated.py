@@ -164,14 +164,15 @@ class EmulatedStrategy:
         emulator = work / "include" / "emulator"
         include = f"-I{work}/include"
         device = f"{commands.device_header} {include}"
-        preprocess = f"echo '#include <torch/extension.h>' | {device} -E -include {emulator}/device.h -x c++ -"
+        begin = f"echo '#include <torch/extension.h>' | {commands.device_header}"
+        preprocess = f"{include} -E -include {emulator}/device.h -x c++ -"
         compile_runtime = f"{device.replace('-g1 -gdwarf-4', '-g0')} -c {emulator}/emulator.cpp"
         steps = [
             f"{device} {_PRECOMPILE_FLAGS} {emulator}/device.h -o {emulator}/device.h.gch",
             f"{compile_runtime} -o {work}/{_RUNTIME_OBJECT}",
             f"{compile_runtime} -DHARNESS_CHECKED -o {work}/{_CHECKED_RUNTIME_OBJECT}",
-            f"{preprocess.replace(include, f'-I{work}/include/slim {include}')} -dM -o slim.ii",
-            f"{preprocess} -dD -o all.ii",
+            f"{begin} -I{work}/include/slim {preprocess} -dM -o slim.ii",
+            f"{begin} {preprocess} -dD -o all.ii",
         ]
         (work / "prebuilt.sh").write_text(_script(steps, ""))
         self._prebuilt_cache.run_steps(["sh", "prebuilt.sh"], work)

@@ -111,8 +111,8 @@ class CandidateEvaluator:
         self._settings = settings
         self._ceilings = ceilings or CeilingStore(None)
         self._roofline = Roofline(self._ceilings)
-        is_emulated = device is not None and device.is_emulated
-        self._builds = CandidateBuilds(builder, checker, self._nvcc, builds_beside=is_emulated)
+        self._is_emulated = device is not None and device.is_emulated
+        self._builds = CandidateBuilds(builder, checker, self._nvcc, builds_beside=self._is_emulated)
         self._workers = ModelWorkers(workers, self._builds, settings.limits)
         self._counters = CounterReader(workers.forkserver, self._builds)
         facts = describe_environment(builder.toolchain, device)
@@ -189,7 +189,7 @@ class CandidateEvaluator:
         record.findings += screen_source(candidate.source, may_compile=not rules.writes_kernels)
         if not rules.writes_kernels:
             problem = replace(problem, requires_kernel=False)
-        missing = rules.find_missing(device is not None and device.is_emulated)
+        missing = rules.find_missing(self._is_emulated)
         if missing is not None:
             raise CandidateFailure(Outcome.NOT_RUN, missing)
         if device is None:
@@ -410,7 +410,7 @@ class CandidateEvaluator:
         """Without `decides` it only adds warnings."""
         record = task.record
         builds_cuda = any(request.needs_cuda for request in record.built)
-        runs_host_code = bool(record.built) and self._device is not None and self._device.is_emulated
+        runs_host_code = self._is_emulated and bool(record.built)
         if self._checker is None or not (builds_cuda or runs_host_code or _list_kernels(task)):
             return
         with record.phase("kernels"):

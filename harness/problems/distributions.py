@@ -71,6 +71,9 @@ def floating_tensors(value: object) -> Iterator[torch.Tensor]:
 
 def split_parts(tensor: torch.Tensor, elements: int = PART) -> Iterator[torch.Tensor]:
     """Views of about so many elements: slices along the longest dimension, of even length, as `_alternating` needs."""
+    if not tensor.dim() or not tensor.numel():
+        yield tensor
+        return
     dimension = max(range(tensor.dim()), key=tensor.size)
     length = max(elements * tensor.size(dimension) // tensor.numel(), 2) & ~1
     yield from torch.split(tensor, length, dimension)

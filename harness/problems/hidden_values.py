@@ -103,7 +103,7 @@ def _are_equal(first: object, second: object, *, with_integers: bool) -> bool:
     ends = [tensor[(slice(SAMPLE),) * min(tensor.dim(), 1)] for tensor in (first, second)]
     if first.dtype != second.dtype or not torch.equal(ends[0].to(second.device), ends[1]):
         return False
-    pairs = zip(split_parts(first), split_parts(second), strict=True) if first.dim() else ()
+    pairs = zip(split_parts(first), split_parts(second), strict=True)
     return all(torch.equal(ours.to(theirs.device), theirs) for ours, theirs in pairs)
 
 
@@ -132,7 +132,7 @@ def _alter_tensor(given: Tensor, generator: torch.Generator) -> Tensor:
     if values is None:
         _alter_floats(altered, generator)
         return _keep_most(altered, given, generator, only_slices=False) if keeps_most else altered
-    for part in split_parts(altered) if altered.dim() else (altered,):
+    for part in split_parts(altered):
         draws = torch.rand(part.shape, generator=generator, device=part.device)
         low, high = (part.new_tensor(value) for value in values)
         swapped = torch.where(part == low, high, low)
@@ -173,7 +173,7 @@ def _keep_most(altered: Tensor, given: Tensor, generator: torch.Generator, *, on
 def _alter_floats(tensor: Tensor, generator: torch.Generator) -> None:
     """Zeros become values up to a half, others up to half as much larger or smaller."""
     is_zero = not bool(tensor.count_nonzero())
-    for part in split_parts(tensor) if tensor.dim() else (tensor,):
+    for part in split_parts(tensor):
         draws = torch.rand(part.shape, generator=generator, device=part.device)
         part.copy_(draws - 0.5 if is_zero else part * (0.5 + draws).to(part.dtype))
 

@@ -19,7 +19,7 @@ from harness.evaluation.correctness.truth import copy_tensors, run_reference, wr
 from harness.problems.distributions import floating_tensors
 from harness.problems.hidden_values import RareDraws, find_constants
 from harness.problems.loading import LoadedProblem
-from harness.problems.operators import OperatorCalls, OperatorMode, name_operator
+from harness.problems.operators import OperatorCalls, OperatorWatch, name_operator
 from harness.problems.own_values import PATTERNS, has_negative
 from harness.problems.tensor_trees import list_tensors
 
@@ -108,7 +108,7 @@ class _Draws:
     structured: tuple[int, ...]
 
 
-class _DrawWatch(OperatorMode):  # type: ignore[no-untyped-call]
+class _DrawWatch(OperatorWatch):  # type: ignore[no-untyped-call]
     """Which draws the memory of each tensor comes from, if only by operators that change each element by itself."""
 
     def __init__(self) -> None:
@@ -118,9 +118,8 @@ class _DrawWatch(OperatorMode):  # type: ignore[no-untyped-call]
         self._structured: set[int] = set()  # memory; also what was read for it
         self._kept: list[Tensor] = []  # so that no memory is used again
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        name, read, made = name_operator(func), list_tensors([*args, *(kwargs or {}).values()]), list_tensors([result])
+    def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        name, read, made = name_operator(operator), list_tensors([args, kwargs]), list_tensors(result)
         self._kept += read + made
         sources, results = {_memory_of(tensor) for tensor in read}, {_memory_of(tensor) for tensor in made}
         is_known = name in DRAWS or (name.removesuffix("_") in ELEMENTWISE and len(read) <= 1)
@@ -128,7 +127,6 @@ class _DrawWatch(OperatorMode):  # type: ignore[no-untyped-call]
             self._structured |= sources | results
         drawn = {next(self._count)} if name in DRAWS else set().union(*(self._draws.get(one, ()) for one in sources))
         self._draws.update(dict.fromkeys(results, drawn))
-        return result
 
     def find_structured(self, tensors: Sequence[Tensor]) -> Iterator[int]:
         draws = [self._draws.get(_memory_of(tensor), set()) for tensor in tensors]

@@ -93,8 +93,7 @@ def _may_write(model: nn.Module) -> AbstractContextManager[Any]:
 
 
 def _scale(weights: Tensor, generator: torch.Generator, *, replaces: bool) -> None:
-    weights = without_repeats(weights)
-    for part in split_parts(weights) if weights.numel() and weights.dim() else (weights,):
+    for part in split_parts(without_repeats(weights)):
         factors = (0.75 + 0.5 * torch.rand(part.shape, generator=generator, device=part.device)).to(part.dtype)
         part.copy_(factors if replaces else part * factors)
 

@@ -37,15 +37,16 @@ TORCH_OPERATOR = re.compile(
     r"|layer_norm|group_norm|batch_norm|rms_norm|cumsum|topk|sort|embedding|cross_entropy\w*|max_pool\dd|avg_pool\dd"
     r"|conv\w*|cudnn_\w+|mkldnn_\w+))\s*\("
 )
-# Formats narrower than float32: attributes in Python, and types in CUDA.
-# By the bits of a problem's format: attributes in Python, and words in C and C++.
-NARROW_ATTRIBUTE = {16: re.compile(r"int8|float8\w*"), 32: re.compile(r"half|bfloat16|float16|int8|float8\w*")}
+# Formats narrower than a problem's, by its bits: attributes in Python, and words in C and C++.
+_EIGHT_ATTRIBUTES, _EIGHT_TYPES = r"int8|float8\w*", r"int8_t|__nv_fp8\w*|at::kChar|torch::kInt8"
+_HALF_TYPES = r"__half2?|half2|__nv_bfloat162?|(?:at|c10)::(?:Half|BFloat16)|tf32\w*"
+NARROW_ATTRIBUTE = {
+    16: re.compile(_EIGHT_ATTRIBUTES),
+    32: re.compile(rf"{_EIGHT_ATTRIBUTES}|half|bfloat16|float16"),
+}
 NARROW_TYPE = {
-    16: re.compile(r"\b(int8_t|__nv_fp8\w*|at::kChar|torch::kInt8)\b"),
-    32: re.compile(
-        r"\b(__half2?|half2|__nv_bfloat162?|__nv_fp8\w*|int8_t|(?:at|c10)::(?:Half|BFloat16)|at::kChar|torch::kInt8|"
-        r"tf32\w*)\b"
-    ),
+    16: re.compile(rf"\b({_EIGHT_TYPES})\b"),
+    32: re.compile(rf"\b({_EIGHT_TYPES}|{_HALF_TYPES})\b"),
 }
 C_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 MAX_FINDINGS = 100
