@@ -25,9 +25,10 @@ from harness.evaluation.correctness.truth import (
     write_state,
 )
 from harness.problems.loading import LoadedProblem
+from harness.problems.tensor_slices import has_same_bits
 from harness.problems.tensor_trees import list_tensors, map_tensors
 from harness.sandbox.seeding import have_advanced, keep_seed, read_generators, seed_call
-from harness.sandbox.tensors.outputs import FlatOutputs, find_difference, has_same_bits, widen_small
+from harness.sandbox.tensors.outputs import FlatOutputs, find_difference, widen_small
 
 # The format that a candidate would use to save on precision.
 COARSER = {

@@ -18,12 +18,12 @@ from torch.overrides import TorchFunctionMode
 from harness.domain import RARE
 from harness.problems.distributions import choose_part, split_parts, without_repeats
 from harness.problems.own_values import changes_all
+from harness.problems.tensor_slices import has_same_bits
 from harness.problems.tensor_trees import list_leaves, map_leaves
 from harness.protocol import count_span
 
 ALTERED_SHARE, ALTERED_IN_PART = 0.125, 0.5  # of the elements of masks: of all, or of a chosen part
 MASKED = -1e4  # or less is added to scores that do not count
-SAMPLE = 64  # elements that tell most tensors apart
 PARTS = 2  # that get one of the rare values: elements, or slices along one dimension
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
@@ -100,11 +100,7 @@ def _are_equal(first: object, second: object, *, with_integers: bool) -> bool:
     first, second = without_repeats(first), without_repeats(second)
     if not _can_be_altered(first, with_integers=with_integers) or first.shape != second.shape:
         return False
-    ends = [tensor[(slice(SAMPLE),) * min(tensor.dim(), 1)] for tensor in (first, second)]
-    if first.dtype != second.dtype or not torch.equal(ends[0].to(second.device), ends[1]):
-        return False
-    pairs = zip(split_parts(first), split_parts(second), strict=True)
-    return all(torch.equal(ours.to(theirs.device), theirs) for ours, theirs in pairs)
+    return first.dtype == second.dtype and has_same_bits(first, second)
 
 
 def _can_be_altered(tensor: Tensor, *, with_integers: bool) -> bool:

@@ -33,6 +33,7 @@ from harness.problems.discovery import DISTRIBUTION_NAMES, bound_names, parse_so
 from harness.problems.distributions import mix, redistribute
 from harness.problems.hidden_values import RareDraws, alter
 from harness.problems.own_values import INDEPENDENT, OWN_KINDS, restrict
+from harness.problems.tensor_slices import has_same_bits
 from harness.problems.tensor_trees import list_tensors, map_tensors
 from harness.problems.time_limit import limit_reference
 from harness.protocol import flatten_value
@@ -160,7 +161,7 @@ class LoadedProblem:
             if not _are_the_same(flatten_value(inputs, torch.is_tensor), (tree, tensors), memory):
                 why = "forward replaces entries or memory of its inputs; write into them, or return the new tensors"
                 raise ProblemError(f"{_where(self.problem)}: IN_PLACE = True, but {why}")
-            changes_any |= not all(map(_have_same_bits, before, memory))
+            changes_any |= not all(map(has_same_bits, before, memory))
         if not changes_any:
             raise ProblemError(f"{_where(self.problem)}: IN_PLACE = True, but forward changes no input")
         return [at for at, tensor in enumerate(memory) if tensor.layout is torch.strided]
@@ -227,10 +228,6 @@ def _are_the_same(found: Inputs, usual: Inputs, memory: Sequence[torch.Tensor]) 
         return False
     places = [[(one.data_ptr(), one.shape, one.stride()) for one in kind] for kind in (tensors, memory)]
     return places[0] == places[1]
-
-
-def _have_same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return torch.equal(*(tensor.contiguous().flatten().view(torch.uint8) for tensor in (one, other)))
 
 
 @contextmanager

@@ -10,10 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from harness.problems.tensor_slices import count_bytes
 from harness.problems.tensor_trees import list_tensors
 from harness.protocol import ITEM_BYTES, Region, TensorSpec, count_kept_calls, place_contiguous
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, MOST_KEPT, align, place_strided
-from harness.sandbox.tensors.outputs import FlatOutputs, count_bytes
+from harness.sandbox.tensors.outputs import FlatOutputs
 from harness.sandbox.worker_client import Called, describe
 
 OUTPUT_OFFSETS = 4096  # 256 bytes apart

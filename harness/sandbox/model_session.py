@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from harness.domain import CallKind, HarnessError, Outcome
+from harness.problems.tensor_slices import count_bytes
 from harness.protocol import KEPT_CALLS, Region, TensorSpec, count_span
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES
 from harness.sandbox.arena_layout import OUTPUT_OFFSETS, Footprint, outline
@@ -31,7 +32,7 @@ from harness.sandbox.memory_probe import (
 from harness.sandbox.tensors.host_copies import HOST, copy_to
 from harness.sandbox.tensors.output_records import TensorRecord
 from harness.sandbox.tensors.output_samples import Sample, choose_sample
-from harness.sandbox.tensors.outputs import FlatOutputs, count_bytes
+from harness.sandbox.tensors.outputs import FlatOutputs
 from harness.sandbox.tensors.state_names import fits, match_state
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient, describe
 from harness.sandbox.worker_process import Stopped, TimeLimits

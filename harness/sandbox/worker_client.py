@@ -20,6 +20,7 @@ from harness.domain import (
     Outcome,
     WorkerTimeout,
 )
+from harness.problems.tensor_slices import has_same_bits
 from harness.protocol import (
     GO,
     REST,
@@ -42,7 +43,6 @@ from harness.sandbox.exchange import BETWEEN_CALLS_S, Exchange
 from harness.sandbox.failure import CandidateFailure, explain_failure, fatal_failure, protocol_failure
 from harness.sandbox.memory_probe import Element
 from harness.sandbox.seeding import read_seed
-from harness.sandbox.tensors.outputs import has_same_bits
 from harness.sandbox.tensors.packing import pack_by_dtype
 from harness.sandbox.tensors.replies import parse_files, parse_outputs, parse_pages, parse_spec, read_list, read_pairs
 from harness.sandbox.worker_process import StillRunning, Stopped, WorkerProcess

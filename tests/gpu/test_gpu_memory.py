@@ -160,6 +160,37 @@ def test_inputs_and_outputs_of_a_tenth_of_the_device_each_are_evaluated(gpu_benc
     assert evaluation.outcome == "correct", evaluation.message
 
 
+POOLING = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.nn.functional.avg_pool2d(x, 8)
+
+
+def get_inputs():
+    return [torch.rand(8, 52, 2048, 2048, device="cuda")]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_inputs_of_two_thirds_of_the_free_memory_are_evaluated(gpu_bench):
+    """They exist once on the device at any time."""
+    import torch
+
+    free_bytes, _ = torch.cuda.mem_get_info(0)
+    held = torch.empty(free_bytes - 10 * GIB, dtype=torch.uint8, device="cuda:0")
+    evaluation = gpu_bench.judge(POOLING.replace("class Model(", "class ModelNew("), POOLING)
+    assert evaluation.outcome == "correct", evaluation.message
+    del held
+    torch.cuda.empty_cache()
+
+
 MANAGED = """import ctypes
 import torch
 from torch import nn

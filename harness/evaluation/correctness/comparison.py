@@ -20,7 +20,8 @@ from harness.evaluation.correctness.leaf_comparison import (
     compare_leaf,
 )
 from harness.evaluation.correctness.truth import Truth
-from harness.sandbox.tensors.outputs import FlatOutputs, cut_slices, widen_small
+from harness.problems.tensor_slices import cut_slices
+from harness.sandbox.tensors.outputs import FlatOutputs, widen_small
 
 SURE_FACTOR = 2.0
 SURE_CHUNK = {"cpu": CHUNK["cpu"], "cuda": 4 * CHUNK["cuda"]}  # in float32: as `CHUNK`, with fewer temporaries

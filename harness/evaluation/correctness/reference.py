@@ -50,6 +50,7 @@ from harness.evaluation.correctness.truth import (
 from harness.problems.distributions import count_refill_bytes, pad_rows
 from harness.problems.loading import LoadedProblem
 from harness.problems.own_values import count_own_bytes
+from harness.problems.tensor_slices import count_bytes, has_same_bits
 from harness.problems.tensor_trees import list_tensors
 from harness.protocol import count_kept_calls
 from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint
@@ -69,7 +70,7 @@ from harness.sandbox.memory_plan import (
 )
 from harness.sandbox.seeding import have_advanced, read_generators, seed_call
 from harness.sandbox.tensors.host_copies import HOST, copy_all_to, copy_to
-from harness.sandbox.tensors.outputs import Difference, FlatOutputs, count_bytes, has_same_bits
+from harness.sandbox.tensors.outputs import Difference, FlatOutputs
 
 ENTRY = "Model"
 SMALL_BYTES = 64 << 20

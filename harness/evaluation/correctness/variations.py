@@ -29,11 +29,12 @@ from harness.evaluation.correctness.truth import (
 )
 from harness.problems.distributions import split_parts, without_repeats
 from harness.problems.operators import OperatorCalls
+from harness.problems.tensor_slices import count_bytes
 from harness.problems.tensor_trees import list_tensors, map_tensors
 from harness.sandbox.arena_layout import Footprint
 from harness.sandbox.seeding import keep_seed
 from harness.sandbox.tensors.host_copies import HOST
-from harness.sandbox.tensors.outputs import FlatOutputs, count_bytes
+from harness.sandbox.tensors.outputs import FlatOutputs
 
 LARGEST_CUT = 4  # a dimension loses at most this fraction (1 in 4)
 LATER_S = 0.5  # for the calls before a later state

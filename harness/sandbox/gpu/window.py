@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from harness.domain import Outcome
+from harness.problems.tensor_slices import count_bytes
 from harness.protocol import HELD_US, Signal, TensorSpec, storage_bytes
 from harness.protocol.tensor_layout import ALIGNMENT_BYTES, LARGE_OUTPUT_BYTES, MOST_KEPT
 from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint, outline
@@ -36,7 +37,7 @@ from harness.sandbox.model_session import POISON, ModelSession, Run, WindowTimes
 from harness.sandbox.tensors.host_copies import HOST
 from harness.sandbox.tensors.output_records import TensorRecord
 from harness.sandbox.tensors.output_samples import find_memory_order
-from harness.sandbox.tensors.outputs import FlatOutputs, count_bytes
+from harness.sandbox.tensors.outputs import FlatOutputs
 from harness.sandbox.worker_client import Called, PlacedInputs, WorkerClient
 from harness.sandbox.worker_process import TimeLimits
 

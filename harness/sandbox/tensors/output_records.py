@@ -10,7 +10,8 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from harness.sandbox.tensors.outputs import Difference, count_bytes, cut_slices, find_difference, has_same_bits
+from harness.problems.tensor_slices import count_bytes, cut_slices, has_same_bits
+from harness.sandbox.tensors.outputs import Difference, find_difference
 
 KEPT_BYTES = 64 << 20  # of tensors that are kept themselves
 WORD_BYTES, ROW_WORDS = 4, 1 << 20

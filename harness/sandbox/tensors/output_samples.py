@@ -11,8 +11,9 @@ from math import prod
 import torch
 from torch import Tensor
 
+from harness.problems.tensor_slices import cut_stretch
 from harness.protocol import ITEM_BYTES, TensorSpec
-from harness.sandbox.tensors.outputs import FlatOutputs, cut_stretch, unravel
+from harness.sandbox.tensors.outputs import FlatOutputs, unravel
 
 STRETCHES, STRETCH_ELEMENTS = 64, 16 << 10
 LEAST_BYTES = 4 << 20  # smaller outputs are copied whole

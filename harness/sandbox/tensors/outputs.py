@@ -1,20 +1,19 @@
-"""The outputs of a call, and bitwise comparison in slices."""
+"""The outputs of a call, and how two differ."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
+from harness.problems.tensor_slices import SLICE_ELEMENTS, cut_pairs, cut_slices
 from harness.protocol import add_state
 
 Place = TypeVar("Place", int, Tensor)
-SLICE_ELEMENTS = 4 << 20
-WHOLE_BYTES = 64 << 20  # non-contiguous tensors up to this size are copied at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,16 +50,11 @@ class Difference:
         return f"{self.differing} of {self.elements} elements differ, by up to {self.largest:.3g}"
 
 
-def count_bytes(tensors: Iterable[Tensor]) -> int:
-    """Of their elements."""
-    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-
-
 def find_difference(now: Sequence[Tensor], before: Sequence[Tensor]) -> Difference | None:
     """None: equal bits. The devices may differ."""
     differing, largest = 0, 0.0
     for a, b in zip(now, before, strict=True):
-        for left, right in _cut_pairs(a, b):
+        for left, right in cut_pairs(a, b):
             if torch.equal(left.view(torch.uint8), right.view(torch.uint8)):
                 continue
             differing += int(_bytes_of(left).ne(_bytes_of(right)).any(dim=1).count_nonzero())
@@ -71,28 +65,9 @@ def find_difference(now: Sequence[Tensor], before: Sequence[Tensor]) -> Differen
     return Difference(differing=differing, elements=sum(tensor.numel() for tensor in now), largest=largest)
 
 
-def has_same_bits(a: Tensor, b: Tensor) -> bool:
-    """NaN equals itself; 0.0 differs from -0.0. The devices may differ."""
-    return all(torch.equal(left.view(torch.uint8), right.view(torch.uint8)) for left, right in _cut_pairs(a, b))
-
-
 def are_far_apart(expected: Sequence[Tensor], found: Sequence[Tensor]) -> bool:
     """Whether a difference exceeds the largest expected value: cheaper than a full comparison."""
     return any(_is_far(a, b) for a, b in zip(expected, found, strict=False))
-
-
-def cut_slices(
-    *tensors: Tensor, elements: int, whole_bytes: int = WHOLE_BYTES
-) -> Iterator[tuple[int, tuple[Tensor, ...]]]:
-    """(first index, the same flat stretch of each tensor). Copies few slices of large non-contiguous tensors at a
-    time."""
-    whole = [
-        tensor.reshape(-1) if tensor.is_contiguous() or count_bytes((tensor,)) <= whole_bytes else tensor
-        for tensor in tensors
-    ]
-    count = tensors[0].numel()
-    for first in range(0, count, elements):
-        yield first, tuple(cut_stretch(tensor, first, min(first + elements, count)).contiguous() for tensor in whole)
 
 
 def unravel(at: Place, shape: Sequence[int]) -> list[Place]:
@@ -102,29 +77,6 @@ def unravel(at: Place, shape: Sequence[int]) -> list[Place]:
         index.append(at % size)
         at = at // size
     return index[::-1]
-
-
-def cut_stretch(tensor: Tensor, first: int, last: int) -> Tensor:
-    """In row-major order; a view if contiguous."""
-    if tensor.is_contiguous():
-        return tensor.reshape(-1)[first:last]
-    row = tensor[0].numel()
-    low, high = first // row, -(-last // row)
-    start = low * row
-    if high - low == 1:
-        return cut_stretch(tensor[low], first - start, last - start)
-    if row > last - first:
-        return torch.cat(
-            [cut_stretch(tensor[low], first - start, row), cut_stretch(tensor[low + 1], 0, last - start - row)]
-        )
-    return tensor[low:high].reshape(-1)[first - start : last - start]
-
-
-def _cut_pairs(a: Tensor, b: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Slices of both, on the GPU if one is there: it reads host memory faster than copies arrive in it."""
-    where = a.device if a.is_cuda else b.device
-    for _, (left, right) in cut_slices(a, b, elements=SLICE_ELEMENTS):
-        yield left.to(where), right.to(where)
 
 
 def _is_far(expected: Tensor, found: Tensor) -> bool:

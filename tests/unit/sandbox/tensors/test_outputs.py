@@ -9,7 +9,8 @@ import sys
 import pytest
 import torch
 
-from harness.sandbox.tensors.outputs import cut_slices, find_difference, has_same_bits
+from harness.problems.tensor_slices import cut_slices, has_same_bits
+from harness.sandbox.tensors.outputs import find_difference
 
 NAN, INF = math.nan, math.inf
 
@@ -64,7 +65,8 @@ def test_slices_put_together_are_the_tensor_in_row_major_order(elements, order):
 MEASURE = """
 import sys, torch
 from harness.evaluation.correctness.comparison import are_surely_close, compare_outputs
-from harness.sandbox.tensors.outputs import find_difference, has_same_bits
+from harness.problems.tensor_slices import has_same_bits
+from harness.sandbox.tensors.outputs import find_difference
 from harness.sandbox.tensors.outputs import FlatOutputs
 from harness.evaluation.correctness.truth import trust_outputs
 from harness.evaluation.correctness.reference_checks import has_only_numbers

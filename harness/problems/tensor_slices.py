@@ -1,0 +1,58 @@
+"""Large tensors in slices: bitwise comparison with little memory beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import torch
+from torch import Tensor
+
+SLICE_ELEMENTS = 4 << 20
+WHOLE_BYTES = 64 << 20  # non-contiguous tensors up to this size are copied at once
+
+
+def count_bytes(tensors: Iterable[Tensor]) -> int:
+    """Of their elements."""
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def has_same_bits(a: Tensor, b: Tensor) -> bool:
+    """NaN equals itself; 0.0 differs from -0.0. The devices may differ."""
+    return all(torch.equal(left.view(torch.uint8), right.view(torch.uint8)) for left, right in cut_pairs(a, b))
+
+
+def cut_slices(
+    *tensors: Tensor, elements: int, whole_bytes: int = WHOLE_BYTES
+) -> Iterator[tuple[int, tuple[Tensor, ...]]]:
+    """(first index, the same flat stretch of each tensor). Copies few slices of large non-contiguous tensors at a
+    time."""
+    whole = [
+        tensor.reshape(-1) if tensor.is_contiguous() or count_bytes((tensor,)) <= whole_bytes else tensor
+        for tensor in tensors
+    ]
+    count = tensors[0].numel()
+    for first in range(0, count, elements):
+        yield first, tuple(cut_stretch(tensor, first, min(first + elements, count)).contiguous() for tensor in whole)
+
+
+def cut_stretch(tensor: Tensor, first: int, last: int) -> Tensor:
+    """In row-major order; a view if contiguous."""
+    if tensor.is_contiguous():
+        return tensor.reshape(-1)[first:last]
+    row = tensor[0].numel()
+    low, high = first // row, -(-last // row)
+    start = low * row
+    if high - low == 1:
+        return cut_stretch(tensor[low], first - start, last - start)
+    if row > last - first:
+        return torch.cat(
+            [cut_stretch(tensor[low], first - start, row), cut_stretch(tensor[low + 1], 0, last - start - row)]
+        )
+    return tensor[low:high].reshape(-1)[first - start : last - start]
+
+
+def cut_pairs(a: Tensor, b: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Slices of both, on the GPU if one is there: it reads host memory faster than copies arrive in it."""
+    where = a.device if a.is_cuda else b.device
+    for _, (left, right) in cut_slices(a, b, elements=SLICE_ELEMENTS):
+        yield left.to(where), right.to(where)
