@@ -18,7 +18,9 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+from harness.sandbox.forkserver import EXPANDABLE_SEGMENTS
+
+os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", **EXPANDABLE_SEGMENTS, **os.environ}
 
 import torch
 

@@ -19,6 +19,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.sandbox.forkserver import EXPANDABLE_SEGMENTS
+
 ROOT = Path(__file__).resolve().parents[1]
 KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "CC", "CXX", "USER")
 
@@ -48,7 +50,8 @@ def pytest_configure():
     _listen_to_interrupts()
     _keep_to_own_cores()
     _set_no_deadlines()
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read by torch when it is loaded; see harness.evaluate
+    # Read by torch when it is loaded; as in the processes of the evaluators.
+    os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", **EXPANDABLE_SEGMENTS, **os.environ}
 
 
 def _listen_to_interrupts():

@@ -18,6 +18,7 @@ from harness.domain import DeviceError, Evaluation
 from harness.executors.device_pool import DeviceLost, Job
 from harness.executors.evaluator_process import Done, Lost, Ready, Start, Work
 from harness.executors.executor import DeviceFacts
+from harness.sandbox.forkserver import EXPANDABLE_SEGMENTS
 
 END_S = 5.0  # for a process to end its children
 _RUN = "from harness.executors.evaluator_process import main; main()"
@@ -103,7 +104,8 @@ def choose_visible(index: int) -> str:
 
 def _start_process(line: Connection, cores: Collection[int], visible: str | None) -> subprocess.Popen[bytes]:
     root = str(Path(harness.__file__).resolve().parents[1])
-    environment = {"OMP_WAIT_POLICY": "PASSIVE", **os.environ}  # spinning threads would disturb timing
+    # Spinning threads would disturb timing.
+    environment = {"OMP_WAIT_POLICY": "PASSIVE", **EXPANDABLE_SEGMENTS, **os.environ}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, (root, environment.get("PYTHONPATH"))))
     if visible is not None:
         environment["CUDA_VISIBLE_DEVICES"] = visible

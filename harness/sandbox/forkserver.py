@@ -37,9 +37,9 @@ MOST_PRINTED = 1 << 20  # bytes that are read of the output of a forkserver or p
 # OpenMP threads spin for up to 10 ms after their work, which would disturb the next timed process; a fraction of a
 # millisecond bridges the gap to the same model's next operation.
 SHORT_SPINS = {"GOMP_SPINCOUNT": "20000", "KMP_BLOCKTIME": "1"}
-# Makes torch allocate device memory that the evaluator can map, see `gpu.worker_memory`. New versions of torch read the
-# second name.
-SHAREABLE_MEMORY = dict.fromkeys(("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"), "expandable_segments:True")
+# Makes torch allocate device memory that the evaluator can map (`gpu.worker_memory`), and return free memory in
+# parts: else a small tensor in a large block would keep all of it. New versions of torch read the second name.
+EXPANDABLE_SEGMENTS = dict.fromkeys(("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"), "expandable_segments:True")
 
 # Otherwise a profiler that bubblewrap starts as root could not open the sockets of a worker.
 AS_WORKERS_USER = (
@@ -301,7 +301,7 @@ class Forkserver:
         package_root = str(Path(__file__).resolve().parents[2])
         # With NVML torch does not initialise the CUDA driver at import, which would break every forked child.
         nvml = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
-        environment = clean_environment({"PYTHONPATH": package_root, **nvml, **SHORT_SPINS, **SHAREABLE_MEMORY})
+        environment = clean_environment({"PYTHONPATH": package_root, **nvml, **SHORT_SPINS, **EXPANDABLE_SEGMENTS})
         self._process = subprocess.Popen(
             wrapped, env=environment, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, cwd="/",
             stdout=subprocess.DEVNULL if self._profiler is None else self._stderr, stderr=self._stderr,
