@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import torch
 from torch import Tensor
 
 
@@ -36,3 +37,8 @@ def list_tensors(value: Any) -> list[Tensor]:
 def map_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
     """`value` with every tensor in its lists, tuples and dicts changed."""
     return map_leaves(value, lambda leaf: change(leaf) if isinstance(leaf, Tensor) else leaf)
+
+
+def memory_of(tensor: Tensor) -> int:
+    """The address of its storage; 0 for layouts without one."""
+    return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else 0

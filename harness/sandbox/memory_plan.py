@@ -202,15 +202,13 @@ def count_device_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
 
 
 def _count_judging_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:
-    """Of the evaluator, for one call: its inputs, its truth and the copy of its outputs, and where calls follow each
-    other inputs and truth of the first."""
+    """Of the evaluator, for one call: its inputs, its truth and the copy of its outputs."""
     inputs, outputs = need.inputs_bytes, need.outputs_bytes
     truths = TRUTHS * outputs if plan.float64 else outputs
     computing = max(inputs + outputs + need.work_bytes, outputs + need.float64_bytes if plan.float64 else 0)
     mixing = need.mixing_bytes if plan.stress else 0
-    before = inputs + truths if need.row_steps else 0
     late = outputs if plan.own_first and outputs >= LARGE_BYTES else 0
-    return before + inputs + late + max(computing, mixing, truths + outputs + need.slice_bytes)
+    return inputs + late + max(computing, mixing, truths + outputs + need.slice_bytes)
 
 
 def count_host_bytes(plan: MemoryPlan, need: MemoryNeed) -> int:

@@ -4,7 +4,7 @@ has too little."""
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -70,14 +70,14 @@ class Exercises:
         self._failed = {SPARSE}  # on which the reference failed at least once; `SPARSE` needs another comparison
 
     def make_ahead(self) -> None:
-        self._ahead = {index: self._make(step) for index, step in enumerate(self.steps)}
+        self._ahead = {index: tuple(self._make(step)) for index, step in enumerate(self.steps)}
 
     @property
     def are_made_ahead(self) -> bool:
         return bool(self._ahead)
 
-    def take(self, index: int) -> tuple[Exercise, ...]:
-        """The calls of a step, unless they are made ahead new ones each time; none if it repeats earlier ones or does
+    def take(self, index: int) -> Iterable[Exercise]:
+        """The calls of a step, unless they are made ahead new ones each time; empty if it repeats earlier ones or does
         not apply."""
         return self._ahead.pop(index) if self._ahead else self._make(self.steps[index])
 
@@ -85,7 +85,7 @@ class Exercises:
         """Own steps for timed calls. Call when all calls have been made."""
         return tuple(step for step in self.reference.own_steps if step in self._fit - self._failed)
 
-    def _make(self, step: str) -> tuple[Exercise, ...]:
+    def _make(self, step: str) -> Iterable[Exercise]:
         if step == "rerun":
             return ()
         if step == "calls_in_a_row":
@@ -96,9 +96,12 @@ class Exercises:
             return self._make_nearby()
         if step in OWN_KINDS:
             return self._make_own(step)
+        return (self._make_declared(step),)
+
+    def _make_declared(self, step: str) -> Exercise:
         seed = next(self._seeds)
         inputs = self.reference.make_inputs(seed, step)
-        return (Exercise(step=step, seed=seed, inputs=inputs, expected=self.expect(inputs, step)),)
+        return Exercise(step=step, seed=seed, inputs=inputs, expected=self.expect(inputs, step))
 
     def expect(self, inputs: tuple[Any, ...], step: str) -> Expected:
         """The first call is compared with the truth itself, so that its errors are known."""
@@ -139,26 +142,26 @@ class Exercises:
         is_fit = is_calm(reference, expected, perturbed, step)
         return Exercise(step=step, seed=seed, inputs=inputs, expected=expected) if is_fit else None
 
-    def _make_row(self) -> tuple[Exercise, ...]:
+    def _make_row(self) -> Iterator[Exercise]:
         """The second call starts from the state that the first left, the others from states that are new to the
-        candidate."""
-        (first,) = self._make("as_given")
-        seed = next(self._seeds)
-        inputs = self.reference.make_inputs(seed)
-        later = partial(self.reference.truth_of, inputs, first.expected.truth.state_after)
-        second = Exercise(step="second_in_a_row", seed=seed, inputs=inputs, expected=Expected(later))
+        candidate. One exists at a time."""
+        made = [self._make_declared("as_given")]
+        left = made[0].expected.truth.state_after
+        yield made.pop()
+        yield self._make_from(left, "second_in_a_row")
         few = self.source.randint(1, MOST_CALLS)
-        later_states = make_later_states(self.reference, next(self._seeds), few, MOST_CALLS) or (None, None)
-        return (first, second, *map(self._make_with_given_state, later_states))
+        for given in make_later_states(self.reference, next(self._seeds), few, MOST_CALLS) or (None, None):
+            yield self._make_from(given or self._find_new_state(), "given_state")
 
-    def _make_with_given_state(self, given: dict[str, Tensor] | None) -> Exercise:
-        """None: the state after one call that only the reference makes."""
-        if given is None:
-            given = self.reference.truth_of(self.reference.make_inputs(next(self._seeds))).state_after
+    def _find_new_state(self) -> dict[str, Tensor]:
+        """After one call that only the reference makes."""
+        return self.reference.truth_of(self.reference.make_inputs(next(self._seeds))).state_after
+
+    def _make_from(self, given: dict[str, Tensor], step: str) -> Exercise:
         seed = next(self._seeds)
         inputs = self.reference.make_inputs(seed)
         expected, state = Expected(partial(self.reference.truth_of, inputs, given)), self.reference.keep(given)
-        return Exercise(step="given_state", seed=seed, inputs=inputs, expected=expected, state=state)
+        return Exercise(step=step, seed=seed, inputs=inputs, expected=expected, state=state)
 
     def _make_with_other_weights(self) -> tuple[Exercise, ...]:
         other = make_other_weights(self.reference, next(self._seeds))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -215,7 +215,7 @@ class _Checker:
             self.findings.append(Finding(check="nondeterministic", severity="note", message=message))
         return None
 
-    def _change_weights(self, exercises: Sequence[Exercise]) -> _Failure | None:
+    def _change_weights(self, exercises: Iterable[Exercise]) -> _Failure | None:
         for exercise in exercises:
             self._session.write_weights(exercise.state or {})
             failure = self._try(exercise)
@@ -224,7 +224,7 @@ class _Checker:
                 return replace(failure, check="weights_packed")
         return None
 
-    def _change_shape(self, exercises: Sequence[Exercise]) -> _Failure | None:
+    def _change_shape(self, exercises: Iterable[Exercise]) -> _Failure | None:
         for exercise in exercises:
             if exercise.footprint is None:
                 continue

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from harness.domain import LOWERED, SHIFTED, SIGNED, VARIED
 from harness.problems.operators import OperatorCalls, name_operator
-from harness.problems.tensor_trees import list_tensors
+from harness.problems.tensor_trees import list_tensors, memory_of
 
 # Defined in pieces: all given values may lie in one of them.
 PIECEWISE = {
@@ -39,14 +38,14 @@ class HiddenWork(OperatorCalls):  # type: ignore[no-untyped-call]
 
     def __init__(self, inputs: Sequence[Any]) -> None:
         super().__init__()
-        self._addresses = {_address(tensor) for tensor in list_tensors(inputs)}
+        self._addresses = {memory_of(tensor) for tensor in list_tensors(inputs)}
         self._has_pieces = self._has_inner_pieces = False
         self._shifts: set[str] = set()
 
     def note(self, operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         super().note(operator, args, kwargs, result)
         name = name_operator(operator)
-        takes_input = any(_address(value) in self._addresses for value in args if torch.is_tensor(value))
+        takes_input = any(memory_of(value) in self._addresses for value in args if torch.is_tensor(value))
         self._shifts |= {kind for kind, names in SHIFTS.items() if takes_input and name in names}
         if name.removesuffix("_") in PIECEWISE:
             self._has_pieces |= takes_input
@@ -63,7 +62,3 @@ class HiddenWork(OperatorCalls):  # type: ignore[no-untyped-call]
     def list_shifts(self) -> tuple[str, ...]:
         """`shifted` for a softmax or minimum of an input, `lowered` for a maximum."""
         return tuple(sorted(self._shifts))
-
-
-def _address(tensor: Tensor) -> int:
-    return tensor.untyped_storage().data_ptr() if tensor.layout is torch.strided else 0

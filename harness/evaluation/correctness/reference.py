@@ -51,7 +51,7 @@ from harness.problems.distributions import count_refill_bytes, pad_rows
 from harness.problems.loading import LoadedProblem
 from harness.problems.own_values import count_own_bytes
 from harness.problems.tensor_slices import count_bytes, has_same_bits
-from harness.problems.tensor_trees import list_tensors
+from harness.problems.tensor_trees import list_tensors, memory_of
 from harness.protocol import count_kept_calls
 from harness.sandbox.arena_layout import INPUT_SLACK_BYTES, Footprint
 from harness.sandbox.devices import Device
@@ -392,7 +392,7 @@ def _may_share_memory(inputs: Sequence[Any], used: Sequence[Any]) -> bool:
 
 
 def _storages(value: Any) -> set[int]:
-    return {tensor.untyped_storage().data_ptr() for tensor in list_tensors(value) if tensor.layout is torch.strided}
+    return {memory_of(tensor) for tensor in list_tensors(value) if tensor.layout is torch.strided}
 
 
 def _differ(inputs: Sequence[Any], used: Sequence[Any]) -> bool:

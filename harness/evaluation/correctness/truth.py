@@ -17,7 +17,7 @@ from harness.domain import ProblemError, ReferenceTimeout, WireError
 from harness.evaluation.correctness.precision import reference_precision, widened
 from harness.problems.loading import LoadedProblem
 from harness.problems.tensor_slices import has_same_bits
-from harness.problems.tensor_trees import list_tensors, map_tensors
+from harness.problems.tensor_trees import list_tensors, map_tensors, memory_of
 from harness.problems.time_limit import limit_reference
 from harness.protocol import flatten_value
 from harness.sandbox.memory_limits import count_free_bytes, limit_memory
@@ -170,14 +170,10 @@ def run_reference(loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any]
 def run_with_state(
     loaded: LoadedProblem, model: nn.Module, inputs: Sequence[Any], names: Iterable[str], *, on_host: bool = False
 ) -> FlatOutputs:
-    """Outputs and these parts of the state after the call: copies, in host memory or on the device. Without state the
-    outputs on the device are no copies. Raises ProblemError."""
+    """Outputs and these parts of the state after the call, in host memory or on the device. Raises ProblemError."""
     outputs, own = run_reference(loaded, model, inputs), model.state_dict()
     state = {name: own[name] for name in names}
-    outputs = outputs.with_state(state)
-    if on_host:
-        return keep_on_host(outputs)
-    return _copy_outputs(outputs) if state else outputs
+    return keep_on_host(outputs.with_state(state)) if on_host else _add_state(outputs, state)
 
 
 def run_and_compare_state(
@@ -192,7 +188,7 @@ def run_and_compare_state(
         name: tensor for name, tensor in before.items() if name in others or not has_same_bits(tensor, own[name])
     }
     if changing:
-        outputs = _copy_outputs(outputs.with_state({name: own[name] for name in changing}))
+        outputs = _add_state(outputs, {name: own[name] for name in changing})
         write_state(model, changing)
     return outputs, changing
 
@@ -215,9 +211,12 @@ def find_later_changes(loaded: LoadedProblem, model: nn.Module, changing: Collec
     return tuple(name for name, tensor in before.items() if not has_same_bits(tensor, now[name]))
 
 
-def _copy_outputs(outputs: FlatOutputs) -> FlatOutputs:
-    """With the state, which is about to change, and of which they may be a part."""
-    return replace(outputs, tensors=tuple(tensor.clone() for tensor in outputs.tensors))
+def _add_state(outputs: FlatOutputs, state: Mapping[str, Tensor]) -> FlatOutputs:
+    """Copies the state, which is about to change, and outputs that are parts of it."""
+    changing = {memory_of(tensor) for tensor in state.values()}
+    tensors = (*outputs.tensors, *state.values())
+    copies = (tensor.clone() if memory_of(tensor) in changing else tensor for tensor in tensors)
+    return replace(outputs.with_state(state), tensors=tuple(copies))
 
 
 def flatten_outputs(value: Any) -> FlatOutputs:

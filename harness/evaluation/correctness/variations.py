@@ -102,10 +102,10 @@ def _scale(weights: Tensor, generator: torch.Generator, *, replaces: bool) -> No
 def make_later_states(reference: Reference, seed: int, few: int, many: int) -> list[dict[str, Tensor]]:
     """The states after few and after many calls that only the reference makes, or as many as it can: caches become
     full, but for one more call. None for large problems, and if not two calls succeed in `LATER_S`."""
+    if reference.need.inputs_bytes + reference.need.weights_bytes > SMALL_BYTES:
+        return []
     source = random.Random(seed)
     inputs = reference.make_inputs(source.getrandbits(62))
-    if count_bytes([*list_tensors(inputs), *reference.state.values()]) > SMALL_BYTES:
-        return []
     device = _choose_device(reference, inputs)
     began_s, state, early, later = time.monotonic(), reference.changing, None, None
     model = copy.deepcopy(reference.model).to(device)

@@ -23,7 +23,7 @@ from harness.evaluation.correctness.reference import Reference
 from harness.evaluation.correctness.truth import run_reference, trust_outputs, write_state
 from harness.evaluation.timing.device_peaks import Ceilings, CeilingStore
 from harness.problems.operators import OperatorCosts
-from harness.problems.tensor_trees import list_tensors
+from harness.problems.tensor_trees import list_tensors, memory_of
 from harness.protocol import count_span
 from harness.sandbox.tensors.outputs import FlatOutputs, are_far_apart
 
@@ -245,4 +245,4 @@ def _count_without_repeats(tensor: Tensor) -> int:
 
 
 def _addresses(tensors: Iterable[Tensor]) -> set[int]:
-    return {tensor.untyped_storage().data_ptr() for tensor in tensors}
+    return {memory_of(tensor) for tensor in tensors}

@@ -1,12 +1,15 @@
 """States after many calls that only the reference makes."""
 
+import weakref
 from dataclasses import replace
+from itertools import count
 
 import pytest
 import torch
 
 from harness.domain import Problem
 from harness.evaluation.correctness import variations
+from harness.evaluation.correctness.calls import Exercises
 from harness.evaluation.correctness.reference import prepare_reference
 from harness.evaluation.correctness.variations import make_later_states
 from harness.problems.loading import load_problem
@@ -92,3 +95,16 @@ def test_states_that_are_not_finite_are_not_reached():
     _, state = make_later_states(reference, 5, 1, 9)
     assert state["place"].tolist() == [1]
     assert 1e14 < state["kept"].abs().max() < 1e17
+
+
+def test_calls_in_a_row_exist_one_at_a_time():
+    """Inputs and outputs of all of them may not fit into memory."""
+    exercises, earlier = Exercises(prepare(), count()), []
+
+    def note(exercise):
+        assert [one() for one in earlier] == [None] * len(earlier)
+        earlier.append(weakref.ref(exercise.expected))
+        return exercise.step
+
+    index = exercises.steps.index("calls_in_a_row")
+    assert list(map(note, exercises.take(index))) == ["as_given", "second_in_a_row", "given_state", "given_state"]
