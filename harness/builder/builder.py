@@ -5,6 +5,7 @@ Failed builds are cached too; time-outs and missing or broken tools are not.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -213,7 +214,7 @@ class Builder:
                     "reduce --jobs and run the same command again"
                 )
             if done.returncode != 0 and not done.is_uncovered:
-                self._require_working_tools(request, work)
+                self._require_working_tools(request, work, done.log)
             library = self._keep(key, Path(name), done)
         return BuildResult(
             key=key,
@@ -225,12 +226,15 @@ class Builder:
             reason=done.reason,
         )
 
-    def _require_working_tools(self, request: BuildRequest, work: Path) -> None:
-        """They must compile an empty file, else a failed build is not the candidate's. Raises BuildToolError."""
+    def _require_working_tools(self, request: BuildRequest, work: Path, failed_log: str) -> None:
+        """They must compile an empty file, else a failed build is not the candidate's. Raises BuildToolError, OSError
+        if the disk is full."""
         for command in plan_empty_builds(request, work):
             if tuple(command) in self._working:
                 continue
             returncode, log = self._runner.run(command, work)
+            if returncode != 0 and os.strerror(errno.ENOSPC) in failed_log + log:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             if returncode != 0:
                 raise BuildToolError(
                     f"{command[0]} cannot be used, since it cannot build an empty file ({name_first_error(log)}): "
